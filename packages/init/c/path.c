@@ -1,0 +1,246 @@
+#include "path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int workspace = -1;
+static const char *workspace_dir;
+static size_t workspace_dir_length;
+
+int path_open_workspace(const char *dir)
+{
+    workspace = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    workspace_dir = dir;
+    workspace_dir_length = strlen(dir);
+    while (workspace_dir_length > 0 && dir[workspace_dir_length - 1] == '/')
+        workspace_dir_length--;
+    return workspace < 0 ? errno : 0;
+}
+
+int path_workspace_fd(void)
+{
+    return workspace;
+}
+
+/* The rest of an absolute path beneath the workspace, or NULL. `end` is one past the path's last byte. */
+static const char *below_workspace(const char *at, const char *end)
+{
+    if ((size_t)(end - at) < workspace_dir_length || memcmp(at, workspace_dir, workspace_dir_length) != 0)
+        return NULL;
+    at += workspace_dir_length;
+    return at == end || *at == '/' ? at : NULL;
+}
+
+static bool is_dot(const char *at, size_t length)
+{
+    return length == 1 && at[0] == '.';
+}
+
+static bool is_dot_dot(const char *at, size_t length)
+{
+    return length == 2 && at[0] == '.' && at[1] == '.';
+}
+
+enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
+{
+    if (length > PATH_MAX_BYTES)
+        return INVALID_PATH;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F)
+            return INVALID_PATH;
+    const char *at = bytes, *end = bytes + length;
+    size_t used = 0;
+    out->wants_directory = length > 0 && end[-1] == '/';
+    /* `..` is refused wherever it stands, so that /workspace/../etc reads as a bad path and not as a clever one. */
+    for (const char *piece = at; piece < end;) {
+        const char *slash = memchr(piece, '/', (size_t)(end - piece));
+        size_t size = (size_t)((slash == NULL ? end : slash) - piece);
+        if (size > NAME_MAX_BYTES || is_dot_dot(piece, size))
+            return INVALID_PATH;
+        piece += size + 1;
+    }
+    if (length > 0 && *at == '/' && (at = below_workspace(at, end)) == NULL)
+        return OUTSIDE_WORKSPACE;
+    while (at < end) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        size_t size = (size_t)((slash == NULL ? end : slash) - at);
+        if (size > 0 && !is_dot(at, size)) {
+            if (used > 0)
+                out->text[used++] = '/';
+            memcpy(out->text + used, at, size);
+            used += size;
+        }
+        at += size + 1;
+    }
+    out->text[used] = 0;
+    return OK;
+}
+
+/* The directories passed through, the workspace first. Only the last HELD stay open: going back further than that through
+ * one symlink is refused rather than letting a path use up the descriptors. */
+enum { HELD = 64 };
+
+struct walk {
+    int held[HELD];
+    size_t depth; /* below the workspace */
+    size_t lowest; /* held[x % HELD] is open for lowest < x <= depth */
+    char rest[2 * PATH_MAX_BYTES + 3];
+    unsigned links;
+};
+
+static int current(const struct walk *walk)
+{
+    return walk->depth == 0 ? workspace : walk->held[walk->depth % HELD];
+}
+
+static void push(struct walk *walk, int fd)
+{
+    walk->depth++;
+    if (walk->depth - walk->lowest > HELD) {
+        close(walk->held[walk->depth % HELD]);
+        walk->lowest++;
+    }
+    walk->held[walk->depth % HELD] = fd;
+}
+
+static enum fail pop(struct walk *walk)
+{
+    if (walk->depth == 0)
+        return OUTSIDE_WORKSPACE;
+    if (walk->depth == walk->lowest)
+        return TOO_MANY_LINKS;
+    close(walk->held[walk->depth % HELD]);
+    walk->depth--;
+    return walk->depth > 0 && walk->depth == walk->lowest ? TOO_MANY_LINKS : OK;
+}
+
+static void to_workspace(struct walk *walk)
+{
+    while (walk->depth > walk->lowest)
+        close(walk->held[walk->depth-- % HELD]);
+    walk->depth = walk->lowest = 0;
+}
+
+/* Puts a symlink's target in front of what is left to walk. */
+static enum fail expand(struct walk *walk, const char *name, const char *after)
+{
+    char target[PATH_MAX_BYTES + 1];
+    ssize_t length = readlinkat(current(walk), name, target, sizeof target);
+    if (length < 0)
+        return errno == EINVAL ? NOT_A_DIRECTORY : fail_from_errno(errno);
+    if (length == 0 || length > PATH_MAX_BYTES)
+        return INVALID_PATH;
+    if (++walk->links > LINKS_MAX)
+        return TOO_MANY_LINKS;
+    const char *at = target, *end = target + length;
+    if (target[0] == '/') {
+        if ((at = below_workspace(target, end)) == NULL)
+            return OUTSIDE_WORKSPACE;
+        to_workspace(walk);
+    }
+    size_t size = (size_t)(end - at), after_size = strlen(after);
+    if (size + 1 + after_size >= sizeof walk->rest)
+        return INVALID_PATH;
+    memmove(walk->rest + size + 1, after, after_size + 1);
+    memcpy(walk->rest, at, size);
+    walk->rest[size] = '/';
+    return OK;
+}
+
+/* Takes the next name off the front of what is left. */
+static const char *next_name(struct walk *walk, char name[NAME_MAX_BYTES + 1], const char **after, enum fail *fail)
+{
+    const char *at = walk->rest;
+    while (*at == '/')
+        at++;
+    size_t size = strcspn(at, "/");
+    if (size == 0)
+        return NULL;
+    if (size > NAME_MAX_BYTES) {
+        *fail = INVALID_PATH;
+        return NULL;
+    }
+    memcpy(name, at, size);
+    name[size] = 0;
+    at += size;
+    while (*at == '/')
+        at++;
+    *after = at;
+    return name;
+}
+
+static enum fail enter(struct walk *walk, const char *name, const char *after, int options)
+{
+    for (int attempt = 0;; attempt++) {
+        int fd = openat(current(walk), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0) {
+            push(walk, fd);
+            memmove(walk->rest, after, strlen(after) + 1);
+            return OK;
+        }
+        if (errno == ENOTDIR || errno == ELOOP)
+            return expand(walk, name, after);
+        if (errno != ENOENT || (options & PATH_MAKE_PARENTS) == 0 || attempt > 0)
+            return fail_from_errno(errno);
+        if (mkdirat(current(walk), name, 0755) != 0 && errno != EEXIST)
+            return fail_from_errno(errno);
+    }
+}
+
+/* The last name: left unopened, unless it is a symlink to be followed. True when the walk has arrived. */
+static bool arrive(struct walk *walk, const char *name, int options, enum fail *fail)
+{
+    if ((options & PATH_FOLLOW) == 0)
+        return true;
+    *fail = expand(walk, name, "");
+    if (*fail == NOT_A_DIRECTORY || *fail == NOT_FOUND) {
+        *fail = OK; /* no symlink, or nothing there */
+        return true;
+    }
+    return *fail != OK;
+}
+
+enum fail path_resolve(const struct clean_path *path, int options, struct place *out)
+{
+    struct walk walk = {.depth = 0, .lowest = 0, .links = 0};
+    memcpy(walk.rest, path->text, strlen(path->text) + 1);
+    enum fail fail = OK;
+    char name[NAME_MAX_BYTES + 1];
+    const char *after = "";
+    out->dir = -1;
+    out->name[0] = 0;
+    while (fail == OK && next_name(&walk, name, &after, &fail) != NULL) {
+        if (is_dot(name, strlen(name))) {
+            memmove(walk.rest, after, strlen(after) + 1);
+        } else if (is_dot_dot(name, strlen(name))) {
+            memmove(walk.rest, after, strlen(after) + 1);
+            fail = pop(&walk);
+        } else if (*after != 0) {
+            fail = enter(&walk, name, after, options);
+        } else if (arrive(&walk, name, options, &fail)) {
+            memcpy(out->name, name, strlen(name) + 1);
+            break;
+        }
+    }
+    if (fail == OK && (out->dir = fcntl(current(&walk), F_DUPFD_CLOEXEC, 3)) < 0)
+        fail = IO;
+    to_workspace(&walk);
+    return fail;
+}
+
+enum fail path_open_directory(const struct clean_path *path, bool readable, int *fd)
+{
+    struct place place;
+    *fd = -1;
+    enum fail fail = path_resolve(path, PATH_FOLLOW, &place);
+    if (fail != OK)
+        return fail;
+    const char *name = place.name[0] == 0 ? "." : place.name;
+    *fd = openat(place.dir, name, (readable ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int error = errno;
+    close(place.dir);
+    return *fd >= 0 ? OK : fail_from_errno(error);
+}

@@ -1,0 +1,190 @@
+/* The numbers of docs/init-protocol.md. Nothing else in the program spells a type, tag or limit. */
+#ifndef BERTH_PROTOCOL_H
+#define BERTH_PROTOCOL_H
+
+enum {
+    FRAME_HEADER = 20,
+    FRAME_TRAILER = 4,
+    FRAME_PAYLOAD_MAX = 65536,
+    FRAME_MAX = FRAME_HEADER + FRAME_PAYLOAD_MAX + FRAME_TRAILER,
+    PARTS_MAX = 2 * 1024 * 1024,
+    CHANNELS_MAX = 64,
+    STDIN_WINDOW = 262144,
+    PING_MAX = 64,
+    NONCE_BYTES = 16,
+    SHA256_BYTES = 32,
+};
+
+#define FRAME_MAGIC 0xBE27u
+#define FRAME_VERSION 1u
+#define FRAME_TRAILER_MARK 0xE0D50000u
+
+enum from_worker {
+    T_HELLO = 0x01,
+    T_PING = 0x02,
+    T_PART = 0x03,
+    T_EXEC = 0x04,
+    T_STDIN = 0x05,
+    T_STDIN_EOF = 0x06,
+    T_CREDIT = 0x07,
+    T_KILL = 0x08,
+    T_FILE = 0x09,
+    T_STATS = 0x0A,
+    T_SHUTDOWN = 0x0B,
+};
+
+enum to_worker {
+    T_HELLO_ACK = 0x41,
+    T_PONG = 0x42,
+    T_STARTED = 0x43,
+    T_STDOUT = 0x44,
+    T_STDERR = 0x45,
+    T_EXIT = 0x46,
+    T_FAIL = 0x47,
+    T_STDIN_CREDIT = 0x48,
+    T_DATA = 0x49,
+    T_ITEMS = 0x4A,
+    T_DONE = 0x4B,
+    T_FENCED = 0x4C,
+};
+
+enum exec_tag {
+    EXEC_ARG = 1,
+    EXEC_ENV = 2,
+    EXEC_CWD = 3,
+    EXEC_FLAGS = 4,
+    EXEC_TIMEOUT_MS = 5,
+    EXEC_GRACE_MS = 6,
+    EXEC_DRAIN_MS = 7,
+    EXEC_CREDIT = 8,
+};
+
+enum exec_flag { EXEC_STDIN_FOLLOWS = 1, EXEC_KILL_BACKGROUND = 2 };
+
+enum file_tag {
+    FILE_OP = 1,
+    FILE_PATH = 2,
+    FILE_PATH2 = 3,
+    FILE_FLAGS = 4,
+    FILE_OFFSET = 5,
+    FILE_LENGTH = 6,
+    FILE_MODE = 7,
+    FILE_SIZE = 8,
+    FILE_SHA256 = 9,
+    FILE_CREDIT = 10,
+    FILE_PATTERN = 11,
+    FILE_MAX_ITEMS = 12,
+    FILE_BUDGET = 13,
+    FILE_MAX_DEPTH = 14,
+    FILE_MAX_LINE_BYTES = 15,
+    FILE_INCLUDE = 16,
+};
+
+enum file_op {
+    OP_READ = 1,
+    OP_WRITE = 2,
+    OP_STAT = 3,
+    OP_LIST = 4,
+    OP_REMOVE = 5,
+    OP_MOVE = 6,
+    OP_MKDIR = 7,
+    OP_GLOB = 8,
+    OP_GREP = 9,
+    OP_USAGE = 10,
+};
+
+enum file_flag {
+    READ_HASH = 1,
+    WRITE_APPEND = 1,
+    WRITE_PARENTS = 2,
+    WRITE_EXCLUSIVE = 4,
+    STAT_HASH = 1,
+    STAT_NOFOLLOW = 2,
+    LIST_RECURSIVE = 1,
+    REMOVE_RECURSIVE = 1,
+    REMOVE_MISSING_FINE = 2,
+    MOVE_OVERWRITE = 1,
+    MOVE_PARENTS = 2,
+    MKDIR_PARENTS = 2,
+    GLOB_DOT = 1,
+    GREP_REGEX = 1,
+    GREP_IGNORE_CASE = 2,
+};
+
+enum item_tag {
+    ITEM_PATH = 1,
+    ITEM_TYPE = 2,
+    ITEM_SIZE = 3,
+    ITEM_MODE = 4,
+    ITEM_MTIME_MS = 5,
+    ITEM_TARGET = 6,
+    ITEM_LINE = 7,
+    ITEM_TEXT = 8,
+    ITEM_CUT = 9,
+};
+
+enum hello_tag { HELLO_NONCE = 1, HELLO_LEASE_MS = 2 };
+
+enum ack_tag {
+    ACK_NONCE = 1,
+    ACK_WATCHDOG_FIRED = 2,
+    ACK_RUNNING = 3,
+    ACK_BUILD_ID = 4,
+    ACK_UID = 5,
+    ACK_CGROUP = 6,
+    ACK_PID = 7,
+};
+
+enum exit_tag {
+    EXIT_KIND = 1,
+    EXIT_VALUE = 2,
+    EXIT_REASON = 3,
+    EXIT_OOM_KILLS = 4,
+    EXIT_WALL_MICROS = 5,
+    EXIT_CPU_MICROS = 6,
+    EXIT_MAX_RSS_KIB = 7,
+    EXIT_BACKGROUND = 8,
+    EXIT_HELD = 9,
+    EXIT_STUCK = 10,
+};
+
+enum exit_kind { KIND_EXITED = 1, KIND_SIGNALLED = 2 };
+
+enum exit_reason {
+    REASON_ITSELF = 0,
+    REASON_TIMEOUT = 1,
+    REASON_KILL = 2,
+    REASON_WATCHDOG = 3,
+    REASON_SWEPT = 4,
+};
+
+enum fail_tag { FAIL_CODE = 1, FAIL_MESSAGE = 2, FAIL_ERRNO = 3 };
+
+enum done_tag {
+    DONE_SIZE = 1,
+    DONE_BYTES = 2,
+    DONE_MODE = 3,
+    DONE_MTIME_MS = 4,
+    DONE_SHA256 = 5,
+    DONE_CREATED = 6,
+    DONE_TYPE = 7,
+    DONE_TARGET = 8,
+    DONE_COUNT = 9,
+    DONE_TRUNCATED = 10,
+    DONE_FILES = 11,
+    DONE_SKIPPED = 12,
+    DONE_APPARENT = 13,
+    DONE_ENTRIES = 14,
+    DONE_UNLINKED = 15,
+    DONE_MEMORY_BYTES = 16,
+    DONE_MEMORY_PEAK_BYTES = 17,
+    DONE_CPU_MICROS = 18,
+    DONE_PIDS = 19,
+    DONE_OOM_KILLS = 20,
+    DONE_CHANNELS = 21,
+};
+
+/* The one-number payloads: STARTED pid, CREDIT and STDIN_CREDIT bytes, KILL and SHUTDOWN graceMs, FENCED epoch. */
+enum { SINGLE_NUMBER = 1 };
+
+#endif

@@ -1,0 +1,20 @@
+/* The leader of a command: from an accepted request to a running program. */
+#ifndef BERTH_SPAWN_H
+#define BERTH_SPAWN_H
+
+#include <sys/types.h>
+
+#include "fail.h"
+#include "request.h"
+
+struct spawn {
+    const struct exec_request *request;
+    int cwd; /* a directory */
+    int in;  /* -1: /dev/null */
+    int out, err;
+};
+
+/* Returns the pid once the program runs, else 0 with the reason. Blocks for the time of one exec. */
+pid_t spawn_leader(const struct spawn *spawn, enum fail *why, int *error);
+
+#endif

@@ -1,0 +1,235 @@
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent, group, session;
+    bool live;
+    bool fresh;
+    bool marked;
+};
+
+/* More than any pids limit worth the name; processes beyond it are met by a later scan, when these are dead. */
+enum { PROCESSES_MAX = 32768 };
+
+static DIR *proc;
+static struct process *table;
+static size_t count, capacity;
+static pid_t *before;
+static size_t before_count;
+
+bool tree_open(void)
+{
+    /* A /proc of another pid namespace would have us signal strangers. */
+    char self[24] = "";
+    if (readlink("/proc/self", self, sizeof self - 1) <= 0 || atol(self) != (long)getpid())
+        return false;
+    proc = opendir("/proc");
+    return proc != NULL;
+}
+
+static bool room_for_one(void)
+{
+    if (count < capacity)
+        return true;
+    if (capacity >= PROCESSES_MAX)
+        return false;
+    size_t more = capacity == 0 ? 512 : capacity * 2;
+    struct process *grown = realloc(table, more * sizeof *table);
+    if (grown == NULL)
+        return false;
+    table = grown;
+    pid_t *grown_before = realloc(before, more * sizeof *before);
+    if (grown_before == NULL)
+        return false;
+    before = grown_before;
+    capacity = more;
+    return true;
+}
+
+static const char *number(const char *at, long *out)
+{
+    while (*at == ' ')
+        at++;
+    char *end;
+    *out = strtol(at, &end, 10);
+    return end;
+}
+
+/* "pid (comm) state ppid pgrp session …"; comm may hold anything, so fields are counted from the last parenthesis. */
+static bool read_process(const char *name, struct process *out)
+{
+    char path[32], line[512];
+    size_t length = strlen(name);
+    if (length > 20)
+        return false;
+    memcpy(path, name, length);
+    memcpy(path + length, "/stat", 6);
+    int fd = openat(dirfd(proc), path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (got <= 0)
+        return false;
+    line[got] = 0;
+    const char *at = strrchr(line, ')');
+    if (at == NULL || at[1] != ' ' || at[2] == 0)
+        return false;
+    char state = at[2];
+    long parent, group, session;
+    at = number(at + 3, &parent);
+    at = number(at, &group);
+    number(at, &session);
+    out->pid = (pid_t)atol(name);
+    out->parent = (pid_t)parent;
+    out->group = (pid_t)group;
+    out->session = (pid_t)session;
+    out->live = state != 'Z' && state != 'X' && state != 'x';
+    out->marked = out->fresh = false;
+    return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *x = a, *y = b;
+    return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static struct process *find(pid_t pid)
+{
+    struct process key = {.pid = pid};
+    return count == 0 ? NULL : bsearch(&key, table, count, sizeof *table, by_pid);
+}
+
+bool tree_scan(void)
+{
+    before_count = 0;
+    for (size_t i = 0; i < count; i++)
+        before[before_count++] = table[i].pid;
+    count = 0;
+    rewinddir(proc);
+    errno = 0;
+    for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        if (!room_for_one())
+            break;
+        if (read_process(entry->d_name, &table[count]))
+            count++;
+    }
+    if (count == 0)
+        return false;
+    qsort(table, count, sizeof *table, by_pid);
+    for (size_t i = 0, j = 0; i < count; i++) {
+        while (j < before_count && before[j] < table[i].pid)
+            j++;
+        table[i].fresh = j == before_count || before[j] != table[i].pid;
+    }
+    return true;
+}
+
+/* Marks what is below `root`. Parents may come after their children in pid order, so it goes round until nothing changes. */
+static void mark_below(pid_t root)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < count; i++) {
+            struct process *process = &table[i];
+            if (process->marked || process->pid == root)
+                continue;
+            struct process *parent = process->parent == root ? NULL : find(process->parent);
+            if (process->parent == root || (parent != NULL && parent->marked)) {
+                process->marked = true;
+                changed = true;
+            }
+        }
+    }
+}
+
+static void unmark(void)
+{
+    for (size_t i = 0; i < count; i++)
+        table[i].marked = false;
+}
+
+static size_t count_marked(size_t *fresh)
+{
+    size_t live = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!table[i].marked || !table[i].live)
+            continue;
+        live++;
+        if (fresh != NULL && table[i].fresh)
+            ++*fresh;
+    }
+    return live;
+}
+
+/* A leader calls setsid, so a group outside our own session lies wholly within one command's tree. */
+static bool group_is_inside(const struct process *process)
+{
+    return process->group > 1 && process->session > 1 && process->session != getsid(0) && process->group != getpgrp();
+}
+
+static void signal_marked(int signal)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct process *process = &table[i];
+        if (!process->marked || !process->live || process->pid <= 1 || process->pid == getpid())
+            continue;
+        if (signal == SIGKILL && group_is_inside(process))
+            kill(-process->group, SIGKILL);
+        kill(process->pid, signal);
+        if (signal != SIGKILL)
+            kill(process->pid, SIGCONT);
+    }
+}
+
+size_t tree_count(pid_t root)
+{
+    mark_below(root);
+    size_t live = count_marked(NULL);
+    unmark();
+    return live;
+}
+
+size_t tree_signal(pid_t root, int signal, size_t *fresh)
+{
+    *fresh = 0;
+    mark_below(root);
+    size_t live = count_marked(fresh);
+    signal_marked(signal);
+    unmark();
+    return live;
+}
+
+size_t tree_kill_strays(bool (*known)(pid_t pid))
+{
+    pid_t self = getpid();
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].parent != self || table[i].marked || known(table[i].pid))
+            continue;
+        table[i].marked = true;
+        mark_below(table[i].pid);
+    }
+    size_t live = count_marked(NULL);
+    signal_marked(SIGKILL);
+    unmark();
+    return live;
+}
+
+bool tree_kill_everything(void)
+{
+    if (getpid() != 1)
+        return false;
+    kill(-1, SIGKILL);
+    return true;
+}

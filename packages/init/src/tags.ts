@@ -1,0 +1,131 @@
+/** Record tags of docs/init-protocol.md, by message. */
+export const HelloTag = { nonce: 1, leaseMs: 2 } as const;
+
+export const HelloAckTag = {
+  nonce: 1,
+  watchdogFired: 2,
+  running: 3,
+  buildId: 4,
+  uid: 5,
+  cgroup: 6,
+  pid: 7,
+} as const;
+
+export const ExecTag = {
+  arg: 1,
+  env: 2,
+  cwd: 3,
+  flags: 4,
+  timeoutMs: 5,
+  graceMs: 6,
+  drainMs: 7,
+  credit: 8,
+} as const;
+export const ExecFlag = { stdin: 1, killBackground: 2 } as const;
+
+export const KillTag = { graceMs: 1 } as const;
+export const CreditTag = { bytes: 1 } as const;
+
+export const FileTag = {
+  op: 1,
+  path: 2,
+  path2: 3,
+  flags: 4,
+  offset: 5,
+  length: 6,
+  mode: 7,
+  size: 8,
+  sha256: 9,
+  credit: 10,
+  pattern: 11,
+  maxItems: 12,
+  budget: 13,
+  maxDepth: 14,
+  maxLineBytes: 15,
+  include: 16,
+} as const;
+
+export const FileOp = {
+  read: 1,
+  write: 2,
+  stat: 3,
+  list: 4,
+  remove: 5,
+  move: 6,
+  mkdir: 7,
+  glob: 8,
+  grep: 9,
+  usage: 10,
+} as const;
+export type FileOp = (typeof FileOp)[keyof typeof FileOp];
+
+export const ReadFlag = { hash: 1 } as const;
+export const WriteFlag = { append: 1, parents: 2, exclusive: 4 } as const;
+export const StatFlag = { hash: 1, noFollow: 2 } as const;
+export const ListFlag = { recursive: 1 } as const;
+export const RemoveFlag = { recursive: 1, missingOk: 2 } as const;
+export const MoveFlag = { overwrite: 1, parents: 2 } as const;
+export const MkdirFlag = { parents: 2 } as const;
+export const GlobFlag = { dot: 1 } as const;
+export const GrepFlag = { regex: 1, ignoreCase: 2 } as const;
+
+export const StartedTag = { pid: 1 } as const;
+
+export const ExitTag = {
+  kind: 1,
+  value: 2,
+  reason: 3,
+  oomKills: 4,
+  wallMicros: 5,
+  cpuMicros: 6,
+  maxRssKib: 7,
+  background: 8,
+  held: 9,
+  stuck: 10,
+} as const;
+export const ExitKind = { exited: 1, signalled: 2 } as const;
+export const ExitReason = { itself: 0, timeout: 1, kill: 2, watchdog: 3, collateral: 4 } as const;
+
+export const FailTag = { code: 1, message: 2, errno: 3 } as const;
+export const FencedTag = { epoch: 1 } as const;
+
+export const ItemTag = {
+  path: 1,
+  type: 2,
+  size: 3,
+  mode: 4,
+  mtimeMs: 5,
+  target: 6,
+  line: 7,
+  text: 8,
+  cut: 9,
+} as const;
+
+export const DoneTag = {
+  size: 1,
+  bytes: 2,
+  mode: 3,
+  mtimeMs: 4,
+  sha256: 5,
+  created: 6,
+  type: 7,
+  target: 8,
+  count: 9,
+  truncated: 10,
+  files: 11,
+  skipped: 12,
+  apparent: 13,
+  entries: 14,
+  unlinked: 15,
+  memoryBytes: 16,
+  memoryPeakBytes: 17,
+  cpuMicros: 18,
+  pids: 19,
+  oomKills: 20,
+  channels: 21,
+} as const;
+
+/** Bytes of stdin that may be sent before the first STDIN_CREDIT. */
+export const initialStdinCredit = 262_144;
+/** All PARTs of one EXEC or FILE together. */
+export const maxRequestBytes = 2 * 1024 * 1024;

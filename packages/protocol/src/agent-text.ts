@@ -1,0 +1,112 @@
+import type { KeptOutput, OutputChunk, OutputStream } from "./exec.ts";
+import { assertNever, exitCodeOf, type Outcome } from "./outcome.ts";
+import { signalName } from "./signals.ts";
+
+export interface AgentTextOptions {
+  readonly shownBytes: number;
+}
+
+/**
+ * A result as an agent reads it: both outputs in order of arrival, cut in the middle when long, then one bracketed line
+ * for each thing worth knowing, the exit code last. Success adds nothing; what never ran is one `ERR:` line.
+ */
+export function agentText(
+  result: { readonly outcome: Outcome; readonly output: KeptOutput },
+  { shownBytes }: AgentTextOptions,
+): string {
+  const notes = outcomeNotes(result.outcome);
+  const code = exitCodeOf(result.outcome);
+  if (code !== undefined && code !== 0) notes.push(`[exit ${code}]`);
+  const body = shownOutput(result.output, shownBytes);
+  if (notes.length === 0) return body;
+  return body === "" || body.endsWith("\n") ? body + notes.join("\n") : `${body}\n${notes.join("\n")}`;
+}
+
+function outcomeNotes(outcome: Outcome): string[] {
+  switch (outcome.kind) {
+    case "exited":
+      return [];
+    case "signalled":
+      return [`[killed by ${signalName(outcome.signal)}]`];
+    case "timed-out":
+      return [`[timed out after ${seconds(outcome.afterMs)}]`];
+    case "out-of-memory":
+      return [`[out of memory: the limit is ${byteSize(outcome.limitBytes)}]`];
+    case "quota-exceeded":
+      return [`[stopped: ${quotaText(outcome)}]`];
+    case "output-limit":
+      return [`[stopped: more than ${byteSize(outcome.limitBytes)} of output]`];
+    case "cancelled":
+      return [`[cancelled: ${outcome.reason}]`];
+    case "refused":
+      return [`ERR: ${outcome.message}`];
+    case "lost":
+      return [`ERR: ${outcome.message}`];
+    default:
+      return assertNever(outcome);
+  }
+}
+
+export function quotaText(quota: { limit: number; used: number; unit: "bytes" | "entries" }): string {
+  return quota.unit === "bytes"
+    ? `workspace quota exceeded (${byteSize(quota.limit)}); used ${byteSize(quota.used)}`
+    : `workspace quota exceeded (${quota.limit} files); used ${quota.used} files`;
+}
+
+function shownOutput(output: KeptOutput, shownBytes: number): string {
+  const head = Buffer.concat(output.head.map((chunk) => chunk.bytes));
+  const tail = Buffer.concat(output.tail.map((chunk) => chunk.bytes));
+  const kept = head.length + tail.length;
+  if (kept <= shownBytes && output.cutBytes === 0) return Buffer.concat([head, tail]).toString("utf8");
+  const all = Buffer.concat([head, tail]);
+  const half = Math.floor(shownBytes / 2);
+  // The kept middle is already cut at the head's end: showing past it would hide the gap.
+  const headBytes = output.cutBytes > 0 ? Math.min(half, head.length) : half;
+  const tailBytes = output.cutBytes > 0 ? Math.min(half, tail.length) : half;
+  const first = wholeCharactersFromStart(all.subarray(0, headBytes));
+  const last = wholeCharactersFromEnd(all.subarray(all.length - tailBytes));
+  const cut = output.totalBytes - first.length - last.length;
+  const before = first.toString("utf8");
+  const gap = before === "" || before.endsWith("\n") ? "" : "\n";
+  return `${before}${gap}...[output truncated: ${cut} of ${output.totalBytes} bytes cut]...\n${last.toString("utf8")}`;
+}
+
+/** One stream of the kept output as text; the cut middle is not marked. */
+export function outputText(output: KeptOutput, stream: OutputStream): string {
+  const of = (chunks: readonly OutputChunk[]) => chunks.filter((chunk) => chunk.stream === stream);
+  return Buffer.concat([...of(output.head), ...of(output.tail)].map((chunk) => chunk.bytes)).toString("utf8");
+}
+
+function wholeCharactersFromStart(bytes: Buffer): Buffer {
+  let end = bytes.length;
+  for (let back = 1; back <= Math.min(3, end); back++) {
+    const byte = bytes[end - back] ?? 0;
+    if ((byte & 0xc0) === 0x80) continue;
+    const width = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    if (width > back) end -= back;
+    break;
+  }
+  return bytes.subarray(0, end);
+}
+
+function wholeCharactersFromEnd(bytes: Buffer): Buffer {
+  let start = 0;
+  while (start < 3 && start < bytes.length && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
+  return bytes.subarray(start);
+}
+
+function seconds(ms: number): string {
+  return `${Number((ms / 1000).toFixed(ms < 1000 ? 3 : 1))}s`;
+}
+
+/** 512 MB, 1 GB, 1.5 GB: powers of 1024 under the names people and engines use for limits. */
+export function byteSize(bytes: number): string {
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number(value.toFixed(1))} ${units[unit]}`;
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { Outcome } from "./outcome.ts";
+import { execLimits } from "./profile.ts";
+import { workspacePath } from "./workspace-path.ts";
+
+const noNul = (text: string) => !text.includes("\0");
+const text = z.string().refine(noNul, { error: "it has a NUL byte" });
+
+/** One argument is at most 128 KiB in the kernel (MAX_ARG_STRLEN); refusing here names the reason. */
+const argument = text.refine((value) => Buffer.byteLength(value) < 131_072, {
+  error: "an argument is at most 131,071 bytes; write it to a file and run that",
+});
+
+const environment = z.record(
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "an environment name is letters, digits and _" }),
+  argument,
+);
+
+const common = {
+  cwd: workspacePath.default("").describe("directory beneath the workspace"),
+  env: environment.default({}),
+  stdin: z.union([z.string(), z.instanceof(Uint8Array)]).optional(),
+  limits: execLimits.partial().optional().describe("may only tighten the profile's"),
+  background: z
+    .enum(["keep", "kill"])
+    .default("keep")
+    .describe("what becomes of processes the command leaves behind when it ends by itself"),
+};
+
+/** A command for `sh -c`, or an argument vector that no shell touches. */
+export const execRequest = z.union([
+  z.strictObject({ command: argument.min(1), ...common }),
+  z.strictObject({ argv: z.array(argument).min(1).max(4096), ...common }),
+]);
+export type ExecRequest = z.infer<typeof execRequest>;
+export type ExecRequestInput = z.input<typeof execRequest>;
+
+export type OutputStream = "stdout" | "stderr";
+
+export interface OutputChunk {
+  readonly stream: OutputStream;
+  readonly bytes: Uint8Array;
+}
+
+/** Output in order of arrival. `tail` is empty and `cutBytes` is 0 unless it grew past the kept limit. */
+export interface KeptOutput {
+  readonly head: readonly OutputChunk[];
+  readonly tail: readonly OutputChunk[];
+  readonly cutBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface ExecResult {
+  readonly outcome: Outcome;
+  readonly output: KeptOutput;
+  /** From the command's start to its end, in the sandbox. */
+  readonly wallMs: number;
+  readonly cpuMs: number;
+  readonly maxRssBytes: number;
+  /** Kills by the sandbox's memory limit while the command ran, its neighbours' included. */
+  readonly oomKills: number;
+  /** Processes the command left running. */
+  readonly backgroundProcesses: number;
+}

@@ -1,0 +1,134 @@
+/** What each fault carries. Values end up in logs: never payloads, output, environment or secrets. */
+export interface FaultContexts {
+  "engine-unreachable": { address: string; detail: string };
+  "engine-timeout": { call: string; deadlineMs: number };
+  "engine-refused": { call: string; status: number; detail: string };
+  "engine-wedged": { failures: number; retryInMs: number };
+  "image-missing": { image: string; detail: string };
+  "runtime-missing": { runtime: string; available: string };
+  "sandbox-start-failed": { sandboxKey: string; detail: string };
+  "sandbox-stopped": { sandboxKey: string };
+  "init-unresponsive": { sandboxKey: string; waitedMs: number };
+  "init-protocol": { detail: string };
+  "init-missing": { path: string };
+  fenced: { sandboxKey: string; epoch: number; highestEpoch: number };
+  "workspace-unusable": { path: string; detail: string };
+  "operation-timeout": { operation: string; deadlineMs: number };
+  "file-operation-failed": { operation: string; code: string; detail: string };
+  aborted: { operation: string };
+}
+
+export type FaultCode = keyof FaultContexts;
+
+export interface FaultEntry<C extends FaultCode> {
+  readonly message: (context: FaultContexts[C]) => string;
+  readonly meaning: string;
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly retry: boolean;
+  readonly operator: string;
+}
+
+export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
+  "engine-unreachable": {
+    message: ({ address, detail }) => `no container engine answers at ${address} (${detail})`,
+    meaning: "The connection to the container engine failed before it took the request.",
+    retry: true,
+    operator: "Start the engine, or point DOCKER_HOST at it. `npm run setup -- --check` names what is missing.",
+  },
+  "engine-timeout": {
+    message: ({ call, deadlineMs }) => `the container engine did not answer ${call} within ${deadlineMs} ms`,
+    meaning: "The engine took the request and did not answer before the call's deadline.",
+    retry: true,
+    operator: "Look at the engine's log and the host's disk and load; restart the engine if it hangs.",
+  },
+  "engine-refused": {
+    message: ({ call, status, detail }) => `the container engine refused ${call}: ${detail} (status ${status})`,
+    meaning: "The engine answered with an error that has no code of its own here.",
+    retry: false,
+    operator: "Read the detail; it is the engine's own sentence.",
+  },
+  "engine-wedged": {
+    message: ({ failures, retryInMs }) =>
+      `the container engine failed ${failures} times in a row; the next try is in ${retryInMs} ms`,
+    meaning: "The circuit breaker is open: calls fail at once instead of queueing behind a wedged engine.",
+    retry: true,
+    operator: "As for engine-timeout. The breaker closes by itself after one call succeeds.",
+  },
+  "image-missing": {
+    message: ({ image, detail }) => `the image ${image} is not on this host and could not be pulled (${detail})`,
+    meaning: "The engine has no such image and the registry did not give it.",
+    retry: false,
+    operator: "Build it (`npm run setup` builds berth-sandbox:bookworm), pull it by hand, or correct the profile.",
+  },
+  "runtime-missing": {
+    message: ({ runtime, available }) =>
+      `the engine has no runtime called ${runtime}; it has ${available}`,
+    meaning: "The profile names an OCI runtime that is not registered with the engine.",
+    retry: false,
+    operator: "Register the runtime in the engine's daemon.json and restart it, or change the profile.",
+  },
+  "sandbox-start-failed": {
+    message: ({ sandboxKey, detail }) => `the sandbox ${sandboxKey} did not start: ${detail}`,
+    meaning: "The container was created or started with an error, or ended before it could take a command.",
+    retry: true,
+    operator: "Read the detail. The image needs an `sh`; its limits must be ones the host can give.",
+  },
+  "sandbox-stopped": {
+    message: ({ sandboxKey }) => `the sandbox ${sandboxKey} has been stopped`,
+    meaning: "Something was asked of a sandbox after its stop().",
+    retry: false,
+    operator: "A mistake in the caller; report it.",
+  },
+  "init-unresponsive": {
+    message: ({ sandboxKey, waitedMs }) =>
+      `process 1 of the sandbox ${sandboxKey} did not answer for ${waitedMs} ms`,
+    meaning: "The container runs but its init does not answer. It is removed and a fresh one is started.",
+    retry: true,
+    operator: "If it happens often, look at the host's load and memory.",
+  },
+  "init-protocol": {
+    message: ({ detail }) => `process 1 of the sandbox broke the protocol: ${detail}`,
+    meaning: "Bytes arrived that no honest init sends. The container is removed.",
+    retry: true,
+    operator: "Treat the sandbox as hostile; look at what its tenant ran.",
+  },
+  "init-missing": {
+    message: ({ path }) => `there is no init binary at ${path}`,
+    meaning: "The static program that becomes process 1 has not been built or is not where it should be.",
+    retry: false,
+    operator: "Run `npm run setup`, or `make -C packages/init`.",
+  },
+  fenced: {
+    message: ({ sandboxKey, epoch, highestEpoch }) =>
+      `the sandbox ${sandboxKey} obeys epoch ${highestEpoch}, not ${epoch}`,
+    meaning: "Another holder has taken the sandbox over. This one may no longer touch it.",
+    retry: false,
+    operator: "Nothing: this is how a holder that was late learns of it.",
+  },
+  "workspace-unusable": {
+    message: ({ path, detail }) => `the workspace directory ${path} cannot be used: ${detail}`,
+    meaning: "The directory could not be made, owned or protected.",
+    retry: false,
+    operator: "Give the worker a workspaces root it can write to, on a disk with room.",
+  },
+  "operation-timeout": {
+    message: ({ operation, deadlineMs }) => `${operation} did not end within ${deadlineMs} ms and was stopped`,
+    meaning: "A file operation in the sandbox took longer than its deadline.",
+    retry: true,
+    operator: "Look at the size of the workspace and the host's disk.",
+  },
+  "file-operation-failed": {
+    message: ({ operation, code, detail }) => `${operation} failed in the sandbox: ${code}: ${detail}`,
+    meaning: "The sandbox reported an input/output error that is nobody's request's fault.",
+    retry: true,
+    operator: "Look at the host's disk and the container's limits.",
+  },
+  aborted: {
+    message: ({ operation }) => `${operation} was aborted by its caller`,
+    meaning: "The AbortSignal given with the call fired.",
+    retry: false,
+    operator: "Nothing.",
+  },
+};
+
+export const faultCodes = Object.keys(faultTable) as FaultCode[];

@@ -1,0 +1,26 @@
+import { type FaultCode, type FaultContexts, type FaultEntry, faultTable } from "./fault-table.ts";
+
+/**
+ * Our own machinery failed. Thrown, never returned; how a tenant's command ended is an `Outcome`. The message is made
+ * from the table, so that the same code always reads the same.
+ */
+export class Fault<C extends FaultCode = FaultCode> extends Error {
+  override readonly name = "Fault";
+  readonly code: C;
+  readonly context: FaultContexts[C];
+  readonly retry: boolean;
+
+  constructor(code: C, context: FaultContexts[C], options?: { cause?: unknown }) {
+    const entry = faultTable[code] as FaultEntry<C>;
+    super(entry.message(context), options);
+    this.code = code;
+    this.context = context;
+    this.retry = entry.retry;
+  }
+}
+
+export function isFault<C extends FaultCode>(value: unknown, code: C): value is Fault<C>;
+export function isFault(value: unknown): value is Fault;
+export function isFault(value: unknown, code?: FaultCode): boolean {
+  return value instanceof Fault && (code === undefined || value.code === code);
+}

@@ -1,0 +1,30 @@
+export type { AgentTextOptions } from "./agent-text.ts";
+export { agentText, byteSize, outputText, quotaText } from "./agent-text.ts";
+export type {
+  ExecRequest,
+  ExecRequestInput,
+  ExecResult,
+  KeptOutput,
+  OutputChunk,
+  OutputStream,
+} from "./exec.ts";
+export { execRequest } from "./exec.ts";
+export { Fault, isFault } from "./fault.ts";
+export type { FaultCode, FaultContexts, FaultEntry } from "./fault-table.ts";
+export { faultCodes, faultTable } from "./fault-table.ts";
+export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
+export { FileRefusal, fileRefusals } from "./files.ts";
+export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
+export { epoch, fleetId, sandboxKey, tenantId, workerId } from "./ids.ts";
+export type { Outcome, OutcomeKind } from "./outcome.ts";
+export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
+export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
+export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
+export { signalName } from "./signals.ts";
+export {
+  pathProblem,
+  withoutWorkspacePrefix,
+  workspaceDirectory,
+  workspaceFilePath,
+  workspacePath,
+} from "./workspace-path.ts";

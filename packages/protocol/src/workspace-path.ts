@@ -1,0 +1,42 @@
+import { z } from "zod";
+
+export const workspaceDirectory = "/workspace";
+
+/** Bytes, not characters: the kernel counts bytes. */
+const maxPathBytes = 4095;
+const maxNameBytes = 255;
+
+/** Why a path cannot name something in a workspace, or undefined when it can. */
+export function pathProblem(path: string): string | undefined {
+  for (let index = 0; index < path.length; index++) {
+    const code = path.charCodeAt(index);
+    if (code < 0x20 || code === 0x7f)
+      return `it has a control byte (0x${code.toString(16).padStart(2, "0")}) at position ${index}`;
+  }
+  const inside = withoutWorkspacePrefix(path);
+  if (inside.startsWith("/")) return `it is absolute; give a path relative to ${workspaceDirectory}`;
+  if (Buffer.byteLength(path) > maxPathBytes) return `it is longer than ${maxPathBytes} bytes`;
+  for (const name of inside.split("/")) {
+    if (name === "..") return `it has a ".." segment`;
+    if (Buffer.byteLength(name) > maxNameBytes) return `it has a name longer than ${maxNameBytes} bytes`;
+  }
+  return undefined;
+}
+
+/** `/workspace/a/b` and `a/b` are the same file; agents write both. */
+export function withoutWorkspacePrefix(path: string): string {
+  if (path === workspaceDirectory) return "";
+  return path.startsWith(`${workspaceDirectory}/`) ? path.slice(workspaceDirectory.length + 1) : path;
+}
+
+/** A path in the workspace; the empty path is the workspace itself. */
+export const workspacePath = z.string().superRefine((path, context) => {
+  const problem = pathProblem(path);
+  if (problem) context.addIssue({ code: "custom", message: `invalid path: ${problem}` });
+});
+
+/** A path that must name something inside the workspace, not the workspace itself. */
+export const workspaceFilePath = workspacePath.refine(
+  (path) => withoutWorkspacePrefix(path).split("/").some((name) => name !== "" && name !== "."),
+  { error: "invalid path: it names the workspace itself" },
+);

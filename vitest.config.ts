@@ -1,0 +1,16 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  resolve: { conditions: ["@berth/source"] },
+  ssr: { resolve: { conditions: ["@berth/source"] } },
+  test: {
+    include: ["**/*.test.ts"],
+    exclude: ["**/node_modules/**", "**/dist/**", ".berth/**"],
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    retry: 0,
+    // Two cores and one engine: more forks only make timings noisier.
+    maxWorkers: 2,
+    expect: { requireAssertions: true },
+  },
+});
