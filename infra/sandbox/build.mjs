@@ -1,144 +1,32 @@
 /**
- * Makes the sandbox image on the engine: with the Dockerfile when its base image is there or can be pulled, else from
- * Debian packages (mmdebstrap, then an import). Set-up calls it; by hand:
+ * Builds the sandbox image anew, whether or not the one there is up to date. Set-up does it when it is not.
  *
- *   node infra/sandbox/build.mjs [--build-essential]
+ *   node infra/sandbox/build.mjs                      berth-sandbox:bookworm
+ *   node infra/sandbox/build.mjs --build-essential    berth-sandbox:bookworm-build, with a C compiler and make
  */
-import { mkdirSync, readFileSync, realpathSync } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { aptInstall, aptStanding, installAdvice } from '../setup/apt.mjs';
-import { newContext } from '../setup/context.mjs';
-import { repoRoot } from '../setup/places.mjs';
-import { SetupProblem } from '../setup/problem.mjs';
-import { Report } from '../setup/report.mjs';
-import { tailOf } from '../setup/run-command.mjs';
-import { findProgram } from '../setup/search-path.mjs';
-import { engineStep } from '../setup/step-engine.mjs';
-import { debianFileSystem } from './bootstrap.mjs';
-import { buildImage, importImage, inspectImage, pullImage, removeNameless } from './engine-images.mjs';
-import { BASE_IMAGE, BUILD_ESSENTIAL_IMAGE, fingerprint, folder, IMAGE_SETTINGS, packageList, RECIPE_LABEL, SANDBOX_IMAGE } from './recipe.mjs';
-import { tarOf } from './tar.mjs';
+import { newContext } from "../setup/context.mjs";
+import { repoRoot } from "../setup/places.mjs";
+import { SetupProblem } from "../setup/problem.mjs";
+import { Report } from "../setup/report.mjs";
+import { engineStep } from "../setup/step-engine.mjs";
+import { findSandboxImage, makeSandboxImage } from "./sandbox-image.mjs";
 
-const FIRST_ANSWER_MS = 6_000;
-
-/** @typedef {{ buildEssential?: boolean }} Variant */
-
-/**
- * @param {import('../setup/engine-api.mjs').Engine} engine
- * @param {Variant} [variant]
- */
-export async function findSandboxImage(engine, variant = {}) {
-  const image = await inspectImage(engine, nameOf(variant));
-  const upToDate = image?.Config?.Labels?.[RECIPE_LABEL] === fingerprint(variant);
-  return { name: nameOf(variant), image, upToDate };
-}
-
-/**
- * @param {import('../setup/context.mjs').Context} context with an engine
- * @param {(text: string) => void} progress
- * @param {Variant} [variant]
- */
-export async function makeSandboxImage(context, progress, variant = {}) {
-  const { engine } = context;
-  if (!engine) throw new Error('makeSandboxImage needs an engine');
-  const log = path.join(context.places.logs, 'sandbox-image.log');
-  mkdirSync(path.dirname(log), { recursive: true });
-  const before = await findSandboxImage(engine, variant);
-
-  progress(`looking for ${BASE_IMAGE}`);
-  const refusal = await baseRefusal(engine, log);
-  if (refusal) {
-    await importFromPackages(context, progress, variant, log, refusal);
-  } else {
-    progress(`building ${before.name} from its Dockerfile`);
-    try {
-      await buildFromDockerfile(engine, log, variant);
-    } catch (error) {
-      // The base was there but the mirror was not reachable from inside the build; the host may still reach it.
-      await importFromPackages(context, progress, variant, log, `the Dockerfile's build failed (${error.message})`);
-    }
-  }
-  if (before.image) await removeNameless(engine, before.image.Id);
-}
-
-/**
- * @param {import('../setup/engine-api.mjs').Engine} engine
- * @param {string} log
- * @param {Variant & { name?: string, base?: string, hostNetwork?: boolean }} [options] another base, for tests
- */
-export async function buildFromDockerfile(engine, log, options = {}) {
-  const { name = nameOf(options), base = BASE_IMAGE, hostNetwork = true, buildEssential } = options;
-  const context = tarOf(
-    ['Dockerfile', 'packages.txt', 'finish.sh'].map((file) => ({ name: file, bytes: readFileSync(path.join(folder, file)) })),
-  );
-  const buildArgs = { BASE: base, BUILD_ESSENTIAL: buildEssential ? '1' : '' };
-  const labels = { [RECIPE_LABEL]: fingerprint(buildEssential ? { buildEssential } : {}) };
-  await buildImage(engine, name, context, { log, buildArgs, labels, hostNetwork });
-}
-
-/** Why the base image is not to be had; undefined when the engine has it. */
-async function baseRefusal(engine, log) {
-  if (await inspectImage(engine, BASE_IMAGE)) return undefined;
-  try {
-    await pullImage(engine, BASE_IMAGE, { log, firstAnswerMs: FIRST_ANSWER_MS });
-    return undefined;
-  } catch (error) {
-    return `${BASE_IMAGE} could not be pulled (${error.message})`;
-  }
-}
-
-async function importFromPackages(context, progress, variant, log, reason) {
-  const program = await ensureMmdebstrap(context, progress, reason);
-  const packages = packageList(variant);
-  progress(`building ${nameOf(variant)} from ${packages.length} Debian packages, since ${reason.split(' (')[0]}`);
-  try {
-    await importImage(context.engine, nameOf(variant), debianFileSystem({ packages, finish: true, log, program }), {
-      log,
-      settings: [...IMAGE_SETTINGS, `LABEL ${RECIPE_LABEL}=${fingerprint(variant)}`],
-    });
-  } catch (error) {
-    throw new SetupProblem('The sandbox image could not be built.', {
-      why: `${reason}; then from packages: ${error.message}`,
-      fix: [`make ${BASE_IMAGE} available to the engine (docker load), or a Debian mirror to apt, then run this again`],
-      logFile: path.relative(context.places.root, log),
-      logTail: tailOf(log),
-    });
-  }
-}
-
-async function ensureMmdebstrap(context, progress, reason) {
-  const packages = ['mmdebstrap', 'debian-archive-keyring'];
-  if (!findProgram('mmdebstrap')) {
-    if (aptStanding() !== 'root') {
-      throw new SetupProblem('The sandbox image could not be built.', {
-        why: `${reason}, and mmdebstrap, which builds it from Debian packages instead, is not installed`,
-        fix: [`make ${BASE_IMAGE} available to the engine (docker pull or docker load)`, ...installAdvice(packages).map((line) => `or: ${line}`)],
-      });
-    }
-    progress('installing mmdebstrap');
-    await aptInstall(context, 'sandbox-image', packages);
-  }
-  return findProgram('mmdebstrap') ?? 'mmdebstrap';
-}
-
-function nameOf(variant) {
-  return variant.buildEssential ? BUILD_ESSENTIAL_IMAGE : SANDBOX_IMAGE;
-}
-
-async function main() {
-  const report = new Report(process.stdout);
+async function main(argv) {
+  const unknown = argv.find((word) => word !== "--build-essential");
+  if (unknown)
+    throw new SetupProblem(`Unknown option: ${unknown}`, { fix: ["build.mjs [--build-essential]"] });
+  const variant = argv.length > 0 ? { buildEssential: true } : {};
   const context = newContext(repoRoot);
-  const variant = process.argv.includes('--build-essential') ? { buildEssential: true } : {};
   const found = await engineStep.find(context);
-  if (!found.ready) throw new SetupProblem(`Missing: ${found.text}.`, { fix: ['npm run setup'] });
-  await report.during('sandbox image', (progress) => makeSandboxImage(context, progress, variant));
-  report.line('sandbox image', `${nameOf(variant)} built`);
+  if (!found.ready || !context.engine)
+    throw new SetupProblem(`Missing: ${found.text}.`, { fix: ["npm run setup"] });
+  const report = new Report(process.stdout);
+  await report.during("sandbox image", (progress) => makeSandboxImage(context, progress, variant));
+  const { name, image } = await findSandboxImage(context.engine, variant);
+  report.line("sandbox image", `${name} (${Math.round(image.Size / 1e6)} MB)`);
 }
 
-if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  main().catch((error) => {
-    process.stderr.write(`${error instanceof SetupProblem ? error.toText() : error.stack}\n`);
-    process.exitCode = 1;
-  });
-}
+main(process.argv.slice(2)).catch((error) => {
+  process.stderr.write(`${error instanceof SetupProblem ? error.toText() : error.stack}\n`);
+  process.exitCode = 1;
+});

@@ -20,22 +20,23 @@ export function tarOf(entries) {
 
 function headerOf(entry, size) {
   const header = Buffer.alloc(BLOCK_BYTES);
-  if (Buffer.byteLength(entry.name) > 100) throw new RangeError(`name too long for this tar writer: ${entry.name}`);
-  const octal = (value, at, width) => header.write(value.toString(8).padStart(width - 1, '0'), at);
-  const type = entry.linkTo ? '2' : entry.name.endsWith('/') ? '5' : '0';
+  if (Buffer.byteLength(entry.name) > 100)
+    throw new RangeError(`name too long for this tar writer: ${entry.name}`);
+  const octal = (value, at, width) => header.write(value.toString(8).padStart(width - 1, "0"), at);
+  const type = entry.linkTo ? "2" : entry.name.endsWith("/") ? "5" : "0";
   header.write(entry.name, 0);
-  octal(entry.mode ?? (type === '5' ? 0o755 : 0o644), 100, 8);
+  octal(entry.mode ?? (type === "5" ? 0o755 : 0o644), 100, 8);
   octal(entry.uid ?? 0, 108, 8);
   octal(entry.uid ?? 0, 116, 8);
   octal(size, 124, 12);
   octal(0, 136, 12);
   header.write(type, 156);
   if (entry.linkTo) header.write(entry.linkTo, 157);
-  header.write('ustar\0', 257);
-  header.write('00', 263);
+  header.write("ustar\0", 257);
+  header.write("00", 263);
   // The checksum counts its own field as spaces.
-  header.fill(' ', 148, 156);
+  header.fill(" ", 148, 156);
   const sum = header.reduce((total, byte) => total + byte, 0);
-  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
   return header;
 }

@@ -18,8 +18,8 @@
  * @property {(context: Context, progress: (text: string) => void) => Promise<void>} make
  *   throws a SetupProblem when it cannot; `find` is asked again afterwards
  */
-import { PNPM_VERSION, placesIn } from './places.mjs';
-import { withPathFirst } from './search-path.mjs';
+import { PNPM_VERSION, placesIn } from "./places.mjs";
+import { withPathFirst } from "./search-path.mjs";
 
 /**
  * @param {string} root
@@ -35,14 +35,17 @@ export function newContext(root, environment = process.env) {
  */
 export function berthEnvironment(context) {
   const { places, environment, node, engine } = context;
-  const folders = [`${places.root}/node_modules/.bin`, `${places.tools}/pnpm-${PNPM_VERSION}/node_modules/.bin`];
-  if (node) folders.unshift(node.file.slice(0, node.file.lastIndexOf('/')));
+  const folders = [
+    `${places.root}/node_modules/.bin`,
+    `${places.tools}/pnpm-${PNPM_VERSION}/node_modules/.bin`,
+  ];
+  if (node) folders.unshift(node.file.slice(0, node.file.lastIndexOf("/")));
   const result = withPathFirst(folders, environment);
   Object.assign(result, {
-    BERTH_IMAGE: environment.BERTH_IMAGE ?? 'berth-sandbox:bookworm',
-    TURBO_TELEMETRY_DISABLED: '1',
-    DO_NOT_TRACK: '1',
+    BERTH_IMAGE: environment.BERTH_IMAGE ?? "berth-sandbox:bookworm",
+    TURBO_TELEMETRY_DISABLED: "1",
+    DO_NOT_TRACK: "1",
   });
-  if (engine && engine.address !== 'unix:///var/run/docker.sock') result.DOCKER_HOST = engine.address;
+  if (engine && engine.address !== "unix:///var/run/docker.sock") result.DOCKER_HOST = engine.address;
   return result;
 }

@@ -1,6 +1,6 @@
-import { statfsSync, statSync } from 'node:fs';
-import path from 'node:path';
-import { SetupProblem } from './problem.mjs';
+import { statfsSync, statSync } from "node:fs";
+import path from "node:path";
+import { SetupProblem } from "./problem.mjs";
 
 /** Left free on top of what is to be installed: logs, workspaces and test containers need room to run. */
 const MARGIN_BYTES = 512 * 1024 * 1024;
@@ -29,14 +29,21 @@ export function judgeDisk(needs, volumeOf = volumeAt) {
   for (const volume of volumes.values()) {
     const wanted = volume.neededBytes > 0 ? volume.neededBytes + MARGIN_BYTES : 0;
     if (volume.freeBytes < wanted) {
-      throw new SetupProblem(`Not enough free disk: ${inGiB(volume.freeBytes)} free at ${volume.at}, ${inGiB(wanted)} needed.`, {
-        why: `${inGiB(volume.neededBytes)} are still to be installed, and ${inGiB(MARGIN_BYTES)} must stay free to run anything`,
-        fix: ['free some space there (unused Docker images are the usual candidates: docker system df), then run this again'],
-      });
+      throw new SetupProblem(
+        `Not enough free disk: ${inGiB(volume.freeBytes)} free at ${volume.at}, ${inGiB(wanted)} needed.`,
+        {
+          why: `${inGiB(volume.neededBytes)} are still to be installed, and ${inGiB(MARGIN_BYTES)} must stay free to run anything`,
+          fix: [
+            "free some space there (unused Docker images are the usual candidates: docker system df), then run this again",
+          ],
+        },
+      );
     }
-    parts.push(`${inGiB(volume.freeBytes)} free at ${volume.at}, ${wanted > 0 ? `${inGiB(wanted)} needed` : 'nothing needed'}`);
+    parts.push(
+      `${inGiB(volume.freeBytes)} free at ${volume.at}, ${wanted > 0 ? `${inGiB(wanted)} needed` : "nothing needed"}`,
+    );
   }
-  return parts.join('; ');
+  return parts.join("; ");
 }
 
 /** @param {string} at a path that may not exist yet: its nearest existing parent is asked */

@@ -2,18 +2,18 @@
  * The way in from the root package.json: makes a machine ready, then runs what was asked for. Plain JavaScript for
  * Node 18 and newer, without packages, since it runs before any are installed.
  */
-import { newContext } from './context.mjs';
-import { launch } from './launch.mjs';
-import { repoRoot } from './places.mjs';
-import { SetupProblem } from './problem.mjs';
-import { Report } from './report.mjs';
-import { check, setUp, stepsFor } from './setup.mjs';
+import { newContext } from "./context.mjs";
+import { launch } from "./launch.mjs";
+import { repoRoot } from "./places.mjs";
+import { SetupProblem } from "./problem.mjs";
+import { Report } from "./report.mjs";
+import { check, setUp, stepsFor } from "./setup.mjs";
 
 /** @type {Record<string, { program: string, argv: string[], testImages: boolean }>} */
 const PROGRAMS = {
-  start: { program: 'apps/cli/src/main.ts', argv: ['tour'], testImages: false },
-  test: { program: 'test/run.ts', argv: [], testImages: true },
-  bench: { program: 'test/bench/main.ts', argv: [], testImages: true },
+  start: { program: "apps/cli/src/main.ts", argv: ["tour"], testImages: false },
+  test: { program: "test/run.ts", argv: [], testImages: true },
+  bench: { program: "test/bench/main.ts", argv: [], testImages: true },
 };
 
 const HELP = `Makes this machine ready for Berth. Running it again is safe and quick.
@@ -34,26 +34,26 @@ berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise 
 
 async function main(argv) {
   const [verb, ...rest] = argv;
-  const program = PROGRAMS[verb ?? ''];
-  if (verb === 'setup' && (rest.includes('--help') || rest.includes('-h'))) {
+  const program = PROGRAMS[verb ?? ""];
+  if (verb === "setup" && (rest.includes("--help") || rest.includes("-h"))) {
     process.stdout.write(HELP);
     return 0;
   }
-  const unknown = verb === 'setup' ? rest.find((word) => word !== '--check') : undefined;
-  if ((verb !== 'setup' && !program) || unknown) {
-    process.stderr.write(`Unknown ${unknown ? 'option' : 'verb'}: ${unknown ?? verb ?? '(none)'}\n\n${HELP}`);
+  const unknown = verb === "setup" ? rest.find((word) => word !== "--check") : undefined;
+  if ((verb !== "setup" && !program) || unknown) {
+    process.stderr.write(`Unknown ${unknown ? "option" : "verb"}: ${unknown ?? verb ?? "(none)"}\n\n${HELP}`);
     return 64;
   }
   const context = newContext(repoRoot);
   const steps = stepsFor({ testImages: program?.testImages ?? true });
   // What the program prints on stdout may be read by another program; set-up's lines must not be in it.
   const report = new Report(program ? process.stderr : process.stdout);
-  if (rest.includes('--check') && !program) return (await check(context, steps, report)) ? 0 : 1;
+  if (rest.includes("--check") && !program) return (await check(context, steps, report)) ? 0 : 1;
   await setUp(context, steps, report);
   return program ? launch(context, program.program, [...program.argv, ...rest]) : 0;
 }
 
-for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]]) {
+for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {
   process.once(signal, () => {
     // Once a program was launched it decides; before that, exiting gives the locks back.
     if (process.listenerCount(signal) === 0) process.exit(code);
@@ -65,7 +65,9 @@ main(process.argv.slice(2)).then(
     process.exitCode = code;
   },
   (error) => {
-    process.stderr.write(`\nset-up stopped: ${error instanceof SetupProblem ? error.toText() : error.stack}\n`);
+    process.stderr.write(
+      `\nset-up stopped: ${error instanceof SetupProblem ? error.toText() : error.stack}\n`,
+    );
     process.exitCode = 1;
   },
 );

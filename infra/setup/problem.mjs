@@ -5,12 +5,12 @@
 export class SetupProblem extends Error {
   /**
    * @param {string} what one sentence: what is wrong
-   * @param {{ why?: string, fix?: string[], logFile?: string, logTail?: string }} [details]
+   * @param {{ why?: string | undefined, fix?: string[], logFile?: string, logTail?: string }} [details]
    *   `fix` holds commands or sentences, one line each
    */
   constructor(what, details = {}) {
     super(what);
-    this.name = 'SetupProblem';
+    this.name = "SetupProblem";
     this.why = details.why;
     this.fix = details.fix ?? [];
     this.logFile = details.logFile;
@@ -21,18 +21,18 @@ export class SetupProblem extends Error {
     const lines = [this.message];
     if (this.why) lines.push(`  why: ${this.why}`);
     this.fix.forEach((line, index) => {
-      lines.push(`  ${index === 0 ? 'do: ' : '    '} ${line}`);
+      lines.push(`  ${index === 0 ? "do: " : "    "} ${line}`);
     });
-    if (this.logTail) lines.push('', indent(this.logTail));
+    if (this.logTail) lines.push("", indent(this.logTail));
     if (this.logFile) lines.push(`  full log: ${this.logFile}`);
-    return lines.join('\n');
+    return lines.join("\n");
   }
 }
 
 function indent(text) {
   return text
     .trimEnd()
-    .split('\n')
+    .split("\n")
     .map((line) => `    | ${line}`)
-    .join('\n');
+    .join("\n");
 }

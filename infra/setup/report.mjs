@@ -18,7 +18,7 @@ export class Report {
    * @param {string} text
    */
   line(name, text) {
-    if (this.live) this.out.write('\r\x1b[2K');
+    if (this.live) this.out.write("\r\x1b[2K");
     this.out.write(`${name.padEnd(NAME_WIDTH)}${text}\n`);
   }
 
@@ -30,12 +30,15 @@ export class Report {
    */
   async during(name, work) {
     const startedAt = Date.now();
-    let text = 'working';
+    let text = "working";
     let shownAt = startedAt;
     const show = () => {
       shownAt = Date.now();
       const elapsed = `${text} … ${Math.round((shownAt - startedAt) / 1000)} s`;
-      if (this.live) this.out.write(`\r\x1b[2K${name.padEnd(NAME_WIDTH)}${elapsed}`.slice(0, (this.out.columns ?? 80) + 4));
+      if (this.live)
+        this.out.write(
+          `\r\x1b[2K${name.padEnd(NAME_WIDTH)}${elapsed}`.slice(0, (this.out.columns ?? 80) + 4),
+        );
       else this.out.write(`${name.padEnd(NAME_WIDTH)}${elapsed}\n`);
     };
     const timer = setInterval(() => {
@@ -49,7 +52,7 @@ export class Report {
       });
     } finally {
       clearInterval(timer);
-      if (this.live) this.out.write('\r\x1b[2K');
+      if (this.live) this.out.write("\r\x1b[2K");
     }
   }
 }

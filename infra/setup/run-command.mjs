@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
-import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import path from 'node:path';
-import { SetupProblem } from './problem.mjs';
+import { spawn } from "node:child_process";
+import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { SetupProblem } from "./problem.mjs";
 
 const TAIL_LINES = 15;
 
@@ -14,15 +14,15 @@ const TAIL_LINES = 15;
  */
 export async function runLogged(file, argv, options) {
   mkdirSync(path.dirname(options.log), { recursive: true });
-  appendFileSync(options.log, `\n$ ${[file, ...argv].join(' ')}\n`);
-  const logHandle = openSync(options.log, 'a');
+  appendFileSync(options.log, `\n$ ${[file, ...argv].join(" ")}\n`);
+  const logHandle = openSync(options.log, "a");
   let ended;
   try {
     ended = await untilEnd(
       spawn(file, argv, {
         cwd: options.cwd ?? options.root,
         env: options.env ?? process.env,
-        stdio: ['ignore', logHandle, logHandle],
+        stdio: ["ignore", logHandle, logHandle],
       }),
       options.timeoutMs ?? 20 * 60_000,
     );
@@ -30,7 +30,7 @@ export async function runLogged(file, argv, options) {
     closeSync(logHandle);
   }
   if (ended.code === 0) return;
-  throw new SetupProblem(`${path.basename(file)} ${argv[0] ?? ''} ${ended.text}.`, {
+  throw new SetupProblem(`${path.basename(file)} ${argv[0] ?? ""} ${ended.text}.`, {
     logFile: path.relative(options.root, options.log),
     logTail: tailOf(options.log),
   });
@@ -47,10 +47,10 @@ export async function outputOf(file, argv, options = {}) {
   const child = spawn(file, argv, {
     cwd: options.cwd,
     env: options.env ?? process.env,
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ["ignore", "pipe", "ignore"],
   });
-  let text = '';
-  child.stdout?.setEncoding('utf8').on('data', (chunk) => {
+  let text = "";
+  child.stdout?.setEncoding("utf8").on("data", (chunk) => {
     text += chunk;
   });
   const ended = await untilEnd(child, options.timeoutMs ?? 30_000);
@@ -60,9 +60,9 @@ export async function outputOf(file, argv, options = {}) {
 /** @param {string} file */
 export function tailOf(file, lines = TAIL_LINES) {
   try {
-    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+    return readFileSync(file, "utf8").trimEnd().split("\n").slice(-lines).join("\n");
   } catch {
-    return '';
+    return "";
   }
 }
 
@@ -76,13 +76,13 @@ export function untilEnd(child, timeoutMs) {
     let timedOut = false;
     const timer = setTimeout(() => {
       timedOut = true;
-      child.kill('SIGTERM');
+      child.kill("SIGTERM");
     }, timeoutMs);
-    child.once('error', (error) => {
+    child.once("error", (error) => {
       clearTimeout(timer);
       resolve({ code: null, text: `could not be started (${error.message})` });
     });
-    child.once('close', (code, signal) => {
+    child.once("close", (code, signal) => {
       clearTimeout(timer);
       const seconds = Math.round(timeoutMs / 1000);
       if (timedOut) resolve({ code: null, text: `did not end within ${seconds} s and was stopped` });

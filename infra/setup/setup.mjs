@@ -3,23 +3,32 @@
  * about a second. Otherwise the disk is judged by what is missing, and the steps are made one after another, each
  * looked at again under the lock, since another set-up may have done it while we waited.
  */
-import os from 'node:os';
-import path from 'node:path';
-import { judgeDisk } from './disk-space.mjs';
-import { takeLock } from './lock.mjs';
-import { SetupProblem } from './problem.mjs';
-import { buildToolsStep } from './step-build-tools.mjs';
-import { dependenciesStep } from './step-dependencies.mjs';
-import { engineStep } from './step-engine.mjs';
-import { sandboxImageStep, testImagesStep } from './step-images.mjs';
-import { initStep } from './step-init.mjs';
-import { nodeStep } from './step-node.mjs';
-import { pnpmStep } from './step-pnpm.mjs';
-import { redisStep } from './step-redis.mjs';
+import os from "node:os";
+import path from "node:path";
+import { judgeDisk } from "./disk-space.mjs";
+import { takeLock } from "./lock.mjs";
+import { SetupProblem } from "./problem.mjs";
+import { buildToolsStep } from "./step-build-tools.mjs";
+import { dependenciesStep } from "./step-dependencies.mjs";
+import { engineStep } from "./step-engine.mjs";
+import { sandboxImageStep, testImagesStep } from "./step-images.mjs";
+import { initStep } from "./step-init.mjs";
+import { nodeStep } from "./step-node.mjs";
+import { pnpmStep } from "./step-pnpm.mjs";
+import { redisStep } from "./step-redis.mjs";
 
 /** @param {{ testImages: boolean }} options */
 export function stepsFor(options) {
-  const steps = [nodeStep, pnpmStep, dependenciesStep, redisStep, engineStep, buildToolsStep, initStep, sandboxImageStep];
+  const steps = [
+    nodeStep,
+    pnpmStep,
+    dependenciesStep,
+    redisStep,
+    engineStep,
+    buildToolsStep,
+    initStep,
+    sandboxImageStep,
+  ];
   return options.testImages ? [...steps, testImagesStep] : steps;
 }
 
@@ -34,17 +43,19 @@ export async function check(context, steps, report) {
   const findings = await findAll(context, steps);
   let enoughDisk = true;
   try {
-    report.line('disk', judgeDisk(needsOf(context, findings)));
+    report.line("disk", judgeDisk(needsOf(context, findings)));
   } catch (error) {
     if (!(error instanceof SetupProblem)) throw error;
     enoughDisk = false;
-    report.line('disk', error.message);
+    report.line("disk", error.message);
   }
   steps.forEach((step, index) => {
     const finding = findings[index];
     report.line(step.name, finding.ready ? finding.text : `missing: ${finding.text}`);
   });
-  return enoughDisk && findings.every((finding) => finding.ready);
+  const missing = findings.filter((finding) => !finding.ready).length;
+  report.line("", missing > 0 ? `${missing} missing; npm run setup makes them` : "nothing is missing");
+  return enoughDisk && missing === 0;
 }
 
 /**
@@ -54,7 +65,7 @@ export async function check(context, steps, report) {
  */
 export async function setUp(context, steps, report) {
   const findings = await findAll(context, steps);
-  report.line('disk', judgeDisk(needsOf(context, findings)));
+  report.line("disk", judgeDisk(needsOf(context, findings)));
   if (findings.every((finding) => finding.ready)) {
     steps.forEach((step, index) => {
       report.line(step.name, findings[index].text);
@@ -62,7 +73,8 @@ export async function setUp(context, steps, report) {
     return;
   }
   const release = await takeLock(context.places.lock, {
-    onWait: (pid) => report.line('waiting', `another set-up of this clone is running (pid ${pid})`),
+    onWait: (pid) => report.line("waiting", `another set-up of this clone is running (pid ${pid})`),
+    onDeadOwner: (pid) => report.line("", `a set-up was cut off (pid ${pid}); going on from there`),
   });
   try {
     for (const step of steps) await makeReady(context, step, report);
@@ -85,8 +97,12 @@ async function makeReady(context, step, report) {
       }
     });
     finding = await step.find(context);
-    if (!finding.ready) throw new SetupProblem(`${step.name} is still missing after it was made: ${finding.text}.`);
-    finding = { ...finding, text: `${finding.text}, made in ${Math.round((Date.now() - startedAt) / 1000)} s` };
+    if (!finding.ready)
+      throw new SetupProblem(`${step.name} is still missing after it was made: ${finding.text}.`);
+    finding = {
+      ...finding,
+      text: `${finding.text} after ${Math.round((Date.now() - startedAt) / 1000)} s`,
+    };
   }
   report.line(step.name, finding.text);
 }
@@ -97,7 +113,7 @@ function waitingFor(progress) {
 
 /** apt, the engine and its images belong to the machine: clones of the same user take turns. */
 function machineLock() {
-  return path.join(os.tmpdir(), `berth-setup-${process.getuid?.() ?? 'user'}.lock`);
+  return path.join(os.tmpdir(), `berth-setup-${process.getuid?.() ?? "user"}.lock`);
 }
 
 function findAll(context, steps) {

@@ -1,21 +1,21 @@
-import path from 'node:path';
-import { npmInstall } from './step-node.mjs';
-import { PNPM_VERSION } from './places.mjs';
-import { outputOf } from './run-command.mjs';
-import { findProgram } from './search-path.mjs';
+import path from "node:path";
+import { PNPM_VERSION } from "./places.mjs";
+import { outputOf } from "./run-command.mjs";
+import { findProgram } from "./search-path.mjs";
+import { npmInstall } from "./step-node.mjs";
 
 /** @type {import('./context.mjs').Step} */
 export const pnpmStep = {
-  name: 'pnpm',
+  name: "pnpm",
   async find(context) {
-    const kept = path.join(folderIn(context), 'node_modules/.bin/pnpm');
-    for (const file of [kept, findProgram('pnpm', context.environment.PATH)]) {
+    const kept = path.join(folderIn(context), "node_modules/.bin/pnpm");
+    for (const file of [kept, findProgram("pnpm", context.environment.PATH)]) {
       if (!file) continue;
       // Asked outside the clone: inside it, a pnpm of another version reads `packageManager` and fetches the right one first.
-      const version = await outputOf(file, ['--version'], { cwd: '/' });
+      const version = await outputOf(file, ["--version"], { cwd: "/" });
       if (version?.trim() !== PNPM_VERSION) continue;
       context.pnpm = file;
-      const where = file === kept ? ` (${path.relative(context.places.root, file)})` : '';
+      const where = file === kept ? ` (${path.relative(context.places.root, file)})` : "";
       return { ready: true, text: `${PNPM_VERSION}${where}` };
     }
     return {
@@ -26,7 +26,7 @@ export const pnpmStep = {
   },
   async make(context, progress) {
     progress(`fetching pnpm ${PNPM_VERSION} with npm`);
-    await npmInstall(context, 'pnpm', folderIn(context), `pnpm@${PNPM_VERSION}`);
+    await npmInstall(context, "pnpm", folderIn(context), `pnpm@${PNPM_VERSION}`);
   },
 };
 

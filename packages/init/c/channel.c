@@ -16,6 +16,11 @@ struct channel *channel_at(size_t index)
     return index < table_count ? table[index] : NULL;
 }
 
+size_t channel_count(void)
+{
+    return table_count;
+}
+
 size_t channel_open_count(void)
 {
     return open_count;
@@ -35,11 +40,6 @@ struct channel *channel_of_child(pid_t pid)
         if (table[i]->child == pid)
             return table[i];
     return NULL;
-}
-
-bool channel_knows_child(pid_t pid)
-{
-    return channel_of_child(pid) != NULL;
 }
 
 struct channel *channel_open(uint32_t number, enum channel_kind kind, enum fail *why)

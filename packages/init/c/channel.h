@@ -1,5 +1,5 @@
 /*
- * A channel is one request that takes time: a command with its keeper, or a file operation with its helper.
+ * A channel is one request that takes time: a command with its keeper, or a file operation in one.
  *
  *   open ──► answered (EXIT, FAIL or DONE sent, number free again) ──► detached ──► freed when its process is reaped
  *
@@ -33,8 +33,7 @@ struct tap {
     int fd; /* -1: at its end, or closed */
     uint8_t type;
     int poll_slot;
-    bool empty;      /* the last read found nothing */
-    size_t promised; /* bytes that were in the pipe when the leader ended */
+    size_t promised; /* bytes that were in the pipe when the command ended and are still to be read */
 };
 
 enum ending { ENDING_NOT, ENDING_TERM, ENDING_KILL };
@@ -45,8 +44,8 @@ struct channel {
     bool open;
     bool orphan; /* belongs to a worker before the present one: output is dropped */
 
-    pid_t child; /* keeper or helper; 0 once reaped */
-    int message; /* keeper's messages or helper's result; -1 when ended */
+    pid_t child; /* the keeper; 0 once it is reaped, or idle again */
+    int message; /* the keeper's socket; -1 when closed or given back */
     int message_slot, feed_slot;
     uint64_t credit;
     struct feed feed;
@@ -55,15 +54,15 @@ struct channel {
     /* Ending a tree, see ending.c. Also used by detached keepers. */
     enum ending ending;
     uint64_t ending_since, ending_next, quiet_since;
-    size_t last_live;
     bool child_lost; /* the keeper was killed: what it held are strays now */
     bool tree_gone;
+    bool given_up;
     uint64_t stuck;
     enum fail fail_instead; /* a broken request on an open channel: answered with FAIL once the tree is gone */
 
     /* Commands, see exec.c. */
     pid_t leader;
-    bool started, leader_ended, drain_over;
+    bool started, leader_ended, drain_over, look, final_look;
     bool kill_background;
     enum exit_reason reason;
     int status;
@@ -71,7 +70,8 @@ struct channel {
     uint64_t timeout_at, grace_ms, drain_left_us, drain_since;
 
     /* File operations, see file.c. */
-    bool killed;
+    bool killed, over, used_once;
+    uint64_t kill_at;
     uint8_t *staging; /* ITEMS that are not yet whole, or that wait for credit */
     size_t staged;
     uint8_t *result;
@@ -84,8 +84,8 @@ size_t channel_open_count(void);
 
 /* For every entry of the table, open or detached: channel_at(0), channel_at(1), … until NULL. Entries move when one is freed. */
 struct channel *channel_at(size_t index);
+size_t channel_count(void);
 struct channel *channel_of_child(pid_t pid);
-bool channel_knows_child(pid_t pid);
 
 /* Closes descriptors and gives up the number; freed at once when no process is left, else when it is reaped. */
 void channel_answered(struct channel *channel);

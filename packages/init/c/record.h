@@ -31,6 +31,7 @@ struct record_writer {
 };
 
 void write_bytes(struct record_writer *writer, uint8_t tag, const void *value, size_t length);
+/* Numbers above 2^53 - 1 are written as that. */
 void write_number(struct record_writer *writer, uint8_t tag, uint64_t value);
 void write_text(struct record_writer *writer, uint8_t tag, const char *text);
 

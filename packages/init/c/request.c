@@ -39,9 +39,10 @@ static bool env_is_pair(const struct record *record)
     return equals != NULL && equals != record->value;
 }
 
-/* First pass: everything but the vectors, which need to know how many there are. */
-static enum fail exec_scan(const uint8_t *payload, size_t length, struct exec_request *out, size_t *args, size_t *envs)
+enum fail exec_request_parse(const uint8_t *payload, size_t length, struct exec_request *out)
 {
+    memset(out, 0, sizeof *out);
+    out->cwd = "";
     struct record_reader reader = {.at = payload, .left = length};
     struct record record;
     bool seen[EXEC_CREDIT + 1] = {false};
@@ -50,11 +51,11 @@ static enum fail exec_scan(const uint8_t *payload, size_t length, struct exec_re
         switch (record.tag) {
         case EXEC_ARG:
             good = !has_nul(&record);
-            ++*args;
+            out->arg_count++;
             break;
         case EXEC_ENV:
             good = !has_nul(&record) && env_is_pair(&record);
-            ++*envs;
+            out->env_count++;
             break;
         case EXEC_CWD:
             good = !seen[EXEC_CWD];
@@ -72,49 +73,37 @@ static enum fail exec_scan(const uint8_t *payload, size_t length, struct exec_re
         if (!good)
             return BAD_REQUEST;
     }
-    return reader.malformed || *args == 0 ? BAD_REQUEST : OK;
+    return reader.malformed || out->arg_count == 0 ? BAD_REQUEST : OK;
 }
 
-enum fail exec_request_parse(uint8_t *payload, size_t length, struct exec_request *out)
+char **exec_request_vectors(uint8_t *payload, size_t length, const struct exec_request *request, char ***envp)
 {
-    memset(out, 0, sizeof *out);
-    out->cwd = "";
-    size_t args = 0, envs = 0;
-    enum fail fail = exec_scan(payload, length, out, &args, &envs);
-    if (fail != OK)
-        return fail;
-    out->argv = malloc((args + envs + 2) * sizeof *out->argv);
-    if (out->argv == NULL)
-        return FORK_FAILED;
-    out->envp = out->argv + args + 1;
-    out->argv[args] = out->envp[envs] = NULL;
-
+    size_t args = request->arg_count, envs = request->env_count;
+    char **argv = malloc((args + envs + 2) * sizeof *argv);
+    if (argv == NULL)
+        return NULL;
+    *envp = argv + args + 1;
+    argv[args] = (*envp)[envs] = NULL;
     struct record_reader reader = {.at = payload, .left = length};
     struct record record;
-    size_t arg = 0, env = 0;
-    while (record_next(&reader, &record)) {
-        size_t start = (size_t)(record.value - payload);
+    uint8_t *end = NULL;
+    for (size_t arg = 0, env = 0; record_next(&reader, &record);) {
+        uint8_t *start = payload + (record.value - payload);
+        /* The byte behind a value is this record's tag, read by now. */
+        if (end != NULL)
+            *end = 0;
+        end = NULL;
         if (record.tag == EXEC_ARG)
-            out->argv[arg++] = (char *)payload + start;
+            argv[arg++] = (char *)start;
         else if (record.tag == EXEC_ENV)
-            out->envp[env++] = (char *)payload + start;
+            (*envp)[env++] = (char *)start;
+        else
+            continue;
+        end = start + record.length;
     }
-    /* The byte behind a value is the next record's tag, no longer needed once every pointer is known. */
-    for (arg = 0; arg < args + envs + 1; arg++) {
-        char *value = arg < args ? out->argv[arg] : out->envp[arg - args];
-        if (value == NULL)
-            break;
-        const uint8_t *head = (const uint8_t *)value - 4;
-        size_t size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-        value[size] = 0;
-    }
-    return OK;
-}
-
-void exec_request_free(struct exec_request *request)
-{
-    free(request->argv);
-    request->argv = request->envp = NULL;
+    if (end != NULL)
+        *end = 0;
+    return argv;
 }
 
 static bool take_text(const struct record *record, bool *seen, struct text *out)
@@ -178,7 +167,7 @@ static bool file_complete(const struct file_request *request)
     }
 }
 
-enum fail file_request_parse(uint8_t *payload, size_t length, struct file_request *out)
+enum fail file_request_parse(const uint8_t *payload, size_t length, struct file_request *out)
 {
     memset(out, 0, sizeof *out);
     out->path.at = out->path2.at = "";

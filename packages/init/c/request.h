@@ -9,10 +9,8 @@
 #include "fail.h"
 #include "protocol.h"
 
-/* The strings point into the payload, which parsing cuts into NUL-terminated pieces. */
 struct exec_request {
-    char **argv; /* one allocation holds argv and envp */
-    char **envp;
+    size_t arg_count, env_count;
     const char *cwd;
     size_t cwd_length;
     uint64_t flags;
@@ -42,11 +40,13 @@ struct file_request {
     size_t include_count;
 };
 
-/* `payload` must have one writable byte behind its end. Frees nothing on success: call exec_request_free. */
-enum fail exec_request_parse(uint8_t *payload, size_t length, struct exec_request *out);
-void exec_request_free(struct exec_request *request);
+enum fail exec_request_parse(const uint8_t *payload, size_t length, struct exec_request *out);
 
-enum fail file_request_parse(uint8_t *payload, size_t length, struct file_request *out);
+/* argv and envp of a parsed request, one allocation; NULL without memory. The strings are the payload's own, which is cut
+ * into NUL-terminated pieces and cannot be parsed again; one byte behind its end must be writable. */
+char **exec_request_vectors(uint8_t *payload, size_t length, const struct exec_request *request, char ***envp);
+
+enum fail file_request_parse(const uint8_t *payload, size_t length, struct file_request *out);
 
 /* A payload whose only record is one number under SINGLE_NUMBER. */
 bool single_number(const uint8_t *payload, size_t length, uint64_t *out);

@@ -82,16 +82,16 @@ static bool arrange(const struct spawn *spawn)
 static int leader_main(void *argument)
 {
     struct attempt *attempt = argument;
-    const struct exec_request *request = attempt->spawn->request;
+    char **argv = attempt->spawn->argv, **envp = attempt->spawn->envp;
     attempt->stage = STAGE_SETUP;
     if (arrange(attempt->spawn)) {
         attempt->stage = STAGE_EXEC;
-        if (request->argv[0][0] == 0) {
+        if (argv[0][0] == 0) {
             errno = ENOENT;
-        } else if (strchr(request->argv[0], '/') != NULL) {
-            execve(request->argv[0], request->argv, request->envp);
+        } else if (strchr(argv[0], '/') != NULL) {
+            execve(argv[0], argv, envp);
         } else {
-            errno = exec_along_path(attempt->search_path, request->argv, request->envp);
+            errno = exec_along_path(attempt->search_path, argv, envp);
         }
     }
     attempt->error = errno;
@@ -123,7 +123,7 @@ pid_t spawn_leader(const struct spawn *spawn, enum fail *why, int *error)
 {
     /* The candidate path and libc's exec need a few kilobytes; one leader per keeper, so one stack. */
     static _Alignas(16) char stack[32768];
-    struct attempt attempt = {.spawn = spawn, .search_path = search_path_of(spawn->request->envp)};
+    struct attempt attempt = {.spawn = spawn, .search_path = search_path_of(spawn->envp)};
     /* vfork's semantics without its shared stack, and the same on every architecture and libc. */
     pid_t pid = clone(leader_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &attempt);
     if (pid < 0) {

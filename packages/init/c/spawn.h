@@ -5,10 +5,9 @@
 #include <sys/types.h>
 
 #include "fail.h"
-#include "request.h"
 
 struct spawn {
-    const struct exec_request *request;
+    char **argv, **envp;
     int cwd; /* a directory */
     int in;  /* -1: /dev/null */
     int out, err;

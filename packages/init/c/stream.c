@@ -1,8 +1,10 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "bytes.h"
@@ -109,15 +111,29 @@ void tap_read(struct channel *channel, struct tap *tap, bool dropping)
     bool drop = thrown_away(channel, dropping);
     size_t most = drop ? sizeof trash : (size_t)min_u64(channel->credit, FRAME_PAYLOAD_MAX);
     ssize_t got = read(tap->fd, drop ? trash : outbox_reserve(most), most);
-    tap->empty = got < 0 && errno == EAGAIN;
     if (got > 0) {
         if (!drop) {
             outbox_commit(tap->type, channel->number, (size_t)got);
             channel->credit -= (uint64_t)got;
         }
         tap->promised -= min_size(tap->promised, (size_t)got);
-    } else if (got == 0 || errno != EINTR) {
-        if (!tap->empty)
-            channel_close_fd(&tap->fd);
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+        channel_close_fd(&tap->fd);
+        tap->promised = 0;
+    } else {
+        tap->promised = 0;
     }
+}
+
+size_t tap_waiting(const struct tap *tap)
+{
+    int waiting = 0;
+    return tap->fd >= 0 && ioctl(tap->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? (size_t)waiting : 0;
+}
+
+void tap_close_if_ended(struct tap *tap)
+{
+    struct pollfd slot = {.fd = tap->fd, .events = POLLIN};
+    if (tap->fd >= 0 && poll(&slot, 1, 0) == 1 && (slot.revents & (POLLIN | POLLHUP)) == POLLHUP)
+        channel_close_fd(&tap->fd);
 }

@@ -20,4 +20,9 @@ bool tap_wanted(const struct channel *channel, bool dropping);
 /* Reads once, if wanted. With `dropping`, what has no credit is read and thrown away; an orphan's output always is. */
 void tap_read(struct channel *channel, struct tap *tap, bool dropping);
 
+size_t tap_waiting(const struct tap *tap);
+
+/* Sees the end of an empty pipe without reading, for channels that have no credit to read with. */
+void tap_close_if_ended(struct tap *tap);
+
 #endif

@@ -193,8 +193,16 @@ static void signal_marked(int signal)
     }
 }
 
+/* Below 0 and 1 lies everything, and below ourselves every command: never one command's tree. */
+static bool is_a_keeper(pid_t root)
+{
+    return root > 1 && root != getpid();
+}
+
 size_t tree_count(pid_t root)
 {
+    if (!is_a_keeper(root))
+        return 0;
     mark_below(root);
     size_t live = count_marked(NULL);
     unmark();
@@ -204,6 +212,8 @@ size_t tree_count(pid_t root)
 size_t tree_signal(pid_t root, int signal, size_t *fresh)
 {
     *fresh = 0;
+    if (!is_a_keeper(root))
+        return 0;
     mark_below(root);
     size_t live = count_marked(fresh);
     signal_marked(signal);

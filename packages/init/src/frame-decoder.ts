@@ -114,10 +114,13 @@ export class FrameDecoder {
   }
 
   #frameSize(bytes: Buffer, offset: number): number {
-    if (bytes.readUInt16BE(offset) !== magic) throw new FrameError("a frame does not begin with the magic number");
-    if (bytes[offset + 2] !== version) throw new FrameError(`frame version ${bytes[offset + 2]}, expected ${version}`);
+    if (bytes.readUInt16BE(offset) !== magic)
+      throw new FrameError("a frame does not begin with the magic number");
+    if (bytes[offset + 2] !== version)
+      throw new FrameError(`frame version ${bytes[offset + 2]}, expected ${version}`);
     const length = bytes.readUInt32BE(offset + 16);
-    if (length > maxPayloadBytes) throw new FrameError(`a payload of ${length} bytes is over ${maxPayloadBytes}`);
+    if (length > maxPayloadBytes)
+      throw new FrameError(`a payload of ${length} bytes is over ${maxPayloadBytes}`);
     return headerBytes + length + trailerBytes;
   }
 

@@ -48,7 +48,8 @@ export function trailerOf(length: number): number {
 /** One buffer for a frame, so that it reaches the stream in one write. */
 export function encodeFrame(type: number, channel: number, epoch: number, payload: Uint8Array): Buffer {
   const length = payload.length;
-  if (length > maxPayloadBytes) throw new RangeError(`a payload of ${length} bytes is over ${maxPayloadBytes}`);
+  if (length > maxPayloadBytes)
+    throw new RangeError(`a payload of ${length} bytes is over ${maxPayloadBytes}`);
   const frame = Buffer.allocUnsafe(headerBytes + length + trailerBytes);
   frame.writeUInt16BE(magic, 0);
   frame.writeUInt8(version, 2);

@@ -1,9 +1,16 @@
 export { initBinaryPath } from "./binary.ts";
 export type { Frame } from "./frame.ts";
-export { encodeFrame, FrameType, headerBytes, maxFrameBytes, maxPayloadBytes, trailerBytes } from "./frame.ts";
+export {
+  encodeFrame,
+  FrameType,
+  headerBytes,
+  maxFrameBytes,
+  maxPayloadBytes,
+  trailerBytes,
+} from "./frame.ts";
 export { FrameDecoder, FrameError } from "./frame-decoder.ts";
 export type { WireRecord } from "./record.ts";
-export { RecordWriter, Records, readItems } from "./record.ts";
+export { Records, RecordWriter, readItems } from "./record.ts";
 export {
   CreditTag,
   DoneTag,
@@ -20,12 +27,13 @@ export {
   GrepFlag,
   HelloAckTag,
   HelloTag,
-  initialStdinCredit,
   ItemTag,
+  initialStdinCredit,
   KillTag,
   ListFlag,
   MkdirFlag,
   MoveFlag,
+  maxChannels,
   maxRequestBytes,
   ReadFlag,
   RemoveFlag,

@@ -11,6 +11,10 @@ const argument = text.refine((value) => Buffer.byteLength(value) < 131_072, {
   error: "an argument is at most 131,071 bytes; write it to a file and run that",
 });
 
+const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array, {
+  error: "it is neither text nor bytes",
+});
+
 const environment = z.record(
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "an environment name is letters, digits and _" }),
   argument,
@@ -19,7 +23,7 @@ const environment = z.record(
 const common = {
   cwd: workspacePath.default("").describe("directory beneath the workspace"),
   env: environment.default({}),
-  stdin: z.union([z.string(), z.instanceof(Uint8Array)]).optional(),
+  stdin: z.union([z.string(), bytes]).optional(),
   limits: execLimits.partial().optional().describe("may only tighten the profile's"),
   background: z
     .enum(["keep", "kill"])

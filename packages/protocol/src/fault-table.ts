@@ -33,7 +33,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ address, detail }) => `no container engine answers at ${address} (${detail})`,
     meaning: "The connection to the container engine failed before it took the request.",
     retry: true,
-    operator: "Start the engine, or point DOCKER_HOST at it. `npm run setup -- --check` names what is missing.",
+    operator:
+      "Start the engine, or point DOCKER_HOST at it. `npm run setup -- --check` names what is missing.",
   },
   "engine-timeout": {
     message: ({ call, deadlineMs }) => `the container engine did not answer ${call} within ${deadlineMs} ms`,
@@ -42,7 +43,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Look at the engine's log and the host's disk and load; restart the engine if it hangs.",
   },
   "engine-refused": {
-    message: ({ call, status, detail }) => `the container engine refused ${call}: ${detail} (status ${status})`,
+    message: ({ call, status, detail }) =>
+      `the container engine refused ${call}: ${detail} (status ${status})`,
     meaning: "The engine answered with an error that has no code of its own here.",
     retry: false,
     operator: "Read the detail; it is the engine's own sentence.",
@@ -55,14 +57,15 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "As for engine-timeout. The breaker closes by itself after one call succeeds.",
   },
   "image-missing": {
-    message: ({ image, detail }) => `the image ${image} is not on this host and could not be pulled (${detail})`,
+    message: ({ image, detail }) =>
+      `the image ${image} is not on this host and could not be pulled (${detail})`,
     meaning: "The engine has no such image and the registry did not give it.",
     retry: false,
-    operator: "Build it (`npm run setup` builds berth-sandbox:bookworm), pull it by hand, or correct the profile.",
+    operator:
+      "Build it (`npm run setup` builds berth-sandbox:bookworm), pull it by hand, or correct the profile.",
   },
   "runtime-missing": {
-    message: ({ runtime, available }) =>
-      `the engine has no runtime called ${runtime}; it has ${available}`,
+    message: ({ runtime, available }) => `the engine has no runtime called ${runtime}; it has ${available}`,
     meaning: "The profile names an OCI runtime that is not registered with the engine.",
     retry: false,
     operator: "Register the runtime in the engine's daemon.json and restart it, or change the profile.",
@@ -112,7 +115,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Give the worker a workspaces root it can write to, on a disk with room.",
   },
   "operation-timeout": {
-    message: ({ operation, deadlineMs }) => `${operation} did not end within ${deadlineMs} ms and was stopped`,
+    message: ({ operation, deadlineMs }) =>
+      `${operation} did not end within ${deadlineMs} ms and was stopped`,
     meaning: "A file operation in the sandbox took longer than its deadline.",
     retry: true,
     operator: "Look at the size of the workspace and the host's disk.",

@@ -11,7 +11,12 @@ export const outcome = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("signalled"), signal: z.number().int().min(1).max(64) }),
   z.strictObject({ kind: z.literal("timed-out"), afterMs: z.number().int().min(0) }),
   z.strictObject({ kind: z.literal("out-of-memory"), limitBytes: bytes }),
-  z.strictObject({ kind: z.literal("quota-exceeded"), limit: z.number(), used: z.number(), unit: z.enum(["bytes", "entries"]) }),
+  z.strictObject({
+    kind: z.literal("quota-exceeded"),
+    limit: z.number(),
+    used: z.number(),
+    unit: z.enum(["bytes", "entries"]),
+  }),
   z.strictObject({ kind: z.literal("output-limit"), limitBytes: bytes }),
   z.strictObject({ kind: z.literal("cancelled"), reason: z.string() }),
   z.strictObject({ kind: z.literal("refused"), code: z.string(), message: z.string() }),

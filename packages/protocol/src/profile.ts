@@ -49,7 +49,9 @@ export const sandboxProfile = z.strictObject({
   image: z.string().min(1).max(512).default("berth-sandbox:bookworm"),
   runtime: z
     .string()
-    .regex(/^[a-zA-Z0-9._-]{1,64}$/, { error: "a runtime is the name it has in the engine, such as runc or runsc" })
+    .regex(/^[a-zA-Z0-9._-]{1,64}$/, {
+      error: "a runtime is the name it has in the engine, such as runc or runsc",
+    })
     .optional()
     .describe("the engine's name of the OCI runtime; its default when absent"),
   network: z.enum(["none", "bridge"]).default("none"),

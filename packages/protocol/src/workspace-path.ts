@@ -37,6 +37,9 @@ export const workspacePath = z.string().superRefine((path, context) => {
 
 /** A path that must name something inside the workspace, not the workspace itself. */
 export const workspaceFilePath = workspacePath.refine(
-  (path) => withoutWorkspacePrefix(path).split("/").some((name) => name !== "" && name !== "."),
+  (path) =>
+    withoutWorkspacePrefix(path)
+      .split("/")
+      .some((name) => name !== "" && name !== "."),
   { error: "invalid path: it names the workspace itself" },
 );

@@ -1,0 +1,68 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(path.join(os.tmpdir(), "berth-setup-"));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/**
+ * A whole set-up in a process of its own, with two steps that leave a file each. `second` shows what happens when one
+ * set-up is half through: it needs what `first` made.
+ */
+const SET_UP = `
+  import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
+  import { setTimeout as sleep } from 'node:timers/promises';
+  const [setupFolder, root] = process.argv.slice(1);
+  const { setUp } = await import(setupFolder + 'setup.mjs');
+  const { newContext } = await import(setupFolder + 'context.mjs');
+  const { Report } = await import(setupFolder + 'report.mjs');
+  const step = (name, shared, before) => ({
+    name, shared,
+    find: async () => existsSync(root + '/' + name) ? { ready: true, text: 'there' } : { ready: false, text: name },
+    make: async () => {
+      if (before && !existsSync(root + '/' + before)) throw new Error(name + ' before ' + before);
+      appendFileSync(root + '/made', name + '\\n');
+      await sleep(150);
+      writeFileSync(root + '/' + name, '');
+    },
+  });
+  await setUp(newContext(root), [step('first', false), step('second', true, 'first')], new Report(process.stdout));
+`;
+
+async function runSetUp() {
+  const setupFolder = new URL("./", import.meta.url).href;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", SET_UP, setupFolder, root], {
+    stdio: ["ignore", "pipe", "inherit"],
+    // The machine-wide lock is in the temporary folder: this one keeps a real set-up on this machine out of the test.
+    env: { ...process.env, TMPDIR: root },
+  });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk) => {
+    text += chunk;
+  });
+  const [code] = await once(child, "close");
+  return { code, text };
+}
+
+test("a second run finds everything and makes nothing", async () => {
+  expect((await runSetUp()).code).toBe(0);
+  const second = await runSetUp();
+  expect(second).toMatchObject({ code: 0, text: expect.stringMatching(/^first +there\nsecond +there\n/m) });
+  expect(readFileSync(path.join(root, "made"), "utf8")).toBe("first\nsecond\n");
+});
+
+test("of four that run at once, all succeed and each step is made once, in order", async () => {
+  const runs = await Promise.all(Array.from({ length: 4 }, runSetUp));
+  expect(runs.map((run) => run.code)).toEqual([0, 0, 0, 0]);
+  expect(readFileSync(path.join(root, "made"), "utf8")).toBe("first\nsecond\n");
+  expect(
+    runs.filter((run) => run.text.includes("another set-up of this clone is running")).length,
+  ).toBeGreaterThan(0);
+});

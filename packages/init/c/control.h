@@ -1,0 +1,17 @@
+/* What the worker says, frame by frame: who may speak (epochs), and to which channel it goes. */
+#ifndef BERTH_CONTROL_H
+#define BERTH_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frame.h"
+
+void control_frame(const struct frame *frame, uint64_t now);
+
+/* SHUTDOWN, or a signal that asks for the same. */
+void control_shutdown(uint64_t grace_ms, uint64_t now);
+bool control_shutting_down(void);
+uint64_t control_shutdown_deadline(void);
+
+#endif

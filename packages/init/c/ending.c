@@ -1,0 +1,146 @@
+#include "ending.h"
+
+#include <signal.h>
+
+#include "clock.h"
+#include "pool.h"
+#include "tree.h"
+
+static const uint64_t step_us = 2 * MS;
+static const uint64_t runaway_us = 1 * SECOND;
+static const uint64_t give_up_us = 2 * SECOND;
+/* A live keeper tells of an empty tree within a scheduler's delay; a stopped one never does. */
+static const uint64_t silent_keeper_us = 200 * MS;
+
+static uint64_t strays_next = NEVER;
+
+static void enter(struct channel *channel, enum ending ending, uint64_t next, uint64_t now)
+{
+    channel->ending = ending;
+    channel->ending_since = now;
+    channel->ending_next = next;
+    channel->quiet_since = 0;
+}
+
+void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t grace_ms, uint64_t now)
+{
+    if (channel->tree_gone || (channel->child == 0 && !channel->child_lost))
+        return;
+    if (channel->reason == REASON_ITSELF)
+        channel->reason = reason;
+    if (channel->ending == ENDING_KILL)
+        return;
+    if (grace_ms == 0 || channel->child_lost) {
+        enter(channel, ENDING_KILL, now, now);
+        return;
+    }
+    uint64_t deadline = deadline_after(now, grace_ms);
+    if (channel->ending == ENDING_TERM) {
+        if (deadline < channel->ending_next)
+            channel->ending_next = deadline;
+        return;
+    }
+    enter(channel, ENDING_TERM, deadline, now);
+    size_t fresh;
+    if (tree_scan())
+        tree_signal(channel->child, SIGTERM, &fresh);
+}
+
+void ending_all(enum exit_reason reason, uint64_t grace_ms, uint64_t now)
+{
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
+        if (channel->kind == CHANNEL_EXEC)
+            ending_begin(channel, reason, grace_ms, now);
+}
+
+void ending_kill_sandbox(enum exit_reason reason, uint64_t now)
+{
+    tree_kill_everything();
+    ending_all(reason, 0, now);
+    ending_strays_suspected(now);
+}
+
+void ending_strays_suspected(uint64_t now)
+{
+    if (strays_next > now)
+        strays_next = now;
+}
+
+static void gone(struct channel *channel)
+{
+    channel->tree_gone = true;
+    channel->ending_next = NEVER;
+}
+
+static void give_up(struct channel *channel, size_t live)
+{
+    channel->stuck = live;
+    channel->given_up = true;
+    gone(channel);
+}
+
+static bool is_ours(pid_t pid)
+{
+    return channel_of_child(pid) != NULL || pool_knows(pid);
+}
+
+static void kill_step(struct channel *channel, uint64_t now)
+{
+    size_t fresh = 0;
+    size_t live = channel->child_lost ? tree_kill_strays(is_ours) : tree_signal(channel->child, SIGKILL, &fresh);
+    uint64_t elapsed = now - channel->ending_since;
+    channel->ending_next = now + step_us;
+    if (live == 0 && channel->child_lost) {
+        gone(channel);
+        return;
+    }
+    if (channel->child > 1)
+        kill(channel->child, SIGCONT);
+    if (live > 0)
+        channel->quiet_since = 0;
+    else if (channel->quiet_since == 0)
+        channel->quiet_since = now;
+    else if (now - channel->quiet_since >= silent_keeper_us && channel->child > 1)
+        kill(channel->child, SIGKILL);
+    /* New processes a second after the first KILL: a chain of forks that runs ahead of every scan. A process that was there
+     * before and does not die is in the kernel, and killing the neighbours would not help it. */
+    if (elapsed >= runaway_us && (fresh > 0 || channel->child_lost) && tree_kill_everything()) {
+        enum exit_reason own = channel->reason;
+        ending_all(REASON_SWEPT, 0, now);
+        channel->reason = own;
+    }
+    if (elapsed >= give_up_us)
+        give_up(channel, live);
+}
+
+uint64_t ending_step(uint64_t now)
+{
+    uint64_t next = NEVER;
+    bool scanned = false, readable = false;
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
+        if (channel->ending == ENDING_NOT || channel->tree_gone)
+            continue;
+        if (channel->ending == ENDING_TERM && now >= channel->ending_next)
+            enter(channel, ENDING_KILL, now, now);
+        if (channel->ending == ENDING_KILL && now >= channel->ending_next) {
+            if (!scanned)
+                readable = tree_scan();
+            scanned = true;
+            if (readable)
+                kill_step(channel, now);
+            else
+                channel->ending_next = now + step_us;
+        }
+        if (channel->ending_next < next)
+            next = channel->ending_next;
+    }
+    if (now >= strays_next) {
+        if (!scanned)
+            readable = tree_scan();
+        bool more = !readable || tree_kill_strays(is_ours) > 0;
+        strays_next = more ? now + step_us : NEVER;
+    }
+    return next < strays_next ? next : strays_next;
+}

@@ -1,0 +1,31 @@
+/*
+ * Ending a command's tree, in small steps of the loop.
+ *
+ *   TERM (all descendants, once) ──graceMs──► KILL (scan and kill, every few ms) ──► gone
+ *                                              │ 1 s and still new processes: kill everything in the sandbox
+ *                                              └ 2 s: given up, the rest is counted as stuck
+ *
+ * Gone is proven by the keeper (its wait said ECHILD). A keeper that was killed leaves strays below init: those are swept
+ * until a scan finds none. A keeper that is stopped gets CONT, and KILL when its tree is gone but it does not say so.
+ */
+#ifndef BERTH_ENDING_H
+#define BERTH_ENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "channel.h"
+
+/* Repeated calls only ever make it sooner; the first reason stays. */
+void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t grace_ms, uint64_t now);
+
+/* Everything at once, background too. The watchdog's way. */
+void ending_all(enum exit_reason reason, uint64_t grace_ms, uint64_t now);
+void ending_kill_sandbox(enum exit_reason reason, uint64_t now);
+
+void ending_strays_suspected(uint64_t now);
+
+/* Does what is due; returns when to be called next, or NEVER. */
+uint64_t ending_step(uint64_t now);
+
+#endif

@@ -1,0 +1,30 @@
+/* ITEMS on their way out: gathered into blocks, counted against a bound. */
+#ifndef BERTH_ITEMS_H
+#define BERTH_ITEMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "job.h"
+
+struct items {
+    int out;
+    uint64_t count, most;
+    bool truncated; /* there was more than `most` */
+    bool broken;    /* nobody takes them any more */
+    size_t used;
+};
+
+/* When the request names no bound. */
+enum { ITEMS_MOST = 10000 };
+
+void items_begin(struct items *items, const struct job *job);
+
+/* Whether one more may be added; says truncated when not. */
+bool items_room(struct items *items);
+void items_add_file(struct items *items, const char *path, const struct stat *status, int dir, const char *name);
+void items_add_line(struct items *items, const char *path, uint64_t line, const char *text, size_t length, bool cut);
+enum fail items_end(struct items *items, struct job *job, bool incomplete);
+
+#endif

@@ -1,0 +1,197 @@
+#include "keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "descriptors.h"
+#include "job.h"
+#include "order.h"
+#include "path.h"
+#include "request.h"
+#include "spawn.h"
+
+static void tell(int socket, const void *message, size_t length)
+{
+    /* init may have closed its end already; then nobody wants to know. */
+    while (send(socket, message, length, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+    }
+}
+
+static pid_t start(const struct order *order, enum fail *fail, int *error)
+{
+    struct exec_request request;
+    struct clean_path path;
+    struct spawn spawn = {.in = order->fds[ORDER_IN], .out = order->fds[ORDER_OUT], .err = order->fds[ORDER_ERR]};
+    *error = 0;
+    *fail = exec_request_parse(order->payload, order->length, &request);
+    if (*fail == OK)
+        *fail = path_clean(request.cwd, request.cwd_length, &path);
+    if (*fail == OK)
+        *fail = path_open_directory(&path, false, &spawn.cwd);
+    if (*fail != OK)
+        return 0;
+    pid_t leader = 0;
+    spawn.argv = exec_request_vectors(order->payload, order->length, &request, &spawn.envp);
+    if (spawn.argv == NULL)
+        *fail = FORK_FAILED;
+    else
+        leader = spawn_leader(&spawn, fail, error);
+    free(spawn.argv);
+    close(spawn.cwd);
+    return leader;
+}
+
+static uint64_t micros(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec;
+}
+
+/* Reaps what is there to reap, a bounded number so that no chain of forks can hold it here. True when no child is left. */
+static bool reap(void)
+{
+    for (int times = 0; times < 1000; times++) {
+        pid_t pid = waitpid(-1, NULL, WNOHANG);
+        if (pid <= 0)
+            return pid < 0 && errno == ECHILD;
+    }
+    return false;
+}
+
+static void wait_for_leader(pid_t leader, struct keeper_message *message)
+{
+    for (;;) {
+        struct rusage usage;
+        pid_t pid = wait4(-1, &message->status, 0, &usage);
+        if (pid < 0 && errno == ECHILD)
+            _exit(1); /* cannot be before the leader is reaped; init takes it for a lost keeper */
+        if (pid != leader)
+            continue;
+        message->news = KEEPER_LEADER_ENDED;
+        message->ended_at_us = now_us();
+        message->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
+        message->max_rss_kib = (uint64_t)usage.ru_maxrss;
+        return;
+    }
+}
+
+static void drop(struct pollfd *slot)
+{
+    static char trash[65536];
+    if (slot->fd < 0 || slot->revents == 0)
+        return;
+    ssize_t got = read(slot->fd, trash, sizeof trash);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        close(slot->fd);
+        slot->fd = -1;
+    }
+}
+
+/* Stays with the background children until the last is gone. True when init is still there. */
+static bool keep(int socket, const struct order *order)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    enum { SIGNALS, SOCKET, OUT, ERR, SLOTS };
+    struct pollfd slots[SLOTS] = {
+        [SIGNALS] = {.fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN},
+        [SOCKET] = {.fd = socket, .events = POLLIN},
+        [OUT] = {.fd = -1, .events = POLLIN},
+        [ERR] = {.fd = -1, .events = POLLIN},
+    };
+    while (!reap()) {
+        /* Without a signalfd (no descriptor to be had) looking every 100 ms does. */
+        if (poll(slots, SLOTS, slots[SIGNALS].fd < 0 ? 100 : -1) <= 0)
+            continue;
+        struct signalfd_siginfo info;
+        if (slots[SIGNALS].revents != 0 && read(slots[SIGNALS].fd, &info, sizeof info) < 0) {
+            /* another look is all it was for */
+        }
+        if (slots[SOCKET].revents != 0) {
+            /* init sends nothing while a command has children: this is its closing, and the output is ours to drop. */
+            slots[SOCKET].fd = -1;
+            slots[OUT].fd = order->fds[ORDER_OUT_END];
+            slots[ERR].fd = order->fds[ORDER_ERR_END];
+        }
+        drop(&slots[OUT]);
+        drop(&slots[ERR]);
+    }
+    if (slots[SOCKET].fd < 0)
+        return false;
+    if (slots[SIGNALS].fd >= 0)
+        close(slots[SIGNALS].fd);
+    return true;
+}
+
+static void close_leader_ends(struct order *order)
+{
+    for (int i = ORDER_IN; i <= ORDER_ERR; i++) {
+        if (order->fds[i] >= 0)
+            close(order->fds[i]);
+        order->fds[i] = -1;
+    }
+}
+
+/* One command. True when its tree is gone, false when background children live and keep() is what is left to do. */
+static bool serve_command(int socket, struct order *order)
+{
+    struct keeper_message message;
+    memset(&message, 0, sizeof message);
+    message.leader = start(order, &message.fail, &message.error);
+    message.news = message.leader > 0 ? KEEPER_STARTED : KEEPER_FAILED;
+    /* Before init hears of it: a command that fails at once must find its pipes at their end. */
+    close_leader_ends(order);
+    tell(socket, &message, sizeof message);
+    if (message.leader <= 0)
+        return true;
+    wait_for_leader(message.leader, &message);
+    message.tree_gone = reap();
+    tell(socket, &message, sizeof message);
+    return message.tree_gone;
+}
+
+static void serve_file(int socket, struct order *order)
+{
+    static uint8_t result[RESULT_MAX];
+    size_t length = job_run(order->payload, order->length, order->fds[ORDER_IN], order->fds[ORDER_OUT], result);
+    order_close(order); /* before the result, behind which init expects the end of the data */
+    tell(socket, result, length);
+}
+
+_Noreturn void keeper_run(int socket, const struct order *first)
+{
+    static uint8_t buffer[ORDER_MAX + 1];
+    struct order order = {.payload = NULL, .fds = {-1, -1, -1, -1, -1}};
+    if (first != NULL)
+        order = *first;
+    const int mine[] = {socket,       order.fds[0], order.fds[1],        order.fds[2],
+                        order.fds[3], order.fds[4], path_workspace_fd()};
+    keep_only(mine, sizeof mine / sizeof *mine);
+    /* 0 and 1 stay taken: a pipe that arrived there would be overwritten while the leader's descriptors are put in place. */
+    if (dup(STDERR_FILENO) != STDIN_FILENO || dup(STDERR_FILENO) != STDOUT_FILENO)
+        _exit(1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    for (;; order.payload = NULL) {
+        if (order.payload == NULL && !order_receive(socket, buffer, &order))
+            _exit(0);
+        if (order.type == T_FILE) {
+            serve_file(socket, &order);
+        } else if (!serve_command(socket, &order)) {
+            if (!keep(socket, &order))
+                _exit(0);
+            const struct keeper_message gone = {.news = KEEPER_TREE_GONE};
+            tell(socket, &gone, sizeof gone);
+        }
+        order_close(&order);
+    }
+}

@@ -1,0 +1,235 @@
+#include "loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "clock.h"
+#include "control.h"
+#include "ending.h"
+#include "exec.h"
+#include "file.h"
+#include "frame.h"
+#include "outbox.h"
+#include "pool.h"
+#include "stream.h"
+#include "watchdog.h"
+
+enum { SLOTS_MAX = 3 + 4 * CHANNELS_MAX };
+
+/* A stream that ended (or has no reader) may come back with the engine's next attach; looked at this often meanwhile. */
+static const uint64_t stream_retry_us = 100 * MS;
+static const uint64_t signal_grace_ms = 1000;
+
+static struct pollfd slots[SLOTS_MAX];
+static nfds_t slot_count;
+static struct decoder decoder;
+static bool frames_left; /* decoded only in part, because the outbox is full */
+static uint64_t input_retry, output_retry;
+static bool output_full;
+
+static int watch(int fd, short events)
+{
+    slots[slot_count] = (struct pollfd){.fd = fd, .events = events};
+    return (int)slot_count++;
+}
+
+static bool ready(int slot)
+{
+    return slot >= 0 && slots[slot].revents != 0;
+}
+
+static void watch_tap(struct channel *channel, struct tap *tap, bool dropping, bool nearly_over)
+{
+    tap->poll_slot = -1;
+    if (tap->fd < 0)
+        return;
+    if (tap_wanted(channel, dropping))
+        tap->poll_slot = watch(tap->fd, POLLIN);
+    else if (nearly_over && tap_waiting(tap) == 0)
+        tap->poll_slot = watch(tap->fd, 0); /* without credit only its end is of interest */
+}
+
+static void watch_channel(struct channel *channel)
+{
+    bool is_exec = channel->kind == CHANNEL_EXEC;
+    bool dropping = is_exec && exec_drops_output(channel);
+    bool nearly_over = is_exec ? channel->leader_ended : channel->over;
+    channel->message_slot = channel->message >= 0 && !channel->over ? watch(channel->message, POLLIN) : -1;
+    channel->feed_slot = feed_wants_write(channel) ? watch(channel->feed.fd, POLLOUT) : -1;
+    watch_tap(channel, &channel->out, dropping, nearly_over);
+    watch_tap(channel, &channel->err, dropping, nearly_over);
+}
+
+static void service(struct channel *channel, uint64_t now)
+{
+    if (ready(channel->feed_slot))
+        feed_write(channel);
+    bool message = ready(channel->message_slot), out = ready(channel->out.poll_slot), err = ready(channel->err.poll_slot);
+    channel->message_slot = channel->feed_slot = channel->out.poll_slot = channel->err.poll_slot = -1;
+    if (channel->kind == CHANNEL_EXEC)
+        exec_service(channel, message, out, err, now);
+    else
+        file_service(channel, message, out, now);
+}
+
+static void reap(uint64_t now)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        struct channel *channel = channel_of_child(pid);
+        if (pool_knows(pid))
+            pool_reaped(pid);
+        else if (channel == NULL)
+            ending_strays_suspected(now); /* an orphan came to us: its keeper was killed, there may be more */
+        else if (channel->kind == CHANNEL_EXEC)
+            exec_keeper_reaped(channel, status, now);
+        else
+            file_keeper_reaped(channel);
+    }
+}
+
+/* As process 1, obeyed only from outside the sandbox: there the sender's pid reads 0. A tenant may send si_code < 0 with any
+ * pid it likes, but never SI_USER. */
+static bool from_outside(const struct signalfd_siginfo *info)
+{
+    return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);
+}
+
+static void take_signals(int signals, uint64_t now)
+{
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD && from_outside(&info))
+            control_shutdown(signal_grace_ms, now);
+    reap(now);
+}
+
+static void take_frames(uint64_t now)
+{
+    struct frame frame;
+    frames_left = true;
+    while (outbox_waiting() < OUTBOX_CONTROL_GATE) {
+        if (!decoder_next(&decoder, &frame)) {
+            frames_left = false;
+            return;
+        }
+        control_frame(&frame, now);
+    }
+}
+
+static void take_input(uint64_t now)
+{
+    uint8_t *at;
+    size_t room = decoder_room(&decoder, &at);
+    ssize_t got = read(STDIN_FILENO, at, room);
+    input_retry = 0;
+    if (got > 0) {
+        decoder_filled(&decoder, (size_t)got);
+        take_frames(now);
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+        input_retry = now + stream_retry_us;
+    }
+}
+
+static void give_output(uint64_t now)
+{
+    if (outbox_waiting() == 0 || now < output_retry)
+        return;
+    enum outbox_state state = outbox_flush(STDOUT_FILENO);
+    output_full = state == OUTBOX_FULL;
+    output_retry = state == OUTBOX_BROKEN ? now + stream_retry_us : 0;
+}
+
+static uint64_t soonest(uint64_t now, uint64_t next)
+{
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
+        if (!channel->open)
+            continue;
+        uint64_t due = channel->kind == CHANNEL_EXEC ? exec_next_deadline(channel) : channel->kill_at;
+        next = due < next ? due : next;
+    }
+    uint64_t dog = watchdog_next(input_retry != 0), down = control_shutdown_deadline();
+    next = dog < next ? dog : next;
+    next = down < next ? down : next;
+    if (input_retry > now && input_retry < next)
+        next = input_retry;
+    if (output_retry > now && output_retry < next)
+        next = output_retry;
+    return next;
+}
+
+static int poll_timeout(uint64_t now, uint64_t next)
+{
+    if (next == NEVER)
+        return -1;
+    if (next <= now)
+        return 0;
+    uint64_t ms = (next - now + MS - 1) / MS;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+static bool finished(uint64_t now)
+{
+    if (!control_shutting_down())
+        return false;
+    if (now >= control_shutdown_deadline())
+        return true;
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
+        if (channel->open || !channel->tree_gone)
+            return false;
+    return outbox_waiting() == 0;
+}
+
+int loop_run(int signals)
+{
+    decoder.buffer = malloc(DECODER_BYTES);
+    if (decoder.buffer == NULL)
+        return 1;
+    uint64_t now = now_us(), next = NEVER;
+    watchdog_begin(now);
+    for (;;) {
+        bool take = !frames_left && input_retry <= now;
+        slot_count = 0;
+        int signal_slot = watch(signals, POLLIN);
+        int input_slot = take ? watch(STDIN_FILENO, POLLIN) : -1;
+        int output_slot = outbox_waiting() > 0 && output_full ? watch(STDOUT_FILENO, POLLOUT) : -1;
+        struct channel *channel;
+        for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
+            if (channel->open)
+                watch_channel(channel);
+        if (poll(slots, slot_count, poll_timeout(now, soonest(now, next))) < 0)
+            for (nfds_t i = 0; i < slot_count; i++)
+                slots[i].revents = 0;
+        now = now_us();
+        if (ready(output_slot) || !output_full)
+            give_output(now);
+        if (ready(input_slot))
+            take_input(now);
+        else if (frames_left)
+            take_frames(now);
+        if (ready(signal_slot))
+            take_signals(signals, now);
+        /* Backwards: answering one frees it and moves the last, already served, into its place. */
+        for (size_t i = channel_count(); i-- > 0;) {
+            channel = channel_at(i);
+            if (channel->open)
+                service(channel, now);
+        }
+        next = ending_step(now);
+        if (watchdog_step(input_retry != 0, now))
+            return 0;
+        give_output(now);
+        if (finished(now))
+            return 0;
+    }
+}

@@ -1,0 +1,101 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "descriptors.h"
+#include "loop.h"
+#include "oom.h"
+#include "outbox.h"
+#include "parts.h"
+#include "path.h"
+#include "seccomp.h"
+#include "tree.h"
+
+static int complain(const char *what, int error)
+{
+    const char *parts[] = {"init: ", what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "", "\n"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0)
+            break;
+    return 1;
+}
+
+static const char *workspace_of(int argc, char **argv)
+{
+    if (argc == 1)
+        return "/workspace";
+    return argc == 3 && strcmp(argv[1], "--workspace") == 0 && argv[2][0] == '/' ? argv[2] : NULL;
+}
+
+/* Everything blocked and nothing handled: signals arrive through one descriptor, and no tenant's signal interrupts a call.
+ * Dispositions are made the standard ones here, once, so that a leader has only SIGPIPE to put back. */
+static int open_signals(void)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
+    for (int signal = 1; signal < NSIG; signal++)
+        sigaction(signal, &standard, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigset_t all, taken;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGABRT);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGCHLD);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGHUP);
+    return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Three open descriptors, so that no pipe of a command ever lands on 0, 1 or 2. */
+static bool fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    oom_open();
+    /* Before anything of the tenant exists: from here on no process of the tenant can look at this memory or its descriptors. Children become
+     * dumpable again by their exec; keepers, which never exec, stay as this one. */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    seccomp_narrow();
+    umask(022);
+    const char *workspace = workspace_of(argc, argv);
+    if (workspace == NULL)
+        return complain("usage: init [--workspace /DIR]", 0);
+    if (!fill_standard_descriptors())
+        return complain("no standard descriptors", errno);
+    int error = path_open_workspace(workspace);
+    if (error != 0)
+        return complain(workspace, error);
+    if (!tree_open())
+        return complain("/proc is missing or belongs to another pid namespace", 0);
+    int signals = open_signals();
+    if (signals < 0)
+        return complain("signalfd", errno);
+    /* Where it is not process 1 (tests), what a lost keeper leaves behind must still come here. */
+    if (getpid() != 1)
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    cgroup_open();
+    if (!outbox_open() || !parts_open())
+        return complain("no memory", errno);
+    if (!set_nonblocking(STDIN_FILENO) || !set_nonblocking(STDOUT_FILENO))
+        return complain("standard streams", errno);
+    return loop_run(signals);
+}

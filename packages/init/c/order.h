@@ -1,0 +1,18 @@
+/* How an order reaches an idle keeper: payload and descriptors in one datagram. */
+#ifndef BERTH_ORDER_H
+#define BERTH_ORDER_H
+
+#include "keeper.h"
+
+/* A larger payload does not fit a datagram and goes by fork. */
+enum { ORDER_MAX = FRAME_PAYLOAD_MAX };
+
+/* False when the keeper cannot be had: it was killed, or is no more. */
+bool order_send(int socket, const struct order *order);
+
+/* Blocks. The payload is read into `buffer`. False when init has closed its end. */
+bool order_receive(int socket, uint8_t buffer[ORDER_MAX + 1], struct order *order);
+
+void order_close(struct order *order);
+
+#endif

@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
+import type Docker from "dockerode";
+import type { WorkspaceHome } from "./workspace.ts";
+
+export const initMountPath = "/.berth/init";
+
+export interface SpecInput {
+  readonly profile: SandboxProfile;
+  readonly workspace: WorkspaceHome;
+  readonly initPath: string;
+  /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
+  readonly imageVolumes: readonly string[];
+  /** Process 1 when init cannot run; undefined for init. */
+  readonly keepAlive: readonly string[] | undefined;
+}
+
+/**
+ * The container of a sandbox: all the hardening is here, and nothing in a job reaches it but the profile's numbers.
+ * What is not named stays the engine's default: seccomp, masked and read-only paths of /proc.
+ */
+export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
+  const { profile, workspace, keepAlive } = input;
+  return {
+    Image: profile.image,
+    Hostname: "sandbox",
+    User: workspace.user,
+    WorkingDir: workspaceDirectory,
+    Entrypoint: keepAlive ? [...keepAlive] : [initMountPath],
+    Cmd: keepAlive ? [] : ["--workspace", workspaceDirectory],
+    // An image's own health check would run its commands beside the tenant's.
+    Healthcheck: { Test: ["NONE"] },
+    StopSignal: "SIGTERM",
+    Tty: false,
+    OpenStdin: true,
+    // The engine must keep stdin open when a worker goes, or nobody could adopt the container.
+    StdinOnce: false,
+    NetworkDisabled: profile.network === "none",
+    HostConfig: hostConfig(input),
+  };
+}
+
+/** A field of the engine's API that the types do not know. */
+type HostConfig = Docker.HostConfig & { CgroupnsMode: "private" };
+
+function hostConfig(input: SpecInput): HostConfig {
+  const { profile, workspace, keepAlive } = input;
+  const { limits } = profile;
+  return {
+    NetworkMode: profile.network,
+    ...(profile.runtime === undefined ? {} : { Runtime: profile.runtime }),
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges"],
+    Privileged: false,
+    ReadonlyRootfs: true,
+    Tmpfs: tmpfs(limits, workspace, input.imageVolumes),
+    ShmSize: limits.tmpfsBytes,
+    Memory: limits.memoryBytes,
+    // Equal to memory: no swap, which would turn a limit into slowness for everybody on the disk.
+    MemorySwap: limits.memoryBytes,
+    NanoCpus: Math.round(limits.cpus * 1e9),
+    PidsLimit: limits.pids,
+    Ulimits: ulimits(limits, workspace),
+    IpcMode: "private",
+    CgroupnsMode: "private",
+    // A tenant can write to /proc/1/fd/1 under some runtimes and grow a log file on the host.
+    LogConfig: { Type: "none", Config: {} },
+    RestartPolicy: { Name: "no" },
+    AutoRemove: false,
+    Mounts: [
+      { Type: "bind", Source: workspace.path, Target: workspaceDirectory },
+      ...(keepAlive
+        ? []
+        : [{ Type: "bind" as const, Source: input.initPath, Target: initMountPath, ReadOnly: true }]),
+    ],
+  };
+}
+
+function tmpfs(
+  limits: SandboxLimits,
+  workspace: WorkspaceHome,
+  imageVolumes: readonly string[],
+): Record<string, string> {
+  const [uid, gid] = workspace.user.split(":");
+  // Owned by the tenant: the runtime gives the mount the mode its directory has in the image, whatever is asked for.
+  const bounds = `rw,nosuid,nodev,size=${limits.tmpfsBytes},nr_inodes=${limits.tmpfsInodes},mode=1777,uid=${uid},gid=${gid}`;
+  const mounts: Record<string, string> = { "/run": `${bounds},noexec` };
+  for (const path of ["/tmp", "/var/tmp", ...imageVolumes]) {
+    if (path !== workspaceDirectory) mounts[path] = `${bounds},exec`;
+  }
+  return mounts;
+}
+
+function ulimits(
+  limits: SandboxLimits,
+  workspace: WorkspaceHome,
+): { Name: string; Soft: number; Hard: number }[] {
+  const same = (name: string, value: number) => ({ Name: name, Soft: value, Hard: value });
+  return [
+    same("nofile", limits.openFiles),
+    same("core", 0),
+    same("fsize", limits.workspaceBytes),
+    // The kernel counts processes per uid on the whole host: with a shared uid, tenants would use up each other's.
+    ...(workspace.ownUid ? [same("nproc", limits.pids)] : []),
+  ];
+}
+
+/** Equal specs have equal hashes; a survivor with another one is not adopted. */
+export function specHash(spec: Docker.ContainerCreateOptions, imageId: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([spec, imageId]))
+    .digest("hex")
+    .slice(0, 32);
+}

@@ -1,0 +1,134 @@
+import { Fault } from "@berth/protocol";
+import type Docker from "dockerode";
+import type { SandboxRecord } from "../port.ts";
+import { abortable } from "./abortable.ts";
+import { AttachedStream } from "./attached-stream.ts";
+import type { Engine } from "./engine.ts";
+import { refusedWith } from "./engine-error.ts";
+import { label, readRecord } from "./labels.ts";
+
+export interface ContainerFacts extends SandboxRecord {
+  readonly running: boolean;
+  readonly oomKilled: boolean;
+  readonly exitCode: number;
+  readonly config: string;
+  readonly transport: string;
+}
+
+interface Call {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The engine's calls about one container, each with its deadline. */
+export class Containers {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  async create(spec: Docker.ContainerCreateOptions, call: Call): Promise<string> {
+    const created = await this.#engine.call(
+      "create container",
+      (abortSignal) => this.#engine.docker.createContainer(abortable(abortSignal, spec)),
+      {
+        ...call,
+        deadlineMs: this.#engine.slowDeadlineMs,
+        discard: (late) => void (late as Docker.Container).remove({ force: true }).catch(() => {}),
+      },
+    );
+    return created.id;
+  }
+
+  async start(id: string, call: Call): Promise<void> {
+    await this.#engine.call(
+      "start container",
+      (abortSignal) => this.#engine.docker.getContainer(id).start(abortable(abortSignal, {})),
+      { ...call, deadlineMs: this.#engine.slowDeadlineMs },
+    );
+  }
+
+  async attach(id: string, call: Call): Promise<AttachedStream> {
+    const socket = await this.#engine.call(
+      "attach to container",
+      (abortSignal) =>
+        this.#engine.docker
+          .getContainer(id)
+          .attach(
+            abortable(abortSignal, { stream: true, stdin: true, stdout: true, stderr: true, hijack: true }),
+          ),
+      { ...call, discard: (late) => (late as NodeJS.ReadWriteStream & { destroy(): void }).destroy() },
+    );
+    return new AttachedStream(socket as unknown as import("node:stream").Duplex);
+  }
+
+  /** Undefined when there is none of that name or id. */
+  async find(nameOrId: string, call: Call): Promise<ContainerFacts | undefined> {
+    try {
+      const found = await this.#engine.call(
+        "inspect container",
+        (abortSignal) => this.#engine.docker.getContainer(nameOrId).inspect(abortable(abortSignal, {})),
+        call,
+      );
+      const labels = found.Config.Labels ?? {};
+      return {
+        ...readRecord(found.Id, labels, found.State.Status),
+        running: found.State.Running && !found.State.Paused,
+        oomKilled: found.State.OOMKilled,
+        exitCode: found.State.ExitCode,
+        config: labels[label.config] ?? "",
+        transport: labels[label.transport] ?? "",
+      };
+    } catch (error) {
+      if (refusedWith(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  /** In whatever state; anonymous volumes with it. Gone already is fine. */
+  async remove(id: string, call: Call): Promise<void> {
+    try {
+      await this.#engine.call(
+        "remove container",
+        (abortSignal) =>
+          this.#engine.docker.getContainer(id).remove(abortable(abortSignal, { force: true, v: true })),
+        { ...call, deadlineMs: this.#engine.slowDeadlineMs },
+      );
+    } catch (error) {
+      if (refusedWith(error, 404)) return;
+      if (!refusedWith(error, 409)) throw error;
+      await this.#untilGone(id, call);
+    }
+  }
+
+  /** Ends every process in it at once and starts it again. */
+  async restart(id: string, call: Call): Promise<void> {
+    await this.#engine.call(
+      "restart container",
+      (abortSignal) => this.#engine.docker.getContainer(id).restart(abortable(abortSignal, { t: 0 })),
+      { ...call, deadlineMs: this.#engine.slowDeadlineMs },
+    );
+  }
+
+  async list(fleet: string, call: Call): Promise<SandboxRecord[]> {
+    const found = await this.#engine.call(
+      "list containers",
+      (abortSignal) =>
+        this.#engine.docker.listContainers(
+          abortable(abortSignal, { all: true, filters: { label: [`${label.fleet}=${fleet}`] } }),
+        ),
+      call,
+    );
+    return found.map((one) => readRecord(one.Id, one.Labels, one.State));
+  }
+
+  /** Somebody else is removing it: wait for them, a bounded while. */
+  async #untilGone(id: string, call: Call): Promise<void> {
+    const deadline = performance.now() + this.#engine.slowDeadlineMs;
+    while (performance.now() < deadline) {
+      if ((await this.find(id, call)) === undefined) return;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Fault("engine-timeout", { call: "remove container", deadlineMs: this.#engine.slowDeadlineMs });
+  }
+}

@@ -1,0 +1,98 @@
+import { type FileEntry, FileRefusal } from "@berth/protocol";
+import type { Link } from "../link.ts";
+import type {
+  FileContent,
+  FileStat,
+  GlobOptions,
+  GrepListing,
+  GrepOptions,
+  Listing,
+  ListOptions,
+  MakeDirectoryOptions,
+  MoveOptions,
+  ReadOptions,
+  RemoveOptions,
+  SandboxFiles,
+  SizedStream,
+  StatOptions,
+  WriteOptions,
+  WrittenFile,
+} from "../port.ts";
+import type { QuotaGuard } from "../quota-guard.ts";
+
+/** The link's files, with the workspace's quota before every growth. */
+export class GuardedFiles implements SandboxFiles {
+  readonly #link: () => Promise<Link>;
+  readonly #quota: QuotaGuard;
+
+  constructor(link: () => Promise<Link>, quota: QuotaGuard) {
+    this.#link = link;
+    this.#quota = quota;
+  }
+
+  async read(path: string, options?: ReadOptions): Promise<FileContent> {
+    return (await this.#link()).files.read(path, options);
+  }
+
+  async write(
+    path: string,
+    content: string | Uint8Array | SizedStream,
+    options: WriteOptions = {},
+  ): Promise<WrittenFile> {
+    const link = await this.#link();
+    const budgetBytes = await this.#quota.budget();
+    try {
+      const written = await link.files.write(path, content, { ...options, budgetBytes });
+      this.#quota.wrote(written.size);
+      return written;
+    } catch (error) {
+      if (!(error instanceof FileRefusal) || error.code !== "quota") throw error;
+      throw this.#quota.refusal(sizeOf(content));
+    }
+  }
+
+  async stat(path: string, options?: StatOptions): Promise<FileStat> {
+    return (await this.#link()).files.stat(path, options);
+  }
+
+  async list(path: string, options?: ListOptions): Promise<Listing<FileEntry>> {
+    return (await this.#link()).files.list(path, options);
+  }
+
+  async remove(path: string, options?: RemoveOptions): Promise<number> {
+    try {
+      return await (await this.#link()).files.remove(path, options);
+    } finally {
+      this.#quota.changed();
+    }
+  }
+
+  async move(from: string, to: string, options?: MoveOptions): Promise<void> {
+    try {
+      await (await this.#link()).files.move(from, to, options);
+    } finally {
+      this.#quota.changed();
+    }
+  }
+
+  async makeDirectory(path: string, options?: MakeDirectoryOptions): Promise<boolean> {
+    const link = await this.#link();
+    await this.#quota.budget();
+    const created = await link.files.makeDirectory(path, options);
+    if (created) this.#quota.wrote(0);
+    return created;
+  }
+
+  async glob(patterns: string | readonly string[], options?: GlobOptions): Promise<Listing<FileEntry>> {
+    return (await this.#link()).files.glob(patterns, options);
+  }
+
+  async grep(pattern: string, options?: GrepOptions): Promise<GrepListing> {
+    return (await this.#link()).files.grep(pattern, options);
+  }
+}
+
+function sizeOf(content: string | Uint8Array | SizedStream): number {
+  if (typeof content === "string") return Buffer.byteLength(content);
+  return content instanceof Uint8Array ? content.length : content.size;
+}

@@ -1,0 +1,305 @@
+import {
+  type Epoch,
+  type ExecRequest,
+  type ExecRequestInput,
+  type ExecResult,
+  execRequest,
+  Fault,
+  isFault,
+  type Outcome,
+  type SandboxKey,
+  tightenLimits,
+  type WorkspaceUsage,
+} from "@berth/protocol";
+import { argvOf, execEnvironment } from "../exec-environment.ts";
+import { outcomeOf, type Stop } from "../exec-outcome.ts";
+import { endFault } from "../init/connection.ts";
+import type { Link, LinkEnd, LinkExit } from "../link.ts";
+import { OutputKeeper } from "../output/kept-output.ts";
+import type {
+  CallOptions,
+  ExecOptions,
+  Sandbox,
+  SandboxFiles,
+  SandboxOrigin,
+  SandboxStats,
+  StartRequest,
+  StopOptions,
+} from "../port.ts";
+import { QuotaGuard } from "../quota-guard.ts";
+import type { Containers } from "./containers.ts";
+import { GuardedFiles } from "./guarded-files.ts";
+import type { Started, Starter } from "./starter.ts";
+
+/** How long after its own limits a command may stay silent before its container is taken for hung. */
+const silenceMs = 15_000;
+
+/**
+ * A sandbox in a container of the engine.
+ *
+ *   running ──container dies, init hangs or lies──▶ broken ──next call──▶ running (a fresh container, same workspace)
+ *      │                                              │
+ *      ├──stop(), detach()────────────────────────────┴──▶ stopped
+ *      └──a higher epoch speaks──▶ fenced
+ *
+ * Stopped and fenced are final: every later call throws. It never runs a command twice: what was running when the
+ * container broke ends as `lost` and is the caller's to repeat.
+ */
+export class DockerSandbox implements Sandbox {
+  readonly key: SandboxKey;
+  readonly epoch: Epoch;
+  readonly files: SandboxFiles;
+  readonly #request: StartRequest;
+  readonly #starter: Starter;
+  readonly #containers: Containers;
+  readonly #quota: QuotaGuard;
+  readonly #lifetime = new AbortController();
+  #started: Started;
+  #end: LinkEnd | undefined;
+  #reviving: Promise<Link> | undefined;
+  #retiring: Promise<void> = Promise.resolve();
+  #restarts = 0;
+  #stopping: Promise<void> | undefined;
+
+  constructor(request: StartRequest, started: Started, starter: Starter, containers: Containers) {
+    this.key = request.key;
+    this.epoch = request.epoch;
+    this.#request = request;
+    this.#starter = starter;
+    this.#containers = containers;
+    this.#started = started;
+    const maxEntries = request.profile.limits.workspaceEntries + 1;
+    this.#quota = new QuotaGuard(request.profile.limits, async () =>
+      (await this.#link()).usage({ maxEntries, signal: this.#lifetime.signal }),
+    );
+    this.files = new GuardedFiles(() => this.#link(), this.#quota);
+    this.#follow(started);
+  }
+
+  get origin(): SandboxOrigin {
+    return { ...this.#started.origin, restarts: this.#restarts };
+  }
+
+  async exec(input: ExecRequestInput, options: ExecOptions = {}): Promise<ExecResult> {
+    const parsed = execRequest.safeParse(input);
+    if (!parsed.success) {
+      const message = [...new Set(parsed.error.issues.flatMap(problems))].join("; ");
+      return unstarted({ kind: "refused", code: "invalid-request", message });
+    }
+    if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
+    const link = await this.#link(options);
+    return this.#run(link, parsed.data, options);
+  }
+
+  async #run(link: Link, request: ExecRequest, options: ExecOptions): Promise<ExecResult> {
+    const { profile } = this.#request;
+    const limits = tightenLimits(profile.exec, request.limits ?? {});
+    const kept = new OutputKeeper(limits.keptBytes);
+    let stop: Stop | undefined;
+    let consumerError: { error: unknown } | undefined;
+    const stopFor = (why: Stop, graceMs: number) => {
+      stop ??= why;
+      execution.kill(graceMs);
+    };
+    const execution = link.exec({
+      argv: argvOf(request),
+      env: execEnvironment(profile, request),
+      cwd: request.cwd,
+      stdin:
+        options.stdin ?? (typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin),
+      limits,
+      killBackground: request.background === "kill",
+      onStarted: options.onStarted,
+      onOutput: (stream, bytes) => {
+        kept.add(stream, bytes);
+        if (kept.totalBytes > limits.outputBytes) {
+          stopFor({ kind: "output-limit", limitBytes: limits.outputBytes }, 0);
+          return undefined;
+        }
+        if (!options.onOutput || consumerError) return undefined;
+        try {
+          return options.onOutput({ stream, bytes })?.catch(onConsumerError);
+        } catch (error) {
+          return onConsumerError(error);
+        }
+      },
+    });
+    const onConsumerError = (error: unknown): undefined => {
+      consumerError ??= { error };
+      execution.kill(0);
+    };
+    const onAbort = () => stopFor({ kind: "cancelled", reason: reasonText(options.signal) }, limits.graceMs);
+    options.signal?.addEventListener("abort", onAbort, { once: true });
+    const unwatch = this.#quota.watch((exceeded) => stopFor(exceeded, 0));
+    const hung = setTimeout(
+      () => {
+        this.#giveUp(link, { why: "unresponsive", waitedMs: silenceMs });
+        execution.kill(0);
+      },
+      limits.timeoutMs + limits.graceMs + limits.drainMs + silenceMs,
+    );
+    try {
+      const exit = await execution.end;
+      if (consumerError) throw consumerError.error;
+      return {
+        ...measures(exit),
+        outcome:
+          exit.kind === "broken"
+            ? await this.#brokenOutcome(exit.end)
+            : outcomeOf(exit, stop, { limits: profile.limits, timeoutMs: limits.timeoutMs }),
+        output: kept.finish(),
+      };
+    } finally {
+      clearTimeout(hung);
+      unwatch();
+      options.signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async usage(options: CallOptions = {}): Promise<WorkspaceUsage> {
+    const maxEntries = this.#request.profile.limits.workspaceEntries + 1;
+    return (await this.#link(options)).usage({ ...options, maxEntries });
+  }
+
+  async stats(options: CallOptions = {}): Promise<SandboxStats> {
+    return (await this.#link(options)).stats(options);
+  }
+
+  stop(options: StopOptions = {}): Promise<void> {
+    this.#stopping ??= this.#stop(options);
+    return this.#stopping;
+  }
+
+  async #stop(options: StopOptions): Promise<void> {
+    this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
+    this.#quota.stop();
+    await this.#reviving?.catch(() => {});
+    this.#started.link.close();
+    await this.#retiring;
+    // A fenced holder must not touch what belongs to a later epoch.
+    if (this.#end?.why !== "fenced") await this.#containers.remove(this.#started.containerId, options);
+  }
+
+  detach(): void {
+    if (this.#stopping) return;
+    this.#stopping = Promise.resolve();
+    this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
+    this.#quota.stop();
+    this.#started.link.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  /** The link to a living container; a dead one is replaced first. */
+  async #link(options: CallOptions = {}): Promise<Link> {
+    this.#lifetime.signal.throwIfAborted();
+    if (this.#end === undefined) return this.#started.link;
+    if (this.#end.why === "fenced") throw endFault(this.#end, { sandboxKey: this.key, epoch: this.epoch });
+    this.#reviving ??= this.#revive().finally(() => {
+      this.#reviving = undefined;
+    });
+    return abortableWait(this.#reviving, options.signal);
+  }
+
+  async #revive(): Promise<Link> {
+    await this.#retiring;
+    const started = await this.#starter.start(this.#request, { signal: this.#lifetime.signal });
+    this.#restarts++;
+    this.#started = started;
+    this.#end = undefined;
+    this.#quota.changed();
+    this.#follow(started);
+    return started.link;
+  }
+
+  #follow(started: Started): void {
+    void started.link.closed.then((end) => {
+      if (this.#started === started) this.#broke(started, end);
+    });
+  }
+
+  #broke(started: Started, end: LinkEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    // A container that hangs or lies must not go on running; one that died is looked at first, for its last words.
+    if (end.why === "protocol" || end.why === "unresponsive") {
+      this.#retiring = this.#containers.remove(started.containerId, {}).catch(() => {});
+    }
+  }
+
+  #giveUp(link: Link, end: LinkEnd): void {
+    if (this.#started.link === link) this.#broke(this.#started, end);
+    link.close();
+  }
+
+  async #brokenOutcome(end: LinkEnd): Promise<Outcome> {
+    if (end.why === "fenced") throw endFault(end, { sandboxKey: this.key, epoch: this.epoch });
+    if (end.why === "closed" && this.#lifetime.signal.aborted) {
+      return { kind: "cancelled", reason: "the sandbox was stopped" };
+    }
+    if (end.why === "stream-ended") {
+      const found = await this.#containers.find(this.#started.containerId, {}).catch(() => undefined);
+      if (found?.oomKilled)
+        return { kind: "out-of-memory", limitBytes: this.#request.profile.limits.memoryBytes };
+    }
+    const cause = endFault(end, { sandboxKey: this.key, epoch: this.epoch });
+    const why = isFault(cause, "sandbox-start-failed") ? "its container died" : cause.message;
+    return {
+      kind: "lost",
+      message: `the sandbox was lost while the command ran (${why}); it may have run in part`,
+    };
+  }
+}
+
+function unstarted(outcome: Outcome): ExecResult {
+  return { outcome, output: new OutputKeeper(0).finish(), ...measures(undefined) };
+}
+
+function measures(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "output"> {
+  if (exit === undefined || exit.kind === "broken" || exit.kind === "refused") {
+    return { wallMs: 0, cpuMs: 0, maxRssBytes: 0, oomKills: 0, backgroundProcesses: 0 };
+  }
+  const { wallMs, cpuMs, maxRssBytes, oomKills, background } = exit;
+  return { wallMs, cpuMs, maxRssBytes, oomKills, backgroundProcesses: background };
+}
+
+interface Problem {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+  readonly code?: string;
+  readonly errors?: readonly (readonly Problem[])[];
+}
+
+/** A union's own message says nothing; its closest branch's do. */
+function problems(issue: Problem): string[] {
+  if (issue.code === "invalid_union" && issue.errors) {
+    const branches = issue.errors.filter((branch) => !branch.some((one) => one.code === "unrecognized_keys"));
+    const closest = (branches.length > 0 ? branches : issue.errors).toSorted(
+      (a, b) => a.length - b.length,
+    )[0];
+    return (closest ?? []).flatMap((inner) => problems({ ...inner, path: [...issue.path, ...inner.path] }));
+  }
+  return [issue.path.length > 0 ? `${issue.path.join(".")}: ${issue.message}` : issue.message];
+}
+
+function reasonText(signal: AbortSignal | undefined): string {
+  const reason: unknown = signal?.reason;
+  if (typeof reason === "string") return reason;
+  return reason instanceof Error && reason.name !== "AbortError" ? reason.message : "by its caller";
+}
+
+async function abortableWait<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () =>
+    aborted.reject(new Fault("aborted", { operation: "start" }, { cause: signal.reason }));
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

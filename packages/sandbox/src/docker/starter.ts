@@ -1,0 +1,296 @@
+import { access } from "node:fs/promises";
+import { Fault, isFault } from "@berth/protocol";
+import { ExecLink, keepAliveCommand } from "../exec/exec-link.ts";
+import { InitConnection } from "../init/connection.ts";
+import { InitLink } from "../init/link.ts";
+import type { Link } from "../link.ts";
+import type { CallOptions, SandboxOrigin, StartRequest } from "../port.ts";
+import { containerSpec, specHash } from "./container-spec.ts";
+import type { ContainerFacts, Containers } from "./containers.ts";
+import type { Engine } from "./engine.ts";
+import { refusedWith } from "./engine-error.ts";
+import { ensureImage, type ImageFacts, type PullProgress } from "./image.ts";
+import { containerName, writeLabels } from "./labels.ts";
+import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
+
+export interface StarterOptions {
+  readonly fleet: string;
+  readonly worker: string;
+  readonly initPath: string;
+  readonly helloDeadlineMs: number;
+  readonly fileDeadlineMs: number;
+  readonly pullDeadlineMs: number;
+  readonly onPull?: ((progress: PullProgress) => void) | undefined;
+  /** Once per image: init cannot run there, the engine's exec is used. */
+  readonly onFallback?: ((fallback: { readonly image: string; readonly detail: string }) => void) | undefined;
+}
+
+export interface Started {
+  readonly containerId: string;
+  readonly link: Link;
+  readonly origin: Omit<SandboxOrigin, "restarts">;
+}
+
+/** Exit codes of a process 1 that could not begin: not executable, not found, illegal instruction, forbidden call. */
+const cannotRunCodes = new Set([126, 127, 128 + 4, 128 + 31]);
+
+/**
+ * Brings a sandbox from nothing, or from what an earlier life left, to a link that answers.
+ *
+ *   find by name ──ours, same config, answers hello──▶ adopted
+ *        └──anything else: remove──▶ create ──▶ attach and start ──▶ hello ──▶ started
+ *                                                      └──init cannot run──▶ the same with the engine's exec
+ */
+export class Starter {
+  readonly #engine: Engine;
+  readonly #containers: Containers;
+  readonly #workspaces: () => Promise<WorkspaceOptions>;
+  readonly #options: StarterOptions;
+  readonly #withoutInit = new Set<string>();
+
+  constructor(
+    engine: Engine,
+    containers: Containers,
+    workspaces: () => Promise<WorkspaceOptions>,
+    options: StarterOptions,
+  ) {
+    this.#engine = engine;
+    this.#containers = containers;
+    this.#workspaces = workspaces;
+    this.#options = options;
+  }
+
+  async start(request: StartRequest, call: CallOptions): Promise<Started> {
+    const { image } = request.profile;
+    const [facts, workspace] = await Promise.all([
+      ensureImage(this.#engine, image, { ...this.#options, signal: call.signal }),
+      this.#workspaces().then((options) => prepareWorkspace(request.key, options)),
+    ]);
+    const { transport } = request.profile;
+    const useExec = transport === "exec" || (transport === "auto" && this.#withoutInit.has(facts.id));
+    const adopted = await this.#adoptOrClear(request, facts, workspace, useExec, call);
+    if (adopted) return adopted;
+    if (useExec) return this.#startWithExec(request, facts, workspace, call);
+    try {
+      return await this.#startWithInit(request, facts, workspace, call);
+    } catch (error) {
+      if (!(error instanceof InitCannotRun)) throw error;
+      if (transport === "init") {
+        throw new Fault(
+          "sandbox-start-failed",
+          { sandboxKey: request.key, detail: error.message },
+          { cause: error },
+        );
+      }
+      if (!this.#withoutInit.has(facts.id)) this.#options.onFallback?.({ image, detail: error.message });
+      this.#withoutInit.add(facts.id);
+      return this.#startWithExec(request, facts, workspace, call);
+    }
+  }
+
+  #spec(request: StartRequest, image: ImageFacts, workspace: WorkspaceHome, useExec: boolean) {
+    const spec = containerSpec({
+      profile: request.profile,
+      workspace,
+      initPath: this.#options.initPath,
+      imageVolumes: image.volumes,
+      keepAlive: useExec ? keepAliveCommand : undefined,
+    });
+    const config = specHash(spec, image.id);
+    const { fleet, worker } = this.#options;
+    return {
+      config,
+      spec: {
+        ...spec,
+        name: containerName(fleet, request.key),
+        Labels: writeLabels({
+          fleet,
+          worker,
+          sandboxKey: request.key,
+          epoch: request.epoch,
+          config,
+          transport: useExec ? "exec" : "init",
+        }),
+      },
+    };
+  }
+
+  async #adoptOrClear(
+    request: StartRequest,
+    image: ImageFacts,
+    workspace: WorkspaceHome,
+    useExec: boolean,
+    call: CallOptions,
+  ): Promise<Started | undefined> {
+    const found = await this.#containers.find(containerName(this.#options.fleet, request.key), call);
+    if (!found) return undefined;
+    if (found.epoch > request.epoch) {
+      throw new Fault("fenced", { sandboxKey: request.key, epoch: request.epoch, highestEpoch: found.epoch });
+    }
+    const { config } = this.#spec(request, image, workspace, useExec);
+    const ours = found.running && found.worker === this.#options.worker && found.config === config;
+    if (ours && found.transport === "init") {
+      try {
+        return await this.#adopt(request, found, call);
+      } catch (error) {
+        if (isFault(error, "fenced") || isFault(error, "aborted")) throw error;
+      }
+    }
+    await this.#containers.remove(found.id, call);
+    return undefined;
+  }
+
+  async #adopt(request: StartRequest, found: ContainerFacts, call: CallOptions): Promise<Started> {
+    const stream = await this.#containers.attach(found.id, call);
+    const { connection, hello } = await this.#connect(request, stream, true, call);
+    await connection.killLeftovers(hello.running);
+    return {
+      containerId: found.id,
+      link: this.#initLink(connection, request),
+      origin: {
+        how: "adopted",
+        transport: "init",
+        killedLeftovers: hello.running.length,
+        watchdogFired: hello.watchdogFired,
+      },
+    };
+  }
+
+  async #startWithInit(
+    request: StartRequest,
+    image: ImageFacts,
+    workspace: WorkspaceHome,
+    call: CallOptions,
+  ): Promise<Started> {
+    const { initPath } = this.#options;
+    await access(initPath).catch((cause) => {
+      throw new Fault("init-missing", { path: initPath }, { cause });
+    });
+    const { spec } = this.#spec(request, image, workspace, false);
+    const containerId = await this.#create(request, spec, call);
+    try {
+      const starting = this.#containers.start(containerId, call);
+      // Attached at once: it takes its turn in the engine beside the start, instead of after it.
+      const [stream] = await Promise.all([this.#containers.attach(containerId, call), starting]);
+      const { connection } = await this.#connect(request, stream, false, call);
+      return {
+        containerId,
+        link: this.#initLink(connection, request),
+        origin: { how: "started", transport: "init", killedLeftovers: 0, watchdogFired: false },
+      };
+    } catch (error) {
+      const cause = await this.#whyNotStarted(error, containerId, request);
+      await this.#containers.remove(containerId, {}).catch(() => {});
+      throw cause;
+    }
+  }
+
+  async #startWithExec(
+    request: StartRequest,
+    image: ImageFacts,
+    workspace: WorkspaceHome,
+    call: CallOptions,
+  ): Promise<Started> {
+    const { spec } = this.#spec(request, image, workspace, true);
+    const containerId = await this.#create(request, spec, call);
+    try {
+      await this.#containers.start(containerId, call);
+    } catch (error) {
+      await this.#containers.remove(containerId, {}).catch(() => {});
+      throw startFault(error, request);
+    }
+    const link = new ExecLink({
+      engine: this.#engine,
+      containerId,
+      sandboxKey: request.key,
+      epoch: request.epoch,
+      restart: () => this.#containers.restart(containerId, {}),
+      deadlineMs: this.#options.fileDeadlineMs,
+    });
+    return {
+      containerId,
+      link,
+      origin: { how: "started", transport: "exec", killedLeftovers: 0, watchdogFired: false },
+    };
+  }
+
+  async #create(
+    request: StartRequest,
+    spec: Parameters<Containers["create"]>[0],
+    call: CallOptions,
+  ): Promise<string> {
+    try {
+      return await this.#containers.create(spec, call);
+    } catch (error) {
+      const { runtime } = request.profile;
+      if (runtime !== undefined && refusedWith(error, 400) && /runtime/i.test((error as Error).message)) {
+        const info = await this.#engine.call("engine info", () => this.#engine.docker.info(), call);
+        throw new Fault(
+          "runtime-missing",
+          { runtime, available: Object.keys(info.Runtimes ?? {}).join(", ") },
+          { cause: error },
+        );
+      }
+      throw startFault(error, request);
+    }
+  }
+
+  async #connect(
+    request: StartRequest,
+    stream: Awaited<ReturnType<Containers["attach"]>>,
+    resync: boolean,
+    call: CallOptions,
+  ) {
+    const connection = new InitConnection(stream, {
+      sandboxKey: request.key,
+      epoch: request.epoch,
+      leaseMs: request.leaseMs,
+      deadlineMs: this.#options.helloDeadlineMs,
+      resync,
+      signal: call.signal,
+    });
+    return { connection, hello: await connection.open() };
+  }
+
+  #initLink(connection: InitConnection, request: StartRequest): InitLink {
+    return new InitLink(connection, {
+      sandboxKey: request.key,
+      epoch: request.epoch,
+      deadlineMs: this.#options.fileDeadlineMs,
+    });
+  }
+
+  /** Tells an image where init cannot run from a container that failed otherwise. */
+  async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
+    if (isFault(error, "engine-refused")) {
+      if (
+        /exec format error|no such file or directory|permission denied|operation not permitted/i.test(
+          error.message,
+        )
+      ) {
+        return new InitCannotRun(error.context.detail);
+      }
+      return startFault(error, request);
+    }
+    if (!isFault(error, "sandbox-start-failed")) return error;
+    const found = await this.#containers.find(containerId, {}).catch(() => undefined);
+    if (found && !found.running && cannotRunCodes.has(found.exitCode)) {
+      return new InitCannotRun(`${error.context.detail} (exit code ${found.exitCode})`);
+    }
+    return error;
+  }
+}
+
+/** Not a fault: another way remains. */
+class InitCannotRun extends Error {
+  override readonly name = "InitCannotRun";
+}
+
+function startFault(error: unknown, request: StartRequest): unknown {
+  if (!isFault(error, "engine-refused")) return error;
+  return new Fault(
+    "sandbox-start-failed",
+    { sandboxKey: request.key, detail: error.context.detail },
+    { cause: error },
+  );
+}

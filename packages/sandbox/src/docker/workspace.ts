@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import { chmod, chown, lstat, mkdir, readlink, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault, type SandboxKey } from "@berth/protocol";
+
+export interface WorkspaceOptions {
+  /** Holds one directory per sandbox, 0700. Must be the same path for the engine. */
+  readonly root: string;
+  readonly uids: UidRange;
+  /** The engine runs without root: its container root is the engine's own user on the host. */
+  readonly rootlessEngine: boolean;
+}
+
+export interface UidRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Above what distributions give to people, services and their subordinate ranges' usual start. */
+export const defaultUids: UidRange = { first: 2_000_000, count: 1_000_000 };
+
+export interface WorkspaceHome {
+  readonly path: string;
+  /** `uid:gid` for the container. */
+  readonly user: string;
+  /** The uid belongs to this sandbox alone. */
+  readonly ownUid: boolean;
+}
+
+/**
+ * Makes the directory that outlives containers and workers. Only the directory itself is touched from the host, and
+ * its parent is ours: nothing beneath it is ever opened, read or followed.
+ */
+export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOptions): Promise<WorkspaceHome> {
+  const path = join(options.root, key);
+  try {
+    await mkdir(options.root, { recursive: true, mode: 0o711 });
+    await mkdir(path, { mode: 0o700 }).catch(ignoreExisting);
+    const found = await lstat(path);
+    if (!found.isDirectory()) throw new Error("it is not a directory");
+    if (options.rootlessEngine) return { path, user: "0:0", ownUid: false };
+    if (process.getuid?.() !== 0) {
+      return { path, user: `${process.getuid?.()}:${process.getgid?.()}`, ownUid: false };
+    }
+    const uid = found.uid === 0 ? await allocateUid(key, options) : found.uid;
+    if (found.uid !== uid) {
+      await chown(path, uid, uid);
+      await chmod(path, 0o700);
+    }
+    return { path, user: `${uid}:${uid}`, ownUid: true };
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new Fault("workspace-unusable", { path, detail }, { cause: error });
+  }
+}
+
+/**
+ * A uid nobody else has: a symbolic link named by the uid, pointing at the key, is made or the next one tried. Making a
+ * link is atomic, so two workers on one host never give the same uid to two sandboxes.
+ */
+async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): Promise<number> {
+  const directory = join(root, ".uids");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const start = createHash("sha256").update(key).digest().readUInt32BE(0) % uids.count;
+  for (let step = 0; step < uids.count; step++) {
+    const uid = uids.first + ((start + step) % uids.count);
+    const link = join(directory, String(uid));
+    try {
+      await symlink(key, link);
+      return uid;
+    } catch (error) {
+      ignoreExisting(error);
+      if ((await readlink(link)) === key) return uid;
+    }
+  }
+  throw new Error(`all ${uids.count} uids are taken`);
+}
+
+function ignoreExisting(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+}

@@ -1,0 +1,62 @@
+import { assertNever, type Outcome, type SandboxProfile } from "@berth/protocol";
+import type { LinkExit } from "./link.ts";
+
+const sigkill = 9;
+
+/** What we stopped it for, if we did. */
+export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | "cancelled" }>;
+
+/**
+ * How a command ended, told apart: what stopped it goes before how it looked when it stopped, and the kernel's own count
+ * of out-of-memory kills before the signal they are delivered with.
+ */
+export function outcomeOf(
+  exit: Exclude<LinkExit, { kind: "broken" }>,
+  stop: Stop | undefined,
+  { limits, timeoutMs }: { limits: SandboxProfile["limits"]; timeoutMs: number },
+): Outcome {
+  if (exit.kind === "refused") return { kind: "refused", code: exit.code, message: refusedText(exit) };
+  switch (exit.reason) {
+    case "timeout":
+      return { kind: "timed-out", afterMs: timeoutMs };
+    case "watchdog":
+      return { kind: "lost", message: "the sandbox lost its worker while the command ran, and killed it" };
+    case "collateral":
+      return {
+        kind: "cancelled",
+        reason: "everything in the sandbox was killed, to end another command that kept forking",
+      };
+    case "kill":
+      if (stop) return stop;
+      return { kind: "cancelled", reason: "killed" };
+    case "itself":
+      break;
+    default:
+      return assertNever(exit.reason);
+  }
+  if (exit.oomKills > 0 && (exit.kind === "signalled" ? exit.value === sigkill : exit.value !== 0)) {
+    return { kind: "out-of-memory", limitBytes: limits.memoryBytes };
+  }
+  // It ended by itself while we were stopping it: the stop is still what the caller must know, unless it succeeded.
+  if (stop && !(exit.kind === "exited" && exit.value === 0)) return stop;
+  return exit.kind === "exited"
+    ? { kind: "exited", code: exit.value }
+    : { kind: "signalled", signal: exit.value };
+}
+
+function refusedText({ code, message }: { code: string; message: string }): string {
+  switch (code) {
+    case "command-not-found":
+      return `command not found: ${message}`;
+    case "not-executable":
+      return `not executable: ${message}`;
+    case "fork-failed":
+      return "no process could be started: the sandbox has used up its process limit; end what runs in the background";
+    case "too-long":
+      return "the command line and its environment are too long; write the input to a file";
+    case "busy":
+      return "too many commands run in this sandbox at once";
+    default:
+      return message === "" ? code : message;
+  }
+}

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { statsScript, sweepScript } from "./command-scripts.ts";
+import type { ExecHost } from "./exec-host.ts";
+import { runScript } from "./script-run.ts";
+
+const sweepDeadlineMs = 5_000;
+/** A script that has just begun is unknown until it has told its process id. */
+const sweeps = 4;
+const betweenSweepsMs = 40;
+
+/** Kills the session of `pid`; then the number of processes that may be its runaway descendants. */
+export async function leftAfterSweep(host: ExecHost, pid: number, generation: number): Promise<number> {
+  for (let sweep = 1; ; sweep++) {
+    const untold = [...host.guests].some((guest) => guest.pid === undefined);
+    const left = await sweepOnce(host, pid, generation);
+    if (left === 0 || !untold || sweep === sweeps) return left;
+    await sleep(betweenSweepsMs);
+  }
+}
+
+/** At its end by itself: only what stayed in its session can be told from the background of others. */
+export async function killBackgroundOf(host: ExecHost, pid: number, generation: number): Promise<void> {
+  await sweepOnce(host, pid, generation).catch(() => {});
+}
+
+async function sweepOnce(host: ExecHost, target: number, generation: number): Promise<number> {
+  const known = [...host.guests].flatMap(({ pid }) => (pid === undefined || pid === target ? [] : [String(pid)]));
+  const answer = await runScript(host, {
+    operation: "sweep",
+    script: sweepScript,
+    args: [String(target), ...known],
+    generation,
+    deadlineMs: sweepDeadlineMs,
+  });
+  const left = Number(answer.kind === "ok" ? answer.words[0] : Number.NaN);
+  return Number.isSafeInteger(left) && left >= 0 ? left : 1;
+}
+
+export interface CgroupValues {
+  readonly memoryBytes: number;
+  readonly memoryPeakBytes: number;
+  readonly cpuMs: number;
+  readonly processes: number;
+  readonly oomKills: number;
+}
+
+export async function cgroupValues(host: ExecHost, signal?: AbortSignal): Promise<CgroupValues> {
+  const answer = await runScript(host, { operation: "stats", script: statsScript, signal, repeat: () => {} });
+  const words = answer.kind === "ok" ? answer.words : [];
+  const value = (place: number) => {
+    const number = Number(words[place]);
+    return Number.isFinite(number) && number >= 0 ? number : 0;
+  };
+  return {
+    memoryBytes: value(1),
+    memoryPeakBytes: value(2),
+    // Microseconds in version 2, nanoseconds in version 1.
+    cpuMs: value(3) / (words[0] === "2" ? 1e3 : 1e6),
+    processes: value(4),
+    oomKills: value(5),
+  };
+}
+
+/** The kernel's count since the last time anybody asked; 0 when it cannot be read. */
+export async function oomKillsSince(host: ExecHost): Promise<number> {
+  try {
+    const { oomKills } = await cgroupValues(host);
+    const before = host.oomKillsTold;
+    host.oomKillsTold = oomKills;
+    return Math.max(0, oomKills - before);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,16 @@
+/** An ordered stream of bytes to and from init. The container's attached stdio is one; a socket would be another. */
+export interface ByteStream {
+  /** False when the stream holds more than it likes; `onDrain` tells when it is ready again. */
+  send(bytes: Uint8Array): boolean;
+  /** Called once, before anything is sent. */
+  listen(listener: ByteListener): void;
+  /** Idempotent; `onEnd` follows. */
+  destroy(): void;
+}
+
+export interface ByteListener {
+  readonly onBytes: (bytes: Buffer) => void;
+  readonly onDrain: () => void;
+  /** Once. The detail is for people. */
+  readonly onEnd: (detail: string) => void;
+}

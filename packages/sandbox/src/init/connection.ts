@@ -1,0 +1,304 @@
+import { randomBytes } from "node:crypto";
+import {
+  encodeFrame,
+  FencedTag,
+  type Frame,
+  FrameDecoder,
+  FrameError,
+  FrameType,
+  HelloAckTag,
+  HelloTag,
+  KillTag,
+  maxChannels,
+  maxFrameBytes,
+  maxPayloadBytes,
+  maxRequestBytes,
+  Records,
+  RecordWriter,
+} from "@berth/init";
+import { Fault } from "@berth/protocol";
+import type { LinkCommand, LinkEnd } from "../link.ts";
+import type { ByteStream } from "./byte-stream.ts";
+import type { Channel, ChannelWire } from "./channel.ts";
+import { ExecChannel } from "./exec-channel.ts";
+import { type FileAnswers, FileChannel } from "./file-channel.ts";
+
+export interface ConnectionOptions {
+  readonly sandboxKey: string;
+  readonly epoch: number;
+  readonly leaseMs: number;
+  /** For HELLO_ACK. */
+  readonly deadlineMs: number;
+  /** The container ran before: flush what a dead worker may have left half sent. */
+  readonly resync: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Hello {
+  readonly watchdogFired: boolean;
+  /** Channels of an earlier holder that still run. */
+  readonly running: readonly number[];
+  readonly uid: number;
+}
+
+/** Missed answers, at three pings a lease, after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
+const missedPingsAllowed = 3;
+
+/**
+ * The worker's end of the conversation with one init.
+ *
+ *   opening ──HELLO_ACK──▶ open ──stream ends, protocol error, fenced, hung, close()──▶ closed
+ *
+ * Every byte from the other side is taken as hostile: frames are bounded, output is bounded by credit, and anything
+ * out of order closes the connection with `protocol`. Closing ends every channel; it does not end what runs inside.
+ */
+export class InitConnection implements ChannelWire {
+  readonly closed: Promise<LinkEnd>;
+  readonly #settleClosed: (end: LinkEnd) => void;
+  readonly #stream: ByteStream;
+  readonly #options: ConnectionOptions;
+  readonly #decoder: FrameDecoder;
+  readonly #nonce = randomBytes(16);
+  readonly #hello = Promise.withResolvers<Hello>();
+  readonly #channels = new Map<number, Channel>();
+  readonly #leftovers = new Map<number, () => void>();
+  #greeted = false;
+  #nextChannel = 1;
+  #isClosed = false;
+  #drain: { promise: Promise<void>; resolve: () => void } | undefined;
+  #pinger: NodeJS.Timeout | undefined;
+  #pingsUnanswered = 0;
+
+  constructor(stream: ByteStream, options: ConnectionOptions) {
+    const { promise, resolve } = Promise.withResolvers<LinkEnd>();
+    this.closed = promise;
+    this.#settleClosed = resolve;
+    this.#stream = stream;
+    this.#options = options;
+    this.#decoder = new FrameDecoder(this.#nonce);
+    // Nobody may be awaiting it when the connection breaks.
+    this.#hello.promise.catch(() => {});
+    stream.listen({
+      onBytes: (bytes) => this.#onBytes(bytes),
+      onDrain: () => this.#releaseDrain(),
+      onEnd: (detail) => this.#close({ why: "stream-ended", detail }),
+    });
+  }
+
+  /** Says hello and waits for the answer. Once. */
+  async open(): Promise<Hello> {
+    const { resync, leaseMs, deadlineMs, signal } = this.#options;
+    if (resync) this.#stream.send(Buffer.alloc(maxFrameBytes));
+    this.send(
+      FrameType.hello,
+      0,
+      new RecordWriter().add(HelloTag.nonce, this.#nonce).add(HelloTag.leaseMs, leaseMs).finish(),
+    );
+    const timer = setTimeout(() => this.#close({ why: "unresponsive", waitedMs: deadlineMs }), deadlineMs);
+    const onAbort = () => this.close();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) this.close();
+    try {
+      const hello = await this.#hello.promise;
+      this.#pinger = setInterval(() => this.#ping(), Math.max(50, Math.floor(leaseMs / 3)));
+      return hello;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  exec(command: LinkCommand): ExecChannel {
+    const channel = new ExecChannel(this.#takeId(), this, command);
+    this.#request(channel, FrameType.exec, channel.request());
+    channel.begin();
+    return channel;
+  }
+
+  file(payload: Buffer, answers: FileAnswers): FileChannel {
+    const channel = new FileChannel(this.#takeId(), this, answers);
+    this.#request(channel, FrameType.file, payload);
+    return channel;
+  }
+
+  stats(): FileChannel {
+    const channel = new FileChannel(this.#takeId(), this, {});
+    this.#request(channel, FrameType.stats, Buffer.alloc(0));
+    return channel;
+  }
+
+  /** Ends what an earlier holder left running. Throws if init does not say in time that all of it is gone. */
+  async killLeftovers(ids: readonly number[]): Promise<void> {
+    const { deadlineMs } = this.#options;
+    const timer = setTimeout(() => this.giveUp(deadlineMs), deadlineMs);
+    const gone = ids.map(
+      (id) =>
+        new Promise<void>((resolve) => {
+          this.#leftovers.set(id, resolve);
+          this.send(FrameType.kill, id, new RecordWriter().add(KillTag.graceMs, 0).finish());
+        }),
+    );
+    const end = await Promise.race([Promise.all(gone), this.closed]);
+    clearTimeout(timer);
+    if (!Array.isArray(end)) throw endFault(end, this.#options);
+  }
+
+  /** It keeps the connection but does not do what it must. */
+  giveUp(waitedMs: number): void {
+    this.#close({ why: "unresponsive", waitedMs });
+  }
+
+  close(): void {
+    this.#close({ why: "closed" });
+  }
+
+  send(type: number, channel: number, payload: Uint8Array): void {
+    if (this.#isClosed) return;
+    const more = this.#stream.send(encodeFrame(type, channel, this.#options.epoch, payload));
+    if (!more) this.#drain ??= Promise.withResolvers<void>();
+  }
+
+  async writable(): Promise<void> {
+    await this.#drain?.promise;
+  }
+
+  #takeId(): number {
+    // Ids that an orphan of an earlier epoch may still use are skipped.
+    do this.#nextChannel = this.#nextChannel >= 0x7fffffff ? 1 : this.#nextChannel + 1;
+    while (this.#channels.has(this.#nextChannel) || this.#leftovers.has(this.#nextChannel));
+    return this.#nextChannel;
+  }
+
+  #request(channel: Channel, type: number, payload: Buffer): void {
+    if (payload.length > maxRequestBytes) {
+      throw new RangeError(`a request of ${payload.length} bytes is over ${maxRequestBytes}`);
+    }
+    if (this.#isClosed) {
+      void this.closed.then((end) => channel.onClosed(end));
+      return;
+    }
+    this.#channels.set(channel.id, channel);
+    let offset = 0;
+    for (; payload.length - offset > maxPayloadBytes; offset += maxPayloadBytes) {
+      this.send(FrameType.part, channel.id, payload.subarray(offset, offset + maxPayloadBytes));
+    }
+    this.send(type, channel.id, payload.subarray(offset));
+  }
+
+  #onBytes(bytes: Buffer): void {
+    if (this.#isClosed) return;
+    try {
+      this.#decoder.push(bytes, (frame) => {
+        if (!this.#isClosed) this.#onFrame(frame);
+      });
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.#close({ why: "protocol", detail: error.message });
+    }
+  }
+
+  #onFrame(frame: Frame): void {
+    if (frame.epoch < this.#options.epoch) return;
+    if (frame.epoch > this.#options.epoch) {
+      this.#close({ why: "fenced", highestEpoch: frame.epoch });
+      return;
+    }
+    if (frame.channel === 0) {
+      this.#onConnectionFrame(frame);
+      return;
+    }
+    const channel = this.#channels.get(frame.channel);
+    if (channel) {
+      if (channel.onFrame(frame)) this.#channels.delete(frame.channel);
+      return;
+    }
+    const leftover = this.#leftovers.get(frame.channel);
+    if (!leftover) throw new FrameError(`a frame on channel ${frame.channel}, which is not open`);
+    if (frame.type === FrameType.exit || frame.type === FrameType.fail || frame.type === FrameType.done) {
+      this.#leftovers.delete(frame.channel);
+      leftover();
+    }
+  }
+
+  #onConnectionFrame(frame: Frame): void {
+    switch (frame.type) {
+      case FrameType.helloAck:
+        this.#onHello(new Records(frame.payload));
+        return;
+      case FrameType.pong:
+        if (this.#pingsUnanswered === 0) throw new FrameError("an answer to no ping");
+        this.#pingsUnanswered--;
+        return;
+      case FrameType.fenced:
+        this.#close({
+          why: "fenced",
+          highestEpoch: new Records(frame.payload).requiredNumber(FencedTag.epoch),
+        });
+        return;
+      default:
+        throw new FrameError(`type ${frame.type} on the connection's own channel`);
+    }
+  }
+
+  #onHello(records: Records): void {
+    if (this.#greeted || !records.bytes(HelloAckTag.nonce)?.equals(this.#nonce)) {
+      throw new FrameError("a greeting nobody asked for");
+    }
+    this.#greeted = true;
+    const claimed = records.all(HelloAckTag.running);
+    if (claimed.length > maxChannels) throw new FrameError(`${claimed.length} running channels`);
+    const running = claimed.map((value) => {
+      if (value.length !== 8) throw new FrameError("a running channel that is not two numbers");
+      return value.readUInt32BE(0);
+    });
+    for (const id of running) this.#leftovers.set(id, () => {});
+    this.#hello.resolve({
+      watchdogFired: records.number(HelloAckTag.watchdogFired) === 1,
+      running,
+      uid: records.number(HelloAckTag.uid) ?? 0,
+    });
+  }
+
+  #ping(): void {
+    if (this.#pingsUnanswered >= missedPingsAllowed) {
+      this.#close({ why: "unresponsive", waitedMs: this.#options.leaseMs });
+      return;
+    }
+    this.#pingsUnanswered++;
+    this.send(FrameType.ping, 0, Buffer.alloc(0));
+  }
+
+  #releaseDrain(): void {
+    this.#drain?.resolve();
+    this.#drain = undefined;
+  }
+
+  #close(end: LinkEnd): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearInterval(this.#pinger);
+    this.#releaseDrain();
+    this.#hello.reject(endFault(end, this.#options));
+    this.#settleClosed(end);
+    for (const channel of this.#channels.values()) channel.onClosed(end);
+    this.#channels.clear();
+    for (const gone of this.#leftovers.values()) gone();
+    this.#stream.destroy();
+  }
+}
+
+/** What a caller is told who needed the connection. */
+export function endFault(end: LinkEnd, { sandboxKey, epoch }: { sandboxKey: string; epoch: number }): Fault {
+  switch (end.why) {
+    case "fenced":
+      return new Fault("fenced", { sandboxKey, epoch, highestEpoch: end.highestEpoch });
+    case "unresponsive":
+      return new Fault("init-unresponsive", { sandboxKey, waitedMs: end.waitedMs });
+    case "protocol":
+      return new Fault("init-protocol", { detail: end.detail });
+    case "stream-ended":
+      return new Fault("sandbox-start-failed", { sandboxKey, detail: end.detail });
+    case "closed":
+      return new Fault("sandbox-stopped", { sandboxKey });
+  }
+}

@@ -1,0 +1,421 @@
+import {
+  DoneTag,
+  FileOp,
+  FileTag,
+  FrameError,
+  GlobFlag,
+  GrepFlag,
+  ItemTag,
+  ListFlag,
+  MkdirFlag,
+  MoveFlag,
+  ReadFlag,
+  type Records,
+  RecordWriter,
+  RemoveFlag,
+  StatFlag,
+  WriteFlag,
+} from "@berth/init";
+import {
+  type EntryType,
+  Fault,
+  type FileEntry,
+  FileRefusal,
+  type FileRefusalCode,
+  fileRefusals,
+  type GrepMatch,
+  pathProblem,
+  type WorkspaceUsage,
+} from "@berth/protocol";
+import type { LinkFiles } from "../link.ts";
+import type {
+  CallOptions,
+  FileContent,
+  FileStat,
+  GlobOptions,
+  GrepListing,
+  GrepOptions,
+  Listing,
+  ListOptions,
+  MakeDirectoryOptions,
+  MoveOptions,
+  ReadOptions,
+  RemoveOptions,
+  SizedStream,
+  StatOptions,
+  WriteOptions,
+  WrittenFile,
+} from "../port.ts";
+import { outputWindowBytes } from "./channel.ts";
+import { endFault, type InitConnection } from "./connection.ts";
+import type { FileAnswers } from "./file-channel.ts";
+import { GrowingBytes } from "./growing-bytes.ts";
+
+export interface InitFilesOptions {
+  readonly sandboxKey: string;
+  readonly epoch: number;
+  /** For one operation, whatever it is; reading or writing a stream may take as long as the stream does. */
+  readonly deadlineMs: number;
+}
+
+/** How long init may take to end an operation it was told to kill. */
+const killDeadlineMs = 5_000;
+const maxPathBytes = 8_192;
+const defaultMaxItems = 10_000;
+const defaultMaxReadBytes = 64 * 1024 * 1024;
+const defaultMaxLineBytes = 512;
+
+/** File operations as init does them: inside the sandbox, as the tenant, relative to the workspace. */
+export class InitFiles implements LinkFiles {
+  readonly #connection: InitConnection;
+  readonly #options: InitFilesOptions;
+
+  constructor(connection: InitConnection, options: InitFilesOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  async read(path: string, options: ReadOptions = {}): Promise<FileContent> {
+    const { maxBytes = defaultMaxReadBytes, onData } = options;
+    const content = new GrowingBytes(maxBytes);
+    const length = onData ? options.length : Math.min(options.length ?? Number.MAX_SAFE_INTEGER, maxBytes);
+    const done = await this.#run(
+      "read",
+      path,
+      this.#request(FileOp.read, path)
+        .add(FileTag.flags, ReadFlag.hash)
+        .add(FileTag.offset, options.offset)
+        .add(FileTag.length, length),
+      { signal: options.signal, untimed: onData !== undefined },
+      { onData: onData ?? ((bytes) => content.add(bytes)) },
+    );
+    const size = done.requiredNumber(DoneTag.size);
+    if (!onData && options.length === undefined && size - (options.offset ?? 0) > maxBytes) {
+      throw new FileRefusal(
+        "not-a-file",
+        `${path} has ${size} bytes, more than the ${maxBytes} that may be read at once; read a range`,
+      );
+    }
+    return {
+      bytes: content.bytes(),
+      size,
+      mode: done.number(DoneTag.mode) ?? 0,
+      modifiedMs: done.number(DoneTag.mtimeMs) ?? 0,
+      sha256: done.bytes(DoneTag.sha256)?.toString("hex") ?? "",
+    };
+  }
+
+  async write(
+    path: string,
+    content: string | Uint8Array | SizedStream,
+    options: WriteOptions & { readonly budgetBytes: number },
+  ): Promise<WrittenFile> {
+    const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    const size = bytes instanceof Uint8Array ? bytes.length : bytes.size;
+    const flags =
+      (options.append ? WriteFlag.append : 0) |
+      ((options.parents ?? true) ? WriteFlag.parents : 0) |
+      (options.mustNotExist ? WriteFlag.exclusive : 0);
+    const done = await this.#run(
+      "write",
+      path,
+      this.#request(FileOp.write, path)
+        .add(FileTag.flags, flags)
+        .add(FileTag.size, size)
+        .add(FileTag.mode, options.mode)
+        .add(FileTag.sha256, options.ifMatch === undefined ? undefined : Buffer.from(options.ifMatch, "hex"))
+        .add(FileTag.budget, Math.max(0, Math.floor(options.budgetBytes))),
+      { signal: options.signal, untimed: !(bytes instanceof Uint8Array) },
+      {},
+      bytes instanceof Uint8Array ? bytes : bytes.chunks,
+    );
+    return {
+      size: done.requiredNumber(DoneTag.size),
+      created: done.number(DoneTag.created) === 1,
+      sha256: done.bytes(DoneTag.sha256)?.toString("hex") ?? "",
+    };
+  }
+
+  async stat(path: string, options: StatOptions = {}): Promise<FileStat> {
+    const flags =
+      (options.hash ? StatFlag.hash : 0) | (options.followLinks === false ? StatFlag.noFollow : 0);
+    const done = await this.#run(
+      "stat",
+      path,
+      this.#request(FileOp.stat, path).add(FileTag.flags, flags),
+      options,
+    );
+    const sha256 = done.bytes(DoneTag.sha256)?.toString("hex");
+    const target = done.text(DoneTag.target);
+    return {
+      path,
+      type: entryType(done.bytes(DoneTag.type)),
+      size: done.number(DoneTag.size) ?? 0,
+      mode: done.number(DoneTag.mode) ?? 0,
+      modifiedMs: done.number(DoneTag.mtimeMs) ?? 0,
+      ...(target === undefined ? {} : { target }),
+      ...(sha256 === undefined ? {} : { sha256 }),
+    };
+  }
+
+  async list(path: string, options: ListOptions = {}): Promise<Listing<FileEntry>> {
+    const maxItems = options.maxItems ?? defaultMaxItems;
+    return this.#entries(
+      "list",
+      path,
+      this.#request(FileOp.list, path)
+        .add(FileTag.flags, options.recursive ? ListFlag.recursive : 0)
+        .add(FileTag.maxItems, maxItems)
+        .add(FileTag.maxDepth, options.maxDepth),
+      maxItems,
+      options,
+    );
+  }
+
+  async remove(path: string, options: RemoveOptions = {}): Promise<number> {
+    const flags =
+      (options.recursive ? RemoveFlag.recursive : 0) | (options.missingOk ? RemoveFlag.missingOk : 0);
+    const request = this.#request(FileOp.remove, path).add(FileTag.flags, flags);
+    const done = await this.#run("remove", path, request, options);
+    return done.number(DoneTag.count) ?? 0;
+  }
+
+  async move(from: string, to: string, options: MoveOptions = {}): Promise<void> {
+    refuseBadPath(to);
+    const flags = (options.overwrite ? MoveFlag.overwrite : 0) | (options.parents ? MoveFlag.parents : 0);
+    const request = this.#request(FileOp.move, from).add(FileTag.path2, to).add(FileTag.flags, flags);
+    await this.#run("move", from, request, options);
+  }
+
+  async makeDirectory(path: string, options: MakeDirectoryOptions = {}): Promise<boolean> {
+    const request = this.#request(FileOp.mkdir, path)
+      .add(FileTag.flags, (options.parents ?? true) ? MkdirFlag.parents : 0)
+      .add(FileTag.mode, options.mode);
+    const done = await this.#run("make directory", path, request, options);
+    return done.number(DoneTag.created) === 1;
+  }
+
+  async glob(patterns: string | readonly string[], options: GlobOptions = {}): Promise<Listing<FileEntry>> {
+    const maxItems = options.maxItems ?? defaultMaxItems;
+    const base = options.base ?? "";
+    return this.#entries(
+      "glob",
+      base,
+      this.#request(FileOp.glob, base)
+        .addAll(FileTag.pattern, typeof patterns === "string" ? [patterns] : patterns)
+        .add(FileTag.flags, options.dot ? GlobFlag.dot : 0)
+        .add(FileTag.maxItems, maxItems),
+      maxItems,
+      options,
+    );
+  }
+
+  async grep(pattern: string, options: GrepOptions = {}): Promise<GrepListing> {
+    const maxItems = options.maxItems ?? defaultMaxItems;
+    const maxLineBytes = options.maxLineBytes ?? defaultMaxLineBytes;
+    const path = options.path ?? "";
+    const items: GrepMatch[] = [];
+    const flags = (options.regex ? GrepFlag.regex : 0) | (options.ignoreCase ? GrepFlag.ignoreCase : 0);
+    const done = await this.#run(
+      "grep",
+      path,
+      this.#request(FileOp.grep, path)
+        .add(FileTag.pattern, pattern)
+        .addAll(FileTag.include, options.include ?? [])
+        .add(FileTag.flags, flags)
+        .add(FileTag.maxItems, maxItems)
+        .add(FileTag.maxLineBytes, maxLineBytes),
+      options,
+      {
+        onItem: (item) => {
+          if (items.length >= maxItems) throw new FrameError("more matches than were asked for");
+          items.push({
+            path: boundedText(item, ItemTag.path, maxPathBytes) ?? "",
+            line: item.requiredNumber(ItemTag.line),
+            text: boundedText(item, ItemTag.text, maxLineBytes) ?? "",
+            cut: item.number(ItemTag.cut) === 1,
+          });
+        },
+      },
+    );
+    return {
+      items: items.sort((a, b) => compare(a.path, b.path) || a.line - b.line),
+      truncated: done.number(DoneTag.truncated) === 1,
+      filesSearched: done.number(DoneTag.files) ?? 0,
+      filesSkipped: done.number(DoneTag.skipped) ?? 0,
+    };
+  }
+
+  async usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage> {
+    const request = this.#request(FileOp.usage, "").add(FileTag.maxItems, options.maxEntries);
+    const done = await this.#run("usage", "", request, options);
+    const unlinkedBytes = done.number(DoneTag.unlinked) ?? 0;
+    return {
+      bytes: done.requiredNumber(DoneTag.bytes) + unlinkedBytes,
+      entries: done.requiredNumber(DoneTag.entries),
+      unlinkedBytes,
+      partial: done.number(DoneTag.truncated) === 1,
+    };
+  }
+
+  #request(op: FileOp, path: string): RecordWriter {
+    refuseBadPath(path);
+    return new RecordWriter()
+      .add(FileTag.op, op)
+      .add(FileTag.path, path)
+      .add(FileTag.credit, outputWindowBytes);
+  }
+
+  async #entries(
+    operation: string,
+    path: string,
+    request: RecordWriter,
+    maxItems: number,
+    options: CallOptions,
+  ): Promise<Listing<FileEntry>> {
+    const items: FileEntry[] = [];
+    const done = await this.#run(operation, path, request, options, {
+      onItem: (item) => {
+        if (items.length >= maxItems) throw new FrameError("more entries than were asked for");
+        items.push(readEntry(item));
+      },
+    });
+    return {
+      items: items.sort((a, b) => compare(a.path, b.path)),
+      truncated: done.number(DoneTag.truncated) === 1,
+    };
+  }
+
+  async #run(
+    operation: string,
+    path: string,
+    request: RecordWriter,
+    options: CallOptions & { readonly untimed?: boolean },
+    answers: FileAnswers = {},
+    source?: Uint8Array | AsyncIterable<Uint8Array>,
+  ): Promise<Records> {
+    const { signal } = options;
+    if (signal?.aborted) throw new Fault("aborted", { operation }, { cause: signal.reason });
+    let consumerError: { error: unknown } | undefined;
+    const { onData } = answers;
+    const guarded: FileAnswers = onData
+      ? {
+          ...answers,
+          onData: (bytes) => {
+            const remember = (error: unknown): never => {
+              consumerError ??= { error };
+              throw error;
+            };
+            try {
+              return onData(bytes)?.catch(remember);
+            } catch (error) {
+              return remember(error);
+            }
+          },
+        }
+      : answers;
+    const channel = this.#connection.file(request.finish(), guarded);
+    let stopped: Fault | undefined;
+    let giveUp: NodeJS.Timeout | undefined;
+    const stop = (fault: Fault) => {
+      stopped ??= fault;
+      channel.kill();
+      giveUp ??= setTimeout(() => this.#connection.giveUp(killDeadlineMs), killDeadlineMs);
+    };
+    const onAbort = () => stop(new Fault("aborted", { operation }, { cause: signal?.reason }));
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const { deadlineMs } = this.#options;
+    const timer = options.untimed
+      ? undefined
+      : setTimeout(() => stop(new Fault("operation-timeout", { operation, deadlineMs })), deadlineMs);
+    try {
+      const feeding = source === undefined ? undefined : channel.feed(source);
+      feeding?.catch(() => {});
+      const end = await channel.end;
+      if (consumerError) throw consumerError.error;
+      if (end.kind === "done") return end.records;
+      if (stopped) throw stopped;
+      await feeding;
+      if (end.kind === "broken") throw endFault(end.end, this.#options);
+      throw this.#failure(operation, path, end.failure);
+    } finally {
+      clearTimeout(timer);
+      clearTimeout(giveUp);
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #failure(operation: string, path: string, { code, message }: { code: string; message: string }): Error {
+    const refusal = fileRefusals.find((known) => known === code);
+    if (refusal) return new FileRefusal(refusal, refusalText(refusal, path, message));
+    return new Fault("file-operation-failed", { operation, code, detail: message });
+  }
+}
+
+function refuseBadPath(path: string): void {
+  const problem = pathProblem(path);
+  if (problem) throw new FileRefusal("invalid-path", `invalid path: ${problem}`);
+}
+
+export function refusalText(code: FileRefusalCode, path: string, detail: string): string {
+  const what = path === "" ? "the workspace" : path;
+  switch (code) {
+    case "invalid-path":
+      return `invalid path: ${detail || what}`;
+    case "outside-workspace":
+      return `invalid path: ${what} leads out of the workspace`;
+    case "not-found":
+      return `no such file or directory: ${what}`;
+    case "not-a-file":
+      return `not a regular file: ${what}`;
+    case "not-a-directory":
+      return `not a directory: ${what}`;
+    case "is-a-directory":
+      return `it is a directory: ${what}`;
+    case "exists":
+      return `it exists already: ${what}`;
+    case "not-empty":
+      return `the directory is not empty: ${what}`;
+    case "denied":
+      return `permission denied: ${what}`;
+    case "no-space":
+      return `no space left for ${what}`;
+    case "quota":
+      return `workspace quota exceeded by ${what}`;
+    case "mismatch":
+      return `${what} has changed: its content is not what ifMatch says`;
+    case "too-many-links":
+      return `too many symbolic links in ${what}`;
+    case "bad-pattern":
+      return `the pattern cannot be used: ${detail}`;
+  }
+}
+
+const typesByLetter: Record<string, EntryType> = { f: "file", d: "directory", l: "symlink", o: "other" };
+
+function entryType(value: Buffer | undefined): EntryType {
+  return typesByLetter[value?.toString("latin1") ?? ""] ?? "other";
+}
+
+function readEntry(item: Records): FileEntry {
+  const target = boundedText(item, ItemTag.target, maxPathBytes);
+  return {
+    path: boundedText(item, ItemTag.path, maxPathBytes) ?? "",
+    type: entryType(item.bytes(ItemTag.type)),
+    size: item.number(ItemTag.size) ?? 0,
+    mode: item.number(ItemTag.mode) ?? 0,
+    modifiedMs: item.number(ItemTag.mtimeMs) ?? 0,
+    ...(target === undefined ? {} : { target }),
+  };
+}
+
+function boundedText(item: Records, tag: number, maxBytes: number): string | undefined {
+  const value = item.bytes(tag);
+  if (value !== undefined && value.length > maxBytes)
+    throw new FrameError(`record ${tag} has ${value.length} bytes`);
+  return value?.toString("utf8");
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,70 @@
+import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
+import type { CallOptions, SandboxFiles, SandboxStats, WriteOptions } from "./port.ts";
+
+/**
+ * A way to reach the inside of one running container: init's frames, or the engine's exec. The sandbox above it adds
+ * quota, output limits and replacement of dead containers; the link only carries.
+ */
+export interface Link {
+  readonly transport: "init" | "exec";
+  /** Settles once, when nothing more can be carried. The value says why; it never rejects. */
+  readonly closed: Promise<LinkEnd>;
+  readonly files: LinkFiles;
+  exec(command: LinkCommand): LinkExecution;
+  usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage>;
+  stats(options?: CallOptions): Promise<SandboxStats>;
+  /** Stop carrying. What runs inside goes on until somebody ends the container. Idempotent. */
+  close(): void;
+}
+
+export type LinkEnd =
+  | { readonly why: "closed" }
+  | { readonly why: "stream-ended"; readonly detail: string }
+  | { readonly why: "unresponsive"; readonly waitedMs: number }
+  | { readonly why: "protocol"; readonly detail: string }
+  | { readonly why: "fenced"; readonly highestEpoch: number };
+
+/** `SandboxFiles`, with the room that is left told to each write. */
+export interface LinkFiles extends Omit<SandboxFiles, "write"> {
+  write(
+    path: string,
+    content: Parameters<SandboxFiles["write"]>[1],
+    options: WriteOptions & { readonly budgetBytes: number },
+  ): ReturnType<SandboxFiles["write"]>;
+}
+
+export interface LinkCommand {
+  readonly argv: readonly string[];
+  /** Complete: the command sees nothing else. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly stdin?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
+  readonly limits: ExecLimits;
+  readonly killBackground: boolean;
+  /** One chunk at a time; a rejection stops the command. */
+  readonly onOutput: (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
+  readonly onStarted?: ((started: { readonly pid: number }) => void) | undefined;
+}
+
+export interface LinkExecution {
+  /** Never rejects: a link that breaks gives `broken`. */
+  readonly end: Promise<LinkExit>;
+  /** TERM, grace, KILL. Idempotent. */
+  kill(graceMs: number): void;
+}
+
+export type LinkExit =
+  | {
+      readonly kind: "exited" | "signalled";
+      /** Exit code or signal number. */
+      readonly value: number;
+      readonly reason: "itself" | "timeout" | "kill" | "watchdog" | "collateral";
+      readonly oomKills: number;
+      readonly wallMs: number;
+      readonly cpuMs: number;
+      readonly maxRssBytes: number;
+      readonly background: number;
+      readonly stuck: number;
+    }
+  | { readonly kind: "refused"; readonly code: string; readonly message: string }
+  | { readonly kind: "broken"; readonly end: LinkEnd };

@@ -1,0 +1,122 @@
+import type { KeptOutput, OutputChunk, OutputStream } from "@berth/protocol";
+
+/** Small chunks of one stream share a block of this size. */
+const blockBytes = 16_384;
+/** A change of stream is charged like bytes, or single bytes alternating between the two would take 200 times the limit. */
+const switchCost = 128;
+
+/**
+ * Keeps the first and the last half of `limitBytes` of a command's output, in order of arrival, and counts what it
+ * drops between. Its memory is bounded by the limit however small the chunks are.
+ */
+export class OutputKeeper {
+  readonly #headLimit: number;
+  readonly #tailLimit: number;
+  readonly #head = new ChunkRun();
+  readonly #tail = new ChunkRun();
+  #headFull = false;
+  #totalBytes = 0;
+
+  constructor(limitBytes: number) {
+    this.#headLimit = Math.ceil(limitBytes / 2);
+    this.#tailLimit = Math.floor(limitBytes / 2);
+  }
+
+  get totalBytes(): number {
+    return this.#totalBytes;
+  }
+
+  add(stream: OutputStream, bytes: Buffer): void {
+    this.#totalBytes += bytes.length;
+    let rest = bytes;
+    if (!this.#headFull) {
+      const room = Math.max(0, this.#headLimit - this.#head.cost);
+      const take = rest.subarray(0, room);
+      if (take.length > 0) this.#head.append(stream, take);
+      rest = rest.subarray(take.length);
+      this.#headFull = this.#head.cost >= this.#headLimit;
+    }
+    if (rest.length === 0) return;
+    if (rest.length > this.#tailLimit) rest = rest.subarray(rest.length - this.#tailLimit);
+    this.#tail.append(stream, rest);
+    this.#tail.trimTo(this.#tailLimit);
+  }
+
+  finish(): KeptOutput {
+    return {
+      head: this.#head.chunks(),
+      tail: this.#tail.chunks(),
+      cutBytes: this.#totalBytes - this.#head.bytes - this.#tail.bytes,
+      totalBytes: this.#totalBytes,
+    };
+  }
+}
+
+/** Chunks in order; appends to the last one while it is small and of the same stream. */
+class ChunkRun {
+  #chunks: OutputChunk[] = [];
+  #start = 0;
+  #block: Buffer = Buffer.alloc(0);
+  #filled = 0;
+  #shrunk = 0;
+  bytes = 0;
+  #switches = 0;
+
+  get cost(): number {
+    return this.bytes + this.#switches * switchCost;
+  }
+
+  append(stream: OutputStream, bytes: Buffer): void {
+    this.bytes += bytes.length;
+    const last = this.#chunks.at(-1);
+    if (last?.stream === stream && this.#filled + bytes.length <= this.#block.length) {
+      bytes.copy(this.#block, this.#filled);
+      this.#filled += bytes.length;
+      this.#chunks[this.#chunks.length - 1] = {
+        stream,
+        bytes: this.#block.subarray(this.#shrunk, this.#filled),
+      };
+      return;
+    }
+    if (last !== undefined && last.stream !== stream) this.#switches++;
+    this.#shrunk = 0;
+    if (bytes.length >= blockBytes) {
+      this.#block = Buffer.alloc(0);
+      this.#filled = 0;
+      this.#chunks.push({ stream, bytes });
+      return;
+    }
+    // A block of its own size for what follows a change of stream: most of those are short.
+    this.#block = Buffer.allocUnsafeSlow(last?.stream === stream ? blockBytes : Math.max(256, bytes.length));
+    bytes.copy(this.#block);
+    this.#filled = bytes.length;
+    this.#chunks.push({ stream, bytes: this.#block.subarray(0, this.#filled) });
+  }
+
+  trimTo(limit: number): void {
+    while (this.cost > limit) {
+      const first = this.#chunks[this.#start];
+      if (!first) break;
+      const surplus = this.cost - limit;
+      if (first.bytes.length <= surplus && this.#start < this.#chunks.length - 1) {
+        this.#start++;
+        this.bytes -= first.bytes.length;
+        if (this.#chunks[this.#start]?.stream !== first.stream) this.#switches--;
+      } else {
+        const drop = Math.min(surplus, first.bytes.length);
+        this.#chunks[this.#start] = { stream: first.stream, bytes: first.bytes.subarray(drop) };
+        if (this.#start === this.#chunks.length - 1) this.#shrunk += drop;
+        this.bytes -= drop;
+        if (drop < surplus) break;
+      }
+    }
+    if (this.#start > 1024) {
+      this.#chunks = this.#chunks.slice(this.#start);
+      this.#start = 0;
+    }
+  }
+
+  chunks(): OutputChunk[] {
+    return this.#chunks.slice(this.#start);
+  }
+}

@@ -1,0 +1,222 @@
+import type {
+  Epoch,
+  ExecRequestInput,
+  ExecResult,
+  FileEntry,
+  GrepMatch,
+  OutputChunk,
+  SandboxKey,
+  SandboxProfile,
+  WorkspaceUsage,
+} from "@berth/protocol";
+
+/** Makes sandboxes of one kind on one host. No vendor's type crosses this line. */
+export interface SandboxDriver {
+  /** Whether a sandbox could be started now, and what it would run on. Throws the fault that prevents it. */
+  check(options?: CallOptions): Promise<DriverReport>;
+  /** Adopts this worker's running sandbox of that key if it answers, otherwise starts a fresh one. */
+  start(request: StartRequest, options?: CallOptions): Promise<Sandbox>;
+  /** Everything labelled as this fleet's on this host, in every state. */
+  list(options?: CallOptions): Promise<SandboxRecord[]>;
+  /** Removes the sandboxes that `unwanted` picks, in every state. Workspaces stay. */
+  reap(unwanted: (record: SandboxRecord) => boolean, options?: CallOptions): Promise<ReapReport>;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface DriverReport {
+  readonly engine: string;
+  readonly version: string;
+  readonly rootless: boolean;
+  readonly cgroupVersion: string;
+  readonly runtimes: readonly string[];
+}
+
+export interface StartRequest {
+  readonly key: SandboxKey;
+  readonly epoch: Epoch;
+  readonly profile: SandboxProfile;
+  /** Without a sign from the worker for this long, init kills everything in the sandbox. */
+  readonly leaseMs: number;
+}
+
+export interface SandboxRecord {
+  readonly id: string;
+  readonly key: string;
+  readonly worker: string;
+  readonly epoch: number;
+  readonly state: string;
+}
+
+export interface ReapReport {
+  readonly removed: readonly SandboxRecord[];
+  readonly failed: readonly { readonly record: SandboxRecord; readonly error: unknown }[];
+}
+
+/**
+ * One isolated environment and its workspace. If its container dies, a command that was running ends as `lost` and the
+ * next call starts a fresh container on the same workspace.
+ */
+export interface Sandbox extends AsyncDisposable {
+  readonly key: SandboxKey;
+  readonly epoch: Epoch;
+  /** How the present container came to be. */
+  readonly origin: SandboxOrigin;
+  readonly files: SandboxFiles;
+  exec(request: ExecRequestInput, options?: ExecOptions): Promise<ExecResult>;
+  usage(options?: CallOptions): Promise<WorkspaceUsage>;
+  stats(options?: CallOptions): Promise<SandboxStats>;
+  /** Ends everything in it and removes the container. The workspace stays. Idempotent. */
+  stop(options?: StopOptions): Promise<void>;
+  /** Lets go without ending it, so that the same worker can adopt it later. Idempotent. */
+  detach(): void;
+}
+
+export interface StopOptions extends CallOptions {
+  /** How long commands may take to end after TERM; 0 kills at once. */
+  readonly graceMs?: number;
+}
+
+export interface SandboxOrigin {
+  readonly how: "started" | "adopted";
+  readonly transport: "init" | "exec";
+  /** Commands of an earlier holder that were still running at adoption, and were killed. */
+  readonly killedLeftovers: number;
+  /** init had lost its worker for a lease's length and killed everything. */
+  readonly watchdogFired: boolean;
+  /** How often a dead container was replaced since start(). */
+  readonly restarts: number;
+}
+
+export interface ExecOptions extends CallOptions {
+  /** Sees output as it comes. What it returns is awaited before the command may send more. */
+  readonly onOutput?: (chunk: OutputChunk) => void | Promise<void>;
+  readonly onStarted?: (started: { readonly pid: number }) => void;
+  /** Sent to the command as it comes; instead of `stdin` in the request. */
+  readonly stdin?: AsyncIterable<Uint8Array>;
+}
+
+export interface SandboxStats {
+  readonly memoryBytes: number;
+  readonly memoryPeakBytes: number;
+  readonly cpuMs: number;
+  readonly processes: number;
+  readonly oomKills: number;
+}
+
+/** Paths are relative to the workspace or begin with /workspace. A refused request throws `FileRefusal`. */
+export interface SandboxFiles {
+  read(path: string, options?: ReadOptions): Promise<FileContent>;
+  write(
+    path: string,
+    content: string | Uint8Array | SizedStream,
+    options?: WriteOptions,
+  ): Promise<WrittenFile>;
+  stat(path: string, options?: StatOptions): Promise<FileStat>;
+  list(path: string, options?: ListOptions): Promise<Listing<FileEntry>>;
+  remove(path: string, options?: RemoveOptions): Promise<number>;
+  move(from: string, to: string, options?: MoveOptions): Promise<void>;
+  makeDirectory(path: string, options?: MakeDirectoryOptions): Promise<boolean>;
+  glob(patterns: string | readonly string[], options?: GlobOptions): Promise<Listing<FileEntry>>;
+  grep(pattern: string, options?: GrepOptions): Promise<GrepListing>;
+}
+
+export interface SizedStream {
+  readonly size: number;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+export interface ReadOptions extends CallOptions {
+  readonly offset?: number;
+  readonly length?: number;
+  /** Refused as too large past this; default 64 MiB. Does not apply with `onData`. */
+  readonly maxBytes?: number;
+  /** Sees the bytes as they come; `bytes` of the result is then empty. */
+  readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
+}
+
+export interface FileContent {
+  readonly bytes: Uint8Array;
+  /** Of the whole file, whatever the range. */
+  readonly size: number;
+  readonly mode: number;
+  readonly modifiedMs: number;
+  /** Of the bytes read. */
+  readonly sha256: string;
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly mode?: number;
+  readonly append?: boolean;
+  /** Make missing directories; default true. */
+  readonly parents?: boolean;
+  readonly mustNotExist?: boolean;
+  /** Refused as `mismatch` unless the file now has this content. */
+  readonly ifMatch?: string;
+}
+
+export interface WrittenFile {
+  readonly size: number;
+  readonly created: boolean;
+  readonly sha256: string;
+}
+
+export interface StatOptions extends CallOptions {
+  readonly hash?: boolean;
+  readonly followLinks?: boolean;
+}
+
+export interface FileStat extends FileEntry {
+  readonly sha256?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly recursive?: boolean;
+  readonly maxItems?: number;
+  readonly maxDepth?: number;
+}
+
+/** Sorted by path. `truncated`: there is more than `maxItems`. */
+export interface Listing<T> {
+  readonly items: readonly T[];
+  readonly truncated: boolean;
+}
+
+export interface RemoveOptions extends CallOptions {
+  readonly recursive?: boolean;
+  readonly missingOk?: boolean;
+}
+
+export interface MoveOptions extends CallOptions {
+  readonly overwrite?: boolean;
+  readonly parents?: boolean;
+}
+
+export interface MakeDirectoryOptions extends CallOptions {
+  readonly parents?: boolean;
+  readonly mode?: number;
+}
+
+export interface GlobOptions extends CallOptions {
+  readonly base?: string;
+  readonly dot?: boolean;
+  readonly maxItems?: number;
+}
+
+export interface GrepOptions extends CallOptions {
+  readonly path?: string;
+  /** A POSIX extended regular expression instead of a fixed string. */
+  readonly regex?: boolean;
+  readonly ignoreCase?: boolean;
+  readonly include?: readonly string[];
+  readonly maxItems?: number;
+  readonly maxLineBytes?: number;
+}
+
+export interface GrepListing extends Listing<GrepMatch> {
+  readonly filesSearched: number;
+  /** Binary files. */
+  readonly filesSkipped: number;
+}

@@ -1,0 +1,56 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { OutputKeeper } from "../src/output/kept-output.ts";
+
+const chunk = fc.record({
+  stream: fc.constantFrom("stdout" as const, "stderr" as const),
+  bytes: fc.uint8Array({ minLength: 1, maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+});
+
+describe("kept output", () => {
+  test("under the limit is kept whole and in order", () => {
+    const keeper = new OutputKeeper(1024);
+    keeper.add("stdout", Buffer.from("a"));
+    keeper.add("stderr", Buffer.from("b"));
+    keeper.add("stderr", Buffer.from("c"));
+    keeper.add("stdout", Buffer.from("d"));
+    const kept = keeper.finish();
+    expect(
+      [...kept.head, ...kept.tail].map(({ stream, bytes }) => `${stream}:${Buffer.from(bytes)}`),
+    ).toEqual(["stdout:a", "stderr:bc", "stdout:d"]);
+    expect(kept.cutBytes).toBe(0);
+  });
+
+  test("is a prefix and a suffix of what came, and counts the rest, whatever the chunks", () => {
+    fc.assert(
+      fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
+        const keeper = new OutputKeeper(limit);
+        for (const { stream, bytes } of chunks) keeper.add(stream, bytes);
+        const kept = keeper.finish();
+        const all = Buffer.concat(chunks.map(({ bytes }) => bytes));
+        const head = Buffer.concat(kept.head.map(({ bytes }) => bytes));
+        const tail = Buffer.concat(kept.tail.map(({ bytes }) => bytes));
+        expect(all.subarray(0, head.length)).toEqual(head);
+        expect(all.subarray(all.length - tail.length)).toEqual(tail);
+        expect(head.length + tail.length + kept.cutBytes).toBe(all.length);
+        expect(head.length + tail.length).toBeLessThanOrEqual(limit);
+        expect(kept.totalBytes).toBe(all.length);
+      }),
+    );
+  });
+
+  test("does not grow with single bytes that alternate between the streams", () => {
+    const keeper = new OutputKeeper(1024 * 1024);
+    for (let index = 0; index < 300_000; index++)
+      keeper.add(index % 2 ? "stdout" : "stderr", Buffer.from("x"));
+    const kept = keeper.finish();
+    expect(kept.head.length + kept.tail.length).toBeLessThan(20_000);
+    expect(kept.totalBytes).toBe(300_000);
+  });
+
+  test("does not hold on to the large buffer that a small chunk is a view of", () => {
+    const keeper = new OutputKeeper(1024 * 1024);
+    keeper.add("stdout", Buffer.alloc(65_536).subarray(0, 10));
+    expect(keeper.finish().head.map(({ bytes }) => bytes.buffer.byteLength < 65_536)).toEqual([true]);
+  });
+});

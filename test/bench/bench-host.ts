@@ -1,0 +1,87 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type ExecResult,
+  epoch,
+  fleetId,
+  isSuccess,
+  type SandboxProfileInput,
+  sandboxKey,
+  sandboxProfile,
+  workerId,
+} from "@berth/protocol";
+import { DockerDriver, type Sandbox } from "@berth/sandbox";
+import Docker from "dockerode";
+
+/**
+ * A fleet of the benchmark's own on the real engine, and the same engine as the baselines see it. Baselines label their
+ * containers like ours, so that closing removes both.
+ */
+export class BenchHost implements AsyncDisposable {
+  readonly docker = new Docker();
+  readonly driver: DockerDriver;
+  readonly #workspacesRoot: string;
+  #closing: Promise<void> | undefined;
+
+  private constructor(workspacesRoot: string) {
+    this.#workspacesRoot = workspacesRoot;
+    this.driver = new DockerDriver({
+      fleet: fleetId.parse(`bench-${process.pid}-${Date.now().toString(36)}`),
+      worker: workerId.parse("bench"),
+      workspacesRoot,
+      engineHost: process.env.DOCKER_HOST,
+    });
+  }
+
+  static async open(): Promise<BenchHost> {
+    return new BenchHost(await mkdtemp(join(tmpdir(), "berth-bench-")));
+  }
+
+  /** With the default profile, since that is what tenants get. */
+  async sandbox(key: string, profile: SandboxProfileInput = {}): Promise<Sandbox> {
+    const sandbox = await this.driver.start({
+      key: sandboxKey.parse(key),
+      epoch: epoch.parse(1),
+      profile: sandboxProfile.parse(profile),
+      leaseMs: 10_000,
+    });
+    if (sandbox.origin.transport !== "init")
+      throw new Error("the sandbox fell back to the engine's exec: nothing to compare");
+    return sandbox;
+  }
+
+  /** The container of a running sandbox: the baseline's too, hence exactly as hardened. */
+  async containerOf(key: string): Promise<Docker.Container> {
+    const record = (await this.driver.list()).find((one) => one.key === key && one.state === "running");
+    if (!record) throw new Error(`no container of sandbox ${key}`);
+    return this.docker.getContainer(record.id);
+  }
+
+  /** Every container, in whatever state, and every workspace. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { failed } = await this.driver.reap(() => true);
+    await rm(this.#workspacesRoot, { recursive: true, force: true });
+    if (failed.length > 0) {
+      throw new Error(
+        `not removed: ${failed.map(({ record, error }) => `${record.id} (${error})`).join(", ")}`,
+      );
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** A sample of something that failed would be a fast lie. */
+export function succeeded(result: ExecResult): ExecResult {
+  if (!isSuccess(result.outcome))
+    throw new Error(`the command did not succeed: ${JSON.stringify(result.outcome)}`);
+  return result;
+}

@@ -1,0 +1,137 @@
+import type { Sandbox } from "@berth/sandbox";
+import type Docker from "dockerode";
+import { succeeded } from "./bench-host.ts";
+import { drained } from "./engine-exec.ts";
+import { type Contender, inLanes, interleave, median, timedMs } from "./measure.ts";
+import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
+import { tarOf } from "./tar.ts";
+
+const name = "files";
+const large = Buffer.alloc(10_000_000, "berth ");
+const small = Buffer.alloc(1_000, "berth ");
+const count = 1_000;
+/** One archive per file is measured for this many, and multiplied. */
+const archiveCount = 40;
+const lanes = 16;
+
+/** How fast files get in and out of a workspace, against the archives that the engine offers for it. */
+export const files: Scenario = {
+  name,
+  about: `a file of 10 MB, and ${count} of 1 kB`,
+  async run(host, plan): Promise<Findings> {
+    await using sandbox = await host.sandbox(name);
+    const container = await host.containerOf(name);
+    await sandbox.files.makeDirectory("ours");
+    await sandbox.files.makeDirectory("theirs");
+    const contenders = [
+      ...largeFile(sandbox, container),
+      ...oneByOne(sandbox, container),
+      ...allAtOnce(sandbox, container),
+    ];
+    const samples = await interleave(contenders, plan.quick ? 4 : 12, plan);
+    const compare = (metric: string, ours: string, baselineName: string, aimed: boolean): Row => {
+      const mine = samples.get(ours) ?? [];
+      const baseline = samples.get(baselineName) ?? [];
+      const because = "see where the time goes in docs/benchmarks.md";
+      return row({
+        scenario: name,
+        metric,
+        unit: "ms",
+        better: "lower",
+        ours: median(mine),
+        baseline: median(baseline),
+        baselineName,
+        samples: { ours: mine.length, baseline: baseline.length },
+        ...(aimed ? { aim: { ratio: 3, because } } : {}),
+      });
+    };
+    return {
+      rows: [
+        compare("write 10 MB", "write large", "putArchive", true),
+        compare("read 10 MB", "read large", "getArchive", true),
+        compare(`write ${count} × 1 kB, one by one`, "write each", "putArchive each", true),
+        compare(`read ${count} × 1 kB, one by one`, "read each", "getArchive each", true),
+        compare(`write ${count} × 1 kB, ${lanes} at a time`, "write lanes", "one putArchive of all", false),
+        compare(`read ${count} × 1 kB, ${lanes} at a time`, "read lanes", "one getArchive of all", false),
+        compare(`write ${count} × 1 kB by exec of tar -x`, "tar -x", "one putArchive of all", false),
+        compare(`read ${count} × 1 kB by exec of tar -c`, "tar -c", "one getArchive of all", false),
+      ],
+      notes: [
+        "archives are built before the clock starts, and what getArchive sends is counted, not unpacked",
+        `an archive for each file was measured for ${archiveCount} files and multiplied to ${count}`,
+        "one archive of everything is the engine's best case; ours checks the quota, writes to a temporary file, hashes and renames each",
+      ],
+    };
+  },
+};
+
+function largeFile(sandbox: Sandbox, container: Docker.Container): Contender[] {
+  const archive = tarOf([{ name: "large", bytes: large }]);
+  return [
+    once("write large", () => sandbox.files.write("ours/large", large)),
+    once("putArchive", () => put(container, archive)),
+    once("read large", async () =>
+      expectBytes((await sandbox.files.read("ours/large")).bytes.length, large.length),
+    ),
+    once("getArchive", async () => expectBytes(await get(container, "large"), large.length)),
+  ];
+}
+
+function oneByOne(sandbox: Sandbox, container: Docker.Container): Contender[] {
+  const archives = Array.from({ length: archiveCount }, (_, i) =>
+    tarOf([{ name: fileName(i), bytes: small }]),
+  );
+  return [
+    once("write each", () => inLanes(count, 1, (i) => sandbox.files.write(`ours/${fileName(i)}`, small))),
+    scaled("putArchive each", (i) => put(container, archives[i] ?? Buffer.alloc(0))),
+    once("read each", () => inLanes(count, 1, (i) => sandbox.files.read(`ours/${fileName(i)}`))),
+    scaled("getArchive each", (i) => get(container, fileName(i))),
+  ];
+}
+
+function allAtOnce(sandbox: Sandbox, container: Docker.Container): Contender[] {
+  const archive = tarOf(
+    Array.from({ length: count }, (_, i) => ({ name: `many/${fileName(i)}`, bytes: small })),
+  );
+  const total = count * small.length;
+  return [
+    once("write lanes", () =>
+      inLanes(count, lanes, (i) => sandbox.files.write(`ours/${fileName(i)}`, small)),
+    ),
+    once("one putArchive of all", () => put(container, archive)),
+    once("read lanes", () => inLanes(count, lanes, (i) => sandbox.files.read(`ours/${fileName(i)}`))),
+    once("one getArchive of all", async () => expectBytes(await get(container, "many"), total)),
+    once("tar -x", async () =>
+      succeeded(await sandbox.exec({ argv: ["tar", "-x"], cwd: "ours", stdin: archive })),
+    ),
+    once("tar -c", async () => {
+      const { output } = succeeded(await sandbox.exec({ argv: ["tar", "-c", "many"], cwd: "ours" }));
+      expectBytes(output.totalBytes, total);
+    }),
+  ];
+}
+
+function once(contender: string, work: () => Promise<unknown>): Contender {
+  return { name: contender, perRound: 1, sample: () => timedMs(work) };
+}
+
+function scaled(contender: string, work: (index: number) => Promise<unknown>): Contender {
+  const all = () => inLanes(archiveCount, 1, work);
+  return { name: contender, perRound: 1, sample: async () => (await timedMs(all)) * (count / archiveCount) };
+}
+
+async function put(container: Docker.Container, archive: Buffer): Promise<void> {
+  await container.putArchive(archive, { path: "/workspace/theirs" });
+}
+
+async function get(container: Docker.Container, path: string): Promise<number> {
+  return drained(await container.getArchive({ path: `/workspace/theirs/${path}` }));
+}
+
+function fileName(index: number): string {
+  return `file-${index}.txt`;
+}
+
+function expectBytes(got: number, atLeast: number): void {
+  if (got < atLeast) throw new Error(`${got} bytes came of ${atLeast}`);
+}

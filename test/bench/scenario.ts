@@ -1,0 +1,56 @@
+import type { BenchHost } from "./bench-host.ts";
+
+/** One thing that is measured, ours and its baselines in turn. */
+export interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  run(host: BenchHost, plan: Plan): Promise<Findings>;
+}
+
+export interface Plan {
+  /** Fewer samples; the same ratios with more noise. */
+  readonly quick: boolean;
+  /** Looked at before every sample, so that what runs is finished and cleaned up after. */
+  readonly signal: AbortSignal;
+  readonly onRound: (done: number, total: number) => void;
+}
+
+export interface Findings {
+  readonly rows: readonly Row[];
+  /** What explains the rows: where the time goes, what was left out. */
+  readonly notes: readonly string[];
+}
+
+export interface Row {
+  readonly scenario: string;
+  readonly metric: string;
+  readonly unit: string;
+  readonly ours: number;
+  readonly baseline: number;
+  readonly baselineName: string;
+  /** Above 1: ours is better, whichever way the unit counts. */
+  readonly ratio: number;
+  readonly samples: { readonly ours: number; readonly baseline: number };
+  readonly aim?: Aim;
+}
+
+export interface Aim {
+  readonly text: string;
+  readonly met: boolean;
+  /** Why it was missed, as far as this run shows. */
+  readonly because: string;
+}
+
+type RowInput = Omit<Row, "ratio" | "aim"> & {
+  /** Times and sizes: lower. Rates: higher. */
+  readonly better: "lower" | "higher";
+  readonly aim?: { readonly ratio: number; readonly text?: string; readonly because: string };
+};
+
+export function row({ better, aim, ...measured }: RowInput): Row {
+  const { ours, baseline } = measured;
+  const ratio = better === "lower" ? baseline / ours : ours / baseline;
+  if (aim === undefined) return { ...measured, ratio };
+  const text = aim.text ?? (aim.ratio === 1 ? "faster" : `≥ ${aim.ratio}×`);
+  return { ...measured, ratio, aim: { text, met: ratio >= aim.ratio, because: aim.because } };
+}

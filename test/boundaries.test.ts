@@ -1,0 +1,57 @@
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { breaches, importsOf, type PackageSources, readPackages } from "./boundaries.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+function planted(change: Partial<PackageSources>): PackageSources[] {
+  return [
+    { name: "@berth/protocol", dependencies: [], imports: new Map(), environmentReaders: [], ...change },
+  ];
+}
+
+describe("import rules", () => {
+  test("the packages keep to their vendors and to the direction of dependencies", async () => {
+    const packages = await readPackages(root);
+    expect(packages.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["@berth/protocol", "@berth/init", "@berth/sandbox", "@berth/cli"]),
+    );
+    expect(breaches(packages)).toEqual([]);
+  });
+
+  test("a vendor in the wrong package.json is found", () => {
+    expect(breaches(planted({ name: "@berth/cli", dependencies: ["dockerode"] }))).toEqual([
+      "@berth/cli's package.json uses dockerode, which only @berth/sandbox may",
+    ]);
+  });
+
+  test("a vendor imported by a source file is found, a subpath and a dynamic import too", () => {
+    const source = `import x from "bullmq";\nconst y = await import("dockerode/lib/exec.js");\nimport "ioredis";`;
+    expect(importsOf(source)).toEqual(["bullmq", "dockerode/lib/exec.js", "ioredis"]);
+    const found = breaches(
+      planted({ name: "@berth/sandbox", imports: new Map([["a.ts", importsOf(source)]]) }),
+    );
+    expect(found).toContain("a.ts uses bullmq, which only @berth/queue may");
+    expect(found).toContain("a.ts uses ioredis, which only @berth/redis may");
+    expect(found).toContain("a.ts imports dockerode, which @berth/sandbox does not declare");
+  });
+
+  test("a dependency against the direction is found", () => {
+    expect(breaches(planted({ dependencies: ["@berth/sandbox"] }))).toEqual([
+      "@berth/protocol's package.json uses @berth/sandbox, against the direction of dependencies",
+    ]);
+  });
+
+  test("anything but zod in protocol is found", () => {
+    expect(breaches(planted({ dependencies: ["zod", "pino"] }))).toEqual([
+      "@berth/protocol's package.json uses pino, but @berth/protocol imports only zod",
+    ]);
+  });
+
+  test("reading the environment outside an app's config.ts is found", () => {
+    const environmentReaders = ["packages/sandbox/src/index.ts", "apps/worker/src/config.ts"];
+    expect(breaches(planted({ environmentReaders }))).toEqual([
+      "packages/sandbox/src/index.ts reads the environment, which only an app's config.ts may",
+    ]);
+  });
+});

@@ -1,0 +1,117 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** The one package that may import each vendor. Tests and benchmarks are outside the rule: they hold the baselines. */
+export const vendorOwners: Readonly<Record<string, string>> = {
+  bullmq: "@berth/queue",
+  ioredis: "@berth/redis",
+  dockerode: "@berth/sandbox",
+};
+
+/** What each package may import of ours. A package that is not here may import nothing of ours. */
+export const directions: Readonly<Record<string, readonly string[]>> = {
+  "@berth/protocol": [],
+  "@berth/init": [],
+  "@berth/sandbox": ["@berth/protocol", "@berth/init"],
+  "@berth/cli": ["@berth/protocol", "@berth/sandbox"],
+};
+
+/** Packages that may import nothing from outside but this. */
+export const pure: Readonly<Record<string, readonly string[]>> = {
+  "@berth/protocol": ["zod"],
+  "@berth/init": [],
+};
+
+export interface PackageSources {
+  readonly name: string;
+  readonly dependencies: readonly string[];
+  /** By path; the module names it imports, relative ones included. */
+  readonly imports: ReadonlyMap<string, readonly string[]>;
+  /** Paths of files that read the environment. */
+  readonly environmentReaders: readonly string[];
+}
+
+export async function readPackages(root: string): Promise<PackageSources[]> {
+  const packages: PackageSources[] = [];
+  for (const group of ["apps", "packages"]) {
+    for (const directory of await readdir(join(root, group))) {
+      packages.push(await readPackage(join(root, group, directory), `${group}/${directory}`));
+    }
+  }
+  return packages;
+}
+
+async function readPackage(path: string, shownAs: string): Promise<PackageSources> {
+  const manifest = JSON.parse(await readFile(join(path, "package.json"), "utf8"));
+  const imports = new Map<string, string[]>();
+  const environmentReaders: string[] = [];
+  for (const entry of await readdir(join(path, "src"), { recursive: true })) {
+    if (!entry.endsWith(".ts")) continue;
+    const text = await readFile(join(path, "src", entry), "utf8");
+    imports.set(`${shownAs}/src/${entry}`, importsOf(text));
+    if (/process\.env\b/.test(text)) environmentReaders.push(`${shownAs}/src/${entry}`);
+  }
+  const dependencies = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  return { name: manifest.name, dependencies, imports, environmentReaders };
+}
+
+export function importsOf(source: string): string[] {
+  const pattern = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)["']([^"']+)["']/g;
+  return [...source.matchAll(pattern)].map((match) => match[1] ?? "");
+}
+
+/** Every breach of the rules, as a sentence. */
+export function breaches(packages: readonly PackageSources[]): string[] {
+  return packages.flatMap((one) => [
+    ...manifestBreaches(one),
+    ...sourceBreaches(one),
+    ...environmentBreaches(one),
+  ]);
+}
+
+function manifestBreaches({ name, dependencies }: PackageSources): string[] {
+  return dependencies.flatMap((dependency) => complaint(name, dependency, `${name}'s package.json`));
+}
+
+function sourceBreaches({ name, imports, dependencies }: PackageSources): string[] {
+  const found: string[] = [];
+  for (const [path, modules] of imports) {
+    for (const module of modules) {
+      if (module.startsWith(".")) {
+        if (!module.endsWith(".ts")) found.push(`${path} imports ${module} without its extension`);
+        continue;
+      }
+      if (module.startsWith("node:")) continue;
+      const dependency = packageOf(module);
+      found.push(...complaint(name, dependency, path));
+      if (!dependencies.includes(dependency))
+        found.push(`${path} imports ${dependency}, which ${name} does not declare`);
+    }
+  }
+  return found;
+}
+
+function complaint(name: string, dependency: string, where: string): string[] {
+  const found: string[] = [];
+  const owner = vendorOwners[dependency];
+  if (owner !== undefined && owner !== name)
+    found.push(`${where} uses ${dependency}, which only ${owner} may`);
+  if (dependency.startsWith("@berth/") && !directions[name]?.includes(dependency)) {
+    found.push(`${where} uses ${dependency}, against the direction of dependencies`);
+  }
+  const allowed = pure[name];
+  if (allowed && !dependency.startsWith("@berth/") && !allowed.includes(dependency)) {
+    found.push(`${where} uses ${dependency}, but ${name} imports only ${allowed.join(", ") || "nothing"}`);
+  }
+  return found;
+}
+
+function environmentBreaches({ environmentReaders }: PackageSources): string[] {
+  return environmentReaders
+    .filter((path) => !/^apps\/[^/]+\/src\/config\.ts$/.test(path))
+    .map((path) => `${path} reads the environment, which only an app's config.ts may`);
+}
+
+function packageOf(module: string): string {
+  return module.split("/", module.startsWith("@") ? 2 : 1).join("/");
+}

@@ -1,0 +1,20 @@
+import { faultCodes, faultTable } from "@berth/protocol";
+
+/** docs/faults.md, made from the table. `node --conditions=@berth/source test/fault-page.ts > docs/faults.md` writes it. */
+export function faultPage(): string {
+  const rows = faultCodes.map((code) => {
+    const { meaning, retry, operator } = faultTable[code];
+    return `| \`${code}\` | ${meaning} | ${retry ? "yes" : "no"} | ${operator} |`;
+  });
+  return `# Faults
+
+A fault is our own machinery failing: thrown, with a code. How a tenant's command ended is an outcome, never a fault.
+This page is made from \`packages/protocol/src/fault-table.ts\`, and a test keeps the two equal.
+
+| code | meaning | retrying helps | what to do |
+|---|---|---|---|
+${rows.join("\n")}
+`;
+}
+
+if (import.meta.main) process.stdout.write(faultPage());
