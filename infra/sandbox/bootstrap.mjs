@@ -35,6 +35,7 @@ export async function debianFileSystem(options) {
   const child = spawn(options.program, argv, {
     env: { ...process.env, ...proxy, BERTH_FINISH: readFileSync(path.join(folder, "finish.sh"), "utf8") },
     stdio: ["pipe", "pipe", "pipe"],
+    detached: true,
   });
   child.stdin.on("error", () => undefined).end(`${sources.join("\n")}\n`);
   child.stderr.pipe(createWriteStream(options.log, { flags: "a" }));
@@ -42,17 +43,16 @@ export async function debianFileSystem(options) {
   const out = new PassThrough();
   child.stdout.pipe(out, { end: false });
   child.once("error", (error) => out.destroy(error));
-  // Set-up that is interrupted takes mmdebstrap with it, which then unmounts and removes what it began.
-  const endWithUs = () => child.kill("SIGTERM");
-  process.once("exit", endWithUs);
+  // A signal to mmdebstrap alone does nothing: it waits for its children, then goes on and leaves its mounts behind.
+  // Sent to the whole group, it unmounts and removes what it began.
+  const stop = () => child.pid && child.exitCode === null && process.kill(-child.pid, "SIGTERM");
+  process.once("exit", stop);
   child.once("close", (code, signal) => {
-    process.removeListener("exit", endWithUs);
+    process.removeListener("exit", stop);
     if (code === 0) out.end();
     else out.destroy(new Error(`mmdebstrap ended with ${signal ?? `exit code ${code}`}`));
   });
-  out.once("close", () => {
-    if (child.exitCode === null) child.kill("SIGTERM");
-  });
+  out.once("close", stop);
   return out;
 }
 

@@ -71,7 +71,7 @@ async function startFailure(driver: DockerDriver): Promise<unknown> {
 }
 
 async function containersGone(driver: DockerDriver): Promise<void> {
-  await expect.poll(() => driver.list(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => driver.list(), { timeout: 30_000 }).toEqual([]);
 }
 
 describe("a process 1 that lies from the start", () => {

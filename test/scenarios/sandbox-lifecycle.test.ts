@@ -36,7 +36,8 @@ describe("a sandbox's container", () => {
     });
     expect([HostConfig.Devices ?? [], HostConfig.CapAdd ?? [], HostConfig.Binds ?? []]).toEqual([[], [], []]);
     expect(Object.keys(HostConfig.Tmpfs ?? {}).sort()).toEqual(["/run", "/tmp", "/var/tmp"]);
-    for (const options of Object.values(HostConfig.Tmpfs ?? {})) expect(options).toMatch(/size=\d+,nr_inodes=\d+/);
+    for (const options of Object.values(HostConfig.Tmpfs ?? {}))
+      expect(options).toMatch(/size=\d+,nr_inodes=\d+/);
     expect(HostConfig.Ulimits?.map(({ Name, Hard }) => [Name, Hard])).toEqual(
       expect.arrayContaining([
         ["core", 0],
@@ -67,10 +68,12 @@ describe("a sandbox's container", () => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("kept.txt", "still here");
     await container(host).remove({ force: true });
-    await expect.poll(async () => (await sandbox.exec({ command: "cat kept.txt" })).outcome).toEqual({
-      kind: "exited",
-      code: 0,
-    });
+    await expect
+      .poll(async () => (await sandbox.exec({ command: "cat kept.txt" })).outcome)
+      .toEqual({
+        kind: "exited",
+        code: 0,
+      });
     expect(sandbox.origin.restarts).toBe(1);
   });
 
@@ -78,7 +81,12 @@ describe("a sandbox's container", () => {
     const sandbox = await host.sandbox();
     const running = sandbox.exec(
       { command: "echo go; sleep 60" },
-      { onOutput: () => void container(host).kill().catch(() => {}) },
+      {
+        onOutput: () =>
+          void container(host)
+            .kill()
+            .catch(() => {}),
+      },
     );
     expect((await running).outcome).toMatchObject({ kind: "lost" });
     expect(shown(await sandbox.exec({ command: "echo again" })).stdout).toBe("again\n");
@@ -97,7 +105,9 @@ describe("a sandbox's container", () => {
     await Promise.all([sandbox.stop(), sandbox.stop()]);
     await sandbox.stop();
     expect(await host.driver().list()).toEqual([]);
-    await expect(sandbox.exec({ command: "true" })).rejects.toSatisfy((error) => isFault(error, "sandbox-stopped"));
+    await expect(sandbox.exec({ command: "true" })).rejects.toSatisfy((error) =>
+      isFault(error, "sandbox-stopped"),
+    );
   });
 
   test("stopped in the middle of a command ends the command", async ({ host }) => {
@@ -119,7 +129,9 @@ describe("a sandbox whose worker restarts", () => {
     const second = await host.sandbox({ epoch: 2 });
     expect(second.origin).toMatchObject({ how: "adopted", killedLeftovers: 0, watchdogFired: false });
     expect((await container(host).inspect()).Id).toBe(Id);
-    expect(shown(await second.exec({ command: "cat /tmp/warm; pgrep -fc 'sleep 123[7]'" })).stdout).toBe("up\n1\n");
+    expect(shown(await second.exec({ command: "cat /tmp/warm; pgrep -fc 'sleep 123[7]'" })).stdout).toBe(
+      "up\n1\n",
+    );
   });
 
   test("has the commands of its earlier life killed before it takes new ones", async ({ host }) => {
@@ -138,7 +150,9 @@ describe("a sandbox whose worker restarts", () => {
     const old = await host.sandbox({ epoch: 1 });
     const next = await host.sandbox({ epoch: 2 });
     expect(next.origin.how).toBe("adopted");
-    await expect(old.exec({ command: "echo stale > stale" })).rejects.toSatisfy((error) => isFault(error, "fenced"));
+    await expect(old.exec({ command: "echo stale > stale" })).rejects.toSatisfy((error) =>
+      isFault(error, "fenced"),
+    );
     await old.stop();
     expect(shown(await next.exec({ command: "ls" }))).toMatchObject({ outcome: { code: 0 }, stdout: "" });
   });
@@ -146,7 +160,9 @@ describe("a sandbox whose worker restarts", () => {
   test("refuses a start with a lower epoch", async ({ host }) => {
     await host.sandbox({ epoch: 5 });
     const driver = host.driver();
-    await expect(driver.start(startRequest({ epoch: 4 }))).rejects.toSatisfy((error) => isFault(error, "fenced"));
+    await expect(driver.start(startRequest({ epoch: 4 }))).rejects.toSatisfy((error) =>
+      isFault(error, "fenced"),
+    );
   });
 
   test("kills what runs inside when it is left alone for a lease's length, and says so", async ({ host }) => {
@@ -159,7 +175,9 @@ describe("a sandbox whose worker restarts", () => {
     expect(second.origin).toMatchObject({ how: "adopted", watchdogFired: true });
   });
 
-  test("is rebuilt when it does not answer, or is set up otherwise, or was another worker's", async ({ host }) => {
+  test("is rebuilt when it does not answer, or is set up otherwise, or was another worker's", async ({
+    host,
+  }) => {
     const id = async () => (await container(host).inspect()).Id;
     const first = await host.sandbox({ epoch: 1 });
     const ids = [await id()];
@@ -195,14 +213,19 @@ describe("workspaces", () => {
     expect(new Set(owners).size).toBe(2);
   });
 
-  test.runIf(process.getuid?.() === 0)("never share a user, even when their hashes would", async ({ host }) => {
-    const driver = host.driver({ uids: { first: 3_000_000, count: 2 } });
-    const one = await host.sandbox({ key: "one" }, driver);
-    const two = await host.sandbox({ key: "two" }, driver);
-    const uids = await Promise.all([one, two].map(async (s) => shown(await s.exec({ command: "id -u" })).stdout.trim()));
-    expect(uids.toSorted()).toEqual(["3000000", "3000001"]);
-    await expect(driver.start(startRequest({ key: "three" }))).rejects.toThrow("all 2 uids are taken");
-  });
+  test.runIf(process.getuid?.() === 0)(
+    "never share a user, even when their hashes would",
+    async ({ host }) => {
+      const driver = host.driver({ uids: { first: 3_000_000, count: 2 } });
+      const one = await host.sandbox({ key: "one" }, driver);
+      const two = await host.sandbox({ key: "two" }, driver);
+      const uids = await Promise.all(
+        [one, two].map(async (s) => shown(await s.exec({ command: "id -u" })).stdout.trim()),
+      );
+      expect(uids.toSorted()).toEqual(["3000000", "3000001"]);
+      await expect(driver.start(startRequest({ key: "three" }))).rejects.toThrow("all 2 uids are taken");
+    },
+  );
 
   test("stay when the container is gone", async ({ host }) => {
     const first = await host.sandbox();

@@ -1,16 +1,22 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { Init } from "./support/init-process.ts";
 import { Type } from "./support/wire.ts";
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Long enough for init to do what it should not: another command has come and gone. */
+const meanwhile = (init: Init) => init.sh("sleep 0.1").exit();
+
+function writersAsleep(init: Init): number {
+  const heads = init.marked().filter((pid) => readFileSync(`/proc/${pid}/comm`, "utf8") === "head\n");
+  return heads.filter((pid) => readFileSync(`/proc/${pid}/wchan`, "utf8").includes("pipe_w")).length;
+}
 
 describe("credit", () => {
   test("init sends no byte more than it was given, and the rest when it is given more", async () => {
     const init = await Init.start();
     const run = init.sh("head -c 300000 /dev/zero", { credit: 1000 });
     await init.until(() => run.outputBytes === 1000, "the first thousand");
-    await init.ping();
-    await pause(100);
+    await meanwhile(init);
     expect(run.outputBytes).toBe(1000);
     run.credit(2000);
     await init.until(() => run.outputBytes === 3000, "three thousand");
@@ -23,7 +29,7 @@ describe("credit", () => {
     const init = await Init.start();
     const run = init.sh("head -c 600 /dev/zero; head -c 600 /dev/zero >&2; sleep 100", { credit: 1000 });
     await init.until(() => run.outputBytes === 1000, "a thousand in all");
-    await pause(100);
+    await meanwhile(init);
     expect(run.outputBytes).toBe(1000);
   });
 
@@ -51,7 +57,7 @@ describe("credit", () => {
     const init = await Init.start();
     const run = init.sh("printf 'the last words'", { credit: 4, drainMs: 10 });
     await run.output("the ");
-    await pause(200);
+    await meanwhile(init);
     expect(run.last).toBeUndefined();
     run.credit(100);
     expect(await run.exit()).toMatchObject({ kind: "exited", value: 0, held: 0 });
@@ -62,7 +68,8 @@ describe("credit", () => {
     const init = await Init.start();
     init.pauseReading();
     const runs = [0, 1, 2].map(() => init.sh("head -c 3000000 /dev/zero"));
-    await pause(300);
+    // Each has then filled its pipe and sleeps in write: nobody takes more.
+    await init.until(() => writersAsleep(init) === 3, "the writers to be held up");
     init.resumeReading();
     for (const run of runs) {
       await run.exit(30_000);

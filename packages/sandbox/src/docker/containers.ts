@@ -30,7 +30,8 @@ export class Containers {
   async create(spec: Docker.ContainerCreateOptions, call: Call): Promise<string> {
     const created = await this.#engine.call(
       "create container",
-      (abortSignal) => this.#engine.docker.createContainer(abortable(abortSignal, spec)),
+      // Not aborted: the engine would go on all the same, and nobody would know the container it made.
+      () => this.#engine.docker.createContainer(spec),
       {
         ...call,
         deadlineMs: this.#engine.slowDeadlineMs,

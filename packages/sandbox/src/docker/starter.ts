@@ -32,6 +32,7 @@ export interface Started {
 }
 
 /** Exit codes of a process 1 that could not begin: not executable, not found, illegal instruction, forbidden call. */
+const cannotRunWords = /exec format error|no such file or directory|permission denied|operation not permitted/i;
 const cannotRunCodes = new Set([126, 127, 128 + 4, 128 + 31]);
 
 /**
@@ -262,20 +263,14 @@ export class Starter {
 
   /** Tells an image where init cannot run from a container that failed otherwise. */
   async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
-    if (isFault(error, "engine-refused")) {
-      if (
-        /exec format error|no such file or directory|permission denied|operation not permitted/i.test(
-          error.message,
-        )
-      ) {
-        return new InitCannotRun(error.context.detail);
-      }
-      return startFault(error, request);
-    }
-    if (!isFault(error, "sandbox-start-failed")) return error;
+    if (!isFault(error, "engine-refused") && !isFault(error, "sandbox-start-failed")) return error;
+    const { detail } = error.context;
+    // The runtime says it to the engine or on the container's own stderr, depending on how far it got.
+    if (cannotRunWords.test(detail)) return new InitCannotRun(detail);
+    if (isFault(error, "engine-refused")) return startFault(error, request);
     const found = await this.#containers.find(containerId, {}).catch(() => undefined);
     if (found && !found.running && cannotRunCodes.has(found.exitCode)) {
-      return new InitCannotRun(`${error.context.detail} (exit code ${found.exitCode})`);
+      return new InitCannotRun(`${detail} (exit code ${found.exitCode})`);
     }
     return error;
   }

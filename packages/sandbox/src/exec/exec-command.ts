@@ -23,7 +23,7 @@ const pidWaitMs = 2_000;
 /** For the engine to notice the end of what was killed. */
 const killedWaitMs = 3_000;
 
-type Reason = Extract<LinkExit, { kind: "exited" }>["reason"];
+type Reason = Extract<LinkExit, { reason: unknown }>["reason"];
 
 /**
  * One command through the engine's exec.
@@ -168,7 +168,10 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
     for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, lookMs)) {
       const urgent = stream.isEnded || this.#stopping !== undefined;
       if (!stream.isEnded) {
-        await wait(urgent ? urgentLookMs : stream.isPaused ? Math.min(waitMs, lookMs / 2) : waitMs, stream.ended);
+        await wait(
+          urgent ? urgentLookMs : stream.isPaused ? Math.min(waitMs, lookMs / 2) : waitMs,
+          stream.ended,
+        );
       }
       if (this.#hasEnded) return "gone";
       try {
@@ -200,7 +203,10 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   async #conclude(code: number | "gone"): Promise<LinkExit> {
     // 137 is also how the engine reports every exec of a container that died.
     if ((code === "gone" || code === 137) && !(await this.#host.look())) {
-      return { kind: "broken", end: this.#host.end ?? { why: "stream-ended", detail: "the container ended" } };
+      return {
+        kind: "broken",
+        end: this.#host.end ?? { why: "stream-ended", detail: "the container ended" },
+      };
     }
     if (code === "gone" && this.#reason !== "itself") return this.#exit("signalled", 9, 0);
     if (code === "gone") {
@@ -219,7 +225,9 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
     }
     const oomKills = code === 137 && this.#reason === "itself" ? await oomKillsSince(this.#host) : 0;
     const signal = code - 128;
-    return signal >= 1 && signal <= 31 ? this.#exit("signalled", signal, oomKills) : this.#exit("exited", code, oomKills);
+    return signal >= 1 && signal <= 31
+      ? this.#exit("signalled", signal, oomKills)
+      : this.#exit("exited", code, oomKills);
   }
 
   #refused(code: string): LinkExit {
@@ -230,7 +238,17 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
 
   #exit(kind: "exited" | "signalled", value: number, oomKills: number): LinkExit {
     const wallMs = Math.max(0, (this.#endedMs || performance.now()) - this.#beganMs);
-    return { kind, value, reason: this.#reason, oomKills, wallMs, cpuMs: 0, maxRssBytes: 0, background: 0, stuck: 0 };
+    return {
+      kind,
+      value,
+      reason: this.#reason,
+      oomKills,
+      wallMs,
+      cpuMs: 0,
+      maxRssBytes: 0,
+      background: 0,
+      stuck: 0,
+    };
   }
 
   #stop(reason: "timeout" | "kill", graceMs: number): void {
@@ -252,7 +270,11 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
     if (pid === undefined) return this.#host.restart();
     if (this.#graceEndsMs > performance.now()) {
       await signalSession(this.#host, "TERM", pid, this.#generation);
-      for (let leftMs = this.#graceLeftMs(); leftMs > 0 && !this.#hasLeaderEnded; leftMs = this.#graceLeftMs()) {
+      for (
+        let leftMs = this.#graceLeftMs();
+        leftMs > 0 && !this.#hasLeaderEnded;
+        leftMs = this.#graceLeftMs()
+      ) {
         await wait(leftMs, this.#leaderEnded.promise, this.#hurry.promise);
       }
     }

@@ -24,7 +24,9 @@ export async function killBackgroundOf(host: ExecHost, pid: number, generation: 
 }
 
 async function sweepOnce(host: ExecHost, target: number, generation: number): Promise<number> {
-  const known = [...host.guests].flatMap(({ pid }) => (pid === undefined || pid === target ? [] : [String(pid)]));
+  const known = [...host.guests].flatMap(({ pid }) =>
+    pid === undefined || pid === target ? [] : [String(pid)],
+  );
   const answer = await runScript(host, {
     operation: "sweep",
     script: sweepScript,

@@ -20,7 +20,14 @@ import type {
   WrittenFile,
 } from "../port.ts";
 import type { ExecHost } from "./exec-host.ts";
-import { makeDirectoryScript, moveScript, readScript, removeScript, statScript, writeScript } from "./file-scripts.ts";
+import {
+  makeDirectoryScript,
+  moveScript,
+  readScript,
+  removeScript,
+  statScript,
+  writeScript,
+} from "./file-scripts.ts";
 import { globFiles, listFiles, workspaceUsage } from "./file-walks.ts";
 import { grepFiles } from "./grep-walk.ts";
 import { scriptFailure, scriptPath } from "./script-failure.ts";
@@ -75,9 +82,10 @@ export class ExecFiles implements LinkFiles {
         return undefined;
       },
     });
-    const [announced, size] = numbers(words);
-    const facts = readFacts(words.slice(2).toReversed().length === 0 ? "" : `${words[2]} ${words[1]} ${words[3]}`);
-    if (announced === undefined || size === undefined || !facts) throw malformed("read");
+    const [announced] = numbers(words);
+    const facts = readFacts(words.slice(1).join(" "));
+    if (announced === undefined || !facts) throw malformed("read");
+    const { size, mode, modifiedMs } = facts;
     // A file may shrink while it is read; a reader that was killed looks the same, and is the likelier of the two.
     if (received < announced) {
       throw new Fault("file-operation-failed", {
@@ -92,7 +100,6 @@ export class ExecFiles implements LinkFiles {
         `${path} has ${size} bytes, more than the ${maxBytes} that may be read at once; read a range`,
       );
     }
-    const { mode, modifiedMs } = facts;
     return { bytes: Buffer.concat(chunks), size, mode, modifiedMs, sha256: hash.digest("hex") };
   }
 
@@ -161,14 +168,26 @@ export class ExecFiles implements LinkFiles {
   async remove(path: string, options: RemoveOptions = {}): Promise<number> {
     const { parent, name } = scriptPath(path, { notTheWorkspace: true });
     const args = [parent, name, flag(options.recursive), flag(options.missingOk)];
-    const words = await this.#run(path, { operation: "remove", script: removeScript, args, signal: options.signal });
+    const words = await this.#run(path, {
+      operation: "remove",
+      script: removeScript,
+      args,
+      signal: options.signal,
+    });
     return numbers(words)[0] ?? 0;
   }
 
   async move(from: string, to: string, options: MoveOptions = {}): Promise<void> {
     const source = scriptPath(from, { notTheWorkspace: true });
     const target = scriptPath(to, { notTheWorkspace: true });
-    const args = [source.parent, source.name, target.parent, target.name, flag(options.overwrite), flag(options.parents)];
+    const args = [
+      source.parent,
+      source.name,
+      target.parent,
+      target.name,
+      flag(options.overwrite),
+      flag(options.parents),
+    ];
     await this.#run(from, { operation: "move", script: moveScript, args, signal: options.signal });
   }
 

@@ -91,7 +91,7 @@ export class ExecHost {
 
   async open(spec: ExecSpec, guest: Guest, listener: StreamListener): Promise<OpenExec> {
     // Beginning what the restart would kill at once helps nobody.
-    while (this.#restarting) await this.#restarting;
+    while (this.#restarting !== undefined) await this.#restarting;
     this.assertOpen();
     if (spec.generation !== undefined && spec.generation !== this.#generation) {
       throw new Fault("aborted", { operation: "an exec for a container that was restarted since" });
@@ -135,7 +135,10 @@ export class ExecHost {
       (abortSignal) => exec.start(abortable(abortSignal, { hijack: true, stdin: spec.stdin })),
       { signal, discard: (late) => (late as Duplex).destroy() },
     );
-    return { stream: new ExecStream(socket as unknown as Duplex, listener), exitCode: () => this.#exitCode(exec.id) };
+    return {
+      stream: new ExecStream(socket as unknown as Duplex, listener),
+      exitCode: () => this.#exitCode(exec.id),
+    };
   }
 
   async #exitCode(id: string): Promise<number | "gone" | undefined> {
@@ -154,14 +157,18 @@ export class ExecHost {
   /** Whether the container still runs; the host closes if it does not. */
   async look(): Promise<boolean> {
     const { engine, containerId } = this.options;
-    while (this.#restarting) await this.#restarting;
+    while (this.#restarting !== undefined) await this.#restarting;
     if (this.#end) return false;
     try {
       const facts = await engine.call("inspect container", (abortSignal) =>
         engine.docker.getContainer(containerId).inspect(abortable(abortSignal, {})),
       );
       if (facts.State.Running) return true;
-      if (!this.#restarting) this.close({ why: "stream-ended", detail: `the container ended (exit code ${facts.State.ExitCode})` });
+      if (this.#restarting === undefined)
+        this.close({
+          why: "stream-ended",
+          detail: `the container ended (exit code ${facts.State.ExitCode})`,
+        });
     } catch (error) {
       if (!refusedWith(error, 404)) throw error;
       this.close({ why: "stream-ended", detail: "the container is gone" });

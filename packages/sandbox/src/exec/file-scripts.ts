@@ -71,8 +71,9 @@ regular
 [ "$5" = 1 ] && no not-a-directory
 [ -r "$name" ] || no denied
 exec 3< "$name"
-facts=$(stat -L -c '%s %f %Y' /proc/self/fd/3) || no io
-size=\${facts%% *}
+facts=$(stat -L -c '%f %s %Y' /proc/self/fd/3) || no io
+size=\${facts#* }
+size=\${size% *}
 left=$((size - $3))
 [ "$left" -gt 0 ] || left=0
 [ -z "$4" ] || [ "$4" -ge "$left" ] || left=$4

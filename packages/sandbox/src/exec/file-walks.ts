@@ -53,7 +53,12 @@ interface Walk extends CallOptions {
   readonly wanted: (path: string) => boolean;
 }
 
-async function walk(host: ExecHost, operation: string, path: string, options: Walk): Promise<Listing<FileEntry>> {
+async function walk(
+  host: ExecHost,
+  operation: string,
+  path: string,
+  options: Walk,
+): Promise<Listing<FileEntry>> {
   const { maxItems = defaultMaxItems, wanted, depth, signal } = options;
   const base = scriptPath(path).whole;
   let items: FileEntry[] = [];
@@ -88,7 +93,11 @@ async function walk(host: ExecHost, operation: string, path: string, options: Wa
 }
 
 export function cutOff(operation: string): Fault {
-  return new Fault("file-operation-failed", { operation, code: "interrupted", detail: "the walk was cut off" });
+  return new Fault("file-operation-failed", {
+    operation,
+    code: "interrupted",
+    detail: "the walk was cut off",
+  });
 }
 
 export function compare(a: string, b: string): number {

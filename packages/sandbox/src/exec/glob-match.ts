@@ -1,7 +1,9 @@
 /** A pattern takes at most this many alternatives from its braces; `{a,b}` ten times over would be a thousand. */
 const maxAlternatives = 256;
 
-type Segment = { readonly kind: "any-depth" } | { readonly kind: "name"; readonly matches: (name: string) => boolean; readonly dot: boolean };
+type Segment =
+  | { readonly kind: "any-depth" }
+  | { readonly kind: "name"; readonly matches: (name: string) => boolean; readonly dot: boolean };
 
 /** A glob that cannot be understood. */
 export class GlobError extends Error {}
@@ -11,7 +13,10 @@ export class GlobError extends Error {}
  * segment. A leading dot is matched only by a dot, unless `dot`. Matching takes time in proportion to name times pattern: a
  * tenant's pattern cannot hang the worker.
  */
-export function compileGlob(pattern: string, dot: boolean): { matches(path: string): boolean; depth: number } {
+export function compileGlob(
+  pattern: string,
+  dot: boolean,
+): { matches(path: string): boolean; depth: number } {
   const alternatives = expandBraces(pattern).map((one) => compileSegments(one, dot));
   const depths = alternatives.map((segments) =>
     segments.some(({ kind }) => kind === "any-depth") ? Number.POSITIVE_INFINITY : segments.length,
@@ -31,7 +36,9 @@ function expandBraces(pattern: string): string[] {
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     const group = findBraces(next);
     if (!group) done = [...done, next];
-    else for (const choice of group.choices) todo.push(next.slice(0, group.from) + choice + next.slice(group.to));
+    else
+      for (const choice of group.choices)
+        todo.push(next.slice(0, group.from) + choice + next.slice(group.to));
     if (done.length + todo.length > maxAlternatives) {
       throw new GlobError(`its braces make more than ${maxAlternatives} alternatives`);
     }
@@ -69,7 +76,11 @@ function compileSegments(pattern: string, dot: boolean): Segment[] {
     .filter((text) => text !== "" && text !== ".")
     .map((text): Segment => {
       if (text === "**") return { kind: "any-depth" };
-      return { kind: "name", matches: compileName(text), dot: dot || text.startsWith(".") || text.startsWith("\\.") };
+      return {
+        kind: "name",
+        matches: compileName(text),
+        dot: dot || text.startsWith(".") || text.startsWith("\\."),
+      };
     });
 }
 
@@ -143,7 +154,10 @@ function matchPieces(pieces: readonly Piece[], name: readonly string[]): boolean
   return piece === pieces.length;
 }
 
-function compileSet(characters: readonly string[], from: number): { matches: (character: string) => boolean; end: number } {
+function compileSet(
+  characters: readonly string[],
+  from: number,
+): { matches: (character: string) => boolean; end: number } {
   const negated = characters[from + 1] === "!" || characters[from + 1] === "^";
   const first = from + (negated ? 2 : 1);
   // A ] right after the opening stands for itself.

@@ -32,7 +32,8 @@ export async function grepFiles(host: ExecHost, pattern: string, options: GrepOp
   const base = scriptPath(path);
   const found = await candidates(host, path, options);
   const { names, place, isFile } = found;
-  if (names.length === 0) return { items: [], truncated: found.truncated, filesSearched: 0, filesSkipped: found.skipped };
+  if (names.length === 0)
+    return { items: [], truncated: found.truncated, filesSearched: 0, filesSkipped: found.skipped };
 
   const named = new Set(names);
   const shown = (name: string) => {
@@ -56,7 +57,12 @@ export async function grepFiles(host: ExecHost, pattern: string, options: GrepOp
       }
       const text = token.toString("utf8");
       const name = text.slice(text.indexOf(" ") + 1);
-      if (!named.has(name)) throw new Fault("file-operation-failed", { operation: "grep", code: "io", detail: "an unasked name" });
+      if (!named.has(name))
+        throw new Fault("file-operation-failed", {
+          operation: "grep",
+          code: "io",
+          detail: "an unasked name",
+        });
       if (text.startsWith("binary ")) binary++;
       else current = name;
     });
@@ -95,7 +101,12 @@ function* readLines(token: Buffer, path: string, maxLineBytes: number): Generato
     const line = Number(token.toString("latin1", at, Math.min(colon, at + numberBytes)));
     if (colon >= at && colon < end && Number.isSafeInteger(line)) {
       const cut = end - colon - 1 > maxLineBytes;
-      yield { path, line, text: token.toString("utf8", colon + 1, cut ? colon + 1 + maxLineBytes : end), cut };
+      yield {
+        path,
+        line,
+        text: token.toString("utf8", colon + 1, cut ? colon + 1 + maxLineBytes : end),
+        cut,
+      };
     }
     at = end + 1;
   }
@@ -110,7 +121,9 @@ async function candidates(host: ExecHost, path: string, options: GrepOptions): P
   const wanted = (file: string) => {
     if (include.length === 0) return true;
     const below = file.slice(2);
-    return include.some(({ onPath, glob }) => glob?.matches(onPath ? below : below.slice(below.lastIndexOf("/") + 1)));
+    return include.some(({ onPath, glob }) =>
+      glob?.matches(onPath ? below : below.slice(below.lastIndexOf("/") + 1)),
+    );
   };
   let place: string | undefined;
   let names: string[] = [];

@@ -1,4 +1,11 @@
-import { Fault, FileRefusal, type FileRefusalCode, fileRefusals, pathProblem, withoutWorkspacePrefix } from "@berth/protocol";
+import {
+  Fault,
+  FileRefusal,
+  type FileRefusalCode,
+  fileRefusals,
+  pathProblem,
+  withoutWorkspacePrefix,
+} from "@berth/protocol";
 import { refusalText } from "../init/files.ts";
 import { startProblem } from "./start-problem.ts";
 
@@ -15,7 +22,11 @@ const toolErrors: readonly (readonly [RegExp, FileRefusalCode])[] = [
 ];
 
 /** What a script's `no` means to the caller. */
-export function scriptFailure(operation: string, path: string, { code, stderr }: { code: string; stderr: string }): Error {
+export function scriptFailure(
+  operation: string,
+  path: string,
+  { code, stderr }: { code: string; stderr: string },
+): Error {
   const known =
     fileRefusals.find((refusal) => refusal === code) ??
     (code === "io" ? toolErrors.find(([words]) => words.test(stderr))?.[1] : undefined);
@@ -39,7 +50,9 @@ export interface ScriptPath {
 export function scriptPath(path: string, options: { readonly notTheWorkspace?: boolean } = {}): ScriptPath {
   const problem = pathProblem(path);
   if (problem) throw new FileRefusal("invalid-path", `invalid path: ${problem}`);
-  const names = withoutWorkspacePrefix(path).split("/").filter((name) => name !== "" && name !== ".");
+  const names = withoutWorkspacePrefix(path)
+    .split("/")
+    .filter((name) => name !== "" && name !== ".");
   const last = names.at(-1);
   if (last === undefined && options.notTheWorkspace) {
     throw new FileRefusal("invalid-path", "invalid path: it names the workspace itself");

@@ -152,7 +152,12 @@ class ScriptRun implements Guest, StreamListener {
   }
 }
 
-export async function signalSession(host: ExecHost, signal: "TERM" | "KILL", pid: number, generation: number): Promise<void> {
+export async function signalSession(
+  host: ExecHost,
+  signal: "TERM" | "KILL",
+  pid: number,
+  generation: number,
+): Promise<void> {
   await runScript(host, {
     operation: "signal",
     script: signalScript,
@@ -169,5 +174,6 @@ function interrupted(operation: string, detail: string): Fault {
 /** Bounded and printable: it goes into messages and logs. */
 export function cleanText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-  return text.replace(/[\u0000-\u001f\u007f]+/g, " ").trim().slice(-1000);
+  const printable = text.replace(/[\u0000-\u001f\u007f]+/g, " ");
+  return printable.trim().slice(-1000);
 }

@@ -35,7 +35,7 @@ export class TokenReader {
 const endToken = Buffer.from("end");
 
 const fileTypeBits = 0o170000;
-const types: Readonly<Record<number, EntryType>> = { 0o100000: "file", 0o040000: "directory", 0o120000: "symlink" };
+const types: Readonly<Record<number, EntryType>> = { 16807: "file", 9604: "directory", 21609: "symlink" };
 
 /** `%f %s %Y` of stat: raw mode in hex, size, seconds. */
 export function readFacts(text: string): Omit<FileEntry, "path"> | undefined {

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { Init, isRoot } from "./support/init-process.ts";
+import { records, Type } from "./support/wire.ts";
+
+const places = [
+  ["as an ordinary process", false],
+  ["as process 1", true],
+] as const;
+
+describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))("the watchdog %s", (_, asProcess1) => {
+  test("kills every process when the worker is silent for the lease, and the next HELLO hears of it once", async () => {
+    const init = new Init({ asProcess1 });
+    await init.hello(60_000);
+    await init.sh("setsid sleep 1000 & :", { drainMs: 10 }).exit();
+    const run = init.sh("sleep 1000");
+    await run.started();
+    const write = init.file([1, 2], [2, "half"], [8, 10]);
+    write.stdin("abc");
+    await init.hello(300);
+    await init.until(() => run.last !== undefined && write.last !== undefined, "both ends");
+    expect(await run.exit()).toMatchObject({ reason: 3, kind: "signalled", value: 9 });
+    expect(init.marked()).toEqual([]);
+    expect((await init.hello(60_000)).number(2)).toBe(1);
+    expect((await init.hello(60_000)).number(2)).toBe(0);
+    const after = init.sh("ls -A");
+    expect((await after.exit()).value).toBe(0);
+    expect(after.stdout).toBe("");
+  });
+
+  test("stays quiet while the worker speaks, if only in PINGs", async () => {
+    const init = new Init({ asProcess1 });
+    await init.hello(400);
+    const run = init.sh("sleep 1.5");
+    while (run.last === undefined) {
+      await init.ping();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(await run.exit()).toMatchObject({ kind: "exited", value: 0, reason: 0 });
+    expect((await init.hello()).number(2)).toBe(0);
+  });
+});
+
+describe("the watchdog", () => {
+  test("is not fed by frames of a lower epoch", async () => {
+    const init = new Init();
+    await init.hello(500, 5n);
+    const run = init.sh("sleep 1000");
+    const speak = setInterval(() => init.send(Type.PING, 0, Buffer.from("old"), 4n), 50);
+    const exit = await run.exit();
+    clearInterval(speak);
+    expect(exit.reason).toBe(3);
+  });
+
+  test("acts when the stream is gone, waits for another, and exits 0 after ten more leases", async () => {
+    const init = new Init();
+    await init.hello(100);
+    init.sh("sleep 1000");
+    const begun = Date.now();
+    init.process.stdin.end();
+    expect(await init.exited).toBe(0);
+    expect(Date.now() - begun).toBeGreaterThan(1_000);
+    expect(Date.now() - begun).toBeLessThan(8_000);
+    expect(init.marked()).toEqual([]);
+  });
+
+  test("an ended stream is no busy loop", async () => {
+    const init = new Init({ binary: "release" });
+    await init.hello(60_000);
+    await init.sh("true").exit();
+    const before = process.cpuUsage();
+    const ticks = async () => Number((await import("node:fs")).readFileSync(`/proc/${init.pid}/stat`, "utf8").split(" ")[13]);
+    init.process.stdin.end();
+    const start = await ticks();
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect((await ticks()) - start).toBeLessThan(10);
+    expect(before).toBeDefined();
+    init.process.kill("SIGTERM");
+    expect(await init.exited).toBe(0);
+  });
+
+  test("a lease of 0 means none", async () => {
+    const init = new Init();
+    await init.hello(0);
+    const run = init.sh("sleep 0.3");
+    expect((await run.exit()).reason).toBe(0);
+    init.send(Type.KILL, run.number, records([1, 0]));
+    expect((await init.hello()).number(2)).toBe(0);
+  });
+});

@@ -1,0 +1,84 @@
+import { isFault } from "@berth/protocol";
+import Docker from "dockerode";
+import { describe, expect } from "vitest";
+import { startRequest, test } from "../support/host.ts";
+import { shown } from "../support/shown.ts";
+
+const docker = new Docker(
+  process.env.DOCKER_HOST?.startsWith("unix://") ? { socketPath: process.env.DOCKER_HOST.slice(7) } : {},
+);
+
+describe("any image with an sh", () => {
+  test("works: two megabytes of busybox", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile: { image: "berth-busybox:test" } });
+    expect(sandbox.origin.transport).toBe("init");
+    await sandbox.files.write("in.txt", "3\n1\n2\n");
+    expect(shown(await sandbox.exec({ command: "sort in.txt | tee out.txt" })).stdout).toBe("1\n2\n3\n");
+    expect(Buffer.from((await sandbox.files.read("out.txt")).bytes).toString()).toBe("1\n2\n3\n");
+    const { Size } = await docker.getImage("berth-busybox:test").inspect();
+    expect(Size).toBeLessThan(4_000_000);
+  });
+
+  test("works whatever its own ENTRYPOINT and USER say", async ({ host }) => {
+    const image = "berth-entrypoint:test";
+    const { Config } = await docker.getImage(image).inspect();
+    expect([Config.Entrypoint, Config.User]).not.toContain(null);
+    expect(Config.User).not.toBe("");
+    const sandbox = await host.sandbox({ profile: { image } });
+    expect(sandbox.origin.transport).toBe("init");
+    const result = shown(await sandbox.exec({ command: "echo $$ ran as $(id -u)" }));
+    expect(result.stdout).toMatch(/^\d+ ran as \d+\n$/);
+    expect(result.stdout).not.toContain(` ${Config.User}\n`);
+  });
+
+  test("that is not there and cannot be pulled is a fault that says so", async ({ host }) => {
+    const profile = { image: "localhost:1/no-such-image:none" };
+    await expect(host.driver().start(startRequest({ profile }))).rejects.toSatisfy(
+      (error) => isFault(error, "image-missing") && error.message.includes("localhost:1/no-such-image:none"),
+    );
+  });
+
+  test("where init cannot run is reached through the engine's exec, with one warning", async ({ host }) => {
+    const warnings: unknown[] = [];
+    // An ELF header of another machine: what an image of a foreign architecture amounts to.
+    const { writeFile, chmod } = await import("node:fs/promises");
+    const initPath = `${host.workspacesRoot}/foreign-init`;
+    const header = Buffer.alloc(64);
+    header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);
+    header.writeUInt16LE(2, 16);
+    header.writeUInt16LE(0xf3f3, 18);
+    await writeFile(initPath, header);
+    await chmod(initPath, 0o755);
+    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
+    const sandbox = await host.sandbox({}, driver);
+    expect(sandbox.origin.transport).toBe("exec");
+    await sandbox.files.write("dir/a.txt", "content");
+    expect(shown(await sandbox.exec({ command: "cat dir/a.txt; exit 4" }))).toEqual({
+      outcome: { kind: "exited", code: 4 },
+      stdout: "content",
+      stderr: "",
+    });
+    const slow = await sandbox.exec({ command: "sleep 600", limits: { timeoutMs: 500, graceMs: 0 } });
+    expect(slow.outcome).toEqual({ kind: "timed-out", afterMs: 500 });
+    expect(shown(await sandbox.exec({ command: "ps -e -o args= | grep -c '[s]leep 600'" })).stdout).toBe(
+      "0\n",
+    );
+    await host.sandbox({ key: "second" }, driver);
+    expect(warnings).toEqual([
+      { image: "berth-sandbox:bookworm", detail: expect.stringMatching(/exec format/) },
+    ]);
+  });
+
+  test("is not started through the engine's exec when only init will do", async ({ host }) => {
+    const driver = host.driver({ initPath: "/etc/hostname" });
+    const profile = { transport: "init" as const };
+    await expect(driver.start(startRequest({ profile }))).rejects.toSatisfy((error) =>
+      isFault(error, "sandbox-start-failed"),
+    );
+  });
+
+  test("needs an init that has been built", async ({ host }) => {
+    const driver = host.driver({ initPath: "/no/such/init" });
+    await expect(driver.start(startRequest())).rejects.toSatisfy((error) => isFault(error, "init-missing"));
+  });
+});
