@@ -62,7 +62,9 @@ export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOption
 async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): Promise<number> {
   const directory = join(root, ".uids");
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const start = createHash("sha256").update(key).digest().readUInt32BE(0) % uids.count;
+  // The root is part of it: two fleets on one host would otherwise give the same tenant the same uid, and the kernel
+  // counts a uid's processes on the whole host.
+  const start = createHash("sha256").update(`${root}\0${key}`).digest().readUInt32BE(0) % uids.count;
   for (let step = 0; step < uids.count; step++) {
     const uid = uids.first + ((start + step) % uids.count);
     const link = join(directory, String(uid));
