@@ -6,7 +6,8 @@ const root = await mkdtemp("/tmp/bench-scratch-");
 const d = new DockerDriver({ fleet: fleetId.parse("prof-"+process.pid), worker: workerId.parse("w"), workspacesRoot: root, ...(process.env.INIT ? { initPath: process.env.INIT } : {}) });
 const s = await d.start({ key: sandboxKey.parse("acme"), epoch: epoch.parse(1), profile: sandboxProfile.parse({limits:{cpus:Number(process.env.CPUS??1)}}), leaseMs: 10000 });
 const p=(a:number[],q:number)=>a.toSorted((x,y)=>x-y)[Math.floor(a.length*q)]!.toFixed(3);
-try {
+const c=(await import("node:child_process")).spawn("sh",["-c","sleep 0.5"]);
+try { console.log("fleet prof-"+process.pid); await new Promise(r=>setTimeout(r,2500));
 if (mode==="exec") { const ts:number[]=[], ws:number[]=[], ss:number[]=[];
  const argv = process.env.ARGV?.split(" ");
  for (let i=0;i<n;i++){const t=performance.now(); const r=await s.exec(argv?{argv}:{command:"true"}); ts.push(performance.now()-t); ws.push(r.wallMs); const t2=performance.now(); await s.stats(); ss.push(performance.now()-t2);}

@@ -1,7 +1,9 @@
 import { isFault } from "@berth/protocol";
+import type { PullProgress } from "@berth/sandbox";
 import Docker from "dockerode";
 import { describe, expect } from "vitest";
 import { startRequest, test } from "../support/host.ts";
+import { startRegistry } from "../support/registry.ts";
 import { shown } from "../support/shown.ts";
 
 const docker = new Docker(
@@ -36,6 +38,26 @@ describe("any image with an sh", () => {
     await expect(host.driver().start(startRequest({ profile }))).rejects.toSatisfy(
       (error) => isFault(error, "image-missing") && error.message.includes("localhost:1/no-such-image:none"),
     );
+  });
+
+  test("that is missing is pulled, and the pull is told as it goes", async ({ host }) => {
+    const registry = await startRegistry([{ name: "etc/pulled", bytes: Buffer.alloc(3_000_000, "x") }]);
+    const progress: PullProgress[] = [];
+    try {
+      const driver = host.driver({ onPull: (step) => progress.push(step) });
+      const profile = { image: registry.image, transport: "init" as const };
+      const sandbox = await host.sandbox({ profile }, driver);
+      expect((await sandbox.exec({ argv: ["sh"] })).outcome).toMatchObject({ code: "command-not-found" });
+      expect((await sandbox.files.stat("")).type).toBe("directory");
+      expect(progress.map(({ status }) => status).join("\n")).toMatch(/Pull(ing|ed| complete)/);
+      await sandbox.stop();
+    } finally {
+      await registry.stop();
+      await docker
+        .getImage(registry.image)
+        .remove({ force: true })
+        .catch(() => {});
+    }
   });
 
   test("where init cannot run is reached through the engine's exec, with one warning", async ({ host }) => {

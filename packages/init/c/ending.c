@@ -67,19 +67,6 @@ void ending_strays_suspected(uint64_t now)
         strays_next = now;
 }
 
-static void gone(struct channel *channel)
-{
-    channel->tree_gone = true;
-    channel->ending_next = NEVER;
-}
-
-static void give_up(struct channel *channel, size_t live)
-{
-    channel->stuck = live;
-    channel->given_up = true;
-    gone(channel);
-}
-
 static bool is_ours(pid_t pid)
 {
     return channel_of_child(pid) != NULL || pool_knows(pid);
@@ -90,9 +77,8 @@ static void kill_step(struct channel *channel, uint64_t now)
     size_t fresh = 0;
     size_t live = channel->child_lost ? tree_kill_strays(is_ours) : tree_signal(channel->child, SIGKILL, &fresh);
     uint64_t elapsed = now - channel->ending_since;
-    channel->ending_next = now + step_us;
     if (live == 0 && channel->child_lost) {
-        gone(channel);
+        channel->tree_gone = true;
         return;
     }
     if (channel->child > 1)
@@ -110,31 +96,27 @@ static void kill_step(struct channel *channel, uint64_t now)
         ending_all(REASON_SWEPT, 0, now);
         channel->reason = own;
     }
-    if (elapsed >= give_up_us)
-        give_up(channel, live);
+    if (elapsed >= give_up_us) {
+        channel->stuck = live;
+        channel->tree_gone = channel->given_up = true;
+    }
 }
 
-uint64_t ending_step(uint64_t now)
+void ending_step(uint64_t now)
 {
-    uint64_t next = NEVER;
     bool scanned = false, readable = false;
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
-        if (channel->ending == ENDING_NOT || channel->tree_gone)
+        if (channel->ending == ENDING_NOT || channel->tree_gone || now < channel->ending_next)
             continue;
-        if (channel->ending == ENDING_TERM && now >= channel->ending_next)
+        if (channel->ending == ENDING_TERM)
             enter(channel, ENDING_KILL, now, now);
-        if (channel->ending == ENDING_KILL && now >= channel->ending_next) {
-            if (!scanned)
-                readable = tree_scan();
-            scanned = true;
-            if (readable)
-                kill_step(channel, now);
-            else
-                channel->ending_next = now + step_us;
-        }
-        if (channel->ending_next < next)
-            next = channel->ending_next;
+        if (!scanned)
+            readable = tree_scan();
+        scanned = true;
+        channel->ending_next = now + step_us;
+        if (readable)
+            kill_step(channel, now);
     }
     if (now >= strays_next) {
         if (!scanned)
@@ -142,5 +124,14 @@ uint64_t ending_step(uint64_t now)
         bool more = !readable || tree_kill_strays(is_ours) > 0;
         strays_next = more ? now + step_us : NEVER;
     }
-    return next < strays_next ? next : strays_next;
+}
+
+uint64_t ending_due(void)
+{
+    uint64_t next = strays_next;
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
+        if (channel->ending != ENDING_NOT && !channel->tree_gone && channel->ending_next < next)
+            next = channel->ending_next;
+    return next;
 }

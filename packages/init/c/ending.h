@@ -25,7 +25,8 @@ void ending_kill_sandbox(enum exit_reason reason, uint64_t now);
 
 void ending_strays_suspected(uint64_t now);
 
-/* Does what is due; returns when to be called next, or NEVER. */
-uint64_t ending_step(uint64_t now);
+/* Does what is due. Channels whose tree is found gone are answered when they are next served. */
+void ending_step(uint64_t now);
+uint64_t ending_due(void);
 
 #endif

@@ -148,8 +148,9 @@ static void give_output(uint64_t now)
     output_retry = state == OUTBOX_BROKEN ? now + stream_retry_us : 0;
 }
 
-static uint64_t soonest(uint64_t now, uint64_t next)
+static uint64_t soonest(uint64_t now)
 {
+    uint64_t next = ending_due();
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
         if (!channel->open)
@@ -195,7 +196,7 @@ int loop_run(int signals)
     decoder.buffer = malloc(DECODER_BYTES);
     if (decoder.buffer == NULL)
         return 1;
-    uint64_t now = now_us(), next = NEVER;
+    uint64_t now = now_us();
     watchdog_begin(now);
     for (;;) {
         bool take = !frames_left && input_retry <= now;
@@ -207,7 +208,7 @@ int loop_run(int signals)
         for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
             if (channel->open)
                 watch_channel(channel);
-        if (poll(slots, slot_count, poll_timeout(now, soonest(now, next))) < 0)
+        if (poll(slots, slot_count, poll_timeout(now, soonest(now))) < 0)
             for (nfds_t i = 0; i < slot_count; i++)
                 slots[i].revents = 0;
         now = now_us();
@@ -219,15 +220,15 @@ int loop_run(int signals)
             take_frames(now);
         if (ready(signal_slot))
             take_signals(signals, now);
+        if (watchdog_step(input_retry != 0, now))
+            return 0;
+        ending_step(now);
         /* Backwards: answering one frees it and moves the last, already served, into its place. */
         for (size_t i = channel_count(); i-- > 0;) {
             channel = channel_at(i);
             if (channel->open)
                 service(channel, now);
         }
-        next = ending_step(now);
-        if (watchdog_step(input_retry != 0, now))
-            return 0;
         give_output(now);
         if (finished(now))
             return 0;

@@ -35,7 +35,7 @@ describe("a timeout", () => {
 
   test("reaches descendants that called setsid and were orphaned twice", async () => {
     const init = await Init.start();
-    const run = init.sh(`${escapee} sleep 1000`, { timeoutMs: 300, graceMs: 50 });
+    const run = init.sh(`${escapee} exec sleep 1000`, { timeoutMs: 300, graceMs: 50 });
     await run.started();
     await init.until(() => init.marked().length === 3, "the whole tree");
     expect(await run.exit()).toMatchObject({ reason: 1, stuck: 0, background: 0 });
@@ -90,7 +90,7 @@ describe("KILL", () => {
     const init = await Init.start();
     const other = init.exec(["cat"], { stdin: true });
     await other.started();
-    const run = init.sh(`${escapee} sleep 1000`);
+    const run = init.sh(`${escapee} exec sleep 1000`);
     await run.started();
     await init.until(() => init.marked().length === 4, "both trees");
     run.kill();
@@ -121,7 +121,7 @@ describe("a runaway chain of forks", () => {
     const bystander = init.sh("sleep 1000");
     const writing = init.file([1, 2], [2, "half"], [8, 10]);
     await bystander.started();
-    const run = init.exec(["python3", "-c", chain]);
+    const run = init.exec(["sh", "-c", 'python3 -c "$1" & exec sleep 1000', "sh", chain]);
     await run.started();
     const settled = init.sh("sleep 0.3");
     await settled.exit();
@@ -144,7 +144,7 @@ describe("a runaway chain of forks", () => {
   test("without a session of its own is caught by its group", async () => {
     const init = await Init.start({ binary: "release" });
     const plain = chain.replace("  os.setsid()\n", "");
-    const run = init.exec(["python3", "-c", plain]);
+    const run = init.exec(["sh", "-c", 'python3 -c "$1" & exec sleep 1000', "sh", plain]);
     await run.started();
     await init.sh("sleep 0.2").exit();
     run.kill();
@@ -185,7 +185,7 @@ describe("background children", () => {
   test("neither block nor get EPIPE when they write after the end", async () => {
     const init = await Init.start();
     const run = init.sh("(sleep 0.3; head -c 1000000 /dev/zero && echo wrote > proof; echo $? > status) & :", { drainMs: 50 });
-    expect(await run.exit()).toMatchObject({ background: 1, held: 1 });
+    expect(await run.exit()).toMatchObject({ background: 2, held: 1 });
     await init.until(() => init.marked().length === 0, "the writer's end");
     const proof = init.sh("cat proof status");
     await proof.exit();
@@ -239,7 +239,7 @@ describe("a tenant that attacks the keeper", () => {
     const init = await Init.start();
     const other = init.exec(["cat"], { stdin: true });
     await other.started();
-    const run = init.sh(`${escapee} sleep 1000`);
+    const run = init.sh(`${escapee} exec sleep 1000`);
     const leader = await run.started();
     await init.until(() => init.marked().length === 4, "both trees");
     process.kill(parentOf(leader), "SIGKILL");

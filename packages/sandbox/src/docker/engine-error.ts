@@ -9,6 +9,9 @@ interface EngineError {
   readonly json?: { readonly message?: string } | null;
 }
 
+/** What docker-modem puts before the engine's own sentence. */
+const modemPrefix = /^\(HTTP code \d+\) [^-]* - /;
+
 const unreachableCodes = new Set([
   "ECONNREFUSED",
   "ENOENT",
@@ -24,7 +27,7 @@ export function engineFault(call: string, address: string, error: unknown): Faul
   if (error instanceof Fault) return error;
   const { statusCode, code, json, message } = error as EngineError;
   if (statusCode !== undefined) {
-    const detail = (json?.message ?? message).trim().slice(0, 1000);
+    const detail = (json?.message ?? message.replace(modemPrefix, "")).trim().slice(0, 1000);
     return new Fault("engine-refused", { call, status: statusCode, detail }, { cause: error });
   }
   if (code !== undefined && unreachableCodes.has(code)) {

@@ -181,7 +181,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   detach(): void {
-    if (this.#stopping) return;
+    if (this.#stopping !== undefined) return;
     this.#stopping = Promise.resolve();
     this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
     this.#quota.stop();

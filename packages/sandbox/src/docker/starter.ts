@@ -32,7 +32,8 @@ export interface Started {
 }
 
 /** Exit codes of a process 1 that could not begin: not executable, not found, illegal instruction, forbidden call. */
-const cannotRunWords = /exec format error|no such file or directory|permission denied|operation not permitted/i;
+const cannotRunWords =
+  /exec format error|no such file or directory|permission denied|operation not permitted/i;
 const cannotRunCodes = new Set([126, 127, 128 + 4, 128 + 31]);
 
 /**

@@ -1,0 +1,41 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+function run(file: string): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ["--conditions=@berth/source", file], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, output }));
+  });
+}
+
+test("the README's example does what its comments say", async () => {
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const example = /```ts\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  // Beside the packages it imports, and with names of its own.
+  const directory = await mkdtemp(join(root, "test/readme-"));
+  try {
+    const name = directory
+      .slice(-6)
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]/g, "x");
+    const workspaces = join(directory, "workspaces");
+    const file = join(directory, "example.ts");
+    await writeFile(file, example.replace('"demo"', `"test-${name}"`).replace("/tmp/berth-demo", workspaces));
+    const { code, output } = await run(file);
+    expect(output).toBe("42\n\n{ kind: 'timed-out', afterMs: 500 }\n");
+    expect(code).toBe(0);
+    expect(await readFile(join(workspaces, "acme/main.py"), "utf8")).toBe("print(6 * 7)");
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
