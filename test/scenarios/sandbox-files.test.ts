@@ -237,6 +237,53 @@ describe("the workspace's quota", () => {
     await sandbox.files.write("more", "x".repeat(100));
   });
 
+  test("lets a full workspace be read and cleaned by commands, and not filled further", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    await sandbox.exec({ command: "head -c 60000000 /dev/zero > big; sleep 5" });
+    const { bytes } = await sandbox.usage();
+    const { outcome } = await sandbox.exec({
+      argv: ["dd", "if=/dev/zero", "of=more", "bs=1M", "count=5", "status=none"],
+    });
+    expect(outcome).toMatchObject({ kind: "quota-exceeded" });
+    expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(bytes + 8192);
+    expect((await sandbox.exec({ command: "wc -c < big && rm big more" })).outcome).toEqual({
+      kind: "exited",
+      code: 0,
+    });
+    expect((await sandbox.exec({ command: "echo room > again" })).outcome).toEqual({
+      kind: "exited",
+      code: 0,
+    });
+  });
+
+  test("is not passed by many commands that are each too short to be looked at", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    for (let count = 0; count < 40; count++)
+      await sandbox.exec({ command: `head -c 5000000 /dev/zero > s${count}` });
+    expect((await sandbox.usage()).bytes).toBeLessThan(80 * 1024 * 1024);
+  });
+
+  test("is not passed by many writes at once", async ({ host }) => {
+    const { files } = await host.sandbox({ profile });
+    const all = await Promise.allSettled(
+      Array.from({ length: 12 }, (_, index) => files.write(`w${index}`, megabytes(4))),
+    );
+    // The directory itself takes a block: the fifth would pass the limit.
+    expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
+  });
+
+  test("is not passed by what a command leaves in the background", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const writer = "i=0; while :; do head -c 1048576 /dev/zero > b$((i=i+1)); sleep 0.02; done";
+    expect((await sandbox.exec({ command: `(${writer}) > /dev/null 2>&1 &` })).outcome.kind).toBe("exited");
+    await expect
+      .poll(async () => (await sandbox.usage(), sandbox.origin.restarts), { timeout: 20_000 })
+      .toBe(1);
+    const { bytes } = await sandbox.usage();
+    expect(bytes).toBeLessThan(120 * 1024 * 1024);
+    expect((await sandbox.usage()).bytes).toBe(bytes);
+  });
+
   test("counts files as well as bytes", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sandbox.exec({

@@ -7,10 +7,14 @@
 #include "tree.h"
 
 static const uint64_t step_us = 2 * MS;
+static const uint64_t freeze_us = 250 * MS;
 static const uint64_t runaway_us = 1 * SECOND;
 static const uint64_t give_up_us = 2 * SECOND;
 /* A live keeper tells of an empty tree within a scheduler's delay; a stopped one never does. */
 static const uint64_t silent_keeper_us = 200 * MS;
+
+/* A thousand processes take about 10 ms to look at. */
+static const uint64_t scan_budget_us = 100 * MS;
 
 static uint64_t strays_next = NEVER;
 
@@ -42,8 +46,8 @@ void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t gra
     }
     enter(channel, ENDING_TERM, deadline, now);
     size_t fresh;
-    if (tree_scan())
-        tree_signal(channel->child, SIGTERM, &fresh);
+    tree_scan(scan_budget_us);
+    tree_signal(channel->child, SIGTERM, &fresh);
 }
 
 void ending_all(enum exit_reason reason, uint64_t grace_ms, uint64_t now)
@@ -72,18 +76,19 @@ static bool is_ours(pid_t pid)
     return channel_of_child(pid) != NULL || pool_knows(pid);
 }
 
-static void kill_step(struct channel *channel, uint64_t now)
+static void kill_step(struct channel *channel, uint64_t now, bool whole)
 {
     size_t fresh = 0;
     size_t live = channel->child_lost ? tree_kill_strays(is_ours) : tree_signal(channel->child, SIGKILL, &fresh);
     uint64_t elapsed = now - channel->ending_since;
-    if (live == 0 && channel->child_lost) {
+    channel->restless = live > 0 && (fresh > 0 || channel->child_lost);
+    if (live == 0 && whole && channel->child_lost) {
         channel->tree_gone = true;
         return;
     }
     if (channel->child > 1)
         kill(channel->child, SIGCONT);
-    if (live > 0)
+    if (live > 0 || !whole)
         channel->quiet_since = 0;
     else if (channel->quiet_since == 0)
         channel->quiet_since = now;
@@ -91,7 +96,7 @@ static void kill_step(struct channel *channel, uint64_t now)
         kill(channel->child, SIGKILL);
     /* New processes a second after the first KILL: a chain of forks that runs ahead of every scan. A process that was there
      * before and does not die is in the kernel, and killing the neighbours would not help it. */
-    if (elapsed >= runaway_us && (fresh > 0 || channel->child_lost) && tree_kill_everything()) {
+    if (elapsed >= runaway_us && channel->restless && tree_kill_everything()) {
         enum exit_reason own = channel->reason;
         ending_all(REASON_SWEPT, 0, now);
         channel->reason = own;
@@ -102,28 +107,46 @@ static void kill_step(struct channel *channel, uint64_t now)
     }
 }
 
+static bool is_due(const struct channel *channel, uint64_t now)
+{
+    return channel->ending != ENDING_NOT && !channel->tree_gone && now >= channel->ending_next;
+}
+
+/* One look at all processes, shared by every channel that is due. Returns whether it was a whole one. */
+static bool look(bool freeze, bool *frozen)
+{
+    *frozen = freeze && tree_freeze();
+    bool whole = tree_scan(*frozen ? NEVER : scan_budget_us);
+    if (!whole && !*frozen && (*frozen = tree_freeze()))
+        whole = tree_scan(NEVER);
+    return whole;
+}
+
 void ending_step(uint64_t now)
 {
-    bool scanned = false, readable = false;
+    bool due = now >= strays_next, freeze = false, frozen;
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
-        if (channel->ending == ENDING_NOT || channel->tree_gone || now < channel->ending_next)
+        if (!is_due(channel, now))
             continue;
+        due = true;
         if (channel->ending == ENDING_TERM)
             enter(channel, ENDING_KILL, now, now);
-        if (!scanned)
-            readable = tree_scan();
-        scanned = true;
+        freeze = freeze || (channel->restless && now - channel->ending_since >= freeze_us);
+    }
+    if (!due)
+        return;
+    bool whole = look(freeze, &frozen);
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
+        if (!is_due(channel, now))
+            continue;
         channel->ending_next = now + step_us;
-        if (readable)
-            kill_step(channel, now);
+        kill_step(channel, now, whole);
     }
-    if (now >= strays_next) {
-        if (!scanned)
-            readable = tree_scan();
-        bool more = !readable || tree_kill_strays(is_ours) > 0;
-        strays_next = more ? now + step_us : NEVER;
-    }
+    if (now >= strays_next)
+        strays_next = tree_kill_strays(is_ours) > 0 || !whole ? now + step_us : NEVER;
+    if (frozen)
+        tree_thaw();
 }
 
 uint64_t ending_due(void)

@@ -2,8 +2,12 @@
  * Ending a command's tree, in small steps of the loop.
  *
  *   TERM (all descendants, once) ──graceMs──► KILL (scan and kill, every few ms) ──► gone
- *                                              │ 1 s and still new processes: kill everything in the sandbox
+ *                                              │ 0.25 s and still new processes: the sandbox is stopped for each scan
+ *                                              │ 1 s and still new processes: everything in the sandbox is killed
  *                                              └ 2 s: given up, the rest is counted as stuck
+ *
+ * Stopping and killing everything are for process 1 only. A scan that takes too long, because a swarm leaves init no
+ * processor, is repeated at once with the sandbox stopped.
  *
  * Gone is proven by the keeper (its wait said ECHILD). A keeper that was killed leaves strays below init: those are swept
  * until a scan finds none. A keeper that is stopped gets CONT, and KILL when its tree is gone but it does not say so.

@@ -41,6 +41,7 @@ static pid_t start(const struct order *order, enum fail *fail, int *error)
     if (*fail != OK)
         return 0;
     pid_t leader = 0;
+    spawn.no_growth = (request.flags & EXEC_NO_GROWTH) != 0;
     spawn.argv = exec_request_vectors(order->payload, order->length, &request, &spawn.envp);
     if (spawn.argv == NULL)
         *fail = FORK_FAILED;

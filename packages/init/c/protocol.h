@@ -59,7 +59,7 @@ enum exec_tag {
     EXEC_CREDIT = 8,
 };
 
-enum exec_flag { EXEC_STDIN_FOLLOWS = 1, EXEC_KILL_BACKGROUND = 2 };
+enum exec_flag { EXEC_STDIN_FOLLOWS = 1, EXEC_KILL_BACKGROUND = 2, EXEC_NO_GROWTH = 4 };
 
 enum file_tag {
     FILE_OP = 1,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +68,9 @@ static bool arrange(const struct spawn *spawn)
 {
     /* fchdir first: the directory's descriptor may well be 0 or 1. */
     if (setsid() < 0 || fchdir(spawn->cwd) != 0)
+        return false;
+    const struct rlimit nothing = {0, 0};
+    if (spawn->no_growth && setrlimit(RLIMIT_FSIZE, &nothing) != 0)
         return false;
     int in = spawn->in >= 0 ? spawn->in : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in < 0 || !place(in, STDIN_FILENO) || !place(spawn->out, STDOUT_FILENO) || !place(spawn->err, STDERR_FILENO))

@@ -2,6 +2,7 @@
 #ifndef BERTH_SPAWN_H
 #define BERTH_SPAWN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "fail.h"
@@ -11,6 +12,7 @@ struct spawn {
     int cwd; /* a directory */
     int in;  /* -1: /dev/null */
     int out, err;
+    bool no_growth; /* it may make no file larger than nothing: what a full workspace needs to be cleaned */
 };
 
 /* Returns the pid once the program runs, else 0 with the reason. Blocks for the time of one exec. */

@@ -1,7 +1,6 @@
 #include "tree.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,11 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
+
+enum side { UNKNOWN, INSIDE, OUTSIDE };
+
 struct process {
     pid_t pid, parent, group, session;
     bool live;
     bool fresh;
-    bool marked;
+    enum side side; /* of the trees being looked at */
 };
 
 /* More than any pids limit worth the name; processes beyond it are met by a later scan, when these are dead. */
@@ -93,7 +96,8 @@ static bool read_process(const char *name, struct process *out)
     out->group = (pid_t)group;
     out->session = (pid_t)session;
     out->live = state != 'Z' && state != 'X' && state != 'x';
-    out->marked = out->fresh = false;
+    out->fresh = false;
+    out->side = UNKNOWN;
     return true;
 }
 
@@ -109,62 +113,67 @@ static struct process *find(pid_t pid)
     return count == 0 ? NULL : bsearch(&key, table, count, sizeof *table, by_pid);
 }
 
-bool tree_scan(void)
+bool tree_scan(uint64_t budget_us)
 {
+    uint64_t begun = now_us();
+    bool whole = true;
     before_count = 0;
     for (size_t i = 0; i < count; i++)
         before[before_count++] = table[i].pid;
     count = 0;
     rewinddir(proc);
-    errno = 0;
     for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
             continue;
-        if (!room_for_one())
+        if (!room_for_one() || (count % 16 == 15 && now_us() - begun > budget_us)) {
+            whole = false;
             break;
+        }
         if (read_process(entry->d_name, &table[count]))
             count++;
     }
     if (count == 0)
-        return false;
+        return false; /* we at least are there: it could not be read at all */
     qsort(table, count, sizeof *table, by_pid);
     for (size_t i = 0, j = 0; i < count; i++) {
         while (j < before_count && before[j] < table[i].pid)
             j++;
         table[i].fresh = j == before_count || before[j] != table[i].pid;
     }
-    return true;
+    return whole;
 }
 
-/* Marks what is below `root`. Parents may come after their children in pid order, so it goes round until nothing changes. */
-static void mark_below(pid_t root)
+/* Goes up from a process until one whose side is known, and gives all on the way that side. Each is passed once, whatever
+ * the order of pids; the bound is for a table in which pids were used again while it was read, and parents go in circles. */
+static void decide(struct process *process)
 {
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = 0; i < count; i++) {
-            struct process *process = &table[i];
-            if (process->marked || process->pid == root)
-                continue;
-            struct process *parent = process->parent == root ? NULL : find(process->parent);
-            if (process->parent == root || (parent != NULL && parent->marked)) {
-                process->marked = true;
-                changed = true;
-            }
-        }
-    }
+    struct process *top = process;
+    size_t steps = 0;
+    while (top != NULL && top->side == UNKNOWN && steps++ < count)
+        top = find(top->parent);
+    enum side side = top != NULL && top->side == INSIDE ? INSIDE : OUTSIDE;
+    for (top = process; top != NULL && top->side == UNKNOWN; top = find(top->parent))
+        top->side = side;
 }
 
-static void unmark(void)
+/* Those marked INSIDE before are the tops of trees: all below them is found. */
+static void mark_below(void)
 {
     for (size_t i = 0; i < count; i++)
-        table[i].marked = false;
+        decide(&table[i]);
+}
+
+static void mark_children(pid_t root)
+{
+    for (size_t i = 0; i < count; i++)
+        table[i].side = table[i].parent == root ? INSIDE : table[i].pid == root ? OUTSIDE : UNKNOWN;
 }
 
 static size_t count_marked(size_t *fresh)
 {
     size_t live = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!table[i].marked || !table[i].live)
+        if (table[i].side != INSIDE || !table[i].live)
             continue;
         live++;
         if (fresh != NULL && table[i].fresh)
@@ -183,7 +192,7 @@ static void signal_marked(int signal)
 {
     for (size_t i = 0; i < count; i++) {
         struct process *process = &table[i];
-        if (!process->marked || !process->live || process->pid <= 1 || process->pid == getpid())
+        if (process->side != INSIDE || !process->live || process->pid <= 1 || process->pid == getpid())
             continue;
         if (signal == SIGKILL && group_is_inside(process))
             kill(-process->group, SIGKILL);
@@ -203,10 +212,9 @@ size_t tree_count(pid_t root)
 {
     if (!is_a_keeper(root))
         return 0;
-    mark_below(root);
-    size_t live = count_marked(NULL);
-    unmark();
-    return live;
+    mark_children(root);
+    mark_below();
+    return count_marked(NULL);
 }
 
 size_t tree_signal(pid_t root, int signal, size_t *fresh)
@@ -214,32 +222,42 @@ size_t tree_signal(pid_t root, int signal, size_t *fresh)
     *fresh = 0;
     if (!is_a_keeper(root))
         return 0;
-    mark_below(root);
+    mark_children(root);
+    mark_below();
     size_t live = count_marked(fresh);
     signal_marked(signal);
-    unmark();
     return live;
 }
 
 size_t tree_kill_strays(bool (*known)(pid_t pid))
 {
-    pid_t self = getpid();
-    for (size_t i = 0; i < count; i++) {
-        if (table[i].parent != self || table[i].marked || known(table[i].pid))
-            continue;
-        table[i].marked = true;
-        mark_below(table[i].pid);
-    }
+    mark_children(getpid());
+    for (size_t i = 0; i < count; i++)
+        if (table[i].side == INSIDE && known(table[i].pid))
+            table[i].side = OUTSIDE;
+    mark_below();
     size_t live = count_marked(NULL);
     signal_marked(SIGKILL);
-    unmark();
     return live;
+}
+
+/* The only place that says kill(-1). Outside a namespace of our own it would reach the whole machine. */
+static bool signal_everything(int signal)
+{
+    return getpid() == 1 && kill(-1, signal) == 0;
+}
+
+bool tree_freeze(void)
+{
+    return signal_everything(SIGSTOP);
+}
+
+bool tree_thaw(void)
+{
+    return signal_everything(SIGCONT);
 }
 
 bool tree_kill_everything(void)
 {
-    if (getpid() != 1)
-        return false;
-    kill(-1, SIGKILL);
-    return true;
+    return signal_everything(SIGKILL);
 }

@@ -10,13 +10,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* False when /proc is not there or shows another pid namespace than ours. */
 bool tree_open(void);
 
-/* Reads /proc anew. False when that is impossible now (no memory, no descriptor): the table is then empty. */
-bool tree_scan(void);
+/* Reads /proc anew, for at most that long. False when it could not be read to its end: what is in the table is still true. */
+bool tree_scan(uint64_t budget_us);
 
 /* Live (not zombie) descendants of `root` in the last scan, `root` itself not counted. */
 size_t tree_count(pid_t root);
@@ -28,7 +29,10 @@ size_t tree_signal(pid_t root, int signal, size_t *fresh);
 /* Kills children of this process that `known` does not know, and all below them. Returns how many live ones were found. */
 size_t tree_kill_strays(bool (*known)(pid_t pid));
 
-/* kill(-1): everything in the namespace but this process. Refused (false) unless this is process 1 of its namespace. */
+/* Everything in the namespace but this process: stopped, so that nothing can fork while it is looked at; going on; killed.
+ * All three are kill(-1), and are refused (false) unless this is process 1 of its namespace. */
+bool tree_freeze(void);
+bool tree_thaw(void);
 bool tree_kill_everything(void);
 
 #endif

@@ -21,7 +21,7 @@ export const ExecTag = {
   drainMs: 7,
   credit: 8,
 } as const;
-export const ExecFlag = { stdin: 1, killBackground: 2 } as const;
+export const ExecFlag = { stdin: 1, killBackground: 2, noGrowth: 4 } as const;
 
 export const KillTag = { graceMs: 1 } as const;
 export const CreditTag = { bytes: 1 } as const;

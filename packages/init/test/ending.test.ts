@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { fixture } from "./support/fixture.ts";
 import { Init, isRoot } from "./support/init-process.ts";
 
 /** Two sessions away from the leader, and orphaned: only a subreaper above still finds it. */
@@ -112,44 +113,36 @@ describe("KILL", () => {
   });
 });
 
-describe("a runaway chain of forks", () => {
-  // Each generation leaves its session and lives for less than a scan takes.
-  const chain = "import os\nwhile True:\n  if os.fork(): os._exit(0)\n  os.setsid()\n";
-
-  test.runIf(isRoot)("that outruns every scan takes the sandbox's other commands with it, and all are told", async () => {
-    const init = await Init.start({ asProcess1: true, binary: "release" });
-    const bystander = init.sh("sleep 1000");
-    const writing = init.file([1, 2], [2, "half"], [8, 10]);
-    await bystander.started();
-    const run = init.exec(["sh", "-c", 'python3 -c "$1" & exec sleep 1000', "sh", chain]);
-    await run.started();
-    const settled = init.sh("sleep 0.3");
-    await settled.exit();
-    run.kill();
-    expect(await run.exit(20_000)).toMatchObject({ reason: 2, stuck: 0 });
-    await init.until(() => init.marked().length <= 1, "nothing but perhaps the bystander");
-    if (bystander.last !== undefined) {
-      expect(await bystander.exit()).toMatchObject({ reason: 4, kind: "signalled", value: 9 });
-      expect(await writing.failCode()).toBe("interrupted");
-    } else {
-      // The scans caught it: then nobody else may have been touched.
-      bystander.kill();
-      expect((await bystander.exit()).reason).toBe(2);
-      writing.kill();
-      expect(await writing.failCode()).toBe("interrupted");
-    }
-    expect((await init.sh("echo next").exit()).value).toBe(0);
-  });
-
-  test("without a session of its own is caught by its group", async () => {
+describe("processes that outrun a scan", () => {
+  test.each([
+    ["a chain, each link of which forks, leaves its session and dies", "1"],
+    ["twenty such chains", "20"],
+  ])("%s", async (_, chains) => {
     const init = await Init.start({ binary: "release" });
-    const plain = chain.replace("  os.setsid()\n", "");
-    const run = init.exec(["sh", "-c", 'python3 -c "$1" & exec sleep 1000', "sh", plain]);
+    const run = init.exec([fixture("chain"), chains]);
     await run.started();
     await init.sh("sleep 0.2").exit();
     run.kill();
-    expect((await run.exit()).stuck).toBe(0);
+    expect(await run.exit()).toMatchObject({ reason: 2, stuck: 0 });
     expect(init.marked()).toEqual([]);
+  });
+
+  test.runIf(isRoot)("a swarm that leaves init no processor is stopped, and its neighbours live", async () => {
+    // A uid nobody else uses: the limit counts all processes of a uid.
+    const uid = 60_001 + (process.pid % 1_000);
+    const init = await Init.start({ asProcess1: true, binary: "release", uid, wrapper: ["prlimit", "--nproc=600"] });
+    const bystander = init.exec(["cat"], { stdin: true });
+    await bystander.started();
+    const run = init.exec(["sh", "-c", '"$0" & exec sleep 1000', fixture("swarm")]);
+    await run.started();
+    await init.until(() => readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length > 300, "the swarm");
+    run.kill();
+    expect(await run.exit(30_000)).toMatchObject({ reason: 2, stuck: 0 });
+    expect(init.marked().length).toBe(1);
+    bystander.stdin("still here");
+    bystander.stdinEof();
+    expect((await bystander.exit()).reason).toBe(0);
+    expect(bystander.stdout).toBe("still here");
   });
 });
 
@@ -269,9 +262,9 @@ describe("a tenant that attacks the keeper", () => {
   test("by killing the idle ones costs the next command nothing but their making", async () => {
     const init = await Init.start();
     await init.sh("true").exit();
-    for (const child of readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, "utf8").trim().split(" ")) {
-      process.kill(Number(child), "SIGKILL");
-    }
+    const children = () => readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, "utf8").trim();
+    for (const child of children().split(" ")) process.kill(Number(child), "SIGKILL");
+    await init.until(() => children() === "", "their end");
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });
 

@@ -1,7 +1,16 @@
 import { assertNever, type Outcome, type SandboxProfile } from "@berth/protocol";
 import type { LinkExit } from "./link.ts";
+import type { QuotaExceeded } from "./quota-guard.ts";
 
 const sigkill = 9;
+/** What the kernel sends a command that writes although the workspace was full when it began. */
+const sigxfsz = 25;
+
+export interface OutcomeFacts {
+  readonly limits: SandboxProfile["limits"];
+  readonly timeoutMs: number;
+  readonly full: QuotaExceeded | undefined;
+}
 
 /** What we stopped it for, if we did. */
 export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | "cancelled" }>;
@@ -13,7 +22,7 @@ export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | 
 export function outcomeOf(
   exit: Exclude<LinkExit, { kind: "broken" }>,
   stop: Stop | undefined,
-  { limits, timeoutMs }: { limits: SandboxProfile["limits"]; timeoutMs: number },
+  { limits, timeoutMs, full }: OutcomeFacts,
 ): Outcome {
   if (exit.kind === "refused") return { kind: "refused", code: exit.code, message: refusedText(exit) };
   switch (exit.reason) {
@@ -34,6 +43,7 @@ export function outcomeOf(
     default:
       return assertNever(exit.reason);
   }
+  if (full && (exit.kind === "signalled" ? exit.value : exit.value - 128) === sigxfsz) return full;
   if (exit.oomKills > 0 && (exit.kind === "signalled" ? exit.value === sigkill : exit.value !== 0)) {
     return { kind: "out-of-memory", limitBytes: limits.memoryBytes };
   }

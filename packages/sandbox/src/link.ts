@@ -22,6 +22,7 @@ export type LinkEnd =
   | { readonly why: "stream-ended"; readonly detail: string }
   | { readonly why: "unresponsive"; readonly waitedMs: number }
   | { readonly why: "protocol"; readonly detail: string }
+  | { readonly why: "recycled"; readonly detail: string }
   | { readonly why: "fenced"; readonly highestEpoch: number };
 
 /** `SandboxFiles`, with the room that is left told to each write. */
@@ -41,6 +42,8 @@ export interface LinkCommand {
   readonly stdin?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   readonly limits: ExecLimits;
   readonly killBackground: boolean;
+  /** It may read and remove, but make no file larger: the workspace is full. */
+  readonly noGrowth?: boolean;
   /** One chunk at a time; a rejection stops the command. */
   readonly onOutput: (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
   readonly onStarted?: ((started: { readonly pid: number }) => void) | undefined;

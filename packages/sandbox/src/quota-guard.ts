@@ -8,57 +8,78 @@ import {
 
 export type QuotaExceeded = Extract<Outcome, { kind: "quota-exceeded" }>;
 
-/** A command that fills the workspace is looked at this soon, then at `pollMs`. */
+/** The first look after a command began, and the pause between two while anything may run. */
 const firstLookMs = 150;
 const pollMs = 400;
-/** A walk may take at most this share of the time between two, so that a large workspace does not eat a core. */
+/** A walk may take at most a tenth of the time, so that a large workspace does not eat a core; but not be put off for longer than this. */
 const walkShare = 10;
+const maxPauseMs = 2_000;
 /** A measurement this old still counts for a write although commands ran since. */
 const freshMs = 1_000;
+/** Measurements that may fail in a row while commands run. A tenant that keeps us from measuring must not win by it. */
+const failuresAllowed = 2;
 
-type Watcher = (usage: WorkspaceUsage, exceeded: QuotaExceeded | undefined) => void;
+export interface QuotaHooks {
+  readonly measure: () => Promise<WorkspaceUsage>;
+  /** Nothing that is being watched grew, yet the workspace is over its limit and growing: it is what was left in the background. */
+  readonly onBackgroundGrowth: () => void;
+  /** The workspace can no longer be measured while commands run. */
+  readonly onBlind: () => void;
+}
 
-interface Measured {
-  readonly usage: WorkspaceUsage;
-  readonly atMs: number;
+interface Watcher {
+  before: WorkspaceUsage | undefined;
+  readonly onExceeded: (exceeded: QuotaExceeded) => void;
 }
 
 /**
- * Keeps a workspace within its limits: tells each write how much room is left, and watches while commands run.
+ * Keeps a workspace within its limits: tells each write how much room is left, and watches whatever may be writing.
  *
- * A command is stopped only when the workspace is over its limit and larger than when the command began, so that a full
- * workspace can still be cleaned. It can pass the limit by what the disk takes in about half a second; only a quota of
- * the filesystem itself would be exact.
+ *   resting ──a command begins──▶ watching ──last command ended, measured once more, nothing left behind──▶ resting
+ *
+ * A command is stopped when the workspace is over its limit and larger than when the command began; one that begins when
+ * it is over already may only read and remove. So a full workspace can be cleaned and cannot be filled further. It can be
+ * passed by what the disk takes between two looks; only a quota of the filesystem itself would be exact.
  */
 export class QuotaGuard {
   readonly #limits: SandboxLimits;
-  readonly #measure: () => Promise<WorkspaceUsage>;
-  #last: Measured | undefined;
-  /** Something ran since the last measurement began. */
-  #dirty = true;
-  #measuring: Promise<WorkspaceUsage> | undefined;
+  readonly #hooks: QuotaHooks;
   readonly #watchers = new Set<Watcher>();
+  #last: { readonly usage: WorkspaceUsage; readonly atMs: number } | undefined;
+  /** Something may have written since the last measurement began. */
+  #dirty = true;
+  #background = false;
+  #reservedBytes = 0;
+  #failures = 0;
+  #measuring: Promise<WorkspaceUsage> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
 
-  constructor(limits: SandboxLimits, measure: () => Promise<WorkspaceUsage>) {
+  constructor(limits: SandboxLimits, hooks: QuotaHooks) {
     this.#limits = limits;
-    this.#measure = measure;
+    this.#hooks = hooks;
   }
 
-  /** Bytes a write may add. Throws `quota` when there is no room for another file. */
-  async budget(): Promise<number> {
-    const last = this.#last;
-    const known =
-      last && !last.usage.partial && (!this.#dirty || performance.now() - last.atMs < freshMs)
-        ? last.usage
-        : await this.#measured();
-    if (known.entries >= this.#limits.workspaceEntries) {
+  /** Room for a write of `bytes`, kept from other writes until `release`. Throws `quota` when not even an entry fits. */
+  async reserve(bytes: number): Promise<{ readonly budgetBytes: number; readonly release: () => void }> {
+    const known = await this.#known();
+    const { workspaceBytes, workspaceEntries } = this.#limits;
+    if (known.entries >= workspaceEntries) {
       throw new FileRefusal(
         "quota",
-        quotaText({ limit: this.#limits.workspaceEntries, used: known.entries, unit: "entries" }),
+        quotaText({ limit: workspaceEntries, used: known.entries, unit: "entries" }),
       );
     }
-    return Math.max(0, this.#limits.workspaceBytes - known.bytes);
+    const budgetBytes = Math.max(0, workspaceBytes - known.bytes - this.#reservedBytes);
+    this.#reservedBytes += bytes;
+    let released = false;
+    return {
+      budgetBytes,
+      release: () => {
+        if (!released) this.#reservedBytes -= bytes;
+        released = true;
+      },
+    };
   }
 
   /** A write took place; counted until the next walk. */
@@ -76,39 +97,46 @@ export class QuotaGuard {
 
   refusal(attemptedBytes: number): FileRefusal {
     const { workspaceBytes } = this.#limits;
-    const used = this.#last?.usage.bytes ?? 0;
-    const text = quotaText({ limit: workspaceBytes, used, unit: "bytes" });
+    const text = quotaText({ limit: workspaceBytes, used: this.#last?.usage.bytes ?? 0, unit: "bytes" });
     return new FileRefusal("quota", `${text}, attempted ${attemptedBytes} bytes more`);
   }
 
+  /** By how much a command that begins now finds the workspace over its limits. Measures again only if it was. */
+  async full(): Promise<QuotaExceeded | undefined> {
+    const known = this.#last && this.#exceeded(this.#last.usage);
+    return known && this.#dirty ? this.#exceeded(await this.#measured()) : known;
+  }
+
   /** Calls back once, at most, if the workspace passes its limits before the returned function is called. */
-  watch(onExceeded: (exceeded: QuotaExceeded) => void): () => void {
-    this.#dirty = true;
-    let before = this.#last?.usage;
-    const watcher: Watcher = (usage, exceeded) => {
-      // Nothing was known when the command began: its first look is the measure, or a full workspace could not be cleaned.
-      before ??= usage;
-      if (exceeded === undefined) return;
-      if (exceeded.used <= (exceeded.unit === "bytes" ? before.bytes : before.entries)) return;
-      this.#watchers.delete(watcher);
-      onExceeded(exceeded);
-    };
+  watch(onExceeded: (exceeded: QuotaExceeded) => void): (left: { readonly background: boolean }) => void {
+    const watcher: Watcher = { before: this.#last?.usage, onExceeded };
     this.#watchers.add(watcher);
+    this.#dirty = true;
+    this.#failures = 0;
     this.#timer ??= this.#schedule(firstLookMs);
-    return () => {
+    return ({ background }) => {
       this.#watchers.delete(watcher);
-      if (this.#watchers.size === 0) this.#stopTimer();
+      this.#background ||= background;
     };
+  }
+
+  /** The container is a fresh one: nothing runs in it. */
+  restarted(): void {
+    this.#background = false;
+    this.changed();
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#watchers.clear();
-    this.#stopTimer();
+    clearTimeout(this.#timer);
   }
 
-  #stopTimer(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  async #known(): Promise<WorkspaceUsage> {
+    const last = this.#last;
+    if (last && !last.usage.partial && (!this.#dirty || performance.now() - last.atMs < freshMs))
+      return last.usage;
+    return this.#measured();
   }
 
   #schedule(delayMs: number): NodeJS.Timeout {
@@ -117,10 +145,34 @@ export class QuotaGuard {
 
   async #look(): Promise<void> {
     const startedMs = performance.now();
-    const usage = await this.#measured().catch(() => undefined);
-    if (usage) for (const watcher of [...this.#watchers]) watcher(usage, this.#exceeded(usage));
-    const tookMs = performance.now() - startedMs;
-    this.#timer = this.#watchers.size > 0 ? this.#schedule(Math.max(pollMs, tookMs * walkShare)) : undefined;
+    const earlier = this.#last?.usage;
+    try {
+      const usage = await this.#measured();
+      this.#failures = 0;
+      this.#judge(usage, earlier);
+    } catch {
+      this.#failures++;
+      if (this.#failures >= failuresAllowed && this.#watchers.size > 0) this.#hooks.onBlind();
+    }
+    this.#timer = undefined;
+    if (this.#stopped || (this.#watchers.size === 0 && !this.#dirty && !this.#background)) return;
+    if (this.#watchers.size === 0 && this.#failures >= failuresAllowed) return;
+    const pauseMs = Math.max(pollMs, (performance.now() - startedMs) * walkShare);
+    this.#timer = this.#schedule(Math.min(pauseMs, maxPauseMs));
+  }
+
+  #judge(usage: WorkspaceUsage, earlier: WorkspaceUsage | undefined): void {
+    const exceeded = this.#exceeded(usage);
+    const grewSince = (before: WorkspaceUsage) =>
+      exceeded !== undefined && exceeded.used > (exceeded.unit === "bytes" ? before.bytes : before.entries);
+    for (const watcher of [...this.#watchers]) {
+      // Nothing was known when the command began: its first look is the measure, or a full workspace could not be cleaned.
+      watcher.before ??= usage;
+      if (exceeded === undefined || !grewSince(watcher.before)) continue;
+      this.#watchers.delete(watcher);
+      watcher.onExceeded(exceeded);
+    }
+    if (this.#background && earlier && grewSince(earlier)) this.#hooks.onBackgroundGrowth();
   }
 
   #measured(): Promise<WorkspaceUsage> {
@@ -132,9 +184,14 @@ export class QuotaGuard {
 
   async #measureOnce(): Promise<WorkspaceUsage> {
     this.#dirty = this.#watchers.size > 0;
-    const usage = await this.#measure();
-    this.#last = { usage, atMs: performance.now() };
-    return usage;
+    try {
+      const usage = await this.#hooks.measure();
+      this.#last = { usage, atMs: performance.now() };
+      return usage;
+    } catch (error) {
+      this.#dirty = true;
+      throw error;
+    }
   }
 
   #exceeded(usage: WorkspaceUsage): QuotaExceeded | undefined {

@@ -40,14 +40,17 @@ export class GuardedFiles implements SandboxFiles {
     options: WriteOptions = {},
   ): Promise<WrittenFile> {
     const link = await this.#link();
-    const budgetBytes = await this.#quota.budget();
+    const size = sizeOf(content);
+    const { budgetBytes, release } = await this.#quota.reserve(size);
     try {
       const written = await link.files.write(path, content, { ...options, budgetBytes });
-      this.#quota.wrote(written.size);
+      this.#quota.wrote(size);
       return written;
     } catch (error) {
       if (!(error instanceof FileRefusal) || error.code !== "quota") throw error;
-      throw this.#quota.refusal(sizeOf(content));
+      throw this.#quota.refusal(size);
+    } finally {
+      release();
     }
   }
 
@@ -77,10 +80,14 @@ export class GuardedFiles implements SandboxFiles {
 
   async makeDirectory(path: string, options?: MakeDirectoryOptions): Promise<boolean> {
     const link = await this.#link();
-    await this.#quota.budget();
-    const created = await link.files.makeDirectory(path, options);
-    if (created) this.#quota.wrote(0);
-    return created;
+    const { release } = await this.#quota.reserve(0);
+    try {
+      const created = await link.files.makeDirectory(path, options);
+      if (created) this.#quota.wrote(0);
+      return created;
+    } finally {
+      release();
+    }
   }
 
   async glob(patterns: string | readonly string[], options?: GlobOptions): Promise<Listing<FileEntry>> {

@@ -26,7 +26,7 @@ import type {
   StartRequest,
   StopOptions,
 } from "../port.ts";
-import { QuotaGuard } from "../quota-guard.ts";
+import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
 import type { Containers } from "./containers.ts";
 import { GuardedFiles } from "./guarded-files.ts";
 import type { Started, Starter } from "./starter.ts";
@@ -69,9 +69,11 @@ export class DockerSandbox implements Sandbox {
     this.#containers = containers;
     this.#started = started;
     const maxEntries = request.profile.limits.workspaceEntries + 1;
-    this.#quota = new QuotaGuard(request.profile.limits, async () =>
-      (await this.#link()).usage({ maxEntries, signal: this.#lifetime.signal }),
-    );
+    this.#quota = new QuotaGuard(request.profile.limits, {
+      measure: async () => (await this.#link()).usage({ maxEntries, signal: this.#lifetime.signal }),
+      onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
+      onBlind: () => this.#recycle("the workspace could no longer be measured"),
+    });
     this.files = new GuardedFiles(() => this.#link(), this.#quota);
     this.#follow(started);
   }
@@ -88,10 +90,15 @@ export class DockerSandbox implements Sandbox {
     }
     if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
     const link = await this.#link(options);
-    return this.#run(link, parsed.data, options);
+    return this.#run(link, parsed.data, await this.#quota.full(), options);
   }
 
-  async #run(link: Link, request: ExecRequest, options: ExecOptions): Promise<ExecResult> {
+  async #run(
+    link: Link,
+    request: ExecRequest,
+    full: QuotaExceeded | undefined,
+    options: ExecOptions,
+  ): Promise<ExecResult> {
     const { profile } = this.#request;
     const limits = tightenLimits(profile.exec, request.limits ?? {});
     const kept = new OutputKeeper(limits.keptBytes);
@@ -109,6 +116,7 @@ export class DockerSandbox implements Sandbox {
         options.stdin ?? (typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin),
       limits,
       killBackground: request.background === "kill",
+      noGrowth: full !== undefined,
       onStarted: options.onStarted,
       onOutput: (stream, bytes) => {
         kept.add(stream, bytes);
@@ -138,20 +146,22 @@ export class DockerSandbox implements Sandbox {
       },
       limits.timeoutMs + limits.graceMs + limits.drainMs + silenceMs,
     );
+    let background = false;
     try {
       const exit = await execution.end;
+      background = exit.kind !== "broken" && exit.kind !== "refused" && exit.background > 0;
       if (consumerError) throw consumerError.error;
       return {
         ...measures(exit),
         outcome:
           exit.kind === "broken"
             ? await this.#brokenOutcome(exit.end)
-            : outcomeOf(exit, stop, { limits: profile.limits, timeoutMs: limits.timeoutMs }),
+            : outcomeOf(exit, stop, { limits: profile.limits, timeoutMs: limits.timeoutMs, full }),
         output: kept.finish(),
       };
     } finally {
       clearTimeout(hung);
-      unwatch();
+      unwatch({ background });
       options.signal?.removeEventListener("abort", onAbort);
     }
   }
@@ -209,7 +219,7 @@ export class DockerSandbox implements Sandbox {
     this.#restarts++;
     this.#started = started;
     this.#end = undefined;
-    this.#quota.changed();
+    this.#quota.restarted();
     this.#follow(started);
     return started.link;
   }
@@ -224,9 +234,14 @@ export class DockerSandbox implements Sandbox {
     if (this.#end !== undefined) return;
     this.#end = end;
     // A container that hangs or lies must not go on running; one that died is looked at first, for its last words.
-    if (end.why === "protocol" || end.why === "unresponsive") {
+    if (end.why === "protocol" || end.why === "unresponsive" || end.why === "recycled") {
       this.#retiring = this.#containers.remove(started.containerId, {}).catch(() => {});
     }
+  }
+
+  /** Ends everything in the container; the next call starts a fresh one. */
+  #recycle(detail: string): void {
+    this.#giveUp(this.#started.link, { why: "recycled", detail });
   }
 
   #giveUp(link: Link, end: LinkEnd): void {
@@ -238,6 +253,9 @@ export class DockerSandbox implements Sandbox {
     if (end.why === "fenced") throw endFault(end, { sandboxKey: this.key, epoch: this.epoch });
     if (end.why === "closed" && this.#lifetime.signal.aborted) {
       return { kind: "cancelled", reason: "the sandbox was stopped" };
+    }
+    if (this.#end?.why === "recycled") {
+      return { kind: "lost", message: `everything in the sandbox was ended: ${this.#end.detail}` };
     }
     if (end.why === "stream-ended") {
       const found = await this.#containers.find(this.#started.containerId, {}).catch(() => undefined);

@@ -297,6 +297,7 @@ export function endFault(end: LinkEnd, { sandboxKey, epoch }: { sandboxKey: stri
     case "protocol":
       return new Fault("init-protocol", { detail: end.detail });
     case "stream-ended":
+    case "recycled":
       return new Fault("sandbox-start-failed", { sandboxKey, detail: end.detail });
     case "closed":
       return new Fault("sandbox-stopped", { sandboxKey });

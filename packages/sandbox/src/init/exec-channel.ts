@@ -55,8 +55,11 @@ export class ExecChannel extends Channel implements LinkExecution {
 
   /** The payload of its EXEC. */
   request(): Buffer {
-    const { argv, env, cwd, stdin, limits, killBackground } = this.#command;
-    const flags = (stdin === undefined ? 0 : ExecFlag.stdin) | (killBackground ? ExecFlag.killBackground : 0);
+    const { argv, env, cwd, stdin, limits, killBackground, noGrowth } = this.#command;
+    const flags =
+      (stdin === undefined ? 0 : ExecFlag.stdin) |
+      (killBackground ? ExecFlag.killBackground : 0) |
+      (noGrowth ? ExecFlag.noGrowth : 0);
     return new RecordWriter()
       .addAll(ExecTag.arg, argv)
       .addAll(
