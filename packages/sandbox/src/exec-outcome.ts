@@ -9,6 +9,7 @@ const sigxfsz = 25;
 export interface OutcomeFacts {
   readonly limits: SandboxProfile["limits"];
   readonly timeoutMs: number;
+  readonly program: string;
   readonly full: QuotaExceeded | undefined;
 }
 
@@ -22,9 +23,9 @@ export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | 
 export function outcomeOf(
   exit: Exclude<LinkExit, { kind: "broken" }>,
   stop: Stop | undefined,
-  { limits, timeoutMs, full }: OutcomeFacts,
+  { limits, timeoutMs, program, full }: OutcomeFacts,
 ): Outcome {
-  if (exit.kind === "refused") return { kind: "refused", code: exit.code, message: refusedText(exit) };
+  if (exit.kind === "refused") return { kind: "refused", code: exit.code, message: refusedText(exit, program) };
   switch (exit.reason) {
     case "timeout":
       return { kind: "timed-out", afterMs: timeoutMs };
@@ -54,12 +55,12 @@ export function outcomeOf(
     : { kind: "signalled", signal: exit.value };
 }
 
-function refusedText({ code, message }: { code: string; message: string }): string {
+function refusedText({ code, message }: { code: string; message: string }, program: string): string {
   switch (code) {
     case "command-not-found":
-      return `command not found: ${message}`;
+      return `command not found: ${program}`;
     case "not-executable":
-      return `not executable: ${message}`;
+      return `not executable: ${program}`;
     case "fork-failed":
       return "no process could be started: the sandbox has used up its process limit; end what runs in the background";
     case "too-long":

@@ -33,6 +33,8 @@ import type { Started, Starter } from "./starter.ts";
 
 /** How long after its own limits a command may stay silent before its container is taken for hung. */
 const silenceMs = 15_000;
+/** For one walk of the workspace. A million files take about two seconds. */
+const measureDeadlineMs = 5_000;
 
 /**
  * A sandbox in a container of the engine.
@@ -70,7 +72,10 @@ export class DockerSandbox implements Sandbox {
     this.#started = started;
     const maxEntries = request.profile.limits.workspaceEntries + 1;
     this.#quota = new QuotaGuard(request.profile.limits, {
-      measure: async () => (await this.#link()).usage({ maxEntries, signal: this.#lifetime.signal }),
+      measure: async () => {
+        const signal = AbortSignal.any([this.#lifetime.signal, AbortSignal.timeout(measureDeadlineMs)]);
+        return (await this.#link()).usage({ maxEntries, signal });
+      },
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
     });
@@ -101,6 +106,7 @@ export class DockerSandbox implements Sandbox {
   ): Promise<ExecResult> {
     const { profile } = this.#request;
     const limits = tightenLimits(profile.exec, request.limits ?? {});
+    const argv = argvOf(request);
     const kept = new OutputKeeper(limits.keptBytes);
     let stop: Stop | undefined;
     let consumerError: { error: unknown } | undefined;
@@ -109,7 +115,7 @@ export class DockerSandbox implements Sandbox {
       execution.kill(graceMs);
     };
     const execution = link.exec({
-      argv: argvOf(request),
+      argv,
       env: execEnvironment(profile, request),
       cwd: request.cwd,
       stdin:
@@ -156,7 +162,12 @@ export class DockerSandbox implements Sandbox {
         outcome:
           exit.kind === "broken"
             ? await this.#brokenOutcome(exit.end)
-            : outcomeOf(exit, stop, { limits: profile.limits, timeoutMs: limits.timeoutMs, full }),
+            : outcomeOf(exit, stop, {
+                limits: profile.limits,
+                timeoutMs: limits.timeoutMs,
+                program: argv[0] ?? "",
+                full,
+              }),
         output: kept.finish(),
       };
     } finally {
