@@ -13,6 +13,9 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": [],
   "@berth/init": [],
   "@berth/sandbox": ["@berth/protocol", "@berth/init"],
+  "@berth/tenancy": ["@berth/protocol"],
+  "@berth/redis": ["@berth/protocol"],
+  "@berth/lease": ["@berth/protocol", "@berth/redis"],
   "@berth/cli": ["@berth/protocol", "@berth/sandbox"],
 };
 

@@ -24,6 +24,7 @@ export function agentText(
 
 function outcomeNotes(outcome: Outcome): string[] {
   switch (outcome.kind) {
+    case "done":
     case "exited":
       return [];
     case "signalled":

@@ -16,6 +16,9 @@ export interface FaultContexts {
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
   aborted: { operation: string };
+  "redis-unreachable": { address: string; detail: string };
+  "redis-refused": { script: string; detail: string };
+  "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
 }
 
 export type FaultCode = keyof FaultContexts;
@@ -126,6 +129,26 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The sandbox reported an input/output error that is nobody's request's fault.",
     retry: true,
     operator: "Look at the host's disk and the container's limits.",
+  },
+  "redis-unreachable": {
+    message: ({ address, detail }) => `Redis at ${address} does not answer (${detail})`,
+    meaning: "The connection to Redis failed or is being made again.",
+    retry: true,
+    operator: "Start Redis or correct REDIS_URL. Work that was accepted is kept there and goes on by itself.",
+  },
+  "redis-refused": {
+    message: ({ script, detail }) => `Redis refused ${script}: ${detail}`,
+    meaning: "A script failed or answered what it never should.",
+    retry: false,
+    operator:
+      "Look at Redis' memory, its eviction policy (it must be noeviction) and its version (6.2 or newer).",
+  },
+  "lease-lost": {
+    message: ({ sandboxKey, epoch, highestEpoch }) =>
+      `the lease of ${sandboxKey} is at epoch ${highestEpoch}; epoch ${epoch} may no longer speak for it`,
+    meaning: "Another worker has taken the sandbox over.",
+    retry: false,
+    operator: "Nothing: this is how a worker that was late learns of it.",
   },
   aborted: {
     message: ({ operation }) => `${operation} was aborted by its caller`,

@@ -16,6 +16,11 @@ export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage }
 export { FileRefusal, fileRefusals } from "./files.ts";
 export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
 export { epoch, fleetId, sandboxKey, tenantId, workerId } from "./ids.ts";
+export type { Job, JobId, JobInput, JobResult, JobValue, Scope } from "./job.ts";
+export { job, jobId, jobTiming, sandboxKeyOf, scope } from "./job.ts";
+export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
+export { isRepeatable, jobRequest, maxInlineBytes, step } from "./job-kinds.ts";
+export { queuePrefix, redisKeys } from "./keys.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";

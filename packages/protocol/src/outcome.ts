@@ -7,6 +7,7 @@ const bytes = z.number().int().min(0);
  * `Fault` instead, except `lost`: there a command had begun and nobody can say how it ended.
  */
 export const outcome = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("done") }),
   z.strictObject({ kind: z.literal("exited"), code: z.number().int().min(0).max(255) }),
   z.strictObject({ kind: z.literal("signalled"), signal: z.number().int().min(1).max(64) }),
   z.strictObject({ kind: z.literal("timed-out"), afterMs: z.number().int().min(0) }),
@@ -26,12 +27,14 @@ export type Outcome = z.infer<typeof outcome>;
 export type OutcomeKind = Outcome["kind"];
 
 export function isSuccess(value: Outcome): boolean {
-  return value.kind === "exited" && value.code === 0;
+  return value.kind === "done" || (value.kind === "exited" && value.code === 0);
 }
 
 /** The shell's convention for each way of ending; absent where no command ran to an end. */
 export function exitCodeOf(value: Outcome): number | undefined {
   switch (value.kind) {
+    case "done":
+      return 0;
     case "exited":
       return value.code;
     case "signalled":

@@ -1,0 +1,14 @@
+-- Moves a lease's deadline on. Late is fine while nobody has taken it: a short outage must not move every tenant.
+-- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)
+-- ARGV  1 sandbox key  2 epoch  3 length in ms
+-- Reply {1, deadline}   renewed
+--       {0, epoch}      the epoch is another, or it was released
+local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch')
+if held[2] ~= ARGV[2] or not held[1] or held[1] == '' then
+  return {0, tonumber(held[2] or '0')}
+end
+local time = redis.call('TIME')
+local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[3])
+redis.call('HSET', KEYS[1], 'deadline', deadline)
+redis.call('ZADD', KEYS[2], deadline, ARGV[1])
+return {1, deadline}

@@ -1,0 +1,2 @@
+export type { Holder, LeaseState, ReleaseResult, RenewResult, TakeResult } from "./leases.ts";
+export { Leases } from "./leases.ts";

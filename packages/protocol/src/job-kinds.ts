@@ -1,0 +1,195 @@
+import { z } from "zod";
+import { execRequest } from "./exec.ts";
+import { execLimits } from "./profile.ts";
+import { workspaceFilePath, workspacePath } from "./workspace-path.ts";
+
+/** Larger inputs are staged beside the queue, never in it. */
+export const maxInlineBytes = 1024 * 1024;
+
+const positive = z.number().int().positive();
+const offset = z.number().int().min(0);
+const mode = z.number().int().min(0).max(0o777);
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, { error: "a sha256 is 64 hexadecimal digits" });
+
+/** Bytes in JSON: text as it is, anything else in base64. */
+const content = {
+  content: z.string().max(maxInlineBytes * 2, { error: "content this large must be staged" }),
+  encoding: z.enum(["utf8", "base64"]).default("utf8"),
+};
+
+const globPattern = z.string().min(1).max(1024);
+const artifacts = z
+  .array(globPattern)
+  .max(32)
+  .optional()
+  .describe("globs of files that are kept as artifacts when the job ends");
+
+const [execCommand, execArgv] = execRequest.options;
+const execKind = z.union([
+  execCommand.extend({ kind: z.literal("exec"), artifacts, stdin: z.string().optional() }),
+  execArgv.extend({ kind: z.literal("exec"), artifacts, stdin: z.string().optional() }),
+]);
+
+const codeKind = z.strictObject({
+  kind: z.literal("code"),
+  language: z.enum(["python", "node", "bash", "sh"]),
+  source: z.string().max(maxInlineBytes),
+  args: z.array(z.string()).max(256).default([]),
+  cwd: workspacePath.default(""),
+  env: z.record(z.string(), z.string()).default({}),
+  stdin: z.string().optional(),
+  limits: execLimits.partial().optional(),
+  artifacts,
+});
+
+const writeKind = z.strictObject({
+  kind: z.literal("write"),
+  path: workspaceFilePath,
+  ...content,
+  mode: mode.optional(),
+  append: z.boolean().default(false),
+  mustNotExist: z.boolean().default(false),
+  ifMatch: sha256.optional(),
+});
+
+const readKind = z.strictObject({
+  kind: z.literal("read"),
+  path: workspaceFilePath,
+  as: z.enum(["text", "bytes"]).default("text"),
+  line: positive.default(1).describe("first line, counted from 1; text only"),
+  lines: positive.max(1_000_000).default(2_000).describe("how many lines; text only"),
+  offset: offset.default(0).describe("first byte; bytes only"),
+  bytes: positive.max(maxInlineBytes).default(maxInlineBytes).describe("how many bytes; bytes only"),
+});
+
+const statKind = z.strictObject({
+  kind: z.literal("stat"),
+  path: workspacePath,
+  hash: z.boolean().default(false),
+});
+
+const listKind = z.strictObject({
+  kind: z.literal("list"),
+  path: workspacePath.default(""),
+  recursive: z.boolean().default(false),
+  maxItems: positive.max(10_000).default(1_000),
+});
+
+const removeKind = z.strictObject({
+  kind: z.literal("remove"),
+  path: workspaceFilePath,
+  recursive: z.boolean().default(false),
+  missingOk: z.boolean().default(false),
+});
+
+const moveKind = z.strictObject({
+  kind: z.literal("move"),
+  from: workspaceFilePath,
+  to: workspaceFilePath,
+  overwrite: z.boolean().default(false),
+});
+
+const editKind = z.strictObject({
+  kind: z.literal("edit"),
+  path: workspaceFilePath,
+  find: z.string().min(1),
+  replace: z.string(),
+  all: z.boolean().default(false).describe("replace every match; otherwise there must be exactly one"),
+});
+
+const patchKind = z.strictObject({
+  kind: z.literal("patch"),
+  diff: z.string().min(1).max(maxInlineBytes).describe("a unified diff; applied to all its files or to none"),
+});
+
+const grepKind = z.strictObject({
+  kind: z.literal("grep"),
+  pattern: z.string().min(1).max(4096),
+  path: workspacePath.default(""),
+  regex: z.boolean().default(false),
+  ignoreCase: z.boolean().default(false),
+  include: z.array(globPattern).max(32).default([]),
+  maxItems: positive.max(10_000).default(200),
+});
+
+const globKind = z.strictObject({
+  kind: z.literal("glob"),
+  patterns: z.array(globPattern).min(1).max(32),
+  base: workspacePath.default(""),
+  dot: z.boolean().default(false),
+  maxItems: positive.max(10_000).default(1_000),
+});
+
+const copyKind = z.strictObject({
+  kind: z.literal("copy"),
+  files: z
+    .array(z.strictObject({ path: workspaceFilePath, ...content, mode: mode.optional() }))
+    .min(1)
+    .max(10_000),
+});
+
+const archiveKind = z.union([
+  z.strictObject({
+    kind: z.literal("archive"),
+    direction: z.literal("in"),
+    path: workspacePath.default(""),
+    content: z.base64(),
+  }),
+  z.strictObject({
+    kind: z.literal("archive"),
+    direction: z.literal("out"),
+    paths: z.array(workspacePath).min(1).max(1_000).default([""]),
+  }),
+]);
+
+/** One thing a job does. Everything but `steps`, which holds these. */
+export const step = z.union([
+  execKind,
+  codeKind,
+  writeKind,
+  readKind,
+  statKind,
+  listKind,
+  removeKind,
+  moveKind,
+  editKind,
+  patchKind,
+  grepKind,
+  globKind,
+  copyKind,
+  archiveKind,
+]);
+export type Step = z.infer<typeof step>;
+
+const stepsKind = z.strictObject({
+  kind: z.literal("steps"),
+  steps: z.array(step).min(1).max(1_000),
+  onFailure: z.enum(["stop", "continue"]).default("stop"),
+});
+
+export const jobRequest = z.union([step, stepsKind]);
+export type JobRequest = z.infer<typeof jobRequest>;
+export type JobRequestInput = z.input<typeof jobRequest>;
+export type JobKind = JobRequest["kind"];
+
+/** Kinds that can be run again without harm when nobody knows whether they ran. */
+const repeatable: ReadonlySet<JobKind> = new Set(["read", "stat", "list", "grep", "glob"]);
+
+/** Whether a job whose worker died may simply run again: it says so itself, only reads, or writes a whole file. */
+export function isRepeatable(request: JobRequest, idempotent: boolean): boolean {
+  if (idempotent || repeatable.has(request.kind)) return true;
+  switch (request.kind) {
+    case "write":
+      return !request.append && !request.mustNotExist && request.ifMatch === undefined;
+    case "copy":
+      return true;
+    case "archive":
+      return true;
+    case "remove":
+      return request.missingOk;
+    case "steps":
+      return request.steps.every((one) => isRepeatable(one, false));
+    default:
+      return false;
+  }
+}

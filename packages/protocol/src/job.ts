@@ -1,0 +1,95 @@
+import { z } from "zod";
+import type { FileEntry, GrepMatch } from "./files.ts";
+import { type SandboxKey, sandboxKey, tenantId } from "./ids.ts";
+import { jobRequest } from "./job-kinds.ts";
+import type { outcome } from "./outcome.ts";
+
+const name = tenantId;
+
+/** BullMQ takes no colon in a job id, and none that is all digits. */
+export const jobId = z
+  .string()
+  .regex(/^(?!\d+$)[A-Za-z0-9_-]{1,128}$/, {
+    error: "a job id is 1 to 128 letters, digits, - and _, and not digits alone",
+  })
+  .brand<"JobId">();
+export type JobId = z.infer<typeof jobId>;
+
+export const scope = z.enum(["tenant", "session", "agent", "shared"]);
+export type Scope = z.infer<typeof scope>;
+
+/** One unit of work as it travels. Versioned: a worker refuses what it does not know instead of guessing. */
+export const job = z.strictObject({
+  version: z.literal(1),
+  id: jobId,
+  tenant: tenantId,
+  session: z
+    .string()
+    .pipe(name)
+    .default("main" as never),
+  agent: z.string().pipe(name).optional(),
+  scope: scope.default("tenant"),
+  request: jobRequest,
+  profile: z.string().max(63).optional().describe("name of a profile the fleet knows"),
+  idempotent: z.boolean().default(false).describe("may run again if its worker dies in the middle"),
+  priority: z
+    .number()
+    .int()
+    .min(0)
+    .max(2_097_152)
+    .default(0)
+    .describe("0 is before all others; then 1, 2, …"),
+  deadlineAtMs: z.number().int().optional().describe("epoch milliseconds; not begun after it"),
+  inbox: z.string().max(128).optional().describe("whose inbox stream is told of the end"),
+  labels: z.record(z.string().max(63), z.string().max(256)).default({}),
+  trace: z
+    .strictObject({ traceparent: z.string().max(128), tracestate: z.string().max(1024).optional() })
+    .optional(),
+});
+export type Job = z.infer<typeof job>;
+export type JobInput = z.input<typeof job>;
+
+/** Which sandbox a job belongs to. Jobs with the same key share container, workspace, queue and lease. */
+export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "scope">): SandboxKey {
+  switch (of.scope) {
+    case "tenant":
+      return sandboxKey.parse(of.tenant);
+    case "session":
+      return sandboxKey.parse(`${of.tenant}.s.${of.session}`);
+    case "agent":
+      return sandboxKey.parse(`${of.tenant}.a.${of.agent ?? "default"}`);
+    case "shared":
+      // Two names: no other scope makes that many, so no tenant's key can be the same.
+      return sandboxKey.parse("shared.all");
+  }
+}
+
+/** What a job leaves besides its outcome, by kind. */
+export interface JobValue {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  /** Output bytes that were not kept. */
+  readonly cutBytes?: number;
+  readonly content?: string;
+  readonly encoding?: "utf8" | "base64";
+  readonly sha256?: string;
+  readonly size?: number;
+  readonly created?: boolean;
+  readonly count?: number;
+  readonly lines?: { readonly first: number; readonly last: number; readonly more: boolean };
+  readonly entries?: readonly FileEntry[];
+  readonly matches?: readonly GrepMatch[];
+  readonly truncated?: boolean;
+  readonly steps?: readonly JobResult[];
+}
+
+export const jobTiming = z.strictObject({
+  wallMs: z.number().min(0),
+  cpuMs: z.number().min(0),
+});
+
+export interface JobResult {
+  readonly outcome: z.infer<typeof outcome>;
+  readonly value: JobValue;
+  readonly timing: z.infer<typeof jobTiming>;
+}

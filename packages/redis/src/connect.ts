@@ -1,0 +1,58 @@
+import { Fault } from "@berth/protocol";
+import { Redis } from "ioredis";
+
+export interface RedisOptions {
+  /** `redis://…`, `rediss://…` or `unix:///path`. */
+  readonly url: string;
+  readonly role: RedisRole;
+  /** Once when the connection is lost, once when it is back. */
+  readonly onOutage?: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
+}
+
+/**
+ * `commands`: short calls that fail clearly when Redis is away. `blocking`: one reader that waits, and reconnects for as
+ * long as it takes; never shared, since everything behind a waiting call would wait too.
+ */
+export type RedisRole = "commands" | "blocking";
+
+/** A call on a `commands` connection that waits longer than this for a reconnection fails. */
+const commandTimeoutMs = 10_000;
+
+export function connectRedis({ url, role, onOutage }: RedisOptions): Redis {
+  const path = url.startsWith("unix://") ? { path: url.slice("unix://".length) } : {};
+  const options = {
+    ...path,
+    lazyConnect: false,
+    enableReadyCheck: true,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),
+    ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
+  };
+  const redis = "path" in path ? new Redis(options) : new Redis(url, options);
+  let lost = false;
+  redis.on("error", (error: Error) => {
+    if (!lost) onOutage?.({ state: "lost", detail: error.message });
+    lost = true;
+  });
+  redis.on("ready", () => {
+    if (lost) onOutage?.({ state: "back", detail: "" });
+    lost = false;
+  });
+  return redis;
+}
+
+/** Says what is wrong with a Redis that cannot be used, before anything depends on it. */
+export async function checkRedis(redis: Redis, address: string): Promise<{ readonly version: string }> {
+  try {
+    const info = await redis.info("server");
+    return { version: /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown" };
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new Fault("redis-unreachable", { address: withoutPassword(address), detail }, { cause: error });
+  }
+}
+
+/** An address for messages and logs. */
+export function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, "//***@");
+}

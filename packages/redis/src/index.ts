@@ -1,0 +1,5 @@
+export type { Redis } from "ioredis";
+export type { RedisOptions, RedisRole } from "./connect.ts";
+export { checkRedis, connectRedis, withoutPassword } from "./connect.ts";
+export type { ScriptOptions } from "./script.ts";
+export { Script } from "./script.ts";

@@ -1,0 +1,57 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { Fault } from "@berth/protocol";
+import type { Redis } from "ioredis";
+
+type ScriptArgument = string | number | Buffer;
+
+export interface ScriptOptions<R> {
+  readonly name: string;
+  /** A `.lua` file whose header names its KEYS, ARGV and replies. */
+  readonly file: URL;
+  /** Replies are parsed, not cast. Throws on anything it does not know. */
+  readonly parse: (reply: unknown) => R;
+}
+
+/** One change that Redis makes as a whole. */
+export class Script<R> {
+  readonly #name: string;
+  readonly #source: string;
+  readonly #sha1: string;
+  readonly #parse: (reply: unknown) => R;
+
+  constructor({ name, file, parse }: ScriptOptions<R>) {
+    this.#name = name;
+    this.#source = readFileSync(file, "utf8");
+    this.#sha1 = createHash("sha1").update(this.#source).digest("hex");
+    this.#parse = parse;
+  }
+
+  async run(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
+    let reply: unknown;
+    try {
+      reply = await redis.evalsha(this.#sha1, keys.length, ...keys, ...args);
+    } catch (error) {
+      // Redis forgets its scripts when it restarts.
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw this.#fault(error);
+      try {
+        reply = await redis.eval(this.#source, keys.length, ...keys, ...args);
+      } catch (again) {
+        throw this.#fault(again);
+      }
+    }
+    try {
+      return this.#parse(reply);
+    } catch (error) {
+      throw this.#fault(error);
+    }
+  }
+
+  #fault(error: unknown): Fault {
+    const detail = error instanceof Error ? error.message : String(error);
+    if (/Connection is closed|timed out|ECONN|max retries/i.test(detail)) {
+      return new Fault("redis-unreachable", { address: "the configured address", detail }, { cause: error });
+    }
+    return new Fault("redis-refused", { script: this.#name, detail }, { cause: error });
+  }
+}

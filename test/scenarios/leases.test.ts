@@ -1,0 +1,140 @@
+import { Leases } from "@berth/lease";
+import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { test } from "../support/redis.ts";
+
+const one = { worker: workerId.parse("worker-1"), instance: "a" };
+const two = { worker: workerId.parse("worker-2"), instance: "b" };
+let made = 0;
+const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
+const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
+
+describe("a lease", () => {
+  test("is one worker's at a time, and its epoch grows with every holder", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, epoch: 1, worker: "worker-1" });
+    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "released", left: 0 });
+    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+  });
+
+  test("taken by twenty at once is given to one", async ({ redis }) => {
+    const key = newKey();
+    const takers = Array.from({ length: 20 }, (_, index) => ({
+      worker: workerId.parse(`w${index}`),
+      instance: "x",
+    }));
+    const results = await Promise.all(
+      takers.map((taker) => new Leases(redis.connect()).take(key, taker, 10_000)),
+    );
+    expect(results.filter(({ taken }) => taken)).toHaveLength(1);
+    expect(new Set(results.map(({ epoch }) => epoch))).toEqual(new Set([1]));
+  });
+
+  test("that ran out can be taken, and its old holder can no longer renew or release", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.take(key, one, 1);
+    await expect.poll(async () => (await leases.take(key, two, 10_000)).taken).toBe(true);
+    expect(await leases.renew(key, 1, 10_000)).toEqual({ renewed: false, highestEpoch: 2 });
+    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "lost", highestEpoch: 2 });
+    expect((await leases.renew(key, 2, 10_000)).renewed).toBe(true);
+  });
+
+  test("that ran out is renewed all the same while nobody took it", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.take(key, one, 1);
+    await expect.poll(async () => (await leases.markPending(key)).live).toBe(false);
+    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
+    expect(await leases.markPending(key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
+  });
+
+  test("is taken again by its own worker after a restart, with a higher epoch", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.take(key, one, 10_000);
+    expect(await leases.take(key, { ...one, instance: "restarted" }, 10_000)).toMatchObject({
+      taken: true,
+      epoch: 2,
+    });
+    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(false);
+  });
+
+  test("is given up only if the queue is empty, in one step", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    await leases.take(key, one, 10_000);
+    await leases.markPending(key);
+    await client.lpush(`list:${key}`, "job-1", "job-2");
+    await client.zadd(`zset:${key}`, 1, "job-3");
+    const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
+    expect(await leases.release(key, 1, { onlyIfEmpty: true, queueKeys })).toEqual({
+      state: "kept",
+      left: 3,
+    });
+    expect(await leases.release(key, 1, { onlyIfEmpty: false, queueKeys })).toEqual({
+      state: "released",
+      left: 3,
+    });
+    expect(await leases.unheld({ limit: 100, olderThanMs: 0 })).toContain(key);
+    await leases.take(key, two, 10_000);
+    await client.del(`list:${key}`, `zset:${key}`);
+    expect(await leases.release(key, 2, { onlyIfEmpty: true, queueKeys })).toEqual({
+      state: "released",
+      left: 0,
+    });
+    expect(await leases.unheld({ limit: 100, olderThanMs: 0 })).not.toContain(key);
+  });
+
+  test("keeps its epoch through a restart of Redis, and works without its scripts being loaded again", async ({
+    redis,
+  }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.take(key, one, 10_000);
+    await redis.kill();
+    await redis.start();
+    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, epoch: 1 });
+    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
+  });
+});
+
+describe("the sweep's question", () => {
+  test("names pending sandboxes nobody holds, the longest waiting first, and no others", async ({
+    redis,
+  }) => {
+    const leases = new Leases(redis.connect());
+    const [held, lapsed, waiting] = [newKey(), newKey(), newKey()];
+    for (const key of [held, lapsed, waiting]) {
+      await leases.markPending(key);
+      // A score of its own for each: Redis counts them in milliseconds.
+      const marked = Date.now();
+      await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(marked + 1);
+    }
+    await leases.take(held, one, 10_000);
+    await leases.take(lapsed, one, 1);
+    await expect
+      .poll(async () =>
+        (await leases.unheld({ limit: 1000, olderThanMs: 0 })).filter((key) =>
+          [held, lapsed, waiting].includes(key),
+        ),
+      )
+      .toEqual([lapsed, waiting]);
+    expect(await leases.unheld({ limit: 1, olderThanMs: 0 })).toHaveLength(1);
+    expect(await leases.unheld({ limit: 1000, olderThanMs: 60_000 })).toEqual([]);
+  });
+
+  test("finds the one unheld among two thousand held", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const keys = Array.from({ length: 2000 }, newKey);
+    await Promise.all(keys.map((key) => leases.markPending(key)));
+    const lonely = keys[1999] as SandboxKey;
+    await Promise.all(keys.filter((key) => key !== lonely).map((key) => leases.take(key, one, 60_000)));
+    const found = await leases.unheld({ limit: 100, olderThanMs: 0 });
+    expect(found).toContain(lonely);
+    expect(keys.filter((key) => key !== lonely && found.includes(key))).toEqual([]);
+  });
+});

@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connectRedis, type Redis } from "@berth/redis";
+import { test as base } from "vitest";
+
+/** A redis-server of one test file's own, on a socket nobody else knows, with everything on disk that a fleet would have. */
+export class TestRedis {
+  readonly directory: string;
+  #server: ChildProcess | undefined;
+  readonly #clients = new Set<Redis>();
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  get url(): string {
+    return `unix://${join(this.directory, "redis.sock")}`;
+  }
+
+  async start(): Promise<void> {
+    const options = [
+      "--port",
+      "0",
+      "--unixsocket",
+      join(this.directory, "redis.sock"),
+      "--dir",
+      this.directory,
+    ];
+    const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
+    this.#server = spawn("redis-server", [...options, ...policy], { stdio: "ignore" });
+    const probe = connectRedis({ url: this.url, role: "blocking" });
+    await probe.ping();
+    probe.disconnect();
+  }
+
+  connect(role: "commands" | "blocking" = "commands"): Redis {
+    const client = connectRedis({ url: this.url, role });
+    this.#clients.add(client);
+    return client;
+  }
+
+  /** As the power going: nothing is flushed beyond what the append-only file has. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  freeze(): void {
+    this.#server?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#server?.kill("SIGCONT");
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.disconnect();
+    await this.#end("SIGKILL");
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (!server || server.exitCode !== null) return;
+    const gone = new Promise((resolve) => server.once("exit", resolve));
+    server.kill(signal);
+    await gone;
+  }
+}
+
+export const test = base.extend<{ redis: TestRedis }>({
+  redis: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
+    async ({}, use) => {
+      const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")));
+      await redis.start();
+      try {
+        await use(redis);
+      } finally {
+        await redis.stop();
+      }
+    },
+    { scope: "file" },
+  ],
+});
