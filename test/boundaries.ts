@@ -59,8 +59,10 @@ async function readPackage(path: string, shownAs: string): Promise<PackageSource
 }
 
 export function importsOf(source: string): string[] {
-  const pattern = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)["']([^"']+)["']/g;
-  return [...source.matchAll(pattern)].map((match) => match[1] ?? "");
+  const statement = /^(?:import|export)\b[^;"'`]*?\bfrom\s*["']([^"']+)["']/gm;
+  const bare = /^import\s*["']([^"']+)["']/gm;
+  const dynamic = /\bimport\s*\(\s*["']([^"']+)["']/g;
+  return [statement, bare, dynamic].flatMap((form) => [...source.matchAll(form)].map((match) => match[1] ?? ""));
 }
 
 /** Every breach of the rules, as a sentence. */

@@ -17,6 +17,7 @@ import { outputOf, tailOf } from "./run-command.mjs";
 import { findProgram } from "./search-path.mjs";
 
 const ANSWER_WITHIN_MS = 90_000;
+const SETTLE_WITHIN_MS = 3_000;
 const POLL_MS = 250;
 
 /**
@@ -98,13 +99,21 @@ function spawnDetached(place) {
  */
 export async function removeRemains(place) {
   const containerd = `${place.execRoot}/containerd/containerd`;
-  const owners = { [place.pidFile]: "dockerd", [`${containerd}.pid`]: "containerd" };
-  for (const [file, program] of Object.entries(owners)) {
-    if (existsSync(file) && !pidIn(file, program)) rmSync(file, { force: true });
-  }
+  await settled(() => existsSync(place.pidFile) && readFileSync(place.pidFile, "utf8") === "");
+  if (pidIn(place.pidFile, "dockerd")) return;
+  rmSync(place.pidFile, { force: true });
+  // The kernel ends containerd when its dockerd dies. A new dockerd that still sees it would adopt it, and fail.
+  await settled(() => pidIn(`${containerd}.pid`, "containerd") !== undefined);
+  if (!pidIn(`${containerd}.pid`, "containerd")) rmSync(`${containerd}.pid`, { force: true });
   for (const socket of ["/run/containerd/containerd.sock", `${containerd}.sock`]) {
     if (existsSync(socket) && !(await listens(socket))) rmSync(socket, { force: true });
   }
+}
+
+/** Waits while something is only passing: a pid file between being made and written, a process between dying and dead. */
+async function settled(isPassing) {
+  const deadline = Date.now() + SETTLE_WITHIN_MS;
+  while (isPassing() && Date.now() < deadline) await sleep(20);
 }
 
 /** The pid in that file if such a program runs under it. */

@@ -14,6 +14,11 @@ import {
 import { DockerDriver, type Sandbox } from "@berth/sandbox";
 import Docker from "dockerode";
 
+export interface BenchPlace {
+  readonly fleet: string;
+  readonly workspacesRoot: string;
+}
+
 /**
  * A fleet of the benchmark's own on the real engine, and the same engine as the baselines see it. Baselines label their
  * containers like ours, so that closing removes both.
@@ -21,21 +26,27 @@ import Docker from "dockerode";
 export class BenchHost implements AsyncDisposable {
   readonly docker = new Docker();
   readonly driver: DockerDriver;
-  readonly #workspacesRoot: string;
+  readonly place: BenchPlace;
   #closing: Promise<void> | undefined;
 
-  private constructor(workspacesRoot: string) {
-    this.#workspacesRoot = workspacesRoot;
+  private constructor(place: BenchPlace) {
+    this.place = place;
     this.driver = new DockerDriver({
-      fleet: fleetId.parse(`bench-${process.pid}-${Date.now().toString(36)}`),
+      fleet: fleetId.parse(place.fleet),
       worker: workerId.parse("bench"),
-      workspacesRoot,
+      workspacesRoot: place.workspacesRoot,
       engineHost: process.env.DOCKER_HOST,
     });
   }
 
   static async open(): Promise<BenchHost> {
-    return new BenchHost(await mkdtemp(join(tmpdir(), "berth-bench-")));
+    const fleet = `bench-${process.pid}-${Date.now().toString(36)}`;
+    return new BenchHost({ fleet, workspacesRoot: await mkdtemp(join(tmpdir(), "berth-bench-")) });
+  }
+
+  /** In a child process: its parent closes the place, whatever becomes of the child. */
+  static join(place: BenchPlace): BenchHost {
+    return new BenchHost(place);
   }
 
   /** With the default profile, since that is what tenants get. */
@@ -66,7 +77,7 @@ export class BenchHost implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const { failed } = await this.driver.reap(() => true);
-    await rm(this.#workspacesRoot, { recursive: true, force: true });
+    await rm(this.place.workspacesRoot, { recursive: true, force: true });
     if (failed.length > 0) {
       throw new Error(
         `not removed: ${failed.map(({ record, error }) => `${record.id} (${error})`).join(", ")}`,

@@ -7,7 +7,8 @@ import { Init, isRoot } from "./support/init-process.ts";
 /** Two sessions away from the leader, and orphaned: only a subreaper above still finds it. */
 const escapee = "setsid sh -c 'setsid sleep 1000 & setsid sleep 1000 &' &";
 
-const parentOf = (pid: number) => Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) . (\d+) .*$/s, "$1"));
+const parentOf = (pid: number) =>
+  Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) . (\d+) .*$/s, "$1"));
 
 describe("a timeout", () => {
   test("ends a command with TERM, and says it was the timeout", async () => {
@@ -20,7 +21,10 @@ describe("a timeout", () => {
 
   test("lets a command that handles TERM finish within the grace", async () => {
     const init = await Init.start();
-    const run = init.sh('trap "echo bye; exit 7" TERM; while :; do sleep 0.02; done', { timeoutMs: 100, graceMs: 5_000 });
+    const run = init.sh('trap "echo bye; exit 7" TERM; while :; do sleep 0.02; done', {
+      timeoutMs: 100,
+      graceMs: 5_000,
+    });
     expect(await run.exit()).toMatchObject({ kind: "exited", value: 7, reason: 1 });
     expect(run.stdout).toBe("bye\n");
   });
@@ -45,7 +49,10 @@ describe("a timeout", () => {
 
   test("reaches stopped processes", async () => {
     const init = await Init.start();
-    const run = init.sh("sh -c 'kill -STOP $$; sleep 1000' & kill -STOP $$", { timeoutMs: 200, graceMs: 100 });
+    const run = init.sh("sh -c 'kill -STOP $$; sleep 1000' & kill -STOP $$", {
+      timeoutMs: 200,
+      graceMs: 100,
+    });
     expect((await run.exit()).reason).toBe(1);
     expect(init.marked()).toEqual([]);
   });
@@ -105,7 +112,9 @@ describe("KILL", () => {
 
   test("catches a fork bomb", async () => {
     const init = await Init.start({ binary: "release", wrapper: ["prlimit", "--nproc=4000"] });
-    const run = init.sh("bomb() { bomb | bomb & }; i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done; wait");
+    const run = init.sh(
+      "bomb() { bomb | bomb & }; i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done; wait",
+    );
     await init.until(() => init.marked().length >= 60, "many processes");
     run.kill();
     expect((await run.exit()).stuck).toBe(0);
@@ -127,23 +136,34 @@ describe("processes that outrun a scan", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test.runIf(isRoot)("a swarm that leaves init no processor is stopped, and its neighbours live", async () => {
-    // A uid nobody else uses: the limit counts all processes of a uid.
-    const uid = 60_001 + (process.pid % 1_000);
-    const init = await Init.start({ asProcess1: true, binary: "release", uid, wrapper: ["prlimit", "--nproc=600"] });
-    const bystander = init.exec(["cat"], { stdin: true });
-    await bystander.started();
-    const run = init.exec(["sh", "-c", '"$0" & exec sleep 1000', fixture("swarm")]);
-    await run.started();
-    await init.until(() => readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length > 300, "the swarm");
-    run.kill();
-    expect(await run.exit(30_000)).toMatchObject({ reason: 2, stuck: 0 });
-    expect(init.marked().length).toBe(1);
-    bystander.stdin("still here");
-    bystander.stdinEof();
-    expect((await bystander.exit()).reason).toBe(0);
-    expect(bystander.stdout).toBe("still here");
-  });
+  test.runIf(isRoot)(
+    "a swarm that leaves init no processor is stopped, and its neighbours live",
+    async () => {
+      // A uid nobody else uses: the limit counts all processes of a uid.
+      const uid = 60_001 + (process.pid % 1_000);
+      const init = await Init.start({
+        asProcess1: true,
+        binary: "release",
+        uid,
+        wrapper: ["prlimit", "--nproc=600"],
+      });
+      const bystander = init.exec(["cat"], { stdin: true });
+      await bystander.started();
+      const run = init.exec(["sh", "-c", '"$0" & exec sleep 1000', fixture("swarm")]);
+      await run.started();
+      await init.until(
+        () => readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length > 300,
+        "the swarm",
+      );
+      run.kill();
+      expect(await run.exit(30_000)).toMatchObject({ reason: 2, stuck: 0 });
+      expect(init.marked().length).toBe(1);
+      bystander.stdin("still here");
+      bystander.stdinEof();
+      expect((await bystander.exit()).reason).toBe(0);
+      expect(bystander.stdout).toBe("still here");
+    },
+  );
 });
 
 describe("background children", () => {
@@ -177,7 +197,10 @@ describe("background children", () => {
 
   test("neither block nor get EPIPE when they write after the end", async () => {
     const init = await Init.start();
-    const run = init.sh("(sleep 0.3; head -c 1000000 /dev/zero && echo wrote > proof; echo $? > status) & :", { drainMs: 50 });
+    const run = init.sh(
+      "(sleep 0.3; head -c 1000000 /dev/zero && echo wrote > proof; echo $? > status) & :",
+      { drainMs: 50 },
+    );
     expect(await run.exit()).toMatchObject({ background: 2, held: 1 });
     await init.until(() => init.marked().length === 0, "the writer's end");
     const proof = init.sh("cat proof status");
@@ -188,7 +211,14 @@ describe("background children", () => {
   test("are killed at the leader's end when that was asked for", async () => {
     const init = await Init.start();
     const run = init.sh(`${escapee} echo done`, { killBackground: true, drainMs: 60_000 });
-    expect(await run.exit()).toMatchObject({ kind: "exited", value: 0, reason: 0, background: 0, held: 0, stuck: 0 });
+    expect(await run.exit()).toMatchObject({
+      kind: "exited",
+      value: 0,
+      reason: 0,
+      background: 0,
+      held: 0,
+      stuck: 0,
+    });
     expect(run.stdout).toBe("done\n");
     expect(init.marked()).toEqual([]);
   });
@@ -246,7 +276,11 @@ describe("a tenant that attacks the keeper", () => {
 
   test("by killing it from within gains nothing", async () => {
     const init = await Init.start();
-    expect(await init.sh("kill -9 $PPID; sleep 1000").exit()).toMatchObject({ kind: "signalled", reason: 0, stuck: 0 });
+    expect(await init.sh("kill -9 $PPID; sleep 1000").exit()).toMatchObject({
+      kind: "signalled",
+      reason: 0,
+      stuck: 0,
+    });
     expect(init.marked()).toEqual([]);
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });

@@ -85,14 +85,28 @@ describe("a command", () => {
   test("reports its exit code", async () => {
     const init = await Init.start();
     for (const code of [0, 1, 42, 255]) {
-      expect(await init.sh(`exit ${code}`).exit()).toMatchObject({ kind: "exited", value: code, reason: 0, stuck: 0 });
+      expect(await init.sh(`exit ${code}`).exit()).toMatchObject({
+        kind: "exited",
+        value: code,
+        reason: 0,
+        stuck: 0,
+      });
     }
   });
 
   test("reports the signal that ended it", async () => {
     const init = await Init.start();
-    for (const [name, number] of [["TERM", 15], ["KILL", 9], ["SEGV", 11], ["PIPE", 13]] as const) {
-      expect(await init.sh(`kill -${name} $$`).exit()).toMatchObject({ kind: "signalled", value: number, reason: 0 });
+    for (const [name, number] of [
+      ["TERM", 15],
+      ["KILL", 9],
+      ["SEGV", 11],
+      ["PIPE", 13],
+    ] as const) {
+      expect(await init.sh(`kill -${name} $$`).exit()).toMatchObject({
+        kind: "signalled",
+        value: number,
+        reason: 0,
+      });
     }
   });
 
@@ -150,7 +164,10 @@ describe("a command", () => {
     writeFileSync(join(init.workspace, "plain"), "echo no");
     writeFileSync(join(init.workspace, "garbage"), Buffer.alloc(64, 1), { mode: 0o755 });
     mkdirSync(join(init.workspace, "dir"));
-    expect(await init.exec(["no-such-program"]).fail()).toMatchObject({ code: "command-not-found", errno: 2 });
+    expect(await init.exec(["no-such-program"]).fail()).toMatchObject({
+      code: "command-not-found",
+      errno: 2,
+    });
     expect(await init.exec(["./missing"]).failCode()).toBe("command-not-found");
     expect(await init.exec([""]).failCode()).toBe("command-not-found");
     expect(await init.exec(["./plain"]).fail()).toMatchObject({ code: "not-executable", errno: 13 });

@@ -23,11 +23,13 @@ describe("read", () => {
   test("sends the whole file, its size, mode and time", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "a.txt"), "hello\0world", { mode: 0o640 });
-    utimesSync(inside(init, "a.txt"), 1_700_000_000, 1_700_000_000.123);
+    utimesSync(inside(init, "a.txt"), 1_700_000_000, 1_700_000_000.5);
     const channel = read(init, "a.txt", [4, 1]);
     const done = await channel.done();
     expect(channel.data.toString()).toBe("hello\0world");
-    expect([done.number(1), done.number(2), done.number(3), done.number(4)]).toEqual([11, 11, 0o640, 1_700_000_000_123]);
+    expect([done.number(1), done.number(2), done.number(3), done.number(4)]).toEqual([
+      11, 11, 0o640, 1_700_000_000_500,
+    ]);
     expect(done.raw(5)).toEqual(sha256("hello\0world"));
   });
 
@@ -91,7 +93,9 @@ describe("read", () => {
   test("refuses what is no regular file, without waiting on it", async () => {
     const init = await Init.start();
     mkdirSync(inside(init, "dir"));
-    await init.sh("mkfifo fifo; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"").exit();
+    await init
+      .sh("mkfifo fifo; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"")
+      .exit();
     const codes = [];
     for (const path of ["missing", "dir", "dir/", "fifo", "sock", "", "missing/file", "fifo/x"]) {
       codes.push(await read(init, path).failCode());
@@ -160,7 +164,10 @@ describe("write", () => {
     await write(init, "a", "1", [4, 4]).done();
     expect(await write(init, "a", "2", [4, 4]).failCode()).toBe("exists");
     const slow = init.file([1, Op.write], [2, "b"], [8, 1], [4, 4]);
-    await init.until(() => readdirSync(init.workspace).some((name) => name.startsWith(".berth-")), "its temporary file");
+    await init.until(
+      () => readdirSync(init.workspace).some((name) => name.startsWith(".berth-")),
+      "its temporary file",
+    );
     writeFileSync(inside(init, "b"), "tenant");
     slow.stdin("w");
     slow.stdinEof();
@@ -258,10 +265,24 @@ describe("write", () => {
     writeFileSync(inside(init, "file"), "");
     await init.sh("mkfifo fifo").exit();
     const codes = [];
-    for (const [path, flags] of [["dir", 0], ["new/", 0], ["fifo", 0], ["fifo", 1], ["file/x", 2], ["", 0]] as const) {
+    for (const [path, flags] of [
+      ["dir", 0],
+      ["new/", 0],
+      ["fifo", 0],
+      ["fifo", 1],
+      ["file/x", 2],
+      ["", 0],
+    ] as const) {
       codes.push(await init.file([1, Op.write], [2, path], [8, 0], [4, flags]).failCode());
     }
-    expect(codes).toEqual(["is-a-directory", "is-a-directory", "not-a-file", "not-a-file", "not-a-directory", "invalid-path"]);
+    expect(codes).toEqual([
+      "is-a-directory",
+      "is-a-directory",
+      "not-a-file",
+      "not-a-file",
+      "not-a-directory",
+      "invalid-path",
+    ]);
   });
 
   test("past the file size limit is no-space, and leaves nothing", async () => {
@@ -309,14 +330,17 @@ describe("stat", () => {
     const init = await Init.start();
     await init.sh("touch far; touch -d '1960-01-01' early; touch -d @9999999999999 late").exit();
     expect((await init.file([1, Op.stat], [2, "early"]).done()).number(4)).toBe(0);
-    expect((await init.file([1, Op.stat], [2, "late"]).done()).number(4)).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER);
+    expect((await init.file([1, Op.stat], [2, "late"]).done()).number(4)).toBeLessThanOrEqual(
+      Number.MAX_SAFE_INTEGER,
+    );
   });
 });
 
 describe("move, mkdir and remove", () => {
   test("move renames files and directories, and overwrites only when told", async () => {
     const init = await Init.start();
-    const move = (from: string, to: string, flags = 0) => init.file([1, Op.move], [2, from], [3, to], [4, flags]);
+    const move = (from: string, to: string, flags = 0) =>
+      init.file([1, Op.move], [2, from], [3, to], [4, flags]);
     writeFileSync(inside(init, "a"), "A");
     writeFileSync(inside(init, "b"), "B");
     mkdirSync(inside(init, "dir/sub"), { recursive: true });
@@ -353,7 +377,8 @@ describe("move, mkdir and remove", () => {
 
   test("mkdir makes one, or all on the way, and says whether it did", async () => {
     const init = await Init.start();
-    const mkdir = (path: string, flags = 0, mode?: number) => init.file([1, Op.mkdir], [2, path], [4, flags], [7, mode]);
+    const mkdir = (path: string, flags = 0, mode?: number) =>
+      init.file([1, Op.mkdir], [2, path], [4, flags], [7, mode]);
     expect((await mkdir("a").done()).number(6)).toBe(1);
     expect(await mkdir("a").failCode()).toBe("exists");
     expect((await mkdir("a", 2).done()).number(6)).toBe(0);
@@ -422,7 +447,9 @@ describe("operations under way", () => {
   test("a thousand small files come and go, and init holds no more descriptors than before", async () => {
     const init = await Init.start({ binary: "release" });
     for (let i = 0; i < 1000; i += 50) {
-      await Promise.all(Array.from({ length: 50 }, (_, n) => write(init, `d/${i + n}`, `${i + n}`, [4, 2]).done()));
+      await Promise.all(
+        Array.from({ length: 50 }, (_, n) => write(init, `d/${i + n}`, `${i + n}`, [4, 2]).done()),
+      );
     }
     for (let i = 0; i < 1000; i += 250) expect(await readText(init, `d/${i}`)).toBe(String(i));
     expect((await init.file([1, Op.remove], [2, "d"], [4, 1]).done()).number(9)).toBe(1001);

@@ -39,12 +39,15 @@ describe("frames", () => {
     expect(init.control).toEqual([]);
   });
 
-  test.each([1, 3, 19, 20, 21, 30, 59])("after %i bytes of a frame that never ends, an attach is heard", async (bytes) => {
-    const init = await Init.start();
-    init.sendRaw(frame(Type.PING, 0, 1n, Buffer.alloc(40, 1)).subarray(0, bytes));
-    await init.hello();
-    expect(await init.ping("again")).toBe("again");
-  });
+  test.each([1, 3, 19, 20, 21, 30, 59])(
+    "after %i bytes of a frame that never ends, an attach is heard",
+    async (bytes) => {
+      const init = await Init.start();
+      init.sendRaw(frame(Type.PING, 0, 1n, Buffer.alloc(40, 1)).subarray(0, bytes));
+      await init.hello();
+      expect(await init.ping("again")).toBe("again");
+    },
+  );
 
   test("half of the largest frame does not swallow the attach behind it", async () => {
     const init = await Init.start();
@@ -69,7 +72,15 @@ describe("frames", () => {
     version[2] = 9;
     const length = frame(Type.PING, 0, 1n, Buffer.from("l"));
     length.writeUInt32BE(65_537, 16);
-    init.sendRaw(Buffer.concat([Buffer.alloc(1000, 0xbe), version, randomBytes(5000), length, Buffer.from([0xbe, 0x27])]));
+    init.sendRaw(
+      Buffer.concat([
+        Buffer.alloc(1000, 0xbe),
+        version,
+        randomBytes(5000),
+        length,
+        Buffer.from([0xbe, 0x27]),
+      ]),
+    );
     init.sendRaw(Buffer.alloc(MAX_FRAME));
     expect(await init.ping("found")).toBe("found");
   });
@@ -95,7 +106,10 @@ describe("frames", () => {
     ["no nonce", records([2, 1000])],
     ["a short nonce", records([1, Buffer.alloc(15)], [2, 1000])],
     ["a lease that is no number", records([1, Buffer.alloc(16)], [2, "1000"])],
-    ["a record that runs past the payload", Buffer.concat([hello(Buffer.alloc(16)), Buffer.from([9, 0, 0, 0, 9, 1])])],
+    [
+      "a record that runs past the payload",
+      Buffer.concat([hello(Buffer.alloc(16)), Buffer.from([9, 0, 0, 0, 9, 1])]),
+    ],
   ])("a HELLO with %s is a bad request and changes nothing", async (_, payload) => {
     const init = await Init.start();
     init.send(Type.HELLO, 0, payload, 50n);
@@ -154,7 +168,8 @@ describe("requests in parts", () => {
     const payload = init.execPayload(["sh", "-c", 'printf %s "$1$2$3" | wc -c', "sh", big, big, big]);
     const channel = init.channel();
     let at = 0;
-    for (; payload.length - at > 65_536; at += 65_536) init.send(Type.PART, channel.number, payload.subarray(at, at + 65_536));
+    for (; payload.length - at > 65_536; at += 65_536)
+      init.send(Type.PART, channel.number, payload.subarray(at, at + 65_536));
     init.send(Type.EXEC, channel.number, payload.subarray(at));
     expect((await channel.exit()).value).toBe(0);
     expect(channel.stdout.trim()).toBe("300000");
@@ -164,7 +179,8 @@ describe("requests in parts", () => {
     const init = await Init.start();
     const payload = init.execPayload(["echo", "joined"]);
     const channel = init.channel();
-    for (const byte of payload.subarray(0, payload.length - 1)) init.send(Type.PART, channel.number, Buffer.from([byte]));
+    for (const byte of payload.subarray(0, payload.length - 1))
+      init.send(Type.PART, channel.number, Buffer.from([byte]));
     init.send(Type.EXEC, channel.number, payload.subarray(payload.length - 1));
     expect((await channel.exit()).value).toBe(0);
     expect(channel.stdout).toBe("joined\n");
@@ -251,7 +267,11 @@ describe("malformed requests", () => {
   test("unknown tags are ignored", async () => {
     const init = await Init.start();
     const channel = init.channel();
-    init.send(Type.EXEC, channel.number, Buffer.concat([record(200, "?"), init.execPayload(["true"]), record(99, "")]));
+    init.send(
+      Type.EXEC,
+      channel.number,
+      Buffer.concat([record(200, "?"), init.execPayload(["true"]), record(99, "")]),
+    );
     expect((await channel.exit()).value).toBe(0);
   });
 

@@ -7,38 +7,41 @@ const places = [
   ["as process 1", true],
 ] as const;
 
-describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))("the watchdog %s", (_, asProcess1) => {
-  test("kills every process when the worker is silent for the lease, and the next HELLO hears of it once", async () => {
-    const init = new Init({ asProcess1 });
-    await init.hello(60_000);
-    await init.sh("setsid sleep 1000 & :", { drainMs: 10 }).exit();
-    const run = init.sh("sleep 1000");
-    await run.started();
-    const write = init.file([1, 2], [2, "half"], [8, 10]);
-    write.stdin("abc");
-    await init.hello(300);
-    await init.until(() => run.last !== undefined && write.last !== undefined, "both ends");
-    expect(await run.exit()).toMatchObject({ reason: 3, kind: "signalled", value: 9 });
-    expect(init.marked()).toEqual([]);
-    expect((await init.hello(60_000)).number(2)).toBe(1);
-    expect((await init.hello(60_000)).number(2)).toBe(0);
-    const after = init.sh("ls -A");
-    expect((await after.exit()).value).toBe(0);
-    expect(after.stdout).toBe("");
-  });
+describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))(
+  "the watchdog %s",
+  (_, asProcess1) => {
+    test("kills every process when the worker is silent for the lease, and the next HELLO hears of it once", async () => {
+      const init = new Init({ asProcess1 });
+      await init.hello(60_000);
+      await init.sh("setsid sleep 1000 & :", { drainMs: 10 }).exit();
+      const run = init.sh("sleep 1000");
+      await run.started();
+      const write = init.file([1, 2], [2, "half"], [8, 10]);
+      write.stdin("abc");
+      await init.hello(300);
+      await init.until(() => run.last !== undefined && write.last !== undefined, "both ends");
+      expect(await run.exit()).toMatchObject({ reason: 3, kind: "signalled", value: 9 });
+      expect(init.marked()).toEqual([]);
+      expect((await init.hello(60_000)).number(2)).toBe(1);
+      expect((await init.hello(60_000)).number(2)).toBe(0);
+      const after = init.sh("ls -A");
+      expect((await after.exit()).value).toBe(0);
+      expect(after.stdout).toBe("");
+    });
 
-  test("stays quiet while the worker speaks, if only in PINGs", async () => {
-    const init = new Init({ asProcess1 });
-    await init.hello(400);
-    const run = init.sh("sleep 1.5");
-    while (run.last === undefined) {
-      await init.ping();
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    expect(await run.exit()).toMatchObject({ kind: "exited", value: 0, reason: 0 });
-    expect((await init.hello()).number(2)).toBe(0);
-  });
-});
+    test("stays quiet while the worker speaks, if only in PINGs", async () => {
+      const init = new Init({ asProcess1 });
+      await init.hello(400);
+      const run = init.sh("sleep 1.5");
+      while (run.last === undefined) {
+        await init.ping();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      expect(await run.exit()).toMatchObject({ kind: "exited", value: 0, reason: 0 });
+      expect((await init.hello()).number(2)).toBe(0);
+    });
+  },
+);
 
 describe("the watchdog", () => {
   test("is not fed by frames of a lower epoch", async () => {
@@ -68,7 +71,8 @@ describe("the watchdog", () => {
     await init.hello(60_000);
     await init.sh("true").exit();
     const before = process.cpuUsage();
-    const ticks = async () => Number((await import("node:fs")).readFileSync(`/proc/${init.pid}/stat`, "utf8").split(" ")[13]);
+    const ticks = async () =>
+      Number((await import("node:fs")).readFileSync(`/proc/${init.pid}/stat`, "utf8").split(" ")[13]);
     init.process.stdin.end();
     const start = await ticks();
     await new Promise((resolve) => setTimeout(resolve, 700));

@@ -14,6 +14,8 @@ let built = false;
 export function build(): void {
   if (built) return;
   mkdirSync(`${root}build`, { recursive: true });
-  execFileSync("flock", [`${root}build/.lock`, "make", "-C", root, "all", "sanitize", "fuzz"], { stdio: "pipe" });
+  execFileSync("flock", [`${root}build/.lock`, "make", "-C", root, "all", "sanitize", "fuzz"], {
+    stdio: "pipe",
+  });
   built = true;
 }

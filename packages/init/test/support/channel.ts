@@ -33,7 +33,8 @@ export class Channel {
   }
 
   take(frame: Frame): void {
-    if (this.last !== undefined) throw new Error(`frame ${frame.type} after the last on channel ${this.number}`);
+    if (this.last !== undefined)
+      throw new Error(`frame ${frame.type} after the last on channel ${this.number}`);
     this.frames.push(frame);
     if (frame.type === Type.EXIT || frame.type === Type.FAIL || frame.type === Type.DONE) this.last = frame;
   }
@@ -70,7 +71,8 @@ export class Channel {
 
   stdin(bytes: string | Buffer): void {
     const all = Buffer.from(bytes as string);
-    for (let at = 0; at < all.length; at += 65_536) this.#init.send(Type.STDIN, this.number, all.subarray(at, at + 65_536));
+    for (let at = 0; at < all.length; at += 65_536)
+      this.#init.send(Type.STDIN, this.number, all.subarray(at, at + 65_536));
   }
 
   stdinEof(): void {
@@ -93,7 +95,11 @@ export class Channel {
   }
 
   async output(wanted: string, timeoutMs?: number): Promise<void> {
-    await this.#init.until(() => this.stdout.includes(wanted), `output ${wanted}, have ${this.stdout}`, timeoutMs);
+    await this.#init.until(
+      () => this.stdout.includes(wanted),
+      `output ${wanted}, have ${this.stdout}`,
+      timeoutMs,
+    );
   }
 
   async end(timeoutMs?: number): Promise<Frame> {
@@ -103,7 +109,8 @@ export class Channel {
 
   async exit(timeoutMs?: number): Promise<Exit> {
     const last = await this.end(timeoutMs);
-    if (last.type !== Type.EXIT) throw new Error(`no EXIT but ${last.type}: ${last.payload.toString("latin1")}`);
+    if (last.type !== Type.EXIT)
+      throw new Error(`no EXIT but ${last.type}: ${last.payload.toString("latin1")}`);
     const found = new Records(last.payload);
     const number = (tag: number) => {
       const value = found.number(tag);
@@ -126,13 +133,15 @@ export class Channel {
 
   async done(timeoutMs?: number): Promise<Records> {
     const last = await this.end(timeoutMs);
-    if (last.type !== Type.DONE) throw new Error(`no DONE but ${last.type}: ${last.payload.toString("latin1")}`);
+    if (last.type !== Type.DONE)
+      throw new Error(`no DONE but ${last.type}: ${last.payload.toString("latin1")}`);
     return new Records(last.payload);
   }
 
   async fail(timeoutMs?: number): Promise<Fail> {
     const last = await this.end(timeoutMs);
-    if (last.type !== Type.FAIL) throw new Error(`no FAIL but ${last.type}: ${last.payload.toString("latin1")}`);
+    if (last.type !== Type.FAIL)
+      throw new Error(`no FAIL but ${last.type}: ${last.payload.toString("latin1")}`);
     const found = new Records(last.payload);
     return { code: found.text(1) ?? "", message: found.text(2) ?? "", errno: found.number(3) };
   }

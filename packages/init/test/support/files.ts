@@ -30,7 +30,8 @@ export function write(init: Init, path: string, content: string | Buffer, ...mor
   return channel;
 }
 
-export const read = (init: Init, path: string, ...more: Pairs): Channel => init.file([1, Op.read], [2, path], ...more);
+export const read = (init: Init, path: string, ...more: Pairs): Channel =>
+  init.file([1, Op.read], [2, path], ...more);
 
 export async function readText(init: Init, path: string): Promise<string> {
   const channel = read(init, path);

@@ -67,7 +67,13 @@ export class Init {
       ...(options.wrapper ?? []),
       ...(options.uid === undefined
         ? []
-        : ["setpriv", `--reuid=${options.uid}`, `--regid=${options.uid}`, "--clear-groups", "--bounding-set=-all"]),
+        : [
+            "setpriv",
+            `--reuid=${options.uid}`,
+            `--regid=${options.uid}`,
+            "--clear-groups",
+            "--bounding-set=-all",
+          ]),
       binary,
       "--workspace",
       this.workspace,
@@ -77,7 +83,11 @@ export class Init {
     const leaks = options.uid === undefined ? 1 : 0;
     this.process = spawn(program, args, {
       stdio: ["pipe", "pipe", "pipe"],
-      env: { PATH: process.env.PATH, ASAN_OPTIONS: `detect_leaks=${leaks}`, UBSAN_OPTIONS: "print_stacktrace=1" },
+      env: {
+        PATH: process.env.PATH,
+        ASAN_OPTIONS: `detect_leaks=${leaks}`,
+        UBSAN_OPTIONS: "print_stacktrace=1",
+      },
     });
     this.exited = new Promise((resolve) => this.process.once("exit", (code) => resolve(code)));
     this.process.stdin.on("error", () => {});
@@ -129,7 +139,9 @@ export class Init {
 
   async ping(payload = "ping"): Promise<string> {
     this.send(Type.PING, 0, Buffer.from(payload));
-    const pong = await this.nextControl((found) => found.type === Type.PONG && found.payload.toString() === payload);
+    const pong = await this.nextControl(
+      (found) => found.type === Type.PONG && found.payload.toString() === payload,
+    );
     return pong.payload.toString();
   }
 
@@ -144,7 +156,10 @@ export class Init {
     const flags = (options.stdin ? 1 : 0) | (options.killBackground ? 2 : 0);
     return records(
       ...argv.map((arg): [number, Value] => [1, arg]),
-      ...[...(options.env ?? ["PATH=/usr/bin:/bin"]), this.marker].map((entry): [number, Value] => [2, entry]),
+      ...[...(options.env ?? ["PATH=/usr/bin:/bin"]), this.marker].map((entry): [number, Value] => [
+        2,
+        entry,
+      ]),
       [3, options.cwd ?? ""],
       [4, flags],
       [5, options.timeoutMs ?? 0],

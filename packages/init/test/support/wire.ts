@@ -39,7 +39,12 @@ export interface Frame {
 
 export type Value = number | bigint | string | Buffer;
 
-export function frame(type: number, channel: number, epoch: bigint, payload: Buffer = Buffer.alloc(0)): Buffer {
+export function frame(
+  type: number,
+  channel: number,
+  epoch: bigint,
+  payload: Buffer = Buffer.alloc(0),
+): Buffer {
   const head = Buffer.alloc(20);
   head.writeUInt16BE(0xbe27, 0);
   head[2] = 1;
@@ -54,7 +59,9 @@ export function frame(type: number, channel: number, epoch: bigint, payload: Buf
 
 export function record(tag: number, value: Value): Buffer {
   const bytes =
-    typeof value === "number" || typeof value === "bigint" ? number64(BigInt(value)) : Buffer.from(value as string);
+    typeof value === "number" || typeof value === "bigint"
+      ? number64(BigInt(value))
+      : Buffer.from(value as string);
   const head = Buffer.alloc(5);
   head[0] = tag;
   head.writeUInt32BE(bytes.length, 1);
@@ -88,7 +95,8 @@ export class Records {
 
   raw(tag: number): Buffer | undefined {
     const values = this.byTag.get(tag);
-    if (values !== undefined && values.length !== 1) throw new Error(`tag ${tag} is there ${values.length} times`);
+    if (values !== undefined && values.length !== 1)
+      throw new Error(`tag ${tag} is there ${values.length} times`);
     return values?.[0];
   }
 
@@ -130,7 +138,8 @@ export class Decoder {
     for (;;) {
       const held = this.#held;
       if (held.length < 20) return frames;
-      if (held.readUInt16BE(0) !== 0xbe27 || held[2] !== 1) throw new Error(`no frame: ${held.subarray(0, 20).toString("hex")}`);
+      if (held.readUInt16BE(0) !== 0xbe27 || held[2] !== 1)
+        throw new Error(`no frame: ${held.subarray(0, 20).toString("hex")}`);
       const length = held.readUInt32BE(16);
       if (length > 65_536) throw new Error(`a payload of ${length}`);
       if (held.length < 24 + length) return frames;

@@ -1,7 +1,5 @@
 /** A process id or a short answer: no honest script sends more before a line feed. */
 const maxLineBytes = 256;
-/** A command's own stderr may overtake the script's first lines, which come by another pipe. */
-const maxHeldBytes = 64 * 1024;
 
 export type Answer =
   | { readonly kind: "ok"; readonly words: readonly string[] }
@@ -44,40 +42,15 @@ export class AnswerHead {
 
   #lineRead(): void {
     const line = this.#line;
-    if (this.pid === undefined) {
-      if (!/^[1-9]\d{0,9}$/.test(line)) return this.#garbled();
-      this.pid = Number(line);
-    } else {
-      const [word, ...words] = line.split(" ");
-      if (word === "ok") this.answer = { kind: "ok", words };
-      else if (word === "no" && words[0] !== undefined) this.answer = { kind: "no", code: words[0] };
-      else return this.#garbled();
-    }
+    const [word, ...words] = line.split(" ");
+    if (this.pid === undefined && /^[1-9]\d{0,9}$/.test(line)) this.pid = Number(line);
+    else if (this.pid !== undefined && word === "ok") this.answer = { kind: "ok", words };
+    else if (this.pid !== undefined && word === "no") this.answer = { kind: "no", code: words.join(" ") };
+    else this.#garbled();
     this.#line = "";
   }
 
   #garbled(): void {
     this.answer = { kind: "garbled", text: this.#line };
-  }
-}
-
-/** Bytes kept back until it is known whose they are; past the bound, the oldest of an honest command are let through. */
-export class HeldBytes {
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  /** False when there is no room for more. */
-  hold(bytes: Buffer): boolean {
-    if (this.#bytes + bytes.length > maxHeldBytes) return false;
-    this.#chunks.push(bytes);
-    this.#bytes += bytes.length;
-    return true;
-  }
-
-  take(): Buffer {
-    const all = Buffer.concat(this.#chunks);
-    this.#chunks = [];
-    this.#bytes = 0;
-    return all;
   }
 }

@@ -15,14 +15,14 @@ export const keepAliveCommand: readonly string[] = [
 ];
 
 /**
- * $1 directory beneath the workspace, $2 PATH to look the program up in, $3 program, then the complete environment as
- * NAME=value and the argument vector. No process is made before the program itself.
+ * $1 directory beneath the workspace, $2 PATH to look the program up in, $3 program, $4 1 if it may write no file, then the
+ * complete environment as NAME=value and the argument vector. No process is made before the program itself.
  */
 export const commandScript = `
 printf '%s\\n' "$$"
 no() { printf 'no %s\\n' "$1"; exit 0; }
-dir=/workspace/$1 path=$2 program=$3
-shift 3
+dir=/workspace/$1 path=$2 program=$3 full=$4
+shift 4
 unset CDPATH
 if ! cd -P -- "$dir" 2>/dev/null; then
   [ -d "$dir" ] && no denied
@@ -46,6 +46,7 @@ case $program in
     done
     [ -n "$found" ] || { [ -n "$denied" ] && no not-executable; no command-not-found; } ;;
 esac
+[ "$full" = 0 ] || ulimit -f 0 || no no-limits
 printf 'ok\\n'
 exec env -i -- "$@"
 `;
@@ -62,7 +63,7 @@ printf 'ok\\n'
 
 /**
  * Kills the session of $1 and says how many processes are left that belong to nobody known: not to process 1, not to this
- * script, not to the sessions in $2…. A process that vanishes while it is looked at counts too: something is still forking.
+ * script, not to the sessions in $2…. It looks until nothing changes under its eyes; what keeps forking for a hundred rounds counts.
  * A session's number cannot be forged: one is only ever inherited or one's own process id.
  */
 export const sweepScript = `
@@ -73,11 +74,11 @@ known=" 1 $$ $* "
 kill -KILL "-$target" 2>/dev/null
 round=0
 while :; do
-  own=0 strays=0 self=
+  own=0 strays=0 vanished=0 self=
   for process in /proc/[0-9]*; do
     status=
     while IFS= read -r line; do status="$status $line"; done 2>/dev/null < "$process/stat"
-    if [ -z "$status" ]; then strays=$((strays + 1)); continue; fi
+    if [ -z "$status" ]; then vanished=$((vanished + 1)); continue; fi
     # The name before it may hold anything, even a closing parenthesis; the last one is the kernel's.
     set -- \${status##*) }
     [ "$process" = "/proc/$$" ] && self=$4
@@ -90,11 +91,11 @@ while :; do
     fi
   done
   round=$((round + 1))
-  [ "$own" -eq 0 ] || [ "$round" -ge 100 ] && break
+  [ "$((own + vanished))" -eq 0 ] || [ "$round" -ge 100 ] && break
 done
 # A runtime that does not give each exec a session of its own makes the count worthless.
 [ "$self" = "$$" ] || strays=$((strays + 1))
-printf 'ok %s\\n' "$((own + strays))"
+printf 'ok %s\\n' "$((own + vanished + strays))"
 `;
 
 /** Prints memory, its peak, cpu time, processes and out-of-memory kills; - for what the kernel does not tell. */

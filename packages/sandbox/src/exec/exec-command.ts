@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FileRefusalCode, fileRefusals, pathProblem, withoutWorkspacePrefix } from "@berth/protocol";
 import { refusalText } from "../init/files.ts";
 import type { LinkCommand, LinkEnd, LinkExecution, LinkExit } from "../link.ts";
-import { AnswerHead, HeldBytes } from "./answer-head.ts";
+import { CommandOutput } from "./command-output.ts";
 import { commandScript, indirection } from "./command-scripts.ts";
 import { killBackgroundOf, leftAfterSweep, oomKillsSince } from "./exec-ending.ts";
 import { blindEnd, type ExecHost, type Guest, type OpenExec } from "./exec-host.ts";
 import type { StreamListener } from "./exec-stream.ts";
-import { cleanText, signalSession } from "./script-run.ts";
+import { signalSession } from "./script-run.ts";
 import { startProblem } from "./start-problem.ts";
 
 /** Between two looks at whether the command still runs. The stream's end, which is the usual sign, is noticed at once. */
@@ -23,6 +23,10 @@ const pidWaitMs = 2_000;
 /** For the engine to notice the end of what was killed. */
 const killedWaitMs = 3_000;
 
+/** For the engine to tell that a container died whose commands it already reported as dead. */
+const deathNewsMs = 1_000;
+const sigkill = 9;
+
 type Reason = Extract<LinkExit, { reason: unknown }>["reason"];
 
 /**
@@ -37,8 +41,7 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   readonly end: Promise<LinkExit>;
   readonly #host: ExecHost;
   readonly #command: LinkCommand;
-  readonly #head = new AnswerHead();
-  readonly #stderrHeld = new HeldBytes();
+  readonly #output: CommandOutput;
   readonly #settled = Promise.withResolvers<LinkExit>();
   readonly #pidKnown = Promise.withResolvers<void>();
   readonly #leaderEnded = Promise.withResolvers<void>();
@@ -56,6 +59,10 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
     this.#host = host;
     this.#command = command;
     this.end = this.#settled.promise;
+    this.#output = new CommandOutput(command, (pid) => {
+      this.#beganMs = performance.now();
+      command.onStarted?.({ pid });
+    });
     void this.#run().then(
       (exit) => this.#settle(exit),
       (error: unknown) => this.#settle({ kind: "broken", end: host.end ?? blindEnd(error) }),
@@ -63,7 +70,7 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   }
 
   get pid(): number | undefined {
-    return this.#head.pid;
+    return this.#output.head.pid;
   }
 
   kill(graceMs: number): void {
@@ -75,7 +82,7 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   }
 
   onRestarted(): void {
-    if (this.#reason !== "itself") this.#settle(this.#exit("signalled", 9, 0));
+    if (this.#reason !== "itself") this.#settle(this.#exit("signalled", sigkill, 0));
   }
 
   onClosed(end: LinkEnd): void {
@@ -83,36 +90,14 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   }
 
   onBytes(stream: "stdout" | "stderr", bytes: Buffer): void | Promise<void> {
-    const { onOutput } = this.#command;
-    if (this.#head.answer === undefined) {
-      if (stream === "stderr") return this.#stderrHeld.hold(bytes) ? undefined : this.#letThrough(bytes);
-      const rest = this.#head.take(bytes);
-      if (this.#head.pid !== undefined) this.#pidKnown.resolve();
-      if (this.#head.answer === undefined) return undefined;
-      return this.#answered(rest);
-    }
-    return this.#head.answer.kind === "ok" ? onOutput(stream, bytes) : undefined;
+    const pending = this.#output.take(stream, bytes);
+    if (this.pid !== undefined) this.#pidKnown.resolve();
+    return pending;
   }
 
   /** The consumer of output threw: nobody wants the rest. */
   onError(): void {
     this.kill(0);
-  }
-
-  #answered(rest: Buffer): void | Promise<void> {
-    const { onOutput, onStarted } = this.#command;
-    if (this.#head.answer?.kind !== "ok") return undefined;
-    this.#beganMs = performance.now();
-    onStarted?.({ pid: this.#head.pid ?? 0 });
-    const early = this.#stderrHeld.take();
-    const first = early.length > 0 ? onOutput("stderr", early) : undefined;
-    if (rest.length === 0) return first;
-    return first === undefined ? onOutput("stdout", rest) : first.then(() => onOutput("stdout", rest));
-  }
-
-  async #letThrough(bytes: Buffer): Promise<void> {
-    await this.#command.onOutput("stderr", this.#stderrHeld.take());
-    await this.#command.onOutput("stderr", bytes);
   }
 
   async #run(): Promise<LinkExit> {
@@ -152,11 +137,12 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
 
   /** Everything from outside is an element of this array; the shell's script is constant. */
   #argv(): string[] {
-    const { argv, env, cwd } = this.#command;
+    const { argv, env, cwd, noGrowth } = this.#command;
     const program = argv[0] ?? "";
     const mistakable = program.includes("=") || program === "-";
+    const dir = withoutWorkspacePrefix(cwd);
     return [
-      ...["sh", "-c", commandScript, "sh", withoutWorkspacePrefix(cwd), env["PATH"] ?? defaultPath, program],
+      ...["sh", "-c", commandScript, "sh", dir, env.PATH ?? defaultPath, program, noGrowth ? "1" : "0"],
       ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
       ...(mistakable ? indirection : []),
       ...argv,
@@ -201,33 +187,48 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   }
 
   async #conclude(code: number | "gone"): Promise<LinkExit> {
-    // 137 is also how the engine reports every exec of a container that died.
-    if ((code === "gone" || code === 137) && !(await this.#host.look())) {
-      return {
-        kind: "broken",
-        end: this.#host.end ?? { why: "stream-ended", detail: "the container ended" },
-      };
-    }
-    if (code === "gone" && this.#reason !== "itself") return this.#exit("signalled", 9, 0);
     if (code === "gone") {
-      const detail = "the engine no longer knows the command";
-      this.#host.close({ why: "stream-ended", detail });
-      return { kind: "broken", end: { why: "stream-ended", detail } };
+      // A restart tells the rest.
+      if (this.#reason !== "itself" && (await this.#host.look())) return this.#exit("signalled", sigkill, 0);
+      return this.#broken("the engine no longer knows the command");
     }
-    const answer = this.#head.finish();
+    const answer = this.#output.head.finish();
     if (answer.kind === "no") return this.#refused(answer.code);
+    let oomKills = 0;
+    if (code === 128 + sigkill && this.#reason === "itself") {
+      // It is also how the engine reports every exec of a container that died, sometimes before it reports the container.
+      const counted = await oomKillsSince(this.#host);
+      if (counted === undefined && !(await this.#isHostAlive())) return this.#broken("the container ended");
+      oomKills = counted ?? 0;
+    }
     if (answer.kind === "garbled" && this.#reason === "itself") {
-      const text = cleanText(`${answer.text} ${this.#stderrHeld.take().toString("latin1")}`);
+      const text = this.#output.complaint();
       return { kind: "refused", code: startProblem(text), message: text };
     }
-    if (this.#command.killBackground && this.#head.pid !== undefined && !this.#stopping) {
-      await killBackgroundOf(this.#host, this.#head.pid, this.#generation);
+    if (this.#command.killBackground && this.pid !== undefined && this.#stopping === undefined) {
+      await killBackgroundOf(this.#host, this.pid, this.#generation);
     }
-    const oomKills = code === 137 && this.#reason === "itself" ? await oomKillsSince(this.#host) : 0;
     const signal = code - 128;
     return signal >= 1 && signal <= 31
       ? this.#exit("signalled", signal, oomKills)
       : this.#exit("exited", code, oomKills);
+  }
+
+  async #isHostAlive(): Promise<boolean> {
+    for (
+      const beganMs = performance.now();
+      performance.now() - beganMs < deathNewsMs;
+      await sleep(urgentLookMs)
+    ) {
+      if (!(await this.#host.look())) return false;
+    }
+    return true;
+  }
+
+  #broken(detail: string): LinkExit {
+    const end: LinkEnd = this.#host.end ?? { why: "stream-ended", detail };
+    this.#host.close(end);
+    return { kind: "broken", end };
   }
 
   #refused(code: string): LinkExit {
@@ -259,14 +260,14 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
       this.#hurry.resolve();
       this.#hurry = Promise.withResolvers();
     }
-    if (this.#stopping) return;
+    if (this.#stopping !== undefined) return;
     if (this.#reason === "itself") this.#reason = reason;
     this.#stopping = this.#endTree().catch(() => (this.#hasEnded ? undefined : this.#host.restart()));
   }
 
   async #endTree(): Promise<void> {
     await wait(pidWaitMs, this.#pidKnown.promise, this.#leaderEnded.promise);
-    const { pid } = this.#head;
+    const { pid } = this;
     if (pid === undefined) return this.#host.restart();
     if (this.#graceEndsMs > performance.now()) {
       await signalSession(this.#host, "TERM", pid, this.#generation);

@@ -1,20 +1,20 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { statsScript, sweepScript } from "./command-scripts.ts";
 import type { ExecHost } from "./exec-host.ts";
 import { runScript } from "./script-run.ts";
 
 const sweepDeadlineMs = 5_000;
-/** A script that has just begun is unknown until it has told its process id. */
+/** A script of ours that has just begun or ended may have a process that no guest owns. */
+const unsettledMs = 200;
 const sweeps = 4;
-const betweenSweepsMs = 40;
 
 /** Kills the session of `pid`; then the number of processes that may be its runaway descendants. */
 export async function leftAfterSweep(host: ExecHost, pid: number, generation: number): Promise<number> {
   for (let sweep = 1; ; sweep++) {
-    const untold = [...host.guests].some((guest) => guest.pid === undefined);
+    const beganMs = performance.now();
     const left = await sweepOnce(host, pid, generation);
-    if (left === 0 || !untold || sweep === sweeps) return left;
-    await sleep(betweenSweepsMs);
+    const settled = host.unchangedMs > performance.now() - beganMs + unsettledMs;
+    const untold = [...host.guests].some((guest) => guest.pid === undefined);
+    if (left === 0 || sweep === sweeps || (settled && !untold)) return left;
   }
 }
 
@@ -31,6 +31,7 @@ async function sweepOnce(host: ExecHost, target: number, generation: number): Pr
     operation: "sweep",
     script: sweepScript,
     args: [String(target), ...known],
+    isPartOfEnding: true,
     generation,
     deadlineMs: sweepDeadlineMs,
   });
@@ -63,14 +64,14 @@ export async function cgroupValues(host: ExecHost, signal?: AbortSignal): Promis
   };
 }
 
-/** The kernel's count since the last time anybody asked; 0 when it cannot be read. */
-export async function oomKillsSince(host: ExecHost): Promise<number> {
+/** The kernel's count since the last time anybody asked; undefined when it cannot be read. */
+export async function oomKillsSince(host: ExecHost): Promise<number | undefined> {
   try {
     const { oomKills } = await cgroupValues(host);
     const before = host.oomKillsTold;
     host.oomKillsTold = oomKills;
     return Math.max(0, oomKills - before);
   } catch {
-    return 0;
+    return undefined;
   }
 }

@@ -73,6 +73,7 @@ export class ExecFiles implements LinkFiles {
             received = 0;
             hash = createHash("sha256");
           },
+      isWhole: (answer) => received >= (numbers(answer)[0] ?? Number.POSITIVE_INFINITY),
       onBody: (bytes) => {
         received += bytes.length;
         if (length !== undefined && received > length) throw new RangeError("more bytes than were asked for");
@@ -150,6 +151,7 @@ export class ExecFiles implements LinkFiles {
       repeat: () => {
         target = "";
       },
+      isWhole: ([raw = ""]) => readFacts(raw)?.type !== "symlink",
       onBody: (bytes) => {
         if (target.length < maxTargetBytes) target += bytes.toString("utf8");
       },

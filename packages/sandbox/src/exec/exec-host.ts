@@ -37,6 +37,8 @@ export interface OpenExec {
 
 /** Something that runs in the container on our behalf. */
 export interface Guest {
+  /** It comes and goes with the ending of another. */
+  readonly isPartOfEnding?: boolean;
   /** Its process, which leads a session of its own; undefined until it has told. */
   readonly pid: number | undefined;
   /** Everything in the container is about to be killed. */
@@ -61,6 +63,7 @@ export class ExecHost {
   oomKillsTold = 0;
   readonly #guests = new Set<Guest>();
   #generation = 0;
+  #lastChangeMs = Number.NEGATIVE_INFINITY;
   #end: LinkEnd | undefined;
   #restarting: Promise<void> | undefined;
 
@@ -80,6 +83,11 @@ export class ExecHost {
     return this.#generation;
   }
 
+  /** Since a guest came or went, those of endings aside: only then can there be a process of ours that is not known. */
+  get unchangedMs(): number {
+    return performance.now() - this.#lastChangeMs;
+  }
+
   get guests(): ReadonlySet<Guest> {
     return this.#guests;
   }
@@ -97,6 +105,7 @@ export class ExecHost {
       throw new Fault("aborted", { operation: "an exec for a container that was restarted since" });
     }
     this.#guests.add(guest);
+    this.#changed(guest);
     try {
       return await this.#start(spec, listener);
     } catch (error) {
@@ -108,7 +117,11 @@ export class ExecHost {
   }
 
   leave(guest: Guest): void {
-    this.#guests.delete(guest);
+    if (this.#guests.delete(guest)) this.#changed(guest);
+  }
+
+  #changed(guest: Guest): void {
+    if (!guest.isPartOfEnding) this.#lastChangeMs = performance.now();
   }
 
   async #start(spec: ExecSpec, listener: StreamListener): Promise<OpenExec> {

@@ -87,11 +87,16 @@ export class ExecStream {
         await this.#send(chunk);
       }
     }
+    this.endInput();
+  }
+
+  endInput(): void {
     if (!this.#isEnded) this.#socket.end();
   }
 
   async #send(bytes: Uint8Array): Promise<void> {
-    if (this.#isEnded || bytes.length === 0 || this.#socket.write(bytes)) return;
+    if (this.#isEnded || this.#socket.writableEnded || bytes.length === 0 || this.#socket.write(bytes))
+      return;
     await new Promise<void>((resolve) => {
       const done = () => {
         this.#socket.off("drain", done);

@@ -1,7 +1,7 @@
 import { Fault, type FileEntry, FileRefusal, type WorkspaceUsage } from "@berth/protocol";
 import type { CallOptions, GlobOptions, Listing, ListOptions } from "../port.ts";
 import type { ExecHost } from "./exec-host.ts";
-import { compileGlob, GlobError } from "./glob-match.ts";
+import { compileGlob, type Glob, GlobError } from "./glob-match.ts";
 import { scriptFailure, scriptPath } from "./script-failure.ts";
 import { Enough, runScript } from "./script-run.ts";
 import { EntryReader, TokenReader } from "./walk-reader.ts";
@@ -11,7 +11,7 @@ export const defaultMaxItems = 10_000;
 /** Entries a glob looks at before it gives up and says that there is more. */
 const maxLookedAt = 200_000;
 const anyDepth = 1_000_000;
-const maxPatterns = 256;
+const maxPatterns = 512;
 
 export function listFiles(host: ExecHost, path: string, options: ListOptions): Promise<Listing<FileEntry>> {
   const depth = options.recursive ? Math.min(options.maxDepth ?? anyDepth, anyDepth) : 1;
@@ -27,11 +27,11 @@ export async function globFiles(
   return walk(host, "glob", options.base ?? "", {
     ...options,
     depth: Math.min(anyDepth, Math.max(1, ...globs.map((glob) => glob.depth))),
-    wanted: (path) => globs.some((glob) => glob.matches(path)),
+    wanted: (path, isDirectory) => globs.some((glob) => glob.matches(path, isDirectory)),
   });
 }
 
-export function compileGlobs(patterns: readonly string[], dot: boolean): ReturnType<typeof compileGlob>[] {
+export function compileGlobs(patterns: readonly string[], dot: boolean): Glob[] {
   if (patterns.length > maxPatterns) throw badPattern(`more than ${maxPatterns} of them`);
   return patterns.map((pattern) => {
     try {
@@ -50,7 +50,7 @@ export function badPattern(detail: string): FileRefusal {
 interface Walk extends CallOptions {
   readonly depth: number;
   readonly maxItems?: number;
-  readonly wanted: (path: string) => boolean;
+  readonly wanted: (path: string, isDirectory: boolean) => boolean;
 }
 
 async function walk(
@@ -68,7 +68,7 @@ async function walk(
     lookedAt = 0;
     const entries = new EntryReader((entry) => {
       lookedAt++;
-      if (wanted(entry.path)) {
+      if (wanted(entry.path, entry.type === "directory")) {
         if (items.length >= maxItems) throw new Enough();
         items.push({ ...entry, path: base === "" ? entry.path : `${base}/${entry.path}` });
       }
@@ -85,6 +85,7 @@ async function walk(
     repeat: () => {
       reader = begin();
     },
+    isWhole: () => reader.ended,
     onBody: (bytes) => reader.push(bytes),
   });
   if (answer.kind === "no") throw scriptFailure(operation, path, answer);
@@ -134,6 +135,7 @@ export async function workspaceUsage(
     repeat: () => {
       reader = begin();
     },
+    isWhole: () => reader.ended,
     onBody: (bytes) => reader.push(bytes),
   });
   if (answer.kind === "no") throw scriptFailure("usage", "", answer);

@@ -1,41 +1,56 @@
-/** A pattern takes at most this many alternatives from its braces; `{a,b}` ten times over would be a thousand. */
-const maxAlternatives = 256;
+/** The bounds and the meaning are those of init's glob.c, so that a pattern finds the same files by either way. */
+const maxAlternatives = 512;
+const maxNames = 64;
+const maxPatternBytes = 4095;
 
 type Segment =
   | { readonly kind: "any-depth" }
-  | { readonly kind: "name"; readonly matches: (name: string) => boolean; readonly dot: boolean };
+  | { readonly kind: "name"; readonly matches: (name: string) => boolean };
+
+interface Alternative {
+  readonly segments: readonly Segment[];
+  readonly directoriesOnly: boolean;
+}
 
 /** A glob that cannot be understood. */
 export class GlobError extends Error {}
 
+export interface Glob {
+  matches(path: string, isDirectory: boolean): boolean;
+  /** How far below its base anything can match. */
+  readonly depth: number;
+}
+
 /**
- * Compiles a glob on paths with `/`: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `\` before a literal, and `**` for any depth as a whole
- * segment. A leading dot is matched only by a dot, unless `dot`. Matching takes time in proportion to name times pattern: a
- * tenant's pattern cannot hang the worker.
+ * Compiles a glob on paths: `*` and `?` within a name, `[a-z]`, `[!a-z]`, `{a,b}`, `\\` before a character to take it as it is, `**`
+ * for any number of directories, a slash at the end for directories only. A leading dot is matched only by a dot, unless
+ * `dot`. Matching takes time in proportion to name times pattern: a tenant's pattern cannot hang the worker.
  */
-export function compileGlob(
-  pattern: string,
-  dot: boolean,
-): { matches(path: string): boolean; depth: number } {
-  const alternatives = expandBraces(pattern).map((one) => compileSegments(one, dot));
-  const depths = alternatives.map((segments) =>
+export function compileGlob(pattern: string, dot: boolean): Glob {
+  if (Buffer.byteLength(pattern) > maxPatternBytes)
+    throw new GlobError(`it is longer than ${maxPatternBytes} bytes`);
+  const alternatives = expandBraces(pattern).map((one) => compileAlternative(one, dot));
+  const depths = alternatives.map(({ segments }) =>
     segments.some(({ kind }) => kind === "any-depth") ? Number.POSITIVE_INFINITY : segments.length,
   );
   return {
     depth: Math.max(...depths),
-    matches: (path) => {
+    matches: (path, isDirectory) => {
       const names = path.split("/");
-      return alternatives.some((segments) => matchSegments(segments, names, dot));
+      return alternatives.some(
+        ({ segments, directoriesOnly }) =>
+          (isDirectory || !directoriesOnly) && matchSegments(segments, names, dot),
+      );
     },
   };
 }
 
 function expandBraces(pattern: string): string[] {
-  let done: string[] = [];
+  const done: string[] = [];
   const todo = [pattern];
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     const group = findBraces(next);
-    if (!group) done = [...done, next];
+    if (!group) done.push(next);
     else
       for (const choice of group.choices)
         todo.push(next.slice(0, group.from) + choice + next.slice(group.to));
@@ -70,18 +85,24 @@ function findBraces(pattern: string): { from: number; to: number; choices: strin
   return undefined;
 }
 
-function compileSegments(pattern: string, dot: boolean): Segment[] {
-  return pattern
-    .split("/")
-    .filter((text) => text !== "" && text !== ".")
-    .map((text): Segment => {
+function compileAlternative(pattern: string, dot: boolean): Alternative {
+  if (pattern === "") throw new GlobError("it is empty");
+  if (pattern.startsWith("/")) throw new GlobError("it is absolute");
+  const names = pattern.split("/").filter((text) => text !== "" && text !== ".");
+  if (names.includes("..")) throw new GlobError('it has a ".." segment');
+  // What is below a directory does not include the directory.
+  if (names.at(-1) === "**") names.push("*");
+  if (names.length === 0 || names.length > maxNames)
+    throw new GlobError(`it has no name, or more than ${maxNames}`);
+  return {
+    directoriesOnly: pattern.endsWith("/"),
+    segments: names.map((text): Segment => {
       if (text === "**") return { kind: "any-depth" };
-      return {
-        kind: "name",
-        matches: compileName(text),
-        dot: dot || text.startsWith(".") || text.startsWith("\\."),
-      };
-    });
+      const matches = compileName(text);
+      const dotted = dot || text.startsWith(".") || text.startsWith("\\.");
+      return { kind: "name", matches: (name) => (dotted || !name.startsWith(".")) && matches(name) };
+    }),
+  };
 }
 
 /** The places in the pattern that the names so far can have led to. */
@@ -94,7 +115,7 @@ function matchSegments(segments: readonly Segment[], names: readonly string[], d
       if (segment === undefined) continue;
       if (segment.kind === "any-depth") {
         if (dot || !name.startsWith(".")) next.add(place);
-      } else if ((segment.dot || !name.startsWith(".")) && segment.matches(name)) next.add(place + 1);
+      } else if (segment.matches(name)) next.add(place + 1);
     }
     places = skipAnyDepth(next, segments);
     if (places.size === 0) return false;
@@ -118,13 +139,15 @@ function compileName(text: string): (name: string) => boolean {
     if (character === "*") {
       if (pieces.at(-1) !== "any") pieces.push("any");
     } else if (character === "?") pieces.push(() => true);
-    else if (character === "[") {
-      const set = compileSet(characters, at);
-      pieces.push(set.matches);
-      at = set.end;
-    } else {
-      if (character === "\\") at++;
-      const literal = characters[at] ?? "\\";
+    else {
+      const set = character === "[" ? compileSet(characters, at) : undefined;
+      if (set) {
+        pieces.push(set.matches);
+        at = set.end;
+        continue;
+      }
+      if (character === "\\" && at + 1 < characters.length) at++;
+      const literal = characters[at];
       pieces.push((one) => one === literal);
     }
   }
@@ -154,22 +177,27 @@ function matchPieces(pieces: readonly Piece[], name: readonly string[]): boolean
   return piece === pieces.length;
 }
 
+/** Undefined when it is never closed, and the bracket is an ordinary character. */
 function compileSet(
   characters: readonly string[],
   from: number,
-): { matches: (character: string) => boolean; end: number } {
+): { matches: (character: string) => boolean; end: number } | undefined {
   const negated = characters[from + 1] === "!" || characters[from + 1] === "^";
   const first = from + (negated ? 2 : 1);
-  // A ] right after the opening stands for itself.
-  const end = characters.indexOf("]", first + 1);
-  if (end < 0) throw new GlobError("a [ is not closed");
   const ranges: [string, string][] = [];
-  for (let at = first; at < end; at++) {
-    const low = characters[at] as string;
-    if (characters[at + 1] === "-" && at + 2 < end) {
-      ranges.push([low, characters[at + 2] as string]);
-      at += 2;
-    } else ranges.push([low, low]);
+  let at = first;
+  // A ] right after the opening stands for itself.
+  for (; characters[at] !== "]" || at === first; at++) {
+    if (characters[at] === "\\" && at + 1 < characters.length) at++;
+    const low = characters[at];
+    if (low === undefined) return undefined;
+    let high = low;
+    if (characters[at + 1] === "-" && characters[at + 2] !== "]" && characters[at + 2] !== undefined) {
+      at += characters[at + 2] === "\\" && characters[at + 3] !== undefined ? 3 : 2;
+      high = characters[at] as string;
+    }
+    ranges.push([low, high]);
   }
+  const end = at;
   return { matches: (one) => ranges.some(([low, high]) => one >= low && one <= high) !== negated, end };
 }

@@ -78,6 +78,7 @@ export async function grepFiles(host: ExecHost, pattern: string, options: GrepOp
     repeat: () => {
       reader = begin();
     },
+    isWhole: () => reader.ended,
     onBody: (bytes) => reader.push(bytes),
   });
   if (answer.kind === "no") {
@@ -101,15 +102,18 @@ function* readLines(token: Buffer, path: string, maxLineBytes: number): Generato
     const line = Number(token.toString("latin1", at, Math.min(colon, at + numberBytes)));
     if (colon >= at && colon < end && Number.isSafeInteger(line)) {
       const cut = end - colon - 1 > maxLineBytes;
-      yield {
-        path,
-        line,
-        text: token.toString("utf8", colon + 1, cut ? colon + 1 + maxLineBytes : end),
-        cut,
-      };
+      const shownEnd = cut ? characterEnd(token, colon + 1, colon + 1 + maxLineBytes) : end;
+      yield { path, line, text: token.toString("utf8", colon + 1, shownEnd), cut };
     }
     at = end + 1;
   }
+}
+
+/** A cut does not leave half a character. */
+function characterEnd(bytes: Buffer, from: number, most: number): number {
+  let end = most;
+  while (end > from && most - end < 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return end;
 }
 
 async function candidates(host: ExecHost, path: string, options: GrepOptions): Promise<Candidates> {
@@ -122,23 +126,30 @@ async function candidates(host: ExecHost, path: string, options: GrepOptions): P
     if (include.length === 0) return true;
     const below = file.slice(2);
     return include.some(({ onPath, glob }) =>
-      glob?.matches(onPath ? below : below.slice(below.lastIndexOf("/") + 1)),
+      glob?.matches(onPath ? below : below.slice(below.lastIndexOf("/") + 1), false),
     );
   };
+  let kind: string | undefined;
   let place: string | undefined;
   let names: string[] = [];
   let skipped = 0;
   const begin = () => {
+    kind = undefined;
     place = undefined;
     names = [];
     skipped = 0;
     return new TokenReader((token) => {
       const text = token.toString("utf8");
+      if (kind === undefined) {
+        kind = text;
+        return;
+      }
       if (place === undefined) {
         place = text.replace(/^\//, "");
         return;
       }
-      if (!text.startsWith("./") || !wanted(text)) return;
+      // A file that was named is searched whatever the includes say.
+      if (!text.startsWith("./") || (kind === "directory" && !wanted(text))) return;
       if (names.length >= maxFiles) throw new Enough();
       // Bytes that are not UTF-8 do not survive the way here and back.
       if (text.includes("\n") || text.includes("\ufffd")) skipped++;
@@ -154,9 +165,10 @@ async function candidates(host: ExecHost, path: string, options: GrepOptions): P
     repeat: () => {
       reader = begin();
     },
+    isWhole: () => reader.ended,
     onBody: (bytes) => reader.push(bytes),
   });
   if (answer.kind === "no") throw scriptFailure("grep", path, answer);
   if (!answer.enough && !reader.ended) throw cutOff("grep");
-  return { place: place ?? "", isFile: answer.words[0] === "file", names, skipped, truncated: answer.enough };
+  return { place: place ?? "", isFile: kind === "file", names, skipped, truncated: answer.enough };
 }

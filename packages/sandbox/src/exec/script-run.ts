@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Fault } from "@berth/protocol";
 import { endFault } from "../init/connection.ts";
 import type { LinkEnd } from "../link.ts";
@@ -8,6 +9,7 @@ import type { ExecStream, StreamListener } from "./exec-stream.ts";
 
 const stderrKeptBytes = 2048;
 const killDeadlineMs = 5_000;
+const giveUpMs = 1_000;
 
 export interface ScriptCall {
   /** For faults. */
@@ -17,6 +19,9 @@ export interface ScriptCall {
   readonly stdin?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** What the script prints after its answer. Throwing `Enough` ends it early and well. */
   readonly onBody?: (bytes: Buffer) => void | Promise<void>;
+  /** Whether all of the body is there; without it the answer is all. The engine tells of a script's end only later. */
+  readonly isWhole?: (words: readonly string[]) => boolean;
+  readonly isPartOfEnding?: boolean;
   readonly signal?: AbortSignal | undefined;
   /** As long as its stream takes. */
   readonly untimed?: boolean;
@@ -54,6 +59,7 @@ class ScriptRun implements Guest, StreamListener {
   readonly #host: ExecHost;
   readonly #call: ScriptCall;
   readonly #head = new AnswerHead();
+  readonly #whole = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<Stop>();
   #stderr = "";
   #generation = 0;
@@ -65,6 +71,10 @@ class ScriptRun implements Guest, StreamListener {
 
   get pid(): number | undefined {
     return this.#head.pid;
+  }
+
+  get isPartOfEnding(): boolean {
+    return this.#call.isPartOfEnding ?? false;
   }
 
   onRestarting(): void {}
@@ -83,8 +93,16 @@ class ScriptRun implements Guest, StreamListener {
       return undefined;
     }
     const body = this.#head.take(bytes);
-    if (body.length === 0 || this.#head.answer?.kind !== "ok") return undefined;
-    return this.#call.onBody?.(body);
+    const { answer } = this.#head;
+    if (answer === undefined || answer.kind === "garbled") return undefined;
+    const pending = body.length > 0 && answer.kind === "ok" ? this.#call.onBody?.(body) : undefined;
+    const words = answer.kind === "ok" ? answer.words : [];
+    const settleIfWhole = () => {
+      if (answer.kind === "no" || (this.#call.isWhole?.(words) ?? true)) this.#whole.resolve();
+    };
+    if (pending !== undefined) return pending.then(settleIfWhole);
+    settleIfWhole();
+    return undefined;
   }
 
   onError(error: unknown): void {
@@ -118,24 +136,37 @@ class ScriptRun implements Guest, StreamListener {
   }
 
   async #settle(stream: ExecStream): Promise<ScriptAnswer | undefined> {
-    const stop = await Promise.race([stream.ended.then(() => undefined), this.#stopped.promise]);
-    if (stop === undefined) return this.#answer();
-    if (stop.why === "restarted") {
+    const done = Promise.race([stream.ended, this.#whole.promise]).then(() => undefined);
+    const stop = await Promise.race([this.#stopped.promise, done]);
+    try {
+      if (stop === undefined) return await this.#answer();
+      if (stop.why === "restarted") return undefined;
+      if (stop.why === "closed") throw endFault(stop.end, this.#host.options);
+      if (stop.why === "error") {
+        await this.#giveUp(stream, done);
+        throw stop.error;
+      }
+      await this.#kill();
+      const { answer } = this.#head;
+      return { kind: "ok", words: answer?.kind === "ok" ? answer.words : [], enough: true };
+    } finally {
       stream.cut();
-      return undefined;
     }
-    if (stop.why === "closed") {
-      stream.cut();
-      throw endFault(stop.end, this.#host.options);
+  }
+
+  /** Short of input, a write gives up by itself and clears its temporary file away. */
+  async #giveUp(stream: ExecStream, done: Promise<undefined>): Promise<void> {
+    if (this.#call.stdin !== undefined) {
+      stream.endInput();
+      if (await Promise.race([done.then(() => true), sleep(giveUpMs, false)])) return;
     }
-    // Disconnecting does not end an exec; left alone it would write into nothing for as long as it has something to say.
-    if (this.pid !== undefined) {
-      await signalSession(this.#host, "KILL", this.pid, this.#generation).catch(() => {});
-    }
-    stream.cut();
-    if (stop.why === "error") throw stop.error;
-    const { answer } = this.#head;
-    return { kind: "ok", words: answer?.kind === "ok" ? answer.words : [], enough: true };
+    await this.#kill();
+  }
+
+  /** Disconnecting does not end an exec; left alone it would write into nothing for as long as it has something to say. */
+  async #kill(): Promise<void> {
+    if (this.pid === undefined) return;
+    await signalSession(this.#host, "KILL", this.pid, this.#generation).catch(() => {});
   }
 
   async #answer(): Promise<ScriptAnswer> {
@@ -162,6 +193,7 @@ export async function signalSession(
     operation: "signal",
     script: signalScript,
     args: [signal, String(pid)],
+    isPartOfEnding: true,
     generation,
     deadlineMs: killDeadlineMs,
   });

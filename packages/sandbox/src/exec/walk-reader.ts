@@ -35,7 +35,11 @@ export class TokenReader {
 const endToken = Buffer.from("end");
 
 const fileTypeBits = 0o170000;
-const types: Readonly<Record<number, EntryType>> = { 16807: "file", 9604: "directory", 21609: "symlink" };
+const types = new Map<number, EntryType>([
+  [0o100000, "file"],
+  [0o040000, "directory"],
+  [0o120000, "symlink"],
+]);
 
 /** `%f %s %Y` of stat: raw mode in hex, size, seconds. */
 export function readFacts(text: string): Omit<FileEntry, "path"> | undefined {
@@ -43,7 +47,7 @@ export function readFacts(text: string): Omit<FileEntry, "path"> | undefined {
   const mode = Number.parseInt(raw, 16);
   if (!Number.isSafeInteger(mode)) return undefined;
   return {
-    type: types[mode & fileTypeBits] ?? "other",
+    type: types.get(mode & fileTypeBits) ?? "other",
     size: Number(size) || 0,
     mode: mode & 0o7777,
     modifiedMs: (Number(seconds) || 0) * 1000,

@@ -38,7 +38,7 @@ find . -mindepth 1 -maxdepth "$2" -exec sh -c "$3" sh {} + 2>/dev/null
 printf 'end\\0'
 `;
 
-/** $1 parent, $2 name. Where it is, beneath the workspace, then the regular files there. */
+/** $1 parent, $2 name. What it is and where, beneath the workspace; then the regular files there. */
 export const regularFilesScript = `${pathFunctions}
 enter "$1" 0
 name=$2
@@ -48,12 +48,12 @@ if [ -d "$name" ]; then
   cd -P -- "$name" 2>/dev/null || no denied
   inside
   [ -r . ] || no denied
-  printf 'ok directory\\n%s\\0' "\${PWD#/workspace}"
+  printf 'ok\\ndirectory\\0%s\\0' "\${PWD#/workspace}"
   find . -type f -exec sh -c 'printf "%s\\0" "$@"' sh {} + 2>/dev/null
 else
   [ -f "$name" ] || no not-a-file
   [ -r "$name" ] || no denied
-  printf 'ok file\\n%s\\0%s\\0' "\${PWD#/workspace}" "$name"
+  printf 'ok\\nfile\\0%s\\0%s\\0' "\${PWD#/workspace}" "$name"
 fi
 printf 'end\\0'
 `;
@@ -79,7 +79,7 @@ exit 0
 export const grepScript = `${pathFunctions}
 enter "$1" 0
 batch=$2 how=$3 what=$6
-grep "$how" -e "$what" < /dev/null > /dev/null 2>&1
+printf '\\n' | grep "$how" -e "$what" > /dev/null 2>&1
 [ $? -le 1 ] || no bad-pattern
 printf 'ok\\n'
 xargs -0 sh -c "$batch" sh "$3" "$4" "$5" "$6"
