@@ -62,7 +62,7 @@ export class QuotaGuard {
 
   /** Room for a write of `bytes`, kept from other writes until `release`. Throws `quota` when not even an entry fits. */
   async reserve(bytes: number): Promise<{ readonly budgetBytes: number; readonly release: () => void }> {
-    const known = await this.#known();
+    const known = await this.#known(bytes);
     const { workspaceBytes, workspaceEntries } = this.#limits;
     if (known.entries >= workspaceEntries) {
       throw new FileRefusal(
@@ -132,11 +132,15 @@ export class QuotaGuard {
     clearTimeout(this.#timer);
   }
 
-  async #known(): Promise<WorkspaceUsage> {
+  /** A measurement that commands may have made stale is good enough to allow, not to refuse: they may have removed. */
+  async #known(bytes: number): Promise<WorkspaceUsage> {
     const last = this.#last;
-    if (last && !last.usage.partial && (!this.#dirty || performance.now() - last.atMs < freshMs))
-      return last.usage;
-    return this.#measured();
+    if (!last || last.usage.partial) return this.#measured();
+    const { bytes: used, entries } = last.usage;
+    const fits =
+      used + this.#reservedBytes + bytes <= this.#limits.workspaceBytes &&
+      entries < this.#limits.workspaceEntries;
+    return !this.#dirty || (fits && performance.now() - last.atMs < freshMs) ? last.usage : this.#measured();
   }
 
   #schedule(delayMs: number): NodeJS.Timeout {

@@ -14,8 +14,8 @@ import { startProblem } from "./start-problem.ts";
 const firstLookMs = 150;
 const lookMs = 1_000;
 const urgentLookMs = 25;
-/** However chatty a background child is, and whatever the engine does. */
-const longestDrainMs = 5_000;
+/** However chatty a background child is; time in which the reader was busy does not count. */
+const longestDrainMs = 2_500;
 /** Of an engine that does not answer, after the connection has ended. */
 const failedLooksAllowed = 5;
 /** For the command's process id, when it is to be killed before it told. */
@@ -128,7 +128,6 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
     if (this.#hasEnded) return this.end;
     // A restart may wait for this very command's end before it tells why.
     await this.#stopping;
-    stream.release();
     await this.#drain(opened);
     stream.cut();
     await stream.ended;
@@ -179,9 +178,11 @@ export class ExecCommand implements LinkExecution, Guest, StreamListener {
   /** A background child may hold the outputs open; it is waited for only while it is quiet and briefly. */
   async #drain({ stream }: OpenExec): Promise<void> {
     const { drainMs } = this.#command.limits;
-    const latestMs = performance.now() + Math.max(longestDrainMs, drainMs);
+    const longestMs = Math.max(longestDrainMs, drainMs);
+    const beganMs = performance.now() - stream.pausedMs;
     while (!stream.isEnded && !this.#hasEnded) {
-      if (!stream.isPaused && (stream.quietMs >= drainMs || performance.now() >= latestMs)) return;
+      const readyMs = performance.now() - stream.pausedMs - beganMs;
+      if (!stream.isPaused && (stream.quietMs >= drainMs || readyMs >= longestMs)) return;
       await wait(Math.max(5, stream.isPaused ? urgentLookMs : drainMs - stream.quietMs), stream.ended);
     }
   }

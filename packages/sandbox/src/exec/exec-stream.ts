@@ -2,9 +2,6 @@ import type { Duplex } from "node:stream";
 import { FrameError } from "@berth/init";
 import { StdioDemux } from "../docker/stdio-demux.ts";
 
-/** More than the pipes and sockets between a dead command and here can hold. */
-const releasedBytes = 4 * 1024 * 1024;
-
 export interface StreamListener {
   /** What it returns is awaited before the next bytes. */
   onBytes(stream: "stdout" | "stderr", bytes: Buffer): void | Promise<void>;
@@ -23,8 +20,8 @@ export class ExecStream {
   readonly #socket: Duplex;
   readonly #listener: StreamListener;
   #delivery: Promise<void> | undefined;
-  #queuedBytes = 0;
-  #allowedBytes = 0;
+  #pausedSinceMs: number | undefined;
+  #pausedBeforeMs = 0;
   #isEnded = false;
   #deaf = false;
   #lastActiveMs = performance.now();
@@ -58,18 +55,15 @@ export class ExecStream {
     return this.#delivery !== undefined;
   }
 
+  /** Time in which the listener was busy. */
+  get pausedMs(): number {
+    const now = performance.now();
+    return this.#pausedBeforeMs + now - (this.#pausedSinceMs ?? now);
+  }
+
   /** How long nothing has come although it could have. */
   get quietMs(): number {
     return this.isPaused ? 0 : performance.now() - this.#lastActiveMs;
-  }
-
-  /**
-   * The command is dead: what is left is bounded, and is taken even while the listener is busy. The engine closes the
-   * connection two seconds after a command's end whether or not all of it was read.
-   */
-  release(): void {
-    this.#allowedBytes = releasedBytes;
-    this.#flow();
   }
 
   /** Stop listening; what was received is still delivered. */
@@ -112,13 +106,10 @@ export class ExecStream {
     this.#lastActiveMs = performance.now();
     if (this.#delivery === undefined) {
       const pending = this.#hand(stream, bytes);
-      if (pending !== undefined) this.#await(pending, bytes.length);
+      if (pending !== undefined) this.#await(pending);
       return;
     }
-    this.#await(
-      this.#delivery.then(() => this.#hand(stream, bytes)),
-      bytes.length,
-    );
+    this.#await(this.#delivery.then(() => this.#hand(stream, bytes)));
   }
 
   #hand(stream: "stdout" | "stderr", bytes: Buffer): void | Promise<void> {
@@ -136,21 +127,21 @@ export class ExecStream {
     this.#listener.onError(error);
   }
 
-  #await(pending: Promise<void>, bytes: number): void {
-    this.#queuedBytes += bytes;
+  #await(pending: Promise<void>): void {
     const delivery = pending.then(() => {
-      this.#queuedBytes -= bytes;
-      this.#lastActiveMs = performance.now();
-      if (this.#delivery === delivery) this.#delivery = undefined;
-      this.#flow();
+      if (this.#delivery === delivery) this.#resume();
     });
     this.#delivery = delivery;
-    this.#flow();
+    this.#pausedSinceMs ??= performance.now();
+    this.#socket.pause();
   }
 
-  #flow(): void {
-    if (this.#queuedBytes > this.#allowedBytes) this.#socket.pause();
-    else this.#socket.resume();
+  #resume(): void {
+    this.#delivery = undefined;
+    this.#pausedBeforeMs = this.pausedMs;
+    this.#pausedSinceMs = undefined;
+    this.#lastActiveMs = performance.now();
+    this.#socket.resume();
   }
 
   #end(): void {
