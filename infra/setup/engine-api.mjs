@@ -74,7 +74,7 @@ function certificates(environment) {
  * @returns {Promise<{ status: number, body: Buffer }>}
  */
 export function callEngine(engine, method, target, options = {}) {
-  const { body, headers, stallMs = 30_000, signal, onLine } = options;
+  const { body, headers, stallMs = 60_000, signal, onLine } = options;
   return new Promise((resolve, reject) => {
     const request = (engine.secure ? https : http).request({
       ...engine.request,
@@ -119,13 +119,14 @@ export function callEngine(engine, method, target, options = {}) {
  * @param {string} method
  * @param {string} target
  * @param {unknown} [value] sent as JSON
+ * @param {number} [stallMs]
  */
-export async function askEngine(engine, method, target, value) {
+export async function askEngine(engine, method, target, value, stallMs = 60_000) {
   const sent =
     value === undefined
       ? {}
       : { body: JSON.stringify(value), headers: { "content-type": "application/json" } };
-  const { status, body } = await callEngine(engine, method, target, sent);
+  const { status, body } = await callEngine(engine, method, target, { ...sent, stallMs });
   if (status === 404) return undefined;
   const text = body.toString("utf8");
   if (status >= 400) throw new Error(`engine answered ${status} to ${method} ${target}: ${text.trim()}`);
@@ -133,7 +134,7 @@ export async function askEngine(engine, method, target, value) {
 }
 
 /**
- * Whether an engine answers there. `refused` tells a socket that exists but is not ours to open from one nobody serves.
+ * Whether an engine answers there. `denied` tells a socket that exists but is not ours to open from one nobody serves.
  * @param {Engine} engine
  * @returns {Promise<{ answers: true, version: string } | { answers: false, denied: boolean, why: string }>}
  */

@@ -66,8 +66,17 @@ export async function startEngine(progress, place = MACHINE_ENGINE) {
       "see the log; inside a container, dockerd needs --privileged. An engine elsewhere will do too: set DOCKER_HOST",
     ],
     logFile: place.logFile,
-    logTail: tailOf(place.logFile),
+    logTail: lastWords(place.logFile),
   });
+}
+
+/** dockerd goes on chatting after the line that says why it gives up. */
+function lastWords(logFile) {
+  const lines = tailOf(logFile, 60).split("\n");
+  return lines
+    .filter((line) => !/ level=(info|debug) | module=grpc$/.test(line))
+    .slice(-12)
+    .join("\n");
 }
 
 function spawnDetached(place) {
