@@ -28,7 +28,10 @@ describe("import rules", () => {
   test("a vendor imported by a source file is found, a subpath and a dynamic import too", () => {
     const source = `import x from "bullmq";\nconst y = await import("dockerode/lib/exec.js");\nimport "ioredis";`;
     expect(importsOf(source)).toEqual(["bullmq", "ioredis", "dockerode/lib/exec.js"]);
-    expect(importsOf('import {\n  a,\n} from "zod";\nexport { b } from "./b.ts";')).toEqual(["zod", "./b.ts"]);
+    expect(importsOf('import {\n  a,\n} from "zod";\nexport { b } from "./b.ts";')).toEqual([
+      "zod",
+      "./b.ts",
+    ]);
     const found = breaches(
       planted({ name: "@berth/sandbox", imports: new Map([["a.ts", importsOf(source)]]) }),
     );

@@ -16,6 +16,18 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/tenancy": ["@berth/protocol"],
   "@berth/redis": ["@berth/protocol"],
   "@berth/lease": ["@berth/protocol", "@berth/redis"],
+  "@berth/queue": ["@berth/protocol", "@berth/redis"],
+  "@berth/streams": ["@berth/protocol", "@berth/redis"],
+  "@berth/client": ["@berth/protocol", "@berth/redis", "@berth/lease", "@berth/queue", "@berth/streams"],
+  "@berth/worker": [
+    "@berth/protocol",
+    "@berth/redis",
+    "@berth/lease",
+    "@berth/queue",
+    "@berth/streams",
+    "@berth/tenancy",
+    "@berth/sandbox",
+  ],
   "@berth/cli": ["@berth/protocol", "@berth/sandbox"],
 };
 
@@ -62,7 +74,9 @@ export function importsOf(source: string): string[] {
   const statement = /^(?:import|export)\b[^;"'`]*?\bfrom\s*["']([^"']+)["']/gm;
   const bare = /^import\s*["']([^"']+)["']/gm;
   const dynamic = /\bimport\s*\(\s*["']([^"']+)["']/g;
-  return [statement, bare, dynamic].flatMap((form) => [...source.matchAll(form)].map((match) => match[1] ?? ""));
+  return [statement, bare, dynamic].flatMap((form) =>
+    [...source.matchAll(form)].map((match) => match[1] ?? ""),
+  );
 }
 
 /** Every breach of the rules, as a sentence. */

@@ -277,7 +277,13 @@ describe("the workspace's quota", () => {
     const writer = "i=0; while :; do head -c 1048576 /dev/zero > b$((i=i+1)); sleep 0.02; done";
     expect((await sandbox.exec({ command: `(${writer}) > /dev/null 2>&1 &` })).outcome.kind).toBe("exited");
     await expect
-      .poll(async () => (await sandbox.usage(), sandbox.origin.restarts), { timeout: 20_000 })
+      .poll(
+        async () => {
+          await sandbox.usage();
+          return sandbox.origin.restarts;
+        },
+        { timeout: 20_000 },
+      )
       .toBe(1);
     const { bytes } = await sandbox.usage();
     expect(bytes).toBeLessThan(120 * 1024 * 1024);

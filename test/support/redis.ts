@@ -82,6 +82,6 @@ export const test = base.extend<{ redis: TestRedis }>({
         await redis.stop();
       }
     },
-    { scope: "file" },
+    { scope: "test" },
   ],
 });

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { execRequest } from "./exec.ts";
-import { execLimits } from "./profile.ts";
 import { workspaceFilePath, workspacePath } from "./workspace-path.ts";
 
 /** Larger inputs are staged beside the queue, never in it. */
@@ -24,6 +23,11 @@ const artifacts = z
   .optional()
   .describe("globs of files that are kept as artifacts when the job ends");
 
+/** Base64 is checked here: Node decodes whatever it is given, and leaves out what it cannot. */
+const isSound = ({ content, encoding }: { content: string; encoding: "utf8" | "base64" }) =>
+  encoding === "utf8" || z.base64().safeParse(content).success;
+const notBase64 = { path: ["content"], error: "it is not base64" };
+
 const [execCommand, execArgv] = execRequest.options;
 const execKind = z.union([
   execCommand.extend({ kind: z.literal("exec"), artifacts, stdin: z.string().optional() }),
@@ -34,23 +38,25 @@ const codeKind = z.strictObject({
   kind: z.literal("code"),
   language: z.enum(["python", "node", "bash", "sh"]),
   source: z.string().max(maxInlineBytes),
-  args: z.array(z.string()).max(256).default([]),
-  cwd: workspacePath.default(""),
-  env: z.record(z.string(), z.string()).default({}),
+  args: z.array(execArgv.shape.argv.element).max(256).default([]),
+  cwd: execArgv.shape.cwd,
+  env: execArgv.shape.env,
   stdin: z.string().optional(),
-  limits: execLimits.partial().optional(),
+  limits: execArgv.shape.limits,
   artifacts,
 });
 
-const writeKind = z.strictObject({
-  kind: z.literal("write"),
-  path: workspaceFilePath,
-  ...content,
-  mode: mode.optional(),
-  append: z.boolean().default(false),
-  mustNotExist: z.boolean().default(false),
-  ifMatch: sha256.optional(),
-});
+const writeKind = z
+  .strictObject({
+    kind: z.literal("write"),
+    path: workspaceFilePath,
+    ...content,
+    mode: mode.optional(),
+    append: z.boolean().default(false),
+    mustNotExist: z.boolean().default(false),
+    ifMatch: sha256.optional(),
+  })
+  .refine(isSound, notBase64);
 
 const readKind = z.strictObject({
   kind: z.literal("read"),
@@ -123,7 +129,11 @@ const globKind = z.strictObject({
 const copyKind = z.strictObject({
   kind: z.literal("copy"),
   files: z
-    .array(z.strictObject({ path: workspaceFilePath, ...content, mode: mode.optional() }))
+    .array(
+      z
+        .strictObject({ path: workspaceFilePath, ...content, mode: mode.optional() })
+        .refine(isSound, notBase64),
+    )
     .min(1)
     .max(10_000),
 });

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { isRepeatable, type JobRequestInput, job, jobId, jobRequest, sandboxKeyOf } from "../src/index.ts";
+
+const accepted = (request: unknown) => jobRequest.safeParse(request).success;
+
+describe("a job request", () => {
+  test.each<[string, JobRequestInput]>([
+    ["a command", { kind: "exec", command: "ls" }],
+    ["an argument vector", { kind: "exec", argv: ["ls"], stdin: "in", artifacts: ["*.txt"] }],
+    ["code", { kind: "code", language: "python", source: "print(1)", args: ["-v"] }],
+    ["a write", { kind: "write", path: "a", content: "" }],
+    ["a read", { kind: "read", path: "a" }],
+    ["a stat of the workspace", { kind: "stat", path: "" }],
+    ["a list", { kind: "list" }],
+    ["a removal", { kind: "remove", path: "a" }],
+    ["a move", { kind: "move", from: "a", to: "b" }],
+    ["an edit", { kind: "edit", path: "a", find: "x", replace: "" }],
+    ["a patch", { kind: "patch", diff: "--- a\n+++ a\n" }],
+    ["a search in text", { kind: "grep", pattern: "x" }],
+    ["a search for names", { kind: "glob", patterns: ["**/*.ts"] }],
+    ["a copy", { kind: "copy", files: [{ path: "a", content: "AA==", encoding: "base64" }] }],
+    ["an archive in", { kind: "archive", direction: "in", content: "AAAA" }],
+    ["an archive out", { kind: "archive", direction: "out" }],
+    ["steps", { kind: "steps", steps: [{ kind: "read", path: "a" }] }],
+  ])("may be %s", (_, request) => {
+    expect(accepted(request)).toBe(true);
+  });
+
+  test.each<[string, unknown]>([
+    ["a kind nobody knows", { kind: "dance" }],
+    ["a field nobody knows", { kind: "read", path: "a", colour: "red" }],
+    ["a path that leads out", { kind: "write", path: "../a", content: "" }],
+    ["the workspace as a file", { kind: "write", path: "", content: "" }],
+    [
+      "content that is not the base64 it says",
+      { kind: "write", path: "a", content: "é!", encoding: "base64" },
+    ],
+    ["a copy of such", { kind: "copy", files: [{ path: "a", content: "A", encoding: "base64" }] }],
+    ["a copy of nothing", { kind: "copy", files: [] }],
+    ["an archive that is not base64", { kind: "archive", direction: "in", content: "*" }],
+    ["a line before the first", { kind: "read", path: "a", line: 0 }],
+    ["an edit that looks for nothing", { kind: "edit", path: "a", find: "", replace: "x" }],
+    ["a hash that is none", { kind: "write", path: "a", content: "", ifMatch: "abc" }],
+    ["a bad environment name in code", { kind: "code", language: "sh", source: "", env: { "A=B": "" } }],
+    ["a NUL byte in an argument of code", { kind: "code", language: "sh", source: "", args: ["a\0"] }],
+    ["another language", { kind: "code", language: "cobol", source: "" }],
+    ["steps in steps", { kind: "steps", steps: [{ kind: "steps", steps: [{ kind: "list" }] }] }],
+    ["no steps", { kind: "steps", steps: [] }],
+    ["setuid", { kind: "write", path: "a", content: "", mode: 0o4755 }],
+  ])("is refused with %s", (_, request) => {
+    expect(accepted(request)).toBe(false);
+  });
+
+  test("gets its defaults", () => {
+    expect(jobRequest.parse({ kind: "read", path: "a" })).toMatchObject({
+      as: "text",
+      line: 1,
+      lines: 2_000,
+    });
+    expect(jobRequest.parse({ kind: "code", language: "sh", source: "" })).toMatchObject({
+      args: [],
+      cwd: "",
+      env: {},
+    });
+  });
+});
+
+describe("a job whose worker died", () => {
+  const repeatable = (request: JobRequestInput, idempotent = false) =>
+    isRepeatable(jobRequest.parse(request), idempotent);
+
+  test("runs again when it only reads, or writes whole files", () => {
+    expect(repeatable({ kind: "read", path: "a" })).toBe(true);
+    expect(repeatable({ kind: "write", path: "a", content: "x" })).toBe(true);
+    expect(repeatable({ kind: "copy", files: [{ path: "a", content: "x" }] })).toBe(true);
+    expect(repeatable({ kind: "remove", path: "a", missingOk: true })).toBe(true);
+    expect(repeatable({ kind: "exec", command: "make" }, true)).toBe(true);
+  });
+
+  test("does not when a second run could differ from the first", () => {
+    expect(repeatable({ kind: "exec", command: "make" })).toBe(false);
+    expect(repeatable({ kind: "code", language: "sh", source: "" })).toBe(false);
+    expect(repeatable({ kind: "write", path: "a", content: "x", append: true })).toBe(false);
+    expect(repeatable({ kind: "write", path: "a", content: "x", mustNotExist: true })).toBe(false);
+    expect(repeatable({ kind: "edit", path: "a", find: "x", replace: "y" })).toBe(false);
+    expect(repeatable({ kind: "patch", diff: "x" })).toBe(false);
+    expect(repeatable({ kind: "move", from: "a", to: "b" })).toBe(false);
+    expect(repeatable({ kind: "remove", path: "a" })).toBe(false);
+  });
+
+  test("repeats steps only when each of them may be repeated", () => {
+    const read = { kind: "read", path: "a" } as const;
+    expect(repeatable({ kind: "steps", steps: [read, read] })).toBe(true);
+    expect(repeatable({ kind: "steps", steps: [read, { kind: "exec", command: "make" }] })).toBe(false);
+  });
+});
+
+describe("a job", () => {
+  const parsed = job.parse({ version: 1, id: "job-1", tenant: "acme", request: { kind: "list" } });
+
+  test("gets the session main and the tenant's own sandbox unless it says otherwise", () => {
+    expect(parsed).toMatchObject({ session: "main", scope: "tenant", idempotent: false, priority: 0 });
+    expect(sandboxKeyOf(parsed)).toBe("acme");
+  });
+
+  test("belongs to one sandbox by its scope, and no two scopes share one", () => {
+    const keys = [
+      sandboxKeyOf({ ...parsed, scope: "tenant" }),
+      sandboxKeyOf({ ...parsed, scope: "session" }),
+      sandboxKeyOf({ ...parsed, scope: "agent" }),
+      sandboxKeyOf({ ...parsed, scope: "shared" }),
+    ];
+    expect(keys).toEqual(["acme", "acme.s.main", "acme.a.default", "shared.all"]);
+  });
+
+  test("of another version is refused", () => {
+    expect(job.safeParse({ ...parsed, version: 2 }).success).toBe(false);
+  });
+
+  test.each(["123", "a:b", "", "a b", "x".repeat(129)])("cannot have the id %j", (id) => {
+    expect(jobId.safeParse(id).success).toBe(false);
+  });
+});

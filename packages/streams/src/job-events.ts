@@ -1,0 +1,104 @@
+import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+
+/** Events of a finished job are kept this long; so is the memory that its id was used. */
+const keptMs = 24 * 3_600_000;
+
+const reply = z.union([
+  z.tuple([z.literal(1), z.string()]).transform(() => "published" as const),
+  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
+  z.tuple([z.literal(2), z.string()]).transform(() => "finished-before" as const),
+]);
+const publish = new Script({
+  name: "publish",
+  file: new URL("../lua/publish.lua", import.meta.url),
+  parse: (value) => reply.parse(value),
+});
+
+export type Published = z.infer<typeof reply>;
+
+export interface Publication {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+  readonly jobId: string;
+  /** Whose inbox learns of the end. */
+  readonly inbox?: string | undefined;
+}
+
+export type JobEvent =
+  | { readonly type: "started"; readonly worker: string; readonly epoch: number; readonly atMs: number }
+  | { readonly type: "stdout" | "stderr"; readonly bytes: Buffer }
+  | { readonly type: "finished"; readonly result: JobResult };
+
+/** How far a job got, by its stream alone. */
+export type JobProgress =
+  | { readonly state: "not-started" }
+  | { readonly state: "started" }
+  | { readonly state: "finished"; readonly result: JobResult };
+
+/** What is said of a job. Everything a tenancy publishes goes through one script that compares the epoch. */
+export class JobEvents {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
+    const inbox = to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox);
+    const keys = [redisKeys.lease(to.key), redisKeys.events(to.key, to.jobId), redisKeys.results, inbox];
+    const fields = events.flatMap((event) => [event.type, dataOf(event)]);
+    const hasInbox = to.inbox === undefined ? "0" : "1";
+    return publish.run(this.#redis, keys, [to.epoch, to.key, to.jobId, keptMs, hasInbox, ...fields]);
+  }
+
+  async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
+    const [last] = await this.#redis.xrevrangeBuffer(redisKeys.events(key, jobId), "+", "-", "COUNT", 1);
+    if (!last) return { state: "not-started" };
+    const event = readEvent(last);
+    return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
+  }
+
+  /** Events after an id, at most `count`. The id of the last one resumes. */
+  async read(
+    key: SandboxKey,
+    jobId: string,
+    after: string,
+    count = 100,
+  ): Promise<{ id: string; event: JobEvent }[]> {
+    const from = after === "" ? "-" : `(${after}`;
+    const entries = await this.#redis.xrangeBuffer(redisKeys.events(key, jobId), from, "+", "COUNT", count);
+    return entries.map((entry) => ({ id: entry[0].toString(), event: readEvent(entry) }));
+  }
+}
+
+function dataOf(event: JobEvent): string | Buffer {
+  switch (event.type) {
+    case "stdout":
+    case "stderr":
+      return event.bytes;
+    case "started":
+      return JSON.stringify({ worker: event.worker, epoch: event.epoch, atMs: event.atMs });
+    case "finished":
+      return JSON.stringify(event.result);
+  }
+}
+
+type Entry = [id: Buffer, fields: Buffer[]];
+
+export function readEvent([, fields]: Entry): JobEvent {
+  const type = fields[1]?.toString();
+  const data = fields[3] ?? Buffer.alloc(0);
+  switch (type) {
+    case "stdout":
+    case "stderr":
+      return { type, bytes: data };
+    case "started":
+      return { type, ...JSON.parse(data.toString()) };
+    case "finished":
+      return { type, result: JSON.parse(data.toString()) };
+    default:
+      throw new TypeError(`an event of unknown type ${type}`);
+  }
+}

@@ -1,0 +1,27 @@
+export type AddTask = (task: () => Promise<void>) => Promise<void>;
+
+/**
+ * Runs the tasks that `produce` adds side by side, at most `limit` at once; adding waits for room. The first error ends it:
+ * no further task begins, and it is thrown when the ones under way have ended. Nothing goes on after it returns.
+ */
+export async function inPool(limit: number, produce: (add: AddTask) => Promise<void>): Promise<void> {
+  const running = new Set<Promise<void>>();
+  let failure: { readonly error: unknown } | undefined;
+  const add: AddTask = async (task) => {
+    while (running.size >= limit) await Promise.race(running);
+    if (failure) throw failure.error;
+    const one: Promise<void> = task()
+      .catch((error: unknown) => {
+        failure ??= { error };
+      })
+      .finally(() => running.delete(one));
+    running.add(one);
+  };
+  try {
+    await produce(add);
+  } catch (error) {
+    failure ??= { error };
+  }
+  await Promise.all(running);
+  if (failure) throw failure.error;
+}

@@ -1,0 +1,89 @@
+import {
+  assertNever,
+  FileRefusal,
+  isFault,
+  type JobRequest,
+  type JobResult,
+  type JobValue,
+  type Outcome,
+} from "@berth/protocol";
+import { runArchiveIn } from "./archive-in.ts";
+import { runArchiveOut } from "./archive-out.ts";
+import { runCode } from "./code.ts";
+import { runCopy } from "./copy.ts";
+import { runEdit } from "./edit.ts";
+import { runExec } from "./exec.ts";
+import { runMove, runRemove } from "./move-remove.ts";
+import { runPatch } from "./patch.ts";
+import { runRead } from "./read.ts";
+import { abortReason, Refusal, type RequestOf, type RunContext } from "./run-context.ts";
+import { runGlob, runGrep, runList, runStat } from "./search.ts";
+import { runSteps } from "./steps.ts";
+import { runWrite } from "./write.ts";
+
+/**
+ * Carries out one request. Whatever the request or its command did wrong comes back as an outcome, and so does an abort;
+ * what is thrown is a fault of ours.
+ */
+export async function runRequest(request: JobRequest, context: RunContext): Promise<JobResult> {
+  const startedMs = performance.now();
+  const ended = (outcome: Outcome, value: JobValue): JobResult => ({
+    outcome,
+    value,
+    timing: { wallMs: performance.now() - startedMs, cpuMs: 0 },
+  });
+  const cancelled = () => ended({ kind: "cancelled", reason: abortReason(context.signal) }, {});
+  if (context.signal.aborted) return cancelled();
+  try {
+    switch (request.kind) {
+      case "exec":
+        return await runExec(request, context);
+      case "code":
+        return await runCode(request, context);
+      case "steps":
+        return await runSteps(request, context, runRequest);
+      default:
+        return ended({ kind: "done" }, await runFileKind(request, context));
+    }
+  } catch (error) {
+    if (error instanceof Refusal || error instanceof FileRefusal) {
+      const value = error instanceof Refusal ? error.value : {};
+      return ended({ kind: "refused", code: error.code, message: error.message }, value);
+    }
+    if (context.signal.aborted && isFault(error, "aborted")) return cancelled();
+    throw error;
+  }
+}
+
+type FileKind = Exclude<JobRequest["kind"], "exec" | "code" | "steps">;
+
+function runFileKind(request: RequestOf<FileKind>, context: RunContext): Promise<JobValue> {
+  switch (request.kind) {
+    case "write":
+      return runWrite(request, context);
+    case "read":
+      return runRead(request, context);
+    case "stat":
+      return runStat(request, context);
+    case "list":
+      return runList(request, context);
+    case "remove":
+      return runRemove(request, context);
+    case "move":
+      return runMove(request, context);
+    case "edit":
+      return runEdit(request, context);
+    case "patch":
+      return runPatch(request, context);
+    case "grep":
+      return runGrep(request, context);
+    case "glob":
+      return runGlob(request, context);
+    case "copy":
+      return runCopy(request, context);
+    case "archive":
+      return request.direction === "in" ? runArchiveIn(request, context) : runArchiveOut(request, context);
+    default:
+      return assertNever(request);
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Keeps the jobs of a session in order while sessions run side by side. A job whose session is busy is parked: it takes
+ * none of the places that run.
+ */
+export class Sessions<J> {
+  readonly #parallel: number;
+  readonly #sessionOf: (job: J) => string;
+  readonly #busy = new Set<string>();
+  #parked: J[] = [];
+
+  constructor(parallel: number, sessionOf: (job: J) => string) {
+    this.#parallel = parallel;
+    this.#sessionOf = sessionOf;
+  }
+
+  get running(): number {
+    return this.#busy.size;
+  }
+
+  get parked(): number {
+    return this.#parked.length;
+  }
+
+  /** In order of arrival. */
+  add(job: J): void {
+    this.#parked.push(job);
+  }
+
+  /** The first job that may begin now, if any; its session is busy until `done`. */
+  take(): J | undefined {
+    if (this.#busy.size >= this.#parallel) return undefined;
+    const index = this.#parked.findIndex((job) => !this.#busy.has(this.#sessionOf(job)));
+    if (index < 0) return undefined;
+    const [job] = this.#parked.splice(index, 1);
+    if (job === undefined) return undefined;
+    this.#busy.add(this.#sessionOf(job));
+    return job;
+  }
+
+  done(job: J): void {
+    this.#busy.delete(this.#sessionOf(job));
+  }
+
+  /** Everything that has not begun, in order; nothing is parked afterwards. */
+  empty(): J[] {
+    const parked = this.#parked;
+    this.#parked = [];
+    return parked;
+  }
+}
