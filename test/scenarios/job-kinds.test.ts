@@ -383,7 +383,8 @@ rename to sub/there.txt
     const sandbox = await host.sandbox();
     await ready(sandbox);
     const raced = before(sandbox, "remove", async (path) => {
-      if (path === "here.txt") await sandbox.exec({ command: "rm here.txt && mkdir here.txt && touch here.txt/x" });
+      if (path === "here.txt")
+        await sandbox.exec({ command: "rm here.txt && mkdir here.txt && touch here.txt/x" });
     });
     const result = await run(raced, { kind: "patch", diff });
     expect(result.outcome).toMatchObject({

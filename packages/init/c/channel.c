@@ -44,7 +44,9 @@ struct channel *channel_of_child(pid_t pid)
 
 struct channel *channel_open(uint32_t number, enum channel_kind kind, enum fail *why)
 {
-    if (open_count == CHANNELS_MAX || table_count == TABLE_MAX) {
+    /* Some are kept for files: as many commands as there may be must not keep the workspace from being measured. */
+    size_t most = kind == CHANNEL_FILE ? CHANNELS_MAX : COMMANDS_MAX;
+    if (open_count >= most || table_count == TABLE_MAX) {
         *why = BUSY;
         return NULL;
     }

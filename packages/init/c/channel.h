@@ -54,6 +54,7 @@ struct channel {
     /* Ending a tree, see ending.c. Also used by detached keepers. */
     enum ending ending;
     uint64_t ending_since, ending_next, quiet_since;
+    unsigned quiet_steps, frozen_steps, late_steps;
     bool restless;   /* the last step met processes that the one before had not */
     bool child_lost; /* the keeper was killed: what it held are strays now */
     bool tree_gone;

@@ -1,6 +1,7 @@
 #include "ending.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "pool.h"
@@ -10,11 +11,15 @@ static const uint64_t step_us = 2 * MS;
 static const uint64_t freeze_us = 250 * MS;
 static const uint64_t runaway_us = 1 * SECOND;
 static const uint64_t give_up_us = 2 * SECOND;
-/* A live keeper tells of an empty tree within a scheduler's delay; a stopped one never does. */
+/* Time alone proves nothing on a machine so busy that a step takes a second: so many steps must have seen the same. */
+static const unsigned steps_enough = 10;
 static const uint64_t silent_keeper_us = 200 * MS;
 
-/* A thousand processes take about 10 ms to look at. */
-static const uint64_t scan_budget_us = 100 * MS;
+/* A thousand processes take about 10 ms to look at. Only who can stop the rest has another way when that is not enough. */
+static uint64_t scan_budget_us(void)
+{
+    return getpid() == 1 ? 100 * MS : NEVER;
+}
 
 static uint64_t strays_next = NEVER;
 
@@ -24,6 +29,7 @@ static void enter(struct channel *channel, enum ending ending, uint64_t next, ui
     channel->ending_since = now;
     channel->ending_next = next;
     channel->quiet_since = 0;
+    channel->quiet_steps = channel->frozen_steps = channel->late_steps = 0;
 }
 
 void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t grace_ms, uint64_t now)
@@ -46,7 +52,7 @@ void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t gra
     }
     enter(channel, ENDING_TERM, deadline, now);
     size_t fresh;
-    tree_scan(scan_budget_us);
+    tree_scan(scan_budget_us());
     tree_signal(channel->child, SIGTERM, &fresh);
 }
 
@@ -76,32 +82,45 @@ static bool is_ours(pid_t pid)
     return channel_of_child(pid) != NULL || pool_knows(pid);
 }
 
-static void kill_step(struct channel *channel, uint64_t now, bool whole)
+/* A live keeper tells of an empty tree within a scheduler's delay; a stopped one, or one that is stopped again and again, never
+ * does. Without it, init looks for the strays itself. */
+static void mind_the_keeper(struct channel *channel, bool quiet, uint64_t now)
+{
+    if (channel->child <= 1)
+        return;
+    kill(channel->child, SIGCONT);
+    if (!quiet) {
+        channel->quiet_since = 0;
+        channel->quiet_steps = 0;
+        return;
+    }
+    if (channel->quiet_steps++ == 0)
+        channel->quiet_since = now;
+    if (channel->quiet_steps > steps_enough && now - channel->quiet_since >= silent_keeper_us)
+        kill(channel->child, SIGKILL);
+}
+
+static void kill_step(struct channel *channel, bool whole, bool frozen, uint64_t now)
 {
     size_t fresh = 0;
     size_t live = channel->child_lost ? tree_kill_strays(is_ours) : tree_signal(channel->child, SIGKILL, &fresh);
     uint64_t elapsed = now - channel->ending_since;
     channel->restless = live > 0 && (fresh > 0 || channel->child_lost);
+    channel->frozen_steps += frozen;
     if (live == 0 && whole && channel->child_lost) {
         channel->tree_gone = true;
         return;
     }
-    if (channel->child > 1)
-        kill(channel->child, SIGCONT);
-    if (live > 0 || !whole)
-        channel->quiet_since = 0;
-    else if (channel->quiet_since == 0)
-        channel->quiet_since = now;
-    else if (now - channel->quiet_since >= silent_keeper_us && channel->child > 1)
-        kill(channel->child, SIGKILL);
-    /* New processes a second after the first KILL: a chain of forks that runs ahead of every scan. A process that was there
-     * before and does not die is in the kernel, and killing the neighbours would not help it. */
-    if (elapsed >= runaway_us && channel->restless && tree_kill_everything()) {
+    mind_the_keeper(channel, live == 0 && whole, now);
+    /* Still new processes, although they were looked at while stopped. One that was there before and does not die is in the
+     * kernel, and killing its neighbours would not help it. */
+    if (elapsed >= runaway_us && channel->restless && channel->frozen_steps > steps_enough && tree_kill_everything()) {
         enum exit_reason own = channel->reason;
         ending_all(REASON_SWEPT, 0, now);
         channel->reason = own;
     }
-    if (elapsed >= give_up_us) {
+    channel->late_steps += elapsed >= give_up_us && whole;
+    if (channel->late_steps > steps_enough) {
         channel->stuck = live;
         channel->tree_gone = channel->given_up = true;
     }
@@ -116,7 +135,7 @@ static bool is_due(const struct channel *channel, uint64_t now)
 static bool look(bool freeze, bool *frozen)
 {
     *frozen = freeze && tree_freeze();
-    bool whole = tree_scan(*frozen ? NEVER : scan_budget_us);
+    bool whole = tree_scan(*frozen ? NEVER : scan_budget_us());
     if (!whole && !*frozen && (*frozen = tree_freeze()))
         whole = tree_scan(NEVER);
     return whole;
@@ -141,7 +160,7 @@ void ending_step(uint64_t now)
         if (!is_due(channel, now))
             continue;
         channel->ending_next = now + step_us;
-        kill_step(channel, now, whole);
+        kill_step(channel, whole, frozen, now);
     }
     if (now >= strays_next)
         strays_next = tree_kill_strays(is_ours) > 0 || !whole ? now + step_us : NEVER;

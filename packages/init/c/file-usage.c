@@ -82,6 +82,7 @@ enum fail file_usage(struct job *job)
         return fail;
     fail = measure(job, &place, &usage);
     close(place.dir);
+    inodes_free(&usage.links);
     if (fail != OK)
         return fail;
     write_number(&job->done, DONE_BYTES, usage.bytes);

@@ -27,10 +27,11 @@ static bool sends_items(enum file_op op)
     return op == OP_LIST || op == OP_GLOB || op == OP_GREP;
 }
 
-/* Operations whose memory and descriptors are cleaned up by the end of their process, and which may take much of it. */
+/* Operations whose memory and descriptors are cleaned up by the end of their process, and which may take much of it. Not the
+ * measuring of the workspace: its keeper is used again, or a command that uses up the processes could not be measured. */
 static bool used_once(enum file_op op)
 {
-    return sends_items(op) || op == OP_USAGE;
+    return sends_items(op);
 }
 
 /* Returns an errno; on failure nothing is left open. */

@@ -45,3 +45,9 @@ bool inodes_add(struct inodes *set, dev_t device, ino_t inode)
     }
     return true;
 }
+
+void inodes_free(struct inodes *set)
+{
+    free(set->slots);
+    *set = (struct inodes){.slots = NULL};
+}

@@ -15,4 +15,6 @@ struct inodes {
 /* True the first time. */
 bool inodes_add(struct inodes *set, dev_t device, ino_t inode);
 
+void inodes_free(struct inodes *set);
+
 #endif

@@ -72,13 +72,16 @@ char type_letter(mode_t mode)
     return S_ISREG(mode) ? 'f' : S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'l' : 'o';
 }
 
+/* The last a JavaScript date can hold, 275,760 CE. */
+static const time_t LATEST_SECOND = 8640000000000;
+
 uint64_t mtime_ms(const struct stat *status)
 {
     /* Numbers on the wire have no sign, and a tenant may set any time it likes. */
     if (status->st_mtim.tv_sec < 0)
         return 0;
-    if (status->st_mtim.tv_sec > (time_t)(INT64_MAX / 2000))
-        return UINT64_MAX;
+    if (status->st_mtim.tv_sec > LATEST_SECOND)
+        return (uint64_t)LATEST_SECOND * 1000;
     return (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / 1000000;
 }
 

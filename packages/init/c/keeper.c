@@ -57,15 +57,18 @@ static uint64_t micros(struct timeval time)
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec;
 }
 
-/* Reaps what is there to reap, a bounded number so that no chain of forks can hold it here. True when no child is left. */
-static bool reap(void)
+enum reaped { SOME_LEFT, MANY_LEFT, NONE_LEFT };
+
+/* Reaps what is there to reap, a bounded number so that no chain of forks can hold it here. After MANY_LEFT it must be called
+ * again without waiting: the signal for what is still there has been taken already. */
+static enum reaped reap(void)
 {
     for (int times = 0; times < 1000; times++) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid <= 0)
-            return pid < 0 && errno == ECHILD;
+            return pid < 0 && errno == ECHILD ? NONE_LEFT : SOME_LEFT;
     }
-    return false;
+    return MANY_LEFT;
 }
 
 static void wait_for_leader(pid_t leader, struct keeper_message *message)
@@ -110,9 +113,10 @@ static bool keep(int socket, const struct order *order)
         [OUT] = {.fd = -1, .events = POLLIN},
         [ERR] = {.fd = -1, .events = POLLIN},
     };
-    while (!reap()) {
+    for (enum reaped reaped; (reaped = reap()) != NONE_LEFT;) {
         /* Without a signalfd (no descriptor to be had) looking every 100 ms does. */
-        if (poll(slots, SLOTS, slots[SIGNALS].fd < 0 ? 100 : -1) <= 0)
+        int timeout_ms = reaped == MANY_LEFT ? 0 : slots[SIGNALS].fd < 0 ? 100 : -1;
+        if (poll(slots, SLOTS, timeout_ms) <= 0)
             continue;
         struct signalfd_siginfo info;
         if (slots[SIGNALS].revents != 0 && read(slots[SIGNALS].fd, &info, sizeof info) < 0) {
@@ -156,7 +160,7 @@ static bool serve_command(int socket, struct order *order)
     if (message.leader <= 0)
         return true;
     wait_for_leader(message.leader, &message);
-    message.tree_gone = reap();
+    message.tree_gone = reap() == NONE_LEFT;
     tell(socket, &message, sizeof message);
     return message.tree_gone;
 }

@@ -83,8 +83,13 @@ static void service(struct channel *channel, uint64_t now)
 static void reap(uint64_t now)
 {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
         struct channel *channel = channel_of_child(pid);
+        if (WIFSTOPPED(status)) {
+            /* The tenant stopped a process of ours, which it may, having its uid. A file operation that stands still is over. */
+            kill(pid, channel != NULL && channel->kind == CHANNEL_FILE ? SIGKILL : SIGCONT);
+            continue;
+        }
         if (pool_knows(pid))
             pool_reaped(pid);
         else if (channel == NULL)

@@ -48,7 +48,9 @@ static int fork_keeper(const struct order *order, pid_t *keeper, int *socket)
 
 int pool_start(const struct order *order, pid_t *keeper, int *socket)
 {
-    for (size_t i = idle_count; i-- > 0 && order->length <= ORDER_MAX;) {
+    /* The first is kept for file operations: measuring the workspace must not need a fork when a command has used them up. */
+    size_t kept = order->type == T_FILE ? 0 : 1;
+    for (size_t i = idle_count; i-- > kept && order->length <= ORDER_MAX;) {
         if (idle[i].socket < 0)
             continue;
         if (order_send(idle[i].socket, order)) {
@@ -77,7 +79,7 @@ void pool_warm(void)
 {
     pid_t keeper;
     int socket;
-    if (idle_count == 0 && fork_keeper(NULL, &keeper, &socket) == 0)
+    while (idle_count < POOL_WARM && fork_keeper(NULL, &keeper, &socket) == 0)
         pool_give(&keeper, &socket);
 }
 

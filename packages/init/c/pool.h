@@ -9,7 +9,7 @@
 
 #include "keeper.h"
 
-enum { POOL_MAX = 4 };
+enum { POOL_MAX = 4, POOL_WARM = 2 };
 
 /* Gives the order to an idle keeper, or to a new one. Returns an errno. The order's descriptors stay the caller's. */
 int pool_start(const struct order *order, pid_t *keeper, int *socket);
@@ -17,7 +17,7 @@ int pool_start(const struct order *order, pid_t *keeper, int *socket);
 /* Takes a keeper that is through, and sets both to none. When there are enough, it is left where it is. */
 void pool_give(pid_t *keeper, int *socket);
 
-/* Has one ready before it is needed. */
+/* Has some ready before they are needed: one for a command, one for a file operation. */
 void pool_warm(void);
 
 bool pool_knows(pid_t pid);

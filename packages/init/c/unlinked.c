@@ -43,5 +43,6 @@ uint64_t unlinked_bytes(dev_t device)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
             bytes += of_process(dirfd(proc), entry->d_name, device, &seen);
     closedir(proc);
+    inodes_free(&seen);
     return bytes;
 }

@@ -130,4 +130,4 @@ export const initialStdinCredit = 262_144;
 /** All PARTs of one EXEC or FILE together. */
 export const maxRequestBytes = 2 * 1024 * 1024;
 /** Channels init keeps open at once. */
-export const maxChannels = 64;
+export const maxChannels = 72;

@@ -11,7 +11,10 @@ export const sandboxLimits = z.strictObject({
     .describe("memory, swap included; past it the kernel kills inside the sandbox"),
   cpus: z.number().positive().max(1024).default(1).describe("cores' worth of cpu time"),
   pids: positive.min(8).default(256).describe("processes and threads"),
-  openFiles: positive.min(64).default(4096).describe("open files per process"),
+  openFiles: positive
+    .min(512)
+    .default(4096)
+    .describe("open files per process; init, which serves 64 commands at once, has the same limit"),
   tmpfsBytes: positive
     .default(64 * mebibyte)
     .describe("size of each of /tmp, /var/tmp and /run; counts as memory"),

@@ -112,7 +112,6 @@ export class QuotaGuard {
     const watcher: Watcher = { before: this.#last?.usage, onExceeded };
     this.#watchers.add(watcher);
     this.#dirty = true;
-    this.#failures = 0;
     this.#timer ??= this.#schedule(firstLookMs);
     return ({ background }) => {
       this.#watchers.delete(watcher);
@@ -123,6 +122,7 @@ export class QuotaGuard {
   /** The container is a fresh one: nothing runs in it. */
   restarted(): void {
     this.#background = false;
+    this.#failures = 0;
     this.changed();
   }
 
@@ -156,7 +156,7 @@ export class QuotaGuard {
       this.#judge(usage, earlier);
     } catch {
       this.#failures++;
-      if (this.#failures >= failuresAllowed && this.#watchers.size > 0) this.#hooks.onBlind();
+      if (this.#failures >= failuresAllowed && (this.#watchers.size > 0 || this.#background)) this.#hooks.onBlind();
     }
     this.#timer = undefined;
     if (this.#stopped || (this.#watchers.size === 0 && !this.#dirty && !this.#background)) return;

@@ -20,6 +20,8 @@ import {
 import { OutputDelivery } from "./output-delivery.ts";
 import { StdinFeed } from "./stdin-feed.ts";
 
+const killGraceMs = 100;
+
 export type FileEnd =
   | { readonly kind: "done"; readonly records: Records }
   | { readonly kind: "failed"; readonly failure: InitFailure }
@@ -71,9 +73,10 @@ export class FileChannel extends Channel {
     }
   }
 
+  /** With a moment for a write to remove its temporary file. */
   kill(): void {
-    if (!this.#ended)
-      this.wire.send(FrameType.kill, this.id, new RecordWriter().add(KillTag.graceMs, 0).finish());
+    if (this.#ended) return;
+    this.wire.send(FrameType.kill, this.id, new RecordWriter().add(KillTag.graceMs, killGraceMs).finish());
   }
 
   onFrame(frame: Frame): boolean {

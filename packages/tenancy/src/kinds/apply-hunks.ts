@@ -5,9 +5,13 @@ export type Applied =
   | { readonly kind: "applied"; readonly content: string }
   | { readonly kind: "failed"; readonly problems: readonly string[] };
 
-/** Comparisons of lines one patch may cost. The search holds the worker's one thread; this is a tenth of a second. */
+const maxLines = 500_000;
+/** Taking a file apart and putting it together again costs about as much per line as this many comparisons. */
+const workPerLine = 40;
+
+/** What one patch may cost in comparisons of lines. They hold the worker's one thread: 0.3 s of cpu for all of these. */
 export class SearchBudget {
-  #left = 30_000_000;
+  #left = 40_000_000;
 
   spend(comparisons: number): void {
     this.#left -= comparisons;
@@ -16,15 +20,15 @@ export class SearchBudget {
   }
 }
 
-const maxLines = 1_000_000;
-
 /**
  * A file's content with the hunks applied. A hunk goes where its header says, moved by what the hunks before it were moved, or to
  * the nearest place after them where all its old lines stand exactly. Content is a string with one character a byte.
  */
 export function applyHunks(content: string, hunks: readonly Hunk[], budget = new SearchBudget()): Applied {
   const lines = splitLines(content);
-  if (lines.length > maxLines) return { kind: "failed", problems: [`it has more than ${maxLines} lines`] };
+  if (!lines)
+    return { kind: "failed", problems: [`it has more than ${maxLines} lines; run a command instead`] };
+  budget.spend(lines.length * workPerLine);
   const adapted = withLineEndsOf(lines, hunks);
   const finder = new HunkFinder(lines, adapted, budget);
   const problems: string[] = [];
@@ -51,7 +55,7 @@ export function applyHunks(content: string, hunks: readonly Hunk[], budget = new
     done = at + old.length;
   }
   pushAll(result, lines.slice(done));
-  if (problems.length === 0 && result.slice(0, -1).some((line) => !line.endsWith("\n"))) {
+  if (problems.length === 0 && result.some((line, at) => !line.endsWith("\n") && at < result.length - 1)) {
     problems.push("it would put text after a last line that has no newline");
   }
   return problems.length > 0 ? { kind: "failed", problems } : { kind: "applied", content: result.join("") };
@@ -103,12 +107,18 @@ class HunkFinder {
   }
 }
 
-export function splitLines(content: string): string[] {
-  const lines = content.split("\n");
-  const last = lines.pop();
-  const ended = lines.map((line) => `${line}\n`);
-  if (last) ended.push(last);
-  return ended;
+/** With their line ends; undefined when there are too many. */
+export function splitLines(content: string): string[] | undefined {
+  const lines: string[] = [];
+  let at = 0;
+  while (at < content.length) {
+    const end = content.indexOf("\n", at);
+    const next = end < 0 ? content.length : end + 1;
+    lines.push(content.slice(at, next));
+    if (lines.length > maxLines) return undefined;
+    at = next;
+  }
+  return lines;
 }
 
 /** A diff whose lines all end in LF is meant for a file whose lines all end in CRLF too, and the other way round. */
@@ -124,9 +134,14 @@ function withLineEndsOf(lines: readonly string[], hunks: readonly Hunk[]): reado
 
 /** Undefined when they are mixed or there are none. */
 function lineEnds(lines: readonly string[]): "\n" | "\r\n" | undefined {
-  const ended = lines.filter((line) => line.endsWith("\n"));
-  const returns = ended.filter((line) => line.endsWith("\r\n")).length;
-  if (ended.length === 0 || (returns > 0 && returns < ended.length)) return undefined;
+  let plain = 0;
+  let returns = 0;
+  for (const line of lines) {
+    if (line.endsWith("\r\n")) returns++;
+    else if (line.endsWith("\n")) plain++;
+    if (plain > 0 && returns > 0) return undefined;
+  }
+  if (plain === 0 && returns === 0) return undefined;
   return returns > 0 ? "\r\n" : "\n";
 }
 

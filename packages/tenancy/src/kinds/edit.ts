@@ -1,9 +1,10 @@
 import { FileRefusal, type JobValue } from "@berth/protocol";
+import { findBytes } from "./byte-search.ts";
 import { readWhole } from "./read-whole.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "./run-context.ts";
 
-const maxEditedBytes = 16 * 1024 * 1024;
-/** A search holds the worker's one thread: this many matches take some ten milliseconds. */
+/** The search holds the worker's one thread: a file of this size takes it for some tenths of a second at worst. */
+const maxEditedBytes = 8 * 1024 * 1024;
 const maxMatches = 100_000;
 const shownLines = 10;
 
@@ -35,7 +36,7 @@ export function edited(
 ): { content: Buffer; count: number } {
   const wanted = Buffer.from(find);
   const replacement = Buffer.from(replace);
-  const found = positions(content, wanted);
+  const found = findBytes(content, wanted, maxMatches + 1);
   if (found.length === 0) throw new Refusal("no-match", noMatchText(content, path, find));
   if (found.length > maxMatches) {
     throw new Refusal(
@@ -67,17 +68,6 @@ export function edited(
   return { content: Buffer.concat(parts, size), count: found.length };
 }
 
-/** Matches that do not overlap, from the front; at most one more than may be. */
-function positions(content: Buffer, wanted: Buffer): number[] {
-  const found: number[] = [];
-  let at = content.indexOf(wanted);
-  while (at >= 0 && found.length <= maxMatches) {
-    found.push(at);
-    at = content.indexOf(wanted, at + wanted.length);
-  }
-  return found;
-}
-
 function lineNumbers(content: Buffer, ascending: readonly number[]): number[] {
   let line = 1;
   let at = 0;
@@ -94,7 +84,7 @@ function noMatchText(content: Buffer, path: string, find: string): string {
   const hints: string[] = [`the text to find is not in ${path}`];
   if (find.includes("\n")) {
     const other = find.includes("\r\n") ? find.replaceAll("\r\n", "\n") : find.replaceAll("\n", "\r\n");
-    if (content.includes(other)) {
+    if (findBytes(content, Buffer.from(other), 1).length > 0) {
       hints.push(
         find.includes("\r\n")
           ? "it is there with lines that end in LF, not CRLF"
@@ -112,6 +102,5 @@ function noMatchText(content: Buffer, path: string, find: string): string {
 function nearby(content: Buffer, find: string): number[] {
   const first = find.split("\n").find((line) => line.trim() !== "");
   if (first === undefined || first === find) return [];
-  const at = content.indexOf(first);
-  return at < 0 ? [] : lineNumbers(content, [at]);
+  return lineNumbers(content, findBytes(content, Buffer.from(first), 1));
 }

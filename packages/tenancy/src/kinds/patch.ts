@@ -7,7 +7,7 @@ import { type FilePatch, parseDiff } from "./unified-diff.ts";
 import { workspaceName } from "./workspace-name.ts";
 
 /** Of all files of one patch together: they are in memory at once. */
-const maxPatchedBytes = 16 * 1024 * 1024;
+const maxPatchedBytes = 8 * 1024 * 1024;
 
 export async function runPatch({ diff }: RequestOf<"patch">, context: RunContext): Promise<JobValue> {
   const draft = new Draft(context);
