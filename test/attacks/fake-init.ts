@@ -1,4 +1,13 @@
-import { encodeFrame, FrameType, HelloAckTag, HelloTag, headerBytes, Records, RecordWriter, trailerBytes } from "@berth/init";
+import {
+  encodeFrame,
+  FrameType,
+  HelloAckTag,
+  HelloTag,
+  headerBytes,
+  Records,
+  RecordWriter,
+  trailerBytes,
+} from "@berth/init";
 import type { ByteListener, ByteStream } from "../../packages/sandbox/src/init/byte-stream.ts";
 
 export interface Said {
@@ -59,7 +68,12 @@ export class FakeInit implements ByteStream {
     if (!this.#ended) this.#listener?.onBytes(bytes);
   }
 
-  say(type: number, channel: number, payload: Uint8Array = Buffer.alloc(0), epoch: number = this.epoch): void {
+  say(
+    type: number,
+    channel: number,
+    payload: Uint8Array = Buffer.alloc(0),
+    epoch: number = this.epoch,
+  ): void {
     this.raw(encodeFrame(type, channel, epoch, payload));
   }
 

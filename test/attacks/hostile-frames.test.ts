@@ -1,8 +1,8 @@
 import {
   CreditTag,
   DoneTag,
-  encodeFrame,
   ExitTag,
+  encodeFrame,
   FailTag,
   FencedTag,
   FrameType,
@@ -76,7 +76,7 @@ function header(length: number, version = 1): Buffer {
 }
 
 const inTheWrongPlace: Record<string, (init: FakeInit, channel: number) => void> = {
-  "noise": (init) => init.raw(Buffer.from("HTTP/1.1 200 OK\r\n\r\n and more")),
+  noise: (init) => init.raw(Buffer.from("HTTP/1.1 200 OK\r\n\r\n and more")),
   "a frame of another version": (init) => init.raw(header(0, 2)),
   "a header that claims 64 KiB and a byte": (init) => init.raw(header(maxPayloadBytes + 1)),
   "a header that claims 4 GiB": (init) => init.raw(header(0xffffffff)),
@@ -125,13 +125,18 @@ const inTheWrongPlace: Record<string, (init: FakeInit, channel: number) => void>
 };
 
 describe("a command whose init sends", () => {
-  test.each(Object.keys(inTheWrongPlace))("%s ends, and the connection is closed as a breach of protocol", async (what) => {
-    const { link, init } = await talk(turning((fake, { channel }) => inTheWrongPlace[what]?.(fake, channel)));
-    const execution = link.exec(command);
-    expect(await link.closed).toMatchObject({ why: "protocol" });
-    expect(await execution.end).toBeDefined();
-    expect(init.ended).toBe(true);
-  });
+  test.each(Object.keys(inTheWrongPlace))(
+    "%s ends, and the connection is closed as a breach of protocol",
+    async (what) => {
+      const { link, init } = await talk(
+        turning((fake, { channel }) => inTheWrongPlace[what]?.(fake, channel)),
+      );
+      const execution = link.exec(command);
+      expect(await link.closed).toMatchObject({ why: "protocol" });
+      expect(await execution.end).toBeDefined();
+      expect(init.ended).toBe(true);
+    },
+  );
 });
 
 describe("a file operation", () => {
@@ -154,7 +159,9 @@ describe("a file operation", () => {
   });
 
   test("is refused a cut item, and data where it reads none", async () => {
-    const cut = await listing((init, channel) => init.say(FrameType.items, channel, entry("name").subarray(0, 9)));
+    const cut = await listing((init, channel) =>
+      init.say(FrameType.items, channel, entry("name").subarray(0, 9)),
+    );
     await expect(cut.link.files.list("")).rejects.toMatchObject({ code: "init-protocol" });
     const data = await listing((init, channel) => init.say(FrameType.data, channel, Buffer.of(1)));
     await expect(data.link.files.stat("x")).rejects.toMatchObject({ code: "init-protocol" });
@@ -184,7 +191,10 @@ describe("a file operation", () => {
       init.say(
         FrameType.fail,
         channel,
-        new RecordWriter().add(FailTag.code, "io").add(FailTag.message, `\u001b[2J\n${"x".repeat(60_000)}`).finish(),
+        new RecordWriter()
+          .add(FailTag.code, "io")
+          .add(FailTag.message, `\u001b[2J\n${"x".repeat(60_000)}`)
+          .finish(),
       ),
     );
     const error = await link.files.stat("x").catch((caught: Error) => caught);
@@ -221,16 +231,25 @@ describe("at the hello", () => {
       init.say(FrameType.helloAck, 0, new RecordWriter().add(HelloAckTag.nonce, init.nonce).finish(), 9),
     );
     expect(failure).toMatchObject({ code: "fenced", context: { highestEpoch: 9 } });
-    const { link } = await talk(turning((init) => init.say(FrameType.fenced, 0, number(FencedTag.epoch, 12))));
+    const { link } = await talk(
+      turning((init) => init.say(FrameType.fenced, 0, number(FencedTag.epoch, 12))),
+    );
     void link.exec(command);
     expect(await link.closed).toEqual({ why: "fenced", highestEpoch: 12 });
   });
 
   test("an impossible list of running commands is a breach of protocol", async () => {
-    const [failure] = await ending((_, init) => init.acknowledge((ack) => ack.add(HelloAckTag.running, Buffer.alloc(5))));
+    const [failure] = await ending((_, init) =>
+      init.acknowledge((ack) => ack.add(HelloAckTag.running, Buffer.alloc(5))),
+    );
     expect(failure).toMatchObject({ code: "init-protocol" });
     const [tooMany] = await ending((_, init) =>
-      init.acknowledge((ack) => ack.addAll(HelloAckTag.running, Array.from({ length: 4_000 }, () => Buffer.alloc(8)))),
+      init.acknowledge((ack) =>
+        ack.addAll(
+          HelloAckTag.running,
+          Array.from({ length: 4_000 }, () => Buffer.alloc(8)),
+        ),
+      ),
     );
     expect(tooMany).toMatchObject({ code: "init-protocol" });
   });
@@ -241,7 +260,9 @@ describe("the worker does not grow", () => {
 
   test("on a hundred megabytes of noise before the hello", async () => {
     const init = new FakeInit(() => {});
-    const opening = connectionTo(init).open().catch((error: unknown) => error);
+    const opening = connectionTo(init)
+      .open()
+      .catch((error: unknown) => error);
     const growth = await growthOf(async () => {
       for (let round = 0; round < hundredMiB; round++) init.raw(Buffer.alloc(65_536, round));
     });
@@ -276,9 +297,9 @@ describe("the worker does not grow", () => {
     const { init, link } = await talk();
     const execution = link.exec({ ...command, onOutput: () => stuck.promise });
     const growth = await growthOf(async () => {
-      for (let round = 0; round < 1_000_000; round++) init.say(FrameType.stdout, 2, Buffer.of(1));
+      for (let round = 0; round < 400_000; round++) init.say(FrameType.stdout, 2, Buffer.of(1));
     });
-    expect(growth.retainedMiB).toBeLessThan(64);
+    expect(growth.retainedMiB).toBeLessThan(32);
     stuck.resolve();
     link.close();
     await execution.end;
@@ -289,7 +310,9 @@ describe("the worker does not grow", () => {
       turning((init, { channel }) => {
         let sent = 0;
         const more = () => {
-          const frames = Array.from({ length: 2_000 }, () => encodeFrame(FrameType.data, channel, 1, Buffer.of(1)));
+          const frames = Array.from({ length: 2_000 }, () =>
+            encodeFrame(FrameType.data, channel, 1, Buffer.of(1)),
+          );
           init.raw(Buffer.concat(frames));
           sent += frames.length;
           if (sent < 600_000) setImmediate(more);

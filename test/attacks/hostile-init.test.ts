@@ -52,7 +52,11 @@ def serve(on_frame):
 ${attack}
 `;
 
-async function driverOf(host: TestHost, attack: string, options: Partial<DockerDriverOptions> = {}): Promise<DockerDriver> {
+async function driverOf(
+  host: TestHost,
+  attack: string,
+  options: Partial<DockerDriverOptions> = {},
+): Promise<DockerDriver> {
   const initPath = join(host.workspacesRoot, "hostile-init");
   await writeFile(initPath, fakeInit(attack));
   await chmod(initPath, 0o755);
@@ -86,9 +90,13 @@ describe("a process 1 that lies from the start", () => {
       attack: "hello = take(); EPOCH = 0; ack(hello); time.sleep(3600)",
       code: "init-unresponsive",
     },
-    "writes to stderr without end": { attack: "while True: os.write(2, b'x' * 65536)", code: "init-unresponsive" },
+    "writes to stderr without end": {
+      attack: "while True: os.write(2, b'x' * 65536)",
+      code: "init-unresponsive",
+    },
     "answers with a frame of 4 GiB": {
-      attack: "hello = take(); write(frame(ACK, 0, record(1, hello.payload[5:21]), length=2**32 - 1)); time.sleep(3600)",
+      attack:
+        "hello = take(); write(frame(ACK, 0, record(1, hello.payload[5:21]), length=2**32 - 1)); time.sleep(3600)",
       code: "init-protocol",
     },
     "claims that a later holder exists": {
@@ -98,19 +106,22 @@ describe("a process 1 that lies from the start", () => {
     "dies of the hello": { attack: "take(); sys.exit(3)", code: "sandbox-start-failed" },
   };
 
-  test.for(Object.keys(starts))("%s: the start fails with its fault, the worker stays small, no container is left", async (what, { host }) => {
-    const { attack, code } = starts[what] as { attack: string; code: string };
-    const helloDeadlineMs = code === "init-unresponsive" ? 1_000 : 5_000;
-    const driver = await driverOf(host, attack, { helloDeadlineMs });
-    let failure: unknown;
-    const growth = await growthOf(async () => {
-      failure = await startFailure(driver);
-    });
-    expect(isFault(failure) ? failure.code : failure).toBe(code);
-    expect(growth.peakMiB).toBeLessThan(200);
-    expect(growth.retainedMiB).toBeLessThan(30);
-    expect(await driver.list()).toEqual([]);
-  });
+  test.for(Object.keys(starts))(
+    "%s: the start fails with its fault, the worker stays small, no container is left",
+    async (what, { host }) => {
+      const { attack, code } = starts[what] as { attack: string; code: string };
+      const helloDeadlineMs = code === "init-unresponsive" ? 1_000 : 5_000;
+      const driver = await driverOf(host, attack, { helloDeadlineMs });
+      let failure: unknown;
+      const growth = await growthOf(async () => {
+        failure = await startFailure(driver);
+      });
+      expect(isFault(failure) ? failure.code : failure).toBe(code);
+      expect(growth.peakMiB).toBeLessThan(200);
+      expect(growth.retainedMiB).toBeLessThan(30);
+      expect(await driver.list()).toEqual([]);
+    },
+  );
 });
 
 describe("a process 1 that turns on a command", () => {
@@ -121,36 +132,46 @@ describe("a process 1 that turns on a command", () => {
     "answers pings that nobody sent, without end": "while True: say(PONG, 0)",
     "greets again and again": "while True: say(ACK, 0, hello_ack)",
     "answers for channels never opened": "while True: exited(4711)",
-    "announces a frame of 4 GiB and sends it": "write(frame(STDOUT, one.channel, length=2**32 - 1))\n    while True: write(bytes(65536))",
+    "announces a frame of 4 GiB and sends it":
+      "write(frame(STDOUT, one.channel, length=2**32 - 1))\n    while True: write(bytes(65536))",
     "ends the command twice": "exited(one.channel); exited(one.channel)",
   };
 
-  test.for(Object.keys(turns))("%s: the command is lost, the worker stays small, the container is removed", async (what, { host }) => {
-    const driver = await driverOf(
-      host,
-      `hello = take(); ack(hello); hello_ack = record(1, hello.payload[5:21])
+  test.for(Object.keys(turns))(
+    "%s: the command is lost, the worker stays small, the container is removed",
+    async (what, { host }) => {
+      const driver = await driverOf(
+        host,
+        `hello = take(); ack(hello); hello_ack = record(1, hello.payload[5:21])
 def turn(one):
     if one.kind != EXEC: return
     ${turns[what]}
 serve(turn)`,
-    );
-    const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
-    const growth = await growthOf(async () => {
-      // Never taking what comes is what makes a window overflow.
-      const stuck = new Promise<void>(() => {});
-      const result = await sandbox.exec({ command: "true" }, { onOutput: () => stuck });
-      const { outcome } = shown(result);
-      // The first of two ends is an end like any other; the second costs only the container.
-      if (what === "ends the command twice") expect(outcome).toEqual({ kind: "exited", code: 0 });
-      else expect(outcome).toMatchObject({ kind: "lost", message: expect.stringContaining("broke the protocol") });
-    });
-    expect(growth.peakMiB).toBeLessThan(200);
-    expect(growth.retainedMiB).toBeLessThan(30);
-    await containersGone(driver);
-  });
+      );
+      const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
+      const growth = await growthOf(async () => {
+        // Never taking what comes is what makes a window overflow.
+        const stuck = new Promise<void>(() => {});
+        const result = await sandbox.exec({ command: "true" }, { onOutput: () => stuck });
+        const { outcome } = shown(result);
+        // The first of two ends is an end like any other; the second costs only the container.
+        if (what === "ends the command twice") expect(outcome).toEqual({ kind: "exited", code: 0 });
+        else
+          expect(outcome).toMatchObject({
+            kind: "lost",
+            message: expect.stringContaining("broke the protocol"),
+          });
+      });
+      expect(growth.peakMiB).toBeLessThan(200);
+      expect(growth.retainedMiB).toBeLessThan(30);
+      await containersGone(driver);
+    },
+  );
 });
 
-test("output without end within its credit is kept to its limit and stopped at the output limit", async ({ host }) => {
+test("output without end within its credit is kept to its limit and stopped at the output limit", async ({
+  host,
+}) => {
   const driver = await driverOf(
     host,
     `hello = take(); ack(hello)
@@ -172,7 +193,9 @@ serve(turn)`,
   expect(growth.peakMiB).toBeLessThan(200);
 });
 
-test("an init that answers pings but no request is given up at the request's deadline, and its container removed", async ({ host }) => {
+test("an init that answers pings but no request is given up at the request's deadline, and its container removed", async ({
+  host,
+}) => {
   const driver = await driverOf(host, "ack(take()); serve(lambda one: None)");
   const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
   const outcomes = await Promise.allSettled([sandbox.files.list(""), sandbox.stats()]);
@@ -180,7 +203,9 @@ test("an init that answers pings but no request is given up at the request's dea
   await containersGone(driver);
 });
 
-test("an init that stops answering pings is given up within two leases, and the command is lost", async ({ host }) => {
+test("an init that stops answering pings is given up within two leases, and the command is lost", async ({
+  host,
+}) => {
   const driver = await driverOf(host, "ack(take()); time.sleep(3600)");
   const sandbox = await host.sandbox({ leaseMs: 900, profile: { transport: "init" } }, driver);
   const { outcome } = await sandbox.exec({ command: "true" });
@@ -190,7 +215,10 @@ test("an init that stops answering pings is given up within two leases, and the 
 
 test("a survivor that claims commands it never ends is not adopted but replaced", async ({ host }) => {
   const leftovers = "b''.join(record(3, struct.pack('>II', n, n)) for n in range(1, 50))";
-  const driver = await driverOf(host, `ack(take())\nwhile True:\n    one = take()\n    EPOCH = one.epoch\n    if one.kind == HELLO: ack(one, ${leftovers})\n    if one.kind == PING: say(PONG, 0, one.payload)`);
+  const driver = await driverOf(
+    host,
+    `ack(take())\nwhile True:\n    one = take()\n    EPOCH = one.epoch\n    if one.kind == HELLO: ack(one, ${leftovers})\n    if one.kind == PING: say(PONG, 0, one.payload)`,
+  );
   const request = startRequest({ profile: { transport: "init" } });
   const first = await driver.start(request);
   first.detach();
@@ -202,7 +230,10 @@ test("a survivor that claims commands it never ends is not adopted but replaced"
 });
 
 test("a liar that claims to be fenced cannot keep its sandbox from being started again", async ({ host }) => {
-  const driver = await driverOf(host, "ack(take())\nwhile True:\n    one = take()\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))");
+  const driver = await driverOf(
+    host,
+    "ack(take())\nwhile True:\n    one = take()\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))",
+  );
   const sandbox = await driver.start(startRequest({ profile: { transport: "init" } }));
   await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "fenced" });
   await sandbox.stop();

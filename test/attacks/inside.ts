@@ -1,4 +1,4 @@
-import { type ExecRequestInput, type ExecResult, workspaceDirectory } from "@berth/protocol";
+import type { ExecRequestInput } from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import Docker from "dockerode";
 import { shown } from "../support/shown.ts";
@@ -6,7 +6,11 @@ import { shown } from "../support/shown.ts";
 /** What tests give to a command besides what it runs. */
 export type More = Omit<ExecRequestInput, "command" | "argv">;
 
-export async function sh(sandbox: Sandbox, command: string, more: More = {}): Promise<ReturnType<typeof shown>> {
+export async function sh(
+  sandbox: Sandbox,
+  command: string,
+  more: More = {},
+): Promise<ReturnType<typeof shown>> {
   return shown(await sandbox.exec({ command, ...more }));
 }
 
@@ -46,10 +50,12 @@ print(json.dumps(found))`,
 
 /** The same as the host's kernel sees it: what the engine lists for the sandbox's container. */
 export async function processesFromOutside(driver: SandboxDriver): Promise<string[]> {
-  const docker = new Docker(process.env.DOCKER_HOST ? { host: process.env.DOCKER_HOST } : {});
+  const docker = new Docker();
   const commands: string[] = [];
   for (const { id } of await driver.list()) {
-    const { Processes } = (await docker.getContainer(id).top({ ps_args: "-eo pid,args" })) as { Processes: string[][] };
+    const { Processes } = (await docker.getContainer(id).top({ ps_args: "-eo pid,args" })) as {
+      Processes: string[][];
+    };
     commands.push(...Processes.map((columns) => columns.slice(1).join(" ")));
   }
   return commands;
@@ -67,5 +73,3 @@ def call(x86, arm64, *args):
     result = libc.syscall(ctypes.c_long(number), *args)
     return "ok" if result >= 0 else errno.errorcode.get(ctypes.get_errno(), str(ctypes.get_errno()))
 `;
-
-export { workspaceDirectory };

@@ -48,8 +48,9 @@ async function main(): Promise<number> {
   try {
     return await measure(host, chosen, { quick: values.quick, json: values.json, signal: stop.signal });
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    return 130;
+    const { reason } = stop.signal;
+    if (!(reason instanceof Stopped)) throw error;
+    return reason.exitCode;
   } finally {
     await host.close();
   }
@@ -123,22 +124,27 @@ function forJson({ scenario, metric, unit, ours, baseline, baselineName, ratio }
   return { scenario, metric, unit, ours, baseline, baselineName, ratio };
 }
 
+class Stopped extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: string, exitCode: number) {
+    super(`stopped by ${signal}`);
+    this.exitCode = exitCode;
+  }
+}
+
 /** The first signal lets the sample under way end, so that nothing is created after the cleaning; a second does not wait. */
 function onSignals(stop: AbortController, host: BenchHost): void {
-  for (const [signal, code] of [
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-    ["SIGHUP", 129],
-  ] as const) {
+  for (const [signal, code] of Object.entries({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 })) {
     process.on(signal, () => {
       if (stop.signal.aborted) {
-        void host.driver.reap(() => true).finally(() => process.exit(code));
+        void host.close().finally(() => process.exit(code));
         return;
       }
       console.error(
         "\nstopping: the sample under way ends, then everything is removed; again to not wait for it",
       );
-      stop.abort(new Error(signal));
+      stop.abort(new Stopped(signal, code));
     });
   }
 }

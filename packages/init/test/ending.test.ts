@@ -265,7 +265,7 @@ describe("a tenant that attacks the keeper", () => {
     const run = init.sh(`${escapee} exec sleep 1000`);
     const leader = await run.started();
     await init.until(() => init.marked().length === 4, "both trees");
-    process.kill(parentOf(leader), "SIGKILL");
+    process.kill(parentOf(init.hostPid(leader)), "SIGKILL");
     expect(await run.exit()).toMatchObject({ kind: "signalled", value: 9, reason: 0, stuck: 0 });
     expect(init.marked().length).toBe(1);
     other.stdin("alive");

@@ -25,7 +25,8 @@ export function outcomeOf(
   stop: Stop | undefined,
   { limits, timeoutMs, program, full }: OutcomeFacts,
 ): Outcome {
-  if (exit.kind === "refused") return { kind: "refused", code: exit.code, message: refusedText(exit, program) };
+  if (exit.kind === "refused")
+    return { kind: "refused", code: exit.code, message: refusedText(exit, program) };
   switch (exit.reason) {
     case "timeout":
       return { kind: "timed-out", afterMs: timeoutMs };

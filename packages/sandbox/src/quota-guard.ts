@@ -156,7 +156,8 @@ export class QuotaGuard {
       this.#judge(usage, earlier);
     } catch {
       this.#failures++;
-      if (this.#failures >= failuresAllowed && (this.#watchers.size > 0 || this.#background)) this.#hooks.onBlind();
+      if (this.#failures >= failuresAllowed && (this.#watchers.size > 0 || this.#background))
+        this.#hooks.onBlind();
     }
     this.#timer = undefined;
     if (this.#stopped || (this.#watchers.size === 0 && !this.#dirty && !this.#background)) return;

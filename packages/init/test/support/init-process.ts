@@ -10,7 +10,7 @@ import { Channel } from "./channel.ts";
 import { Decoder, type Frame, frame, MAX_FRAME, Records, records, Type, type Value } from "./wire.ts";
 
 export interface InitOptions {
-  /** As process 1 of a pid namespace of its own, which needs root. Otherwise as an ordinary process. */
+  /** As process 1 of a pid namespace of its own, as root by default: then nothing a test does outlives it. */
   asProcess1?: boolean;
   binary?: "sanitize" | "release";
   /** As this uid, without capabilities. */
@@ -63,7 +63,11 @@ export class Init {
     if (this.#ownsWorkspace) chmodSync(this.workspace, options.uid === undefined ? 0o700 : 0o777);
     const binary = options.binary === "release" ? releaseBinary : sanitizeBinary;
     const words = [
-      ...(options.asProcess1 ? ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"] : []),
+      // With this process dies init, and with process 1 its whole namespace.
+      ...["setpriv", "--pdeathsig=KILL"],
+      ...((options.asProcess1 ?? isRoot)
+        ? ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
+        : []),
       ...(options.wrapper ?? []),
       ...(options.uid === undefined
         ? []
@@ -111,6 +115,16 @@ export class Init {
     return Number(readFileSync(`/proc/${own}/task/${own}/children`, "utf8").trim());
   }
 
+  /** The pid on this machine of a process that knows itself, or is known to init, by another. */
+  hostPid(pid: number): number {
+    const found = this.marked().find((candidate) => {
+      const names = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${candidate}/status`, "utf8"))?.[1];
+      return Number(names?.split(/\s+/).at(-1)) === pid;
+    });
+    if (found === undefined) throw new Error(`no process ${pid}`);
+    return found;
+  }
+
   sendRaw(bytes: Buffer): void {
     this.process.stdin.write(bytes);
   }
@@ -132,9 +146,8 @@ export class Init {
   }
 
   async nextControl(wanted: (frame: Frame) => boolean, timeoutMs = 15_000): Promise<Frame> {
-    let index = -1;
-    await this.until(() => (index = this.control.findIndex(wanted)) >= 0, "a control frame", timeoutMs);
-    return this.control.splice(index, 1)[0] as Frame;
+    await this.until(() => this.control.some(wanted), "a control frame", timeoutMs);
+    return this.control.splice(this.control.findIndex(wanted), 1)[0] as Frame;
   }
 
   async ping(payload = "ping"): Promise<string> {
@@ -237,7 +250,13 @@ export class Init {
     const code = await this.exited;
     clearTimeout(timer);
     const left = this.marked();
-    for (const pid of left) process.kill(pid, "SIGKILL");
+    for (const pid of left) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // gone meanwhile
+      }
+    }
     if (this.#ownsWorkspace) rmSync(this.workspace, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`${left.length} processes were left behind`);
     if (/Sanitizer|runtime error/.test(this.stderr)) throw new Error(this.stderr);

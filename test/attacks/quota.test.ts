@@ -1,0 +1,212 @@
+import { FileRefusal, type WorkspaceUsage } from "@berth/protocol";
+import type { Sandbox } from "@berth/sandbox";
+import { describe, expect } from "vitest";
+import { test } from "../support/host.ts";
+import { sh } from "./inside.ts";
+
+const mebibyte = 1024 * 1024;
+const limit = 32 * mebibyte;
+const profile = { limits: { workspaceBytes: limit }, exec: { timeoutMs: 30_000, graceMs: 100 } };
+
+/** Far over the limit if nobody stops it, and slow enough that a second of it is little: 4 MiB every 50 ms. */
+const fill = (name: string, files = 500) =>
+  `n=0; while [ $n -lt ${files} ]; do n=$((n+1)); head -c ${4 * mebibyte} /dev/zero > /workspace/${name}-$n; sleep 0.05; done`;
+
+async function stoppedInTime(sandbox: Sandbox): Promise<WorkspaceUsage> {
+  const usage = await sandbox.usage();
+  // Three seconds of filling above the limit, on a machine that does other things too; all of it would be two gigabytes.
+  expect(usage.bytes).toBeLessThan(limit + 60 * 4 * mebibyte);
+  return usage;
+}
+
+async function refusalOf(run: Promise<unknown>): Promise<unknown> {
+  return run.then(
+    () => "not refused",
+    (error: unknown) => (error instanceof FileRefusal ? error.code : error),
+  );
+}
+
+test("a command that fills the workspace is stopped soon after it passes the quota; what is there can be read and removed, and nothing added", async ({
+  host,
+}) => {
+  const sandbox = await host.sandbox({ profile });
+  await sandbox.files.write("mine", "precious");
+  const { outcome } = await sh(sandbox, fill("fill"));
+  expect(outcome).toMatchObject({ kind: "quota-exceeded", limit, unit: "bytes" });
+  await stoppedInTime(sandbox);
+  expect(await refusalOf(sandbox.files.write("more", Buffer.alloc(mebibyte)))).toBe("quota");
+  expect(await refusalOf(sandbox.files.write("mine", Buffer.alloc(mebibyte), { append: true }))).toBe(
+    "quota",
+  );
+  expect(Buffer.from((await sandbox.files.read("mine")).bytes).toString()).toBe("precious");
+  expect((await sh(sandbox, "cat mine; rm fill-*")).outcome).toEqual({ kind: "exited", code: 0 });
+  expect(await sandbox.files.write("more", Buffer.alloc(mebibyte))).toMatchObject({ created: true });
+});
+
+describe("the quota is not passed by", () => {
+  test("one file larger than the workspace may be: it ends at the limit to the byte", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(sandbox, "cat /dev/zero > one");
+    expect(outcome).not.toEqual({ kind: "exited", code: 0 });
+    expect((await sandbox.files.stat("one")).size).toBeLessThanOrEqual(limit);
+  });
+
+  test("many short commands, each over before anybody looks", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const kinds = new Set<string>();
+    for (let round = 0; round < 60; round++) {
+      const { outcome } = await sh(sandbox, `head -c ${4 * mebibyte} /dev/zero > short-${round}`);
+      kinds.add(outcome.kind);
+    }
+    expect(kinds).toContain("quota-exceeded");
+    expect((await sandbox.usage()).bytes).toBeLessThan(4 * limit);
+  });
+
+  test("many writes at once, of which each alone would fit", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const writes = Array.from({ length: 30 }, (_, n) =>
+      refusalOf(sandbox.files.write(`parallel-${n}`, Buffer.alloc(4 * mebibyte, 1))),
+    );
+    const answers = await Promise.all(writes);
+    expect(answers.filter((answer) => answer === "quota").length).toBeGreaterThan(20);
+    expect(answers.filter((answer) => answer === "not refused").length).toBeGreaterThan(4);
+    expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(limit);
+  });
+
+  test("what a command leaves running in the background", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(
+      sandbox,
+      `(${fill("background")}; touch /workspace/finished) > /dev/null 2>&1 &`,
+    );
+    expect(outcome).toEqual({ kind: "exited", code: 0 });
+    // Filling would take ten seconds and more; whoever fills must be gone long before.
+    let last = -1;
+    await expect
+      .poll(
+        async () => {
+          const { bytes } = await sandbox.usage();
+          const grown = bytes > last;
+          last = bytes;
+          return bytes > limit && !grown;
+        },
+        { timeout: 20_000, interval: 700 },
+      )
+      .toBe(true);
+    await stoppedInTime(sandbox);
+    expect(await refusalOf(sandbox.files.stat("finished"))).toBe("not-found");
+  });
+
+  test("files that are deleted while they are held open", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(sandbox, unlinkedFill(""));
+    expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+    expect((await sandbox.usage()).unlinkedBytes).toBe(0);
+  });
+
+  test("such files held by a process that hides what it holds", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(
+      sandbox,
+      unlinkedFill("import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)"),
+    );
+    expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+  });
+
+  test("directories without permissions, or nested a thousand deep", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(
+      sandbox,
+      `python3 -c '
+import os, time
+os.mkdir("dark"); dark = os.open("dark", os.O_RDONLY)
+for depth in range(1000): os.mkdir("deep"); os.chdir("deep")
+for number in range(500):
+    os.chmod(dark, 0o700)
+    for where in (dark, os.open(".", os.O_RDONLY)):
+        with open(os.open(f"fill-{number}", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=where), "wb") as file: file.write(bytes(${2 * mebibyte}))
+    os.chmod(dark, 0)
+    time.sleep(0.05)'`,
+    );
+    expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+    await stoppedInTime(sandbox);
+    expect(await sandbox.files.remove("dark", { recursive: true })).toBeGreaterThan(1);
+    expect(await sandbox.files.remove("deep", { recursive: true })).toBeGreaterThan(1_000);
+  });
+
+  test.for(["KILL", "STOP"])("a command that sends SIG%s to whoever measures", async (signal, { host }) => {
+    const sandbox = await host.sandbox({ profile });
+    // Enough entries that measuring takes a while.
+    const many = await sh(
+      sandbox,
+      `python3 -c '
+import os
+os.mkdir("many"); open("many/base", "w").close()
+for number in range(30000): os.link("many/base", f"many/{number}")'`,
+    );
+    expect(many.outcome).toEqual({ kind: "exited", code: 0 });
+    // Every child of process 1 but its own keeper, as fast as it can.
+    const hunter = `perl -e '$k = $ARGV[0]; while (1) { for $p (glob "/proc/[0-9]*/stat") { open F, $p or next; @f = split / /, <F>; kill "${signal}", $f[0] if $f[3] == 1 && $f[0] != $k } }' $PPID`;
+    const { outcome } = await sh(sandbox, `${hunter} & ${hunter} & ${fill("hunted", 10_000)}`);
+    expect(["quota-exceeded", "lost"]).toContain(outcome.kind);
+  });
+
+  test("taking every process there is first", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile: { ...profile, limits: { ...profile.limits, pids: 40 } } });
+    const { outcome } = await sh(
+      sandbox,
+      `python3 -c '
+import os, time
+try:
+    while True:
+        if os.fork() == 0: time.sleep(60); os._exit(0)
+except OSError: pass
+for number in range(500):
+    with open(f"/workspace/forked-{number}", "wb") as file: file.write(bytes(${4 * mebibyte}))
+    time.sleep(0.05)'`,
+    );
+    expect(["quota-exceeded", "lost"]).toContain(outcome.kind);
+    await stoppedInTime(sandbox);
+  });
+
+  test("lowering process 1's own limits, which the kernel would allow", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(sandbox, `prlimit --pid 1 --nofile=4:4; ${fill("lowered")}`);
+    expect(["quota-exceeded", "lost"]).toContain(outcome.kind);
+    await stoppedInTime(sandbox);
+    expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
+  });
+});
+
+function unlinkedFill(first: string): string {
+  return `python3 -c '
+import os, time
+${first}
+held = []
+for number in range(500):
+    file = open("/workspace/gone", "wb"); os.unlink("/workspace/gone")
+    file.write(bytes(${4 * mebibyte})); file.flush(); held.append(file); time.sleep(0.05)'`;
+}
+
+test("entries are counted as bytes are: past their limit the command is stopped, nothing is added, all can be removed", async ({
+  host,
+}) => {
+  const workspaceEntries = 2_000;
+  const sandbox = await host.sandbox({
+    profile: { limits: { workspaceEntries }, exec: { timeoutMs: 20_000 } },
+  });
+  const { outcome } = await sh(
+    sandbox,
+    `python3 -c '
+import os, time
+os.mkdir("many")
+for number in range(200000):
+    os.close(os.open(f"many/{number}", os.O_CREAT))
+    if number % 100 == 0: time.sleep(0.01)'`,
+  );
+  expect(outcome).toMatchObject({ kind: "quota-exceeded", limit: workspaceEntries, unit: "entries" });
+  expect(await refusalOf(sandbox.files.write("one-more", ""))).toBe("quota");
+  expect(await refusalOf(sandbox.files.makeDirectory("one-more"))).toBe("quota");
+  expect(await sandbox.files.remove("many", { recursive: true })).toBeGreaterThan(workspaceEntries);
+  expect(await sandbox.files.write("one-more", "")).toMatchObject({ created: true });
+});
