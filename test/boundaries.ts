@@ -28,7 +28,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/tenancy",
     "@berth/sandbox",
   ],
-  "@berth/cli": ["@berth/protocol", "@berth/sandbox"],
+  "@berth/cli": ["@berth/protocol", "@berth/redis", "@berth/sandbox", "@berth/client", "@berth/worker"],
 };
 
 /** Packages that may import nothing from outside but this. */

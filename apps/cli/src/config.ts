@@ -10,6 +10,8 @@ const environment = z.object({
     })
     .optional()
     .describe("where the container engine listens; its default socket when absent"),
+  REDIS_URL: z.string().min(1).optional().describe("a Redis to use; one of our own is started when absent"),
+  PATH: z.string().default("/usr/local/bin:/usr/bin:/bin"),
   BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes"),
   BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime of the sandboxes, such as runsc"),
   BERTH_WORKSPACES: z

@@ -4,6 +4,7 @@ import {
   type JobInput,
   type JobResult,
   job as jobSchema,
+  problemsOf,
   redisKeys,
   type SandboxKey,
   sandboxKeyOf,
@@ -92,7 +93,7 @@ export class Berth {
       inbox: this.#inbox.name,
     });
     if (!parsed.success) {
-      throw new InvalidJob(parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`));
+      throw new InvalidJob(problemsOf(parsed.error));
     }
     const job = parsed.data;
     const key = sandboxKeyOf(job);

@@ -23,6 +23,7 @@ export { isRepeatable, jobRequest, maxInlineBytes, step } from "./job-kinds.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
+export { problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
 export { signalName } from "./signals.ts";

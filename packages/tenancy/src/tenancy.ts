@@ -5,6 +5,7 @@ import {
   type JobResult,
   job as jobSchema,
   type Outcome,
+  problemsOf,
   type SandboxKey,
 } from "@berth/protocol";
 import { OutputBatch } from "./output-batch.ts";
@@ -192,7 +193,7 @@ export class Tenancy {
       this.#sessions.add({ fetched, job: parsed.data });
       return;
     }
-    const message = `invalid job: ${parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ")}`;
+    const message = `invalid job: ${problemsOf(parsed.error).join("; ")}`;
     const result = failed({ kind: "refused", code: "invalid-job", message: message.slice(0, 2_000) });
     await this.#publish(() => this.#ports.events.finished(fetched.id, undefined, result));
     await fetched.complete();

@@ -7,6 +7,7 @@ import {
   Fault,
   isFault,
   type Outcome,
+  problemsOf,
   type SandboxKey,
   tightenLimits,
   type WorkspaceUsage,
@@ -90,7 +91,7 @@ export class DockerSandbox implements Sandbox {
   async exec(input: ExecRequestInput, options: ExecOptions = {}): Promise<ExecResult> {
     const parsed = execRequest.safeParse(input);
     if (!parsed.success) {
-      const message = [...new Set(parsed.error.issues.flatMap(problems))].join("; ");
+      const message = problemsOf(parsed.error).join("; ");
       return unstarted({ kind: "refused", code: "invalid-request", message });
     }
     if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
@@ -292,25 +293,6 @@ function measures(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "out
   }
   const { wallMs, cpuMs, maxRssBytes, oomKills, background } = exit;
   return { wallMs, cpuMs, maxRssBytes, oomKills, backgroundProcesses: background };
-}
-
-interface Problem {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-  readonly code?: string;
-  readonly errors?: readonly (readonly Problem[])[];
-}
-
-/** A union's own message says nothing; its closest branch's do. */
-function problems(issue: Problem): string[] {
-  if (issue.code === "invalid_union" && issue.errors) {
-    const branches = issue.errors.filter((branch) => !branch.some((one) => one.code === "unrecognized_keys"));
-    const closest = (branches.length > 0 ? branches : issue.errors).toSorted(
-      (a, b) => a.length - b.length,
-    )[0];
-    return (closest ?? []).flatMap((inner) => problems({ ...inner, path: [...issue.path, ...inner.path] }));
-  }
-  return [issue.path.length > 0 ? `${issue.path.join(".")}: ${issue.message}` : issue.message];
 }
 
 function reasonText(signal: AbortSignal | undefined): string {
