@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "./support/fleet.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -18,9 +19,13 @@ function run(file: string): Promise<{ code: number | null; output: string }> {
   });
 }
 
-test("the README's example does what its comments say", async () => {
+function examples(readme: string): string[] {
+  return [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? "");
+}
+
+test("the README's sandbox does what its comments say", async () => {
   const readme = await readFile(join(root, "README.md"), "utf8");
-  const example = /```ts\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  const example = examples(readme)[1] ?? "";
   // Beside the packages it imports, and with names of its own.
   const directory = await mkdtemp(join(root, "test/readme-"));
   try {
@@ -35,6 +40,21 @@ test("the README's example does what its comments say", async () => {
     expect(output).toBe("42\n\n{ kind: 'timed-out', afterMs: 500 }\n");
     expect(code).toBe(0);
     expect(await readFile(join(workspaces, "acme/main.py"), "utf8")).toBe("print(6 * 7)");
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test("the README's fleet does what its comments say", async ({ fleet }) => {
+  await fleet.worker("worker-1");
+  const example = examples(await readFile(join(root, "README.md"), "utf8"))[0] ?? "";
+  const directory = await mkdtemp(join(root, "test/readme-"));
+  try {
+    const file = join(directory, "example.ts");
+    await writeFile(file, example.replace("redis://127.0.0.1:6379", fleet.redis.url));
+    const { code, output } = await run(file);
+    expect(output).toBe("{ kind: 'exited', code: 0 } 42\n\nstarted\nstderr\nfinished\ncancelled\n");
+    expect(code).toBe(0);
   } finally {
     await rm(directory, { recursive: true });
   }

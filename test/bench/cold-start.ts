@@ -47,7 +47,7 @@ export const coldStart: Scenario = {
     ];
     const samples = await interleave(contenders, plan.quick ? 6 : 20, plan);
     const of = (phase: keyof typeof phases) => `${short(median(phases[phase]))} ms`;
-    const parts = `create ${of("create")} and start ${of("engineStart")} are the engine's; before them ours looks at the image (${of("image")}, beside making the workspace) and for a survivor (${of("name")}), after them come hello and the first command (${of("exec")})`;
+    const parts = `driver.start() took ${of("start")} and the first command ${of("exec")}; bare create takes ${of("create")} and start ${of("engineStart")}, and ours adds a look at the image (${of("image")}), one for a survivor (${of("name")}), the workspace, the attaching and the hello`;
     const mine = samples.get("ours") ?? [];
     const compare = (baselineName: string, aimed: boolean): Row => {
       const baseline = samples.get(baselineName) ?? [];
