@@ -80,19 +80,16 @@ print(json.dumps(sorted(results)))`,
     expect(sandbox.origin.restarts).toBe(0);
   });
 
-  test("whose idle keepers are stopped behind its back loses the next commands to their timeout, and no more", async ({
-    host,
-  }) => {
+  test("sets its idle keepers going again when they are stopped behind its back", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { exec: { ...quick, timeoutMs: 2_000 } } });
     const atOnce = () => Promise.all(Array.from({ length: 4 }, () => sh(sandbox, "sleep 0.2; echo alive")));
     await atOnce();
     // Every child of process 1 but the keeper of this very command.
     const stopped = await sh(
       sandbox,
-      `for p in $(ps -o pid= --ppid 1); do [ $p = $PPID ] || kill -STOP $p; done; ps -o stat= --ppid 1 | grep -c T`,
+      `for p in $(ps -o pid= --ppid 1); do [ $p = $PPID ] || { kill -STOP $p; echo $p; }; done`,
     );
-    expect(Number(stopped.stdout)).toBeGreaterThan(0);
-    for (const { outcome } of await atOnce()) expect(["exited", "timed-out"]).toContain(outcome.kind);
+    expect(stopped.stdout.trim().split("\n").length).toBeGreaterThan(1);
     for (const { stdout } of await atOnce()) expect(stdout).toBe("alive\n");
     expect(sandbox.origin.restarts).toBe(0);
   });

@@ -258,9 +258,11 @@ describe("the workspace's quota", () => {
 
   test("is not passed by many commands that are each too short to be looked at", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
-    for (let count = 0; count < 40; count++)
+    for (let count = 0; count < 100; count++) {
       await sandbox.exec({ command: `head -c 5000000 /dev/zero > s${count}` });
-    expect((await sandbox.usage()).bytes).toBeLessThan(80 * 1024 * 1024);
+    }
+    // 500 MB were tried; what the disk took before the first look is what it may be over.
+    expect((await sandbox.usage()).bytes).toBeLessThan(200 * 1024 * 1024);
   });
 
   test("is not passed by many writes at once", async ({ host }) => {

@@ -257,15 +257,15 @@ void exec_service(struct channel *channel, bool message_ready, bool out_ready, b
 
 void exec_keeper_reaped(struct channel *channel, int status, uint64_t now)
 {
-    bool orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     channel->child = 0;
-    channel->child_lost = !orderly;
     if (channel->open && !take_messages(channel, now))
         return;
-    if (orderly)
-        channel->tree_gone = true;
+    /* It leaves in order when its tree is gone and it has said how the leader ended, or nobody wants to know any more. */
+    bool orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (channel->leader_ended || !channel->open);
+    channel->tree_gone = channel->tree_gone || orderly;
     if (!channel->tree_gone) {
         /* Its children are ours now, and nothing tells them from those of another lost keeper: all such are killed. */
+        channel->child_lost = true;
         ending_strays_suspected(now);
         ending_begin(channel, channel->reason, 0, now);
     }

@@ -48,7 +48,8 @@ void seccomp_narrow(void)
     /* Another architecture's calls (int 0x80) would pass a filter by numbers. Sockets: only the families that a network namespace
      * confines; AF_VSOCK reaches the hypervisor whatever the network mode, AF_ALG and the rest are kernel code nobody here needs.
      * io_uring does its work outside of the calls that a filter sees. prlimit on another process: the tenant has this one's uid,
-     * and without descriptors it could no longer measure the workspace. */
+     * and without descriptors it could no longer measure the workspace. Not being dumpable would hide from that measuring what a
+     * process has open; it is told yes and stays as it is. */
     static const struct instruction filter[] = {
         LOAD(architecture),
         IF_EQUAL(NATIVE_ARCH, 0, 4),
@@ -57,6 +58,7 @@ void seccomp_narrow(void)
         IF_AT_LEAST(IO_URING_LAST + 1, 2, 0),
         IF_AT_LEAST(IO_URING_FIRST, 0, 1),
         REFUSE(ENOSYS),
+        IF_EQUAL(SYS_prctl, 15, 0),
         IF_EQUAL(SYS_prlimit64, 10, 0),
         IF_EQUAL(SYS_socket, 2, 0),
         IF_EQUAL(SYS_socketpair, 1, 0),
@@ -72,6 +74,13 @@ void seccomp_narrow(void)
         IF_EQUAL(0, 0, 1),
         ALLOW,
         REFUSE(EPERM),
+        LOAD(arguments[0]),
+        IF_EQUAL(PR_SET_DUMPABLE, 1, 0),
+        ALLOW,
+        LOAD(arguments[1]),
+        IF_EQUAL(0, 0, 1),
+        REFUSE(0),
+        ALLOW,
     };
     struct program program = {.length = sizeof filter / sizeof *filter, .instructions = filter};
     prctl(PR_SET_SECCOMP, MODE_FILTER, &program, 0, 0);

@@ -193,10 +193,10 @@ describe("a directory that is swapped for a symlink again and again", () => {
     const swapper = init.exec([fixture("swap"), join(workspace, "real"), join(workspace, "trap")]);
     await swapper.started();
     const codes = new Set<string>();
-    const until = Date.now() + 2_500;
+    const until = Date.now() + 20_000;
     let rounds = 0;
     let leaked = 0;
-    for (; Date.now() < until; rounds++) {
+    for (; Date.now() < until && (rounds < 60 || !codes.has("outside-workspace")); rounds++) {
       const reading = read(init, "real/secret");
       const writing = write(init, "real/made", "x");
       const listing = init.file([1, Op.list], [2, "real"], [4, 1]);
@@ -214,7 +214,6 @@ describe("a directory that is swapped for a symlink again and again", () => {
     swapper.kill();
     await swapper.exit();
     expect(leaked).toBe(0);
-    expect(rounds).toBeGreaterThan(20);
     expect(codes.has("outside-workspace")).toBe(true);
     expect(readFileSync(join(away, "secret"), "utf8")).toBe("the secret");
     expect(existsSync(join(away, "made"))).toBe(false);
