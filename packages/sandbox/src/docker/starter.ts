@@ -31,10 +31,10 @@ export interface Started {
   readonly origin: Omit<SandboxOrigin, "restarts">;
 }
 
-/** Exit codes of a process 1 that could not begin: not executable, not found, illegal instruction, forbidden call. */
+/** How runtimes put it that process 1 could not begin. */
 const cannotRunWords =
   /exec format error|no such file or directory|permission denied|operation not permitted/i;
-const cannotRunCodes = new Set([126, 127, 128 + 4, 128 + 31]);
+const killedCode = 137;
 
 /**
  * Brings a sandbox from nothing, or from what an earlier life left, to a link that answers.
@@ -270,7 +270,8 @@ export class Starter {
     if (cannotRunWords.test(detail)) return new InitCannotRun(detail);
     if (isFault(error, "engine-refused")) return startFault(error, request);
     const found = await this.#containers.find(containerId, {}).catch(() => undefined);
-    if (found && !found.running && cannotRunCodes.has(found.exitCode)) {
+    // What it said may have been before we were attached. Killed for memory, or by hand, is another matter.
+    if (found && !found.running && !found.oomKilled && found.exitCode !== killedCode) {
       return new InitCannotRun(`${detail} (exit code ${found.exitCode})`);
     }
     return error;
