@@ -186,6 +186,8 @@ _Noreturn void keeper_run(int socket, const struct order *first)
     if (dup(STDERR_FILENO) != STDIN_FILENO || dup(STDERR_FILENO) != STDOUT_FILENO)
         _exit(1);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    /* Process 1 takes everything with it when it goes; where init is not process 1 (tests), this does. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (;; order.payload = NULL) {
         if (order.payload == NULL && !order_receive(socket, buffer, &order))
             _exit(0);

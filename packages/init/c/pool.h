@@ -9,7 +9,7 @@
 
 #include "keeper.h"
 
-enum { POOL_MAX = 4, POOL_WARM = 2 };
+enum { POOL_MAX = 8, POOL_WARM = 2 };
 
 /* Gives the order to an idle keeper, or to a new one. Returns an errno. The order's descriptors stay the caller's. */
 int pool_start(const struct order *order, pid_t *keeper, int *socket);

@@ -231,6 +231,21 @@ describe("background children", () => {
     expect(zombiesBelow(init.pid)).toBe(0);
   });
 
+  test("thousands that come as zombies at once are all reaped", async () => {
+    const init = await Init.start();
+    const flood = [
+      "import os, time",
+      "if os.fork(): os._exit(0)",
+      "for i in range(2500):",
+      "  if os.fork() == 0: os._exit(0)",
+      "os.close(1); os.close(2); time.sleep(0.2)",
+    ].join("\n");
+    const run = init.exec(["python3", "-c", flood], { drainMs: 30_000 });
+    expect((await run.exit()).value).toBe(0);
+    await init.until(() => init.marked().length === 0 && zombiesBelow(init.pid) === 0, "no zombie");
+    expect(zombiesBelow(init.pid)).toBe(0);
+  });
+
   test("orphans are reaped while their command runs", async () => {
     const init = await Init.start();
     const run = init.sh("i=0; while [ $i -lt 20 ]; do (true &) ; i=$((i+1)); done; echo made; sleep 1000");

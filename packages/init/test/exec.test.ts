@@ -205,6 +205,6 @@ describe("a command", () => {
       expect(exits.map((exit) => exit.value)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
       expect(runs.map((run) => run.stdout)).toEqual(runs.map((_, n) => `${n}\n`));
     }
-    expect(readdirSync(`/proc/${init.pid}/fd`).length).toBeLessThan(20);
+    expect(readdirSync(`/proc/${init.pid}/fd`).length).toBeLessThan(24);
   });
 });

@@ -455,7 +455,7 @@ describe("operations under way", () => {
     expect((await init.file([1, Op.remove], [2, "d"], [4, 1]).done()).number(9)).toBe(1001);
     const fds = (pid: string) => readdirSync(`/proc/${pid}/fd`).length;
     const children = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, "utf8").trim().split(" ");
-    expect(fds(String(init.pid))).toBeLessThan(20);
+    expect(fds(String(init.pid))).toBeLessThan(24);
     expect(Math.max(...children.map(fds))).toBeLessThan(10);
   });
 

@@ -10,7 +10,7 @@ export const sandboxLimits = z.strictObject({
     .default(512 * mebibyte)
     .describe("memory, swap included; past it the kernel kills inside the sandbox"),
   cpus: z.number().positive().max(1024).default(1).describe("cores' worth of cpu time"),
-  pids: positive.min(8).default(256).describe("processes and threads"),
+  pids: positive.min(32).default(256).describe("processes and threads; init keeps up to nine of them"),
   openFiles: positive
     .min(512)
     .default(4096)

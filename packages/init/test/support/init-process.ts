@@ -1,12 +1,13 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { afterEach } from "vitest";
 import { build, releaseBinary, sanitizeBinary } from "./build.ts";
 import { Channel } from "./channel.ts";
+import { sharedDir } from "./shared-dir.ts";
 import { Decoder, type Frame, frame, MAX_FRAME, Records, records, Type, type Value } from "./wire.ts";
 
 export interface InitOptions {
@@ -61,7 +62,12 @@ export class Init {
     this.#ownsWorkspace = options.workspace === undefined;
     this.workspace = options.workspace ?? mkdtempSync(join(tmpdir(), "init-test-"));
     if (this.#ownsWorkspace) chmodSync(this.workspace, options.uid === undefined ? 0o700 : 0o777);
-    const binary = options.binary === "release" ? releaseBinary : sanitizeBinary;
+    let binary = options.binary === "release" ? releaseBinary : sanitizeBinary;
+    if (options.uid !== undefined) {
+      const copy = join(sharedDir(), basename(binary));
+      if (!existsSync(copy)) copyFileSync(binary, copy);
+      binary = copy;
+    }
     const words = [
       // With this process dies init, and with process 1 its whole namespace.
       ...["setpriv", "--pdeathsig=KILL"],
@@ -145,7 +151,7 @@ export class Init {
     return new Records(ack.payload);
   }
 
-  async nextControl(wanted: (frame: Frame) => boolean, timeoutMs = 15_000): Promise<Frame> {
+  async nextControl(wanted: (frame: Frame) => boolean, timeoutMs = 40_000): Promise<Frame> {
     await this.until(() => this.control.some(wanted), "a control frame", timeoutMs);
     return this.control.splice(this.control.findIndex(wanted), 1)[0] as Frame;
   }
@@ -210,7 +216,7 @@ export class Init {
     this.process.stdout.resume();
   }
 
-  async until(condition: () => boolean, what: string, timeoutMs = 15_000): Promise<void> {
+  async until(condition: () => boolean, what: string, timeoutMs = 40_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     while (!condition()) {
       if (this.#failure !== undefined) throw this.#failure;
