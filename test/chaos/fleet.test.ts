@@ -1,4 +1,5 @@
 import type { EnqueuedJob } from "@berth/client";
+import { JobQueues, OfferTaker } from "@berth/queue";
 import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { test } from "../support/fleet.ts";
@@ -103,6 +104,17 @@ describe("a producer that dies between its two steps", () => {
   });
 });
 
+describe("a worker that dies between taking an offer and settling it", () => {
+  test("does not keep the sandbox from being offered again", async ({ fleet }) => {
+    const job = await fleet.client().tenant("acme").exec("echo found").enqueued();
+    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies");
+    await expect.poll(async () => (await taker.next())?.key).toBe("acme");
+    await taker.close();
+    await fleet.worker("worker-1", brisk);
+    expect((await job.result).value.stdout).toBe("found\n");
+  });
+});
+
 describe("a worker told to stop", () => {
   test("finishes what runs, hands the rest back, and leaves with 0; nothing is lost", async ({ fleet }) => {
     const first = await fleet.worker("worker-1", brisk);
@@ -129,7 +141,6 @@ describe("a poisoned job", () => {
     const acme = fleet.client().tenant("acme");
     await acme.exec("true");
     const redis = fleet.redis.connect();
-    const { JobQueues } = await import("@berth/queue");
     const queues = new JobQueues(redis);
     await queues.add(
       "acme" as never,

@@ -186,7 +186,7 @@ export class FleetMember {
       if (signal.aborted) return;
       try {
         for (const key of await leases.unheld({ limit: 100, olderThanMs: config.BERTH_SWEEP_MS }))
-          await offers.add(key);
+          await offers.addAgain(key);
       } catch {
         // Redis is away; its connection tells of it once.
       }

@@ -6,6 +6,8 @@ import { bullConnection } from "./connection.ts";
 const queueName = "offers";
 const prefix = "berth";
 const waitSeconds = 1;
+/** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
+const lockMs = 5_000;
 
 /** "This sandbox has work and nobody holds it." At most one offer per sandbox: its id is the sandbox's key. */
 export class Offers {
@@ -17,12 +19,23 @@ export class Offers {
   }
 
   async add(key: SandboxKey): Promise<void> {
-    // With a letter before it: an id of digits alone is not allowed. Removed when taken, or the id would block the next.
-    await this.#queue.add(
-      "offer",
-      { key },
-      { jobId: `o-${key}`, removeOnComplete: true, removeOnFail: true },
-    );
+    // Removed when settled, or its id would keep out the next.
+    const options = { jobId: offerId(key), removeOnComplete: true, removeOnFail: true };
+    await this.#queue.add("offer", { key }, options);
+  }
+
+  /** As `add`, past an offer whose taker died before settling it: while it lies there, its id keeps any other out. */
+  async addAgain(key: SandboxKey): Promise<void> {
+    const taken = await this.#queue.getJob(offerId(key));
+    if (taken && (await taken.isActive())) {
+      // Refused while its taker's lock lasts: then somebody is at it.
+      const removed = await taken.remove().then(
+        () => true,
+        () => false,
+      );
+      if (!removed) return;
+    }
+    await this.add(key);
   }
 
   waiting(): Promise<number> {
@@ -32,6 +45,11 @@ export class Offers {
   async close(): Promise<void> {
     await this.#queue.close();
   }
+}
+
+/** With a letter before it: BullMQ takes no id of digits alone. */
+function offerId(key: SandboxKey): string {
+  return `o-${key}`;
 }
 
 export interface Offer {
@@ -52,8 +70,7 @@ export class OfferTaker {
       prefix,
       autorun: false,
       drainDelay: waitSeconds,
-      // An offer is settled within a round trip; one whose taker died is offered again by the sweep.
-      lockDuration: 30_000,
+      lockDuration: lockMs,
       skipStalledCheck: true,
       skipLockRenewal: true,
       removeOnComplete: { count: 0 },
