@@ -57,12 +57,12 @@ const into = (path: string): Record<string, Move> => ({
 
 const races: Record<string, Race> = {
   "the last directory of a path": {
-    made: `mkdir swap; ln -s ${outside} evil; echo inside > swap/secret`,
+    made: `mkdir swap; ln -sT ${outside} evil; echo inside > swap/secret`,
     swap: ["swap", "evil"],
     moves: into("swap"),
   },
   "a directory on the way": {
-    made: `mkdir -p swap/deep; ln -s ${outside} evil; echo inside > swap/deep/secret`,
+    made: `mkdir -p swap/deep; ln -sT ${outside} evil; echo inside > swap/deep/secret`,
     swap: ["swap", "evil"],
     moves: into("swap/deep"),
   },
@@ -72,7 +72,7 @@ const races: Record<string, Race> = {
     moves: into("swap"),
   },
   "the file itself": {
-    made: `echo inside > swap; ln -s ${outside}/secret evil`,
+    made: `echo inside > swap; ln -sT ${outside}/secret evil`,
     swap: ["swap", "evil"],
     moves: {
       read: async (files) => text(await files.read("swap")),
@@ -83,7 +83,7 @@ const races: Record<string, Race> = {
     },
   },
   "a directory below one that is walked": {
-    made: `mkdir -p top/swap/deep; ln -s ${outside} top/evil; echo inside > top/swap/deep/secret`,
+    made: `mkdir -p top/swap/deep; ln -sT ${outside} top/evil; echo inside > top/swap/deep/secret`,
     swap: ["top/swap", "top/evil"],
     moves: {
       list: (files) => files.list("top", { recursive: true }),
@@ -93,7 +93,7 @@ const races: Record<string, Race> = {
     },
   },
   "a directory in one that is removed": {
-    made: `mkdir -p pit/swap/deep; echo inside > pit/swap/deep/secret; ln -s ${outside} pit/evil`,
+    made: `mkdir -p pit/swap/deep; echo inside > pit/swap/deep/secret; ln -sT ${outside} pit/evil`,
     swap: ["pit/swap", "pit/evil"],
     moves: {
       remove: (files) => files.remove("pit", { recursive: true }),
