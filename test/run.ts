@@ -94,11 +94,23 @@ function run(command: string, args: string[]): Promise<number> {
   });
 }
 
+/** Containers of tests whose process is gone. Those of a suite that runs beside this one have a living owner. */
 async function containersOfOurs(): Promise<string[]> {
   const { DOCKER_HOST: host } = process.env;
   const docker = new Docker(host?.startsWith("unix://") ? { socketPath: host.slice("unix://".length) } : {});
   const all = await docker.listContainers({ all: true });
   return all
-    .filter(({ Labels }) => Object.keys(Labels).some((name) => name.startsWith("berth.")))
+    .filter(({ Labels }) => {
+      const owner = /^test-(\d+)-/.exec(Labels["berth.fleet"] ?? "")?.[1];
+      return owner !== undefined && !isAlive(Number(owner));
+    })
     .map(({ Names, Id }) => Names[0] ?? Id);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
