@@ -145,9 +145,7 @@ describe("output", () => {
     expect(seenBytes).toBe(output.totalBytes);
     const text = outputText({ ...output, tail: [] }, "stdout");
     expect(text.startsWith("1\n2\n3\n")).toBe(true);
-    expect(Buffer.concat(output.tail.map(({ bytes }) => bytes)).toString()).toMatch(
-      /\0001\n2\n[^]*\n999\n1000\n$/,
-    );
+    expect(Buffer.concat(output.tail.map(({ bytes }) => bytes)).toString()).toMatch(/\n999\n1000\n$/);
     const keptBytes = [...output.head, ...output.tail].reduce((sum, { bytes }) => sum + bytes.length, 0);
     expect(keptBytes).toBeLessThanOrEqual(mebibyte);
     expect(output.cutBytes).toBe(output.totalBytes - keptBytes);
