@@ -34,6 +34,7 @@ import type { Started, Starter } from "./starter.ts";
 
 /** How long after its own limits a command may stay silent before its container is taken for hung. */
 const silenceMs = 15_000;
+const unkillableMs = 5_000;
 /** For one walk of the workspace. A million files take about two seconds. */
 const measureDeadlineMs = 5_000;
 
@@ -146,10 +147,13 @@ export class DockerSandbox implements Sandbox {
     const onAbort = () => stopFor({ kind: "cancelled", reason: reasonText(options.signal) }, limits.graceMs);
     options.signal?.addEventListener("abort", onAbort, { once: true });
     const unwatch = this.#quota.watch((exceeded) => stopFor(exceeded, 0));
+    // A kill ends what only waits for its consumer; what does not end then either is init's fault.
+    let unkillable: NodeJS.Timeout | undefined;
     const hung = setTimeout(
       () => {
-        this.#giveUp(link, { why: "unresponsive", waitedMs: silenceMs });
         execution.kill(0);
+        const giveUp = () => this.#giveUp(link, { why: "unresponsive", waitedMs: silenceMs });
+        unkillable = setTimeout(giveUp, unkillableMs);
       },
       limits.timeoutMs + limits.graceMs + limits.drainMs + silenceMs,
     );
@@ -173,6 +177,7 @@ export class DockerSandbox implements Sandbox {
       };
     } finally {
       clearTimeout(hung);
+      clearTimeout(unkillable);
       unwatch({ background });
       options.signal?.removeEventListener("abort", onAbort);
     }
