@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FileRefusalCode, fileRefusals, pathProblem, withoutWorkspacePrefix } from "@berth/protocol";
-import { refusalText } from "../init/files.ts";
 import type { LinkCommand, LinkEnd, LinkExecution, LinkExit } from "../link.ts";
+import { refusalText } from "../refusal-text.ts";
 import { CommandOutput } from "./command-output.ts";
 import { commandScript, indirection } from "./command-scripts.ts";
 import { killBackgroundOf, leftAfterSweep, oomKillsSince } from "./exec-ending.ts";

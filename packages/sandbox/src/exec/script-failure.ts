@@ -6,7 +6,7 @@ import {
   pathProblem,
   withoutWorkspacePrefix,
 } from "@berth/protocol";
-import { refusalText } from "../init/files.ts";
+import { refusalText } from "../refusal-text.ts";
 import { startProblem } from "./start-problem.ts";
 
 /** The tools' own words for what init has as error numbers. */

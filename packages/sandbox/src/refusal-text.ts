@@ -1,0 +1,36 @@
+import type { FileRefusalCode } from "@berth/protocol";
+
+/** What an agent reads when a file operation is refused, whichever link refused it. */
+export function refusalText(code: FileRefusalCode, path: string, detail: string): string {
+  const what = path === "" ? "the workspace" : path;
+  switch (code) {
+    case "invalid-path":
+      return `invalid path: ${detail || what}`;
+    case "outside-workspace":
+      return `invalid path: ${what} leads out of the workspace`;
+    case "not-found":
+      return `no such file or directory: ${what}`;
+    case "not-a-file":
+      return `not a regular file: ${what}`;
+    case "not-a-directory":
+      return `not a directory: ${what}`;
+    case "is-a-directory":
+      return `it is a directory: ${what}`;
+    case "exists":
+      return `it exists already: ${what}`;
+    case "not-empty":
+      return `the directory is not empty: ${what}`;
+    case "denied":
+      return `permission denied: ${what}`;
+    case "no-space":
+      return `no space left for ${what}`;
+    case "quota":
+      return `workspace quota exceeded by ${what}`;
+    case "mismatch":
+      return `${what} has changed: its content is not what ifMatch says`;
+    case "too-many-links":
+      return `too many symbolic links in ${what}`;
+    case "bad-pattern":
+      return `the pattern cannot be used: ${detail}`;
+  }
+}
