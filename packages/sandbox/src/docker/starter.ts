@@ -64,10 +64,8 @@ export class Starter {
 
   async start(request: StartRequest, call: CallOptions): Promise<Started> {
     const { image } = request.profile;
-    const [facts, workspace] = await Promise.all([
-      ensureImage(this.#engine, image, { ...this.#options, signal: call.signal }),
-      this.#workspaces().then((options) => prepareWorkspace(request.key, options)),
-    ]);
+    const facts = await ensureImage(this.#engine, image, { ...this.#options, signal: call.signal });
+    const workspace = await prepareWorkspace(request.key, await this.#workspaces());
     const { transport } = request.profile;
     const useExec = transport === "exec" || (transport === "auto" && this.#withoutInit.has(facts.id));
     const adopted = await this.#adoptOrClear(request, facts, workspace, useExec, call);
