@@ -76,12 +76,15 @@ export class BenchHost implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { failed } = await this.driver.reap(() => true);
-    await rm(this.place.workspacesRoot, { recursive: true, force: true });
-    if (failed.length > 0) {
-      throw new Error(
-        `not removed: ${failed.map(({ record, error }) => `${record.id} (${error})`).join(", ")}`,
-      );
+    try {
+      const { failed } = await this.driver.reap(() => true);
+      if (failed.length > 0) {
+        throw new Error(
+          `not removed: ${failed.map(({ record, error }) => `${record.id} (${error})`).join(", ")}`,
+        );
+      }
+    } finally {
+      await rm(this.place.workspacesRoot, { recursive: true, force: true });
     }
   }
 

@@ -4,6 +4,7 @@
  */
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { isFault } from "@berth/protocol";
 import { BenchHost } from "./bench-host.ts";
 import { coldStart } from "./cold-start.ts";
 import { execLatency } from "./exec-latency.ts";
@@ -156,7 +157,7 @@ main().then(
   (error: unknown) => {
     const usage =
       error instanceof UsageError || (error as NodeJS.ErrnoException).code?.startsWith("ERR_PARSE_ARGS");
-    console.error(usage ? `${(error as Error).message}\n\n${help}` : error);
+    console.error(usage ? `${(error as Error).message}\n\n${help}` : isFault(error) ? error.message : error);
     process.exitCode = usage ? 64 : 1;
   },
 );
