@@ -1,3 +1,5 @@
+import v8 from "node:v8";
+import vm from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OutputKeeper } from "../src/output/kept-output.ts";
@@ -52,5 +54,17 @@ describe("kept output", () => {
     const keeper = new OutputKeeper(1024 * 1024);
     keeper.add("stdout", Buffer.alloc(65_536).subarray(0, 10));
     expect(keeper.finish().head.map(({ bytes }) => bytes.buffer.byteLength < 65_536)).toEqual([true]);
+  });
+
+  test("lets go of the large chunks it cut, while the command still runs", () => {
+    v8.setFlagsFromString("--expose-gc");
+    const collect = vm.runInNewContext("gc") as () => void;
+    const keeper = new OutputKeeper(1024 * 1024);
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    for (let index = 0; index < 900; index++) keeper.add("stdout", Buffer.alloc(65_536));
+    collect();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024);
+    expect(keeper.finish().totalBytes).toBe(900 * 65_536);
   });
 });

@@ -52,6 +52,8 @@ export class OutputKeeper {
   }
 }
 
+const dropped: OutputChunk = { stream: "stdout", bytes: Buffer.alloc(0) };
+
 /** Chunks in order; appends to the last one while it is small and of the same stream. */
 class ChunkRun {
   #chunks: OutputChunk[] = [];
@@ -99,7 +101,8 @@ class ChunkRun {
       if (!first) break;
       const surplus = this.cost - limit;
       if (first.bytes.length <= surplus && this.#start < this.#chunks.length - 1) {
-        this.#start++;
+        // Not only passed over: a thousand slots of 64 KiB would stay alive until the array is cut.
+        this.#chunks[this.#start++] = dropped;
         this.bytes -= first.bytes.length;
         if (this.#chunks[this.#start]?.stream !== first.stream) this.#switches--;
       } else {
