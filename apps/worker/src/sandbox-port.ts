@@ -18,10 +18,6 @@ export class DriverSandbox implements SandboxPort {
     this.limits = request.profile.exec;
   }
 
-  async open(signal: AbortSignal): Promise<void> {
-    await this.#sandbox(signal);
-  }
-
   async run(
     request: JobRequest,
     context: { signal: AbortSignal; onOutput: (piece: OutputPiece) => void | Promise<void> },

@@ -27,7 +27,6 @@ export type {
   SizedStream,
   StartRequest,
   StatOptions,
-  StopOptions,
   WriteOptions,
   WrittenFile,
 } from "./port.ts";

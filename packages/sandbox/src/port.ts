@@ -69,14 +69,9 @@ export interface Sandbox extends AsyncDisposable {
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in it and removes the container. The workspace stays. Idempotent. */
-  stop(options?: StopOptions): Promise<void>;
+  stop(options?: CallOptions): Promise<void>;
   /** Lets go without ending it, so that the same worker can adopt it later. Idempotent. */
   detach(): void;
-}
-
-export interface StopOptions extends CallOptions {
-  /** How long commands may take to end after TERM; 0 kills at once. */
-  readonly graceMs?: number;
 }
 
 export interface SandboxOrigin {

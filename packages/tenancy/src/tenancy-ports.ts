@@ -47,8 +47,6 @@ export interface OutputPiece {
 }
 
 export interface SandboxPort {
-  /** Starts or adopts the container. */
-  open(signal: AbortSignal): Promise<void>;
   run(
     request: JobRequest,
     context: {

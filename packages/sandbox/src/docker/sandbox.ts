@@ -25,7 +25,6 @@ import type {
   SandboxOrigin,
   SandboxStats,
   StartRequest,
-  StopOptions,
 } from "../port.ts";
 import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
 import type { Containers } from "./containers.ts";
@@ -192,12 +191,12 @@ export class DockerSandbox implements Sandbox {
     return (await this.#link(options)).stats(options);
   }
 
-  stop(options: StopOptions = {}): Promise<void> {
+  stop(options: CallOptions = {}): Promise<void> {
     this.#stopping ??= this.#stop(options);
     return this.#stopping;
   }
 
-  async #stop(options: StopOptions): Promise<void> {
+  async #stop(options: CallOptions): Promise<void> {
     this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
     this.#quota.stop();
     await this.#reviving?.catch(() => {});
