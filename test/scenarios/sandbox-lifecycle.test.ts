@@ -77,6 +77,15 @@ describe("a sandbox's container", () => {
     expect(sandbox.origin.restarts).toBe(1);
   });
 
+  test("that is gone stays gone until somebody asks for something", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    await sandbox.exec({ command: "sleep 600 & true" });
+    await container(host).remove({ force: true });
+    // Three looks of the quota's watch, which goes on because of what was left in the background.
+    const until = performance.now() + 1_500;
+    while (performance.now() < until) expect(await host.driver().list()).toEqual([]);
+  });
+
   test("that dies during a command makes it end as lost, and the next one runs", async ({ host }) => {
     const sandbox = await host.sandbox();
     const running = sandbox.exec(

@@ -20,6 +20,8 @@ const freshMs = 1_000;
 const failuresAllowed = 2;
 
 export interface QuotaHooks {
+  /** Whether there is a container in which anything could be writing. Looking must not start one. */
+  readonly alive: () => boolean;
   readonly measure: () => Promise<WorkspaceUsage>;
   /** Nothing that is being watched grew, yet the workspace is over its limit and growing: it is what was left in the background. */
   readonly onBackgroundGrowth: () => void;
@@ -148,6 +150,10 @@ export class QuotaGuard {
   }
 
   async #look(): Promise<void> {
+    if (!this.#hooks.alive()) {
+      this.#timer = undefined;
+      return;
+    }
     const startedMs = performance.now();
     const earlier = this.#last?.usage;
     try {

@@ -33,11 +33,14 @@ export class Containers {
       // Not aborted: the engine would go on all the same, and nobody would know the container it made.
       () => this.#engine.docker.createContainer(spec),
       {
-        ...call,
         deadlineMs: this.#engine.slowDeadlineMs,
         discard: (late) => void (late as Docker.Container).remove({ force: true }).catch(() => {}),
       },
     );
+    if (call.signal?.aborted) {
+      await this.remove(created.id, {});
+      throw new Fault("aborted", { operation: "create container" }, { cause: call.signal.reason });
+    }
     return created.id;
   }
 

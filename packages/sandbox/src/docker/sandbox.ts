@@ -73,6 +73,7 @@ export class DockerSandbox implements Sandbox {
     this.#started = started;
     const maxEntries = request.profile.limits.workspaceEntries + 1;
     this.#quota = new QuotaGuard(request.profile.limits, {
+      alive: () => this.#end === undefined,
       measure: async () => {
         const signal = AbortSignal.any([this.#lifetime.signal, AbortSignal.timeout(measureDeadlineMs)]);
         return (await this.#link()).usage({ maxEntries, signal });
