@@ -107,7 +107,10 @@ describe("a producer that dies between its two steps", () => {
 describe("a worker that dies between taking an offer and settling it", () => {
   test("does not keep the sandbox from being offered again", async ({ fleet }) => {
     const job = await fleet.client().tenant("acme").exec("echo found").enqueued();
-    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies");
+    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", {
+      pool: "default",
+      home: undefined,
+    });
     await expect.poll(async () => (await taker.next())?.key).toBe("acme");
     await taker.close();
     await fleet.worker("worker-1", brisk);

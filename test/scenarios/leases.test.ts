@@ -7,6 +7,8 @@ const one = { worker: workerId.parse("worker-1"), instance: "a" };
 const two = { worker: workerId.parse("worker-2"), instance: "b" };
 let made = 0;
 const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
+const mark = (leases: Leases, key: SandboxKey) =>
+  leases.mark(key, { id: `job-of-${key}`, attempt: 1, pool: "default" });
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
 
 describe("a lease", () => {
@@ -14,7 +16,7 @@ describe("a lease", () => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 1 });
-    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, epoch: 1, worker: "worker-1" });
+    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held", by: "worker-1" });
     expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "released", left: 0 });
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: true, epoch: 2 });
   });
@@ -29,7 +31,7 @@ describe("a lease", () => {
       takers.map((taker) => new Leases(redis.connect()).take(key, taker, 10_000)),
     );
     expect(results.filter(({ taken }) => taken)).toHaveLength(1);
-    expect(new Set(results.map(({ epoch }) => epoch))).toEqual(new Set([1]));
+    expect((await new Leases(redis.connect()).renew(key, 1, 10_000)).renewed).toBe(true);
   });
 
   test("that ran out can be taken, and its old holder can no longer renew or release", async ({ redis }) => {
@@ -46,9 +48,9 @@ describe("a lease", () => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     await leases.take(key, one, 1);
-    await expect.poll(async () => (await leases.markPending(key)).live).toBe(false);
+    await expect.poll(async () => (await mark(leases, key)).live).toBe(false);
     expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
-    expect(await leases.markPending(key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
+    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
   });
 
   test("is taken again by its own worker after a restart, with a higher epoch", async ({ redis }) => {
@@ -67,7 +69,7 @@ describe("a lease", () => {
     const leases = new Leases(client);
     const key = newKey();
     await leases.take(key, one, 10_000);
-    await leases.markPending(key);
+    await mark(leases, key);
     await client.lpush(`list:${key}`, "job-1", "job-2");
     await client.zadd(`zset:${key}`, 1, "job-3");
     const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
@@ -97,7 +99,7 @@ describe("a lease", () => {
     await leases.take(key, one, 10_000);
     await redis.kill();
     await redis.start();
-    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, epoch: 1 });
+    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held" });
     expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
   });
 });
@@ -109,7 +111,7 @@ describe("the sweep's question", () => {
     const leases = new Leases(redis.connect());
     const [held, lapsed, waiting] = [newKey(), newKey(), newKey()];
     for (const key of [held, lapsed, waiting]) {
-      await leases.markPending(key);
+      await mark(leases, key);
       // A score of its own for each: Redis counts them in milliseconds.
       const marked = Date.now();
       await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(marked + 1);
@@ -130,7 +132,7 @@ describe("the sweep's question", () => {
   test("finds the one unheld among two thousand held", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const keys = Array.from({ length: 2000 }, newKey);
-    await Promise.all(keys.map((key) => leases.markPending(key)));
+    await Promise.all(keys.map((key) => mark(leases, key)));
     const lonely = keys[1999] as SandboxKey;
     await Promise.all(keys.filter((key) => key !== lonely).map((key) => leases.take(key, one, 60_000)));
     const found = await leases.unheld({ limit: 100, olderThanMs: 0 });

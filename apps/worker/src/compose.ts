@@ -1,15 +1,20 @@
+import { readFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { Leases } from "@berth/lease";
-import { isFault, sandboxProfile } from "@berth/protocol";
+import { isFault, sandboxKey } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver } from "@berth/sandbox";
 import { JobEvents } from "@berth/streams";
 import { nanoid } from "nanoid";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { Control } from "./control.ts";
+import { EngineHealth } from "./engine-health.ts";
 import { FleetMember } from "./member.ts";
 import { Registry } from "./registry.ts";
+import { Turns } from "./turns.ts";
 
 export interface RunningWorker {
   /** Stops taking, lets jobs finish within the budget, ends the rest, lets go of everything. */
@@ -18,8 +23,10 @@ export interface RunningWorker {
   abandon(): void;
 }
 
-/** Puts a worker together and starts it. The only place where the parts meet. */
-export async function composeWorker(config: Config): Promise<RunningWorker> {
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+
+/** Puts a worker together and starts it. The only place where the parts meet. `onDrain`: somebody told it to stop. */
+export async function composeWorker(config: Config, onDrain: () => void): Promise<RunningWorker> {
   const log = pino({ level: config.BERTH_LOG, base: { worker: config.BERTH_WORKER_ID } });
   const instance = nanoid();
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
@@ -33,32 +40,58 @@ export async function composeWorker(config: Config): Promise<RunningWorker> {
     engineHost: config.DOCKER_HOST,
     onFallback: (fallback) => log.warn({ event: "sandbox.fallback", ...fallback }),
   });
+  const health = new EngineHealth({
+    driver,
+    clock: systemClock,
+    onChange: (state) =>
+      state.state === "ok"
+        ? log.info({ event: "engine.back" })
+        : log.error({ event: "engine.lost", why: state.why }),
+  });
+  const turns = new Turns(config.BERTH_MAX_RUNNING);
   const member = new FleetMember({
     config,
     instance,
     redis,
-    subscriber,
     leases: new Leases(redis),
     offers: new Offers(redis),
     events: new JobEvents(redis),
     driver,
-    profile: sandboxProfile.parse({ image: config.BERTH_IMAGE, runtime: config.BERTH_RUNTIME }),
+    turns,
+    health,
     clock: systemClock,
     report: (event) => (event.event === "tenancy.trouble" ? log.error(event) : log.info(event)),
   });
-  const registry = new Registry(redis, config.BERTH_WORKER_ID, () => ({
+  const describe = () => ({
     slots: config.BERTH_MAX_SANDBOXES,
     held: member.held,
+    running: turns.taken,
+    host: config.BERTH_HOST,
+    pools: config.BERTH_POOLS.join(","),
+    health: health.state.state === "ok" ? "ok" : health.state.why,
+    load: loadavg()[0] ?? 0,
     pid: process.pid,
+    version,
     instance,
-  }));
-  await removeOwnLeftovers(driver, config, (detail) => log.error({ event: "engine.trouble", detail }));
+  });
+  const registry = new Registry(redis, config.BERTH_WORKER_ID, describe);
+  const control = new Control({
+    redis,
+    subscriber,
+    worker: config.BERTH_WORKER_ID,
+    onMessage: (message) => (message.type === "drain" ? onDrain() : member.hear(message)),
+    onBack: () => void member.lookAgain().catch(() => {}),
+    describe,
+  });
+  await control.start();
+  await settleOwnContainers(driver, member, config, log);
   registry.start();
   member.start();
   log.info({
     event: "worker.started",
     redis: withoutPassword(config.REDIS_URL),
     slots: config.BERTH_MAX_SANDBOXES,
+    version,
   });
   return {
     stop: async () => {
@@ -73,17 +106,29 @@ export async function composeWorker(config: Config): Promise<RunningWorker> {
   };
 }
 
-/** Containers of an earlier life of this worker. Their leases are taken again like any other; nobody adopts what is broken. */
-async function removeOwnLeftovers(
+/** Containers of an earlier life of this worker: those whose lease it can take again live on, the rest goes, in every state. */
+async function settleOwnContainers(
   driver: DockerDriver,
+  member: FleetMember,
   config: Config,
-  onTrouble: (detail: string) => void,
+  log: Logger,
 ): Promise<void> {
   try {
-    await driver.reap(({ worker, state }) => worker === config.BERTH_WORKER_ID && state !== "running");
+    const own = (await driver.list()).filter(({ worker }) => worker === config.BERTH_WORKER_ID);
+    const adopted = new Set<string>();
+    for (const { id, key, state } of own) {
+      const parsed = sandboxKey.safeParse(key);
+      if (state === "running" && parsed.success && (await member.adopt(parsed.data))) adopted.add(id);
+    }
+    const { removed } = await driver.reap(
+      ({ id, worker }) =>
+        own.some((one) => one.id === id) && worker === config.BERTH_WORKER_ID && !adopted.has(id),
+    );
+    if (own.length > 0)
+      log.info({ event: "worker.leftovers", adopted: adopted.size, removed: removed.length });
   } catch (error) {
-    // The worker stays up without an engine: jobs are refused with the reason until it is back.
+    // The worker stays up without an engine; jobs wait or are refused, as configured, until it is back.
     if (!isFault(error)) throw error;
-    onTrouble(error.message);
+    log.error({ event: "engine.trouble", detail: error.message });
   }
 }

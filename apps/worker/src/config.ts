@@ -1,50 +1,108 @@
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
-import { fleetId, sandboxProfile, workerId } from "@berth/protocol";
+import {
+  fleetId,
+  problemsOf,
+  type SandboxProfile,
+  sandboxProfile,
+  tenantId,
+  workerId,
+} from "@berth/protocol";
 import { z } from "zod";
 
-const number = (fallback: number) => z.coerce.number().int().positive().default(fallback);
+const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
+const countOrNever = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
+const name = tenantId;
+const directory = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((path) => (isAbsolute(path) ? path : resolve(path)));
 
-const environment = z.object({
+/** Every variable, with what it means. The table in docs/operations.md is made from this. */
+export const environment = z.object({
   REDIS_URL: z
     .string()
     .min(1)
     .default("redis://127.0.0.1:6379")
     .describe("redis://, rediss:// or unix:///path"),
   DOCKER_HOST: z.string().min(1).optional().describe("the container engine; its default socket when absent"),
+  BERTH_CONFIG: z
+    .string()
+    .optional()
+    .describe("a JSON file with any of these, and `profiles` by name; a variable that is set wins over it"),
   BERTH_FLEET: z.string().pipe(fleetId).prefault("default").describe("labels every container"),
   BERTH_WORKER_ID: z
     .string()
     .pipe(workerId)
-    .prefault(defaultWorkerId)
+    .prefault(defaultName)
     .describe("stable across restarts; the host's name when absent"),
+  BERTH_HOST: z
+    .string()
+    .pipe(name)
+    .prefault(defaultName)
+    .describe("whose disk has the workspaces; the host's name when absent"),
+  BERTH_STORAGE: z
+    .enum(["local", "shared"])
+    .default("local")
+    .describe(
+      "local: a sandbox stays on the host that has its workspace; shared: every worker sees them all",
+    ),
+  BERTH_POOLS: z
+    .string()
+    .default("default")
+    .transform((text) => text.split(",").map((one) => one.trim()))
+    .pipe(z.array(name).min(1))
+    .describe("pools this worker takes sandboxes of, separated by commas"),
   BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes"),
   BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime, such as runsc"),
-  BERTH_WORKSPACES: z
-    .string()
-    .default(".berth/workspaces")
-    .transform((path) => (isAbsolute(path) ? path : resolve(path)))
-    .describe("directory of the workspaces; the same path for the engine"),
-  BERTH_MAX_SANDBOXES: number(8).describe("sandboxes held at once"),
-  BERTH_PARALLEL: number(4).describe("jobs of one sandbox that run at once, each of another session"),
-  BERTH_LEASE_MS: number(5_000).describe("a dead worker's sandboxes move after this long"),
-  BERTH_IDLE_MS: number(1_800_000).describe("an idle sandbox is given up after this long"),
-  BERTH_QUANTUM_MS: number(10_000).describe("under pressure a busy sandbox yields its slot after this long"),
-  BERTH_SWEEP_MS: number(2_000).describe("how often forgotten sandboxes are offered again"),
-  BERTH_DRAIN_MS: number(30_000).describe("what running jobs get to finish when the worker is told to stop"),
+  BERTH_WORKSPACES: directory(".berth/workspaces").describe(
+    "directory of the workspaces; the same path for the engine",
+  ),
+  BERTH_ARTIFACTS: directory(".berth/artifacts").describe("directory of artifacts too large for Redis"),
+  BERTH_ARTIFACT_QUOTA_BYTES: count(1024 ** 3).describe("artifacts that one tenant may keep"),
+  BERTH_ARTIFACT_DAYS: count(7).describe("how long an artifact is kept"),
+  BERTH_MAX_SANDBOXES: count(8).describe("sandboxes held at once"),
+  BERTH_PARALLEL: count(4).describe("jobs of one sandbox that run at once, each of another session"),
+  BERTH_MAX_RUNNING: count(64).describe("jobs of all its sandboxes that run at once"),
+  BERTH_LEASE_MS: count(5_000).describe("a dead worker's sandboxes move after this long"),
+  BERTH_IDLE_MS: countOrNever(1_800_000).describe("an idle sandbox is given up after this long; 0: never"),
+  BERTH_MAX_AGE_MS: countOrNever(604_800_000).describe(
+    "a sandbox held for this long is given up once it is idle; 0: never",
+  ),
+  BERTH_QUANTUM_MS: count(10_000).describe("under pressure a busy sandbox yields its slot after this long"),
+  BERTH_SWEEP_MS: count(2_000).describe("how often forgotten sandboxes are offered again"),
+  BERTH_FORGET_MS: count(86_400_000).describe(
+    "the queue of a sandbox unused for this long is removed from Redis",
+  ),
+  BERTH_DRAIN_MS: count(30_000).describe("what running jobs get to finish when the worker is told to stop"),
+  BERTH_ON_STOP: z
+    .enum(["remove", "keep"])
+    .default("remove")
+    .describe("containers of a worker that stops; keep: its next start adopts them"),
+  BERTH_ON_NO_SANDBOX: z
+    .enum(["wait", "refuse"])
+    .default("wait")
+    .describe("jobs when no sandbox can be had for reasons that may pass, such as an engine that restarts"),
   BERTH_LOG: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info"),
 });
 
-export type Config = z.infer<typeof environment>;
+const file = z.looseObject({ profiles: z.record(name, sandboxProfile).default({}) });
+
+export type Config = z.infer<typeof environment> & {
+  /** By name; `default` is the one that BERTH_IMAGE and BERTH_RUNTIME make, unless the file has one. */
+  readonly profiles: ReadonlyMap<string, SandboxProfile>;
+};
 
 export const exitBadConfig = 78;
 
-function defaultWorkerId(): string {
-  const name = hostname()
+function defaultName(): string {
+  const text = hostname()
     .toLowerCase()
     .replaceAll(/[^a-z0-9_-]/g, "-")
     .replaceAll(/^[-_]+|[-_]+$/g, "");
-  return name.slice(0, 63) || "worker";
+  return text.slice(0, 63).replaceAll(/[-_]+$/g, "") || "worker";
 }
 
 /** Every problem at once, or the configuration. */
@@ -52,7 +110,33 @@ export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
   const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
-  const parsed = environment.safeParse(set);
-  if (parsed.success) return { config: parsed.data };
-  return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
+  const fromFile = readFile(set.BERTH_CONFIG);
+  const { profiles, ...settings } = fromFile.content;
+  const parsed = environment.safeParse({ ...settings, ...set });
+  const unknown = Object.keys(settings)
+    .filter((key) => !(key in environment.shape))
+    .map((key) => `${set.BERTH_CONFIG}: ${key} is not a setting`);
+  const problems = [...fromFile.problems, ...unknown, ...(parsed.success ? [] : problemsOf(parsed.error))];
+  if (!parsed.success || problems.length > 0) return { problems };
+  const { BERTH_IMAGE: image, BERTH_RUNTIME: runtime } = parsed.data;
+  const byName = new Map([
+    ["default", sandboxProfile.parse({ image, runtime })],
+    ...Object.entries(profiles),
+  ]);
+  return { config: { ...parsed.data, profiles: byName } };
+}
+
+function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {
+  const nothing = { profiles: {} };
+  if (path === undefined) return { content: nothing, problems: [] };
+  try {
+    const parsed = file.safeParse(JSON.parse(readFileSync(path, "utf8")));
+    if (parsed.success) return { content: parsed.data, problems: [] };
+    return {
+      content: nothing,
+      problems: problemsOf(parsed.error).map((problem) => `${path}: ${problem}`),
+    };
+  } catch (error) {
+    return { content: nothing, problems: [`${path}: ${error instanceof Error ? error.message : error}`] };
+  }
 }

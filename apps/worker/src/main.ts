@@ -9,13 +9,13 @@ if ("problems" in read) {
   );
   process.exit(exitBadConfig);
 }
-const worker = await composeWorker(read.config);
 let asked = false;
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  process.on(signal, () => {
-    // A second signal skips to the last stage.
-    if (asked) worker.abandon();
-    else void worker.stop().then(() => process.exit(0));
-    asked = true;
-  });
+const worker = await composeWorker(read.config, stop);
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
+
+/** The first time in order, the second time now. */
+function stop(): void {
+  if (asked) worker.abandon();
+  else void worker.stop().then(() => process.exit(0));
+  asked = true;
 }

@@ -1,54 +1,55 @@
-import type { Leases } from "@berth/lease";
-import { type Epoch, epoch, redisKeys, type SandboxKey, type SandboxProfile } from "@berth/protocol";
-import { JobSource, type Offers, OfferTaker, unfinishedKeys } from "@berth/queue";
-import type { Redis } from "@berth/redis";
-import type { SandboxDriver } from "@berth/sandbox";
-import type { JobEvents } from "@berth/streams";
-import { type Clock, Tenancy, type TenancyEvent, type TenancyPorts } from "@berth/tenancy";
-import type { Config } from "./config.ts";
-import { DriverSandbox } from "./sandbox-port.ts";
+import {
+  type ControlMessage,
+  type Epoch,
+  epoch,
+  redisKeys,
+  type SandboxKey,
+  tenantOf,
+} from "@berth/protocol";
+import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/queue";
+import { Tenancy, type TenancyEnd } from "@berth/tenancy";
+import type { EngineHealth } from "./engine-health.ts";
+import { sweep } from "./sweep.ts";
+import { type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 
-export interface MemberParts {
-  readonly config: Config;
-  readonly instance: string;
-  readonly redis: Redis;
-  readonly subscriber: Redis;
-  readonly leases: Leases;
+export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
-  readonly events: JobEvents;
-  readonly driver: SandboxDriver;
-  readonly profile: SandboxProfile;
-  readonly clock: Clock;
-  readonly report: (event: TenancyEvent) => void;
+  readonly health: EngineHealth;
+}
+
+interface Held {
+  readonly tenancy: Tenancy;
+  readonly sinceMs: number;
+  readonly end: Promise<void>;
 }
 
 /** How long one look at the offers' pressure is good for. */
-const pressureLookMs = 500;
+const pressureLookMs = 250;
 
 /**
  * A worker's share of the fleet: takes offers while it has slots, runs a tenancy for each, makes room when others wait, and
  * offers again what was forgotten.
  *
  *   taking ──drain()──▶ draining ──all tenancies over, or the budget is──▶ stopped
+ *      └──no sandbox can be had here──▶ held back ──the engine answers──▶ taking
  */
 export class FleetMember {
   readonly #parts: MemberParts;
-  readonly #taker: OfferTaker;
-  readonly #tenancies = new Map<
-    SandboxKey,
-    { readonly tenancy: Tenancy; readonly sinceMs: number; readonly end: Promise<void> }
-  >();
+  readonly #places: readonly OfferPlace[];
+  readonly #takers: readonly OfferTaker[];
+  readonly #tenancies = new Map<SandboxKey, Held>();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
+  #slotFreed = Promise.withResolvers<void>();
 
   constructor(parts: MemberParts) {
     this.#parts = parts;
-    this.#taker = new OfferTaker(parts.redis, parts.instance);
-    parts.subscriber.on("message", (channel: string, jobId: string) => {
-      for (const [key, { tenancy }] of this.#tenancies) {
-        if (channel === redisKeys.cancellations(key)) tenancy.cancel(jobId);
-      }
-    });
+    const { BERTH_POOLS: pools } = parts.config;
+    this.#places = pools.flatMap((pool) => [
+      { pool, home: undefined },
+      ...(this.#home === undefined ? [] : [{ pool, home: this.#home }]),
+    ]);
+    this.#takers = this.#places.map((place) => new OfferTaker(parts.redis, parts.instance, place));
   }
 
   get held(): number {
@@ -56,14 +57,36 @@ export class FleetMember {
   }
 
   start(): void {
-    this.#loops.push(this.#takeOffers(), this.#sweep());
+    const { config, redis, leases, offers, clock } = this.#parts;
+    const options = {
+      redis,
+      leases,
+      offers,
+      clock,
+      sweepMs: config.BERTH_SWEEP_MS,
+      forgetMs: config.BERTH_FORGET_MS,
+    };
+    this.#loops.push(
+      ...this.#takers.map((taker) => this.#takeOffers(taker)),
+      this.#watchPressure(),
+      sweep(options, this.#stopping.signal),
+    );
+  }
+
+  /** Takes the sandbox of a container that an earlier life of this worker left. False: it is somebody else's now. */
+  async adopt(key: SandboxKey): Promise<boolean> {
+    if (this.#tenancies.size >= this.#parts.config.BERTH_MAX_SANDBOXES) return false;
+    const held = await this.#take(key);
+    await held?.tenancy.adopt();
+    return held !== undefined;
   }
 
   /** Takes nothing more, lets jobs finish for `budgetMs`, then ends them. */
   async drain(budgetMs: number): Promise<void> {
     this.#stopping.abort();
-    await this.#taker.close();
-    for (const { tenancy } of this.#tenancies.values()) tenancy.yield();
+    this.#slotFreed.resolve();
+    await Promise.all(this.#takers.map((taker) => taker.close()));
+    for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     const over = Promise.all([...this.#tenancies.values()].map(({ end }) => end));
     const timer = setTimeout(() => this.abandon(), budgetMs);
     await over;
@@ -76,36 +99,68 @@ export class FleetMember {
     for (const { tenancy } of this.#tenancies.values()) tenancy.abandon();
   }
 
-  async #takeOffers(): Promise<void> {
+  hear(message: ControlMessage): void {
+    if (message.type === "cancel") this.#tenancies.get(message.key)?.tenancy.cancel(message.jobId);
+    if (message.type !== "pause") return;
+    for (const [key, { tenancy }] of this.#tenancies) if (tenantOf(key) === message.tenant) tenancy.yield();
+  }
+
+  /** Messages may have been missed: asks which of the jobs here are to be cancelled. */
+  async lookAgain(): Promise<void> {
+    for (const [key, { tenancy }] of this.#tenancies) {
+      const here = tenancy.jobIds;
+      if (here.length === 0) continue;
+      const wanted = await this.#parts.redis.smismember(redisKeys.cancelled(key), ...here);
+      here.forEach((jobId, index) => {
+        if (wanted[index] === 1) tenancy.cancel(jobId);
+      });
+    }
+  }
+
+  get #home(): string | undefined {
+    const { BERTH_STORAGE: storage, BERTH_HOST: host } = this.#parts.config;
+    return storage === "local" ? host : undefined;
+  }
+
+  async #takeOffers(taker: OfferTaker): Promise<void> {
+    const { clock, health } = this.#parts;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        if (this.#tenancies.size >= this.#parts.config.BERTH_MAX_SANDBOXES) {
-          await this.#makeRoom();
-          await this.#parts.clock.sleep(pressureLookMs, signal);
-          continue;
+        if (health.state.state !== "ok") await clock.sleep(pressureLookMs, signal);
+        else if (!this.#hasRoom) await this.#slotFreed.promise;
+        else {
+          const offer = await taker.next();
+          if (offer) await this.#answer(offer);
         }
-        const offer = await this.#taker.next();
-        if (!offer) continue;
-        await this.#take(offer.key);
-        await offer.settle();
       } catch {
-        await this.#parts.clock.sleep(pressureLookMs, signal).catch(() => {});
+        await clock.sleep(pressureLookMs, signal).catch(() => {});
       }
     }
   }
 
-  async #take(key: SandboxKey): Promise<void> {
-    const { leases, config, instance } = this.#parts;
-    if (this.#tenancies.has(key) || this.#stopping.signal.aborted) return;
-    const holder = { worker: config.BERTH_WORKER_ID, instance };
-    const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
-    if (!taken.taken) return;
-    this.#hold(key, epoch.parse(taken.epoch));
+  async #answer(offer: Offer): Promise<void> {
+    // Another loop may have taken the last slot, or the engine gone, while this one waited.
+    if (!this.#hasRoom || this.#parts.health.state.state !== "ok" || this.#stopping.signal.aborted)
+      return await offer.putBack();
+    await this.#take(offer.key);
+    await offer.settle();
   }
 
-  #hold(key: SandboxKey, holdEpoch: Epoch): void {
-    const { config, subscriber, clock, offers } = this.#parts;
+  get #hasRoom(): boolean {
+    return this.#tenancies.size < this.#parts.config.BERTH_MAX_SANDBOXES;
+  }
+
+  async #take(key: SandboxKey): Promise<Held | undefined> {
+    const { leases, config, instance } = this.#parts;
+    if (this.#tenancies.has(key) || this.#stopping.signal.aborted) return undefined;
+    const holder = { worker: config.BERTH_WORKER_ID, instance, home: this.#home };
+    const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
+    return taken.taken ? this.#hold(key, epoch.parse(taken.epoch)) : undefined;
+  }
+
+  #hold(key: SandboxKey, holdEpoch: Epoch): Held {
+    const { config, clock } = this.#parts;
     const tenancy = new Tenancy(
       {
         key,
@@ -113,83 +168,56 @@ export class FleetMember {
         leaseMs: config.BERTH_LEASE_MS,
         parallel: config.BERTH_PARALLEL,
         idleMs: config.BERTH_IDLE_MS,
+        maxAgeMs: config.BERTH_MAX_AGE_MS,
+        onNoSandbox: config.BERTH_ON_NO_SANDBOX,
+        removeOnStop: config.BERTH_ON_STOP === "remove",
       },
-      this.#ports(key, holdEpoch),
+      tenancyPorts(this.#parts, key, holdEpoch),
     );
-    const end = subscriber
-      .subscribe(redisKeys.cancellations(key))
-      .catch(() => {})
-      .then(() => tenancy.run())
-      .then(async (how) => {
-        this.#tenancies.delete(key);
-        await subscriber.unsubscribe(redisKeys.cancellations(key)).catch(() => {});
-        // To the end of the offers: under pressure everybody gets a turn.
-        if (how === "handed-back") await offers.add(key).catch(() => {});
-      });
-    this.#tenancies.set(key, { tenancy, sinceMs: clock.now(), end });
+    const end = tenancy.run().then((how) => this.#ended(key, how));
+    const held = { tenancy, sinceMs: clock.now(), end };
+    this.#tenancies.set(key, held);
+    return held;
   }
 
-  #ports(key: SandboxKey, holdEpoch: Epoch): TenancyPorts {
-    const { config, redis, leases, events, driver, profile, clock, report, instance } = this.#parts;
-    const source = new JobSource(redis, key, `${instance}-${holdEpoch}`);
-    const to = (jobId: string, inbox?: string) => ({ key, epoch: holdEpoch, jobId, inbox });
-    return {
-      clock,
-      report,
-      lease: {
-        renew: async () =>
-          (await leases.renew(key, holdEpoch, config.BERTH_LEASE_MS)).renewed ? "renewed" : "lost",
-        release: async ({ onlyIfEmpty }) =>
-          (await leases.release(key, holdEpoch, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
-      },
-      jobs: {
-        next: () => source.next(),
-        active: () => source.active(),
-        close: () => source.close(),
-        isCancelled: async (jobId) => (await redis.sismember(redisKeys.cancelled(key), jobId)) === 1,
-      },
-      events: {
-        started: (jobId) =>
-          events.publish(to(jobId), [
-            { type: "started", worker: config.BERTH_WORKER_ID, epoch: holdEpoch, atMs: clock.wall() },
-          ]),
-        output: (jobId, pieces) =>
-          events.publish(
-            to(jobId),
-            pieces.map(({ stream, bytes }) => ({ type: stream, bytes })),
-          ),
-        finished: (jobId, inbox, result) => events.publish(to(jobId, inbox), [{ type: "finished", result }]),
-        progress: async (jobId) => (await events.progress(key, jobId)).state,
-      },
-      sandbox: new DriverSandbox(driver, { key, epoch: holdEpoch, profile, leaseMs: config.BERTH_LEASE_MS }),
-    };
+  async #ended(key: SandboxKey, how: TenancyEnd): Promise<void> {
+    const { offers, leases, health } = this.#parts;
+    const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
+    this.#tenancies.delete(key);
+    this.#slotFreed.resolve();
+    this.#slotFreed = Promise.withResolvers<void>();
+    // The sweep offers it again, after a pause in which an engine may come back.
+    if (how === "no-sandbox") health.degrade(trouble ?? "no sandbox could be had", this.#stopping.signal);
+    await leases.note(key, how === "no-sandbox" ? trouble : undefined).catch(() => {});
+    // To the end of the offers: under pressure everybody gets a turn.
+    if (how === "handed-back")
+      await leases
+        .place(key)
+        .then((place) => offers.add(key, place))
+        .catch(() => {});
+  }
+
+  async #watchPressure(): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await clock.sleep(pressureLookMs, signal).catch(() => {});
+      if (!signal.aborted && !this.#hasRoom) await this.#makeRoom().catch(() => {});
+    }
   }
 
   /** Somebody waits and no slot is free: the longest idle goes; if none is idle, those past their quantum. */
   async #makeRoom(): Promise<void> {
     const { offers, clock, config } = this.#parts;
-    if ((await offers.waiting()) === 0) return;
-    const held = [...this.#tenancies.values()];
+    const waiting = await offers.waiting(this.#places);
+    if (waiting === 0) return;
+    const held = [...this.#tenancies.values()].filter(({ tenancy }) => !tenancy.yielding);
     const idle = held
       .filter(({ tenancy }) => tenancy.idleSinceMs !== undefined)
       .sort((a, b) => (a.tenancy.idleSinceMs ?? 0) - (b.tenancy.idleSinceMs ?? 0));
-    if (idle[0]) idle[0].tenancy.yield();
-    else for (const one of held) if (clock.now() - one.sinceMs > config.BERTH_QUANTUM_MS) one.tenancy.yield();
-  }
-
-  /** The backstop for producers and workers that died between two steps. */
-  async #sweep(): Promise<void> {
-    const { leases, offers, clock, config } = this.#parts;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await clock.sleep(config.BERTH_SWEEP_MS, signal).catch(() => {});
-      if (signal.aborted) return;
-      try {
-        for (const key of await leases.unheld({ limit: 100, olderThanMs: config.BERTH_SWEEP_MS }))
-          await offers.addAgain(key);
-      } catch {
-        // Redis is away; its connection tells of it once.
-      }
-    }
+    const leaving = this.#tenancies.size - held.length;
+    for (const { tenancy } of idle.slice(0, Math.max(0, waiting - leaving))) tenancy.yield();
+    if (idle.length > 0) return;
+    for (const one of held) if (clock.now() - one.sinceMs > config.BERTH_QUANTUM_MS) one.tenancy.yield();
   }
 }

@@ -1,49 +1,141 @@
-import type { Epoch, JobRequest, JobResult, SandboxKey, SandboxProfile } from "@berth/protocol";
+import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
-import { type OutputPiece, runRequest, type SandboxPort } from "@berth/tenancy";
+import type { ArtifactStore, JobArtifacts } from "@berth/streams";
+import { type OpenSandbox, runRequest, type SandboxPort } from "@berth/tenancy";
 
-/** A sandbox of the driver's, opened when the first job needs it. */
+export interface DriverSandboxRequest {
+  readonly key: SandboxKey;
+  readonly epoch: Epoch;
+  readonly leaseMs: number;
+  /** By name; `default` is always there. */
+  readonly profiles: ReadonlyMap<string, SandboxProfile>;
+  /** Absent: no artifacts are kept. */
+  readonly artifacts?: ArtifactStore | undefined;
+}
+
+const defaultProfile = "default";
+const defaultAgent = "default";
+/** Entries of a workspace's root removed between two listings. */
+const removedAtOnce = 1_000;
+
+/**
+ * A sandbox of the driver's, opened when the first job needs it. A job that names another profile waits until nothing runs,
+ * then the container is replaced by one of that profile, on the same workspace.
+ */
 export class DriverSandbox implements SandboxPort {
-  readonly limits: SandboxProfile["exec"];
   readonly #driver: SandboxDriver;
-  readonly #request: { key: SandboxKey; epoch: Epoch; profile: SandboxProfile; leaseMs: number };
+  readonly #request: DriverSandboxRequest;
+  readonly #closing = new AbortController();
+  #profile = defaultProfile;
   #opening: Promise<Sandbox> | undefined;
+  #users = 0;
+  #unused = Promise.withResolvers<void>();
 
-  constructor(
-    driver: SandboxDriver,
-    request: { key: SandboxKey; epoch: Epoch; profile: SandboxProfile; leaseMs: number },
-  ) {
+  constructor(driver: SandboxDriver, request: DriverSandboxRequest) {
     this.#driver = driver;
     this.#request = request;
-    this.limits = request.profile.exec;
   }
 
-  async run(
-    request: JobRequest,
-    context: { signal: AbortSignal; onOutput: (piece: OutputPiece) => void | Promise<void> },
-  ): Promise<JobResult> {
-    const sandbox = await this.#sandbox(context.signal);
-    return runRequest(request, {
-      sandbox,
-      signal: context.signal,
-      limits: this.limits,
-      onOutput: (stream, bytes) => context.onOutput({ stream, bytes: Buffer.from(bytes) }),
-    });
+  async open(name: string | undefined, signal: AbortSignal): Promise<OpenSandbox> {
+    const wanted = name ?? defaultProfile;
+    const profile = this.#settings(wanted);
+    while (this.#profile !== wanted && this.#users > 0) await until(this.#unused.promise, signal);
+    this.#users++;
+    try {
+      if (this.#profile !== wanted) await this.#changeTo(wanted);
+      const sandbox = await until(this.#sandbox(profile), signal);
+      return this.#opened(sandbox, profile);
+    } catch (error) {
+      this.#done();
+      throw error;
+    }
   }
 
   async close({ remove }: { remove: boolean }): Promise<void> {
+    this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
     if (!sandbox) return;
     if (remove) await sandbox.stop();
     else sandbox.detach();
   }
 
-  /** A start that failed is tried again by the next job. */
-  #sandbox(signal: AbortSignal): Promise<Sandbox> {
-    this.#opening ??= this.#driver.start(this.#request, { signal }).catch((error: unknown) => {
+  #opened(sandbox: Sandbox, profile: SandboxProfile): OpenSandbox {
+    return {
+      limits: profile.exec,
+      run: (request, { signal, onOutput, onArtifact, conversation }) =>
+        runRequest(request, {
+          sandbox,
+          signal,
+          limits: profile.exec,
+          artifacts: this.#artifactsOf(conversation),
+          onArtifact,
+          onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
+        }),
+      destroy: (signal) => this.#destroy(sandbox, signal),
+      done: () => this.#done(),
+    };
+  }
+
+  #artifactsOf({ agent = defaultAgent, ...conversation }: Conversation): JobArtifacts | undefined {
+    const { artifacts, key, epoch } = this.#request;
+    return artifacts?.forJob({ ...conversation, agent, key, epoch });
+  }
+
+  async #changeTo(profile: string): Promise<void> {
+    const old = this.#opening;
+    this.#opening = undefined;
+    this.#profile = profile;
+    await (await old?.catch(() => undefined))?.stop();
+  }
+
+  #done(): void {
+    this.#users--;
+    if (this.#users > 0) return;
+    this.#unused.resolve();
+    this.#unused = Promise.withResolvers<void>();
+  }
+
+  /** The files are removed inside, as the tenant; outside only the empty directory is. */
+  async #destroy(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const { items } = await sandbox.files.list("", { signal, maxItems: removedAtOnce });
+      if (items.length === 0) break;
+      for (const { path } of items)
+        await sandbox.files.remove(path, { recursive: true, missingOk: true, signal });
+    }
+    this.#opening = undefined;
+    await sandbox.stop({ signal });
+    await this.#driver.removeEmptyWorkspace(this.#request.key);
+  }
+
+  #settings(name: string): SandboxProfile {
+    const { profiles } = this.#request;
+    const found = profiles.get(name);
+    if (!found) throw new Fault("unknown-profile", { profile: name, known: [...profiles.keys()].join(", ") });
+    return found;
+  }
+
+  /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
+  #sandbox(profile: SandboxProfile): Promise<Sandbox> {
+    const { key, epoch, leaseMs } = this.#request;
+    const starting = () =>
+      this.#driver.start({ key, epoch, leaseMs, profile }, { signal: this.#closing.signal });
+    this.#opening ??= starting().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
+  }
+}
+
+async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -1,4 +1,3 @@
-import { Leases } from "@berth/lease";
 import {
   type Job,
   type JobInput,
@@ -7,17 +6,28 @@ import {
   problemsOf,
   redisKeys,
   type SandboxKey,
+  sandboxKey,
   sandboxKeyOf,
   tenantId,
 } from "@berth/protocol";
-import { JobQueues, Offers } from "@berth/queue";
+import { Offers } from "@berth/queue";
 import { connectRedis, type Redis } from "@berth/redis";
 import { JobEvents } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { Batch, type BatchOptions } from "./batch.ts";
-import { Inbox } from "./inbox.ts";
-import { type EnqueuedJob, type IdentifiedEvent, PendingJob } from "./pending-job.ts";
+import { Enqueuer } from "./enqueuer.ts";
+import { StreamReader } from "./event-reader.ts";
+import { FleetControl } from "./fleet-control.ts";
+import {
+  FleetView,
+  type SandboxQuery,
+  type SandboxView,
+  type Scale,
+  type WorkerRecord,
+} from "./fleet-view.ts";
+import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { Tenant } from "./tenant.ts";
+import { type Why, why } from "./why.ts";
 
 export interface BerthOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */
@@ -25,7 +35,7 @@ export interface BerthOptions {
 }
 
 /** What a caller says of a job; the rest is filled in. */
-export type JobOrder = Omit<JobInput, "version" | "id" | "inbox"> & { readonly id?: string };
+export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> & { readonly id?: string };
 
 /** Refused before it reached the queue, with every problem named. */
 export class InvalidJob extends Error {
@@ -38,32 +48,32 @@ export class InvalidJob extends Error {
   }
 }
 
-/** How long a wish to cancel is remembered. */
-const cancelKeptSeconds = 24 * 3_600;
-/** Looks at a stream that nobody tells this client about: from often to less often. */
-const lookMs = { first: 20, last: 250 } as const;
+/** A job whose id was given may be somebody else's, whose inbox is told; its own stream is read after this long. */
+const listenAfterMs = 250;
 
 /** The fleet, for an orchestrator. Two connections, however many jobs are in flight. */
 export class Berth {
   readonly #redis: Redis;
-  readonly #queues: JobQueues;
+  readonly #enqueuer: Enqueuer;
   readonly #offers: Offers;
-  readonly #leases: Leases;
   readonly #events: JobEvents;
-  readonly #inbox: Inbox;
+  readonly #reader: StreamReader;
+  readonly #fleet: FleetView;
+  readonly #control: FleetControl;
   #closed = false;
 
   constructor({ redis }: BerthOptions) {
     this.#redis = connectRedis({ url: redis, role: "commands" });
-    this.#queues = new JobQueues(this.#redis);
+    this.#enqueuer = new Enqueuer(this.#redis);
     this.#offers = new Offers(this.#redis);
-    this.#leases = new Leases(this.#redis);
     this.#events = new JobEvents(this.#redis);
-    this.#inbox = new Inbox(connectRedis({ url: redis, role: "blocking" }), nanoid());
+    this.#reader = new StreamReader(this.#redis, connectRedis({ url: redis, role: "blocking" }), nanoid());
+    this.#fleet = new FleetView(this.#redis);
+    this.#control = new FleetControl(this.#redis);
   }
 
   tenant(id: string): Tenant {
-    return new Tenant(this, tenantId.parse(id));
+    return new Tenant(this, this.#control, tenantId.parse(id));
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
@@ -76,92 +86,100 @@ export class Berth {
     return new Batch((order) => this.submit(order), orders, options);
   }
 
+  /** A job that anybody enqueued, if it is known: from its acceptance to a day after its end. */
+  async job(jobId: string): Promise<EnqueuedJob | undefined> {
+    const key = await this.#redis.hget(redisKeys.job(jobId), "key");
+    return key === null ? undefined : this.#handle(sandboxKey.parse(key), jobId);
+  }
+
+  /** Ends a job, waiting or running, whoever enqueued it. False: no job of that id is known. */
+  async cancel(jobId: string): Promise<boolean> {
+    const job = await this.job(jobId);
+    await job?.cancel();
+    return job !== undefined;
+  }
+
+  /** What a job waits for, or how far it is. */
+  why(jobId: string): Promise<Why> {
+    return why(
+      {
+        redis: this.#redis,
+        offers: this.#offers,
+        events: this.#events,
+        fleet: this.#fleet,
+        dueAtMs: async () => undefined,
+      },
+      jobId,
+    );
+  }
+
+  workers(): Promise<WorkerRecord[]> {
+    return this.#fleet.workers();
+  }
+
+  sandboxes(query?: SandboxQuery): Promise<SandboxView[]> {
+    return this.#fleet.sandboxes(query);
+  }
+
+  scale(): Promise<Scale> {
+    return this.#fleet.scale();
+  }
+
+  /** Tells a worker to stop taking, finish what runs, and leave. */
+  drain(worker: string): Promise<void> {
+    return this.#control.drain(worker);
+  }
+
+  /** What a worker says of itself now. Throws `no-answer` when it says nothing. */
+  ping(worker: string): Promise<Record<string, string | number>> {
+    return this.#control.ping(worker);
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#inbox.close();
-    await this.#queues.close();
+    this.#reader.close();
+    await this.#enqueuer.close();
     await this.#offers.close();
     this.#redis.disconnect();
   }
 
   async #enqueue(order: JobOrder): Promise<EnqueuedJob> {
-    const parsed = jobSchema.safeParse({
-      ...order,
-      version: 1,
-      id: order.id ?? nanoid(),
-      inbox: this.#inbox.name,
-    });
-    if (!parsed.success) {
-      throw new InvalidJob(problemsOf(parsed.error));
-    }
-    const job = parsed.data;
+    const job = this.#checked(order);
     const key = sandboxKeyOf(job);
-    const result = this.#resultOf(key, job, order.id !== undefined);
-    result.catch(() => {});
+    const told = this.#reader.expect(job.id);
     try {
-      await this.#add(key, job);
+      await this.#enqueuer.enqueue(job);
     } catch (error) {
-      this.#inbox.forget(job.id);
+      told.forget();
       throw error;
     }
+    const options = { told, listenAfterMs };
+    const result = order.id === undefined ? told.result : this.#reader.result(key, job.id, options);
+    result.catch(() => {});
+    return this.#handle(key, job.id, result);
+  }
+
+  #checked(order: JobOrder): Job {
+    const id = order.id ?? nanoid();
+    const parsed = jobSchema.safeParse({ ...order, version: 1, id, inbox: this.#reader.name });
+    if (!parsed.success) throw new InvalidJob(problemsOf(parsed.error));
+    return parsed.data;
+  }
+
+  #handle(key: SandboxKey, id: string, known?: Promise<JobResult>): EnqueuedJob {
+    const reader = this.#reader;
+    const events = this.#events;
     return {
-      id: job.id,
+      id,
       key,
-      result,
-      cancel: () => this.#cancel(key, job.id),
-      events: (after = "") => this.#follow(key, job.id, after),
+      // Only whoever asks for a foreign job's result makes its stream be read.
+      get result() {
+        return known ?? reader.result(key, id);
+      },
+      status: async () => (await events.progress(key, id)).state,
+      cancel: () => this.#control.cancel(key, id),
+      events: (after = "") => reader.follow(key, id, after),
     };
-  }
-
-  /** Added, then marked: whoever releases in between sees the job, and whoever looks afterwards sees the mark. */
-  async #add(key: SandboxKey, job: Job): Promise<void> {
-    await this.#queues.add(key, job);
-    const lease = await this.#leases.markPending(key);
-    if (!lease.live) await this.#offers.add(key);
-  }
-
-  #resultOf(key: SandboxKey, job: Job, idWasGiven: boolean): Promise<JobResult> {
-    const told = new Promise<JobResult>((resolve) => this.#inbox.expect(job.id, resolve));
-    if (!idWasGiven) return told;
-    // Somebody else may have enqueued it, and only their inbox is told.
-    return Promise.race([told, this.#lookedUp(key, job.id, told)]);
-  }
-
-  async #lookedUp(key: SandboxKey, jobId: string, told: Promise<unknown>): Promise<JobResult> {
-    let over = false;
-    void told.then(() => {
-      over = true;
-    });
-    for (let pause: number = lookMs.first; !over && !this.#closed; pause = Math.min(pause * 2, lookMs.last)) {
-      const progress = await this.#events.progress(key, jobId).catch(() => undefined);
-      if (progress?.state === "finished") {
-        this.#inbox.forget(jobId);
-        return progress.result;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause));
-    }
-    return new Promise(() => {});
-  }
-
-  async *#follow(key: SandboxKey, jobId: string, after: string): AsyncGenerator<IdentifiedEvent> {
-    let last = after;
-    let pause: number = lookMs.first;
-    while (!this.#closed) {
-      const entries = await this.#events.read(key, jobId, last);
-      for (const { id, event } of entries) {
-        last = id;
-        yield { id, ...event };
-        if (event.type === "finished") return;
-      }
-      pause = entries.length > 0 ? lookMs.first : Math.min(pause * 2, lookMs.last);
-      if (entries.length === 0) await new Promise((resolve) => setTimeout(resolve, pause));
-    }
-  }
-
-  async #cancel(key: SandboxKey, jobId: string): Promise<void> {
-    await this.#redis.sadd(redisKeys.cancelled(key), jobId);
-    await this.#redis.expire(redisKeys.cancelled(key), cancelKeptSeconds);
-    await this.#redis.publish(redisKeys.cancellations(key), jobId);
   }
 }

@@ -1,56 +1,99 @@
-import { type JobResult, redisKeys } from "@berth/protocol";
+import { Fault, type JobResult, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import type { StreamEntry, StreamTail, Watch } from "./stream-tail.ts";
 
-/** How long one read waits; only how soon close() is noticed depends on it. */
-const blockMs = 2_000;
-const retryMs = 250;
+/** Somebody waits for one job's end. */
+export interface Expectation {
+  readonly jobId: string;
+  readonly result: Promise<JobResult>;
+  /** Waits no longer; the promise stays as it is. */
+  forget(): void;
+}
 
-/** One blocking connection that waits for the ends of any number of jobs. */
+interface Waiting {
+  readonly resolve: (result: JobResult) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Entries that were read are removed after this many, since each holds a whole result. */
+const readBeforeTrim = 200;
+
+/** The ends of any number of jobs, as workers tell them to one client. */
 export class Inbox {
-  readonly name: string;
-  readonly #redis: Redis;
-  readonly #waiting = new Map<string, (result: JobResult) => void>();
+  readonly #commands: Redis;
+  readonly #tail: StreamTail;
+  readonly #stream: string;
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  #watch: Watch | undefined;
   #last = "0-0";
-  #reading: Promise<void> | undefined;
-  #closed = false;
+  #readSinceTrim = 0;
 
-  constructor(redis: Redis, name: string) {
-    this.#redis = redis;
-    this.name = name;
+  constructor(commands: Redis, tail: StreamTail, name: string) {
+    this.#commands = commands;
+    this.#tail = tail;
+    this.#stream = redisKeys.inbox(name);
   }
 
-  /** Calls back when the job has ended. */
-  expect(jobId: string, onResult: (result: JobResult) => void): void {
-    this.#waiting.set(jobId, onResult);
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
+  expect(jobId: string): Expectation {
+    const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
+    // Whoever awaits sees the fault; a job nobody awaits must not end the process.
+    promise.catch(() => {});
+    const waiting: Waiting = { resolve, reject };
+    this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiting));
+    this.#watch ??= this.#tail.watch({
+      stream: this.#stream,
+      after: this.#last,
+      onEntries: (entries) => this.#take(entries),
+      onFault: (fault) => this.#rejectAll(fault),
     });
-  }
-
-  forget(jobId: string): void {
-    this.#waiting.delete(jobId);
+    return { jobId, result: promise, forget: () => this.#forget(jobId, waiting) };
   }
 
   close(): void {
-    this.#closed = true;
-    this.#redis.disconnect();
+    this.#rejectAll(new Fault("aborted", { operation: "waiting for a job's end" }));
+    this.#commands.unlink(this.#stream).catch(() => {});
   }
 
-  async #read(): Promise<void> {
-    const stream = redisKeys.inbox(this.name);
-    while (!this.#closed && this.#waiting.size > 0) {
-      try {
-        const read = await this.#redis.xread("COUNT", 500, "BLOCK", blockMs, "STREAMS", stream, this.#last);
-        for (const [id, fields] of read?.[0]?.[1] ?? []) {
-          this.#last = id;
-          const [, jobId = "", , data = "{}"] = fields;
-          const onResult = this.#waiting.get(jobId);
-          this.#waiting.delete(jobId);
-          onResult?.(JSON.parse(data) as JobResult);
-        }
-      } catch {
-        if (!this.#closed) await new Promise((resolve) => setTimeout(resolve, retryMs));
-      }
+  #forget(jobId: string, waiting: Waiting): void {
+    const those = this.#waiting.get(jobId);
+    those?.delete(waiting);
+    if (those?.size === 0) this.#waiting.delete(jobId);
+    this.#rest();
+  }
+
+  #take(entries: readonly StreamEntry[]): void {
+    for (const [id, fields] of entries) {
+      this.#last = id.toString();
+      this.#tell(fields[1]?.toString() ?? "", fields[3]?.toString() ?? "");
     }
+    this.#readSinceTrim += entries.length;
+    if (this.#readSinceTrim >= readBeforeTrim) {
+      this.#readSinceTrim = 0;
+      // What is at the position itself stays: an inbox that is empty would expire no sooner.
+      this.#commands.xtrim(this.#stream, "MINID", this.#last).catch(() => {});
+    }
+    this.#rest();
+  }
+
+  #tell(jobId: string, data: string): void {
+    const those = this.#waiting.get(jobId);
+    if (!those) return;
+    this.#waiting.delete(jobId);
+    const result = JSON.parse(data) as JobResult;
+    for (const { resolve } of those) resolve(result);
+  }
+
+  #rejectAll(fault: Fault): void {
+    const all = [...this.#waiting.values()];
+    this.#waiting.clear();
+    this.#rest();
+    for (const those of all) for (const { reject } of those) reject(fault);
+  }
+
+  /** Nobody waits: nothing is read, and the position is kept. */
+  #rest(): void {
+    if (this.#waiting.size > 0) return;
+    this.#watch?.stop();
+    this.#watch = undefined;
   }
 }

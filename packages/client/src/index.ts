@@ -1,8 +1,14 @@
+export type { ArtifactsOptions } from "./artifacts.ts";
+export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult } from "./batch.ts";
 export { Batch } from "./batch.ts";
 export type { BerthOptions, JobOrder } from "./berth.ts";
 export { Berth, InvalidJob } from "./berth.ts";
+export { Enqueuer } from "./enqueuer.ts";
+export { StreamReader } from "./event-reader.ts";
+export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet-view.ts";
 export type { EnqueuedJob, IdentifiedEvent } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";
+export type { Why } from "./why.ts";

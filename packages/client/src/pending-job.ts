@@ -1,18 +1,13 @@
 import type { JobResult, SandboxKey } from "@berth/protocol";
 import type { JobEvent } from "@berth/streams";
 
-/** What a pending job asks of the client that made it. */
-export interface JobDesk {
-  cancel(key: SandboxKey, jobId: string): Promise<void>;
-  events(key: SandboxKey, jobId: string, after: string): AsyncIterable<IdentifiedEvent>;
-}
-
 export type IdentifiedEvent = JobEvent & { readonly id: string };
 
 /** A job that the fleet has accepted. */
 export interface EnqueuedJob {
   readonly id: string;
   readonly key: SandboxKey;
+  status(): Promise<"not-started" | "started" | "finished">;
   /** Ends it, waiting or running, from any process. Its result then says so. */
   cancel(): Promise<void>;
   /** What happens to it, from the beginning or after an event's id, until its end. */

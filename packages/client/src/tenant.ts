@@ -1,9 +1,13 @@
 import type { JobRequestInput, TenantId } from "@berth/protocol";
 import type { Berth, JobOrder } from "./berth.ts";
+import type { FleetControl } from "./fleet-control.ts";
 import type { PendingJob } from "./pending-job.ts";
 
 type OfKind<K extends JobRequestInput["kind"]> = Extract<JobRequestInput, { kind: K }>;
-type More<K extends JobRequestInput["kind"], Given extends string> = Omit<OfKind<K>, "kind" | Given>;
+type More<K extends JobRequestInput["kind"], Given extends string = never> = Omit<OfKind<K>, "kind" | Given>;
+type ExecMore = Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "limits" | "background" | "artifacts">;
+type CopiedFile = OfKind<"copy">["files"][number];
+type Steps = OfKind<"steps">["steps"];
 
 /** Everything about a job but what it does. */
 export type JobOptions = Omit<JobOrder, "tenant" | "request">;
@@ -11,10 +15,12 @@ export type JobOptions = Omit<JobOrder, "tenant" | "request">;
 /** One tenant's work. Each call enqueues a job at once; await it for the result. */
 export class Tenant {
   readonly #berth: Berth;
+  readonly #control: FleetControl;
   readonly id: TenantId;
 
-  constructor(berth: Berth, id: TenantId) {
+  constructor(berth: Berth, control: FleetControl, id: TenantId) {
     this.#berth = berth;
+    this.#control = control;
     this.id = id;
   }
 
@@ -42,19 +48,27 @@ export class Tenant {
     more: More<"write", "path" | "content" | "encoding"> = {},
     options?: JobOptions,
   ): PendingJob {
-    const bytes =
-      typeof content === "string"
-        ? { content, encoding: "utf8" as const }
-        : { content: Buffer.from(content).toString("base64"), encoding: "base64" as const };
-    return this.run({ kind: "write", path, ...bytes, ...more }, options);
+    return this.run({ kind: "write", path, ...inJson(content), ...more }, options);
   }
 
   read(path: string, more: More<"read", "path"> = {}, options?: JobOptions): PendingJob {
     return this.run({ kind: "read", path, ...more }, options);
   }
 
+  stat(path: string, more: More<"stat", "path"> = {}, options?: JobOptions): PendingJob {
+    return this.run({ kind: "stat", path, ...more }, options);
+  }
+
   list(path = "", more: More<"list", "path"> = {}, options?: JobOptions): PendingJob {
     return this.run({ kind: "list", path, ...more }, options);
+  }
+
+  remove(path: string, more: More<"remove", "path"> = {}, options?: JobOptions): PendingJob {
+    return this.run({ kind: "remove", path, ...more }, options);
+  }
+
+  move(from: string, to: string, more: More<"move", "from" | "to"> = {}, options?: JobOptions): PendingJob {
+    return this.run({ kind: "move", from, to, ...more }, options);
   }
 
   edit(
@@ -66,6 +80,56 @@ export class Tenant {
   ): PendingJob {
     return this.run({ kind: "edit", path, find, replace, ...more }, options);
   }
+
+  patch(diff: string, options?: JobOptions): PendingJob {
+    return this.run({ kind: "patch", diff }, options);
+  }
+
+  grep(pattern: string, more: More<"grep", "pattern"> = {}, options?: JobOptions): PendingJob {
+    return this.run({ kind: "grep", pattern, ...more }, options);
+  }
+
+  glob(
+    patterns: string | readonly string[],
+    more: More<"glob", "patterns"> = {},
+    options?: JobOptions,
+  ): PendingJob {
+    return this.run({ kind: "glob", patterns: [patterns].flat(), ...more }, options);
+  }
+
+  /** Many files into the workspace, in one job. */
+  copy(
+    files: Readonly<Record<string, string | Uint8Array>> | readonly CopiedFile[],
+    options?: JobOptions,
+  ): PendingJob {
+    const list = Array.isArray(files)
+      ? [...files]
+      : Object.entries(files).map(([path, content]) => ({ path, ...inJson(content) }));
+    return this.run({ kind: "copy", files: list }, options);
+  }
+
+  /** Several things in order, in one trip through the queue. */
+  steps(steps: Steps, more: More<"steps", "steps"> = {}, options?: JobOptions): PendingJob {
+    return this.run({ kind: "steps", steps, ...more }, options);
+  }
+
+  /** Ends the sandbox and removes its workspace. What is enqueued afterwards finds an empty one. */
+  destroy(options?: JobOptions): PendingJob {
+    return this.run({ kind: "destroy" }, options);
+  }
+
+  /** Nothing more of this tenant begins until `resume`; what runs ends, what is enqueued waits. */
+  pause(): Promise<void> {
+    return this.#control.pause(this.id);
+  }
+
+  resume(): Promise<void> {
+    return this.#control.resume(this.id);
+  }
 }
 
-type ExecMore = Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "limits" | "background">;
+function inJson(content: string | Uint8Array): { content: string; encoding: "utf8" | "base64" } {
+  return typeof content === "string"
+    ? { content, encoding: "utf8" }
+    : { content: Buffer.from(content).toString("base64"), encoding: "base64" };
+}

@@ -1,2 +1,10 @@
-export type { Holder, LeaseState, ReleaseResult, RenewResult, TakeResult } from "./leases.ts";
-export { Leases } from "./leases.ts";
+export type {
+  Holder,
+  LeaseState,
+  MarkedJob,
+  Place,
+  ReleaseResult,
+  RenewResult,
+  TakeResult,
+} from "./leases.ts";
+export { defaultPool, Leases } from "./leases.ts";

@@ -1,8 +1,17 @@
-import { redisKeys, type SandboxKey, sandboxKey, type WorkerId } from "@berth/protocol";
+import {
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  type TenantId,
+  tenantOf,
+  type WorkerId,
+} from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 
 const count = z.number().int().min(0);
+const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
+const optional = z.string().transform((text) => (text === "" ? undefined : text));
 
 const takeReply = z.union([
   z
@@ -10,10 +19,16 @@ const takeReply = z.union([
     .transform(([, epoch, deadlineMs]) => ({ taken: true as const, epoch, deadlineMs })),
   z
     .tuple([z.literal(0), count, count, z.string()])
-    .transform(([, epoch, deadlineMs, worker]) => ({ taken: false as const, epoch, deadlineMs, worker })),
+    .transform(([, , , worker]) => ({ taken: false as const, why: "held" as const, by: worker })),
+  z
+    .tuple([z.literal(2), z.string()])
+    .transform(([, home]) => ({ taken: false as const, why: "elsewhere" as const, by: home })),
+  z.tuple([z.literal(3)]).transform(() => ({ taken: false as const, why: "paused" as const, by: undefined })),
 ]);
 const renewReply = z.union([
-  z.tuple([z.literal(1), count]).transform(([, deadlineMs]) => ({ renewed: true as const, deadlineMs })),
+  z
+    .tuple([z.literal(1), count, flag])
+    .transform(([, deadlineMs, paused]) => ({ renewed: true as const, deadlineMs, paused })),
   z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ renewed: false as const, highestEpoch: epoch })),
 ]);
 const releaseReply = z.union([
@@ -24,12 +39,15 @@ const releaseReply = z.union([
 
 /** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. */
 const markReply = z
-  .tuple([z.union([z.literal(0), z.literal(1)]), count, count, z.string()])
-  .transform(([live, epoch, deadlineMs, worker]) => ({
-    live: live === 1,
+  .tuple([flag, count, count, optional, flag, optional, z.string()])
+  .transform(([live, epoch, deadlineMs, worker, paused, home, pool]) => ({
+    live,
     epoch,
     deadlineMs,
-    worker: worker === "" ? undefined : worker,
+    worker,
+    paused,
+    home,
+    pool,
   }));
 
 export type LeaseState = z.infer<typeof markReply>;
@@ -59,7 +77,23 @@ export interface Holder {
   readonly worker: WorkerId;
   /** Another for each process of that worker. */
   readonly instance: string;
+  /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
+  readonly home?: string | undefined;
 }
+
+export interface MarkedJob {
+  readonly id: string;
+  readonly attempt: number;
+  readonly pool: string;
+}
+
+/** Where a sandbox is offered: its pool, and its home host where it has one. */
+export interface Place {
+  readonly pool: string;
+  readonly home: string | undefined;
+}
+
+export const defaultPool = "default";
 
 /** Who may touch a sandbox, until when (by Redis' clock), and with which epoch. The authority; BullMQ's locks are not. */
 export class Leases {
@@ -70,12 +104,20 @@ export class Leases {
   }
 
   take(key: SandboxKey, holder: Holder, lengthMs: number): Promise<TakeResult> {
-    const keys = [redisKeys.lease(key), redisKeys.leases];
-    return take.run(this.#redis, keys, [key, holder.worker, holder.instance, lengthMs]);
+    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused, redisKeys.sandboxes];
+    return take.run(this.#redis, keys, [
+      key,
+      holder.worker,
+      holder.instance,
+      lengthMs,
+      tenantOf(key),
+      holder.home ?? "",
+    ]);
   }
 
   renew(key: SandboxKey, epoch: number, lengthMs: number): Promise<RenewResult> {
-    return renew.run(this.#redis, [redisKeys.lease(key), redisKeys.leases], [key, epoch, lengthMs]);
+    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused];
+    return renew.run(this.#redis, keys, [key, epoch, lengthMs, tenantOf(key)]);
   }
 
   /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */
@@ -88,17 +130,47 @@ export class Leases {
     return release.run(this.#redis, keys, [key, epoch, options.onlyIfEmpty ? "1" : "0"]);
   }
 
-  /** Says that a sandbox has work. The sweep offers it until a release finds its queue empty. */
-  markPending(key: SandboxKey): Promise<LeaseState> {
-    return mark.run(this.#redis, [redisKeys.lease(key), redisKeys.pending], [key]);
+  /** Says that a job was added to a sandbox's queue. The sweep offers the sandbox until a release finds its queue empty. */
+  mark(key: SandboxKey, job: MarkedJob): Promise<LeaseState> {
+    const keys = [
+      redisKeys.lease(key),
+      redisKeys.pending,
+      redisKeys.paused,
+      redisKeys.sandboxes,
+      redisKeys.queues,
+      redisKeys.job(job.id),
+      redisKeys.unfinished,
+      redisKeys.staged(key, job.id),
+    ];
+    return mark.run(this.#redis, keys, [key, tenantOf(key), job.id, job.attempt, job.pool]);
   }
 
   /** Pending sandboxes without a live lease, the longest waiting first. */
   unheld(options: { readonly limit: number; readonly olderThanMs: number }): Promise<SandboxKey[]> {
     return unheld.run(
       this.#redis,
-      [redisKeys.pending, redisKeys.leases],
+      [redisKeys.pending, redisKeys.leases, redisKeys.paused],
       [options.limit, options.olderThanMs],
     );
+  }
+
+  async place(key: SandboxKey): Promise<Place> {
+    const [pool, home] = await this.#redis.hmget(redisKeys.lease(key), "pool", "home");
+    return { pool: pool ?? defaultPool, home: home ?? undefined };
+  }
+
+  /** Why no sandbox could be had for its jobs, for whoever asks; undefined forgets it. Decides nothing. */
+  async note(key: SandboxKey, trouble: string | undefined): Promise<void> {
+    if (trouble === undefined) await this.#redis.hdel(redisKeys.lease(key), "trouble");
+    else await this.#redis.hset(redisKeys.lease(key), "trouble", trouble.slice(0, 500));
+  }
+
+  /** Nothing of a paused tenant is taken, and who holds something of it gives it up. */
+  async pause(tenant: TenantId): Promise<void> {
+    await this.#redis.sadd(redisKeys.paused, tenant);
+  }
+
+  async resume(tenant: TenantId): Promise<void> {
+    await this.#redis.srem(redisKeys.paused, tenant);
   }
 }

@@ -19,6 +19,17 @@ export interface FaultContexts {
   "redis-unreachable": { address: string; detail: string };
   "redis-refused": { script: string; detail: string };
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
+  "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
+  "fleet-full": { waiting: number; limit: number };
+  "job-id-taken": { jobId: string; sandboxKey: string };
+  "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
+  "unknown-profile": { profile: string; known: string };
+  "no-answer": { worker: string; waitedMs: number };
+  "payload-missing": { jobId: string; detail: string };
+  "payload-too-large": { bytes: number; limit: number };
+  "artifact-elsewhere": { artifact: string; place: string; detail: string };
+  "artifact-missing": { artifact: string; detail: string };
+  "artifact-store-failed": { directory: string; detail: string };
 }
 
 export type FaultCode = keyof FaultContexts;
@@ -149,6 +160,80 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "Another worker has taken the sandbox over.",
     retry: false,
     operator: "Nothing: this is how a worker that was late learns of it.",
+  },
+  "sandbox-full": {
+    message: ({ sandboxKey, waiting, limit }) =>
+      `the sandbox ${sandboxKey} has ${waiting} jobs waiting, and its limit is ${limit}`,
+    meaning: "The job was not accepted: too many of the same sandbox wait already.",
+    retry: true,
+    operator: "Submit more slowly, or raise maxWaitingPerSandbox in the fleet's settings.",
+  },
+  "fleet-full": {
+    message: ({ waiting, limit }) => `the fleet has ${waiting} unfinished jobs, and its limit is ${limit}`,
+    meaning: "The job was not accepted: too many of all tenants' jobs wait already.",
+    retry: true,
+    operator: "Add workers, submit more slowly, or raise maxWaitingInFleet in the fleet's settings.",
+  },
+  "job-id-taken": {
+    message: ({ jobId, sandboxKey }) => `the job id ${jobId} was used before, by a job of ${sandboxKey}`,
+    meaning: "The same id stands for the same job for a day; this one belongs to another sandbox.",
+    retry: false,
+    operator: "A mistake in the caller: give jobs of different sandboxes different ids.",
+  },
+  "wrong-pool": {
+    message: ({ sandboxKey, pool, wanted }) =>
+      `the sandbox ${sandboxKey} lives in the pool ${pool}, not in ${wanted}`,
+    meaning: "A sandbox's first job chose its pool. One sandbox cannot be in two.",
+    retry: false,
+    operator: "Use the same pool for all jobs of a sandbox, another scope, or destroy the sandbox first.",
+  },
+  "unknown-profile": {
+    message: ({ profile, known }) => `no profile is called ${profile}; this worker knows ${known}`,
+    meaning: "The job names a profile that the worker's configuration does not have.",
+    retry: false,
+    operator: "Add it to the profiles in the workers' configuration file, on every worker of the pool.",
+  },
+  "no-answer": {
+    message: ({ worker, waitedMs }) => `the worker ${worker} did not answer within ${waitedMs} ms`,
+    meaning: "A message was sent to a worker and nothing came back.",
+    retry: true,
+    operator: "See whether it runs, and whether it reaches the same Redis.",
+  },
+  "payload-missing": {
+    message: ({ jobId, detail }) => `the staged request of the job ${jobId} cannot be used: ${detail}`,
+    meaning: "A request too large for the queue was put beside it, and is gone or is not what was put there.",
+    retry: false,
+    operator:
+      "Submit the job again under a new id. If it happens often, look at Redis' eviction policy (it must be noeviction).",
+  },
+  "payload-too-large": {
+    message: ({ bytes, limit }) => `the job's request has ${bytes} bytes; at most ${limit} can be sent`,
+    meaning: "The request is larger than what may be put beside the queue.",
+    retry: false,
+    operator: "Send the content in several jobs, or let the job fetch it from where it is.",
+  },
+  "artifact-elsewhere": {
+    message: ({ artifact, place, detail }) =>
+      `the bytes of the artifact ${artifact} are in the artifact directory ${place}, which cannot be seen from here (${detail})`,
+    meaning:
+      "A larger artifact's bytes are in a directory of the workers', and this process has another one or none.",
+    retry: false,
+    operator:
+      "Give this process the workers' artifact directory (the one with that id in its `place-id` file), or put all of them on shared storage.",
+  },
+  "artifact-missing": {
+    message: ({ artifact, detail }) => `the bytes of the artifact ${artifact} are gone: ${detail}`,
+    meaning: "The artifact is known and not expired, but its bytes are not where they were put.",
+    retry: false,
+    operator:
+      "Look for whatever removes files from the artifact directory or keys from Redis; only the sweep may.",
+  },
+  "artifact-store-failed": {
+    message: ({ directory, detail }) => `the artifact directory ${directory} cannot be used: ${detail}`,
+    meaning: "Writing, reading or removing an artifact's bytes failed.",
+    retry: true,
+    operator:
+      "Look at the room on its disk and at who owns it. Jobs run all the same, and say what was not kept.",
   },
   aborted: {
     message: ({ operation }) => `${operation} was aborted by its caller`,

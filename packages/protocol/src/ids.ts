@@ -35,6 +35,11 @@ export const sandboxKey = z
   .brand<"SandboxKey">();
 export type SandboxKey = z.infer<typeof sandboxKey>;
 
+/** Whose sandbox it is: the key's first name. */
+export function tenantOf(key: SandboxKey): TenantId {
+  return key.split(".", 1)[0] as TenantId;
+}
+
 /** Grows with every change of holder and never goes back. */
 export const epoch = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER).brand<"Epoch">();
 export type Epoch = z.infer<typeof epoch>;

@@ -1,5 +1,9 @@
 export type { AgentTextOptions } from "./agent-text.ts";
 export { agentText, byteSize, outputText, quotaText } from "./agent-text.ts";
+export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";
+export { artifactId, artifactRef, artifactRefusal, artifactRefusals } from "./artifact.ts";
+export type { ControlMessage } from "./control.ts";
+export { controlMessage } from "./control.ts";
 export type {
   ExecRequest,
   ExecRequestInput,
@@ -15,17 +19,26 @@ export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
 export { FileRefusal, fileRefusals } from "./files.ts";
 export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
-export { epoch, fleetId, sandboxKey, tenantId, workerId } from "./ids.ts";
-export type { Job, JobId, JobInput, JobResult, JobValue, Scope } from "./job.ts";
-export { job, jobId, jobTiming, sandboxKeyOf, scope } from "./job.ts";
+export { epoch, fleetId, sandboxKey, tenantId, tenantOf, workerId } from "./ids.ts";
+export type { Job, JobId, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
+export { job, jobId, jobTiming, retry, sandboxKeyOf, scope } from "./job.ts";
 export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
-export { isRepeatable, jobRequest, maxInlineBytes, step } from "./job-kinds.ts";
+export {
+  isRepeatable,
+  jobRequest,
+  maxInlineBytes,
+  maxRequestBytes,
+  stagedAboveBytes,
+  step,
+} from "./job-kinds.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
+export type { ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
+export { latestDueMs, scheduledJobId, scheduleSpec } from "./schedule.ts";
 export { signalName } from "./signals.ts";
 export {
   pathProblem,

@@ -2,8 +2,14 @@ import { z } from "zod";
 import { execRequest } from "./exec.ts";
 import { workspaceFilePath, workspacePath } from "./workspace-path.ts";
 
-/** Larger inputs are staged beside the queue, never in it. */
+/** What a result carries of a file, and the most of what a job works on in memory. */
 export const maxInlineBytes = 1024 * 1024;
+/** A request that is longer as JSON is put beside the queue, never in it. */
+export const stagedAboveBytes = 256 * 1024;
+/** A request that is longer as JSON is not taken at all. */
+export const maxRequestBytes = 64 * 1024 * 1024;
+/** Leaves room for the rest of the request and for what JSON adds. */
+const maxContentLength = 48 * 1024 * 1024;
 
 const positive = z.number().int().positive();
 const offset = z.number().int().min(0);
@@ -12,7 +18,9 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, { error: "a sha256 is 64 hexad
 
 /** Bytes in JSON: text as it is, anything else in base64. */
 const content = {
-  content: z.string().max(maxInlineBytes * 2, { error: "content this large must be staged" }),
+  content: z.string().max(maxContentLength, {
+    error: `content is at most ${maxContentLength} characters long; write it in parts, with append`,
+  }),
   encoding: z.enum(["utf8", "base64"]).default("utf8"),
 };
 
@@ -28,20 +36,29 @@ const isSound = ({ content, encoding }: { content: string; encoding: "utf8" | "b
   encoding === "utf8" || z.base64().safeParse(content).success;
 const notBase64 = { path: ["content"], error: "it is not base64" };
 
+const stdin = z
+  .string()
+  .max(maxContentLength, {
+    error: `stdin is at most ${maxContentLength} characters long; write it to a file and read that`,
+  })
+  .optional();
+
 const [execCommand, execArgv] = execRequest.options;
 const execKind = z.union([
-  execCommand.extend({ kind: z.literal("exec"), artifacts, stdin: z.string().optional() }),
-  execArgv.extend({ kind: z.literal("exec"), artifacts, stdin: z.string().optional() }),
+  execCommand.extend({ kind: z.literal("exec"), artifacts, stdin }),
+  execArgv.extend({ kind: z.literal("exec"), artifacts, stdin }),
 ]);
 
 const codeKind = z.strictObject({
   kind: z.literal("code"),
   language: z.enum(["python", "node", "bash", "sh"]),
-  source: z.string().max(maxInlineBytes),
+  source: z.string().max(maxInlineBytes, {
+    error: `source is at most ${maxInlineBytes} characters long; write it to files and run those`,
+  }),
   args: z.array(execArgv.shape.argv.element).max(256).default([]),
   cwd: execArgv.shape.cwd,
   env: execArgv.shape.env,
-  stdin: z.string().optional(),
+  stdin,
   limits: execArgv.shape.limits,
   artifacts,
 });
@@ -55,8 +72,16 @@ const writeKind = z
     append: z.boolean().default(false),
     mustNotExist: z.boolean().default(false),
     ifMatch: sha256.optional(),
+    persist: z
+      .boolean()
+      .default(false)
+      .describe("also kept as an artifact, which later reads of the same agent and session find first"),
   })
-  .refine(isSound, notBase64);
+  .refine(isSound, notBase64)
+  .refine(({ append, persist }) => !(append && persist), {
+    path: ["persist"],
+    error: "what is persisted is a whole file; write all of it instead of appending",
+  });
 
 const readKind = z.strictObject({
   kind: z.literal("read"),
@@ -95,17 +120,27 @@ const moveKind = z.strictObject({
   overwrite: z.boolean().default(false),
 });
 
+const editText = z.string().max(maxInlineBytes, {
+  error: `an edit's text is at most ${maxInlineBytes} characters long; write the whole file instead`,
+});
+
 const editKind = z.strictObject({
   kind: z.literal("edit"),
   path: workspaceFilePath,
-  find: z.string().min(1),
-  replace: z.string(),
+  find: editText.min(1),
+  replace: editText,
   all: z.boolean().default(false).describe("replace every match; otherwise there must be exactly one"),
 });
 
 const patchKind = z.strictObject({
   kind: z.literal("patch"),
-  diff: z.string().min(1).max(maxInlineBytes).describe("a unified diff; applied to all its files or to none"),
+  diff: z
+    .string()
+    .min(1)
+    .max(maxInlineBytes, {
+      error: `a diff is at most ${maxInlineBytes} characters long; split it by file, or write whole files`,
+    })
+    .describe("a unified diff; applied to all its files or to none"),
 });
 
 const grepKind = z.strictObject({
@@ -143,7 +178,9 @@ const archiveKind = z.union([
     kind: z.literal("archive"),
     direction: z.literal("in"),
     path: workspacePath.default(""),
-    content: z.base64(),
+    content: z.base64().max(maxContentLength, {
+      error: `an archive is at most ${maxContentLength} characters of base64; send several`,
+    }),
   }),
   z.strictObject({
     kind: z.literal("archive"),
@@ -177,13 +214,16 @@ const stepsKind = z.strictObject({
   onFailure: z.enum(["stop", "continue"]).default("stop"),
 });
 
-export const jobRequest = z.union([step, stepsKind]);
+/** Ends the sandbox: its container goes and so does its workspace. What comes after finds an empty one. */
+const destroyKind = z.strictObject({ kind: z.literal("destroy") });
+
+export const jobRequest = z.union([step, stepsKind, destroyKind]);
 export type JobRequest = z.infer<typeof jobRequest>;
 export type JobRequestInput = z.input<typeof jobRequest>;
 export type JobKind = JobRequest["kind"];
 
 /** Kinds that can be run again without harm when nobody knows whether they ran. */
-const repeatable: ReadonlySet<JobKind> = new Set(["read", "stat", "list", "grep", "glob"]);
+const repeatable: ReadonlySet<JobKind> = new Set(["read", "stat", "list", "grep", "glob", "destroy"]);
 
 /** Whether a job whose worker died may simply run again: it says so itself, only reads, or writes a whole file. */
 export function isRepeatable(request: JobRequest, idempotent: boolean): boolean {

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import type { ArtifactRef, ArtifactRefusal } from "./artifact.ts";
 import type { FileEntry, GrepMatch } from "./files.ts";
 import { type SandboxKey, sandboxKey, tenantId } from "./ids.ts";
 import { jobRequest } from "./job-kinds.ts";
-import type { outcome } from "./outcome.ts";
+import { outcome } from "./outcome.ts";
 
 const name = tenantId;
 
@@ -18,6 +19,27 @@ export type JobId = z.infer<typeof jobId>;
 export const scope = z.enum(["tenant", "session", "agent", "shared"]);
 export type Scope = z.infer<typeof scope>;
 
+const outcomeKinds = outcome.options.map((option) => option.shape.kind.value);
+
+/** Runs again after a bad end, later each time. Only the last run's end is the job's. */
+export const retry = z.strictObject({
+  attempts: z.number().int().min(1).max(20).describe("runs in all"),
+  backoffMs: z.number().int().min(0).max(3_600_000).default(1_000).describe("pause before the second run"),
+  maxBackoffMs: z.number().int().min(0).max(86_400_000).default(60_000),
+  factor: z.number().min(1).max(10).default(2).describe("each pause is this many times the one before"),
+  jitter: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.5)
+    .describe("up to this share of a pause is left out, at random"),
+  on: z
+    .array(z.enum(outcomeKinds as [string, ...string[]]))
+    .default(["exited", "signalled", "timed-out", "out-of-memory", "lost"])
+    .describe("ends after which it runs again; exited: with a code other than 0"),
+});
+export type Retry = z.infer<typeof retry>;
+
 /** One unit of work as it travels. Versioned: a worker refuses what it does not know instead of guessing. */
 export const job = z.strictObject({
   version: z.literal(1),
@@ -31,6 +53,9 @@ export const job = z.strictObject({
   scope: scope.default("tenant"),
   request: jobRequest,
   profile: z.string().max(63).optional().describe("name of a profile the fleet knows"),
+  pool: z.string().pipe(name).optional().describe("workers that may run it; default: default"),
+  retry: retry.optional(),
+  attempt: z.number().int().min(1).max(20).default(1).describe("which run this is; set by the fleet"),
   idempotent: z.boolean().default(false).describe("may run again if its worker dies in the middle"),
   priority: z
     .number()
@@ -80,6 +105,13 @@ export interface JobValue {
   readonly entries?: readonly FileEntry[];
   readonly matches?: readonly GrepMatch[];
   readonly truncated?: boolean;
+  /** What was kept of the files the job left. */
+  readonly artifacts?: readonly ArtifactRef[];
+  /** Files that were not kept; at most the first twenty of `artifactsRefusedCount`. */
+  readonly artifactsRefused?: readonly ArtifactRefusal[];
+  readonly artifactsRefusedCount?: number;
+  /** Of `list` and `remove`: what the conversation had persisted there. Of `read`: that it was read instead of the workspace's file. */
+  readonly persisted?: readonly ArtifactRef[];
   readonly steps?: readonly JobResult[];
 }
 

@@ -14,8 +14,6 @@ export const redisKeys = {
   events: (key: SandboxKey, jobId: string): string => `berth:{${key}}:events:${jobId}`,
   /** Set: ids of jobs that somebody wants cancelled. */
   cancelled: (key: SandboxKey): string => `berth:{${key}}:cancelled`,
-  /** Channel: a job id that was cancelled just now. */
-  cancellations: (key: SandboxKey): string => `berth:{${key}}:cancellations`,
   /** Stream: one entry per finished job, for consumer groups. */
   results: "berth:results",
   /** Stream: what one client waits for. */
@@ -24,6 +22,51 @@ export const redisKeys = {
   worker: (worker: string): string => `berth:worker:${worker}`,
   /** Sorted set: worker by its last heartbeat. */
   workers: "berth:workers",
+  /** Hash: which sandbox a job belongs to, what it is, how far it was handed on. From acceptance to a day after its end. */
+  job: (jobId: string): string => `berth:job:${jobId}`,
+  /** Sorted set: job id by when it was added to its sandbox's queue; until its terminal record. */
+  unfinished: "berth:unfinished",
+  /** String: a request too large for the queue. */
+  staged: (key: SandboxKey, jobId: string): string => `berth:{${key}}:staged:${jobId}`,
+  /** Sorted set: every sandbox key ever used, by its last use. */
+  sandboxes: "berth:sandboxes",
+  /** Sorted set: sandbox key whose queue has keys in Redis, by its last use. */
+  queues: "berth:queues",
+  /** Set: tenants that are paused. */
+  paused: "berth:paused",
+  /** Hash: what the whole fleet agrees on, such as its limits. */
+  settings: "berth:settings",
+  /** Channel: what workers are told, all of them or one. */
+  control: "berth:control",
+  /** String: one worker's answer to one message. */
+  answer: (id: string): string => `berth:answer:${id}`,
+  /** Hash: one artifact's path, size, hash and where its bytes are. */
+  artifact: (id: string): string => `berth:artifact:${id}`,
+  /** String: a small artifact's bytes. */
+  artifactBytes: (sha256: string): string => `berth:artifact-bytes:${sha256}`,
+  /** Sorted set: artifact id by when it expires. */
+  artifactExpiry: "berth:artifact-expiry",
+  /** Hash: which file has a content's bytes in one place, and how many artifacts refer to it. */
+  artifactBlob: (place: string, sha256: string): string => `berth:artifact-blob:${place}:${sha256}`,
+  /** Sorted set: file in one place by when it may be removed. What is not adopted until then never will be. */
+  artifactGarbage: (place: string): string => `berth:artifact-garbage:${place}`,
+  /** Hash: bytes and number of artifacts by tenant. */
+  artifactUsage: "berth:artifact-usage",
+  /** Hash: path to artifact id, of one conversation. */
+  persisted: (key: SandboxKey, agent: string, session: string): string =>
+    `berth:{${key}}:persisted:${agent}:${session}`,
+  /** Hash: a schedule's id to its specification and state. */
+  schedules: "berth:schedules",
+  /** Sorted set: schedule id by when it is to be looked at next. */
+  schedulesDue: "berth:schedules-due",
+  /** Hash: one key for the gateway: whose it is, its secret's hash, its limits. */
+  apiKey: (id: string): string => `berth:api-key:${id}`,
+  /** Sorted set: id of a key for the gateway by when it was made. */
+  apiKeys: "berth:api-keys",
+  /** Stream: what administrators did. */
+  audit: "berth:audit",
+  /** String: fingerprint of the request that an Idempotency-Key came with. */
+  idempotency: (hash: string): string => `berth:idempotency:${hash}`,
 } as const;
 
 /** BullMQ's prefix of one sandbox's queue. */

@@ -2,7 +2,7 @@ import { queuePrefix, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Queue, Worker } from "bullmq";
 import { bullConnection } from "./connection.ts";
-import { jobQueueName } from "./job-queues.ts";
+import { jobIdOf, jobQueueName } from "./job-queues.ts";
 
 /** The lease decides who may work on a job. A lock that lapsed would only leave a finished job stuck as active. */
 const lockMs = 7 * 24 * 3_600_000;
@@ -13,7 +13,7 @@ const waitSeconds = 1;
 export interface HeldJob {
   readonly id: string;
   /** As it was found: not checked yet. */
-  readonly data: unknown;
+  load(): Promise<unknown>;
   complete(): Promise<void>;
   /** Back to the front of the line. */
   putBack(): Promise<void>;
@@ -66,6 +66,12 @@ export class JobSource {
       .map((job) => this.#held(job, true));
   }
 
+  /** Makes a `next` that waits look again, and return. */
+  async wake(): Promise<void> {
+    // What BullMQ itself puts there when a job is added: a hint, not a job.
+    await this.#redis.zadd(`${this.#lockPrefix}:marker`, 0, "0");
+  }
+
   async close(): Promise<void> {
     await this.#worker.close(true);
     await this.#queue.close();
@@ -77,8 +83,8 @@ export class JobSource {
       await this.#redis.set(`${this.#lockPrefix}:${job.id}:lock`, this.#token, "PX", lockMs);
     };
     return {
-      id: job.id ?? "",
-      data: job.data,
+      id: jobIdOf(job.id ?? ""),
+      load: async () => job.data,
       complete: async () => {
         await own();
         await job.moveToCompleted("done", this.#token, false);

@@ -3,30 +3,40 @@ import type { Redis } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { bullConnection } from "./connection.ts";
 
-const queueName = "offers";
 const prefix = "berth";
 const waitSeconds = 1;
 /** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;
 
-/** "This sandbox has work and nobody holds it." At most one offer per sandbox: its id is the sandbox's key. */
+/** Whom an offer is for: a pool of workers, on any host or on the one whose disk has the workspace. */
+export interface OfferPlace {
+  readonly pool: string;
+  readonly home: string | undefined;
+}
+
+/** `offers`, `offers-gpu`, `offers@host-1`, `offers-gpu@host-1`. Names have no `@`, so no two places share a queue. */
+export function offerQueueName({ pool, home }: OfferPlace): string {
+  return `offers${pool === "default" ? "" : `-${pool}`}${home === undefined ? "" : `@${home}`}`;
+}
+
+/** "This sandbox has work and nobody holds it." At most one offer per sandbox and place: its id is the sandbox's key. */
 export class Offers {
-  readonly #queue: Queue;
+  readonly #redis: Redis;
+  readonly #queues = new Map<string, Queue>();
 
   constructor(redis: Redis) {
-    this.#queue = new Queue(queueName, { connection: bullConnection(redis), prefix });
-    this.#queue.on("error", () => {});
+    this.#redis = redis;
   }
 
-  async add(key: SandboxKey): Promise<void> {
+  async add(key: SandboxKey, place: OfferPlace): Promise<void> {
     // Removed when settled, or its id would keep out the next.
     const options = { jobId: offerId(key), removeOnComplete: true, removeOnFail: true };
-    await this.#queue.add("offer", { key }, options);
+    await this.#queue(place).add("offer", { key }, options);
   }
 
   /** As `add`, past an offer whose taker died before settling it: while it lies there, its id keeps any other out. */
-  async addAgain(key: SandboxKey): Promise<void> {
-    const taken = await this.#queue.getJob(offerId(key));
+  async addAgain(key: SandboxKey, place: OfferPlace): Promise<void> {
+    const taken = await this.#queue(place).getJob(offerId(key));
     if (taken && (await taken.isActive())) {
       // Refused while its taker's lock lasts: then somebody is at it.
       const removed = await taken.remove().then(
@@ -35,15 +45,35 @@ export class Offers {
       );
       if (!removed) return;
     }
-    await this.add(key);
+    await this.add(key, place);
   }
 
-  waiting(): Promise<number> {
-    return this.#queue.getWaitingCount();
+  async waiting(places: readonly OfferPlace[]): Promise<number> {
+    const counts = await Promise.all(places.map((place) => this.#queue(place).getWaitingCount()));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** How many offers are before this sandbox's, or undefined when it has none. */
+  async before(key: SandboxKey, place: OfferPlace): Promise<number | undefined> {
+    const list = `${prefix}:${offerQueueName(place)}:wait`;
+    const index = await this.#redis.lpos(list, offerId(key));
+    return index === null ? undefined : (await this.#redis.llen(list)) - 1 - index;
   }
 
   async close(): Promise<void> {
-    await this.#queue.close();
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    this.#queues.clear();
+  }
+
+  #queue(place: OfferPlace): Queue {
+    const name = offerQueueName(place);
+    let queue = this.#queues.get(name);
+    if (!queue) {
+      queue = new Queue(name, { connection: bullConnection(this.#redis), prefix });
+      queue.on("error", () => {});
+      this.#queues.set(name, queue);
+    }
+    return queue;
   }
 }
 
@@ -56,16 +86,18 @@ export interface Offer {
   readonly key: SandboxKey;
   /** Removes the offer. Whoever does looks again afterwards whether the sandbox still needs one. */
   settle(): Promise<void>;
+  /** Puts it back where it was: nobody here has room for it. */
+  putBack(): Promise<void>;
 }
 
-/** Takes offers, one at a time, for one worker. */
+/** Takes offers of one place, one at a time, for one worker. */
 export class OfferTaker {
   readonly #worker: Worker;
   readonly #token: string;
 
-  constructor(redis: Redis, token: string) {
+  constructor(redis: Redis, token: string, place: OfferPlace) {
     this.#token = token;
-    this.#worker = new Worker(queueName, undefined, {
+    this.#worker = new Worker(offerQueueName(place), undefined, {
       connection: bullConnection(redis),
       prefix,
       autorun: false,
@@ -86,6 +118,9 @@ export class OfferTaker {
       key: sandboxKey.parse((job.data as { key: unknown }).key),
       settle: async () => {
         await job.moveToCompleted("taken", this.#token, false);
+      },
+      putBack: async () => {
+        await job.moveToWait(this.#token);
       },
     };
   }

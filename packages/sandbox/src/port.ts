@@ -20,6 +20,8 @@ export interface SandboxDriver {
   list(options?: CallOptions): Promise<SandboxRecord[]>;
   /** Removes the sandboxes that `unwanted` picks, in every state. Workspaces stay. */
   reap(unwanted: (record: SandboxRecord) => boolean, options?: CallOptions): Promise<ReapReport>;
+  /** Removes the workspace of a sandbox that is not running, if nothing is in it. */
+  removeEmptyWorkspace(key: SandboxKey): Promise<void>;
 }
 
 export interface CallOptions {

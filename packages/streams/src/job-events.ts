@@ -1,4 +1,4 @@
-import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type ArtifactRef, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 
@@ -18,17 +18,40 @@ const publish = new Script({
 
 export type Published = z.infer<typeof reply>;
 
+const beginReply = z.union([
+  z.tuple([z.literal(1)]).transform(() => "begun" as const),
+  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
+  z.tuple([z.literal(2)]).transform(() => "finished-before" as const),
+  z.tuple([z.literal(3)]).transform(() => "cancelled" as const),
+]);
+const begin = new Script({
+  name: "begin",
+  file: new URL("../lua/begin.lua", import.meta.url),
+  parse: (value) => beginReply.parse(value),
+});
+
+export type Begun = z.infer<typeof beginReply>;
+
 export interface Publication {
   readonly key: SandboxKey;
   readonly epoch: number;
   readonly jobId: string;
   /** Whose inbox learns of the end. */
   readonly inbox?: string | undefined;
+  /** Names this publication, so that saying it again after a lost answer adds nothing. */
+  readonly part?: string | undefined;
 }
 
 export type JobEvent =
-  | { readonly type: "started"; readonly worker: string; readonly epoch: number; readonly atMs: number }
+  | {
+      readonly type: "started";
+      readonly worker: string;
+      readonly epoch: number;
+      readonly atMs: number;
+      readonly attempt: number;
+    }
   | { readonly type: "stdout" | "stderr"; readonly bytes: Buffer }
+  | { readonly type: "artifact"; readonly artifact: ArtifactRef }
   | { readonly type: "finished"; readonly result: JobResult };
 
 /** How far a job got, by its stream alone. */
@@ -47,10 +70,40 @@ export class JobEvents {
 
   publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
     const inbox = to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox);
-    const keys = [redisKeys.lease(to.key), redisKeys.events(to.key, to.jobId), redisKeys.results, inbox];
+    const keys = [
+      redisKeys.lease(to.key),
+      redisKeys.events(to.key, to.jobId),
+      redisKeys.results,
+      inbox,
+      redisKeys.job(to.jobId),
+      redisKeys.unfinished,
+      redisKeys.staged(to.key, to.jobId),
+    ];
     const fields = events.flatMap((event) => [event.type, dataOf(event)]);
     const hasInbox = to.inbox === undefined ? "0" : "1";
-    return publish.run(this.#redis, keys, [to.epoch, to.key, to.jobId, keptMs, hasInbox, ...fields]);
+    const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
+    return publish.run(this.#redis, keys, [
+      to.epoch,
+      to.key,
+      to.jobId,
+      keptMs,
+      hasInbox,
+      end,
+      to.part ?? "",
+      ...fields,
+    ]);
+  }
+
+  /** Says that a job begins, unless it ended, is to be cancelled, or is no longer ours. */
+  begin(to: Publication, started: Omit<Extract<JobEvent, { type: "started" }>, "type">): Promise<Begun> {
+    const keys = [redisKeys.lease(to.key), redisKeys.events(to.key, to.jobId), redisKeys.cancelled(to.key)];
+    return begin.run(this.#redis, keys, [
+      to.epoch,
+      to.jobId,
+      keptMs,
+      JSON.stringify(started),
+      started.attempt,
+    ]);
   }
 
   async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
@@ -79,7 +132,9 @@ function dataOf(event: JobEvent): string | Buffer {
     case "stderr":
       return event.bytes;
     case "started":
-      return JSON.stringify({ worker: event.worker, epoch: event.epoch, atMs: event.atMs });
+      return JSON.stringify({ ...event, type: undefined });
+    case "artifact":
+      return JSON.stringify(event.artifact);
     case "finished":
       return JSON.stringify(event.result);
   }
@@ -96,6 +151,8 @@ export function readEvent([, fields]: Entry): JobEvent {
       return { type, bytes: data };
     case "started":
       return { type, ...JSON.parse(data.toString()) };
+    case "artifact":
+      return { type, artifact: JSON.parse(data.toString()) };
     case "finished":
       return { type, result: JSON.parse(data.toString()) };
     default:

@@ -1,12 +1,15 @@
 export type { RunContext } from "./kinds/run-context.ts";
 export { runRequest } from "./kinds/run-request.ts";
 export type {
+  KeepAnswer,
+  RunnerArtifacts,
   RunnerCall,
   RunnerExecOptions,
   RunnerFileContent,
   RunnerFiles,
   RunnerGrepOptions,
   RunnerListing,
+  RunnerPersisted,
   RunnerReadOptions,
   RunnerSandbox,
   RunnerWriteOptions,
@@ -19,9 +22,12 @@ export type {
   FetchedJob,
   JobsPort,
   LeasePort,
+  OpenSandbox,
   OutputPiece,
   PublishResult,
   SandboxPort,
+  SandboxRequest,
   TenancyEvent,
   TenancyPorts,
+  TurnsPort,
 } from "./tenancy-ports.ts";

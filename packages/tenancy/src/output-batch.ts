@@ -1,4 +1,4 @@
-import type { OutputPiece } from "./tenancy-ports.ts";
+import type { Clock, OutputPiece } from "./tenancy-ports.ts";
 
 /** One publication for this much output, or for what came in `intervalMs`. */
 const batchBytes = 64 * 1024;
@@ -9,15 +9,17 @@ const intervalMs = 50;
  * waits. Past `limitBytes` it publishes nothing more: the result still has head and tail.
  */
 export class OutputBatch {
+  readonly #clock: Clock;
   readonly #publish: (pieces: readonly OutputPiece[]) => Promise<void>;
   #left: number;
   #pieces: OutputPiece[] = [];
   #bytes = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: AbortController | undefined;
   #publishing: Promise<void> = Promise.resolve();
 
-  constructor(limitBytes: number, publish: (pieces: readonly OutputPiece[]) => Promise<void>) {
+  constructor(limitBytes: number, clock: Clock, publish: (pieces: readonly OutputPiece[]) => Promise<void>) {
     this.#left = limitBytes;
+    this.#clock = clock;
     this.#publish = publish;
   }
 
@@ -28,13 +30,19 @@ export class OutputBatch {
     this.#pieces.push({ stream, bytes: taken });
     this.#bytes += taken.length;
     if (this.#bytes >= batchBytes) return this.flush();
-    this.#timer ??= setTimeout(() => void this.flush(), intervalMs);
+    if (!this.#timer) {
+      this.#timer = new AbortController();
+      void this.#clock.sleep(intervalMs, this.#timer.signal).then(
+        () => this.flush(),
+        () => {},
+      );
+    }
     return undefined;
   }
 
   /** Settles when everything added so far is published. */
   flush(): Promise<void> {
-    clearTimeout(this.#timer);
+    this.#timer?.abort();
     this.#timer = undefined;
     const pieces = this.#pieces;
     this.#pieces = [];

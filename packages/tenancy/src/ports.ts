@@ -1,4 +1,12 @@
-import type { ExecRequestInput, ExecResult, FileEntry, GrepMatch, OutputChunk } from "@berth/protocol";
+import type {
+  ArtifactRef,
+  ArtifactRefusal,
+  ExecRequestInput,
+  ExecResult,
+  FileEntry,
+  GrepMatch,
+  OutputChunk,
+} from "@berth/protocol";
 
 /** What carrying out a job asks of a sandbox. The sandbox package's own port is one of these, and more. */
 export interface RunnerSandbox {
@@ -85,4 +93,26 @@ export interface RunnerGrepOptions extends RunnerCall {
 export interface RunnerListing<T> {
   readonly items: readonly T[];
   readonly truncated: boolean;
+}
+
+/** Where one job's artifacts go, and what its conversation has persisted. Over a limit is an answer; what is thrown is a fault. */
+export interface RunnerArtifacts {
+  /** Of one artifact. */
+  readonly maxBytes: number;
+  /** Reads the source unless it is clear before that the file would be refused. */
+  keep(path: string, source: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<KeepAnswer>;
+  /** Also found by later reads of the same conversation. When it is refused, nothing is persisted at the path any more. */
+  persist(path: string, bytes: Uint8Array): Promise<KeepAnswer>;
+  persisted(path: string): Promise<RunnerPersisted | undefined>;
+  /** At a path and beneath it, by path; all for the empty path. */
+  persistedBelow(path: string): Promise<readonly ArtifactRef[]>;
+  /** What is no longer persisted. */
+  forget(path: string, options: { readonly recursive: boolean }): Promise<readonly ArtifactRef[]>;
+}
+
+export type KeepAnswer = { readonly kept: ArtifactRef } | { readonly refused: ArtifactRefusal };
+
+export interface RunnerPersisted {
+  readonly ref: ArtifactRef;
+  read(options: RunnerReadOptions): Promise<RunnerFileContent>;
 }

@@ -21,6 +21,10 @@ export class Sessions<J> {
     return this.#parked.length;
   }
 
+  get waiting(): readonly J[] {
+    return this.#parked;
+  }
+
   /** In order of arrival. */
   add(job: J): void {
     this.#parked.push(job);
@@ -39,6 +43,12 @@ export class Sessions<J> {
 
   done(job: J): void {
     this.#busy.delete(this.#sessionOf(job));
+  }
+
+  /** Takes a job that has not begun out of the line. */
+  remove(wanted: (job: J) => boolean): J | undefined {
+    const index = this.#parked.findIndex(wanted);
+    return index < 0 ? undefined : this.#parked.splice(index, 1)[0];
   }
 
   /** Everything that has not begun, in order; nothing is parked afterwards. */

@@ -1,4 +1,11 @@
-import type { ExecLimits, JobRequest, JobResult, SandboxKey } from "@berth/protocol";
+import type {
+  ArtifactRef,
+  Conversation,
+  ExecLimits,
+  JobRequest,
+  JobResult,
+  SandboxKey,
+} from "@berth/protocol";
 
 /** What a tenancy needs of the world. Everything is handed in: the fleet hands in Redis and Docker, a test what it likes. */
 export interface TenancyPorts {
@@ -6,13 +13,14 @@ export interface TenancyPorts {
   readonly jobs: JobsPort;
   readonly events: EventsPort;
   readonly sandbox: SandboxPort;
+  readonly turns: TurnsPort;
   readonly clock: Clock;
   readonly report: (event: TenancyEvent) => void;
 }
 
 export interface LeasePort {
   /** Throws when the lease's keeper could not be asked: then nobody knows. */
-  renew(): Promise<"renewed" | "lost">;
+  renew(): Promise<"renewed" | "paused" | "lost">;
   release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost">;
 }
 
@@ -21,13 +29,15 @@ export interface JobsPort {
   next(): Promise<FetchedJob | undefined>;
   /** What a dead holder had taken, first in line first. */
   active(): Promise<FetchedJob[]>;
-  isCancelled(jobId: string): Promise<boolean>;
+  /** Makes a `next` that waits return. */
+  wake(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface FetchedJob {
   readonly id: string;
-  readonly data: unknown;
+  /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
+  load(): Promise<unknown>;
   complete(): Promise<void>;
   putBack(): Promise<void>;
 }
@@ -35,8 +45,11 @@ export interface FetchedJob {
 export type PublishResult = "published" | "fenced" | "finished-before";
 
 export interface EventsPort {
-  started(jobId: string): Promise<PublishResult>;
-  output(jobId: string, chunks: readonly OutputPiece[]): Promise<PublishResult>;
+  /** Says that a job begins, unless something forbids it. */
+  begin(jobId: string, attempt: number): Promise<"begun" | "fenced" | "finished-before" | "cancelled">;
+  /** The same `part` again adds nothing. */
+  output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
+  artifact(jobId: string, artifact: ArtifactRef): Promise<PublishResult>;
   finished(jobId: string, inbox: string | undefined, result: JobResult): Promise<PublishResult>;
   progress(jobId: string): Promise<"not-started" | "started" | "finished">;
 }
@@ -46,17 +59,37 @@ export interface OutputPiece {
   readonly bytes: Buffer;
 }
 
+/** What this worker runs at once, over all its sandboxes. */
+export interface TurnsPort {
+  /** Waits for a turn, first come first served. What it gives back ends it. */
+  take(signal: AbortSignal): Promise<() => void>;
+}
+
+/** Everything but the end of the sandbox itself, which is not carried out in it. */
+export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
+
 export interface SandboxPort {
+  /** Starts or adopts the container, with the profile of that name. Nothing of a job has run when it throws. */
+  open(profile: string | undefined, signal: AbortSignal): Promise<OpenSandbox>;
+  /** `remove`: the container goes. Otherwise it stays for the next holder on this host. */
+  close(options: { readonly remove: boolean }): Promise<void>;
+}
+
+/** A sandbox that one job may use until `done`; its profile does not change meanwhile. */
+export interface OpenSandbox {
+  readonly limits: ExecLimits;
   run(
-    request: JobRequest,
+    request: SandboxRequest,
     context: {
       readonly signal: AbortSignal;
       readonly onOutput: (piece: OutputPiece) => void | Promise<void>;
+      readonly onArtifact: (artifact: ArtifactRef) => void | Promise<void>;
+      readonly conversation: Conversation;
     },
   ): Promise<JobResult>;
-  readonly limits: ExecLimits;
-  /** `remove`: the container goes. Otherwise it stays for the next holder on this host. */
-  close(options: { readonly remove: boolean }): Promise<void>;
+  /** Ends the container and removes the workspace. */
+  destroy(signal: AbortSignal): Promise<void>;
+  done(): void;
 }
 
 export interface Clock {

@@ -1,5 +1,5 @@
 import { initBinaryPath } from "@berth/init";
-import type { FleetId, WorkerId } from "@berth/protocol";
+import type { FleetId, SandboxKey, WorkerId } from "@berth/protocol";
 import type {
   CallOptions,
   DriverReport,
@@ -13,7 +13,7 @@ import { Containers } from "./containers.ts";
 import { defaultEngineOptions, Engine } from "./engine.ts";
 import { DockerSandbox } from "./sandbox.ts";
 import { Starter, type StarterOptions } from "./starter.ts";
-import { defaultUids, type UidRange } from "./workspace.ts";
+import { defaultUids, removeEmptyWorkspace, type UidRange } from "./workspace.ts";
 
 export interface DockerDriverOptions extends Pick<StarterOptions, "onPull" | "onFallback"> {
   readonly fleet: FleetId;
@@ -94,6 +94,10 @@ export class DockerDriver implements SandboxDriver {
       }),
     );
     return { removed, failed };
+  }
+
+  async removeEmptyWorkspace(key: SandboxKey): Promise<void> {
+    await removeEmptyWorkspace(key, this.#options.workspacesRoot);
   }
 
   async #workspaceOptions() {

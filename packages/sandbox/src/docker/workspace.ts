@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmod, chown, lstat, mkdir, readlink, symlink } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, readlink, rmdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
 
@@ -50,6 +50,18 @@ export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOption
     return { path, user: `${uid}:${uid}`, ownUid: true };
   } catch (error) {
     if (error instanceof Fault) throw error;
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new Fault("workspace-unusable", { path, detail }, { cause: error });
+  }
+}
+
+/** What still has something in it stays, and is reported. Its uid stays its own: the key may come back. */
+export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promise<void> {
+  const path = join(root, key);
+  try {
+    await rmdir(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });
   }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { FileRefusal, type JobResult } from "@berth/protocol";
+import { watchArtifacts } from "./collect.ts";
 import { commandResult, execute } from "./exec.ts";
 import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
 import { joinNames, workspaceName } from "./workspace-name.ts";
@@ -17,6 +18,12 @@ const interpreters = {
  * input belongs to the program.
  */
 export async function runCode(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
+  const { artifacts: globs = [], cwd } = request;
+  const collect = await watchArtifacts({ globs, cwd }, context);
+  return collect(await runSource(request, context));
+}
+
+async function runSource(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
   const { program, extension } = interpreters[request.language];
   const { files } = context.sandbox;
   const name = `.berth-code-${randomBytes(8).toString("hex")}.${extension}`;

@@ -5,11 +5,15 @@ import {
   outputText,
   tightenLimits,
 } from "@berth/protocol";
+import { watchArtifacts } from "./collect.ts";
 import type { RequestOf, RunContext } from "./run-context.ts";
 
 export async function runExec(request: RequestOf<"exec">, context: RunContext): Promise<JobResult> {
-  const { kind: _kind, artifacts: _artifacts, ...command } = request;
-  return commandResult(await execute(command, context));
+  const { kind: _kind, artifacts: globs = [], ...command } = request;
+  // Without globs nothing is looked at: a command takes about a millisecond, and so does a look.
+  const cwd = globs.length > 0 ? command.cwd : undefined;
+  const collect = await watchArtifacts({ globs, cwd }, context);
+  return collect(commandResult(await execute(command, context)));
 }
 
 /** Runs a command within the job's limits, its output passed on as it comes. */

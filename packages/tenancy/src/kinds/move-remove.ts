@@ -1,5 +1,6 @@
 import type { JobValue } from "@berth/protocol";
 import type { RequestOf, RunContext } from "./run-context.ts";
+import { workspaceName } from "./workspace-name.ts";
 
 export async function runMove(
   { from, to, overwrite }: RequestOf<"move">,
@@ -9,9 +10,16 @@ export async function runMove(
   return {};
 }
 
+/** What the conversation has persisted there goes too, also when the workspace has no such file. */
 export async function runRemove(
   { path, recursive, missingOk }: RequestOf<"remove">,
-  { sandbox, signal }: RunContext,
+  { sandbox, signal, artifacts }: RunContext,
 ): Promise<JobValue> {
-  return { count: await sandbox.files.remove(path, { recursive, missingOk, signal }) };
+  const name = workspaceName(path);
+  const persisted = (await artifacts?.persistedBelow(name)) ?? [];
+  const only = persisted.filter((ref) => recursive || ref.path === name);
+  const options = { recursive, missingOk: missingOk || only.length > 0, signal };
+  const count = await sandbox.files.remove(path, options);
+  if (!artifacts || only.length === 0) return { count };
+  return { count, persisted: await artifacts.forget(name, { recursive }) };
 }

@@ -1,19 +1,33 @@
 import { isFault, type JobValue, maxInlineBytes } from "@berth/protocol";
+import type { RunnerFileContent, RunnerReadOptions } from "../ports.ts";
 import { LineWindow } from "./line-window.ts";
 import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
+import { workspaceName } from "./workspace-name.ts";
 
 /** Most files that agents read are smaller, and are then read in one go. */
 const firstRangeBytes = 256 * 1024;
 
+type ReadSource = (options: RunnerReadOptions) => Promise<RunnerFileContent>;
+
+/** What the conversation has persisted comes before the workspace's file, and the result says so. */
 export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<JobValue> {
-  return request.as === "bytes" ? readBytes(request, context) : readText(request, context);
+  const { sandbox, artifacts, signal } = context;
+  const persisted = await artifacts?.persisted(workspaceName(request.path));
+  const read: ReadSource = persisted
+    ? (options) => persisted.read(options)
+    : (options) => sandbox.files.read(request.path, options);
+  const value = await (request.as === "bytes"
+    ? readBytes(request, read, signal)
+    : readText(request, read, signal));
+  return persisted ? { ...value, persisted: [persisted.ref] } : value;
 }
 
 async function readBytes(
-  { path, offset, bytes: length }: RequestOf<"read">,
-  { sandbox, signal }: RunContext,
+  { offset, bytes: length }: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
 ): Promise<JobValue> {
-  const { bytes, size, sha256 } = await sandbox.files.read(path, { offset, length, signal });
+  const { bytes, size, sha256 } = await read({ offset, length, signal });
   const whole = offset === 0 && bytes.length === size;
   return {
     content: Buffer.from(bytes).toString("base64"),
@@ -24,15 +38,18 @@ async function readBytes(
   };
 }
 
-async function readText(request: RequestOf<"read">, context: RunContext): Promise<JobValue> {
+async function readText(
+  request: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
+): Promise<JobValue> {
   const { path } = request;
-  const { files } = context.sandbox;
-  const { bytes, size, sha256 } = await files.read(path, { length: firstRangeBytes, signal: context.signal });
+  const { bytes, size, sha256 } = await read({ length: firstRangeBytes, signal });
   let window = newWindow(request);
   window.add(bytes);
   const whole = bytes.length === size;
   // From the start again, in one stream: what is read in two goes could be halves of two different files.
-  if (!whole && !window.full) window = await streamedWindow(request, context);
+  if (!whole && !window.full) window = await streamedWindow(request, read, signal);
   const text = window.finish({ atEnd: window.seenBytes >= size });
   if (window.tooLongLine !== undefined) {
     throw new Refusal(
@@ -54,19 +71,23 @@ function newWindow({ line, lines }: RequestOf<"read">): LineWindow {
 }
 
 /** Reads until the lines asked for are there, and not to the file's end. */
-async function streamedWindow(request: RequestOf<"read">, context: RunContext): Promise<LineWindow> {
+async function streamedWindow(
+  request: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
+): Promise<LineWindow> {
   const window = newWindow(request);
   const enough = new AbortController();
   try {
-    await context.sandbox.files.read(request.path, {
-      signal: AbortSignal.any([context.signal, enough.signal]),
+    await read({
+      signal: AbortSignal.any([signal, enough.signal]),
       onData: (bytes) => {
         window.add(bytes);
         if (window.full && window.more) enough.abort();
       },
     });
   } catch (error) {
-    if (!enough.signal.aborted || context.signal.aborted || !isFault(error, "aborted")) throw error;
+    if (!enough.signal.aborted || signal.aborted || !isFault(error, "aborted")) throw error;
   }
   return window;
 }

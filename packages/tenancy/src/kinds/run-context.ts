@@ -1,5 +1,12 @@
-import { type ExecLimits, Fault, type JobRequest, type JobValue, type OutputStream } from "@berth/protocol";
-import type { RunnerSandbox } from "../ports.ts";
+import {
+  type ArtifactRef,
+  type ExecLimits,
+  Fault,
+  type JobRequest,
+  type JobValue,
+  type OutputStream,
+} from "@berth/protocol";
+import type { RunnerArtifacts, RunnerSandbox } from "../ports.ts";
 
 export interface RunContext {
   readonly sandbox: RunnerSandbox;
@@ -7,6 +14,10 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Sees a command's output as it comes. What it returns is awaited before the command may send more. */
   readonly onOutput?: ((stream: OutputStream, bytes: Uint8Array) => void | Promise<void>) | undefined;
+  /** The job's own. Absent: nothing is kept, and the result says so. */
+  readonly artifacts?: RunnerArtifacts | undefined;
+  /** Learns of each artifact when it is kept. */
+  readonly onArtifact?: ((artifact: ArtifactRef) => void | Promise<void>) | undefined;
   /** A request may only tighten these. */
   readonly limits: ExecLimits;
 }

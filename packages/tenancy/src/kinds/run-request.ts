@@ -2,11 +2,11 @@ import {
   assertNever,
   FileRefusal,
   isFault,
-  type JobRequest,
   type JobResult,
   type JobValue,
   type Outcome,
 } from "@berth/protocol";
+import type { SandboxRequest } from "../tenancy-ports.ts";
 import { runArchiveIn } from "./archive-in.ts";
 import { runArchiveOut } from "./archive-out.ts";
 import { runCode } from "./code.ts";
@@ -25,7 +25,7 @@ import { runWrite } from "./write.ts";
  * Carries out one request. Whatever the request or its command did wrong comes back as an outcome, and so does an abort;
  * what is thrown is a fault of ours.
  */
-export async function runRequest(request: JobRequest, context: RunContext): Promise<JobResult> {
+export async function runRequest(request: SandboxRequest, context: RunContext): Promise<JobResult> {
   const startedMs = performance.now();
   const ended = (outcome: Outcome, value: JobValue): JobResult => ({
     outcome,
@@ -55,7 +55,7 @@ export async function runRequest(request: JobRequest, context: RunContext): Prom
   }
 }
 
-type FileKind = Exclude<JobRequest["kind"], "exec" | "code" | "steps">;
+type FileKind = Exclude<SandboxRequest["kind"], "exec" | "code" | "steps">;
 
 function runFileKind(request: RequestOf<FileKind>, context: RunContext): Promise<JobValue> {
   switch (request.kind) {

@@ -1,4 +1,4 @@
-import type { JobValue } from "@berth/protocol";
+import { FileRefusal, type JobValue } from "@berth/protocol";
 import type { RequestOf, RunContext } from "./run-context.ts";
 import { workspaceName } from "./workspace-name.ts";
 
@@ -14,12 +14,20 @@ export async function runStat(
   };
 }
 
+/** The workspace's, and beside it what the conversation has persisted there. */
 export async function runList(
   { path, recursive, maxItems }: RequestOf<"list">,
-  { sandbox, signal }: RunContext,
+  { sandbox, signal, artifacts }: RunContext,
 ): Promise<JobValue> {
-  const { items, truncated } = await sandbox.files.list(path, { recursive, maxItems, signal });
-  return { entries: items, count: items.length, truncated };
+  const persisted = ((await artifacts?.persistedBelow(workspaceName(path))) ?? []).slice(0, maxItems);
+  const { items, truncated } = await sandbox.files
+    .list(path, { recursive, maxItems, signal })
+    .catch((error: unknown) => {
+      if (!(error instanceof FileRefusal) || error.code !== "not-found" || persisted.length === 0)
+        throw error;
+      return { items: [], truncated: false };
+    });
+  return { entries: items, count: items.length, truncated, ...(persisted.length > 0 ? { persisted } : {}) };
 }
 
 export async function runGlob(

@@ -41,8 +41,11 @@ export async function runSteps(
 
 /** What only reads can be left out of the result and asked for again; a command's output was already cut to fit. */
 function fitting(result: JobResult, roomBytes: number): JobResult {
-  if (result.value.stdout !== undefined || valueBytes(result.value) <= Math.max(roomBytes, minKeptBytes))
-    return result;
+  if (valueBytes(result.value) <= Math.max(roomBytes, minKeptBytes)) return result;
+  if (result.value.stdout !== undefined) {
+    const { artifactsRefused: _, ...value } = result.value;
+    return { ...result, value };
+  }
   return {
     ...result,
     outcome: {

@@ -1,19 +1,41 @@
 import type { JobValue } from "@berth/protocol";
-import type { RequestOf, RunContext } from "./run-context.ts";
+import type { RunnerArtifacts } from "../ports.ts";
+import { RefusedArtifacts } from "./refused-artifacts.ts";
+import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
+import { workspaceName } from "./workspace-name.ts";
 
-export async function runWrite(
-  request: RequestOf<"write">,
-  { sandbox, signal }: RunContext,
-): Promise<JobValue> {
-  const { path, mode, append, mustNotExist, ifMatch } = request;
-  const { size, created, sha256 } = await sandbox.files.write(path, contentBytes(request), {
+export async function runWrite(request: RequestOf<"write">, context: RunContext): Promise<JobValue> {
+  const { sandbox, signal, artifacts } = context;
+  const { path, mode, append, mustNotExist, ifMatch, persist } = request;
+  if (persist && !artifacts)
+    throw new Refusal("not-kept", "this worker keeps no artifacts; write without persist");
+  const bytes = contentBytes(request);
+  const { size, created, sha256 } = await sandbox.files.write(path, bytes, {
     append,
     mustNotExist,
     signal,
     ...(mode === undefined ? {} : { mode }),
     ...(ifMatch === undefined ? {} : { ifMatch }),
   });
-  return { size, created, sha256 };
+  const persisted = persist && artifacts ? await persistedValue(path, bytes, artifacts, context) : {};
+  return { size, created, sha256, ...persisted };
+}
+
+/** The file is in the workspace by now: what does not fit the quota is told and changes nothing of that. */
+async function persistedValue(
+  path: string,
+  bytes: Buffer,
+  artifacts: RunnerArtifacts,
+  { onArtifact }: RunContext,
+): Promise<JobValue> {
+  const answer = await artifacts.persist(workspaceName(path), bytes);
+  if ("kept" in answer) {
+    await onArtifact?.(answer.kept);
+    return { artifacts: [answer.kept] };
+  }
+  const refused = new RefusedArtifacts();
+  refused.add(answer.refused.path, answer.refused.code, answer.refused.reason);
+  return refused.value();
 }
 
 export function contentBytes({

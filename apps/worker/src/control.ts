@@ -1,0 +1,62 @@
+import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+export interface ControlOptions {
+  readonly redis: Redis;
+  /** A connection of its own: one that listens can do nothing else. */
+  readonly subscriber: Redis;
+  readonly worker: string;
+  readonly onMessage: (message: ControlMessage) => void;
+  /** What was said while the connection was away is lost; whoever cares looks again. */
+  readonly onBack: () => void;
+  readonly describe: () => Record<string, string | number>;
+}
+
+const answerKeptSeconds = 30;
+
+/** Hears what workers are told: cancel, pause, drain, ping. */
+export class Control {
+  readonly #options: ControlOptions;
+
+  constructor(options: ControlOptions) {
+    this.#options = options;
+    const { subscriber, onBack } = options;
+    subscriber.on("message", (_channel: string, text: string) => this.#hear(text));
+    let lost = false;
+    subscriber.on("close", () => {
+      lost = true;
+    });
+    subscriber.on("ready", () => {
+      if (lost) onBack();
+      lost = false;
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#options.subscriber.subscribe(redisKeys.control);
+  }
+
+  #hear(text: string): void {
+    const { worker, onMessage } = this.#options;
+    const parsed = controlMessage.safeParse(parseJson(text));
+    // Unknown messages are a newer version's.
+    if (!parsed.success) return;
+    const message = parsed.data;
+    if ("worker" in message && message.worker !== worker) return;
+    if (message.type === "ping") void this.#answer(message.answer).catch(() => {});
+    else onMessage(message);
+  }
+
+  async #answer(id: string): Promise<void> {
+    const { redis, describe } = this.#options;
+    await redis.set(redisKeys.answer(id), JSON.stringify(describe()), "EX", answerKeptSeconds);
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+import type { Leases } from "@berth/lease";
+import type { Epoch, SandboxKey } from "@berth/protocol";
+import { JobSource, unfinishedKeys } from "@berth/queue";
+import type { Redis } from "@berth/redis";
+import type { SandboxDriver } from "@berth/sandbox";
+import type { JobEvents } from "@berth/streams";
+import type { Clock, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
+import type { Config } from "./config.ts";
+import { DriverSandbox } from "./sandbox-port.ts";
+
+/** What every tenancy of a worker shares. */
+export interface TenancyParts {
+  readonly config: Config;
+  readonly instance: string;
+  readonly redis: Redis;
+  readonly leases: Leases;
+  readonly events: JobEvents;
+  readonly driver: SandboxDriver;
+  readonly turns: TurnsPort;
+  readonly clock: Clock;
+  readonly report: (event: TenancyEvent) => void;
+}
+
+/** Redis and Docker, as one tenancy sees them. */
+export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch): TenancyPorts {
+  const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
+  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, profiles } = config;
+  const source = new JobSource(redis, key, `${instance}-${epoch}`);
+  const to = (jobId: string, inbox?: string) => ({ key, epoch, jobId, inbox });
+  return {
+    clock,
+    report,
+    turns,
+    lease: {
+      renew: async () => {
+        const renewed = await leases.renew(key, epoch, leaseMs);
+        if (!renewed.renewed) return "lost";
+        return renewed.paused ? "paused" : "renewed";
+      },
+      release: async ({ onlyIfEmpty }) =>
+        (await leases.release(key, epoch, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
+    },
+    jobs: source,
+    events: {
+      begin: (jobId, attempt) =>
+        events.begin(to(jobId), { worker, epoch, attempt, atMs: Math.round(clock.wall()) }),
+      output: (jobId, part, pieces) =>
+        events.publish(
+          { ...to(jobId), part: `${epoch}-${part}` },
+          pieces.map(({ stream, bytes }) => ({ type: stream, bytes })),
+        ),
+      artifact: (jobId, artifact) => events.publish(to(jobId), [{ type: "artifact", artifact }]),
+      finished: (jobId, inbox, result) => events.publish(to(jobId, inbox), [{ type: "finished", result }]),
+      progress: async (jobId) => (await events.progress(key, jobId)).state,
+    },
+    sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles }),
+  };
+}

@@ -1,0 +1,97 @@
+import { Fault, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { EventChannels } from "./event-channels.ts";
+import { EventFollower } from "./event-follower.ts";
+import { type Expectation, Inbox } from "./inbox.ts";
+import type { IdentifiedEvent } from "./pending-job.ts";
+import { pause } from "./redis-errors.ts";
+import { watchResult } from "./result-watch.ts";
+import { StreamTail } from "./stream-tail.ts";
+
+export interface ResultOptions {
+  /** The inbox may be told too: whichever comes first. */
+  readonly told?: Expectation;
+  /** Listens only to the inbox for so long. Most jobs are over by then, and cost no stream of their own. */
+  readonly listenAfterMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Everything a client waits for, on one blocking connection: the ends of its jobs, and what happens to any job of any
+ * client. Each job's stream is read once, however many follow it.
+ *
+ * Survives lost connections and restarts of Redis without losing or repeating anything that Redis kept. After `close()`
+ * nothing settles any more but with the fault `aborted`, and whoever follows has reached the end.
+ */
+export class StreamReader {
+  readonly name: string;
+  readonly #commands: Redis;
+  readonly #tail: StreamTail;
+  readonly #inbox: Inbox;
+  readonly #channels: EventChannels;
+  readonly #closed = new AbortController();
+
+  /** The blocking connection is the reader's own, and closed with it. */
+  constructor(commands: Redis, blocking: Redis, name: string) {
+    this.name = name;
+    this.#commands = commands;
+    this.#tail = new StreamTail(commands, blocking, name);
+    this.#inbox = new Inbox(commands, this.#tail, name);
+    this.#channels = new EventChannels(this.#tail);
+  }
+
+  /** The end of a job that was enqueued with this reader's name as its inbox. Before enqueueing it. */
+  expect(jobId: string): Expectation {
+    return this.#inbox.expect(jobId);
+  }
+
+  /** The end of any job, whoever enqueued it. */
+  async result(key: SandboxKey, jobId: string, options: ResultOptions = {}): Promise<JobResult> {
+    const { told, listenAfterMs = 0 } = options;
+    const over = new AbortController();
+    const signals = [this.#closed.signal, over.signal, ...(options.signal ? [options.signal] : [])];
+    const signal = AbortSignal.any(signals);
+    const listened = async () => {
+      if (listenAfterMs > 0) await pause(listenAfterMs, signal);
+      return watchResult(this.#commands, this.#channels, redisKeys.events(key, jobId), signal);
+    };
+    try {
+      return await Promise.race([listened(), ...(told ? [told.result] : [])]);
+    } finally {
+      over.abort();
+      told?.forget();
+    }
+  }
+
+  /** What happens to a job, from the beginning or after an event's id, until its end. */
+  async *follow(
+    key: SandboxKey,
+    jobId: string,
+    after = "",
+    signal?: AbortSignal,
+  ): AsyncGenerator<IdentifiedEvent> {
+    if (!/^(\d+(-\d+)?)?$/.test(after)) throw new TypeError(`not the id of an event: ${after}`);
+    const over = signal ? AbortSignal.any([this.#closed.signal, signal]) : this.#closed.signal;
+    const stream = redisKeys.events(key, jobId);
+    const follower = new EventFollower(this.#commands, this.#channels, stream, after, over);
+    try {
+      while (!over.aborted) {
+        for (const event of await follower.next()) {
+          yield event;
+          if (event.type === "finished") return;
+        }
+      }
+    } finally {
+      follower.stop();
+    }
+    if (signal?.aborted) throw new Fault("aborted", { operation: `following the job ${jobId}` });
+  }
+
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
+    this.#inbox.close();
+    this.#channels.close(new Fault("aborted", { operation: "following a job" }));
+    this.#tail.close();
+  }
+}

@@ -1,0 +1,21 @@
+/** Answers of a Redis that will take the same command later. */
+const passing = /^(LOADING|BUSY|MASTERDOWN|READONLY|UNBLOCKED|TRYAGAIN|CLUSTERDOWN|NOREPLICAS|MISCONF|OOM)\b/;
+
+/** Whether trying again can help: Redis is away, coming up, or full. Anything else it would refuse for ever. */
+export function passes(error: unknown): boolean {
+  return !(error instanceof Error) || error.name !== "ReplyError" || passing.test(error.message);
+}
+
+/** Pauses between tries, until the signal. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done);
+  });
+}

@@ -1,0 +1,11 @@
+import { z } from "zod";
+import { sandboxKey, tenantId, workerId } from "./ids.ts";
+
+/** What is said on the control channel. A worker that does not know a message ignores it. */
+export const controlMessage = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("cancel"), key: sandboxKey, jobId: z.string() }),
+  z.strictObject({ type: z.literal("pause"), tenant: tenantId }),
+  z.strictObject({ type: z.literal("drain"), worker: workerId }),
+  z.strictObject({ type: z.literal("ping"), worker: workerId, answer: z.string().max(64) }),
+]);
+export type ControlMessage = z.infer<typeof controlMessage>;

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { tenantId } from "./ids.ts";
+import { type JobInput, job } from "./job.ts";
+import { problemsOf } from "./problems.ts";
+
+/** What a schedule orders each time: a job without what belongs to one run of it. */
+export type ScheduledOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt" | "deadlineAtMs">;
+
+const notInAnOrder = ["version", "id", "inbox", "attempt", "deadlineAtMs"] as const;
+/** All schedules live in one hash; a request that large belongs in a file of the workspace. */
+const maxOrderBytes = 64 * 1024;
+/** 2039: BullMQ multiplies due times by 4,096, and a double is exact up to here. */
+export const latestDueMs = Math.floor(Number.MAX_SAFE_INTEGER / 4_096);
+const timeMs = z.number().int().min(0).max(latestDueMs);
+
+const scheduledOrder = z
+  .custom<ScheduledOrder>((value) => typeof value === "object" && value !== null && !Array.isArray(value), {
+    error: "an order is an object",
+  })
+  .superRefine((order, context) => {
+    for (const name of notInAnOrder) {
+      if (name in order) context.addIssue({ code: "custom", path: [name], message: "is set by the fleet" });
+    }
+    if (JSON.stringify(order).length > maxOrderBytes) {
+      context.addIssue({ code: "custom", message: `an order has at most ${maxOrderBytes} bytes` });
+    }
+    const parsed = job.safeParse({ ...order, version: 1, id: "template", attempt: 1 });
+    for (const message of parsed.success ? [] : problemsOf(parsed.error)) {
+      context.addIssue({ code: "custom", message });
+    }
+  });
+
+/** When and what. `cron` or `everyMs`, one of the two. The expression itself is read where schedules are kept. */
+export const scheduleSpec = z
+  .strictObject({
+    id: tenantId.describe("names the schedule; its jobs are <id>-<due time in ms>"),
+    cron: z
+      .string()
+      .max(256)
+      .refine((text) => [5, 6].includes(text.trim().split(/\s+/).length), {
+        error: "a cron expression has 5 fields, or 6 with seconds first",
+      })
+      .optional(),
+    everyMs: z.number().int().min(100).max(31_622_400_000).optional().describe("a fixed interval instead"),
+    timeZone: z
+      .string()
+      .refine(isTimeZone, { error: "not a time zone of the IANA database, such as Europe/Berlin" })
+      .default("UTC"),
+    order: scheduledOrder,
+    catchUp: z
+      .enum(["skip", "once", "all"])
+      .default("skip")
+      .describe("runs that were missed: none of them, one for all, or each, the newest hundred at most"),
+    paused: z.boolean().optional().describe("when absent: as it is, and not paused when it is new"),
+    startAtMs: timeMs.optional().describe("no run before; with everyMs, the first one"),
+    endAtMs: timeMs.optional().describe("no run after"),
+    maxRuns: z.number().int().min(1).optional(),
+  })
+  .refine(({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined), {
+    error: "either cron or everyMs, not both",
+  });
+export type ScheduleSpec = z.infer<typeof scheduleSpec>;
+export type ScheduleInput = z.input<typeof scheduleSpec>;
+
+/** The same tick always makes the same id, so that none can run twice. */
+export function scheduledJobId(scheduleId: string, dueMs: number): string {
+  return `${scheduleId}-${dueMs}`;
+}
+
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+const dayMs = 24 * 3_600_000;
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** How far a zone's clocks are ahead of UTC at a moment. */
+export function offsetMs(timeZone: string, atMs: number): number {
+  let format = formats.get(timeZone);
+  if (!format) {
+    format = new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
+    formats.set(timeZone, format);
+  }
+  const match = /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(format.format(atMs));
+  const [, sign = "+", hours = "0", minutes = "0", seconds = "0"] = match ?? [];
+  return (sign === "-" ? -1 : 1) * ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
+}
+
+/** What a clock's reading means where the clocks were changed around that time. */
+export interface Readings {
+  /** Every moment at which the clocks show it: none, one or two. */
+  readonly shown: readonly number[];
+  /** One moment for it in any case: the first, or as much later as the clocks went forward past it. */
+  readonly once: number;
+  /** The clocks were not changed around it: later readings are later moments. */
+  readonly plain: boolean;
+}
+
+/** `wallMs`: what the clocks show, as if it were UTC. */
+export function readings(timeZone: string, wallMs: number): Readings {
+  const before = offsetMs(timeZone, wallMs - dayMs);
+  const after = offsetMs(timeZone, wallMs + dayMs);
+  if (before === after) return { shown: [wallMs - before], once: wallMs - before, plain: true };
+  const shown = [before, after]
+    .map((offset) => wallMs - offset)
+    .filter((at) => at + offsetMs(timeZone, at) === wallMs)
+    .sort((a, b) => a - b);
+  return { shown, once: shown[0] ?? wallMs - before, plain: false };
+}

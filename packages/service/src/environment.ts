@@ -1,0 +1,20 @@
+import type { z } from "zod";
+
+/** Exit code of a configuration that cannot be used, as in sysexits.h. */
+export const exitBadConfig = 78;
+
+/** A variable set to nothing counts as absent: that is how compose files pass on what is not set. Every problem at once, or the values. */
+export function readEnvironment<S extends z.ZodType>(
+  schema: S,
+  variables: Readonly<Record<string, string | undefined>>,
+): { config: z.infer<S> } | { problems: string[] } {
+  const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
+  const parsed = schema.safeParse(set);
+  if (parsed.success) return { config: parsed.data };
+  return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
+}
+
+/** What a program says before it leaves with `exitBadConfig`. */
+export function configComplaint(program: string, problems: readonly string[]): string {
+  return `${program}: the configuration cannot be used:\n${problems.map((one) => `  ${one}\n`).join("")}`;
+}

@@ -1,0 +1,37 @@
+-- Drops an artifact. The last one of its content takes the bytes along: at once from Redis, by the sweep from a place.
+-- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
+--       7 persisted (hash)  8 lease (hash)
+-- ARGV  1 id  2 place  3 '1': only if it has expired  4 epoch, '' when it does not matter
+-- Reply {1, file}    dropped; the file that nobody refers to any more, or ''
+--       {0}          it is not there, or has not expired
+--       {2, epoch}   another epoch holds the sandbox
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[4] ~= '' then
+  local held = redis.call('HMGET', KEYS[8], 'worker', 'epoch')
+  if held[2] ~= ARGV[4] or not held[1] or held[1] == '' then
+    return {2, tonumber(held[2] or '0')}
+  end
+end
+local known = redis.call('HMGET', KEYS[1], 'tenant', 'size', 'place', 'path', 'expires')
+if not known[1] or known[3] ~= ARGV[2] or (ARGV[3] == '1' and tonumber(known[5]) > now) then
+  return {0}
+end
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HINCRBY', KEYS[3], known[1], -tonumber(known[2]))
+if redis.call('HINCRBY', KEYS[3], known[1] .. '/count', -1) <= 0 then
+  redis.call('HDEL', KEYS[3], known[1], known[1] .. '/count')
+end
+if redis.call('HGET', KEYS[7], known[4]) == ARGV[1] then
+  redis.call('HDEL', KEYS[7], known[4])
+end
+if redis.call('HINCRBY', KEYS[4], 'refs', -1) > 0 then
+  return {1, ''}
+end
+local file = redis.call('HGET', KEYS[4], 'file') or ''
+redis.call('DEL', KEYS[4], KEYS[5])
+if file ~= '' then
+  redis.call('ZADD', KEYS[6], now, file)
+end
+return {1, file}

@@ -1,0 +1,28 @@
+-- Says that a job begins, unless it must not: one look at everything that could forbid it.
+-- KEYS  1 lease (hash)  2 events (stream)  3 cancelled (set)
+-- ARGV  1 epoch  2 job id  3 ms the events are kept  4 data of the event  5 attempt
+-- Reply {1}          begun
+--       {0, epoch}   another epoch holds the sandbox
+--       {2}          the job has its terminal record already
+--       {3}          somebody wants it cancelled
+local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch')
+if held[2] ~= ARGV[1] or not held[1] or held[1] == '' then
+  return {0, tonumber(held[2] or '0')}
+end
+local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
+if #last > 0 and last[1][2][2] == 'finished' then
+  return {2}
+end
+-- Said before by the same holder, whose answer was lost on the way.
+if #last > 0 and last[1][2][2] == 'started' then
+  local said = cjson.decode(last[1][2][4])
+  if tostring(said.epoch) == ARGV[1] and tostring(said.attempt) == ARGV[5] then
+    return {1}
+  end
+end
+if redis.call('SISMEMBER', KEYS[3], ARGV[2]) == 1 then
+  return {3}
+end
+redis.call('XADD', KEYS[2], '*', 't', 'started', 'd', ARGV[4])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return {1}

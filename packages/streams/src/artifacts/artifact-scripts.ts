@@ -1,0 +1,80 @@
+import { redisKeys, sandboxKey } from "@berth/protocol";
+import { Script } from "@berth/redis";
+import { z } from "zod";
+
+/** Where bytes are that Redis itself holds. No place's id, which are all hexadecimal, is the same. */
+export const redisPlace = "redis";
+
+const count = z.number().int().min(0);
+
+const addReply = z.union([
+  z.tuple([z.literal(1), count, z.string(), z.string()]).transform(([, expiresAtMs, place, file]) => ({
+    answer: "added" as const,
+    expiresAtMs,
+    place,
+    file,
+  })),
+  z
+    .tuple([z.literal(0), count, count])
+    .transform(([, bytes, artifacts]) => ({ answer: "quota" as const, bytes, artifacts })),
+  z.tuple([z.literal(2), count]).transform(([, epoch]) => ({ answer: "fenced" as const, epoch })),
+  z.tuple([z.literal(3)]).transform(() => ({ answer: "swept" as const })),
+  z.tuple([z.literal(4)]).transform(() => ({ answer: "changed" as const })),
+  z.tuple([z.literal(5), count]).transform(([, paths]) => ({ answer: "too-many" as const, paths })),
+]);
+export type AddAnswer = z.infer<typeof addReply>;
+
+const dropReply = z.union([
+  z.tuple([z.literal(1), z.string()]).transform(([, file]) => ({ answer: "dropped" as const, file })),
+  z.tuple([z.literal(0)]).transform(() => ({ answer: "kept" as const })),
+  z.tuple([z.literal(2), count]).transform(([, epoch]) => ({ answer: "fenced" as const, epoch })),
+]);
+
+export const addArtifact = new Script({
+  name: "artifact-add",
+  file: new URL("../../lua/artifact-add.lua", import.meta.url),
+  parse: (reply) => addReply.parse(reply),
+});
+
+export const dropArtifact = new Script({
+  name: "artifact-drop",
+  file: new URL("../../lua/artifact-drop.lua", import.meta.url),
+  parse: (reply) => dropReply.parse(reply),
+});
+
+const number = z.coerce.number().int().min(0);
+
+/** An artifact as its hash has it. */
+export const artifactRecord = z.object({
+  path: z.string(),
+  size: number,
+  sha256: z.string(),
+  mime: z.string(),
+  expires: number,
+  at: number,
+  tenant: z.string(),
+  key: z.string().pipe(sandboxKey),
+  agent: z.string(),
+  session: z.string(),
+  job: z.string(),
+  place: z.string(),
+  file: z.string(),
+});
+export type ArtifactRecord = z.infer<typeof artifactRecord>;
+
+/** What both scripts are given, in their order. */
+export function artifactKeys(
+  id: string,
+  of: Pick<ArtifactRecord, "key" | "agent" | "session" | "place" | "sha256">,
+): string[] {
+  return [
+    redisKeys.artifact(id),
+    redisKeys.artifactExpiry,
+    redisKeys.artifactUsage,
+    redisKeys.artifactBlob(of.place, of.sha256),
+    redisKeys.artifactBytes(of.sha256),
+    redisKeys.artifactGarbage(of.place),
+    redisKeys.persisted(of.key, of.agent, of.session),
+    redisKeys.lease(of.key),
+  ];
+}

@@ -1,0 +1,259 @@
+import { createHash } from "node:crypto";
+import {
+  type ArtifactRef,
+  type ArtifactRefusal,
+  byteSize,
+  Fault,
+  redisKeys,
+  type SandboxKey,
+} from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { type ArtifactLimits, defaultArtifactLimits } from "./artifact-limits.ts";
+import { ArtifactReader } from "./artifact-reader.ts";
+import {
+  type AddAnswer,
+  type ArtifactRecord,
+  addArtifact,
+  artifactKeys,
+  dropArtifact,
+  redisPlace,
+} from "./artifact-scripts.ts";
+import type { BytePlace } from "./byte-place.ts";
+import { JobArtifacts } from "./job-artifacts.ts";
+import { MeasuredBytes, TooLarge } from "./measured-bytes.ts";
+import { mimeOf, sniffedBytes } from "./mime.ts";
+import { PlaceFiles } from "./place-files.ts";
+import { redisNowMs } from "./redis-now.ts";
+import { splitHead } from "./split-head.ts";
+
+/** Whose an artifact is. */
+export interface ArtifactOwner {
+  readonly tenant: string;
+  readonly key: SandboxKey;
+  readonly agent: string;
+  readonly session: string;
+  readonly jobId: string;
+  /** Who speaks for the sandbox; compared with its lease. Absent: not compared. */
+  readonly epoch?: number | undefined;
+}
+
+export interface PutOptions {
+  /** Kept for longer, and found under its path by the same conversation. */
+  readonly persist?: boolean;
+  /** As far as it is known before: spares writing what would be refused. */
+  readonly expectedBytes?: number;
+}
+
+export type PutAnswer = { readonly kept: ArtifactRef } | { readonly refused: ArtifactRefusal };
+
+export interface SweepReport {
+  readonly expired: number;
+  readonly removedFiles: number;
+}
+
+interface Content {
+  readonly size: number;
+  readonly sha256: string;
+  readonly mime: string;
+  readonly place: string;
+  readonly file: string;
+  readonly bytes: Buffer | string;
+}
+
+/**
+ * Files that jobs leave for others, until they expire.
+ *
+ *   artifact:  added ──expired, replaced or removed──▶ dropped
+ *   its file:  draft ──▶ settled ──▶ adopted by an artifact ──the last one dropped──▶ garbage ──▶ removed
+ *                └──────────┴── not adopted within the hour ─────────────────────────────▲
+ *
+ * Promises: an artifact that was added has its bytes until it expires, and counts against its tenant's quota until it is
+ * dropped; the same content is stored once; whatever dies between two steps leaves only what the sweep finds. Does not promise
+ * to follow a file: what was read is what is kept.
+ */
+export class ArtifactStore {
+  readonly limits: ArtifactLimits;
+  readonly reader: ArtifactReader;
+  readonly #redis: Redis;
+  readonly #files: PlaceFiles;
+
+  constructor(redis: Redis, place: BytePlace, limits: Partial<ArtifactLimits> = {}) {
+    this.#redis = redis;
+    this.#files = new PlaceFiles(redis, place);
+    this.limits = { ...defaultArtifactLimits, ...limits };
+    this.reader = new ArtifactReader(redis, place);
+  }
+
+  /** One job's side of it. */
+  forJob(owner: ArtifactOwner): JobArtifacts {
+    return new JobArtifacts(this.#redis, this, owner);
+  }
+
+  /** Reads the source to its end, or to the first byte too many. What it throws is thrown; what is over a limit is an answer. */
+  async put(
+    owner: ArtifactOwner,
+    path: string,
+    source: AsyncIterable<Uint8Array>,
+    options: PutOptions = {},
+  ): Promise<PutAnswer> {
+    const { maxBytes } = this.limits;
+    const hopeless = await this.#hopeless(owner, path, options);
+    if (hopeless) return { refused: hopeless };
+    const measured = new MeasuredBytes(maxBytes);
+    try {
+      return await this.#store(owner, path, measured, source, options);
+    } catch (error) {
+      if (error instanceof TooLarge) return { refused: tooLarge(path, maxBytes) };
+      throw error;
+    }
+  }
+
+  /** Bytes and number of a tenant's artifacts. */
+  async usage(tenant: string): Promise<{ readonly bytes: number; readonly artifacts: number }> {
+    const [bytes, count] = await this.#redis.hmget(redisKeys.artifactUsage, tenant, `${tenant}/count`);
+    return { bytes: Number(bytes ?? 0), artifacts: Number(count ?? 0) };
+  }
+
+  /** Whether there was one. */
+  async remove(id: string, { epoch }: { readonly epoch?: number | undefined } = {}): Promise<boolean> {
+    const record = await this.reader.record(id, { expired: true });
+    return record !== undefined && (await this.#drop(id, record, { epoch, onlyExpired: false }));
+  }
+
+  /** Drops what has expired and removes files that nobody refers to, some of each. Any number of processes may do it at once. */
+  async sweep(atMost = 100): Promise<SweepReport> {
+    const nowMs = await redisNowMs(this.#redis);
+    const due = await this.#redis.zrangebyscore(redisKeys.artifactExpiry, "-inf", nowMs, "LIMIT", 0, atMost);
+    let expired = 0;
+    for (const id of due) {
+      const record = await this.reader.record(id, { expired: true });
+      if (!record) await this.#redis.zrem(redisKeys.artifactExpiry, id);
+      else if (await this.#drop(id, record, { onlyExpired: true })) expired++;
+    }
+    return { expired, removedFiles: await this.#files.sweep(atMost) };
+  }
+
+  async #hopeless(
+    { tenant }: ArtifactOwner,
+    path: string,
+    { expectedBytes, persist }: PutOptions,
+  ): Promise<ArtifactRefusal | undefined> {
+    if (expectedBytes === undefined) return undefined;
+    if (expectedBytes > this.limits.maxBytes) return tooLarge(path, this.limits.maxBytes);
+    const used = await this.usage(tenant);
+    const passes = used.bytes + expectedBytes > this.limits.quotaBytes;
+    // What is persisted may take the place of something as large.
+    return passes && !persist ? this.#overQuota(path, used) : undefined;
+  }
+
+  async #store(
+    owner: ArtifactOwner,
+    path: string,
+    measured: MeasuredBytes,
+    source: AsyncIterable<Uint8Array>,
+    options: PutOptions,
+  ): Promise<PutAnswer> {
+    const { inRedisBytes } = this.limits;
+    const { head, all } = await splitHead(measured.through(source), Math.max(inRedisBytes, sniffedBytes));
+    const mime = mimeOf(path, head);
+    if (!all && head.length <= inRedisBytes) {
+      const content = { size: head.length, sha256: measured.sha256(), mime };
+      return this.#add(owner, path, { ...content, place: redisPlace, file: "", bytes: head }, options);
+    }
+    const placed = await this.#files.write(all ?? only(head), () => measured.sha256());
+    // Should the answer get lost, nobody knows whether the file was adopted: then the index decides, not we.
+    return this.#add(owner, path, { size: measured.size, mime, ...placed, bytes: "" }, options);
+  }
+
+  async #add(owner: ArtifactOwner, path: string, content: Content, options: PutOptions): Promise<PutAnswer> {
+    const { key, agent, session, jobId, tenant, epoch } = owner;
+    const { size, sha256, mime, place, file, bytes } = content;
+    const { quotaBytes, quotaCount, keptMs, persistedMs, maxPersisted } = this.limits;
+    const { persist = false } = options;
+    const id = persist
+      ? idOf("persisted", key, agent, session, path, sha256)
+      : idOf("job", key, jobId, path, sha256);
+    const before = persist ? await this.#persistedAt(owner, path) : undefined;
+    const answer = await addArtifact.run(this.#redis, artifactKeys(id, { ...owner, place, sha256 }), [
+      ...[id, tenant, size, quotaBytes, quotaCount, persist ? persistedMs : keptMs, place, file, bytes],
+      ...[epoch ?? "", persist ? path : "", maxPersisted, before?.id ?? "", before?.record?.size ?? 0],
+      ...["path", path, "sha256", sha256, "mime", mime, "key", key, "agent", agent, "session", session],
+      ...["job", jobId],
+    ]);
+    if (answer.answer === "changed") return this.#add(owner, path, content, options);
+    if (answer.answer === "added" && answer.place === place && answer.file !== file)
+      await this.#files.mend(file, answer.file);
+    if (file !== "" && !(answer.answer === "added" && answer.file === file))
+      await this.#files.discard({ place, file }).catch(() => {});
+    if (answer.answer !== "added") return { refused: this.#refusal(owner, path, answer) };
+    if (before?.record && before.id !== id)
+      await this.#drop(before.id, before.record, { onlyExpired: false });
+    return { kept: { id, path, size, sha256, mime, expiresAtMs: answer.expiresAtMs } };
+  }
+
+  async #persistedAt(
+    { key, agent, session }: ArtifactOwner,
+    path: string,
+  ): Promise<{ id: string; record: ArtifactRecord | undefined } | undefined> {
+    const id = await this.#redis.hget(redisKeys.persisted(key, agent, session), path);
+    return id === null ? undefined : { id, record: await this.reader.record(id, { expired: true }) };
+  }
+
+  async #drop(
+    id: string,
+    record: ArtifactRecord,
+    { onlyExpired, epoch }: { readonly onlyExpired: boolean; readonly epoch?: number | undefined },
+  ): Promise<boolean> {
+    const args = [id, record.place, onlyExpired ? "1" : "0", epoch ?? ""];
+    const dropped = await dropArtifact.run(this.#redis, artifactKeys(id, record), args);
+    if (dropped.answer === "fenced") throw fenced(record.key, epoch, dropped.epoch);
+    if (dropped.answer === "kept") return false;
+    // Now when it is here; otherwise by the sweep of whoever sees that place.
+    if (dropped.file !== "" && (await this.#files.isHere(record.place)))
+      await this.#files.discard({ place: record.place, file: dropped.file }).catch(() => {});
+    return true;
+  }
+
+  #refusal(
+    { key, epoch }: ArtifactOwner,
+    path: string,
+    answer: Exclude<AddAnswer, { answer: "added" | "changed" }>,
+  ): ArtifactRefusal {
+    switch (answer.answer) {
+      case "quota":
+        return this.#overQuota(path, answer);
+      case "too-many": {
+        const reason = `this conversation has ${answer.paths} persisted files already; remove some`;
+        return { path, code: "too-many", reason };
+      }
+      case "swept":
+        return { path, code: "not-kept", reason: "storing it took so long that it was given up" };
+      case "fenced":
+        throw fenced(key, epoch, answer.epoch);
+    }
+  }
+
+  #overQuota(path: string, used: { readonly bytes: number; readonly artifacts: number }): ArtifactRefusal {
+    const { quotaBytes, quotaCount } = this.limits;
+    const bytes = `${byteSize(used.bytes)} of ${byteSize(quotaBytes)}`;
+    const reason = `it does not fit the tenant's artifact quota (used: ${bytes}, ${used.artifacts} of ${quotaCount} artifacts); remove some, or wait until they expire`;
+    return { path, code: "quota", reason };
+  }
+}
+
+/** The same file of the same job is the same artifact, however often the job runs. Cannot be guessed without the job's id. */
+function idOf(...parts: readonly string[]): string {
+  return createHash("sha256").update(parts.join("\0")).digest("base64url").slice(0, 32);
+}
+
+function tooLarge(path: string, maxBytes: number): ArtifactRefusal {
+  return { path, code: "too-large", reason: `an artifact has at most ${byteSize(maxBytes)}` };
+}
+
+function fenced(sandboxKey: string, epoch: number | undefined, highestEpoch: number): Fault {
+  return new Fault("lease-lost", { sandboxKey, epoch: epoch ?? 0, highestEpoch });
+}
+
+async function* only(chunk: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield chunk;
+}

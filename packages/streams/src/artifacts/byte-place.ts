@@ -1,0 +1,27 @@
+/**
+ * Where the bytes of larger artifacts are kept: a directory, or later a bucket. Names are given by whoever writes, and a name
+ * is used once; so what one process removes is never what another has just written. Which names are wanted is known in Redis
+ * alone.
+ */
+export interface BytePlace {
+  /** The same for every process that sees these bytes, and for no other. Makes the place ready when it is new. */
+  prepare(): Promise<string>;
+  /** The id of a place that is there already. */
+  id(): Promise<string | undefined>;
+  draftName(nonce: string): string;
+  finalName(nonce: string, sha256: string): string;
+  /** On its way: gone after a crash, or left under this name. */
+  write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void>;
+  /** Gives a whole draft its final name, where it survives a crash of the machine. */
+  settle(draft: string, final: string): Promise<void>;
+  has(name: string): Promise<boolean>;
+  /** Ends early when there is less than that, or no such name. */
+  read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
+  /** Does not mind when it is gone already. */
+  remove(name: string): Promise<void>;
+}
+
+export interface ByteRange {
+  readonly offset: number;
+  readonly length: number;
+}

@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import { type ArtifactRef, Fault, redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { refOf } from "./artifact-reader.ts";
+import type { ArtifactOwner, ArtifactStore, PutAnswer } from "./artifact-store.ts";
+
+/** Lookups sent to Redis at once. */
+const lookupsAtOnce = 50;
+
+export interface PersistedFile {
+  readonly ref: ArtifactRef;
+  /** As the sandbox's files are read. */
+  read(options: PersistedReadOptions): Promise<PersistedContent>;
+}
+
+export interface PersistedReadOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly offset?: number;
+  readonly length?: number;
+  readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
+}
+
+export interface PersistedContent {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+  readonly mode: number;
+  readonly sha256: string;
+}
+
+/** One job's side of the store: what it keeps, and what its conversation has persisted. */
+export class JobArtifacts {
+  readonly maxBytes: number;
+  readonly #redis: Redis;
+  readonly #store: ArtifactStore;
+  readonly #owner: ArtifactOwner;
+  #kept = 0;
+
+  constructor(redis: Redis, store: ArtifactStore, owner: ArtifactOwner) {
+    this.#redis = redis;
+    this.#store = store;
+    this.#owner = owner;
+    this.maxBytes = store.limits.maxBytes;
+  }
+
+  /** The source is not touched when it is clear before that it would be refused. */
+  async keep(path: string, source: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<PutAnswer> {
+    const { maxPerJob } = this.#store.limits;
+    if (this.#kept >= maxPerJob)
+      return { refused: { path, code: "too-many", reason: `a job keeps at most ${maxPerJob} artifacts` } };
+    this.#kept++;
+    let kept = false;
+    try {
+      const answer = await this.#store.put(this.#owner, path, source, { expectedBytes });
+      kept = "kept" in answer;
+      return answer;
+    } finally {
+      if (!kept) this.#kept--;
+    }
+  }
+
+  /** When it is refused, what was persisted there before is gone too: nobody should read it for the new one. */
+  async persist(path: string, bytes: Uint8Array): Promise<PutAnswer> {
+    const source = (async function* () {
+      yield bytes;
+    })();
+    const options = { persist: true, expectedBytes: bytes.length };
+    const answer = await this.#store.put(this.#owner, path, source, options);
+    if ("refused" in answer) await this.forget(path, { recursive: false });
+    return answer;
+  }
+
+  async persisted(path: string): Promise<PersistedFile | undefined> {
+    const id = await this.#redis.hget(this.#conversation, path);
+    const record = id === null ? undefined : await this.#store.reader.record(id);
+    if (id === null || !record) return undefined;
+    return { ref: refOf(id, record), read: (options) => this.#read(id, record.size, options) };
+  }
+
+  /** What is persisted at a path and beneath it, by path; all for the empty path. */
+  async persistedBelow(path: string): Promise<ArtifactRef[]> {
+    const entries = Object.entries(await this.#redis.hgetall(this.#conversation))
+      .filter(([at]) => path === "" || at === path || at.startsWith(`${path}/`))
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+    const found: ArtifactRef[] = [];
+    for (let at = 0; at < entries.length; at += lookupsAtOnce) {
+      const some = entries.slice(at, at + lookupsAtOnce).map(async ([, id]) => {
+        const record = await this.#store.reader.record(id);
+        return record && refOf(id, record);
+      });
+      found.push(...(await Promise.all(some)).filter((ref) => ref !== undefined));
+    }
+    return found;
+  }
+
+  /** What is no longer persisted. */
+  async forget(path: string, { recursive }: { readonly recursive: boolean }): Promise<ArtifactRef[]> {
+    const below = await this.persistedBelow(path);
+    const forgotten = recursive ? below : below.filter((ref) => ref.path === path);
+    for (const { id } of forgotten) await this.#store.remove(id, { epoch: this.#owner.epoch });
+    return forgotten;
+  }
+
+  get #conversation(): string {
+    const { key, agent, session } = this.#owner;
+    return redisKeys.persisted(key, agent, session);
+  }
+
+  async #read(
+    id: string,
+    size: number,
+    { signal, onData, ...range }: PersistedReadOptions,
+  ): Promise<PersistedContent> {
+    const hash = createHash("sha256");
+    const parts: Uint8Array[] = [];
+    const stream = await this.#store.reader.stream(id, range);
+    if (!stream) throw new Fault("artifact-missing", { artifact: id, detail: "it expired just now" });
+    for await (const chunk of stream) {
+      if (signal?.aborted) throw new Fault("aborted", { operation: "read" }, { cause: signal.reason });
+      hash.update(chunk);
+      if (onData) await onData(chunk);
+      else parts.push(chunk);
+    }
+    return { bytes: Buffer.concat(parts), size, mode: 0o644, sha256: hash.digest("hex") };
+  }
+}

@@ -1,0 +1,35 @@
+import { createHash } from "node:crypto";
+
+/** More bytes than may pass. */
+export class TooLarge extends Error {
+  override readonly name = "TooLarge";
+}
+
+/** Counts and hashes what passes through, and stops at the first byte too many. */
+export class MeasuredBytes {
+  readonly #most: number;
+  readonly #hash = createHash("sha256");
+  #size = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  async *through(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of source) {
+      this.#size += chunk.length;
+      if (this.#size > this.#most) throw new TooLarge();
+      this.#hash.update(chunk);
+      yield chunk;
+    }
+  }
+
+  /** Of everything that passed. Once, at the end. */
+  sha256(): string {
+    return this.#hash.digest("hex");
+  }
+}

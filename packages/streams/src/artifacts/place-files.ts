@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import type { BytePlace } from "./byte-place.ts";
+import { redisNowMs } from "./redis-now.ts";
+
+/** A file that is being written is left alone for this long; then whoever wrote it is dead. */
+const draftMs = 3_600_000;
+
+export interface PlacedFile {
+  readonly place: string;
+  readonly file: string;
+}
+
+/**
+ * Files of a place, each named in an index in Redis from before it is made until an artifact adopts it, and again from when
+ * nobody refers to it until it is removed. So whatever dies between two steps, the sweep comes by what it left; no directory is
+ * ever searched. A file that is due there is never adopted any more.
+ */
+export class PlaceFiles {
+  readonly #redis: Redis;
+  readonly #place: BytePlace;
+
+  constructor(redis: Redis, place: BytePlace) {
+    this.#redis = redis;
+    this.#place = place;
+  }
+
+  /** Writes a file that waits for its adoption. `sha256` is asked for when all chunks have passed. */
+  async write(
+    chunks: AsyncGenerator<Uint8Array, void, void>,
+    sha256: () => string,
+  ): Promise<PlacedFile & { readonly sha256: string }> {
+    try {
+      const place = await this.#place.prepare();
+      const nonce = randomBytes(16).toString("hex");
+      const draft = this.#place.draftName(nonce);
+      try {
+        await this.#await(place, draft);
+        await this.#place.write(draft, chunks);
+        const hash = sha256();
+        const file = this.#place.finalName(nonce, hash);
+        await this.#await(place, file);
+        await this.#place.settle(draft, file);
+        return { place, file, sha256: hash };
+      } finally {
+        // It has its final name by now, or never will.
+        await this.discard({ place, file: draft }).catch(() => {});
+      }
+    } finally {
+      await chunks.return();
+    }
+  }
+
+  /** The same content is known as another file. Should that have been lost, this one takes its place. */
+  async mend(file: string, known: string): Promise<void> {
+    if (!(await this.#place.has(known))) await this.#place.settle(file, known);
+  }
+
+  async discard({ place, file }: PlacedFile): Promise<void> {
+    await this.#place.remove(file);
+    await this.#redis.zrem(redisKeys.artifactGarbage(place), file);
+  }
+
+  async isHere(place: string): Promise<boolean> {
+    return (await this.#place.id()) === place;
+  }
+
+  /** Removes files that are due, at most so many. */
+  async sweep(atMost: number): Promise<number> {
+    const place = await this.#place.id();
+    if (place === undefined) return 0;
+    const garbage = redisKeys.artifactGarbage(place);
+    const nowMs = await redisNowMs(this.#redis);
+    const due = await this.#redis.zrangebyscore(garbage, "-inf", nowMs, "LIMIT", 0, atMost);
+    for (const file of due) await this.discard({ place, file });
+    return due.length;
+  }
+
+  async #await(place: string, file: string): Promise<void> {
+    await this.#redis.zadd(redisKeys.artifactGarbage(place), (await redisNowMs(this.#redis)) + draftMs, file);
+  }
+}

@@ -1,0 +1,80 @@
+import type { Clock, LeasePort } from "./tenancy-ports.ts";
+
+export interface LeaseKeeperOptions {
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  readonly lease: LeasePort;
+  /** Once: we may no longer act in the sandbox's name. */
+  readonly onLost: (why: string) => void;
+  readonly onPaused: () => void;
+}
+
+/** The holder stops this share of a lease before its deadline: its clock and Redis' are not the same. */
+const marginShare = 0.2;
+/** How often within a lease it is renewed. */
+const renewals = 4;
+/** A loop that has not come round for this many leases is stuck; the sandbox must not stay with it. */
+const stuckLeases = 3;
+
+/**
+ * Keeps a lease while its tenancy earns it.
+ *
+ *   kept ──renewed in time, and the loop came round──▶ kept
+ *     └──taken over, not renewed by its deadline less a margin, or the loop is stuck──▶ lost
+ *
+ * What it decides, it decides by this host's monotonic clock alone: it stops in time without reaching anybody.
+ */
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions;
+  #renewedAtMs: number;
+  #roundAtMs: number;
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options;
+    this.#renewedAtMs = options.clock.now();
+    this.#roundAtMs = this.#renewedAtMs;
+  }
+
+  /** The tenancy's loop came round. */
+  round(): void {
+    this.#roundAtMs = this.#options.clock.now();
+  }
+
+  /** Until the signal. Does not throw. */
+  async keep(signal: AbortSignal): Promise<void> {
+    const { leaseMs, clock, onLost } = this.#options;
+    while (!signal.aborted) {
+      await clock.sleep(leaseMs / renewals, signal).catch(() => {});
+      if (signal.aborted) return;
+      if (clock.now() - this.#roundAtMs > leaseMs * stuckLeases) return onLost("its loop made no progress");
+      if (!(await this.#renew(signal))) return;
+    }
+  }
+
+  async #renew(signal: AbortSignal): Promise<boolean> {
+    const { leaseMs, clock, lease, onLost, onPaused } = this.#options;
+    const asked = clock.now();
+    const lastMs = this.#renewedAtMs + leaseMs * (1 - marginShare);
+    const answered = new AbortController();
+    const answer = await Promise.race([
+      lease.renew().catch(() => "unknown" as const),
+      clock.sleep(Math.max(0, lastMs - asked), AbortSignal.any([signal, answered.signal])).then(
+        () => "late" as const,
+        () => "late" as const,
+      ),
+    ]);
+    answered.abort();
+    if (answer === "lost") {
+      onLost("the lease was taken over");
+      return false;
+    }
+    if (answer === "renewed" || answer === "paused") {
+      this.#renewedAtMs = asked;
+      if (answer === "paused") onPaused();
+    } else if (!signal.aborted && clock.now() >= lastMs) {
+      onLost("it could not renew in time");
+      return false;
+    }
+    return true;
+  }
+}
