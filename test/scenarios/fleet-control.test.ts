@@ -1,0 +1,166 @@
+import { redisKeys, sandboxKey } from "@berth/protocol";
+import { forgetIdleQueues } from "@berth/queue";
+import { describe, expect } from "vitest";
+import { busybox, test } from "../support/fleet.ts";
+
+describe("a tenant that is paused", () => {
+  test("begins nothing more until it is resumed, and says so", async ({ fleet }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await acme.exec("echo before");
+    await acme.pause();
+    await expect.poll(async () => (await berth.sandboxes())[0]?.worker).toBeUndefined();
+    const job = await acme.exec("echo after").enqueued();
+    expect(await berth.why(job.id)).toMatchObject({
+      state: "waiting",
+      reasons: expect.arrayContaining(["the tenant acme is paused"]),
+    });
+    expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
+    expect(await job.status()).toBe("not-started");
+    await acme.resume();
+    expect((await job.result).value.stdout).toBe("after\n");
+  });
+});
+
+describe("too many jobs", () => {
+  test("of one sandbox are refused with the reason, and accepted again when some have ended", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    await fleet.redis.connect().hset(redisKeys.settings, "maxWaitingPerSandbox", 3);
+    const accepted = [1, 2, 3].map((n) => berth.tenant("acme").exec(`echo ${n}`));
+    for (const job of accepted) await job.enqueued();
+    await expect(berth.tenant("acme").exec("echo 4").enqueued()).rejects.toMatchObject({
+      code: "sandbox-full",
+      context: { waiting: 3, limit: 3 },
+    });
+    await berth.tenant("globex").exec("echo other").enqueued();
+    await fleet.worker("worker-1", busybox);
+    await Promise.all(accepted);
+    expect((await berth.tenant("acme").exec("echo 4")).value.stdout).toBe("4\n");
+  });
+
+  test("of the whole fleet are refused with the reason", async ({ fleet }) => {
+    const berth = fleet.client();
+    await fleet.redis.connect().hset(redisKeys.settings, "maxWaitingInFleet", 2);
+    await berth.tenant("acme").exec("true").enqueued();
+    await berth.tenant("globex").exec("true").enqueued();
+    await expect(berth.tenant("initech").exec("true").enqueued()).rejects.toMatchObject({
+      code: "fleet-full",
+    });
+  });
+});
+
+describe("a job's id", () => {
+  test("finds the job from any process, and cancels it", async ({ fleet }) => {
+    await fleet.worker("worker-1", busybox);
+    const producer = fleet.client();
+    const running = await producer.tenant("acme").exec("sleep 60", {}, { id: "the-long-one" }).enqueued();
+    const waiting = await producer.tenant("acme").exec("echo never", {}, { id: "the-next-one" }).enqueued();
+    const other = fleet.client();
+    await expect.poll(async () => (await other.why("the-long-one")).state).toBe("running");
+    // Behind a job that runs for a minute: it ends now, not then.
+    expect(await other.cancel("the-next-one")).toBe(true);
+    expect((await waiting.result).outcome).toMatchObject({ kind: "cancelled" });
+    expect(await running.status()).toBe("started");
+    expect(await other.cancel("the-long-one")).toBe(true);
+    expect((await (await other.job("the-long-one"))?.result)?.outcome).toMatchObject({ kind: "cancelled" });
+    expect(await other.why("the-long-one")).toMatchObject({ state: "finished" });
+    expect(await other.cancel("never-heard-of")).toBe(false);
+    expect((await other.why("never-heard-of")).state).toBe("unknown");
+  });
+
+  test("stands for one sandbox's job only", async ({ fleet }) => {
+    const berth = fleet.client();
+    await berth.tenant("acme").exec("true", {}, { id: "mine" }).enqueued();
+    await expect(berth.tenant("globex").exec("true", {}, { id: "mine" }).enqueued()).rejects.toMatchObject({
+      code: "job-id-taken",
+    });
+  });
+});
+
+describe("a worker", () => {
+  test("answers when it is asked, and leaves when it is told to", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", { ...busybox, BERTH_MAX_SANDBOXES: "3" });
+    const berth = fleet.client();
+    await berth.tenant("acme").exec("true");
+    expect(await berth.ping("worker-1")).toMatchObject({ slots: 3, held: 1, health: "ok" });
+    expect(await berth.workers()).toMatchObject([{ id: "worker-1", slots: 3, pools: ["default"] }]);
+    const scale = { workers: 1, slots: 3, freeSlots: 2, waitingSandboxes: 0 };
+    await expect.poll(() => berth.scale(), { timeout: 5_000 }).toMatchObject(scale);
+    await berth.drain("worker-1");
+    expect(await worker.ended()).toBe(0);
+    await expect(berth.ping("worker-1")).rejects.toMatchObject({ code: "no-answer" });
+    expect(await berth.workers()).toEqual([]);
+    const job = await berth.tenant("acme").exec("true").enqueued();
+    expect((await berth.why(job.id)).reasons).toContain("no worker of the pool default is there");
+    expect(await berth.scale()).toMatchObject({ workers: 0, waitingSandboxes: 1, unfinishedJobs: 1 });
+  });
+});
+
+describe("a sandbox", () => {
+  test("that is destroyed loses its files, and the next job finds an empty one", async ({ fleet }) => {
+    await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("mkdir -p a/b; echo x > a/b/c; ln -s /etc/passwd link; chmod 0 a/b/c; touch .hidden");
+    expect((await acme.destroy()).outcome).toEqual({ kind: "done" });
+    expect((await acme.exec("ls -A | wc -l")).value.stdout?.trim()).toBe("0");
+  });
+
+  test("stays in the pool of its first job, and only workers of that pool take it", async ({ fleet }) => {
+    await fleet.worker("plain", busybox);
+    const berth = fleet.client();
+    const job = await berth.tenant("acme").exec("echo gpu", {}, { pool: "gpu" }).enqueued();
+    await expect
+      .poll(async () => (await berth.why(job.id)).reasons)
+      .toContain("no worker of the pool gpu is there");
+    await expect(berth.tenant("acme").exec("true", {}, { pool: "other" }).enqueued()).rejects.toMatchObject({
+      code: "wrong-pool",
+    });
+    await fleet.worker("special", { ...busybox, BERTH_POOLS: "gpu" });
+    expect((await job.result).value.stdout).toBe("gpu\n");
+    // Without a pool of its own a job goes where its sandbox is.
+    expect((await berth.tenant("acme").exec("echo there")).value.stdout).toBe("there\n");
+    expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
+  });
+
+  test("stays on the host that has its workspace", async ({ fleet }) => {
+    const first = await fleet.worker("worker-a", { ...busybox, BERTH_HOST: "host-a" });
+    const berth = fleet.client();
+    await berth.tenant("acme").write("kept", "here");
+    first.signal("SIGTERM");
+    await first.ended();
+    await fleet.worker("worker-b", { ...busybox, BERTH_HOST: "host-b" });
+    const job = await berth.tenant("acme").read("kept").enqueued();
+    await expect
+      .poll(async () => (await berth.why(job.id)).reasons, { timeout: 10_000 })
+      .toContain("its workspace is on the host host-a, which is offline");
+    expect((await berth.tenant("globex").exec("echo ok")).value.stdout).toBe("ok\n");
+    expect(await job.status()).toBe("not-started");
+    await fleet.worker("worker-c", { ...busybox, BERTH_HOST: "host-a" });
+    expect((await job.result).value.content).toBe("here");
+  });
+});
+
+test("a queue that nobody used for long leaves Redis, and nothing else does", async ({ fleet }) => {
+  const worker = await fleet.worker("worker-1", busybox);
+  const berth = fleet.client();
+  const job = await berth.tenant("acme").exec("echo once").enqueued();
+  await job.result;
+  const redis = fleet.redis.connect();
+  const queueKeys = () => redis.keys("berth:{acme}:jobs:*");
+  expect(await forgetIdleQueues(redis, { idleMs: 0, limit: 10 })).toEqual([]);
+  worker.signal("SIGTERM");
+  await worker.ended();
+  expect((await queueKeys()).length).toBeGreaterThan(0);
+  expect(await forgetIdleQueues(redis, { idleMs: 3_600_000, limit: 10 })).toEqual([]);
+  await expect
+    .poll(() => forgetIdleQueues(redis, { idleMs: 1_000, limit: 10 }), { timeout: 5_000 })
+    .toEqual(["acme"]);
+  expect(await queueKeys()).toEqual([]);
+  expect(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch")).toBe("1");
+  expect((await (await berth.job(job.id))?.result)?.value.stdout).toBe("once\n");
+  await fleet.worker("worker-1", busybox);
+  expect((await berth.tenant("acme").exec("echo again")).value.stdout).toBe("again\n");
+});

@@ -1,0 +1,115 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect } from "vitest";
+import { busybox, TestWorker, test } from "../support/fleet.ts";
+
+describe("a worker that starts again", () => {
+  test("adopts the containers it left on purpose, with everything in them", async ({ fleet }) => {
+    const keep = { ...busybox, BERTH_ON_STOP: "keep" };
+    const first = await fleet.worker("worker-1", keep);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("echo warm > /tmp/mark");
+    const [before] = await fleet.containers();
+    first.signal("SIGTERM");
+    expect(await first.ended()).toBe(0);
+    expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
+    const second = await fleet.worker("worker-1", busybox);
+    expect(second.log).toContain('"adopted":1');
+    expect((await acme.exec("cat /tmp/mark")).value.stdout).toBe("warm\n");
+    expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
+  });
+
+  test("after being killed adopts what it held, and ends what had begun as lost", async ({ fleet }) => {
+    const first = await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("echo warm > /tmp/mark");
+    const job = await acme.exec("echo begun; sleep 60").enqueued();
+    for await (const event of job.events()) if (event.type === "stdout") break;
+    first.signal("SIGKILL");
+    await first.ended();
+    const [before] = await fleet.containers();
+    await fleet.worker("worker-1", busybox);
+    expect((await job.result).outcome).toMatchObject({ kind: "lost" });
+    expect((await acme.exec("cat /tmp/mark; pgrep sleep")).value.stdout).toBe("warm\n");
+    expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
+  });
+
+  test("removes what has become somebody else's", async ({ fleet }) => {
+    const first = await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("true");
+    first.signal("SIGKILL");
+    await first.ended();
+    await fleet.worker("worker-2", busybox);
+    expect((await acme.exec("echo moved")).value.stdout).toBe("moved\n");
+    const again = await fleet.worker("worker-1", busybox);
+    expect(again.log).not.toContain('"adopted":1');
+    expect(await fleet.containers()).toMatchObject([{ worker: "worker-2" }]);
+  });
+});
+
+describe("a worker without an engine", () => {
+  const nowhere = { ...busybox, DOCKER_HOST: "unix:///nowhere/docker.sock" };
+
+  test("stays up and lets jobs wait for one that has", async ({ fleet }) => {
+    const lame = await fleet.worker("worker-1", nowhere);
+    const berth = fleet.client();
+    const job = await berth.tenant("acme").exec("echo served").enqueued();
+    await expect.poll(() => lame.log, { timeout: 10_000 }).toContain("engine.lost");
+    await expect
+      .poll(async () => (await berth.workers())[0]?.health, { timeout: 10_000 })
+      .toContain("no container engine answers");
+    expect((await berth.why(job.id)).reasons.join()).toContain("no container engine answers");
+    expect(await job.status()).toBe("not-started");
+    await fleet.worker("worker-2", busybox);
+    expect((await job.result).value.stdout).toBe("served\n");
+    // Once per outage, not once per look.
+    expect(lame.log.split("engine.lost")).toHaveLength(2);
+  });
+
+  test("refuses jobs with the reason when it is set to", async ({ fleet }) => {
+    await fleet.worker("worker-1", { ...nowhere, BERTH_ON_NO_SANDBOX: "refuse" });
+    const { outcome } = await fleet.client().tenant("acme").exec("true");
+    expect(outcome).toMatchObject({ kind: "refused", code: "engine-unreachable" });
+  });
+
+  test("refuses at once what no waiting mends, and goes on with other tenants", async ({ fleet }) => {
+    const file = join(fleet.workspaces, "..", "worker.json");
+    await writeFile(file, JSON.stringify({ profiles: { broken: { image: "no-such-image:ever" } } }));
+    await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
+    const berth = fleet.client();
+    const bad = berth.tenant("acme").exec("true", {}, { profile: "broken" });
+    const unknown = berth.tenant("initech").exec("true", {}, { profile: "never-heard-of" });
+    expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
+    expect((await bad).outcome).toMatchObject({ kind: "refused", code: "image-missing" });
+    expect((await unknown).outcome).toMatchObject({ kind: "refused", code: "unknown-profile" });
+  });
+});
+
+describe("a worker's configuration", () => {
+  test("comes from a file too, and the environment wins", async ({ fleet }) => {
+    const file = join(fleet.workspaces, "..", "worker.json");
+    const small = { image: busybox.BERTH_IMAGE, limits: { memoryBytes: 64 * 1024 ** 2 } };
+    await writeFile(file, JSON.stringify({ BERTH_MAX_SANDBOXES: 5, BERTH_PARALLEL: 2, profiles: { small } }));
+    await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file, BERTH_PARALLEL: "3" });
+    const berth = fleet.client();
+    expect((await berth.workers())[0]?.slots).toBe(5);
+    const limit =
+      "cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max";
+    const acme = berth.tenant("acme");
+    const sizes = [await acme.exec(limit), await acme.exec(limit, {}, { profile: "small" })];
+    expect(sizes.map(({ value }) => Number(value.stdout) / 1024 ** 2)).toEqual([512, 64]);
+  });
+
+  test("that cannot be used is told with every problem at once, and exit code 78", async () => {
+    const worker = new TestWorker("worker-1", {
+      BERTH_MAX_SANDBOXES: "none",
+      BERTH_POOLS: "Not A Name",
+      BERTH_CONFIG: "/nowhere/worker.json",
+    });
+    expect(await worker.ended()).toBe(78);
+    expect(worker.log).toMatch(/BERTH_MAX_SANDBOXES/);
+    expect(worker.log).toMatch(/BERTH_POOLS/);
+    expect(worker.log).toMatch(/\/nowhere\/worker\.json/);
+  });
+});
