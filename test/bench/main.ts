@@ -10,13 +10,25 @@ import { coldStart } from "./cold-start.ts";
 import { execLatency } from "./exec-latency.ts";
 import { execThroughput } from "./exec-throughput.ts";
 import { files } from "./files.ts";
+import { jobLatency } from "./job-latency.ts";
+import { jobThroughput } from "./job-throughput.ts";
 import { loadText, machineFacts } from "./machine.ts";
 import { output } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { queueOverhead } from "./queue-overhead.ts";
 import type { Findings, Row, Scenario } from "./scenario.ts";
 import { short, tableText } from "./table.ts";
 
-const scenarios: readonly Scenario[] = [execLatency, execThroughput, output, files, coldStart];
+const scenarios: readonly Scenario[] = [
+  execLatency,
+  execThroughput,
+  output,
+  files,
+  coldStart,
+  jobLatency,
+  jobThroughput,
+  queueOverhead,
+];
 const names = scenarios.map(({ name }) => name).join(", ");
 
 const help = `npm run bench -- [--json FILE] [--only NAME[,NAME]] [--quick]

@@ -8,7 +8,11 @@ const two = { worker: workerId.parse("worker-2"), instance: "b" };
 let made = 0;
 const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
 const mark = (leases: Leases, key: SandboxKey) =>
-  leases.mark(key, { id: `job-of-${key}`, attempt: 1, pool: "default" });
+  leases.mark(
+    key,
+    { id: `job-of-${key}`, attempt: 1, pool: "default", session: "main", kind: "exec" },
+    { queueKeys: [], perSandbox: 10, inFleet: 100_000 },
+  );
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
 
 describe("a lease", () => {

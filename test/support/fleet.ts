@@ -6,12 +6,18 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Berth } from "@berth/client";
 import { fleetId, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
 import { DockerDriver, type SandboxRecord } from "@berth/sandbox";
 import { expect } from "vitest";
+import { type History, type HistoryJob, readHistory } from "./history.ts";
+import { breachesOf } from "./history-rules.ts";
 import { type TestRedis, test as withRedis } from "./redis.ts";
 
 const workerProgram = fileURLToPath(new URL("../../apps/worker/src/main.ts", import.meta.url));
 let made = 0;
+
+/** Two megabytes and a shell: for tests that start many sandboxes. */
+export const busybox = { BERTH_IMAGE: "berth-busybox:test" } as const;
 
 /** A worker process of the test's own. */
 export class TestWorker {
@@ -32,6 +38,10 @@ export class TestWorker {
     }
   }
 
+  get alive(): boolean {
+    return this.process.exitCode === null && this.process.signalCode === null;
+  }
+
   get log(): string {
     return this.#log;
   }
@@ -42,7 +52,7 @@ export class TestWorker {
 
   /** Its exit code, or the signal that ended it. */
   async ended(): Promise<number | string> {
-    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "exit");
+    if (this.alive) await once(this.process, "exit");
     return this.process.exitCode ?? this.process.signalCode ?? "gone";
   }
 }
@@ -54,6 +64,10 @@ export class TestFleet {
   readonly #directory: string;
   readonly #workers: TestWorker[] = [];
   readonly #clients: Berth[] = [];
+  #observing: Redis | undefined;
+  #closing: Promise<void> | undefined;
+  /** Where workers find their engine; a test with an engine of its own says so before it starts any. */
+  engineHost = process.env.DOCKER_HOST;
 
   constructor(redis: TestRedis, directory: string) {
     this.redis = redis;
@@ -63,9 +77,10 @@ export class TestFleet {
   async worker(id: string, env: Record<string, string> = {}): Promise<TestWorker> {
     const worker = new TestWorker(id, {
       REDIS_URL: this.redis.url,
-      ...(process.env.DOCKER_HOST ? { DOCKER_HOST: process.env.DOCKER_HOST } : {}),
+      ...(this.engineHost ? { DOCKER_HOST: this.engineHost } : {}),
       BERTH_FLEET: this.name,
-      BERTH_WORKSPACES: join(this.#directory, "workspaces"),
+      BERTH_WORKSPACES: this.workspaces,
+      BERTH_ARTIFACTS: join(this.#directory, "artifacts"),
       BERTH_LEASE_MS: "6000",
       BERTH_SWEEP_MS: "500",
       ...env,
@@ -85,7 +100,39 @@ export class TestFleet {
     return this.#driver().list();
   }
 
-  async close(): Promise<void> {
+  /** The ends of the workers' logs, for a test that failed. */
+  lastWords(): string {
+    const told = this.#workers.map(({ id, log }) => `${id}:\n${log.split("\n").slice(-25).join("\n")}`);
+    return told.join("\n");
+  }
+
+  get workspaces(): string {
+    return join(this.#directory, "workspaces");
+  }
+
+  async history(jobs: readonly HistoryJob[]): Promise<History> {
+    const alive = new Set(this.#workers.filter((worker) => worker.alive).map(({ id }) => id));
+    // What a dead worker left is for its next life.
+    const containers = (await this.containers()).filter(({ worker }) => alive.has(worker));
+    return readHistory({ redis: this.#observer(), jobs, workspaces: this.workspaces, containers });
+  }
+
+  /**
+   * Reads what the run left and proves that everything that must always hold did. Polled: a job leaves its queue a moment
+   * after its end is told, and a container goes a moment after its lease.
+   */
+  async provesSound(jobs: readonly HistoryJob[]): Promise<void> {
+    const breaches = async () => breachesOf(await this.history(jobs));
+    await expect.poll(breaches, { timeout: 20_000, interval: 250 }).toEqual([]);
+  }
+
+  /** Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     for (const client of this.#clients) await client.close();
     const ends = this.#workers.map(async (worker) => {
       worker.signal("SIGCONT");
@@ -101,19 +148,25 @@ export class TestFleet {
     if (!killed) expect(left, "containers left after the test").toEqual([]);
   }
 
+  #observer(): Redis {
+    this.#observing ??= this.redis.connect();
+    return this.#observing;
+  }
+
   #driver(): DockerDriver {
     return new DockerDriver({
       fleet: fleetId.parse(this.name),
       worker: workerId.parse("observer"),
-      workspacesRoot: join(this.#directory, "workspaces"),
-      engineHost: process.env.DOCKER_HOST,
+      workspacesRoot: this.workspaces,
+      engineHost: this.engineHost,
     });
   }
 }
 
 export const test = withRedis.extend<{ fleet: TestFleet }>({
-  fleet: async ({ redis }, use) => {
+  fleet: async ({ redis, onTestFailed }, use) => {
     const fleet = new TestFleet(redis, await mkdtemp(join(tmpdir(), "berth-fleet-")));
+    onTestFailed(() => console.log(fleet.lastWords()));
     try {
       await use(fleet);
     } finally {

@@ -5,7 +5,7 @@ import { isFault, sandboxKey } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver } from "@berth/sandbox";
-import { JobEvents } from "@berth/streams";
+import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -38,6 +38,7 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     worker: config.BERTH_WORKER_ID,
     workspacesRoot: config.BERTH_WORKSPACES,
     engineHost: config.DOCKER_HOST,
+    ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
     onFallback: (fallback) => log.warn({ event: "sandbox.fallback", ...fallback }),
   });
   const health = new EngineHealth({
@@ -56,6 +57,7 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     leases: new Leases(redis),
     offers: new Offers(redis),
     events: new JobEvents(redis),
+    staging: new Staging(redis),
     driver,
     turns,
     health,

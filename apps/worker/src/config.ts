@@ -60,6 +60,11 @@ export const environment = z.object({
   BERTH_WORKSPACES: directory(".berth/workspaces").describe(
     "directory of the workspaces; the same path for the engine",
   ),
+  BERTH_INIT: z
+    .string()
+    .refine(isAbsolute, { error: "a path that begins with /, as the engine's host knows it" })
+    .optional()
+    .describe("init, under the same path for the engine; the one that came with the worker when absent"),
   BERTH_ARTIFACTS: directory(".berth/artifacts").describe("directory of artifacts too large for Redis"),
   BERTH_ARTIFACT_QUOTA_BYTES: count(1024 ** 3).describe("artifacts that one tenant may keep"),
   BERTH_ARTIFACT_DAYS: count(7).describe("how long an artifact is kept"),

@@ -1,12 +1,15 @@
 import type { Leases } from "@berth/lease";
 import type { Epoch, SandboxKey } from "@berth/protocol";
-import { JobSource, unfinishedKeys } from "@berth/queue";
+import { type HeldJob, JobSource, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
-import type { JobEvents } from "@berth/streams";
-import type { Clock, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
+import type { JobEvents, Staging } from "@berth/streams";
+import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
+import { z } from "zod";
 import type { Config } from "./config.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
+
+const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
 
 /** What every tenancy of a worker shares. */
 export interface TenancyParts {
@@ -15,6 +18,7 @@ export interface TenancyParts {
   readonly redis: Redis;
   readonly leases: Leases;
   readonly events: JobEvents;
+  readonly staging: Staging;
   readonly driver: SandboxDriver;
   readonly turns: TurnsPort;
   readonly clock: Clock;
@@ -40,7 +44,7 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
       release: async ({ onlyIfEmpty }) =>
         (await leases.release(key, epoch, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
     },
-    jobs: source,
+    jobs: withStaged(source, parts.staging, key),
     events: {
       begin: (jobId, attempt) =>
         events.begin(to(jobId), { worker, epoch, attempt, atMs: Math.round(clock.wall()) }),
@@ -54,5 +58,26 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
       progress: async (jobId) => (await events.progress(key, jobId)).state,
     },
     sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles }),
+  };
+}
+
+/** A request that was too large for the queue is put back where it belongs. */
+function withStaged(source: JobSource, staging: Staging, key: SandboxKey): JobsPort {
+  const whole = (held: HeldJob): FetchedJob => ({
+    ...held,
+    load: async () => {
+      const data = await held.load();
+      const { staged, ...rest } = stagedJob.safeParse(data).data ?? {};
+      return staged === undefined ? data : { ...rest, request: await staging.take(key, held.id, staged) };
+    },
+  });
+  return {
+    next: async () => {
+      const held = await source.next();
+      return held && whole(held);
+    },
+    active: async () => (await source.active()).map(whole),
+    wake: () => source.wake(),
+    close: () => source.close(),
   };
 }

@@ -25,7 +25,9 @@ import {
   type Scale,
   type WorkerRecord,
 } from "./fleet-view.ts";
+import { InvalidJob } from "./invalid-job.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
+import { ResultGroup, type ResultGroupOptions } from "./result-group.ts";
 import { Tenant } from "./tenant.ts";
 import { type Why, why } from "./why.ts";
 
@@ -37,21 +39,10 @@ export interface BerthOptions {
 /** What a caller says of a job; the rest is filled in. */
 export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> & { readonly id?: string };
 
-/** Refused before it reached the queue, with every problem named. */
-export class InvalidJob extends Error {
-  override readonly name = "InvalidJob";
-  readonly problems: readonly string[];
+/** Two clients that submit one id at the same moment both add it, and one inbox is told. The job's stream is read after this long. */
+const listenAfterMs = 1_000;
 
-  constructor(problems: readonly string[]) {
-    super(`invalid job: ${problems.join("; ")}`);
-    this.problems = problems;
-  }
-}
-
-/** A job whose id was given may be somebody else's, whose inbox is told; its own stream is read after this long. */
-const listenAfterMs = 250;
-
-/** The fleet, for an orchestrator. Two connections, however many jobs are in flight. */
+/** The fleet, for an orchestrator. Two connections, however many jobs are in flight, and one more for each group of results. */
 export class Berth {
   readonly #redis: Redis;
   readonly #enqueuer: Enqueuer;
@@ -60,9 +51,12 @@ export class Berth {
   readonly #reader: StreamReader;
   readonly #fleet: FleetView;
   readonly #control: FleetControl;
+  readonly #url: string;
+  readonly #groups = new Set<ResultGroup>();
   #closed = false;
 
   constructor({ redis }: BerthOptions) {
+    this.#url = redis;
     this.#redis = connectRedis({ url: redis, role: "commands" });
     this.#enqueuer = new Enqueuer(this.#redis);
     this.#offers = new Offers(this.#redis);
@@ -84,6 +78,14 @@ export class Berth {
   /** Many jobs under one name. Submitting the same name again continues where it was. */
   batch(orders: Iterable<JobOrder> | AsyncIterable<JobOrder>, options: BatchOptions): Batch {
     return new Batch((order) => this.submit(order), orders, options);
+  }
+
+  /** Every job's result, whoever enqueued it, shared among the consumers of a group. */
+  results(group: string, options: ResultGroupOptions): ResultGroup {
+    const blocking = connectRedis({ url: this.#url, role: "blocking" });
+    const opened = new ResultGroup(this.#redis, blocking, group, options);
+    this.#groups.add(opened);
+    return opened;
   }
 
   /** A job that anybody enqueued, if it is known: from its acceptance to a day after its end. */
@@ -139,6 +141,7 @@ export class Berth {
     if (this.#closed) return;
     this.#closed = true;
     this.#reader.close();
+    for (const group of this.#groups) await group.close();
     await this.#enqueuer.close();
     await this.#offers.close();
     this.#redis.disconnect();
@@ -149,12 +152,12 @@ export class Berth {
     const key = sandboxKeyOf(job);
     const told = this.#reader.expect(job.id);
     try {
-      await this.#enqueuer.enqueue(job);
+      await this.#enqueuer.enqueue(job, { newId: order.id === undefined });
     } catch (error) {
       told.forget();
       throw error;
     }
-    const options = { told, listenAfterMs };
+    const options = { told, listenAfterMs: added === "known" ? 0 : listenAfterMs };
     const result = order.id === undefined ? told.result : this.#reader.result(key, job.id, options);
     result.catch(() => {});
     return this.#handle(key, job.id, result);

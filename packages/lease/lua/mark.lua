@@ -1,8 +1,9 @@
 -- Says that a sandbox has a job, and reads who holds it: what a producer does after adding one.
 -- KEYS  1 lease (hash)  2 pending (sorted set, by when it was marked)  3 paused (set)  4 sandboxes (sorted set)  5 queues (sorted set)
---       6 job (hash)  7 unfinished (sorted set)  8 staged (string)
--- ARGV  1 sandbox key  2 tenant  3 job id  4 attempt  5 pool
--- Reply {live, epoch, deadline, worker, paused, home, pool}   live is 1 while somebody's lease is
+--       6 job (hash)  7 unfinished (sorted set)  8 staged (string)  9 settings (hash)  10… lists and sorted sets of the sandbox's queue
+-- ARGV  1 sandbox key  2 tenant  3 job id  4 attempt  5 pool  6 session  7 kind  8 default limit per sandbox  9 default limit of the fleet
+-- Reply {live, epoch, deadline, worker, paused, home, pool, room}
+--       live is 1 while somebody's lease is; room is how many more jobs may be added before a limit is reached
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[2], 'NX', now, ARGV[1])
@@ -10,7 +11,8 @@ redis.call('ZADD', KEYS[4], now, ARGV[1])
 redis.call('ZADD', KEYS[5], now, ARGV[1])
 -- A job that ended before its producer came here is not made unfinished again.
 if redis.call('HEXISTS', KEYS[6], 'outcome') == 0 then
-  redis.call('HSET', KEYS[6], 'key', ARGV[1], 'added', ARGV[4])
+  redis.call('HSET', KEYS[6], 'key', ARGV[1], 'added', ARGV[4], 'tenant', ARGV[2], 'session', ARGV[6], 'kind', ARGV[7])
+  redis.call('HSETNX', KEYS[6], 'at', now)
   redis.call('PERSIST', KEYS[6])
   redis.call('ZADD', KEYS[7], 'NX', now, ARGV[3])
   redis.call('PERSIST', KEYS[8])
@@ -24,4 +26,18 @@ if worker ~= '' and deadline > now then
   live = 1
 end
 local paused = redis.call('SISMEMBER', KEYS[3], ARGV[2])
-return {live, tonumber(held[2] or '0'), deadline, worker, paused, held[4] or '', held[5]}
+local waiting = 0
+for index = 10, #KEYS do
+  local kind = redis.call('TYPE', KEYS[index]).ok
+  if kind == 'list' then
+    waiting = waiting + redis.call('LLEN', KEYS[index])
+  elseif kind == 'zset' then
+    waiting = waiting + redis.call('ZCARD', KEYS[index])
+  end
+end
+local limits = redis.call('HMGET', KEYS[9], 'maxWaitingPerSandbox', 'maxWaitingInFleet')
+local room = math.min(
+  tonumber(limits[1] or ARGV[8]) - waiting,
+  tonumber(limits[2] or ARGV[9]) - redis.call('ZCARD', KEYS[7])
+)
+return {live, tonumber(held[2] or '0'), deadline, worker, paused, held[4] or '', held[5], math.max(0, room)}

@@ -6,5 +6,6 @@ export type {
   ReleaseResult,
   RenewResult,
   TakeResult,
+  WaitingLimits,
 } from "./leases.ts";
 export { defaultPool, Leases } from "./leases.ts";

@@ -37,10 +37,10 @@ const releaseReply = z.union([
   z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ state: "lost" as const, highestEpoch: epoch })),
 ]);
 
-/** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. */
+/** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. `room`: how many more jobs may come. */
 const markReply = z
-  .tuple([flag, count, count, optional, flag, optional, z.string()])
-  .transform(([live, epoch, deadlineMs, worker, paused, home, pool]) => ({
+  .tuple([flag, count, count, optional, flag, optional, z.string(), count])
+  .transform(([live, epoch, deadlineMs, worker, paused, home, pool, room]) => ({
     live,
     epoch,
     deadlineMs,
@@ -48,6 +48,7 @@ const markReply = z
     paused,
     home,
     pool,
+    room,
   }));
 
 export type LeaseState = z.infer<typeof markReply>;
@@ -85,6 +86,15 @@ export interface MarkedJob {
   readonly id: string;
   readonly attempt: number;
   readonly pool: string;
+  readonly session: string;
+  readonly kind: string;
+}
+
+/** What decides how many more jobs a sandbox may be given. */
+export interface WaitingLimits {
+  readonly queueKeys: readonly string[];
+  readonly perSandbox: number;
+  readonly inFleet: number;
 }
 
 /** Where a sandbox is offered: its pool, and its home host where it has one. */
@@ -131,7 +141,7 @@ export class Leases {
   }
 
   /** Says that a job was added to a sandbox's queue. The sweep offers the sandbox until a release finds its queue empty. */
-  mark(key: SandboxKey, job: MarkedJob): Promise<LeaseState> {
+  mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState> {
     const keys = [
       redisKeys.lease(key),
       redisKeys.pending,
@@ -141,8 +151,11 @@ export class Leases {
       redisKeys.job(job.id),
       redisKeys.unfinished,
       redisKeys.staged(key, job.id),
+      redisKeys.settings,
+      ...limits.queueKeys,
     ];
-    return mark.run(this.#redis, keys, [key, tenantOf(key), job.id, job.attempt, job.pool]);
+    const about = [key, tenantOf(key), job.id, job.attempt, job.pool, job.session, job.kind];
+    return mark.run(this.#redis, keys, [...about, limits.perSandbox, limits.inFleet]);
   }
 
   /** Pending sandboxes without a live lease, the longest waiting first. */

@@ -1,6 +1,6 @@
 import { type Job, queuePrefix, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { Queue } from "bullmq";
+import { Job as BullJob, Queue } from "bullmq";
 import { bullConnection } from "./connection.ts";
 
 export const jobQueueName = "jobs";
@@ -24,23 +24,46 @@ export class JobQueues {
   readonly #redis: Redis;
   readonly #queues = new Map<SandboxKey, { readonly queue: Queue; usedAtMs: number }>();
 
+  readonly #onClose = () => {
+    this.#state = { connection: this.#state.connection + 1, loaded: false };
+  };
+  /** Which connection this is, and whether Redis is known to have the script that adds. */
+  #state = { connection: 0, loaded: false };
+
   constructor(redis: Redis) {
     this.#redis = redis;
+    redis.on("close", this.#onClose);
   }
 
-  /** A job whose attempt is there already is not added again. `staged`: its request is beside the queue. */
-  async add(key: SandboxKey, job: Job, staged?: StagedPayload): Promise<void> {
+  /**
+   * A job whose attempt is there already is not added again. `staged`: its request is beside the queue. `then` is called when the
+   * job is on its way: what it sends on the same connection is carried out after it, in the same round trip.
+   */
+  async add<T>(key: SandboxKey, job: Job, then: () => Promise<T>, staged?: StagedPayload): Promise<T> {
+    const queue = this.#queue(key);
     const payload = staged ? { ...job, request: undefined, staged } : job;
-    await this.#queue(key).add(job.request.kind, payload, {
-      jobId: queuedId(job),
+    const options = {
       ...(job.priority > 0 ? { priority: job.priority } : {}),
       attempts: 1,
       removeOnComplete: finishedKept,
       removeOnFail: finishedKept,
-    });
+    };
+    const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job));
+    const client = await queue.backend.client;
+    const { connection } = this.#state;
+    const adding = queued.addJob(client);
+    if (this.#state.loaded) {
+      const [, result] = await Promise.all([adding, then()]);
+      if (this.#state.connection === connection) return result;
+    }
+    // A Redis that does not have BullMQ's script yet is sent it only when it says so, and `then` would overtake it.
+    await adding;
+    this.#state.loaded = this.#state.connection === connection;
+    return await then();
   }
 
   async close(): Promise<void> {
+    this.#redis.off("close", this.#onClose);
     await Promise.all([...this.#queues.values()].map(({ queue }) => queue.close()));
     this.#queues.clear();
   }

@@ -68,6 +68,7 @@ export class Tenancy {
   readonly #sessions: Sessions<Admitted>;
   readonly #fence = new AbortController();
   readonly #runs = new Map<string, { readonly abort: AbortController; readonly end: Promise<void> }>();
+  readonly #completing = new Set<Promise<void>>();
   readonly #keeper: LeaseKeeper;
   readonly #sinceMs: number;
   /** Jobs that go back in line when the sandbox is handed back. */
@@ -171,6 +172,7 @@ export class Tenancy {
     } finally {
       this.#fence.abort("over");
       await Promise.all([renewing, ...[...this.#runs.values()].map(({ end: run }) => run)]);
+      await Promise.all(this.#completing);
       await this.#ports.jobs.close().catch(() => {});
       const remove = !this.#stopping || this.#options.removeOnStop || end === "fenced";
       await this.#ports.sandbox.close({ remove }).catch((error) => this.#trouble(error));
@@ -229,7 +231,7 @@ export class Tenancy {
   }
 
   async #handBack(): Promise<TenancyEnd> {
-    while (this.#runs.size > 0) {
+    while (this.#runs.size + this.#completing.size > 0) {
       await this.#stirred();
       this.#keeper.round();
       this.#fence.signal.throwIfAborted();
@@ -388,7 +390,7 @@ export class Tenancy {
     const { clock, events, report } = this.#ports;
     const ended = clock.now();
     await this.#publish(() => events.finished(fetched.id, job.inbox, result));
-    await fetched.complete();
+    this.#complete(fetched);
     report({
       event: "job.finished",
       key: this.key,
@@ -398,6 +400,18 @@ export class Tenancy {
       runMs: begun === undefined ? 0 : ended - begun,
       publishMs: clock.now() - ended,
     });
+  }
+
+  /** Its end is told, so its session goes on meanwhile. If it fails, the job stays active and the next tenancy completes it. */
+  #complete(fetched: FetchedJob): void {
+    const completing = fetched
+      .complete()
+      .catch((error) => this.#trouble(error))
+      .finally(() => {
+        this.#completing.delete(completing);
+        this.#stir();
+      });
+    this.#completing.add(completing);
   }
 
   /** Tries until it is said or we may no longer speak. */

@@ -22,7 +22,8 @@ const readBytes = 64 * 1024;
 
 /**
  * Bytes in a directory, by the hash of their content: `sha256/ab/cd/abcd….<nonce>`. Written as `tmp/<nonce>`, flushed, renamed.
- * The file `place-id` names the directory itself, so that two hosts know whether they share it. Only the worker's user may look.
+ * The file `place-id` names the directory itself, so that two hosts know whether they share it. Only the worker's user
+ * may look, and the directory's group: a gateway that serves them need not be the worker's user.
  */
 export class DirectoryPlace implements BytePlace {
   readonly #directory: string;
@@ -36,9 +37,9 @@ export class DirectoryPlace implements BytePlace {
     const known = await this.id();
     if (known !== undefined) return known;
     return this.#guard(async () => {
-      await mkdir(join(this.#directory, "tmp"), { recursive: true, mode: 0o700 });
+      await mkdir(join(this.#directory, "tmp"), { recursive: true, mode: 0o750 });
       const draft = join(this.#directory, `${idFile}.${randomBytes(8).toString("hex")}`);
-      await writeFile(draft, `${randomBytes(8).toString("hex")}\n`, { mode: 0o600, flush: true });
+      await writeFile(draft, `${randomBytes(8).toString("hex")}\n`, { mode: 0o640, flush: true });
       // Of several processes that begin at once, one makes it and the others read it.
       await link(draft, join(this.#directory, idFile)).catch(unless("EEXIST"));
       await rm(draft);
@@ -68,7 +69,7 @@ export class DirectoryPlace implements BytePlace {
   }
 
   async write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-    const file = await this.#guard(() => open(this.#path(draft), "wx", 0o600));
+    const file = await this.#guard(() => open(this.#path(draft), "wx", 0o640));
     try {
       for await (const chunk of chunks) await this.#guard(() => writeAll(file, chunk));
       await this.#guard(() => file.datasync());
@@ -80,7 +81,7 @@ export class DirectoryPlace implements BytePlace {
   settle(draft: string, final: string): Promise<void> {
     return this.#guard(async () => {
       const path = this.#path(final);
-      const made = await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const made = await mkdir(dirname(path), { recursive: true, mode: 0o750 });
       await rename(this.#path(draft), path);
       await flushDirectory(dirname(path));
       // A new directory is itself an entry that must survive.

@@ -73,7 +73,11 @@ export class PlaceFiles {
     const garbage = redisKeys.artifactGarbage(place);
     const nowMs = await redisNowMs(this.#redis);
     const due = await this.#redis.zrangebyscore(garbage, "-inf", nowMs, "LIMIT", 0, atMost);
-    for (const file of due) await this.discard({ place, file });
+    const failures: unknown[] = [];
+    // One file that cannot be removed must not keep the others.
+    for (const file of due)
+      await this.discard({ place, file }).catch((error: unknown) => void failures.push(error));
+    if (failures.length > 0) throw failures[0];
     return due.length;
   }
 

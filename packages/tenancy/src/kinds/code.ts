@@ -19,17 +19,26 @@ const interpreters = {
  */
 export async function runCode(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
   const { artifacts: globs = [], cwd } = request;
-  const collect = await watchArtifacts({ globs, cwd }, context);
-  return collect(await runSource(request, context));
+  // Beside the writing of the source: alone it would take as long again.
+  const watching = watchArtifacts({ globs, cwd }, context);
+  // Thrown where it is awaited, if the source could be written.
+  watching.catch(() => {});
+  const result = await runSource(request, context, watching);
+  return (await watching)(result);
 }
 
-async function runSource(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
+async function runSource(
+  request: RequestOf<"code">,
+  context: RunContext,
+  ready: Promise<unknown>,
+): Promise<JobResult> {
   const { program, extension } = interpreters[request.language];
   const { files } = context.sandbox;
   const name = `.berth-code-${randomBytes(8).toString("hex")}.${extension}`;
   const path = joinNames(workspaceName(request.cwd), name);
   try {
     await writeSource(path, request, context);
+    await ready;
     const result = commandResult(
       await execute(
         {
