@@ -57,11 +57,12 @@ export class FleetMember {
   }
 
   start(): void {
-    const { config, redis, leases, offers, clock } = this.#parts;
+    const { config, redis, leases, offers, artifacts, clock } = this.#parts;
     const options = {
       redis,
       leases,
       offers,
+      artifacts,
       clock,
       sweepMs: config.BERTH_SWEEP_MS,
       forgetMs: config.BERTH_FORGET_MS,
@@ -85,13 +86,14 @@ export class FleetMember {
   async drain(budgetMs: number): Promise<void> {
     this.#stopping.abort();
     this.#slotFreed.resolve();
-    await Promise.all(this.#takers.map((taker) => taker.close()));
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
-    const over = Promise.all([...this.#tenancies.values()].map(({ end }) => end));
     const timer = setTimeout(() => this.abandon(), budgetMs);
-    await over;
-    clearTimeout(timer);
+    await Promise.all(this.#takers.map((taker) => taker.close()));
     await Promise.all(this.#loops);
+    // One that was being taken meanwhile.
+    for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
+    await Promise.all([...this.#tenancies.values()].map(({ end }) => end));
+    clearTimeout(timer);
   }
 
   /** Now: nothing is waited for but the ends being told. */
@@ -181,7 +183,7 @@ export class FleetMember {
   }
 
   async #ended(key: SandboxKey, how: TenancyEnd): Promise<void> {
-    const { offers, leases, health } = this.#parts;
+    const { leases, health } = this.#parts;
     const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
     this.#tenancies.delete(key);
     this.#slotFreed.resolve();
@@ -189,12 +191,13 @@ export class FleetMember {
     // The sweep offers it again, after a pause in which an engine may come back.
     if (how === "no-sandbox") health.degrade(trouble ?? "no sandbox could be had", this.#stopping.signal);
     await leases.note(key, how === "no-sandbox" ? trouble : undefined).catch(() => {});
-    // To the end of the offers: under pressure everybody gets a turn.
-    if (how === "handed-back")
-      await leases
-        .place(key)
-        .then((place) => offers.add(key, place))
-        .catch(() => {});
+    if (how === "released" || how === "handed-back") await this.#offerAgain(key).catch(() => {});
+  }
+
+  /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is settled already. */
+  async #offerAgain(key: SandboxKey): Promise<void> {
+    const { offers, leases } = this.#parts;
+    if (await leases.isUnheld(key)) await offers.add(key, await leases.place(key));
   }
 
   async #watchPressure(): Promise<void> {

@@ -26,6 +26,8 @@ export class Enqueuer {
   readonly #leases: Leases;
   readonly #offers: Offers;
   readonly #staging: Staging;
+  /** By sandbox, while any of its jobs is on its way: what was handed in first is sent first, whatever it had to ask. */
+  readonly #lastSent = new Map<SandboxKey, Promise<void>>();
   readonly #rooms = new Map<SandboxKey, { room: number; readonly atMs: number }>();
 
   constructor(redis: Redis) {
@@ -39,12 +41,16 @@ export class Enqueuer {
   /** `known`: this attempt of the job was added before, by whomever. */
   async enqueue(job: Job, { newId = false }: EnqueueOptions = {}): Promise<"added" | "known"> {
     const key = sandboxKeyOf(job);
-    const ask = !newId || job.pool !== undefined || !this.#hasRoom(key);
-    if (ask && (await acceptJob(this.#redis, key, job)) === "known") return "known";
-    const lease = await this.#add(key, job);
-    this.#remember(key, lease.room);
-    if (!lease.live && !lease.paused) await this.#offers.add(key, { pool: lease.pool, home: lease.home });
-    return "added";
+    const before = this.#lastSent.get(key);
+    const sent = Promise.withResolvers<void>();
+    this.#lastSent.set(key, sent.promise);
+    try {
+      await before;
+      return await this.#inTurn(key, job, newId, () => sent.resolve());
+    } finally {
+      sent.resolve();
+      if (this.#lastSent.get(key) === sent.promise) this.#lastSent.delete(key);
+    }
   }
 
   async close(): Promise<void> {
@@ -52,13 +58,26 @@ export class Enqueuer {
     await this.#offers.close();
   }
 
-  async #add(key: SandboxKey, job: Job): Promise<LeaseState> {
+  async #inTurn(key: SandboxKey, job: Job, newId: boolean, onSent: () => void): Promise<"added" | "known"> {
+    const ask = !newId || job.pool !== undefined || !this.#hasRoom(key);
+    if (ask && (await acceptJob(this.#redis, key, job)) === "known") return "known";
+    const lease = await this.#add(key, job, onSent);
+    this.#remember(key, lease.room);
+    if (!lease.live && !lease.paused) await this.#offers.add(key, { pool: lease.pool, home: lease.home });
+    return "added";
+  }
+
+  async #add(key: SandboxKey, job: Job, onSent: () => void): Promise<LeaseState> {
     const { id, attempt, session, pool = defaultPool } = job;
     const large = Buffer.byteLength(JSON.stringify(job.request)) > stagedAboveBytes;
     const staged = large ? await this.#staging.put(key, id, job.request) : undefined;
     const limits = { ...defaultWaitingLimits, queueKeys: unfinishedKeys(key) };
     const about = { id, attempt, pool, session, kind: job.request.kind };
-    const mark = () => this.#leases.mark(key, about, limits);
+    const mark = () => {
+      const marking = this.#leases.mark(key, about, limits);
+      onSent();
+      return marking;
+    };
     return await this.#queues.add(key, job, mark, staged);
   }
 

@@ -167,6 +167,16 @@ export class Leases {
     );
   }
 
+  /** Whether it has work and nobody holds it: asked by whoever gave it up or removed its offer. */
+  async isUnheld(key: SandboxKey): Promise<boolean> {
+    const [pending, live, paused] = await Promise.all([
+      this.#redis.zscore(redisKeys.pending, key),
+      this.#redis.zscore(redisKeys.leases, key),
+      this.#redis.sismember(redisKeys.paused, tenantOf(key)),
+    ]);
+    return pending !== null && live === null && paused === 0;
+  }
+
   async place(key: SandboxKey): Promise<Place> {
     const [pool, home] = await this.#redis.hmget(redisKeys.lease(key), "pool", "home");
     return { pool: pool ?? defaultPool, home: home ?? undefined };
