@@ -6,6 +6,7 @@ export const vendorOwners: Readonly<Record<string, string>> = {
   bullmq: "@berth/queue",
   ioredis: "@berth/redis",
   dockerode: "@berth/sandbox",
+  fastify: "@berth/gateway",
 };
 
 /** What each package may import of ours. A package that is not here may import nothing of ours. */
@@ -27,8 +28,25 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/streams",
     "@berth/tenancy",
     "@berth/sandbox",
+    "@berth/client",
   ],
-  "@berth/cli": ["@berth/protocol", "@berth/redis", "@berth/sandbox", "@berth/client", "@berth/worker"],
+  "@berth/service": [],
+  "@berth/gateway": [
+    "@berth/protocol",
+    "@berth/redis",
+    "@berth/queue",
+    "@berth/streams",
+    "@berth/client",
+    "@berth/service",
+  ],
+  "@berth/cli": [
+    "@berth/protocol",
+    "@berth/redis",
+    "@berth/sandbox",
+    "@berth/client",
+    "@berth/worker",
+    "@berth/gateway",
+  ],
 };
 
 /** Packages that may import nothing from outside but this. */

@@ -9,7 +9,10 @@ import { BenchHost } from "./bench-host.ts";
 import { coldStart } from "./cold-start.ts";
 import { execLatency } from "./exec-latency.ts";
 import { execThroughput } from "./exec-throughput.ts";
+import { failover } from "./failover.ts";
+import { fairness } from "./fairness.ts";
 import { files } from "./files.ts";
+import { idleCost } from "./idle-cost.ts";
 import { jobLatency } from "./job-latency.ts";
 import { jobThroughput } from "./job-throughput.ts";
 import { loadText, machineFacts } from "./machine.ts";
@@ -28,6 +31,9 @@ const scenarios: readonly Scenario[] = [
   jobLatency,
   jobThroughput,
   queueOverhead,
+  failover,
+  fairness,
+  idleCost,
 ];
 const names = scenarios.map(({ name }) => name).join(", ");
 

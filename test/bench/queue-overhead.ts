@@ -1,37 +1,13 @@
-import { Enqueuer } from "@berth/client";
-import { Leases } from "@berth/lease";
-import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { SandboxDriver } from "@berth/sandbox";
-import { JobEvents, Staging } from "@berth/streams";
-import { type SandboxPort, Tenancy } from "@berth/tenancy";
 import { type ConnectionOptions, Queue, Worker } from "bullmq";
-import { systemClock } from "../../apps/worker/src/clock.ts";
-import { readConfig } from "../../apps/worker/src/config.ts";
-import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
-import { Turns } from "../../apps/worker/src/turns.ts";
 import { BenchFleet } from "./bench-fleet.ts";
 import { interleave, median } from "./measure.ts";
+import { enqueueNothing, nullTenancy } from "./null-tenancy.ts";
 import { type Findings, row, type Scenario } from "./scenario.ts";
 
 const name = "queue-overhead";
 const batch = 1_000;
 const parallel = 16;
-
-/** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
-const doesNothing: SandboxPort = {
-  open: async () => ({
-    limits: execLimits.parse({}),
-    run: async (): Promise<JobResult> => ({
-      outcome: { kind: "done" },
-      value: {},
-      timing: { wallMs: 0, cpuMs: 0 },
-    }),
-    destroy: async () => {},
-    done: () => {},
-  }),
-  close: async () => {},
-};
 
 /** What a job costs that does nothing: ours against a bare BullMQ worker, each in this process. */
 export const queueOverhead: Scenario = {
@@ -51,7 +27,7 @@ export const queueOverhead: Scenario = {
     const mine = samples.get("ours") ?? [];
     const baseline = samples.get("bare BullMQ") ?? [];
     const because =
-      "a bare worker makes one call per job; ours makes three more, for the begin, the terminal record and the lease's say in both";
+      "a bare worker makes one call per job; ours makes three more: fetching it apart, its begin, and its terminal record, the last two compared with the lease";
     return {
       rows: [
         row({
@@ -75,48 +51,14 @@ let made = 0;
 
 async function ours(redis: Redis): Promise<number> {
   const tenant = `${name}-${made++}`;
-  const key = sandboxKey.parse(tenant);
-  const enqueuer = new Enqueuer(redis);
-  const request = { kind: "stat", path: "" } as const;
-  await Promise.all(
-    Array.from({ length: batch }, (_, index) =>
-      enqueuer.enqueue(
-        job.parse({ version: 1, id: `${tenant}-${index}`, tenant, session: `s${index % parallel}`, request }),
-      ),
-    ),
-  );
-  await enqueuer.close();
-  const leases = new Leases(redis);
-  const taken = await leases.take(key, { worker: workerId.parse("bench"), instance: "bench" }, 60_000);
-  const read = readConfig({ BERTH_LEASE_MS: "60000" });
-  if (!taken.taken || "problems" in read) throw new Error("the bench's own sandbox could not be taken");
+  await enqueueNothing(redis, tenant, batch, parallel);
   let finished = 0;
   const all = Promise.withResolvers<void>();
-  const ports = tenancyPorts(
-    {
-      config: read.config,
-      instance: "bench",
-      redis,
-      leases,
-      events: new JobEvents(redis),
-      staging: new Staging(redis),
-      driver: undefined as unknown as SandboxDriver,
-      turns: new Turns(1_000),
-      clock: systemClock,
-      report: ({ event }) => {
-        if (event === "job.finished" && ++finished === batch) all.resolve();
-      },
-    },
-    key,
-    taken.epoch as Epoch,
-  );
-  const limits = { leaseMs: 60_000, parallel, idleMs: 0, maxAgeMs: 0 } as const;
-  const tenancy = new Tenancy(
-    { key, epoch: taken.epoch, ...limits, onNoSandbox: "refuse", removeOnStop: true },
-    { ...ports, sandbox: doesNothing },
-  );
+  const onFinished = () => {
+    if (++finished === batch) all.resolve();
+  };
   const startedMs = performance.now();
-  const running = tenancy.run();
+  const { tenancy, running } = await nullTenancy(redis, tenant, { parallel, onFinished });
   await all.promise;
   const perSecond = batch / ((performance.now() - startedMs) / 1_000);
   tenancy.yield();

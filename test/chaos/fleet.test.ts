@@ -1,54 +1,92 @@
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { sandboxKey } from "@berth/protocol";
 import { JobQueues, OfferTaker } from "@berth/queue";
 import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
-import { test } from "../support/fleet.ts";
+import { busybox, test } from "../support/fleet.ts";
+import type { HistoryJob } from "../support/history.ts";
+import { ledgered } from "../support/ledger.ts";
+import { plan, plannedLoad } from "../support/load.ts";
+import { historyJob, LoadRun } from "../support/load-run.ts";
 
-const brisk = { BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
+const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
+const producerProgram = fileURLToPath(new URL("../support/load-producer.ts", import.meta.url));
+const acme = sandboxKey.parse("acme");
+
+function found(run: LoadRun) {
+  const request = { kind: "exec", command: ledgered("job", "echo found") } as const;
+  return run.submit(plan({ tenant: "acme", request }, "job"));
+}
 
 describe("a producer that dies between its two steps", () => {
   test("is made up for by the sweep", async ({ fleet }) => {
-    const acme = fleet.client().tenant("acme");
+    const run = new LoadRun(fleet.client());
     // Nobody listens yet, and the offer is taken away: what a producer killed before offering leaves behind.
-    const job = await acme.exec("echo found").enqueued();
+    const job = await found(run);
     const redis = fleet.redis.connect();
-    await redis.del("berth:offers:wait", "berth:offers:o-acme", "berth:offers:marker");
+    expect(await redis.del("berth:offers:wait", "berth:offers:o-acme", "berth:offers:marker")).toBe(3);
     await fleet.worker("worker-1", brisk);
     expect((await job.result).value.stdout).toBe("found\n");
+    await fleet.provesSound(await run.jobs());
+  });
+});
+
+describe("producers that are killed while they hand jobs over", () => {
+  test("leave nothing behind that was accepted and does not end", async ({ fleet }) => {
+    await fleet.worker("worker-1", brisk);
+    const accepted: HistoryJob[] = [];
+    for (let seed = 61; seed < 65; seed++) {
+      const load = { seed, tenants: 4, sessions: 2, jobs: 2_000, sleepMs: 5 };
+      const planned = [...plannedLoad(load)];
+      const args = ["--conditions=@berth/source", producerProgram, fleet.redis.url, JSON.stringify(load)];
+      const producer = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+      const told: { position: number; id: string; key: string }[] = [];
+      for await (const line of createInterface({ input: producer.stdout })) {
+        told.push(JSON.parse(line));
+        if (told.length === 50 + seed) producer.kill("SIGKILL");
+      }
+      // The order that counts is that of handing over, not that of hearing back.
+      for (const { position, id, key } of told.sort((a, b) => a.position - b.position)) {
+        const one = planned[position];
+        if (one) accepted.push(historyJob(one, id, sandboxKey.parse(key)));
+      }
+    }
+    expect(accepted.length).toBeGreaterThan(400);
+    await fleet.provesSound(accepted);
   });
 });
 
 describe("a worker that dies between taking an offer and settling it", () => {
   test("does not keep the sandbox from being offered again", async ({ fleet }) => {
-    const job = await fleet.client().tenant("acme").exec("echo found").enqueued();
-    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", {
-      pool: "default",
-      home: undefined,
-    });
+    const run = new LoadRun(fleet.client());
+    const job = await found(run);
+    const place = { pool: "default", home: undefined };
+    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", place);
     await expect.poll(async () => (await taker.next())?.key).toBe("acme");
     await taker.close();
     await fleet.worker("worker-1", brisk);
     expect((await job.result).value.stdout).toBe("found\n");
+    await fleet.provesSound(await run.jobs());
   });
 });
 
 describe("a poisoned job", () => {
   test("ends as refused and does not block its tenant", async ({ fleet }) => {
-    await fleet.worker("worker-1");
-    const acme = fleet.client().tenant("acme");
-    await acme.exec("true");
+    await fleet.worker("worker-1", brisk);
+    const run = new LoadRun(fleet.client());
     const redis = fleet.redis.connect();
     const queues = new JobQueues(redis);
-    await queues.add(
-      "acme" as never,
-      { version: 9, id: "poison", request: { kind: "exec" }, priority: 0 } as never,
-      async () => {},
-    );
-    expect((await acme.exec("echo fine")).value.stdout).toBe("fine\n");
-    const progress = await new JobEvents(redis).progress("acme" as never, "poison");
-    expect(progress).toMatchObject({
+    const poison = { version: 9, id: "poison", request: { kind: "exec" }, priority: 0 } as never;
+    await queues.add(acme, poison, async () => {});
+    expect((await (await found(run)).result).value.stdout).toBe("found\n");
+    expect(await new JobEvents(redis).progress(acme, "poison")).toMatchObject({
       state: "finished",
       result: { outcome: { kind: "refused", code: "invalid-job" } },
     });
+    const poisoned = { id: "poison", key: acme, session: "main", repeatable: false };
+    await fleet.provesSound([poisoned, ...(await run.jobs())]);
     await queues.close();
   });
 });

@@ -100,7 +100,7 @@ describe("a fleet", () => {
     };
     const first = await run();
     expect(first.outputs).toEqual(orders.map((_, index) => `${index}\n`));
-    expect(first.progress).toEqual({ submitted: 30, finished: 30, failed: 0 });
+    expect(first.progress).toMatchObject({ total: 30, submitted: 30, finished: 30, failed: 0 });
     expect((await run()).outputs).toEqual(first.outputs);
     const { value } = await berth.tenant("tenant-0").exec("wc -l < ledger");
     expect(value.stdout?.trim()).toBe("10");

@@ -3,35 +3,78 @@ import { sandboxProfile } from "@berth/protocol";
 import { z } from "zod";
 
 const environment = z.object({
+  REDIS_URL: z
+    .string()
+    .regex(/^(rediss?:\/\/|unix:\/\/\/)/, { error: "REDIS_URL is redis://, rediss:// or unix:///path" })
+    .optional()
+    .describe("the fleet's Redis (redis://127.0.0.1:6379); dev and tour start one of their own when absent"),
+  BERTH_URL: z
+    .string()
+    .refine(isPlainHttpUrl, {
+      error:
+        "BERTH_URL is http:// or https://, without a name or password in it; the key goes into BERTH_KEY",
+    })
+    .optional()
+    .describe("a gateway, which is then used instead of Redis"),
+  BERTH_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, { error: "BERTH_KEY is printable ASCII without spaces" })
+    .optional()
+    .describe("key for the gateway"),
+  BERTH_ARTIFACTS: z
+    .string()
+    .optional()
+    .describe(
+      "the workers' artifact directory, if it can be seen from here; without it, with Redis, only small ones are fetched",
+    ),
   DOCKER_HOST: z
     .string()
     .regex(/^(unix:\/\/\/|tcp:\/\/|https?:\/\/)/, {
       error: "DOCKER_HOST is unix:///path, tcp://host:port or http(s)://",
     })
     .optional()
-    .describe("where the container engine listens; its default socket when absent"),
-  REDIS_URL: z.string().min(1).optional().describe("a Redis to use; one of our own is started when absent"),
-  PATH: z.string().default("/usr/local/bin:/usr/bin:/bin"),
-  BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes"),
-  BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime of the sandboxes, such as runsc"),
+    .describe("the container engine, for dev, doctor and tour; its default socket when absent"),
+  BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes, for dev, doctor and tour"),
+  BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime of those, such as runsc"),
   BERTH_WORKSPACES: z
     .string()
     .default(".berth/workspaces")
     .transform((path) => (isAbsolute(path) ? path : resolve(path)))
-    .describe("directory that holds the workspaces; the same path for the engine"),
+    .describe("directory that holds the workspaces, for dev, doctor and tour; the same path for the engine"),
+  NO_COLOR: z.string().optional().describe("anything: no colours"),
+  PATH: z.string().default("/usr/local/bin:/usr/bin:/bin").describe("where dev and tour find redis-server"),
+  INIT_CWD: z.string().optional().describe("set by npm: where `npm run berth` was called"),
+  npm_lifecycle_event: z.string().optional().describe("set by npm"),
 });
 
 export type Config = z.infer<typeof environment>;
 
-/** Exit code of a configuration that cannot be used, as in sysexits.h. */
-export const exitBadConfig = 78;
+const ofNpm = new Set(["INIT_CWD", "npm_lifecycle_event", "PATH"]);
 
-/** Every problem at once, or the configuration. */
+/** Name and meaning of each variable that people set. */
+export const variables: readonly (readonly [name: string, about: string])[] = Object.entries(
+  environment.shape,
+)
+  .filter(([name]) => !ofNpm.has(name))
+  .map(([name, schema]) => [name, schema.description ?? ""]);
+
+/** Every problem at once, or the configuration. A variable that is set to nothing counts as absent. */
 export function readConfig(
-  variables: NodeJS.ProcessEnv = process.env,
+  given: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
-  const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
   const parsed = environment.safeParse(set);
   if (parsed.success) return { config: parsed.data };
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
+}
+
+/** npm runs scripts in the package's directory; the paths on the command line are meant from where the person is. */
+export function workingDirectory({ INIT_CWD, npm_lifecycle_event }: Config): string {
+  return npm_lifecycle_event === "berth" && INIT_CWD !== undefined ? INIT_CWD : process.cwd();
+}
+
+function isPlainHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return (protocol === "http:" || protocol === "https:") && username === "" && password === "";
 }

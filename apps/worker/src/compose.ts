@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { loadavg } from "node:os";
+import { Enqueuer } from "@berth/client";
 import { Leases } from "@berth/lease";
 import { isFault, sandboxKey } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver } from "@berth/sandbox";
-import { JobEvents, Staging } from "@berth/streams";
+import { ArtifactStore, DirectoryPlace, JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -14,6 +15,7 @@ import { Control } from "./control.ts";
 import { EngineHealth } from "./engine-health.ts";
 import { FleetMember } from "./member.ts";
 import { Registry } from "./registry.ts";
+import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
 
 export interface RunningWorker {
@@ -23,6 +25,7 @@ export interface RunningWorker {
   abandon(): void;
 }
 
+const dayMs = 24 * 3_600_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
 /** Puts a worker together and starts it. The only place where the parts meet. `onDrain`: somebody told it to stop. */
@@ -50,6 +53,17 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
         : log.error({ event: "engine.lost", why: state.why }),
   });
   const turns = new Turns(config.BERTH_MAX_RUNNING);
+  const staging = new Staging(redis);
+  const enqueuer = new Enqueuer(redis);
+  const scheduler = new Scheduler({
+    redis,
+    staging,
+    worker: config.BERTH_WORKER_ID,
+    clock: systemClock,
+    sweepMs: config.BERTH_SWEEP_MS,
+    enqueue: (job) => enqueuer.enqueue(job),
+    report: (event) => log.warn(event),
+  });
   const member = new FleetMember({
     config,
     instance,
@@ -57,7 +71,12 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     leases: new Leases(redis),
     offers: new Offers(redis),
     events: new JobEvents(redis),
-    staging: new Staging(redis),
+    staging,
+    scheduler,
+    artifacts: new ArtifactStore(redis, new DirectoryPlace(config.BERTH_ARTIFACTS), {
+      quotaBytes: config.BERTH_ARTIFACT_QUOTA_BYTES,
+      keptMs: config.BERTH_ARTIFACT_DAYS * dayMs,
+    }),
     driver,
     turns,
     health,
@@ -89,6 +108,7 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
   await settleOwnContainers(driver, member, config, log);
   registry.start();
   member.start();
+  scheduler.start();
   log.info({
     event: "worker.started",
     redis: withoutPassword(config.REDIS_URL),
@@ -99,6 +119,8 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     stop: async () => {
       log.info({ event: "worker.draining", held: member.held });
       await member.drain(config.BERTH_DRAIN_MS);
+      await scheduler.stop();
+      await enqueuer.close();
       await registry.stop();
       redis.disconnect();
       subscriber.disconnect();

@@ -154,20 +154,22 @@ export class FleetMember {
   }
 
   async #take(key: SandboxKey): Promise<Held | undefined> {
-    const { leases, config, instance } = this.#parts;
+    const { leases, config, instance, clock } = this.#parts;
     if (this.#tenancies.has(key) || this.#stopping.signal.aborted) return undefined;
     const holder = { worker: config.BERTH_WORKER_ID, instance, home: this.#home };
+    const takenAtMs = clock.now();
     const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
-    return taken.taken ? this.#hold(key, epoch.parse(taken.epoch)) : undefined;
+    return taken.taken ? this.#hold(key, epoch.parse(taken.epoch), takenAtMs) : undefined;
   }
 
-  #hold(key: SandboxKey, holdEpoch: Epoch): Held {
+  #hold(key: SandboxKey, holdEpoch: Epoch, takenAtMs: number): Held {
     const { config, clock } = this.#parts;
     const tenancy = new Tenancy(
       {
         key,
         epoch: holdEpoch,
         leaseMs: config.BERTH_LEASE_MS,
+        takenAtMs,
         parallel: config.BERTH_PARALLEL,
         idleMs: config.BERTH_IDLE_MS,
         maxAgeMs: config.BERTH_MAX_AGE_MS,

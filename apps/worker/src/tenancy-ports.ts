@@ -1,13 +1,14 @@
 import type { Leases } from "@berth/lease";
 import type { Epoch, SandboxKey } from "@berth/protocol";
-import { type HeldJob, JobSource, unfinishedKeys } from "@berth/queue";
+import { type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
-import type { JobEvents, Staging } from "@berth/streams";
+import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
 import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
 import { z } from "zod";
 import type { Config } from "./config.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
+import type { Scheduler } from "./scheduler.ts";
 
 const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
 
@@ -19,8 +20,10 @@ export interface TenancyParts {
   readonly leases: Leases;
   readonly events: JobEvents;
   readonly staging: Staging;
+  readonly artifacts: ArtifactStore;
   readonly driver: SandboxDriver;
   readonly turns: TurnsPort;
+  readonly scheduler: Pick<Scheduler, "later">;
   readonly clock: Clock;
   readonly report: (event: TenancyEvent) => void;
 }
@@ -29,12 +32,13 @@ export interface TenancyParts {
 export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, profiles } = config;
-  const source = new JobSource(redis, key, `${instance}-${epoch}`);
+  const source = new JobSource(redis, key, { instance, epoch });
   const to = (jobId: string, inbox?: string) => ({ key, epoch, jobId, inbox });
   return {
     clock,
     report,
     turns,
+    later: parts.scheduler.later(key),
     lease: {
       renew: async () => {
         const renewed = await leases.renew(key, epoch, leaseMs);
@@ -46,18 +50,27 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
     },
     jobs: withStaged(source, parts.staging, key),
     events: {
-      begin: (jobId, attempt) =>
-        events.begin(to(jobId), { worker, epoch, attempt, atMs: Math.round(clock.wall()) }),
+      begin: (jobId, attempt, place) =>
+        events.begin(
+          to(jobId),
+          { ...place, takenKey: takenKey(key) },
+          { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
+        ),
       output: (jobId, part, pieces) =>
         events.publish(
           { ...to(jobId), part: `${epoch}-${part}` },
           pieces.map(({ stream, bytes }) => ({ type: stream, bytes })),
         ),
-      artifact: (jobId, artifact) => events.publish(to(jobId), [{ type: "artifact", artifact }]),
+      artifact: (jobId, part, artifact) =>
+        events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
       finished: (jobId, inbox, result) => events.publish(to(jobId, inbox), [{ type: "finished", result }]),
-      progress: async (jobId) => (await events.progress(key, jobId)).state,
+      retrying: (jobId, ended) =>
+        events.publish({ ...to(jobId), part: `${epoch}-retrying-${ended.attempt}` }, [
+          { type: "retrying", ...ended },
+        ]),
+      progress: (jobId) => events.progress(key, jobId),
     },
-    sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles }),
+    sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles, artifacts: parts.artifacts }),
   };
 }
 
@@ -72,8 +85,8 @@ function withStaged(source: JobSource, staging: Staging, key: SandboxKey): JobsP
     },
   });
   return {
-    next: async () => {
-      const held = await source.next();
+    next: async (waitMs) => {
+      const held = await source.next(waitMs);
       return held && whole(held);
     },
     active: async () => (await source.active()).map(whole),

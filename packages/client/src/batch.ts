@@ -1,12 +1,19 @@
-import type { JobResult } from "@berth/protocol";
+import { type FaultCode, isFault, isSuccess, type JobResult } from "@berth/protocol";
 import type { JobOrder } from "./berth.ts";
-import type { PendingJob } from "./pending-job.ts";
+import { InvalidJob } from "./invalid-job.ts";
+import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
+import { PerSecond } from "./per-second.ts";
+import { passes, pause } from "./redis-errors.ts";
+
+export type Orders = Iterable<JobOrder> | AsyncIterable<JobOrder>;
 
 export interface BatchOptions {
   /** Names the batch: its jobs are `<id>-0`, `<id>-1`, …, so that a second run finds what the first one did. */
   readonly id: string;
-  /** Jobs in flight at once; default 1,000. */
+  /** Jobs in flight at once, results not yet read included; default 1,000. */
   readonly inFlight?: number;
+  /** How many orders there will be, where the orders themselves do not tell. */
+  readonly total?: number;
 }
 
 export interface BatchResult {
@@ -16,58 +23,210 @@ export interface BatchResult {
 }
 
 export interface BatchProgress {
+  /** Known for arrays and sets, when it was given, and once the last order was read. */
+  readonly total: number | undefined;
   readonly submitted: number;
   readonly finished: number;
   readonly failed: number;
+  /** Ends per second, over the last ten seconds. */
+  readonly perSecond: number;
 }
 
 const defaultInFlight = 1_000;
+/** Between two tries to submit a job that found no room, or no Redis. */
+const retryMs = { first: 50, last: 2_000 } as const;
+/** Redis may be away for this long before the batch gives up; the same id goes on later. */
+const outageMs = 60_000;
+/** Faults of one order, which the others do not share. */
+const ofOneOrder: readonly FaultCode[] = [
+  "job-id-taken",
+  "wrong-pool",
+  "payload-too-large",
+  "unknown-profile",
+];
 
-/** Many jobs under one name, submitted as they are asked for and no faster than they end. */
+/**
+ * Many jobs under one name, submitted as they are asked for and no faster than they end.
+ *
+ *   orders ──▶ one lane per session, so that a job that finds no room keeps its place ──▶ in flight ──▶ finished ──▶ reader
+ *
+ * Holds no more than `inFlight` orders and results, however many there are. A full sandbox or fleet is waited for. An order
+ * that is no valid job ends as `refused`. The same id again, by any process, goes on where it was: what was submitted runs
+ * once, and its result is brought back. Leaving `results()` early submits nothing more and lets run what was submitted.
+ */
 export class Batch {
   readonly #submit: (order: JobOrder) => PendingJob;
-  readonly #orders: Iterable<JobOrder> | AsyncIterable<JobOrder>;
+  readonly #orders: Orders;
   readonly #options: BatchOptions;
+  readonly #stopped = new AbortController();
+  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #running = new Map<number, EnqueuedJob>();
+  readonly #ends = new PerSecond();
+  readonly #ready: BatchResult[] = [];
+  /** Orders taken whose result has not been read. */
+  #open = 0;
+  #total: number | undefined;
   #submitted = 0;
   #finished = 0;
   #failed = 0;
+  #begun = false;
+  #left = false;
+  #ordersRead = false;
+  #failure: { readonly reason: unknown } | undefined;
+  #changed = Promise.withResolvers<void>();
 
-  constructor(
-    submit: (order: JobOrder) => PendingJob,
-    orders: Iterable<JobOrder> | AsyncIterable<JobOrder>,
-    options: BatchOptions,
-  ) {
+  constructor(submit: (order: JobOrder) => PendingJob, orders: Orders, options: BatchOptions) {
     this.#submit = submit;
     this.#orders = orders;
     this.#options = options;
+    this.#total = options.total ?? sizeOf(orders);
   }
 
   progress(): BatchProgress {
-    return { submitted: this.#submitted, finished: this.#finished, failed: this.#failed };
+    return {
+      total: this.#total,
+      submitted: this.#submitted,
+      finished: this.#finished,
+      failed: this.#failed,
+      perSecond: this.#ends.rate,
+    };
+  }
+
+  /** Submits nothing more and cancels what is in flight; `results()` then brings those ends and is over. */
+  async cancel(): Promise<void> {
+    this.#stopped.abort();
+    this.#change();
+    await Promise.all([...this.#running.values()].map((job) => job.cancel()));
   }
 
   /** Results as the jobs end. Reading them is what submits the next. Once. */
   async *results(): AsyncGenerator<BatchResult> {
-    const inFlight = new Map<number, Promise<BatchResult>>();
-    const most = this.#options.inFlight ?? defaultInFlight;
-    const next = async () => {
-      const done = await Promise.race(inFlight.values());
-      inFlight.delete(done.index);
-      this.#finished++;
-      const { outcome } = done.result;
-      if (!(outcome.kind === "done" || (outcome.kind === "exited" && outcome.code === 0))) this.#failed++;
-      return done;
-    };
-    for await (const order of this.#orders) {
-      if (inFlight.size >= most) yield await next();
-      const index = this.#submitted++;
-      const jobId = `${this.#options.id}-${index}`;
-      const pending = this.#submit({ ...order, id: jobId });
-      inFlight.set(
-        index,
-        pending.then((result) => ({ index, jobId, result })),
-      );
+    if (this.#begun) throw new TypeError("the results of a batch can be read once");
+    this.#begun = true;
+    void this.#takeOrders();
+    try {
+      for (;;) {
+        const { promise } = this.#changed;
+        const done = this.#ready.shift();
+        if (done) {
+          this.#close();
+          yield done;
+        } else if (this.#failure) throw this.#failure.reason;
+        else if (this.#ordersRead && this.#open === 0) return;
+        else await promise;
+      }
+    } finally {
+      this.#left = true;
+      this.#stopped.abort();
+      this.#ready.length = 0;
+      this.#change();
     }
-    while (inFlight.size > 0) yield await next();
   }
+
+  async #takeOrders(): Promise<void> {
+    const most = this.#options.inFlight ?? defaultInFlight;
+    let index = 0;
+    try {
+      for await (const order of this.#orders) {
+        while (this.#open >= most && !this.#stopped.signal.aborted) await this.#changed.promise;
+        if (this.#stopped.signal.aborted) break;
+        this.#enterLane(index++, order);
+      }
+      if (!this.#stopped.signal.aborted) this.#total = index;
+    } catch (reason) {
+      this.#fail(reason);
+    }
+    this.#ordersRead = true;
+    this.#change();
+  }
+
+  /** Behind the last order of the same session: an order that is tried again is not overtaken by its followers. */
+  #enterLane(index: number, order: JobOrder): void {
+    this.#open++;
+    const lane = JSON.stringify([order.tenant, order.session ?? "main", order.agent, order.scope]);
+    const accepted = (this.#lanes.get(lane) ?? Promise.resolve()).then(() => this.#accept(index, order));
+    this.#lanes.set(lane, accepted);
+    void accepted.then(() => {
+      if (this.#lanes.get(lane) === accepted) this.#lanes.delete(lane);
+    });
+  }
+
+  async #accept(index: number, order: JobOrder): Promise<void> {
+    const jobId = `${this.#options.id}-${index}`;
+    const { signal } = this.#stopped;
+    let awaySinceMs: number | undefined;
+    for (let waitMs: number = retryMs.first; !signal.aborted; waitMs = Math.min(waitMs * 2, retryMs.last)) {
+      try {
+        const job = await this.#submit({ ...order, id: jobId }).enqueued();
+        this.#submitted++;
+        this.#watch(index, job);
+        return;
+      } catch (error) {
+        const refusal = refusalOf(error);
+        if (refusal) {
+          this.#submitted++;
+          this.#end({ index, jobId, result: refusal });
+          return;
+        }
+        const noRoom = isFault(error, "sandbox-full") || isFault(error, "fleet-full");
+        awaySinceMs = noRoom ? undefined : (awaySinceMs ?? performance.now());
+        const away = awaySinceMs === undefined ? 0 : performance.now() - awaySinceMs;
+        if (!passes(error) || away > outageMs) {
+          this.#fail(error);
+          return;
+        }
+        await pause(waitMs, signal);
+      }
+    }
+    this.#close();
+  }
+
+  #watch(index: number, job: EnqueuedJob): void {
+    this.#running.set(index, job);
+    job.result
+      .then(
+        (result) => this.#end({ index, jobId: job.id, result }),
+        (reason) => this.#fail(reason),
+      )
+      .finally(() => this.#running.delete(index));
+    // It was on its way when the batch was cancelled.
+    if (this.#stopped.signal.aborted && !this.#left) job.cancel().catch((reason) => this.#fail(reason));
+  }
+
+  #end(done: BatchResult): void {
+    this.#finished++;
+    this.#ends.add();
+    if (!isSuccess(done.result.outcome)) this.#failed++;
+    if (!this.#left) this.#ready.push(done);
+    this.#change();
+  }
+
+  #fail(reason: unknown): void {
+    this.#failure ??= { reason };
+    this.#change();
+  }
+
+  #close(): void {
+    this.#open--;
+    this.#change();
+  }
+
+  #change(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+}
+
+/** The result of an order that can never be a job. */
+function refusalOf(error: unknown): JobResult | undefined {
+  const invalid = error instanceof InvalidJob;
+  if (!invalid && !(isFault(error) && ofOneOrder.includes(error.code))) return undefined;
+  const code = invalid ? "invalid-job" : error.code;
+  const outcome = { kind: "refused", code, message: error.message } as const;
+  return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+}
+
+function sizeOf(orders: Orders): number | undefined {
+  if (Array.isArray(orders)) return orders.length;
+  return orders instanceof Set || orders instanceof Map ? orders.size : undefined;
 }

@@ -1,4 +1,5 @@
 import {
+  type DueTime,
   type Job,
   type JobInput,
   type JobResult,
@@ -10,11 +11,13 @@ import {
   sandboxKeyOf,
   tenantId,
 } from "@berth/protocol";
-import { Offers } from "@berth/queue";
+import { Offers, Schedule } from "@berth/queue";
 import { connectRedis, type Redis } from "@berth/redis";
-import { JobEvents } from "@berth/streams";
+import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { Batch, type BatchOptions } from "./batch.ts";
+import { DeadLetters } from "./dead-letters.ts";
+import { dueAtMsOf } from "./due-time.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { StreamReader } from "./event-reader.ts";
 import { FleetControl } from "./fleet-control.ts";
@@ -28,6 +31,7 @@ import {
 import { InvalidJob } from "./invalid-job.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { ResultGroup, type ResultGroupOptions } from "./result-group.ts";
+import { Schedules } from "./schedules.ts";
 import { Tenant } from "./tenant.ts";
 import { type Why, why } from "./why.ts";
 
@@ -37,7 +41,8 @@ export interface BerthOptions {
 }
 
 /** What a caller says of a job; the rest is filled in. */
-export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> & { readonly id?: string };
+export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> &
+  DueTime & { readonly id?: string };
 
 /** Two clients that submit one id at the same moment both add it, and one inbox is told. The job's stream is read after this long. */
 const listenAfterMs = 1_000;
@@ -51,6 +56,11 @@ export class Berth {
   readonly #reader: StreamReader;
   readonly #fleet: FleetView;
   readonly #control: FleetControl;
+  readonly #schedule: Schedule;
+  /** Jobs that are ordered again and again. */
+  readonly schedules: Schedules;
+  /** Jobs that ended badly and can be run again. */
+  readonly deadLetters: DeadLetters;
   readonly #url: string;
   readonly #groups = new Set<ResultGroup>();
   #closed = false;
@@ -64,6 +74,9 @@ export class Berth {
     this.#reader = new StreamReader(this.#redis, connectRedis({ url: redis, role: "blocking" }), nanoid());
     this.#fleet = new FleetView(this.#redis);
     this.#control = new FleetControl(this.#redis);
+    this.#schedule = new Schedule(this.#redis, new Staging(this.#redis));
+    this.schedules = new Schedules(this.#redis, this.#schedule);
+    this.deadLetters = new DeadLetters(this.#redis, (job) => this.#enqueuer.enqueue(job));
   }
 
   tenant(id: string): Tenant {
@@ -84,6 +97,7 @@ export class Berth {
   results(group: string, options: ResultGroupOptions): ResultGroup {
     const blocking = connectRedis({ url: this.#url, role: "blocking" });
     const opened = new ResultGroup(this.#redis, blocking, group, options);
+    for (const other of this.#groups) if (other.closed) this.#groups.delete(other);
     this.#groups.add(opened);
     return opened;
   }
@@ -109,7 +123,7 @@ export class Berth {
         offers: this.#offers,
         events: this.#events,
         fleet: this.#fleet,
-        dueAtMs: async () => undefined,
+        dueAtMs: async (id) => (await this.#schedule.find(id))?.dueAtMs,
       },
       jobId,
     );
@@ -143,16 +157,24 @@ export class Berth {
     this.#reader.close();
     for (const group of this.#groups) await group.close();
     await this.#enqueuer.close();
+    await this.#schedule.close();
+    await this.deadLetters.close();
     await this.#offers.close();
     this.#redis.disconnect();
   }
 
   async #enqueue(order: JobOrder): Promise<EnqueuedJob> {
-    const job = this.#checked(order);
+    const { delayMs: _, runAtMs: __, ...rest } = order;
+    const dueAtMs = dueAtMsOf(order, Date.now());
+    const job = this.#checked(rest);
     const key = sandboxKeyOf(job);
     const told = this.#reader.expect(job.id);
+    let added: "added" | "known";
     try {
-      await this.#enqueuer.enqueue(job, { newId: order.id === undefined });
+      added =
+        dueAtMs === undefined
+          ? await this.#enqueuer.enqueue(job, { newId: order.id === undefined })
+          : await this.#schedule.accept(job, dueAtMs);
     } catch (error) {
       told.forget();
       throw error;
@@ -181,8 +203,12 @@ export class Berth {
         return known ?? reader.result(key, id);
       },
       status: async () => (await events.progress(key, id)).state,
-      cancel: () => this.#control.cancel(key, id),
-      events: (after = "") => reader.follow(key, id, after),
+      cancel: async () => {
+        await this.#control.cancel(key, id);
+        // One that waits for its time is handed on now: whoever holds its sandbox tells its end.
+        await this.#schedule.hurry(id);
+      },
+      events: (after = "", signal) => reader.follow(key, id, after, signal),
     };
   }
 }

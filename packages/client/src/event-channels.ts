@@ -43,10 +43,6 @@ export class EventChannels {
     channel.watch.stop();
   }
 
-  close(fault: Fault): void {
-    for (const stream of [...this.#channels.keys()]) this.#fail(stream, fault);
-  }
-
   #open(stream: string, after: string): Channel {
     const listeners = new Set<Listener>();
     const onEntries = (entries: readonly StreamEntry[]) => {

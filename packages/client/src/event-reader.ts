@@ -4,9 +4,9 @@ import { EventChannels } from "./event-channels.ts";
 import { EventFollower } from "./event-follower.ts";
 import { type Expectation, Inbox } from "./inbox.ts";
 import type { IdentifiedEvent } from "./pending-job.ts";
-import { pause } from "./redis-errors.ts";
 import { watchResult } from "./result-watch.ts";
 import { StreamTail } from "./stream-tail.ts";
+import { Waits } from "./waits.ts";
 
 export interface ResultOptions {
   /** The inbox may be told too: whichever comes first. */
@@ -29,7 +29,7 @@ export class StreamReader {
   readonly #tail: StreamTail;
   readonly #inbox: Inbox;
   readonly #channels: EventChannels;
-  readonly #closed = new AbortController();
+  readonly #waits = new Waits();
 
   /** The blocking connection is the reader's own, and closed with it. */
   constructor(commands: Redis, blocking: Redis, name: string) {
@@ -48,17 +48,11 @@ export class StreamReader {
   /** The end of any job, whoever enqueued it. */
   async result(key: SandboxKey, jobId: string, options: ResultOptions = {}): Promise<JobResult> {
     const { told, listenAfterMs = 0 } = options;
-    const over = new AbortController();
-    const signals = [this.#closed.signal, over.signal, ...(options.signal ? [options.signal] : [])];
-    const signal = AbortSignal.any(signals);
-    const listened = async () => {
-      if (listenAfterMs > 0) await pause(listenAfterMs, signal);
-      return watchResult(this.#commands, this.#channels, redisKeys.events(key, jobId), signal);
-    };
     try {
-      return await Promise.race([listened(), ...(told ? [told.result] : [])]);
+      if (!told) return await this.#listen(key, jobId, options.signal);
+      const early = listenAfterMs > 0 && (await toldWithin(listenAfterMs, told, options.signal));
+      return early || (await this.#listen(key, jobId, options.signal, told.result));
     } finally {
-      over.abort();
       told?.forget();
     }
   }
@@ -71,11 +65,11 @@ export class StreamReader {
     signal?: AbortSignal,
   ): AsyncGenerator<IdentifiedEvent> {
     if (!/^(\d+(-\d+)?)?$/.test(after)) throw new TypeError(`not the id of an event: ${after}`);
-    const over = signal ? AbortSignal.any([this.#closed.signal, signal]) : this.#closed.signal;
+    const wait = this.#waits.begin(signal);
     const stream = redisKeys.events(key, jobId);
-    const follower = new EventFollower(this.#commands, this.#channels, stream, after, over);
+    const follower = new EventFollower(this.#commands, this.#channels, stream, after, wait.signal);
     try {
-      while (!over.aborted) {
+      while (!wait.signal.aborted) {
         for (const event of await follower.next()) {
           yield event;
           if (event.type === "finished") return;
@@ -83,15 +77,44 @@ export class StreamReader {
       }
     } finally {
       follower.stop();
+      wait.end();
     }
     if (signal?.aborted) throw new Fault("aborted", { operation: `following the job ${jobId}` });
   }
 
   close(): void {
-    if (this.#closed.signal.aborted) return;
-    this.#closed.abort();
+    if (this.#waits.closed) return;
+    this.#waits.close();
     this.#inbox.close();
-    this.#channels.close(new Fault("aborted", { operation: "following a job" }));
     this.#tail.close();
+  }
+
+  async #listen(
+    key: SandboxKey,
+    jobId: string,
+    outer?: AbortSignal,
+    ...others: Promise<JobResult>[]
+  ): Promise<JobResult> {
+    const { signal, end } = this.#waits.begin(outer);
+    const stream = redisKeys.events(key, jobId);
+    try {
+      return await Promise.race([watchResult(this.#commands, this.#channels, stream, signal), ...others]);
+    } finally {
+      end();
+    }
+  }
+}
+
+/** Undefined when the inbox was not told in time. */
+async function toldWithin(ms: number, told: Expectation, signal?: AbortSignal): Promise<JobResult | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const stop = () => late.resolve(undefined);
+  const timer = setTimeout(stop, signal?.aborted ? 0 : ms);
+  signal?.addEventListener("abort", stop);
+  try {
+    return await Promise.race([told.result, late.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
   }
 }

@@ -27,6 +27,7 @@ export class Inbox {
   #watch: Watch | undefined;
   #last = "0-0";
   #readSinceTrim = 0;
+  #closed = false;
 
   constructor(commands: Redis, tail: StreamTail, name: string) {
     this.#commands = commands;
@@ -38,19 +39,22 @@ export class Inbox {
     const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
     // Whoever awaits sees the fault; a job nobody awaits must not end the process.
     promise.catch(() => {});
+    if (this.#closed) reject(aborted());
     const waiting: Waiting = { resolve, reject };
     this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiting));
-    this.#watch ??= this.#tail.watch({
-      stream: this.#stream,
-      after: this.#last,
-      onEntries: (entries) => this.#take(entries),
-      onFault: (fault) => this.#rejectAll(fault),
-    });
+    if (!this.#closed)
+      this.#watch ??= this.#tail.watch({
+        stream: this.#stream,
+        after: this.#last,
+        onEntries: (entries) => this.#take(entries),
+        onFault: (fault) => this.#rejectAll(fault),
+      });
     return { jobId, result: promise, forget: () => this.#forget(jobId, waiting) };
   }
 
   close(): void {
-    this.#rejectAll(new Fault("aborted", { operation: "waiting for a job's end" }));
+    this.#closed = true;
+    this.#rejectAll(aborted());
     this.#commands.unlink(this.#stream).catch(() => {});
   }
 
@@ -79,8 +83,13 @@ export class Inbox {
     const those = this.#waiting.get(jobId);
     if (!those) return;
     this.#waiting.delete(jobId);
-    const result = JSON.parse(data) as JobResult;
-    for (const { resolve } of those) resolve(result);
+    for (const { resolve, reject } of those) {
+      try {
+        resolve(JSON.parse(data) as JobResult);
+      } catch (error) {
+        reject(error);
+      }
+    }
   }
 
   #rejectAll(fault: Fault): void {
@@ -96,4 +105,8 @@ export class Inbox {
     this.#watch?.stop();
     this.#watch = undefined;
   }
+}
+
+function aborted(): Fault {
+  return new Fault("aborted", { operation: "waiting for a job's end" });
 }

@@ -11,7 +11,7 @@ export interface EnqueuedJob {
   /** Ends it, waiting or running, from any process. Its result then says so. */
   cancel(): Promise<void>;
   /** What happens to it, from the beginning or after an event's id, until its end. */
-  events(after?: string): AsyncIterable<IdentifiedEvent>;
+  events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
   /** Settles with the result. */
   readonly result: Promise<JobResult>;
 }
@@ -33,8 +33,8 @@ export class PendingJob implements PromiseLike<JobResult> {
     return this.#accepted;
   }
 
-  async *events(after = ""): AsyncGenerator<IdentifiedEvent> {
-    yield* (await this.#accepted).events(after);
+  async *events(after = "", signal?: AbortSignal): AsyncGenerator<IdentifiedEvent> {
+    yield* (await this.#accepted).events(after, signal);
   }
 
   // biome-ignore lint/suspicious/noThenProperty: awaiting it is what it is for

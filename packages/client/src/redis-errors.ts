@@ -1,21 +1,29 @@
+import { isFault } from "@berth/protocol";
+
 /** Answers of a Redis that will take the same command later. */
 const passing = /^(LOADING|BUSY|MASTERDOWN|READONLY|UNBLOCKED|TRYAGAIN|CLUSTERDOWN|NOREPLICAS|MISCONF|OOM)\b/;
 
 /** Whether trying again can help: Redis is away, coming up, or full. Anything else it would refuse for ever. */
 export function passes(error: unknown): boolean {
-  return !(error instanceof Error) || error.name !== "ReplyError" || passing.test(error.message);
+  if (isFault(error)) return error.retry || (isRefusal(error.cause) && passes(error.cause));
+  return !isRefusal(error) || passing.test(error.message);
+}
+
+/** Redis answered, and the answer was no. */
+function isRefusal(error: unknown): error is Error {
+  return error instanceof Error && error.name === "ReplyError";
 }
 
 /** Pauses between tries, until the signal. */
-export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return;
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
   await new Promise<void>((resolve) => {
     const done = () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
+      signal.removeEventListener("abort", done);
       resolve();
     };
     const timer = setTimeout(done, ms);
-    signal?.addEventListener("abort", done);
+    signal.addEventListener("abort", done);
   });
 }

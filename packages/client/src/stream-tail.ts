@@ -133,9 +133,9 @@ export class StreamTail {
   /** Gives the streams that may have more. */
   async #read(readings: readonly Reading[], waitMs: number): Promise<Reading[]> {
     const count = Math.max(1, Math.min(Math.floor(entriesPerRead / readings.length), entriesPerStream));
-    const from = new Map(readings.map((reading) => [reading.stream, { reading, last: reading.last }]));
-    const streams = [this.#wakeStream, ...from.keys()];
-    const ids = [this.#wakeLast, ...[...from.values()].map(({ last }) => last)];
+    const asked = new Map(readings.map((reading) => [reading.stream, reading]));
+    const streams = [this.#wakeStream, ...readings.map(({ stream }) => stream)];
+    const ids = [this.#wakeLast, ...readings.map(({ last }) => last)];
     const reply = await this.#xread(count, waitMs, [...streams, ...ids]);
     const full: Reading[] = [];
     for (const [name, entries] of reply ?? []) {
@@ -143,12 +143,12 @@ export class StreamTail {
       const last = entries.at(-1)?.[0].toString();
       if (last === undefined) continue;
       if (stream === this.#wakeStream) this.#wakeLast = last;
-      const asked = from.get(stream);
+      const reading = asked.get(stream);
       // Somebody who joined in the meantime from elsewhere is read from there.
-      if (!asked || this.#readings.get(stream) !== asked.reading) continue;
-      asked.reading.last = last;
-      asked.reading.onEntries(entries);
-      if (entries.length >= count) full.push(asked.reading);
+      if (!reading || this.#readings.get(stream) !== reading) continue;
+      reading.last = last;
+      reading.onEntries(entries);
+      if (entries.length >= count) full.push(reading);
     }
     return full;
   }

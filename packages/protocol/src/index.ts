@@ -2,8 +2,12 @@ export type { AgentTextOptions } from "./agent-text.ts";
 export { agentText, byteSize, outputText, quotaText } from "./agent-text.ts";
 export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";
 export { artifactId, artifactRef, artifactRefusal, artifactRefusals } from "./artifact.ts";
+export type { Backoff } from "./backoff.ts";
+export { backoffMs } from "./backoff.ts";
 export type { ControlMessage } from "./control.ts";
 export { controlMessage } from "./control.ts";
+export type { DeadReason } from "./dead-letter.ts";
+export { deadReason } from "./dead-letter.ts";
 export type {
   ExecRequest,
   ExecRequestInput,
@@ -37,8 +41,8 @@ export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
-export type { ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
-export { latestDueMs, scheduledJobId, scheduleSpec } from "./schedule.ts";
+export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
+export { dueTime, latestDueMs, scheduledJobId, scheduleSpec } from "./schedule.ts";
 export { signalName } from "./signals.ts";
 export {
   pathProblem,

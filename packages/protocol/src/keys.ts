@@ -52,9 +52,9 @@ export const redisKeys = {
   artifactGarbage: (place: string): string => `berth:artifact-garbage:${place}`,
   /** Hash: bytes and number of artifacts by tenant. */
   artifactUsage: "berth:artifact-usage",
-  /** Hash: path to artifact id, of one conversation. */
-  persisted: (key: SandboxKey, agent: string, session: string): string =>
-    `berth:{${key}}:persisted:${agent}:${session}`,
+  /** Hash: path to artifact id, of one conversation. The tenant is named too: some sandboxes have several. */
+  persisted: (key: SandboxKey, tenant: string, agent: string, session: string): string =>
+    `berth:{${key}}:persisted:${tenant}:${agent}:${session}`,
   /** Hash: a schedule's id to its specification and state. */
   schedules: "berth:schedules",
   /** Sorted set: schedule id by when it is to be looked at next. */
@@ -67,6 +67,24 @@ export const redisKeys = {
   audit: "berth:audit",
   /** String: fingerprint of the request that an Idempotency-Key came with. */
   idempotency: (hash: string): string => `berth:idempotency:${hash}`,
+  /** Hash: one batch's owner, state and counts. */
+  batch: (id: string): string => `berth:batch:${id}`,
+  /** String, as bits: which jobs of a batch have ended, by their index. */
+  batchDone: (id: string): string => `berth:batch-done:${id}`,
+  /** List: `<index> <sandbox key>` of a batch's jobs in the order of their ends. */
+  batchEnds: (id: string): string => `berth:batch-ends:${id}`,
+  /** Hash: index to what was wrong, of a batch's orders that were not accepted. */
+  batchRefused: (id: string): string => `berth:batch-refused:${id}`,
+  /** Sorted set: batch id by when it was made. */
+  batches: "berth:batches",
+  /** Sorted set: id of a batch that is not over, by when a gateway is to look at it next. */
+  batchesOpen: "berth:batches-open",
+  /** Sorted set: id of a batch whose webhook is to be called, by when. */
+  webhooks: "berth:webhooks",
+  /** String: what webhooks' signing secrets are derived from. */
+  webhookSecret: "berth:webhook-secret",
+  /** String: who is logged in to the dashboard; named by the hash of the session's cookie. */
+  boardSession: (hash: string): string => `berth:board-session:${hash}`,
 } as const;
 
 /** BullMQ's prefix of one sandbox's queue. */

@@ -76,3 +76,11 @@ function isTimeZone(name: string): boolean {
     return false;
   }
 }
+
+/** When a job is to run, if not at once: after a while, or at a time. */
+export const dueTime = z
+  .strictObject({ delayMs: timeMs.optional(), runAtMs: timeMs.optional() })
+  .refine(({ delayMs, runAtMs }) => delayMs === undefined || runAtMs === undefined, {
+    error: "either delayMs or runAtMs, not both",
+  });
+export type DueTime = z.infer<typeof dueTime>;

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { isRepeatable, type JobRequestInput, job, jobId, jobRequest, sandboxKeyOf } from "../src/index.ts";
+import {
+  isRepeatable,
+  type JobRequestInput,
+  job,
+  jobId,
+  jobRequest,
+  problemsOf,
+  sandboxKeyOf,
+} from "../src/index.ts";
 
 const accepted = (request: unknown) => jobRequest.safeParse(request).success;
 
@@ -47,6 +55,7 @@ describe("a job request", () => {
     ["steps in steps", { kind: "steps", steps: [{ kind: "steps", steps: [{ kind: "list" }] }] }],
     ["no steps", { kind: "steps", steps: [] }],
     ["setuid", { kind: "write", path: "a", content: "", mode: 0o4755 }],
+    ["a part of a file to persist", { kind: "write", path: "a", content: "", append: true, persist: true }],
   ])("is refused with %s", (_, request) => {
     expect(accepted(request)).toBe(false);
   });
@@ -62,6 +71,40 @@ describe("a job request", () => {
       cwd: "",
       env: {},
     });
+  });
+});
+
+describe("what is too long for a job", () => {
+  const mebibyte = 1024 * 1024;
+  const problems = (request: unknown) => problemsOf(jobRequest.safeParse(request).error ?? { issues: [] });
+
+  test.each<[string, JobRequestInput, RegExp]>([
+    [
+      "content",
+      { kind: "write", path: "a", content: "x".repeat(48 * mebibyte + 1) },
+      /in parts, with append/,
+    ],
+    [
+      "an archive",
+      { kind: "archive", direction: "in", content: "AAAA".repeat(12 * mebibyte + 1) },
+      /send several/,
+    ],
+    ["stdin", { kind: "exec", command: "cat", stdin: "x".repeat(48 * mebibyte + 1) }, /write it to a file/],
+    ["source", { kind: "code", language: "sh", source: "x".repeat(mebibyte + 1) }, /write it to files/],
+    [
+      "an edit's text",
+      { kind: "edit", path: "a", find: "x", replace: "x".repeat(mebibyte + 1) },
+      /the whole file instead/,
+    ],
+    ["a diff", { kind: "patch", diff: "x".repeat(mebibyte + 1) }, /split it by file/],
+  ])("is told what to do instead: %s", (_, request, what) => {
+    expect(problems(request)).toEqual([expect.stringMatching(what)]);
+  });
+
+  test("is not what only has to be staged", () => {
+    const content = Buffer.alloc(36 * mebibyte, 7).toString("base64");
+    expect(accepted({ kind: "write", path: "a", content, encoding: "base64" })).toBe(true);
+    expect(accepted({ kind: "archive", direction: "in", content })).toBe(true);
   });
 });
 

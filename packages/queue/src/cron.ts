@@ -17,7 +17,8 @@ const largestChangeMs = 3 * 3_600_000;
  */
 export function dueAfter(timing: Timing, afterMs: number): number | undefined {
   const from = Math.max(afterMs, (timing.startAtMs ?? 0) - 1);
-  const due = timing.everyMs === undefined ? cronAfter(timing, from) : everyAfter(timing, timing.everyMs, from);
+  const due =
+    timing.everyMs === undefined ? cronAfter(timing, from) : everyAfter(timing, timing.everyMs, from);
   return due === undefined || due > (timing.endAtMs ?? Number.POSITIVE_INFINITY) ? undefined : due;
 }
 

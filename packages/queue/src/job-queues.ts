@@ -106,6 +106,11 @@ export function jobIdOf(queued: string): string {
   return queued.split("~", 1)[0] ?? queued;
 }
 
+/** The list of what is taken from a sandbox's queue, the last taken first. */
+export function takenKey(key: SandboxKey): string {
+  return `${queuePrefix(key)}:${jobQueueName}:active`;
+}
+
 /** Where a sandbox's queue keeps jobs that are not finished. */
 export function unfinishedKeys(key: SandboxKey): string[] {
   return ["wait", "active", "prioritized", "paused"].map(

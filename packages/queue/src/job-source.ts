@@ -1,17 +1,26 @@
-import { queuePrefix, type SandboxKey } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { queuePrefix, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
 import { type Job as BullJob, Queue, Worker } from "bullmq";
+import { z } from "zod";
 import { bullConnection } from "./connection.ts";
 import { jobIdOf, jobQueueName } from "./job-queues.ts";
 
 /** The lease decides who may work on a job. A lock that lapsed would only leave a finished job stuck as active. */
 const lockMs = 7 * 24 * 3_600_000;
-/** How long one call waits for a job. */
-const waitSeconds = 1;
+/** BullMQ's own shortest wait. */
+const shortestWaitSeconds = 0.05;
+
+const own = new Script({
+  name: "own",
+  file: new URL("../lua/own.lua", import.meta.url),
+  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply) === 1,
+});
 
 /** A job of the sandbox's queue that is ours to work on. */
 export interface HeldJob {
   readonly id: string;
+  /** Another for each attempt. */
+  readonly queuedId: string;
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -27,13 +36,17 @@ export class JobSource {
   readonly #worker: Worker;
   readonly #queue: Queue;
   readonly #redis: Redis;
+  readonly #key: SandboxKey;
+  readonly #epoch: number;
   readonly #token: string;
   readonly #lockPrefix: string;
 
-  constructor(redis: Redis, key: SandboxKey, token: string) {
+  constructor(redis: Redis, key: SandboxKey, holder: { readonly instance: string; readonly epoch: number }) {
     const shared = { prefix: queuePrefix(key), connection: bullConnection(redis) };
     this.#redis = redis;
-    this.#token = token;
+    this.#key = key;
+    this.#epoch = holder.epoch;
+    this.#token = `${holder.instance}-${holder.epoch}`;
     this.#lockPrefix = `${queuePrefix(key)}:${jobQueueName}`;
     this.#queue = new Queue(jobQueueName, shared);
     this.#worker = new Worker(jobQueueName, undefined, {
@@ -42,7 +55,6 @@ export class JobSource {
       skipStalledCheck: true,
       skipLockRenewal: true,
       lockDuration: lockMs,
-      drainDelay: waitSeconds,
       removeOnComplete: { age: 3_600, count: 100 },
       removeOnFail: { age: 3_600, count: 100 },
     });
@@ -51,19 +63,17 @@ export class JobSource {
     this.#queue.on("error", () => {});
   }
 
-  /** The next job, or undefined when none came within about a second. */
-  async next(): Promise<HeldJob | undefined> {
+  /** The next job, or undefined when none came for about so long. One call at a time. */
+  async next(waitMs: number): Promise<HeldJob | undefined> {
+    this.#worker.opts.drainDelay = Math.max(shortestWaitSeconds, waitMs / 1_000);
     const job = await this.#worker.getNextJob(this.#token);
     return job && this.#held(job);
   }
 
-  /** What a dead holder had taken, the first in line first. */
+  /** What is taken from the queue, by whomever, the first taken first: in the list's order, since workers' clocks differ. */
   async active(): Promise<HeldJob[]> {
     const jobs = await this.#queue.getActive();
-    return jobs
-      .filter((job) => job !== undefined)
-      .sort((a, b) => (a.processedOn ?? 0) - (b.processedOn ?? 0) || a.timestamp - b.timestamp)
-      .map((job) => this.#held(job, true));
+    return jobs.filter((job) => job !== undefined).map((job) => this.#held(job, true));
   }
 
   /** Makes a `next` that waits look again, and return. */
@@ -78,21 +88,27 @@ export class JobSource {
   }
 
   #held(job: BullJob, foreignLock = false): HeldJob {
-    const own = async () => {
-      if (!foreignLock) return;
-      await this.#redis.set(`${this.#lockPrefix}:${job.id}:lock`, this.#token, "PX", lockMs);
+    const ours = async () => {
+      if (foreignLock) await this.#own(job);
     };
     return {
       id: jobIdOf(job.id ?? ""),
+      queuedId: job.id ?? "",
       load: async () => job.data,
       complete: async () => {
-        await own();
+        await ours();
         await job.moveToCompleted("done", this.#token, false);
       },
       putBack: async () => {
-        await own();
+        await ours();
         await job.moveToWait(this.#token);
       },
     };
+  }
+
+  async #own({ id }: BullJob): Promise<void> {
+    const keys = [redisKeys.lease(this.#key), `${this.#lockPrefix}:${id}:lock`];
+    const owned = await own.run(this.#redis, keys, [this.#epoch, this.#token, lockMs]);
+    if (!owned) throw new Error(`epoch ${this.#epoch} no longer holds ${this.#key}`);
   }
 }

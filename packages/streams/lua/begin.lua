@@ -1,16 +1,21 @@
 -- Says that a job begins, unless it must not: one look at everything that could forbid it.
--- KEYS  1 lease (hash)  2 events (stream)  3 cancelled (set)
--- ARGV  1 epoch  2 job id  3 ms the events are kept  4 data of the event  5 attempt
+-- KEYS  1 lease (hash)  2 events (stream)  3 cancelled (set)  4 what is taken from the sandbox's queue (list, the last taken first)
+-- ARGV  1 epoch  2 job id  3 ms the events are kept  4 data of the event  5 attempt  6 its id in the queue
+--       7… ids in the queue of jobs taken before it that its holder knows of
 -- Reply {1}          begun
 --       {0, epoch}   another epoch holds the sandbox
---       {2}          the job has its terminal record already
+--       {2}          the job has its terminal record already, or this attempt has ended and another follows
 --       {3}          somebody wants it cancelled
+--       {4}          it is not taken from the queue any more, or one is that was taken before it and nobody runs
 local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch')
 if held[2] ~= ARGV[1] or not held[1] or held[1] == '' then
   return {0, tonumber(held[2] or '0')}
 end
 local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
 if #last > 0 and last[1][2][2] == 'finished' then
+  return {2}
+end
+if #last > 0 and last[1][2][2] == 'retrying' and cjson.decode(last[1][2][4]).attempt >= tonumber(ARGV[5]) then
   return {2}
 end
 -- Said before by the same holder, whose answer was lost on the way.
@@ -22,6 +27,19 @@ if #last > 0 and last[1][2][2] == 'started' then
 end
 if redis.call('SISMEMBER', KEYS[3], ARGV[2]) == 1 then
   return {3}
+end
+-- A worker that lost the lease, or an answer that was lost, may have taken one: it must not be overtaken by its own session.
+local known = {}
+for index = 7, #ARGV do
+  known[ARGV[index]] = true
+end
+local taken = redis.call('LRANGE', KEYS[4], 0, -1)
+local place = #taken
+while place > 0 and known[taken[place]] do
+  place = place - 1
+end
+if place == 0 or taken[place] ~= ARGV[6] then
+  return {4}
 end
 redis.call('XADD', KEYS[2], '*', 't', 'started', 'd', ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])

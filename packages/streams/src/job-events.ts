@@ -1,4 +1,4 @@
-import { type ArtifactRef, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 
@@ -23,6 +23,7 @@ const beginReply = z.union([
   z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
   z.tuple([z.literal(2)]).transform(() => "finished-before" as const),
   z.tuple([z.literal(3)]).transform(() => "cancelled" as const),
+  z.tuple([z.literal(4)]).transform(() => "out-of-turn" as const),
 ]);
 const begin = new Script({
   name: "begin",
@@ -42,6 +43,15 @@ export interface Publication {
   readonly part?: string | undefined;
 }
 
+/** Where a job is in its sandbox's queue. */
+export interface JobPlace {
+  /** Of the list of what is taken from the queue. */
+  readonly takenKey: string;
+  readonly queuedId: string;
+  /** What was taken before it and is known to whoever begins it. */
+  readonly before: readonly string[];
+}
+
 export type JobEvent =
   | {
       readonly type: "started";
@@ -52,11 +62,20 @@ export type JobEvent =
     }
   | { readonly type: "stdout" | "stderr"; readonly bytes: Buffer }
   | { readonly type: "artifact"; readonly artifact: ArtifactRef }
+  | {
+      /** An attempt ended, and another follows. */
+      readonly type: "retrying";
+      readonly attempt: number;
+      readonly outcome: Outcome;
+      readonly atMs: number;
+      readonly dueAtMs: number;
+    }
   | { readonly type: "finished"; readonly result: JobResult };
 
 /** How far a job got, by its stream alone. */
 export type JobProgress =
-  | { readonly state: "not-started" }
+  /** `retried`: the attempt that ended, when another is to follow. */
+  | { readonly state: "not-started"; readonly retried?: number }
   | { readonly state: "started" }
   | { readonly state: "finished"; readonly result: JobResult };
 
@@ -94,15 +113,26 @@ export class JobEvents {
     ]);
   }
 
-  /** Says that a job begins, unless it ended, is to be cancelled, or is no longer ours. */
-  begin(to: Publication, started: Omit<Extract<JobEvent, { type: "started" }>, "type">): Promise<Begun> {
-    const keys = [redisKeys.lease(to.key), redisKeys.events(to.key, to.jobId), redisKeys.cancelled(to.key)];
+  /** Says that a job begins, unless it ended, is to be cancelled, is no longer ours, or would overtake one that nobody runs. */
+  begin(
+    to: Publication,
+    place: JobPlace,
+    started: Omit<Extract<JobEvent, { type: "started" }>, "type">,
+  ): Promise<Begun> {
+    const keys = [
+      redisKeys.lease(to.key),
+      redisKeys.events(to.key, to.jobId),
+      redisKeys.cancelled(to.key),
+      place.takenKey,
+    ];
     return begin.run(this.#redis, keys, [
       to.epoch,
       to.jobId,
       keptMs,
       JSON.stringify(started),
       started.attempt,
+      place.queuedId,
+      ...place.before,
     ]);
   }
 
@@ -110,6 +140,7 @@ export class JobEvents {
     const [last] = await this.#redis.xrevrangeBuffer(redisKeys.events(key, jobId), "+", "-", "COUNT", 1);
     if (!last) return { state: "not-started" };
     const event = readEvent(last);
+    if (event.type === "retrying") return { state: "not-started", retried: event.attempt };
     return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
   }
 
@@ -132,6 +163,7 @@ function dataOf(event: JobEvent): string | Buffer {
     case "stderr":
       return event.bytes;
     case "started":
+    case "retrying":
       return JSON.stringify({ ...event, type: undefined });
     case "artifact":
       return JSON.stringify(event.artifact);
@@ -150,6 +182,7 @@ export function readEvent([, fields]: Entry): JobEvent {
     case "stderr":
       return { type, bytes: data };
     case "started":
+    case "retrying":
       return { type, ...JSON.parse(data.toString()) };
     case "artifact":
       return { type, artifact: JSON.parse(data.toString()) };

@@ -18,12 +18,15 @@ export type { TenancyEnd, TenancyOptions } from "./tenancy.ts";
 export { Tenancy } from "./tenancy.ts";
 export type {
   Clock,
+  EndedAttempt,
   EventsPort,
   FetchedJob,
   JobsPort,
+  LaterPort,
   LeasePort,
   OpenSandbox,
   OutputPiece,
+  Progress,
   PublishResult,
   SandboxPort,
   SandboxRequest,

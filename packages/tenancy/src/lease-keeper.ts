@@ -2,6 +2,8 @@ import type { Clock, LeasePort } from "./tenancy-ports.ts";
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number;
+  /** By the same clock: before the lease was asked for. */
+  readonly takenAtMs: number;
   readonly clock: Clock;
   readonly lease: LeasePort;
   /** Once: we may no longer act in the sandbox's name. */
@@ -31,8 +33,8 @@ export class LeaseKeeper {
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
-    this.#renewedAtMs = options.clock.now();
-    this.#roundAtMs = this.#renewedAtMs;
+    this.#renewedAtMs = options.takenAtMs;
+    this.#roundAtMs = options.clock.now();
   }
 
   /** The tenancy's loop came round. */
@@ -40,11 +42,21 @@ export class LeaseKeeper {
     this.#roundAtMs = this.#options.clock.now();
   }
 
+  /** Whether its time is over, whatever the timers say: a process that was stopped runs them last. */
+  get isLate(): boolean {
+    return this.#options.clock.now() >= this.#lastMs;
+  }
+
+  get #lastMs(): number {
+    return this.#renewedAtMs + this.#options.leaseMs * (1 - marginShare);
+  }
+
   /** Until the signal. Does not throw. */
   async keep(signal: AbortSignal): Promise<void> {
     const { leaseMs, clock, onLost } = this.#options;
     while (!signal.aborted) {
-      await clock.sleep(leaseMs / renewals, signal).catch(() => {});
+      const pauseMs = Math.min(leaseMs / renewals, this.#lastMs - clock.now());
+      await clock.sleep(Math.max(0, pauseMs), signal).catch(() => {});
       if (signal.aborted) return;
       if (clock.now() - this.#roundAtMs > leaseMs * stuckLeases) return onLost("its loop made no progress");
       if (!(await this.#renew(signal))) return;
@@ -52,9 +64,9 @@ export class LeaseKeeper {
   }
 
   async #renew(signal: AbortSignal): Promise<boolean> {
-    const { leaseMs, clock, lease, onLost, onPaused } = this.#options;
+    const { clock, lease, onLost, onPaused } = this.#options;
     const asked = clock.now();
-    const lastMs = this.#renewedAtMs + leaseMs * (1 - marginShare);
+    const lastMs = this.#lastMs;
     const answered = new AbortController();
     const answer = await Promise.race([
       lease.renew().catch(() => "unknown" as const),

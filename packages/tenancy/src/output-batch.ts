@@ -10,14 +10,18 @@ const intervalMs = 50;
  */
 export class OutputBatch {
   readonly #clock: Clock;
-  readonly #publish: (pieces: readonly OutputPiece[]) => Promise<void>;
+  readonly #publish: (pieces: readonly OutputPiece[]) => Promise<unknown>;
   #left: number;
   #pieces: OutputPiece[] = [];
   #bytes = 0;
   #timer: AbortController | undefined;
-  #publishing: Promise<void> = Promise.resolve();
+  #publishing: Promise<unknown> = Promise.resolve();
 
-  constructor(limitBytes: number, clock: Clock, publish: (pieces: readonly OutputPiece[]) => Promise<void>) {
+  constructor(
+    limitBytes: number,
+    clock: Clock,
+    publish: (pieces: readonly OutputPiece[]) => Promise<unknown>,
+  ) {
     this.#left = limitBytes;
     this.#clock = clock;
     this.#publish = publish;
@@ -30,18 +34,22 @@ export class OutputBatch {
     this.#pieces.push({ stream, bytes: taken });
     this.#bytes += taken.length;
     if (this.#bytes >= batchBytes) return this.flush();
-    if (!this.#timer) {
-      this.#timer = new AbortController();
-      void this.#clock.sleep(intervalMs, this.#timer.signal).then(
-        () => this.flush(),
-        () => {},
-      );
-    }
+    if (!this.#timer) this.#flushSoon();
     return undefined;
   }
 
+  /** Not while another is being published: what comes meanwhile is one batch. */
+  #flushSoon(): void {
+    const timer = new AbortController();
+    this.#timer = timer;
+    void Promise.all([this.#clock.sleep(intervalMs, timer.signal), this.#publishing]).then(
+      () => (this.#timer === timer ? this.flush() : undefined),
+      () => {},
+    );
+  }
+
   /** Settles when everything added so far is published. */
-  flush(): Promise<void> {
+  async flush(): Promise<void> {
     this.#timer?.abort();
     this.#timer = undefined;
     const pieces = this.#pieces;
@@ -50,6 +58,6 @@ export class OutputBatch {
     if (pieces.length > 0) {
       this.#publishing = this.#publishing.then(() => this.#publish(pieces)).catch(() => {});
     }
-    return this.#publishing;
+    await this.#publishing;
   }
 }

@@ -1,9 +1,12 @@
 import type {
   ArtifactRef,
   Conversation,
+  DeadReason,
   ExecLimits,
+  Job,
   JobRequest,
   JobResult,
+  Outcome,
   SandboxKey,
 } from "@berth/protocol";
 
@@ -14,6 +17,7 @@ export interface TenancyPorts {
   readonly events: EventsPort;
   readonly sandbox: SandboxPort;
   readonly turns: TurnsPort;
+  readonly later: LaterPort;
   readonly clock: Clock;
   readonly report: (event: TenancyEvent) => void;
 }
@@ -25,17 +29,20 @@ export interface LeasePort {
 }
 
 export interface JobsPort {
-  /** Undefined when none came for a while. */
-  next(): Promise<FetchedJob | undefined>;
-  /** What a dead holder had taken, first in line first. */
+  /** Undefined when none came for about so long, or somebody woke it. */
+  next(waitMs: number): Promise<FetchedJob | undefined>;
+  /** What is taken from the queue, by whomever, the first taken first. */
   active(): Promise<FetchedJob[]>;
   /** Makes a `next` that waits return. */
   wake(): Promise<void>;
+  /** A `next` that waits takes nothing more. */
   close(): Promise<void>;
 }
 
 export interface FetchedJob {
   readonly id: string;
+  /** Another for each attempt. */
+  readonly queuedId: string;
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -45,13 +52,42 @@ export interface FetchedJob {
 export type PublishResult = "published" | "fenced" | "finished-before";
 
 export interface EventsPort {
-  /** Says that a job begins, unless something forbids it. */
-  begin(jobId: string, attempt: number): Promise<"begun" | "fenced" | "finished-before" | "cancelled">;
+  /**
+   * Says that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
+   * before it and is not among those in `before`.
+   */
+  begin(
+    jobId: string,
+    attempt: number,
+    place: { readonly queuedId: string; readonly before: readonly string[] },
+  ): Promise<"begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn">;
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
-  artifact(jobId: string, artifact: ArtifactRef): Promise<PublishResult>;
+  artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
   finished(jobId: string, inbox: string | undefined, result: JobResult): Promise<PublishResult>;
-  progress(jobId: string): Promise<"not-started" | "started" | "finished">;
+  /** Not the end: an attempt ended, and another is due. */
+  retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
+  progress(jobId: string): Promise<Progress>;
+}
+
+export interface EndedAttempt {
+  readonly attempt: number;
+  readonly outcome: Outcome;
+  readonly atMs: number;
+  readonly dueAtMs: number;
+}
+
+/** How far a job got, by what was said of it. `retried`: the attempt that ended, when another is to follow. */
+export type Progress =
+  | { readonly state: "not-started"; readonly retried?: number }
+  | { readonly state: "started" }
+  | { readonly state: "finished"; readonly result: JobResult };
+
+/** Where jobs go that are not over, or should be looked at. Doing either twice is the same as once. */
+export interface LaterPort {
+  retry(next: Job, dueAtMs: number): Promise<void>;
+  /** `job`: as it was found. */
+  bury(jobId: string, job: unknown, outcome: Outcome, reason: DeadReason): Promise<void>;
 }
 
 export interface OutputPiece {
@@ -108,6 +144,20 @@ export type TenancyEvent =
       readonly outcome: string;
       readonly runMs: number;
       readonly publishMs: number;
+    }
+  | {
+      readonly event: "job.retrying";
+      readonly key: SandboxKey;
+      readonly jobId: string;
+      readonly attempt: number;
+      readonly outcome: string;
+      readonly inMs: number;
+    }
+  | {
+      readonly event: "job.buried";
+      readonly key: SandboxKey;
+      readonly jobId: string;
+      readonly reason: DeadReason;
     }
   | {
       readonly event: "tenancy.fenced";

@@ -9,15 +9,18 @@ import {
   type SandboxKey,
 } from "@berth/protocol";
 import { settleDeadEpoch } from "./dead-epoch.ts";
+import { Endings } from "./endings.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { OutputBatch } from "./output-batch.ts";
 import { Sessions } from "./sessions.ts";
-import type { FetchedJob, OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
+import type { FetchedJob, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface TenancyOptions {
   readonly key: SandboxKey;
   readonly epoch: number;
   readonly leaseMs: number;
+  /** By the clock handed in, before the lease was asked for: the answer may have taken long. */
+  readonly takenAtMs: number;
   /** Jobs of different sessions that run at once. */
   readonly parallel: number;
   /** Without work for this long, the sandbox is given up; 0: never. */
@@ -37,10 +40,19 @@ export interface TenancyOptions {
 export type TenancyEnd = "released" | "handed-back" | "no-sandbox" | "fenced";
 
 const stoppingReason = "its worker is stopping";
+const backInLine = "back in line";
 
 interface Admitted {
   readonly fetched: FetchedJob;
   readonly job: Job;
+}
+
+interface Run {
+  readonly jobId: string;
+  readonly abort: AbortController;
+  readonly end: Promise<void>;
+  /** Nobody but this run may say what becomes of it. */
+  isBegun: boolean;
 }
 
 /** Fetched ahead, so that a session with many jobs does not hide the others. */
@@ -67,16 +79,21 @@ export class Tenancy {
   readonly #ports: TenancyPorts;
   readonly #sessions: Sessions<Admitted>;
   readonly #fence = new AbortController();
-  readonly #runs = new Map<string, { readonly abort: AbortController; readonly end: Promise<void> }>();
-  readonly #completing = new Set<Promise<void>>();
+  /** By their ids in the queue: two attempts of a job are two. */
+  readonly #runs = new Map<string, Run>();
+  readonly #completing = new Map<string, Promise<void>>();
+  /** What we have taken from the queue and is still in it, the first taken first. */
+  readonly #taken = new Set<string>();
   readonly #keeper: LeaseKeeper;
+  readonly #endings: Endings;
   readonly #sinceMs: number;
-  /** Jobs that go back in line when the sandbox is handed back. */
-  readonly #returned: FetchedJob[] = [];
   #idleSinceMs: number;
   #yielding = false;
   #stopping = false;
   #noSandbox = false;
+  /** How many reasons there are to look whether the queue is as we think; at first, what a dead holder left. */
+  #untidy = 1;
+  #lookedMs: number;
   #lastTrouble: string | undefined;
   #wake = Promise.withResolvers<void>();
 
@@ -86,8 +103,11 @@ export class Tenancy {
     this.#sessions = new Sessions(options.parallel, ({ job }) => job.session);
     this.#sinceMs = ports.clock.now();
     this.#idleSinceMs = this.#sinceMs;
+    this.#lookedMs = this.#sinceMs;
+    this.#endings = new Endings({ key: options.key, ports, publish: (say) => this.#publish(say) });
     this.#keeper = new LeaseKeeper({
       leaseMs: options.leaseMs,
+      takenAtMs: options.takenAtMs,
       clock: ports.clock,
       lease: ports.lease,
       onLost: (why) => void this.#fenced(why),
@@ -114,7 +134,8 @@ export class Tenancy {
 
   /** Of the jobs that run or wait here. */
   get jobIds(): string[] {
-    return [...this.#runs.keys(), ...this.#sessions.waiting.map(({ fetched }) => fetched.id)];
+    const running = [...this.#runs.values()].map(({ jobId }) => jobId);
+    return [...running, ...this.#sessions.waiting.map(({ fetched }) => fetched.id)];
   }
 
   /** Takes no more jobs, finishes those that run, and gives the sandbox up. */
@@ -139,15 +160,13 @@ export class Tenancy {
 
   /** Ends a job that runs or waits here. One still in its queue ends when its turn comes. */
   cancel(jobId: string): void {
-    const running = this.#runs.get(jobId);
-    if (running) {
-      running.abort.abort("by request");
-      return;
-    }
+    const running = [...this.#runs.values()].filter((run) => run.jobId === jobId);
+    for (const { abort } of running) abort.abort("by request");
+    if (running.length > 0) return;
     const parked = this.#sessions.remove(({ fetched }) => fetched.id === jobId);
     if (!parked) return;
     const result = failed({ kind: "cancelled", reason: "by request, before it began" });
-    this.#track(parked.fetched.id, new AbortController(), this.#finish(parked, result));
+    this.#track(parked, () => this.#finish(parked, result), true);
   }
 
   /** Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives. */
@@ -164,7 +183,6 @@ export class Tenancy {
     const renewing = this.#keeper.keep(this.#fence.signal);
     let end: TenancyEnd = "fenced";
     try {
-      await this.#settle();
       end = await this.#work();
     } catch (error) {
       if (!this.#fence.signal.aborted) this.#trouble(error);
@@ -172,7 +190,7 @@ export class Tenancy {
     } finally {
       this.#fence.abort("over");
       await Promise.all([renewing, ...[...this.#runs.values()].map(({ end: run }) => run)]);
-      await Promise.all(this.#completing);
+      await Promise.all(this.#completing.values());
       await this.#ports.jobs.close().catch(() => {});
       const remove = !this.#stopping || this.#options.removeOnStop || end === "fenced";
       await this.#ports.sandbox.close({ remove }).catch((error) => this.#trouble(error));
@@ -180,12 +198,35 @@ export class Tenancy {
     return end;
   }
 
+  /**
+   * Puts the queue in order: what was taken from it and has not begun here is settled as if its holder had died. That is so at first;
+   * later an answer may have been lost, or a worker that lost the lease may have taken something.
+   */
+  async #tidy(): Promise<void> {
+    const reasons = this.#untidy;
+    const waiting = [...this.#runs.values()].filter(({ isBegun }) => !isBegun);
+    for (const { abort } of waiting) abort.abort(backInLine);
+    await Promise.all(waiting.map(({ end }) => end));
+    this.#sessions.empty();
+    await this.#settle();
+    for (const queuedId of this.#taken) if (!this.#isHere(queuedId)) this.#taken.delete(queuedId);
+    this.#untidy -= reasons;
+  }
+
+  #isHere(queuedId: string): boolean {
+    return this.#runs.has(queuedId) || this.#completing.has(queuedId);
+  }
+
   async #settle(): Promise<void> {
     const { jobs, events, report } = this.#ports;
     const message = "its worker died while it ran; it may have run in part and was not run again";
     const counts = await settleDeadEpoch({
-      jobs,
+      left: (await jobs.active()).filter(({ queuedId }) => !this.#isHere(queuedId)),
       events,
+      onTold: async (fetched, result) => {
+        await this.#endings.told(fetched, result);
+        await fetched.complete();
+      },
       onLost: (fetched, job) => this.#finish({ fetched, job }, failed({ kind: "lost", message })),
       onStep: () => this.#keeper.round(),
     });
@@ -197,25 +238,47 @@ export class Tenancy {
     for (;;) {
       this.#fence.signal.throwIfAborted();
       this.#keeper.round();
-      this.#begin();
       if (this.#yielding) return await this.#handBack();
-      if (this.#sessions.parked >= parkedMost) {
-        await this.#stirred();
-        continue;
+      try {
+        if (await this.#round()) return "released";
+      } catch (error) {
+        this.#fence.signal.throwIfAborted();
+        this.#trouble(error);
+        this.#untidy++;
+        await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
       }
-      const fetched = await this.#fetch();
-      if (fetched) await this.#admit(fetched);
-      else if (await this.#idleIsOver()) return "released";
     }
   }
 
-  async #fetch(): Promise<FetchedJob | undefined> {
-    try {
-      return await this.#ports.jobs.next();
-    } catch {
-      await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
-      return undefined;
+  /** Whether that was the last. */
+  async #round(): Promise<boolean> {
+    if (this.#untidy > 0) await this.#tidy();
+    this.#begin();
+    if (this.#sessions.parked >= parkedMost) {
+      await this.#stirred();
+      return false;
     }
+    const fetched = await this.#ports.jobs.next(this.#waitMs());
+    if (fetched) await this.#admit(fetched);
+    else if (await this.#idleIsOver()) return true;
+    else await this.#lookForStrangers();
+    return false;
+  }
+
+  /** A job that somebody took and nobody runs. One that is before another is found when that begins; this finds the last. */
+  async #lookForStrangers(): Promise<void> {
+    const { clock, jobs } = this.#ports;
+    if (clock.now() - this.#lookedMs < this.#options.leaseMs) return;
+    this.#lookedMs = clock.now();
+    if ((await jobs.active()).some(({ queuedId }) => !this.#taken.has(queuedId))) this.#untidy++;
+  }
+
+  /** Until something is to be done without a job: coming round within a lease, or giving up an idle sandbox. */
+  #waitMs(): number {
+    const { leaseMs, idleMs } = this.#options;
+    const { idleSinceMs } = this;
+    if (idleSinceMs === undefined || idleMs === 0) return leaseMs;
+    return Math.min(leaseMs, Math.max(0, idleSinceMs + idleMs - this.#ports.clock.now()));
   }
 
   async #idleIsOver(): Promise<boolean> {
@@ -224,9 +287,11 @@ export class Tenancy {
     const now = this.#ports.clock.now();
     const idle = idleSinceMs !== undefined && idleMs > 0 && now - idleSinceMs >= idleMs;
     const old = idleSinceMs !== undefined && maxAgeMs > 0 && now - this.#sinceMs >= maxAgeMs;
-    if (!idle && !old) return false;
+    if ((!idle && !old) || this.#completing.size > 0) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#fenced("the lease was taken over");
+    // By a job that came, or by one that nobody knows of.
+    if (result === "kept") this.#untidy++;
     return result === "released";
   }
 
@@ -236,9 +301,8 @@ export class Tenancy {
       this.#keeper.round();
       this.#fence.signal.throwIfAborted();
     }
-    // Each goes to the front of the line: those that had begun last, they were before the others.
-    for (const { fetched } of this.#sessions.empty().reverse()) await fetched.putBack();
-    for (const fetched of this.#returned.splice(0).reverse()) await fetched.putBack();
+    // What stays behind is put back by the next holder.
+    await this.#tidy().catch((error) => this.#trouble(error));
     this.#fence.signal.throwIfAborted();
     const empty = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
@@ -250,58 +314,71 @@ export class Tenancy {
 
   /** Checks a job and puts it in its session's line. One that cannot be read ends here and blocks nobody. */
   async #admit(fetched: FetchedJob): Promise<void> {
+    // Put back behind our back: it is ours again, and here already.
+    if (this.#taken.has(fetched.queuedId)) return;
+    this.#taken.add(fetched.queuedId);
     let data: unknown;
     try {
       data = await fetched.load();
     } catch (error) {
       if (!isFault(error) || error.retry) throw error;
-      return await this.#refuse(fetched, error.code, error.message);
+      return await this.#refuse(fetched, undefined, error.code, error.message);
     }
     const parsed = jobSchema.safeParse(data);
     if (parsed.success) {
       this.#sessions.add({ fetched, job: parsed.data });
       return;
     }
-    await this.#refuse(fetched, "invalid-job", `invalid job: ${problemsOf(parsed.error).join("; ")}`);
+    await this.#refuse(fetched, data, "invalid-job", `invalid job: ${problemsOf(parsed.error).join("; ")}`);
   }
 
-  async #refuse(fetched: FetchedJob, code: string, message: string): Promise<void> {
+  async #refuse(fetched: FetchedJob, data: unknown, code: string, message: string): Promise<void> {
     const result = failed({ kind: "refused", code, message: message.slice(0, 2_000) });
-    await this.#publish(() => this.#ports.events.finished(fetched.id, undefined, result));
-    await fetched.complete();
+    await this.#endings.refuse(fetched, data, result);
+    this.#complete(fetched);
   }
 
   #begin(): void {
-    if (this.#yielding) return;
+    if (this.#yielding || this.#untidy > 0) return;
     for (let next = this.#sessions.take(); next !== undefined; next = this.#sessions.take()) {
       const admitted = next;
-      const abort = new AbortController();
-      const running = this.#execute(admitted, abort).finally(() => this.#sessions.done(admitted));
-      this.#track(admitted.fetched.id, abort, running);
+      this.#track(admitted, (run) =>
+        this.#execute(admitted, run).finally(() => this.#sessions.done(admitted)),
+      );
     }
   }
 
-  #track(jobId: string, abort: AbortController, running: Promise<void>): void {
-    const end = running
+  #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, isBegun = false): void {
+    const { promise: end, resolve } = Promise.withResolvers<void>();
+    const run: Run = { jobId: fetched.id, abort: new AbortController(), end, isBegun };
+    this.#runs.set(fetched.queuedId, run);
+    void work(run)
       .catch((error: unknown) => {
-        if (!this.#fence.signal.aborted) this.#trouble(error);
+        if (this.#fence.signal.aborted) return;
+        this.#trouble(error);
+        this.#lookAgain();
       })
       .finally(() => {
-        this.#runs.delete(jobId);
+        this.#runs.delete(fetched.queuedId);
         this.#idleSinceMs = this.#ports.clock.now();
         if (!this.#fence.signal.aborted) this.#begin();
         this.#stir();
+        resolve();
       });
-    this.#runs.set(jobId, { abort, end });
   }
 
-  async #execute(admitted: Admitted, abort: AbortController): Promise<void> {
-    const { sandbox, turns, clock } = this.#ports;
+  /** The queue may not be as we think. */
+  #lookAgain(): void {
+    this.#untidy++;
+    this.#stir();
+    void this.#ports.jobs.wake().catch(() => {});
+  }
+
+  async #execute(admitted: Admitted, run: Run): Promise<void> {
+    const { sandbox, turns } = this.#ports;
+    const { abort } = run;
     const { job } = admitted;
-    if (job.deadlineAtMs !== undefined && clock.wall() > job.deadlineAtMs) {
-      const message = "its deadline had passed before it could begin";
-      return await this.#finish(admitted, failed({ kind: "refused", code: "deadline", message }));
-    }
+    if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
     const signal = AbortSignal.any([abort.signal, this.#fence.signal]);
     let turnOver: (() => void) | undefined;
     let opened: OpenSandbox | undefined;
@@ -309,7 +386,7 @@ export class Tenancy {
       turnOver = await turns.take(signal);
       // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
       opened = await sandbox.open(job.profile, signal);
-      await this.#beginAndRun(admitted, opened, abort.signal);
+      await this.#beginAndRun(admitted, opened, run);
     } catch (error) {
       if (opened) throw error;
       await this.#notOpened(admitted, abort.signal, error);
@@ -317,6 +394,15 @@ export class Tenancy {
       opened?.done();
       turnOver?.();
     }
+  }
+
+  #isTooLate({ deadlineAtMs }: Job): boolean {
+    return deadlineAtMs !== undefined && this.#ports.clock.wall() > deadlineAtMs;
+  }
+
+  async #refuseLate(admitted: Admitted): Promise<void> {
+    const message = "its deadline had passed before it could begin";
+    await this.#finish(admitted, failed({ kind: "refused", code: "deadline", message }));
   }
 
   async #notOpened(admitted: Admitted, signal: AbortSignal, error: unknown): Promise<void> {
@@ -327,7 +413,6 @@ export class Tenancy {
       this.#noSandbox = true;
       this.#trouble(error);
       this.yield();
-      this.#returned.push(admitted.fetched);
       return;
     }
     // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
@@ -335,62 +420,93 @@ export class Tenancy {
     await this.#finish(admitted, result);
   }
 
-  async #beginAndRun(admitted: Admitted, opened: OpenSandbox, signal: AbortSignal): Promise<void> {
+  async #beginAndRun(admitted: Admitted, opened: OpenSandbox, run: Run): Promise<void> {
     const { events, clock } = this.#ports;
     const { fetched, job } = admitted;
-    const begun = await this.#publish(() => events.begin(fetched.id, job.attempt));
-    if (begun === "finished-before") return await fetched.complete();
+    const { signal } = run.abort;
+    if (signal.aborted) return await this.#interrupted(admitted, signal, "before it began");
+    if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
+    run.isBegun = true;
+    const place = { queuedId: fetched.queuedId, before: this.#takenBefore(fetched.queuedId) };
+    const begun = await this.#publish(() => events.begin(fetched.id, job.attempt, place));
+    if (begun === "finished-before") return this.#complete(fetched);
     if (begun === "cancelled")
       return await this.#interrupted(admitted, signal, "by request, before it began");
+    if (begun === "out-of-turn") return this.#lookAgain();
+    // A process that was stopped for a while may come here before its timers do.
+    if (this.#keeper.isLate) throw this.#fenced("it could not renew in time");
     const begunMs = clock.now();
     const result = await this.#run(admitted, opened, signal);
     const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
-    if (stopped && isRepeatable(job.request, job.idempotent)) this.#returned.push(fetched);
-    else await this.#finish(admitted, result, begunMs);
+    // One that is safe to repeat is put back when the sandbox is handed back.
+    if (stopped && isRepeatable(job.request, job.idempotent)) return;
+    // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
+    await this.#finish(admitted, result, begunMs, stopped ? lostWithItsWorker : undefined);
   }
 
-  /** Ends a job that had not begun, or puts it back when only its worker stops. */
+  #takenBefore(queuedId: string): string[] {
+    const taken = [...this.#taken];
+    return taken.slice(0, taken.indexOf(queuedId));
+  }
+
+  /** Ends a job that had not begun, or leaves it to be put back. */
   async #interrupted(admitted: Admitted, signal: AbortSignal, how: string): Promise<void> {
-    if (signal.reason === stoppingReason) this.#returned.push(admitted.fetched);
-    else await this.#finish(admitted, failed({ kind: "cancelled", reason: how }));
+    if (signal.reason === stoppingReason || signal.reason === backInLine) return;
+    await this.#finish(admitted, failed({ kind: "cancelled", reason: how }));
   }
 
   async #run({ fetched, job }: Admitted, sandbox: OpenSandbox, signal: AbortSignal): Promise<JobResult> {
     const { events, clock } = this.#ports;
     const running = AbortSignal.any([signal, this.#fence.signal]);
-    if (job.request.kind === "destroy") {
-      await sandbox.destroy(running);
-      return { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
-    }
     let parts = 0;
-    const batch = new OutputBatch(sandbox.limits.keptBytes, clock, async (pieces) => {
+    let said: Promise<unknown> = Promise.resolve();
+    // One after the other: saying something again is noticed only while it is the last thing said.
+    const say = (event: (part: number) => Promise<PublishResult>): Promise<unknown> => {
       const part = parts++;
-      await this.#publish(() => events.output(fetched.id, part, pieces));
-    });
+      said = said.then(() => this.#publish(() => event(part)));
+      return said;
+    };
+    const batch = new OutputBatch(sandbox.limits.keptBytes, clock, (pieces) =>
+      say((part) => events.output(fetched.id, part, pieces)),
+    );
     try {
+      if (job.request.kind === "destroy") {
+        await sandbox.destroy(running);
+        return { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+      }
       return await sandbox.run(job.request, {
         signal: running,
         onOutput: (piece) => batch.add(piece),
         onArtifact: async (artifact) => {
           await batch.flush();
-          await this.#publish(() => events.artifact(fetched.id, artifact));
+          await say((part) => events.artifact(fetched.id, part, artifact));
         },
         conversation: { tenant: job.tenant, agent: job.agent, session: job.session, jobId: job.id },
       });
     } catch (error) {
+      this.#fence.signal.throwIfAborted();
+      if (signal.aborted) return failed({ kind: "cancelled", reason: String(signal.reason) });
       // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
-      if (!isFault(error)) throw error;
-      return failed({ kind: "refused", code: error.code, message: error.message });
+      if (isFault(error)) return failed({ kind: "refused", code: error.code, message: error.message });
+      this.#trouble(error);
+      const message = "it failed in a way nobody foresaw; it may have run in part";
+      return failed({ kind: "lost", message });
     } finally {
       await batch.flush();
     }
   }
 
-  async #finish({ fetched, job }: Admitted, result: JobResult, begun?: number): Promise<void> {
-    const { clock, events, report } = this.#ports;
+  async #finish(
+    { fetched, job }: Admitted,
+    result: JobResult,
+    begun?: number,
+    endedAs?: Outcome,
+  ): Promise<void> {
+    const { clock, report } = this.#ports;
     const ended = clock.now();
-    await this.#publish(() => events.finished(fetched.id, job.inbox, result));
+    const how = await this.#endings.end(fetched.id, job, result, endedAs);
     this.#complete(fetched);
+    if (how === "again") return;
     report({
       event: "job.finished",
       key: this.key,
@@ -402,16 +518,20 @@ export class Tenancy {
     });
   }
 
-  /** Its end is told, so its session goes on meanwhile. If it fails, the job stays active and the next tenancy completes it. */
+  /** Its end is told, so its session goes on meanwhile. */
   #complete(fetched: FetchedJob): void {
     const completing = fetched
       .complete()
-      .catch((error) => this.#trouble(error))
+      .then(
+        () => void this.#taken.delete(fetched.queuedId),
+        // Or only the answer was lost. Whoever looks sees that its end is told.
+        () => this.#lookAgain(),
+      )
       .finally(() => {
-        this.#completing.delete(completing);
+        this.#completing.delete(fetched.queuedId);
         this.#stir();
       });
-    this.#completing.add(completing);
+    this.#completing.set(fetched.queuedId, completing);
   }
 
   /** Tries until it is said or we may no longer speak. */
@@ -422,7 +542,8 @@ export class Tenancy {
         const said = await say();
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
-        if (isFault(error) && !error.retry) throw error;
+        // Redis refuses for reasons that pass, too: no memory, no disk. Nobody else can say it for us.
+        if (isFault(error) && !error.retry && error.message !== this.#lastTrouble) this.#trouble(error);
         await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
         continue;
       }
@@ -436,6 +557,8 @@ export class Tenancy {
       this.#ports.report({ event: "tenancy.fenced", key: this.key, epoch: this.#options.epoch, why });
       this.#fence.abort(new Error(why));
       this.#stir();
+      // One that still waits for a job would take it from whoever holds the sandbox next.
+      void this.#ports.jobs.close().catch(() => {});
     }
     return new Error(why);
   }
@@ -460,6 +583,8 @@ export class Tenancy {
     woken.abort();
   }
 }
+
+const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
 
 function failed(outcome: Outcome): JobResult {
   return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };

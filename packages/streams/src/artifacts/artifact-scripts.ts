@@ -65,7 +65,7 @@ export type ArtifactRecord = z.infer<typeof artifactRecord>;
 /** What both scripts are given, in their order. */
 export function artifactKeys(
   id: string,
-  of: Pick<ArtifactRecord, "key" | "agent" | "session" | "place" | "sha256">,
+  of: Pick<ArtifactRecord, "tenant" | "key" | "agent" | "session" | "place" | "sha256">,
 ): string[] {
   return [
     redisKeys.artifact(id),
@@ -74,7 +74,7 @@ export function artifactKeys(
     redisKeys.artifactBlob(of.place, of.sha256),
     redisKeys.artifactBytes(of.sha256),
     redisKeys.artifactGarbage(of.place),
-    redisKeys.persisted(of.key, of.agent, of.session),
+    redisKeys.persisted(of.key, of.tenant, of.agent, of.session),
     redisKeys.lease(of.key),
   ];
 }

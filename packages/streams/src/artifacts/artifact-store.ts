@@ -171,8 +171,8 @@ export class ArtifactStore {
     const { quotaBytes, quotaCount, keptMs, persistedMs, maxPersisted } = this.limits;
     const { persist = false } = options;
     const id = persist
-      ? idOf("persisted", key, agent, session, path, sha256)
-      : idOf("job", key, jobId, path, sha256);
+      ? idOf("persisted", key, tenant, agent, session, path, sha256)
+      : idOf("job", key, tenant, jobId, path, sha256);
     const before = persist ? await this.#persistedAt(owner, path) : undefined;
     const answer = await addArtifact.run(this.#redis, artifactKeys(id, { ...owner, place, sha256 }), [
       ...[id, tenant, size, quotaBytes, quotaCount, persist ? persistedMs : keptMs, place, file, bytes],
@@ -192,10 +192,10 @@ export class ArtifactStore {
   }
 
   async #persistedAt(
-    { key, agent, session }: ArtifactOwner,
+    { key, tenant, agent, session }: ArtifactOwner,
     path: string,
   ): Promise<{ id: string; record: ArtifactRecord | undefined } | undefined> {
-    const id = await this.#redis.hget(redisKeys.persisted(key, agent, session), path);
+    const id = await this.#redis.hget(redisKeys.persisted(key, tenant, agent, session), path);
     return id === null ? undefined : { id, record: await this.reader.record(id, { expired: true }) };
   }
 

@@ -27,7 +27,6 @@ const readBytes = 64 * 1024;
  */
 export class DirectoryPlace implements BytePlace {
   readonly #directory: string;
-  #id: string | undefined;
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -50,14 +49,12 @@ export class DirectoryPlace implements BytePlace {
     });
   }
 
+  /** Looked at each time: a directory that was emptied under us is another place, and is made anew. */
   async id(): Promise<string | undefined> {
-    if (this.#id === undefined) {
-      const path = join(this.#directory, idFile);
-      const text = await this.#guard(() => readFile(path, "utf8").catch(unless("ENOENT", "ENOTDIR")));
-      const id = text?.trim() ?? "";
-      if (idPattern.test(id)) this.#id = id;
-    }
-    return this.#id;
+    const path = join(this.#directory, idFile);
+    const text = await this.#guard(() => readFile(path, "utf8").catch(unless("ENOENT", "ENOTDIR")));
+    const id = text?.trim() ?? "";
+    return idPattern.test(id) ? id : undefined;
   }
 
   draftName(nonce: string): string {

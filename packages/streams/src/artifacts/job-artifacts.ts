@@ -101,8 +101,8 @@ export class JobArtifacts {
   }
 
   get #conversation(): string {
-    const { key, agent, session } = this.#owner;
-    return redisKeys.persisted(key, agent, session);
+    const { key, tenant, agent, session } = this.#owner;
+    return redisKeys.persisted(key, tenant, agent, session);
   }
 
   async #read(

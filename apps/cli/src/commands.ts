@@ -1,0 +1,86 @@
+import type { Command } from "./command.ts";
+
+/** Loaded when used: most of the time of a short command would be spent on loading the others. */
+type Load = () => Promise<Command>;
+
+export interface Section {
+  readonly title: string;
+  readonly commands: Readonly<Record<string, Load>>;
+}
+
+/** Every command, in the order of the help. */
+export const sections: readonly Section[] = [
+  {
+    title: "Run things",
+    commands: {
+      exec: async () => (await import("./commands/exec.ts")).exec,
+      "batch run": async () => (await import("./commands/batch-run.ts")).batchRun,
+      "batch status": async () => (await import("./commands/batch-status.ts")).batchStatus,
+      "batch cancel": async () => (await import("./commands/batch-cancel.ts")).batchCancel,
+    },
+  },
+  {
+    title: "Files of a tenant",
+    commands: {
+      write: async () => (await import("./commands/write.ts")).write,
+      read: async () => (await import("./commands/read.ts")).read,
+      ls: async () => (await import("./commands/ls.ts")).ls,
+      edit: async () => (await import("./commands/edit.ts")).edit,
+      grep: async () => (await import("./commands/grep.ts")).grep,
+      glob: async () => (await import("./commands/glob.ts")).glob,
+      cp: async () => (await import("./commands/cp.ts")).cp,
+    },
+  },
+  {
+    title: "Jobs",
+    commands: {
+      ps: async () => (await import("./commands/ps.ts")).ps,
+      logs: async () => (await import("./commands/logs.ts")).logs,
+      why: async () => (await import("./commands/why.ts")).why,
+      cancel: async () => (await import("./commands/cancel.ts")).cancel,
+    },
+  },
+  {
+    title: "Operating a fleet",
+    commands: {
+      fleet: async () => (await import("./commands/fleet.ts")).fleet,
+      drain: async () => (await import("./commands/drain.ts")).drain,
+      "tenant pause": async () => (await import("./commands/tenant-pause.ts")).tenantPause,
+      "tenant resume": async () => (await import("./commands/tenant-resume.ts")).tenantResume,
+      "tenant destroy": async () => (await import("./commands/tenant-destroy.ts")).tenantDestroy,
+      "tenant usage": async () => (await import("./commands/tenant-usage.ts")).tenantUsage,
+      "schedule put": async () => (await import("./commands/schedule-put.ts")).schedulePut,
+      "schedule ls": async () => (await import("./commands/schedule-ls.ts")).scheduleLs,
+      "schedule pause": async () => (await import("./commands/schedule-pause.ts")).schedulePause,
+      "schedule resume": async () => (await import("./commands/schedule-resume.ts")).scheduleResume,
+      "schedule rm": async () => (await import("./commands/schedule-rm.ts")).scheduleRm,
+      "dead ls": async () => (await import("./commands/dead-ls.ts")).deadLs,
+      "dead redrive": async () => (await import("./commands/dead-redrive.ts")).deadRedrive,
+      "dead rm": async () => (await import("./commands/dead-rm.ts")).deadRm,
+      "key create": async () => (await import("./commands/key-create.ts")).keyCreate,
+      "key ls": async () => (await import("./commands/key-ls.ts")).keyLs,
+      "key revoke": async () => (await import("./commands/key-revoke.ts")).keyRevoke,
+    },
+  },
+  {
+    title: "This machine",
+    commands: {
+      doctor: async () => (await import("./commands/doctor.ts")).doctor,
+      dev: async () => (await import("./commands/dev.ts")).dev,
+      tour: async () => (await import("./commands/tour.ts")).tour,
+      completion: async () => (await import("./commands/completion.ts")).completion,
+      version: async () => (await import("./commands/version.ts")).version,
+    },
+  },
+];
+
+export const commandNames: readonly string[] = sections.flatMap(({ commands }) => Object.keys(commands));
+
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  for (const { commands } of sections) if (Object.hasOwn(commands, name)) return commands[name]?.();
+  return undefined;
+}
+
+export function loadAll(): Promise<Command[]> {
+  return Promise.all(sections.flatMap(({ commands }) => Object.values(commands).map((load) => load())));
+}

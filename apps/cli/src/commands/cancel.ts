@@ -1,0 +1,35 @@
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+
+const options = {} as const;
+
+export const cancel = command({
+  name: "cancel",
+  summary: "end jobs, waiting or running",
+  positionals: ["JOB..."],
+  about: "A job that has ended stays as it ended. The exit code is 1 when one of them is not known.",
+  examples: [
+    { line: "berth cancel JOB", says: "its result then says cancelled" },
+    {
+      line: "berth ps acme --json | jq -r '.jobs[].id' | xargs berth cancel",
+      says: "everything of a tenant",
+    },
+  ],
+  options,
+  run,
+});
+
+async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const door = await context.door();
+  const told: { id: string; known: boolean }[] = [];
+  for (const id of positionals) {
+    const job = await door.job(id);
+    await job?.cancel();
+    told.push({ id, known: job !== undefined });
+  }
+  await context.terminal.answer({ jobs: told }, () =>
+    told.map(({ id, known }) => (known ? `${id} was told to end` : `${id} is not known`)).join("\n"),
+  );
+  return told.every(({ known }) => known) ? exitCodes.ok : exitCodes.failed;
+}

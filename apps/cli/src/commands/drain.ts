@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Arguments, command } from "../command.ts";
+import { Complaint } from "../complaint.ts";
+import type { Context } from "../context.ts";
+import type { Door } from "../door.ts";
+import { exitCodes } from "../exit-codes.ts";
+
+const options = {
+  wait: { type: "boolean", about: "until it has left" },
+} as const;
+
+const lookMs = 500;
+
+export const drain = command({
+  name: "drain",
+  summary: "tell a worker to take no more, finish what runs, and leave",
+  positionals: ["WORKER"],
+  about:
+    "Its sandboxes move to other workers, or wait for one. Something has to start it again; berth does not.",
+  examples: [
+    { line: "berth drain worker-2", says: "" },
+    {
+      line: "berth drain worker-2 --wait && systemctl restart berth-worker",
+      says: "an upgrade, one worker at a time",
+    },
+  ],
+  options,
+  run,
+});
+
+async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const [worker = ""] = positionals;
+  const door = await context.door();
+  if (!(await isThere(door, worker)))
+    throw new Complaint(`no worker ${worker} is there`, {
+      code: "not-found",
+      advice: ["`berth fleet --once` lists them"],
+    });
+  await door.drain(worker);
+  const interrupted = context.interrupts.signal();
+  while (values.wait && !interrupted.aborted && (await isThere(door, worker))) await sleep(lookMs);
+  if (interrupted.aborted) return context.interrupts.exitCode;
+  await context.terminal.answer({ worker, left: values.wait }, () =>
+    values.wait ? `${worker} has left` : `${worker} was told to drain`,
+  );
+  return exitCodes.ok;
+}
+
+async function isThere(door: Door, worker: string): Promise<boolean> {
+  return (await door.workers()).some(({ id }) => id === worker);
+}

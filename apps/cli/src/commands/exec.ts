@@ -1,0 +1,136 @@
+import type { JobResult } from "@berth/protocol";
+import { exitCodeOf } from "@berth/protocol";
+import { type Arguments, command, jobOptions } from "../command.ts";
+import { UsageError } from "../complaint.ts";
+import type { Context } from "../context.ts";
+import type { DoorJob } from "../door.ts";
+import { execOrder } from "../exec-order.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { endOf, outcomeText, placeOf } from "../run-job.ts";
+import { saveArtifacts } from "../save-artifacts.ts";
+import { readStdin } from "../stdin.ts";
+import { printable } from "../terminal/printable.ts";
+import { assignments, durationMs, wholeNumber } from "../values.ts";
+
+const options = {
+  ...jobOptions,
+  timeout: {
+    type: "string",
+    short: "t",
+    value: "TIME",
+    about: "ends it after 500ms, 30s, 5m, …; can only shorten the profile's",
+  },
+  env: {
+    type: "string",
+    short: "e",
+    value: "NAME=VALUE",
+    multiple: true,
+    about: "environment of the command",
+  },
+  cwd: { type: "string", short: "C", value: "DIR", about: "directory beneath the workspace" },
+  interactive: { type: "boolean", short: "i", about: "give it what comes on stdin" },
+  artifact: { type: "string", short: "a", value: "GLOB", multiple: true, about: "keep files that it leaves" },
+  save: { type: "string", value: "DIR", about: "put those files into a directory here" },
+  delay: { type: "string", value: "TIME", about: "begin it after 10m, 2h, …; -d lets you leave" },
+  detach: { type: "boolean", short: "d", about: "print the job's id and do not wait" },
+  id: { type: "string", value: "ID", about: "the job's id; the same id is run once" },
+  retries: { type: "string", value: "N", about: "run again after a bad end, up to N times" },
+  idempotent: { type: "boolean", about: "may run again if its worker dies in the middle" },
+} as const;
+
+export const exec = command({
+  name: "exec",
+  summary: "run a command in a tenant's sandbox",
+  positionals: ["TENANT"],
+  words: "CMD…",
+  about:
+    "Output comes as it is written, stdout and stderr apart. The exit code is the command's own; 124 after a timeout, 137 out of\n" +
+    "memory, 128 + N for a signal, 130 when it was cancelled. Ctrl-C cancels it. One word is given to a shell; several are run as they are.",
+  examples: [
+    { line: "berth exec acme -- python3 main.py", says: "a program and its arguments, no shell" },
+    { line: "berth exec acme -- 'ls | wc -l'", says: "one word: a shell's line" },
+    {
+      line: "berth exec acme --timeout 5m --session build -- make -j2",
+      says: "beside whatever the session main does",
+    },
+    { line: "tar c . | berth exec acme -i -- tar x", says: "with stdin" },
+    {
+      line: "berth exec acme --artifact '*.png' --save plots -- python3 plot.py",
+      says: "and the files it made",
+    },
+    { line: "berth exec acme --detach -- make && berth logs -f JOB", says: "in the background" },
+  ],
+  options,
+  run,
+});
+
+async function run(args: Arguments<typeof options>, context: Context): Promise<number> {
+  const { values, words = [] } = args;
+  const [tenant = ""] = args.positionals;
+  if (words.length === 0) throw new UsageError("what to run is missing", [`berth exec ${tenant} -- ls -l`]);
+  const { timeout, cwd, retries, delay } = values;
+  const order = execOrder(words, {
+    env: assignments("--env", values.env),
+    artifacts: values.artifact,
+    cwd,
+    timeoutMs: timeout === undefined ? undefined : durationMs("--timeout", timeout),
+    stdin: values.interactive ? await readStdin(context) : undefined,
+  });
+  const door = await context.door();
+  const job = await door.submit({
+    tenant,
+    ...placeOf(values),
+    ...(values.id === undefined ? {} : { id: values.id }),
+    ...(values.idempotent ? { idempotent: true } : {}),
+    ...(delay === undefined ? {} : { delayMs: durationMs("--delay", delay) }),
+    ...(retries === undefined ? {} : { retry: { attempts: wholeNumber("--retries", retries) + 1 } }),
+    ...order,
+  });
+  if (values.detach) {
+    await context.terminal.answer({ id: job.id }, () => job.id);
+    return exitCodes.ok;
+  }
+  const result = ofCommand(await endOf(context, job, shown(context, job)));
+  await tellEnd(context, job, result);
+  if (values.save !== undefined) await saveArtifacts(context, result.value.artifacts ?? [], values.save);
+  return exitCodeOf(result.outcome) ?? exitCodes.failed;
+}
+
+/** Passes output on as it comes, and gives the result. */
+async function shown({ terminal, interrupts }: Context, job: DoorJob): Promise<JobResult> {
+  if (terminal.json) return job.result();
+  for await (const event of job.events()) {
+    if (event.type === "finished") return event.result;
+    if (event.type === "stdout" || event.type === "stderr") await terminal.write(event.bytes, event.type);
+    else if (event.type === "started" && event.attempt > 1)
+      terminal.note(`berth: run ${event.attempt} begins on ${event.worker}`);
+  }
+  // Its events ended without an end: the connection was closed under it.
+  if (interrupts.interrupted) throw interrupts.signal().reason;
+  return job.result();
+}
+
+/** Behind a file for its stdin, the command is the last of two steps. */
+function ofCommand(result: JobResult): JobResult {
+  return result.value.steps?.at(-1) ?? result;
+}
+
+async function tellEnd({ terminal }: Context, job: DoorJob, result: JobResult): Promise<void> {
+  const { outcome, value, timing } = result;
+  if (terminal.json) {
+    return terminal.answer(
+      { id: job.id, exitCode: exitCodeOf(outcome) ?? null, outcome, value, timing },
+      () => "",
+    );
+  }
+  const ended = outcomeText(outcome);
+  if (ended !== "") terminal.note(`berth: ${printable(ended)}`);
+  if (value.cutBytes)
+    terminal.note(
+      `berth: ${value.cutBytes} bytes of output were not kept; send it to a file (> out.log) and fetch that`,
+    );
+  for (const { path, size, id } of value.artifacts ?? [])
+    terminal.note(`berth: artifact ${printable(path)}, ${size} bytes, ${id}`);
+  for (const { path, reason } of value.artifactsRefused ?? [])
+    terminal.note(`berth: not kept: ${printable(path)}: ${printable(reason)}`);
+}

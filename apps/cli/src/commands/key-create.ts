@@ -1,0 +1,45 @@
+import { type Arguments, command } from "../command.ts";
+import { UsageError } from "../complaint.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { durationMs, tenantName, wholeNumber } from "../values.ts";
+
+const options = {
+  admin: { type: "boolean", about: "may do everything" },
+  tenant: { type: "string", value: "TENANT", about: "may see and touch this tenant only" },
+  expires: { type: "string", value: "TIME", about: "stops working after 12h, 90d, …" },
+  rate: { type: "string", value: "N", about: "requests a second at one gateway" },
+} as const;
+
+export const keyCreate = command({
+  name: "key create",
+  summary: "make a key for the gateway",
+  positionals: ["NAME"],
+  about:
+    "NAME is for people. The key is printed this once, alone on stdout; the fleet has only its hash. Through Redis no key is needed\n" +
+    "to make one, which is how the first is made.",
+  examples: [
+    { line: "berth key create ops --admin", says: "the first one" },
+    { line: "berth key create 'acme backend' --tenant acme --expires 90d", says: "for one tenant" },
+    { line: "export BERTH_KEY=$(berth key create laptop --admin)", says: "straight into use" },
+  ],
+  options,
+  run,
+});
+
+async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const { admin, tenant, expires, rate } = values;
+  if (admin === (tenant !== undefined)) throw new UsageError("either --admin or --tenant TENANT is needed");
+  const made = await (await context.door()).keys.create({
+    role: admin ? "admin" : "tenant",
+    name: positionals[0] ?? "",
+    ...(tenant === undefined ? {} : { tenant: tenantName(tenant) }),
+    ...(expires === undefined
+      ? {}
+      : { expiresInSeconds: Math.ceil(durationMs("--expires", expires) / 1_000) }),
+    ...(rate === undefined ? {} : { rate: wholeNumber("--rate", rate) }),
+  });
+  await context.terminal.answer(made, () => made.token);
+  if (!context.terminal.json) context.terminal.note(`berth: key ${made.key.id}; it is not shown again`);
+  return exitCodes.ok;
+}

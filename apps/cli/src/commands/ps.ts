@@ -1,0 +1,53 @@
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { sandboxTable } from "../fleet-tables.ts";
+import { spanText } from "../terminal/quantities.ts";
+import { table } from "../terminal/table.ts";
+import { wholeNumber } from "../values.ts";
+
+const options = {
+  sandboxes: { type: "boolean", short: "S", about: "sandboxes instead of jobs" },
+  limit: { type: "string", value: "N", about: "at most so many (1000)" },
+} as const;
+
+const states = { "not-started": "waiting", started: "running", finished: "finished" } as const;
+
+export const ps = command({
+  name: "ps",
+  summary: "jobs that have not ended, or sandboxes",
+  positionals: ["[TENANT]"],
+  examples: [
+    { line: "berth ps", says: "of all tenants, the oldest first" },
+    { line: "berth ps acme", says: "of one" },
+    { line: "berth ps --sandboxes", says: "who holds what, the most recently used first" },
+  ],
+  options,
+  run,
+});
+
+async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const door = await context.door();
+  const limit = values.limit === undefined ? 1_000 : wholeNumber("--limit", values.limit);
+  const query = { tenant: positionals[0], limit };
+  if (values.sandboxes) {
+    const sandboxes = await door.sandboxes(query);
+    await context.terminal.answer({ sandboxes }, () => sandboxTable(sandboxes));
+    return exitCodes.ok;
+  }
+  const jobs = await door.unfinished(query);
+  await context.terminal.answer({ jobs }, () =>
+    table(
+      ["JOB", "TENANT", "SESSION", "KIND", "STATE", "AGE"],
+      jobs.map(({ id, tenant, session, kind, state, acceptedAtMs }) => [
+        id,
+        tenant,
+        session,
+        kind,
+        states[state],
+        spanText(Date.now() - acceptedAtMs),
+      ]),
+    ),
+  );
+  return exitCodes.ok;
+}

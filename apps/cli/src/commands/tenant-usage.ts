@@ -1,0 +1,28 @@
+import { byteSize } from "@berth/protocol";
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { sandboxTable } from "../fleet-tables.ts";
+import { tenantName } from "../values.ts";
+
+const options = {} as const;
+
+export const tenantUsage = command({
+  name: "tenant usage",
+  summary: "what a tenant has and uses",
+  positionals: ["TENANT"],
+  examples: [
+    { line: "berth tenant usage acme", says: "" },
+    { line: "berth tenant usage acme --json | jq .artifactBytes", says: "for a program" },
+  ],
+  options,
+  run,
+});
+
+async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const usage = await (await context.door()).tenants.usage(tenantName(positionals[0] ?? ""));
+  const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes } = usage;
+  const line = `${tenant}${paused ? " (paused)" : ""}: ${unfinished} jobs unfinished, ${artifacts} artifacts of ${byteSize(artifactBytes)}`;
+  await context.terminal.answer(usage, () => `${line}\n\n${sandboxTable(sandboxes)}`);
+  return exitCodes.ok;
+}

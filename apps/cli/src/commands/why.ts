@@ -1,0 +1,30 @@
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { printable } from "../terminal/printable.ts";
+
+const options = {} as const;
+
+export const why = command({
+  name: "why",
+  summary: "why a job is where it is",
+  positionals: ["JOB"],
+  about:
+    "What it waits for, or how it ended; the most telling reason first. The exit code is 1 when no such job is known.",
+  examples: [
+    { line: "berth why JOB", says: "waiting: no worker of the pool gpu is there" },
+    { line: "berth why JOB --json | jq -r .state", says: "for a program" },
+  ],
+  options,
+  run,
+});
+
+async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const why = await (await context.door()).why(positionals[0] ?? "");
+  await context.terminal.answer(why, () =>
+    [`${why.state}: ${why.reasons[0] ?? ""}`, ...why.reasons.slice(1).map((reason) => `  ${reason}`)]
+      .map(printable)
+      .join("\n"),
+  );
+  return why.state === "unknown" ? exitCodes.failed : exitCodes.ok;
+}

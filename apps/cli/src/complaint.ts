@@ -1,0 +1,70 @@
+import { type Fault, faultTable, isFault } from "@berth/protocol";
+import { exitCodes } from "./exit-codes.ts";
+
+/** Something the person at the terminal can do something about. Printed as a sentence and what to do, never with a stack. */
+export class Complaint extends Error {
+  override readonly name = "Complaint";
+  readonly exitCode: number;
+  readonly code: string | undefined;
+  /** What to do about it, one line each. */
+  readonly advice: readonly string[];
+
+  constructor(
+    message: string,
+    more: { exitCode?: number; code?: string | undefined; advice?: readonly string[]; cause?: unknown } = {},
+  ) {
+    super(message, { cause: more.cause });
+    this.exitCode = more.exitCode ?? exitCodes.failed;
+    this.code = more.code;
+    this.advice = more.advice ?? [];
+  }
+}
+
+/** The command line itself is wrong. */
+export class UsageError extends Complaint {
+  constructor(message: string, advice: readonly string[] = []) {
+    super(message, { exitCode: exitCodes.usage, advice });
+  }
+}
+
+/** An environment variable is wrong. */
+export class ConfigError extends Complaint {
+  constructor(problems: readonly string[]) {
+    super(`the configuration cannot be used: ${problems.join("; ")}`, {
+      exitCode: exitCodes.badConfig,
+      advice: ["`berth help environment` lists every variable"],
+    });
+  }
+}
+
+/** By their names: importing the client for them would make every command load BullMQ. */
+const invalid = new Set(["InvalidJob", "InvalidSchedule", "NotRedrivable"]);
+const unreachable = new Set(["redis-unreachable", "engine-unreachable"]);
+
+/** What is said of anything thrown, or undefined when it is a mistake of ours and deserves its stack. */
+export function complaintOf(error: unknown): Complaint | undefined {
+  if (error instanceof Complaint) return error;
+  if (isFault(error)) return ofFault(error);
+  if (error instanceof Error && invalid.has(error.name)) return new UsageError(error.message);
+  if (isSystemError(error)) return new Complaint(error.message, { cause: error });
+  return undefined;
+}
+
+export function exitCodeOfFault(code: string): number {
+  return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
+}
+
+function ofFault(fault: Fault): Complaint {
+  const { operator } = faultTable[fault.code];
+  return new Complaint(fault.message, {
+    exitCode: exitCodeOfFault(fault.code),
+    code: fault.code,
+    advice: [operator, `docs/faults.md says more about ${fault.code}`],
+    cause: fault,
+  });
+}
+
+/** A file here that cannot be read, a disk that is full, a program that is not installed. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && "syscall" in error && "errno" in error;
+}

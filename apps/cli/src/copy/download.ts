@@ -1,0 +1,82 @@
+import { type FileEntry, maxInlineBytes } from "@berth/protocol";
+import { pipelined } from "../pipelined.ts";
+import type { LeftOut } from "./local-source.ts";
+import { type LocalTarget, leadsOut } from "./local-target.ts";
+import { readInParts } from "./read-parts.ts";
+import { unpackTar } from "./tar-unpack.ts";
+import type { SendJob } from "./write-parts.ts";
+
+/** A result carries a megabyte of archive; names, padding and growth need room. */
+const archiveBytes = maxInlineBytes - 128 * 1024;
+const archiveEntries = 200;
+/** Of the archive, for each entry: its header, and pax records for a long name. */
+const entryBytes = 2_048;
+const smallBytes = 256 * 1024;
+const archivesAtOnce = 3;
+
+export interface DownloadOptions {
+  readonly send: SendJob;
+  readonly target: LocalTarget;
+  /** What a path of the workspace is called beneath the target. */
+  readonly nameOf: (path: string) => string;
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Fetches entries to where they belong. Gives what could not be brought. */
+export async function download(entries: readonly FileEntry[], options: DownloadOptions): Promise<LeftOut[]> {
+  const { send, target, nameOf, onBytes } = options;
+  const leftOut: LeftOut[] = [];
+  for (const { path, type, mode } of entries)
+    if (type === "directory") await target.directory(nameOf(path), mode);
+  const files = entries.filter(({ type }) => type === "file");
+  // One that was named itself may be a link to a file, which an archive would give as a link.
+  const inArchive = ({ size }: FileEntry) => entries.length > 1 && size <= smallBytes;
+  const missing = new Map(files.filter(inArchive).map((entry) => [entry.path, entry]));
+  await pipelined(archivesAtOnce, archives([...missing.values()]), async (some) => {
+    const paths = some.map(({ path }) => path);
+    const { value } = await send({ kind: "archive", direction: "out", paths });
+    for (const { path, type, mode, bytes } of unpackTar(Buffer.from(value.content ?? "", "base64"))) {
+      // Only what was asked for: the archive's names are the sandbox's word.
+      if (type !== "file" || !missing.delete(path)) continue;
+      await target.file(nameOf(path), mode, [bytes ?? new Uint8Array()]);
+      onBytes(bytes?.length ?? 0);
+    }
+  });
+  for (const path of missing.keys()) leftOut.push({ path, reason: "it vanished meanwhile" });
+  for (const entry of files)
+    if (!inArchive(entry))
+      await target.file(nameOf(entry.path), entry.mode, counted(readInParts(send, entry.path), onBytes));
+  for (const { path, type, target: to = "" } of entries) {
+    if (type !== "symlink") continue;
+    if (leadsOut(nameOf(path), to))
+      leftOut.push({ path, reason: `a link that leads out of what is copied, to ${to}` });
+    else await target.link(nameOf(path), to);
+  }
+  return leftOut;
+}
+
+function* archives(entries: readonly FileEntry[]): Generator<FileEntry[]> {
+  let some: FileEntry[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const needed = entry.size + entryBytes + entry.path.length;
+    if (some.length > 0 && (bytes + needed > archiveBytes || some.length >= archiveEntries)) {
+      yield some;
+      some = [];
+      bytes = 0;
+    }
+    some.push(entry);
+    bytes += needed;
+  }
+  if (some.length > 0) yield some;
+}
+
+async function* counted(
+  content: AsyncIterable<Buffer>,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  for await (const bytes of content) {
+    onBytes(bytes.length);
+    yield bytes;
+  }
+}

@@ -1,0 +1,28 @@
+import { UsageError } from "../complaint.ts";
+
+export interface RemotePlace {
+  readonly tenant: string;
+  readonly path: string;
+}
+
+/** `acme:dir/file` is the tenant's; anything else is here. A path here that looks like one is written `./a:b`. */
+export function remotePlace(text: string): RemotePlace | undefined {
+  const [, tenant, path] = /^([a-z0-9][a-z0-9_-]*):(.*)$/s.exec(text) ?? [];
+  if (tenant === undefined || path === undefined) return undefined;
+  return { tenant, path: withoutEnds(path) };
+}
+
+/** Whether what is copied goes into it, by how it is written. */
+export function meansInside(text: string): boolean {
+  return /(:|\/|\/\.)$/.test(text) || text === "." || text.endsWith(":.");
+}
+
+function withoutEnds(path: string): string {
+  const inside = path.replace(/^\/workspace(?=\/|$)/, "");
+  if (path.startsWith("/") && inside === path)
+    throw new UsageError(`${path}: a path in the sandbox is relative to /workspace`);
+  return inside
+    .split("/")
+    .filter((name) => name !== "" && name !== ".")
+    .join("/");
+}

@@ -1,0 +1,122 @@
+import { faultTable, fleetId, isFault, workerId } from "@berth/protocol";
+import { DockerDriver } from "@berth/sandbox";
+import { z } from "zod";
+import type { Config } from "../config.ts";
+import { askEngine } from "./engine-api.ts";
+import { type Finding, tellerOf } from "./finding.ts";
+import { runcReport } from "./runc-advisories.ts";
+
+const versionAnswer = z.object({
+  Components: z.array(z.object({ Name: z.string(), Version: z.string() })).default([]),
+});
+const infoAnswer = z.object({
+  DefaultRuntime: z.string().default("runc"),
+  SecurityOptions: z.array(z.string()).nullish(),
+  MemoryLimit: z.boolean().default(true),
+  SwapLimit: z.boolean().default(true),
+  PidsLimit: z.boolean().default(true),
+  CpuCfsQuota: z.boolean().default(true),
+});
+
+const { ok, warn, bad } = tellerOf("engine");
+
+/** The container engine: that it answers, what it runs things with, and what it can hold back. */
+export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
+  const driver = new DockerDriver({
+    fleet: fleetId.parse("doctor"),
+    worker: workerId.parse("doctor"),
+    workspacesRoot: config.BERTH_WORKSPACES,
+    engineHost: config.DOCKER_HOST,
+  });
+  let report: Awaited<ReturnType<typeof driver.check>>;
+  try {
+    report = await driver.check();
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    yield bad(error.message, faultTable[error.code].operator);
+    return;
+  }
+  const { engine, version, rootless, cgroupVersion, runtimes } = report;
+  yield ok(`engine ${version} answers at ${engine}${rootless ? ", without root" : ""}`);
+  yield cgroupVersion === "2"
+    ? ok("cgroup v2")
+    : warn(
+        "cgroup v1: it works here, and kernels and engines are leaving it",
+        "boot with systemd.unified_cgroup_hierarchy=1 when convenient",
+      );
+  const info = infoAnswer.parse(await askEngine(config.DOCKER_HOST, "/info"));
+  const { Components } = versionAnswer.parse(await askEngine(config.DOCKER_HOST, "/version"));
+  yield* limits(info);
+  yield* runtime(config.BERTH_RUNTIME ?? info.DefaultRuntime, runtimes, Components);
+  yield* security(info.SecurityOptions ?? []);
+}
+
+function* limits(info: z.infer<typeof infoAnswer>): Generator<Finding> {
+  const missing = Object.entries({
+    memory: info.MemoryLimit,
+    swap: info.SwapLimit,
+    processes: info.PidsLimit,
+    cpu: info.CpuCfsQuota,
+  }).flatMap(([name, able]) => (able ? [] : [name]));
+  yield missing.length === 0
+    ? ok("memory, swap, processes and cpu can be limited")
+    : bad(
+        `the engine cannot limit ${missing.join(", ")}`,
+        "enable those cgroup controllers in the kernel (swapaccount=1 for swap)",
+      );
+}
+
+function* runtime(
+  name: string,
+  runtimes: readonly string[],
+  components: readonly { Name: string; Version: string }[],
+): Generator<Finding> {
+  if (!runtimes.includes(name)) {
+    yield bad(
+      `the runtime ${name} is not registered; there are ${runtimes.join(", ")}`,
+      faultTable["runtime-missing"].operator,
+    );
+    return;
+  }
+  const version = components.find((one) => one.Name === "runc")?.Version;
+  if (name !== "runc" && !name.includes("runc")) {
+    yield ok(`sandboxes run with ${name}`);
+    return;
+  }
+  const report = version === undefined ? undefined : runcReport(version);
+  if (!report) {
+    yield warn(
+      `runc's version (${version ?? "not told"}) cannot be read`,
+      "compare it with runc's advisories yourself",
+    );
+  } else if (report.open.length === 0) {
+    yield ok(`runc ${version}: no known way out`);
+  } else if (report.repackaged) {
+    yield warn(
+      `runc ${version} is older than the fixes of ${report.open.join("; ")}, unless your distribution put them in`,
+      "keep the package updated and look these up in its security tracker; for hostile tenants use BERTH_RUNTIME=runsc",
+    );
+  } else {
+    yield bad(
+      `runc ${version} has known ways out of a container: ${report.open.join("; ")}`,
+      "update runc, then restart the engine",
+    );
+  }
+}
+
+function* security(options: readonly string[]): Generator<Finding> {
+  const has = (name: string) => options.some((option) => option.includes(`name=${name}`));
+  yield has("seccomp")
+    ? ok("seccomp is on")
+    : bad("the engine runs containers without seccomp", "use an engine and a kernel with seccomp");
+  if (has("userns"))
+    yield bad(
+      "the engine remaps user namespaces; workspaces would belong to the wrong user",
+      "take userns-remap out of daemon.json, or use a rootless engine",
+    );
+  if (!has("apparmor") && !has("selinux"))
+    yield warn(
+      "neither AppArmor nor SELinux confines containers",
+      "install AppArmor or SELinux for a second wall; seccomp and dropped capabilities stand without it",
+    );
+}

@@ -1,0 +1,51 @@
+import { readFile } from "node:fs/promises";
+import { complaintOf } from "../complaint.ts";
+import type { Door } from "../door.ts";
+import { spanText } from "../terminal/quantities.ts";
+import { type Finding, tellerOf } from "./finding.ts";
+
+const { ok, warn, bad } = tellerOf("fleet");
+const longWaitMs = 60_000;
+
+/** The workers that are alive, and whether work gets to them. */
+export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerator<Finding> {
+  try {
+    const door = await openDoor();
+    const workers = await door.workers();
+    if (workers.length === 0) {
+      yield warn(
+        "no worker is alive",
+        "start one: REDIS_URL=… node apps/worker/dist/main.js, or `berth dev` for a whole fleet",
+      );
+      return;
+    }
+    const { slots, freeSlots, oldestWaitMs, unfinishedJobs } = await door.scale();
+    yield ok(
+      `${workers.length} workers, ${freeSlots} of ${slots} slots free, ${unfinishedJobs} jobs unfinished`,
+    );
+    for (const { id, health } of workers)
+      if (health !== "ok")
+        yield bad(
+          `${id} has no engine: ${health}`,
+          "look at the engine on that host; the worker goes on by itself",
+        );
+    if (oldestWaitMs > longWaitMs)
+      yield warn(
+        `a sandbox with work has waited ${spanText(oldestWaitMs)} for a worker`,
+        freeSlots > 0
+          ? "`berth ps`, then `berth why JOB`: its pool or its host may have no worker"
+          : "add workers, or slots (BERTH_MAX_SANDBOXES)",
+      );
+    const own = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8")).version;
+    const others = [...new Set(workers.map(({ version }) => version))].filter((version) => version !== own);
+    if (others.length > 0)
+      yield warn(
+        `workers of version ${others.join(", ")}; this command is ${own}`,
+        "update them one by one with `berth drain WORKER`",
+      );
+  } catch (error) {
+    const complaint = complaintOf(error);
+    if (!complaint) throw error;
+    yield bad(complaint.message, complaint.advice[0] ?? "see above");
+  }
+}

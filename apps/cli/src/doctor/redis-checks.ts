@@ -1,0 +1,101 @@
+import { byteSize } from "@berth/protocol";
+import { type Redis, withoutPassword } from "@berth/redis";
+import type { Config } from "../config.ts";
+import { defaultRedis, openRedis } from "../door/open-redis.ts";
+import { spanText } from "../terminal/quantities.ts";
+import { clockFinding } from "./clock.ts";
+import { type Finding, tellerOf } from "./finding.ts";
+
+const { ok, warn, bad } = tellerOf("redis");
+const leastVersion = [6, 2] as const;
+
+/** The fleet's Redis: what every accepted job depends on. */
+export async function* redisChecks({ REDIS_URL: url = defaultRedis }: Config): AsyncGenerator<Finding> {
+  let redis: Redis;
+  try {
+    redis = await openRedis(url);
+  } catch (error) {
+    yield bad(
+      (error as Error).message,
+      "start Redis, or correct REDIS_URL; `berth dev` brings one of its own",
+    );
+    return;
+  }
+  try {
+    const info = parseInfo(await redis.info());
+    yield* version(info, withoutPassword(url));
+    yield* place(info);
+    yield* memory(info);
+    yield* persistence(info);
+    yield await clock(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+type Info = ReadonlyMap<string, string>;
+
+function parseInfo(text: string): Info {
+  const pairs = text.split(/\r?\n/).map((line) => /^([^#:]+):(.*)$/.exec(line));
+  return new Map(pairs.flatMap((pair) => (pair?.[1] === undefined ? [] : [[pair[1], pair[2] ?? ""]])));
+}
+
+function* version(info: Info, address: string): Generator<Finding> {
+  const text = info.get("redis_version") ?? "0";
+  const [major = 0, minor = 0] = text.split(".").map(Number);
+  const isOld = major < leastVersion[0] || (major === leastVersion[0] && minor < leastVersion[1]);
+  yield isOld
+    ? bad(`Redis ${text} at ${address}`, `Berth needs ${leastVersion.join(".")} or newer`)
+    : ok(`Redis ${text} at ${address}`);
+}
+
+function* place(info: Info): Generator<Finding> {
+  if (info.get("redis_mode") === "cluster")
+    yield bad(
+      "it is a cluster; scripts here touch keys of several slots",
+      "use a single Redis, with a replica for failover",
+    );
+  if (info.get("role") === "slave")
+    yield bad("it is a replica and refuses writes", "point REDIS_URL at the primary");
+}
+
+function* memory(info: Info): Generator<Finding> {
+  const policy = info.get("maxmemory_policy") ?? "unknown";
+  const most = Number(info.get("maxmemory") ?? 0);
+  const used = Number(info.get("used_memory") ?? 0);
+  yield policy === "noeviction"
+    ? ok(`maxmemory-policy noeviction, ${byteSize(used)} used${most > 0 ? ` of ${byteSize(most)}` : ""}`)
+    : bad(
+        `maxmemory-policy is ${policy}: it may drop accepted jobs`,
+        "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
+      );
+  if (most > 0 && used > 0.9 * most)
+    yield warn(
+      `${Math.round((used / most) * 100)} % of its memory is used; when full it refuses jobs`,
+      "raise maxmemory, or submit more slowly",
+    );
+}
+
+function* persistence(info: Info): Generator<Finding> {
+  if (info.get("aof_enabled") === "1") {
+    const broken =
+      info.get("aof_last_write_status") === "err" || info.get("aof_last_bgrewrite_status") === "err";
+    yield broken
+      ? bad("the append-only file could not be written last time", "look at Redis' disk and log")
+      : ok("append-only file on: accepted jobs survive a restart");
+    return;
+  }
+  const lastSaveMs = Number(info.get("rdb_last_save_time") ?? 0) * 1_000;
+  const age = lastSaveMs > 0 ? `, the last snapshot ${spanText(Date.now() - lastSaveMs)} old` : "";
+  yield warn(
+    `no append-only file${age}: a crash of Redis loses accepted jobs`,
+    "CONFIG SET appendonly yes, and the same in redis.conf",
+  );
+}
+
+async function clock(redis: Redis): Promise<Finding> {
+  const beforeMs = Date.now();
+  const [seconds, micros] = await redis.time();
+  const hereMs = (beforeMs + Date.now()) / 2;
+  return clockFinding("redis", "Redis", Number(seconds) * 1_000 + Number(micros) / 1_000 - hereMs);
+}

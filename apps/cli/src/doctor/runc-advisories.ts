@@ -1,0 +1,56 @@
+interface Advisory {
+  readonly names: string;
+  /** The first sound version of each line of releases, oldest line first. Lines before the first have none. */
+  readonly fixedIn: readonly string[];
+}
+
+/** Ways out of a container that were fixed in runc. From runc's own advisories. */
+const advisories: readonly Advisory[] = [
+  { names: "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881", fixedIn: ["1.2.8", "1.3.3", "1.4.0-rc.3"] },
+  { names: "CVE-2024-21626", fixedIn: ["1.1.12"] },
+  { names: "CVE-2019-5736", fixedIn: ["1.0.0-rc7"] },
+];
+
+export interface RuncReport {
+  /** By its number alone. */
+  readonly open: readonly string[];
+  /** A distribution's build: it may have the fixes under an older number. */
+  readonly repackaged: boolean;
+}
+
+/** What is known against a runc, by the version it says; undefined when that cannot be read. */
+export function runcReport(version: string): RuncReport | undefined {
+  const parts = partsOf(version);
+  if (!parts) return undefined;
+  const open = advisories.filter(({ fixedIn }) => isOpen(parts, fixedIn)).map(({ names }) => names);
+  return { open, repackaged: /[+~]|ubuntu|deb\d|\.el\d|\.fc\d/.test(version) };
+}
+
+type Parts = readonly [major: number, minor: number, patch: number, candidate: number];
+
+function isOpen(version: Parts, fixedIn: readonly string[]): boolean {
+  const fixes = fixedIn.map((text) => partsOf(text) as Parts);
+  const ofLine = fixes.find(([major, minor]) => major === version[0] && minor === version[1]);
+  if (ofLine) return compare(version, ofLine) < 0;
+  const last = fixes.at(-1);
+  return last !== undefined && compare(version, last) < 0;
+}
+
+function partsOf(version: string): Parts | undefined {
+  const found = /^v?(\d+)\.(\d+)(?:\.(\d+))?(?:-rc\.?(\d+))?/.exec(version);
+  if (!found) return undefined;
+  const [, major, minor, patch = "0", candidate] = found;
+  return [
+    Number(major),
+    Number(minor),
+    Number(patch),
+    candidate === undefined ? Number.POSITIVE_INFINITY : Number(candidate),
+  ];
+}
+
+function compare(a: Parts, b: Parts): number {
+  for (const index of [0, 1, 2, 3] as const) {
+    if (a[index] !== b[index]) return a[index] < b[index] ? -1 : 1;
+  }
+  return 0;
+}

@@ -1,0 +1,94 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  epoch,
+  FileRefusal,
+  faultTable,
+  fleetId,
+  isFault,
+  sandboxKey,
+  sandboxProfile,
+  workerId,
+} from "@berth/protocol";
+import { DockerDriver, type Sandbox } from "@berth/sandbox";
+import type { Config } from "../config.ts";
+import { type Finding, tellerOf } from "./finding.ts";
+import { type ProbedWith, probesFor, seenOf } from "./sandbox-probes.ts";
+
+const { ok, warn, bad } = tellerOf("sandbox");
+const mebibyte = 1024 * 1024;
+const quotaBytes = 16 * mebibyte;
+const todo =
+  "do not run tenants here before this is understood; compare the engine, its runtime and the image with docs/operations.md";
+
+/** Starts a sandbox as a worker would and tries to get out of it. What a setting promises is not what is asked; what holds is. */
+export async function* sandboxChecks(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
+  const root = join(config.BERTH_WORKSPACES, `.doctor-${process.pid}`);
+  let fallback: string | undefined;
+  const driver = new DockerDriver({
+    fleet: fleetId.parse(`doctor-${process.pid}`),
+    worker: workerId.parse("doctor"),
+    workspacesRoot: root,
+    engineHost: config.DOCKER_HOST,
+    onFallback: ({ detail }) => {
+      fallback = detail;
+    },
+  });
+  const profile = sandboxProfile.parse({
+    image: config.BERTH_IMAGE,
+    runtime: config.BERTH_RUNTIME,
+    limits: { memoryBytes: 64 * mebibyte, pids: 64, workspaceBytes: quotaBytes, tmpfsBytes: 4 * mebibyte },
+    exec: { timeoutMs: 15_000 },
+  });
+  let sandbox: Sandbox | undefined;
+  try {
+    const request = { key: sandboxKey.parse("doctor"), epoch: epoch.parse(1), profile, leaseMs: 60_000 };
+    sandbox = await driver.start(request, { signal });
+    yield fallback === undefined
+      ? ok(`the image ${config.BERTH_IMAGE} runs, with init as process 1`)
+      : warn(
+          `init cannot run in ${config.BERTH_IMAGE} (${fallback}); the engine's exec is used`,
+          "mount options or architecture keep init from running; commands are slower and end by restarting the container",
+        );
+    const { rootless } = await driver.check({ signal });
+    const ownKernel = /runsc|kata/.test(config.BERTH_RUNTIME ?? "");
+    yield* contained(sandbox, { rootless, ownKernel }, signal);
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    yield bad(error.message, faultTable[error.code].operator);
+  } finally {
+    await sandbox?.exec({ command: "rm -rf ./* ./.[!.]*" }).catch(() => {});
+    await sandbox?.stop().catch(() => {});
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+async function* contained(
+  sandbox: Sandbox,
+  probed: ProbedWith,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  for (const { name, request, problem } of probesFor(probed)) {
+    const seen = problem(seenOf(await sandbox.exec(request, { signal })));
+    yield seen === undefined ? ok(name) : bad(`${name}: it does not hold: ${seen}`, todo);
+  }
+  yield await refusal("the workspace quota holds", "quota", () =>
+    sandbox.files.write("large", new Uint8Array(quotaBytes + mebibyte), { signal }),
+  );
+  await sandbox.exec({ command: "ln -s /etc/passwd leak" }, { signal });
+  yield await refusal("links and paths do not lead out of the workspace", "outside-workspace", () =>
+    sandbox.files.read("leak", { signal }),
+  );
+}
+
+async function refusal(name: string, code: string, attempt: () => Promise<unknown>): Promise<Finding> {
+  try {
+    await attempt();
+    return bad(`${name}: it does not hold: nothing was refused`, todo);
+  } catch (error) {
+    if (!(error instanceof FileRefusal)) throw error;
+    return error.code === code
+      ? ok(name)
+      : warn(`${name}, but as ${error.code}: ${error.message}`, "nothing, if the sentence makes sense");
+  }
+}

@@ -1,0 +1,122 @@
+import { type ExecRequestInput, type ExecResult, outputText } from "@berth/protocol";
+
+/** One thing that is tried in a real sandbox. */
+export interface Probe {
+  readonly name: string;
+  readonly request: ExecRequestInput;
+  /** Undefined: as it should be. Otherwise what was seen instead. */
+  readonly problem: (seen: Seen) => string | undefined;
+}
+
+export interface Seen {
+  readonly outcome: ExecResult["outcome"];
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export function seenOf({ outcome, output }: ExecResult): Seen {
+  return { outcome, stdout: outputText(output, "stdout"), stderr: outputText(output, "stderr") };
+}
+
+/** Prints a file with nothing but what a shell has built in: an image need not have more. */
+const show = (path: string) => `while IFS= read -r line; do echo "$line"; done < ${path}`;
+const field = (text: string, name: string) => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(text)?.[1];
+
+export interface ProbedWith {
+  /** Root in the sandbox is then nobody outside it. */
+  readonly rootless: boolean;
+  /** Another kernel serves the sandbox, and its own filter is outside of what can be seen here. */
+  readonly ownKernel: boolean;
+}
+
+export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[] => [
+  {
+    name: "commands run in a workspace of their own",
+    request: { command: "pwd && : > probe && echo written" },
+    problem: ({ stdout }) =>
+      stdout === "/workspace\nwritten\n" ? undefined : `it printed ${JSON.stringify(stdout)}`,
+  },
+  {
+    name: `${rootless ? "" : "not root, "}no capabilities${ownKernel ? "" : ", no new privileges, seccomp"}`,
+    request: { command: show("/proc/self/status") },
+    problem: ({ stdout }) => {
+      const wanted = {
+        ...(rootless ? {} : { Uid: /^[1-9]/ }),
+        CapEff: /^0+$/,
+        ...(ownKernel ? {} : { CapBnd: /^0+$/, NoNewPrivs: /^1$/, Seccomp: /^2$/ }),
+      };
+      const wrong = Object.entries(wanted).filter(([name, form]) => !form.test(field(stdout, name) ?? ""));
+      return wrong.length === 0
+        ? undefined
+        : wrong.map(([name]) => `${name} is ${field(stdout, name) ?? "not told"}`).join(", ");
+    },
+  },
+  {
+    name: "the root is read-only, /tmp is bounded",
+    request: { command: show("/proc/self/mounts") },
+    problem: ({ stdout }) => {
+      const mounts = new Map(
+        stdout.split("\n").map((line) => [line.split(" ")[1], line.split(" ")[3] ?? ""]),
+      );
+      if (!/^ro\b|,ro\b/.test(mounts.get("/") ?? "")) return "the root can be written";
+      return /\bsize=/.test(mounts.get("/tmp") ?? "") ? undefined : "/tmp has no size";
+    },
+  },
+  {
+    name: "no network",
+    request: { command: show("/proc/net/dev") },
+    problem: ({ stdout }) => {
+      const others = [...stdout.matchAll(/^\s*([^\s:|]+):/gm)]
+        .map((match) => match[1])
+        .filter((name) => name !== "lo");
+      return others.length === 0 ? undefined : `there are ${others.join(", ")}`;
+    },
+  },
+  {
+    name: "no engine's socket in reach",
+    request: {
+      command:
+        "for s in /var/run/docker.sock /run/docker.sock /run/containerd/containerd.sock; do [ -e $s ] && echo $s; done; :",
+    },
+    problem: ({ stdout }) => (stdout === "" ? undefined : `there is ${stdout.trim()}`),
+  },
+  {
+    name: "no namespaces, no mounts",
+    request: {
+      command:
+        "command -v unshare >/dev/null && unshare -Ur true 2>/dev/null && echo made; mount -t tmpfs none /tmp 2>/dev/null && echo mounted; :",
+    },
+    problem: ({ stdout }) => (stdout === "" ? undefined : stdout.trim()),
+  },
+  {
+    name: "the memory limit holds",
+    request: { command: "s=xxxxxxxxxxxxxxxx; while :; do s=$s$s; done" },
+    problem: ({ outcome }) => (outcome.kind === "out-of-memory" ? undefined : `it ended as ${outcome.kind}`),
+  },
+  {
+    name: "the process limit holds",
+    request: {
+      command: "i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); done; echo all",
+      background: "kill",
+    },
+    problem: ({ stdout }) =>
+      stdout === "" ? undefined : "300 processes could be started where 64 are allowed",
+  },
+  {
+    name: "a timeout ends the whole tree",
+    request: {
+      command: "(setsid sleep 77 2>/dev/null || sleep 77) & sleep 77",
+      limits: { timeoutMs: 500, graceMs: 100 },
+    },
+    problem: ({ outcome }) => (outcome.kind === "timed-out" ? undefined : `it ended as ${outcome.kind}`),
+  },
+  {
+    name: "and leaves nothing behind",
+    request: {
+      command:
+        'for p in /proc/[0-9]*; do read -r name < $p/comm && [ "$name" = sleep ] && echo $p; done 2>/dev/null; :',
+    },
+    problem: ({ stdout }) =>
+      stdout === "" ? undefined : `still there: ${stdout.trim().replaceAll("\n", " ")}`,
+  },
+];

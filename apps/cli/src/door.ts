@@ -1,0 +1,130 @@
+import type {
+  DeadLetters,
+  IdentifiedEvent,
+  JobOrder,
+  SandboxView,
+  Scale,
+  ScheduleView,
+  Why,
+  WorkerRecord,
+} from "@berth/client";
+import type { JobResult, ScheduleInput } from "@berth/protocol";
+
+export type { IdentifiedEvent, JobOrder, SandboxView, Scale, ScheduleInput, ScheduleView, Why, WorkerRecord };
+
+/** A job that the fleet has accepted. */
+export interface DoorJob {
+  readonly id: string;
+  /** What happens to it, from the beginning or after an event's id, until its end. */
+  events(after?: string): AsyncIterable<IdentifiedEvent>;
+  result(): Promise<JobResult>;
+  status(): Promise<JobState>;
+  cancel(): Promise<void>;
+}
+
+export type JobState = "not-started" | "started" | "finished";
+
+export interface UnfinishedJob {
+  readonly id: string;
+  readonly tenant: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly sandbox: string;
+  readonly state: JobState;
+  readonly acceptedAtMs: number;
+}
+
+export interface Query {
+  readonly tenant?: string | undefined;
+  readonly limit: number;
+}
+
+export interface TenantUsage {
+  readonly tenant: string;
+  readonly paused: boolean;
+  readonly unfinished: number;
+  readonly artifacts: number;
+  readonly artifactBytes: number;
+  readonly sandboxes: readonly SandboxView[];
+}
+
+export interface TenantsDoor {
+  usage(tenant: string): Promise<TenantUsage>;
+  pause(tenant: string): Promise<void>;
+  resume(tenant: string): Promise<void>;
+  /** Ids of the jobs that do it, one for each sandbox. */
+  destroy(tenant: string): Promise<readonly string[]>;
+}
+
+/** Of these, whatever gives a boolean gives false when there is nothing of that id. */
+export interface SchedulesDoor {
+  put(input: ScheduleInput): Promise<ScheduleView>;
+  list(): Promise<readonly ScheduleView[]>;
+  pause(id: string): Promise<boolean>;
+  resume(id: string): Promise<boolean>;
+  remove(id: string): Promise<boolean>;
+}
+
+export type DeadLetter = Omit<Awaited<ReturnType<DeadLetters["list"]>>[number], "job">;
+
+export interface DeadLettersDoor {
+  list(options: {
+    readonly limit: number;
+    readonly after?: string | undefined;
+  }): Promise<readonly DeadLetter[]>;
+  /** The new job's id; undefined when there is no such letter. */
+  redrive(jobId: string): Promise<string | undefined>;
+  remove(jobId: string): Promise<boolean>;
+}
+
+export interface NewKey {
+  readonly role: "admin" | "tenant";
+  readonly tenant?: string | undefined;
+  readonly name: string;
+  readonly expiresInSeconds?: number | undefined;
+  readonly rate?: number | undefined;
+}
+
+export interface KeyView {
+  readonly id: string;
+  readonly role: "admin" | "tenant";
+  readonly tenant?: string | undefined;
+  readonly name: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs?: number | undefined;
+  readonly usedAtMs?: number | undefined;
+}
+
+export interface KeysDoor {
+  /** The token is given this once. */
+  create(key: NewKey): Promise<{ readonly token: string; readonly key: KeyView }>;
+  list(): Promise<readonly KeyView[]>;
+  revoke(id: string): Promise<boolean>;
+}
+
+/**
+ * The fleet as the command line sees it, through Redis or through a gateway. Everything that makes jobs is built on
+ * `submit`, so that both doors do the same.
+ */
+export interface Door {
+  /** Where it leads, without secrets. */
+  readonly address: string;
+  /** Jobs that one process should have in flight. */
+  readonly inFlight: number;
+  submit(order: JobOrder): Promise<DoorJob>;
+  job(id: string): Promise<DoorJob | undefined>;
+  why(id: string): Promise<Why>;
+  /** Of all tenants or one, the oldest first. */
+  unfinished(query: Query): Promise<readonly UnfinishedJob[]>;
+  workers(): Promise<readonly WorkerRecord[]>;
+  sandboxes(query: Query): Promise<readonly SandboxView[]>;
+  scale(): Promise<Scale>;
+  drain(worker: string): Promise<void>;
+  /** Undefined: no such artifact, or not any more. */
+  artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined>;
+  readonly tenants: TenantsDoor;
+  readonly schedules: SchedulesDoor;
+  readonly deadLetters: DeadLettersDoor;
+  readonly keys: KeysDoor;
+  close(): Promise<void>;
+}

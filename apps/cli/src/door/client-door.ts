@@ -1,0 +1,115 @@
+import { Artifacts, Berth, type EnqueuedJob } from "@berth/client";
+import { type Redis, withoutPassword } from "@berth/redis";
+import type {
+  DeadLettersDoor,
+  Door,
+  DoorJob,
+  JobOrder,
+  KeysDoor,
+  Query,
+  SchedulesDoor,
+  TenantsDoor,
+} from "../door.ts";
+import { clientKeys } from "./client-keys.ts";
+import { clientTenants } from "./client-tenants.ts";
+import { openRedis } from "./open-redis.ts";
+import { unfinishedJobs } from "./unfinished-jobs.ts";
+
+export interface ClientDoorOptions {
+  readonly url: string;
+  readonly artifactsDirectory: string | undefined;
+}
+
+/** Straight to the fleet's Redis. */
+export class ClientDoor implements Door {
+  readonly address: string;
+  readonly inFlight = 1_000;
+  readonly tenants: TenantsDoor;
+  readonly schedules: SchedulesDoor;
+  readonly deadLetters: DeadLettersDoor;
+  readonly keys: KeysDoor;
+  readonly #redis: Redis;
+  readonly #berth: Berth;
+  readonly #artifacts: Artifacts;
+
+  static async open(options: ClientDoorOptions): Promise<ClientDoor> {
+    return new ClientDoor(await openRedis(options.url), options);
+  }
+
+  private constructor(redis: Redis, { url, artifactsDirectory }: ClientDoorOptions) {
+    const berth = new Berth({ redis: url });
+    this.address = withoutPassword(url);
+    this.#redis = redis;
+    this.#berth = berth;
+    this.#artifacts = new Artifacts(redis, { directory: artifactsDirectory });
+    this.tenants = clientTenants(redis, berth);
+    this.schedules = berth.schedules;
+    this.keys = clientKeys(redis);
+    this.deadLetters = {
+      list: async ({ limit, after }) =>
+        (await berth.deadLetters.list({ limit, ...(after === undefined ? {} : { after }) })).map(
+          ({ job: _, ...letter }) => letter,
+        ),
+      redrive: (jobId) => berth.deadLetters.redrive(jobId).catch(undefinedWhenMissing),
+      remove: (jobId) => berth.deadLetters.remove(jobId),
+    };
+  }
+
+  async submit(order: JobOrder): Promise<DoorJob> {
+    return doorJob(await this.#berth.submit(order).enqueued());
+  }
+
+  async job(id: string): Promise<DoorJob | undefined> {
+    const job = await this.#berth.job(id);
+    return job && doorJob(job);
+  }
+
+  why(id: string) {
+    return this.#berth.why(id);
+  }
+
+  unfinished(query: Query) {
+    return unfinishedJobs(this.#redis, query);
+  }
+
+  workers() {
+    return this.#berth.workers();
+  }
+
+  sandboxes({ tenant, limit }: Query) {
+    return this.#berth.sandboxes({ limit, ...(tenant === undefined ? {} : { tenant }) });
+  }
+
+  scale() {
+    return this.#berth.scale();
+  }
+
+  drain(worker: string) {
+    return this.#berth.drain(worker);
+  }
+
+  artifact(id: string) {
+    return this.#artifacts.stream(id);
+  }
+
+  async close(): Promise<void> {
+    await this.#berth.close();
+    this.#redis.disconnect();
+  }
+}
+
+function doorJob(job: EnqueuedJob): DoorJob {
+  return {
+    id: job.id,
+    events: (after) => job.events(after),
+    result: () => job.result,
+    status: () => job.status(),
+    cancel: () => job.cancel(),
+  };
+}
+
+function undefinedWhenMissing(error: unknown): undefined {
+  if (error instanceof Error && error.name === "NotRedrivable" && error.message.startsWith("there is no"))
+    return;
+  throw error;
+}

@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Complaint, exitCodeOfFault } from "../complaint.ts";
+import { exitCodes } from "../exit-codes.ts";
+
+export interface CallOptions {
+  readonly body?: unknown;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** A gateway that says how long to wait is asked again, this often. */
+const patience = 8;
+const longestPauseMs = 5_000;
+
+/** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */
+export class HttpCalls {
+  readonly address: string;
+  readonly #base: URL;
+  readonly #key: string | undefined;
+  readonly #closed = new AbortController();
+
+  constructor(url: string, key: string | undefined) {
+    this.#base = new URL(url.endsWith("/") ? url : `${url}/`);
+    this.address = this.#base.origin;
+    this.#key = key;
+  }
+
+  /** The answer's JSON as its route declares it; undefined where it has none. */
+  async json<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
+    const response = await this.response(method, path, options);
+    const text = await response.text().catch((error: unknown) => {
+      throw this.#unreachable(error);
+    });
+    return (text === "" ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** Undefined for 404. */
+  find<T>(method: string, path: string): Promise<T | undefined> {
+    return this.json<T>(method, path).catch(undefinedWhenMissing);
+  }
+
+  /** False for 404. */
+  async isThere(method: string, path: string): Promise<boolean> {
+    return (await this.json(method, path).then(() => true, undefinedWhenMissing)) ?? false;
+  }
+
+  async response(method: string, path: string, options: CallOptions = {}): Promise<Response> {
+    for (let tries = 1; ; tries++) {
+      const response = await this.#send(method, path, options);
+      if (response.ok) return response;
+      const pauseMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
+      if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= patience)
+        throw await refusal(response);
+      await response.body?.cancel();
+      await sleep(Math.min(pauseMs, longestPauseMs), undefined, { signal: this.#closed.signal });
+    }
+  }
+
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** Ends what is still open. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    { body, query = {}, headers, signal }: CallOptions,
+  ): Promise<Response> {
+    const until = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
+    const url = new URL(path.replace(/^\//, ""), this.#base);
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    try {
+      return await fetch(url, {
+        method,
+        redirect: "error",
+        headers: {
+          ...(this.#key === undefined ? {} : { authorization: `Bearer ${this.#key}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: until,
+      });
+    } catch (error) {
+      if (until.aborted) throw error;
+      throw this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): Complaint {
+    const { cause, message } = error as Error;
+    const detail = cause instanceof Error && cause.message !== "" ? cause.message : message;
+    return new Complaint(`no gateway answers at ${this.address} (${detail})`, {
+      exitCode: exitCodes.unreachable,
+      code: "gateway-unreachable",
+      advice: ["start it, correct BERTH_URL, or unset BERTH_URL to talk to Redis itself"],
+      cause: error,
+    });
+  }
+}
+
+const advice: Readonly<Record<string, string>> = {
+  unauthorized: "set BERTH_KEY to a key of this gateway; `berth key create` makes one",
+  forbidden: "use an admin key, or name the tenant that BERTH_KEY belongs to",
+  "body-too-large": "send less at once, or raise BERTH_GATEWAY_BODY_BYTES at the gateway",
+};
+
+async function refusal(response: Response): Promise<Complaint> {
+  const { status } = response;
+  const text = await response.text().catch(() => "");
+  const { code = `http-${status}`, detail, problems = [] } = problemIn(text);
+  const sentences = problems.length > 0 ? problems.join("; ") : (detail ?? `it answered ${status}`);
+  const told = advice[code];
+  return new Complaint(`the gateway refused: ${sentences}`, {
+    code,
+    exitCode: exitCodeOf(status, code),
+    advice: told === undefined ? [] : [told],
+  });
+}
+
+function problemIn(text: string): { code?: string; detail?: string; problems?: string[] } {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+function exitCodeOf(status: number, code: string): number {
+  if (status === 400) return exitCodes.usage;
+  if (status === 401) return exitCodes.badConfig;
+  return exitCodeOfFault(code);
+}
+
+function undefinedWhenMissing(error: unknown): undefined {
+  if (error instanceof Complaint && error.code === "not-found") return;
+  throw error;
+}
+
+/** A path whose values are data: path`/v1/jobs/${id}`. */
+export function path(texts: TemplateStringsArray, ...values: readonly string[]): string {
+  return texts.reduce((whole, text, index) => whole + encodeURIComponent(values[index - 1] ?? "") + text);
+}

@@ -1,0 +1,148 @@
+import { randomBytes } from "node:crypto";
+import type { JobResult } from "@berth/protocol";
+import { Complaint } from "../complaint.ts";
+import type {
+  DeadLettersDoor,
+  Door,
+  DoorJob,
+  JobOrder,
+  JobState,
+  KeysDoor,
+  Query,
+  SandboxView,
+  Scale,
+  SchedulesDoor,
+  TenantsDoor,
+  Why,
+  WorkerRecord,
+} from "../door.ts";
+import { httpDeadLetters, httpKeys, httpSchedules, httpTenants } from "./http-admin.ts";
+import { HttpCalls, path } from "./http-call.ts";
+import { httpEvents } from "./http-events.ts";
+
+/** How long one request waits for a result; then it asks again. Under every proxy's patience. */
+const waitSeconds = 25;
+
+interface JobView {
+  readonly state: "scheduled" | "waiting" | "running" | "finished";
+  readonly result?: JobResult;
+}
+
+const states: Readonly<Record<JobView["state"], JobState>> = {
+  scheduled: "not-started",
+  waiting: "not-started",
+  running: "started",
+  finished: "finished",
+};
+
+/** The fleet through a gateway. */
+export class HttpDoor implements Door {
+  readonly inFlight = 64;
+  readonly tenants: TenantsDoor;
+  readonly schedules: SchedulesDoor;
+  readonly deadLetters: DeadLettersDoor;
+  readonly keys: KeysDoor;
+  readonly #calls: HttpCalls;
+
+  /** A gateway that is not there is told at once; whether it is ready is its own to say. */
+  static async open({
+    url,
+    key,
+  }: {
+    readonly url: string;
+    readonly key: string | undefined;
+  }): Promise<HttpDoor> {
+    const calls = new HttpCalls(url, key);
+    await calls.json("GET", "/healthz");
+    return new HttpDoor(calls);
+  }
+
+  private constructor(calls: HttpCalls) {
+    this.#calls = calls;
+    this.tenants = httpTenants(calls);
+    this.schedules = httpSchedules(calls);
+    this.deadLetters = httpDeadLetters(calls);
+    this.keys = httpKeys(calls);
+  }
+
+  get address(): string {
+    return this.#calls.address;
+  }
+
+  /** With an id of our own: sending it again after a broken connection runs nothing twice. */
+  async submit(order: JobOrder): Promise<DoorJob> {
+    const id = order.id ?? `cli_${randomBytes(12).toString("base64url")}`;
+    await this.#calls.json("POST", "/v1/jobs", { body: { ...order, id } });
+    return this.#job(id);
+  }
+
+  async job(id: string): Promise<DoorJob | undefined> {
+    const view = await this.#calls.find("GET", path`/v1/jobs/${id}`);
+    return view === undefined ? undefined : this.#job(id);
+  }
+
+  async why(id: string): Promise<Why> {
+    const why = await this.#calls.find<Why>("GET", path`/v1/jobs/${id}/why`);
+    const reason = "no job of that id was accepted, or it ended more than a day ago";
+    return why ?? { jobId: id, state: "unknown", reasons: [reason] };
+  }
+
+  async unfinished(): Promise<never> {
+    throw new Complaint("a gateway does not list single jobs", {
+      advice: [
+        "`berth ps --sandboxes` shows which sandboxes have work",
+        "or set REDIS_URL instead of BERTH_URL",
+      ],
+    });
+  }
+
+  async workers(): Promise<WorkerRecord[]> {
+    return (await this.#calls.json<{ workers: WorkerRecord[] }>("GET", "/v1/fleet/workers")).workers;
+  }
+
+  async sandboxes({ tenant, limit }: Query): Promise<readonly SandboxView[]> {
+    if (tenant !== undefined) return (await this.tenants.usage(tenant)).sandboxes.slice(0, limit);
+    const query = { limit };
+    return (await this.#calls.json<{ sandboxes: SandboxView[] }>("GET", "/v1/fleet/sandboxes", { query }))
+      .sandboxes;
+  }
+
+  scale(): Promise<Scale> {
+    return this.#calls.json("GET", "/v1/fleet/scale");
+  }
+
+  drain(worker: string): Promise<void> {
+    return this.#calls.json("POST", path`/v1/fleet/workers/${worker}/drain`);
+  }
+
+  async artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined> {
+    try {
+      const { body } = await this.#calls.response("GET", path`/v1/artifacts/${id}`);
+      return body ?? undefined;
+    } catch (error) {
+      if (error instanceof Complaint && error.code === "not-found") return undefined;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+  }
+
+  #job(id: string): DoorJob {
+    const look = (wait: number) =>
+      this.#calls.json<JobView>("GET", path`/v1/jobs/${id}`, { query: { wait } });
+    return {
+      id,
+      events: (after) => httpEvents(this.#calls, id, after),
+      result: async () => {
+        for (;;) {
+          const { result } = await look(waitSeconds);
+          if (result) return result;
+        }
+      },
+      status: async () => states[(await look(0)).state],
+      cancel: () => this.#calls.json("DELETE", path`/v1/jobs/${id}`),
+    };
+  }
+}

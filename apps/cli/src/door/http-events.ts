@@ -1,0 +1,58 @@
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { JobResult } from "@berth/protocol";
+import { Complaint } from "../complaint.ts";
+import type { IdentifiedEvent } from "../door.ts";
+import type { HttpCalls } from "./http-call.ts";
+import { type ServerEvent, serverEvents } from "./sse.ts";
+
+const firstPauseMs = 200;
+const longestPauseMs = 2_000;
+/** A gateway that restarts is back within this; each event begins it anew. */
+const mostFailures = 20;
+
+/** A job's events until its end. A connection that breaks is made again behind the last event, so that none comes twice. */
+export async function* httpEvents(
+  calls: HttpCalls,
+  jobId: string,
+  after = "",
+): AsyncGenerator<IdentifiedEvent> {
+  let last = after;
+  let failures = 0;
+  for (;;) {
+    try {
+      const headers = last === "" ? {} : { "last-event-id": last };
+      const { body } = await calls.response("GET", `/v1/jobs/${jobId}/events`, { headers });
+      for await (const event of serverEvents(body ?? Readable.from([]))) {
+        const read = readEvent(event);
+        last = event.id;
+        failures = 0;
+        if (read) yield read;
+        if (read?.type === "finished") return;
+      }
+      failures++;
+    } catch (error) {
+      if (calls.closed || (error instanceof Complaint && error.code !== "gateway-unreachable")) throw error;
+      if (++failures > mostFailures) throw error;
+    }
+    await sleep(Math.min(firstPauseMs * 2 ** Math.min(failures, 6), longestPauseMs));
+  }
+}
+
+/** Undefined for what this version has no word for. */
+function readEvent({ id, type, data }: ServerEvent): IdentifiedEvent | undefined {
+  const { text = "", encoding = "utf8", ...more } = JSON.parse(data);
+  switch (type) {
+    case "stdout":
+    case "stderr":
+      return { id, type, bytes: Buffer.from(text, encoding === "base64" ? "base64" : "utf8") };
+    case "started":
+      return { id, ...more, type };
+    case "artifact":
+      return { id, type, artifact: more.artifact };
+    case "finished":
+      return { id, type, result: more.result as JobResult };
+    default:
+      return undefined;
+  }
+}

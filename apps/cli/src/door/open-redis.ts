@@ -1,0 +1,35 @@
+import { Fault } from "@berth/protocol";
+import { checkRedis, connectRedis, type Redis, withoutPassword } from "@berth/redis";
+import { ConfigError } from "../complaint.ts";
+
+export const defaultRedis = "redis://127.0.0.1:6379";
+
+/** Answers of a Redis that wants another name or password. */
+const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
+
+/** A connection that works. Says at once when nobody is there, instead of trying again as a worker would. */
+export async function openRedis(url: string): Promise<Redis> {
+  const address = withoutPassword(url);
+  const refused = Promise.withResolvers<never>();
+  refused.promise.catch(() => {});
+  const redis = connectRedis({
+    url,
+    role: "commands",
+    onOutage: ({ state, detail }) => {
+      if (state === "lost") refused.reject(notReached(address, detail));
+    },
+  });
+  try {
+    await Promise.race([checkRedis(redis, url), refused.promise]);
+    return redis;
+  } catch (error) {
+    redis.disconnect();
+    throw error;
+  }
+}
+
+function notReached(address: string, detail: string): Error {
+  if (wrongPassword.test(detail))
+    return new ConfigError([`Redis at ${address} wants another name or password than REDIS_URL has`]);
+  return new Fault("redis-unreachable", { address, detail });
+}

@@ -1,0 +1,56 @@
+import { isUtf8 } from "node:buffer";
+import { randomBytes } from "node:crypto";
+import type { JobOrder } from "./door.ts";
+
+export interface ExecWish {
+  readonly env: Readonly<Record<string, string>>;
+  readonly artifacts: readonly string[];
+  readonly cwd: string | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly stdin: Buffer | undefined;
+}
+
+type ExecRequest = Extract<JobOrder["request"], { kind: "exec" }>;
+
+/** Reads stdin from a file and removes its name before it becomes the command; the open file stays. */
+const fromFile = 'exec <"$1" && rm -f -- "$1" && shift && exec "$@"';
+
+/** One word is a shell's line; several are a program and its arguments. */
+export function execOrder(words: readonly string[], wish: ExecWish): Pick<JobOrder, "request"> {
+  const [only = ""] = words;
+  const argv = words.length === 1 ? undefined : [...words];
+  const { stdin } = wish;
+  // A request is JSON, and its stdin text. Bytes that are not take the way of a file.
+  if (stdin && !isUtf8(stdin)) return withFile(argv ?? ["sh", "-c", only], wish, stdin);
+  const command = argv ? { argv } : { command: only };
+  return { request: { ...command, ...rest(wish), ...(stdin ? { stdin: stdin.toString() } : {}) } };
+}
+
+function withFile(argv: readonly string[], wish: ExecWish, stdin: Buffer): Pick<JobOrder, "request"> {
+  const path = `.berth-stdin-${randomBytes(9).toString("base64url")}`;
+  const command = ["sh", "-c", fromFile, "sh", `/workspace/${path}`, ...argv];
+  return {
+    request: {
+      kind: "steps",
+      steps: [
+        { kind: "write", path, content: stdin.toString("base64"), encoding: "base64" },
+        { argv: command, ...rest(wish) },
+      ],
+    },
+  };
+}
+
+function rest({
+  env,
+  artifacts,
+  cwd,
+  timeoutMs,
+}: ExecWish): Pick<ExecRequest, "kind" | "env" | "cwd" | "limits" | "artifacts"> {
+  return {
+    kind: "exec",
+    env: { ...env },
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(timeoutMs === undefined ? {} : { limits: { timeoutMs } }),
+    ...(artifacts.length === 0 ? {} : { artifacts: [...artifacts] }),
+  };
+}

@@ -1,0 +1,12 @@
+/** As in sysexits.h, for the ones that scripts look at. Everything else that goes wrong is 1. */
+export const exitCodes = {
+  ok: 0,
+  failed: 1,
+  usage: 64,
+  unreachable: 69,
+  badConfig: 78,
+  hungUp: 129,
+  interrupted: 130,
+  brokenPipe: 141,
+  terminated: 143,
+} as const;

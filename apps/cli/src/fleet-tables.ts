@@ -1,0 +1,44 @@
+import type { SandboxView, Scale, WorkerRecord } from "./door.ts";
+import { spanText } from "./terminal/quantities.ts";
+import { table } from "./terminal/table.ts";
+
+export function workerTable(workers: readonly WorkerRecord[], nowMs = Date.now()): string {
+  const rows = workers
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ id, host, pools, slots, held, running, load, version, lastSeenMs, health }) => [
+      id,
+      host,
+      pools.join(","),
+      `${held}/${slots}`,
+      running,
+      load.toFixed(2),
+      version,
+      spanText(Math.max(0, nowMs - lastSeenMs)),
+      health,
+    ]);
+  return table(["WORKER", "HOST", "POOLS", "SLOTS", "RUNNING", "LOAD", "VERSION", "SEEN", "HEALTH"], rows);
+}
+
+export function sandboxTable(sandboxes: readonly SandboxView[], nowMs = Date.now()): string {
+  const rows = sandboxes.map(({ key, worker, unfinished, epoch, home, pool, paused, lastUsedMs }) => [
+    key,
+    worker ?? "-",
+    unfinished,
+    epoch,
+    pool,
+    home ?? "-",
+    paused ? "paused" : "-",
+    spanText(Math.max(0, nowMs - lastUsedMs)),
+  ]);
+  return table(["SANDBOX", "WORKER", "JOBS", "EPOCH", "POOL", "HOME", "STATE", "USED"], rows);
+}
+
+/** One line of what an autoscaler looks at. */
+export function scaleLine(scale: Scale): string {
+  const { workers, slots, freeSlots, unfinishedJobs, waitingSandboxes, oldestWaitMs } = scale;
+  const waiting =
+    waitingSandboxes === 0
+      ? "nothing waits for a worker"
+      : `${waitingSandboxes} sandboxes wait for a worker, the first for ${spanText(oldestWaitMs)}`;
+  return `${workers} workers, ${slots - freeSlots} of ${slots} slots held, ${unfinishedJobs} jobs unfinished, ${waiting}`;
+}

@@ -1,0 +1,37 @@
+import { exitCodes } from "./exit-codes.ts";
+
+/**
+ * Ctrl-C. Until a command asks for the signal, the first one ends the program at once, as anybody would expect. Afterwards
+ * the first one only fires the signal, and the second ends the program.
+ */
+export class Interrupts {
+  readonly #controller = new AbortController();
+  #listening = false;
+  #exitCode: number = exitCodes.interrupted;
+
+  /** What the program ends with once it was interrupted. */
+  get exitCode(): number {
+    return this.#exitCode;
+  }
+
+  get interrupted(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  signal(): AbortSignal {
+    if (!this.#listening) {
+      this.#listening = true;
+      process.on("SIGINT", () => this.#on(exitCodes.interrupted));
+      process.on("SIGTERM", () => this.#on(exitCodes.terminated));
+      // The terminal was closed.
+      process.on("SIGHUP", () => this.#on(exitCodes.hungUp));
+    }
+    return this.#controller.signal;
+  }
+
+  #on(exitCode: number): void {
+    if (this.#controller.signal.aborted) process.exit(exitCode);
+    this.#exitCode = exitCode;
+    this.#controller.abort();
+  }
+}

@@ -1,0 +1,113 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { checkRedis, connectRedis } from "@berth/redis";
+import type { Config } from "../config.ts";
+import { type ChildOptions, LocalChild } from "./child.ts";
+
+export interface LocalFleetOptions {
+  readonly workers: number;
+  /** A Redis that is there; otherwise one of our own is started in `directory`. */
+  readonly redisUrl: string | undefined;
+  /** Absolute. Logs, and what the fleet keeps. */
+  readonly directory: string;
+  readonly fleet: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly config: Config;
+  readonly onEnd?: ChildOptions["onEnd"];
+}
+
+/** Redis, some workers and a gateway on this machine, as processes of their own that end with this one. */
+export class LocalFleet {
+  readonly redisUrl: string;
+  readonly #options: LocalFleetOptions;
+  readonly #children: LocalChild[] = [];
+  #gatewayUrl = "";
+
+  constructor(options: LocalFleetOptions) {
+    this.#options = options;
+    this.redisUrl = options.redisUrl ?? `unix://${join(options.directory, "redis.sock")}`;
+  }
+
+  /** Where the gateway listens, once started. */
+  get gatewayUrl(): string {
+    return this.#gatewayUrl;
+  }
+
+  async start(): Promise<void> {
+    await mkdir(this.#options.directory, { recursive: true });
+    if (this.#options.redisUrl === undefined) await this.#startRedis();
+    const probe = connectRedis({ url: this.redisUrl, role: "commands" });
+    await checkRedis(probe, this.redisUrl).finally(() => probe.disconnect());
+    const workers = Array.from({ length: this.#options.workers }, (_, index) => this.#startWorker(index + 1));
+    const begun = await Promise.allSettled([this.#startGateway(), ...workers]);
+    for (const one of begun) if (one.status === "rejected") throw one.reason;
+  }
+
+  /** Those that were started last first: workers give back what they hold while Redis is still there. */
+  async stop(): Promise<void> {
+    const [redis, ...rest] =
+      this.#options.redisUrl === undefined ? this.#children : [undefined, ...this.#children];
+    await Promise.all(rest.map((child) => child?.stop()));
+    await redis?.stop();
+  }
+
+  async #startRedis(): Promise<void> {
+    const { directory } = this.#options;
+    const where = ["--port", "0", "--unixsocket", join(directory, "redis.sock"), "--dir", directory];
+    const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
+    await this.#start({
+      name: "redis",
+      program: "redis-server",
+      args: [...where, ...policy],
+      env: this.#environment(),
+    });
+  }
+
+  async #startWorker(number: number): Promise<void> {
+    const { fleet } = this.#options;
+    const env = { ...this.#environment(), BERTH_FLEET: fleet, BERTH_WORKER_ID: `${fleet}-${number}` };
+    await this.#startOwn(`worker-${number}`, "worker", env, "worker.started");
+  }
+
+  async #startGateway(): Promise<void> {
+    const env = { ...this.#environment(), BERTH_GATEWAY_PORT: String(this.#options.port) };
+    const { readyLine } = await this.#startOwn("gateway", "gateway", env, "gateway.started");
+    this.#gatewayUrl = JSON.parse(readyLine).address;
+  }
+
+  #startOwn(name: string, app: string, env: Record<string, string>, readyWord: string): Promise<LocalChild> {
+    const args = [...process.execArgv, programOf(app)];
+    return this.#start({ name, program: process.execPath, args, env, readyWord });
+  }
+
+  async #start(options: Omit<ChildOptions, "logFile" | "onEnd">): Promise<LocalChild> {
+    const { directory, onEnd } = this.#options;
+    const logFile = join(directory, `${options.name}.log`);
+    const child = await LocalChild.start({ ...options, logFile, ...(onEnd ? { onEnd } : {}) });
+    this.#children.push(child);
+    return child;
+  }
+
+  /** Only what is named: a key or an address from the caller's environment must not get into a child by accident. */
+  #environment(): Record<string, string> {
+    const { directory, config } = this.#options;
+    return {
+      PATH: config.PATH,
+      REDIS_URL: this.redisUrl,
+      BERTH_IMAGE: config.BERTH_IMAGE,
+      BERTH_WORKSPACES: join(directory, "workspaces"),
+      BERTH_ARTIFACTS: join(directory, "artifacts"),
+      ...(config.DOCKER_HOST === undefined ? {} : { DOCKER_HOST: config.DOCKER_HOST }),
+      ...(config.BERTH_RUNTIME === undefined ? {} : { BERTH_RUNTIME: config.BERTH_RUNTIME }),
+    };
+  }
+}
+
+/** Beside this package, as sources or as built. */
+function programOf(app: string): string {
+  const fromSource = import.meta.url.endsWith(".ts");
+  const main = fromSource ? "src/main.ts" : "dist/main.js";
+  return fileURLToPath(new URL(`../../../${app}/${main}`, import.meta.url));
+}

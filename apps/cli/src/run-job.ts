@@ -1,0 +1,86 @@
+import { agentText, isSuccess, type JobResult, type Outcome, scope } from "@berth/protocol";
+import type { jobOptions, OptionValues } from "./command.ts";
+import { Complaint } from "./complaint.ts";
+import type { Context } from "./context.ts";
+import type { DoorJob, JobOrder } from "./door.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { isBrokenPipe } from "./terminal/terminal.ts";
+import { oneOf } from "./values.ts";
+import { tellWaiting } from "./waiting.ts";
+
+/** What a cancelled job gets to end before it is left alone. More than a command's grace. */
+const cancelWaitMs = 10_000;
+
+/** The part of an order that the shared options say. */
+export function placeOf(
+  values: OptionValues<typeof jobOptions>,
+): Pick<JobOrder, "session" | "agent" | "scope" | "pool" | "profile"> {
+  const { session, agent, pool, profile } = values;
+  return {
+    ...(session === undefined ? {} : { session }),
+    ...(agent === undefined ? {} : { agent }),
+    ...(pool === undefined ? {} : { pool }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(values.scope === undefined ? {} : { scope: oneOf("--scope", values.scope, scope.options) }),
+  };
+}
+
+/** Runs a job to its end; Ctrl-C cancels it. Whatever is not a success is a Complaint. */
+export async function runJob(context: Context, order: JobOrder): Promise<JobResult> {
+  const door = await context.door();
+  const job = await door.submit(order);
+  const result = await endOf(context, job, job.result());
+  if (!isSuccess(result.outcome)) throw failure(result.outcome);
+  return result;
+}
+
+/** What `ending` gives. Ctrl-C cancels the job, and then waits a bounded time for its end; so does a reader who has gone. */
+export async function endOf<T>(context: Context, job: DoorJob, ending: Promise<T>): Promise<T> {
+  const { interrupts, terminal } = context;
+  const interrupted = interrupts.signal();
+  const givenUp = Promise.withResolvers<never>();
+  givenUp.promise.catch(() => {});
+  let timer: NodeJS.Timeout | undefined;
+  const cancel = () => {
+    terminal.note(`berth: cancelling the job ${job.id}`);
+    job.cancel().catch(givenUp.reject);
+    timer = setTimeout(() => givenUp.reject(leftAlone(interrupts.exitCode)), cancelWaitMs);
+  };
+  interrupted.addEventListener("abort", cancel, { once: true });
+  if (interrupted.aborted) cancel();
+  const hint = tellWaiting(context, job);
+  try {
+    return await Promise.race([ending, givenUp.promise]);
+  } catch (error) {
+    if (isBrokenPipe(error)) await job.cancel();
+    throw error;
+  } finally {
+    hint.stop();
+    clearTimeout(timer);
+    interrupted.removeEventListener("abort", cancel);
+  }
+}
+
+export function failure(outcome: Outcome): Complaint {
+  if (outcome.kind === "refused") return new Complaint(outcome.message, { code: outcome.code });
+  if (outcome.kind === "cancelled")
+    return new Complaint(outcomeText(outcome), { exitCode: exitCodes.interrupted });
+  const advice =
+    outcome.kind === "lost" ? ["whether it was done is not known; look before you do it again"] : [];
+  return new Complaint(outcomeText(outcome), { advice });
+}
+
+/** How it ended, in the words that agents get; empty for a command that ran to its own end. */
+export function outcomeText(outcome: Outcome): string {
+  const output = { head: [], tail: [], cutBytes: 0, totalBytes: 0 };
+  const [first = ""] = agentText({ outcome, output }, { shownBytes: 1 }).split("\n");
+  if (outcome.kind === "exited") return "";
+  return first.replace(/^ERR: /, "").replace(/^\[(.*)\]$/, "$1");
+}
+
+function leftAlone(exitCode: number): Complaint {
+  return new Complaint("the job was told to end and has not yet", {
+    exitCode,
+    advice: ["`berth why JOB` tells what it waits for; it ends as cancelled as soon as a worker gets to it"],
+  });
+}

@@ -1,0 +1,10 @@
+/**
+ * Text of a tenant's for a terminal: names, reasons, paths. Control characters could move the cursor, recolour what is
+ * around them or answer questions the terminal was not asked, so they are shown instead of sent.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}|\p{Cf}|\u2028|\u2029/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code > 0xff ? `\\u{${code.toString(16)}}` : `\\x${code.toString(16).padStart(2, "0")}`;
+  });
+}

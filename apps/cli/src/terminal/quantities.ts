@@ -1,0 +1,15 @@
+/** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: as exact as is of use. */
+export function spanText(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  const seconds = ms / 1_000;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5_400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129_600) return `${Math.round(seconds / 3_600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** `-rw-r--r--` without the type. */
+export function modeText(mode: number): string {
+  const letters = "rwxrwxrwx";
+  return [...letters].map((letter, index) => ((mode >> (8 - index)) & 1 ? letter : "-")).join("");
+}

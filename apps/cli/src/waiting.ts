@@ -1,0 +1,23 @@
+import type { Context } from "./context.ts";
+import type { DoorJob } from "./door.ts";
+import { printable } from "./terminal/printable.ts";
+
+const quietMs = 2_000;
+
+/** A person who waits for a job that has not begun is told why, once. Programs are not. */
+export function tellWaiting({ door, terminal }: Context, job: DoorJob): { stop(): void } {
+  if (terminal.noteColumns === undefined) return { stop() {} };
+  let stopped = false;
+  const tell = async () => {
+    const { state, reasons } = await (await door()).why(job.id);
+    if (!stopped && (state === "waiting" || state === "scheduled") && reasons[0] !== undefined)
+      terminal.note(`berth: waiting: ${printable(reasons[0])}`);
+  };
+  const timer = setTimeout(() => void tell().catch(() => {}), quietMs);
+  return {
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

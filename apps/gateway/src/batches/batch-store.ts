@@ -1,0 +1,218 @@
+import { redisKeys } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+
+/** While it is open, from the last time a gateway looked at it. */
+const openKeptMs = 7 * 24 * 3_600_000;
+const overKeptMs = 2 * 24 * 3_600_000;
+const listedMost = 10_000;
+
+const count = z.coerce.number().default(0);
+const webhookState = z.enum(["waiting", "delivered", "given-up"]);
+const stored = z.object({
+  owner: z.string().describe("the tenant; nothing for an admin's"),
+  state: z.enum(["uploading", "running", "cancelling", "finished"]),
+  total: z.coerce.number().optional(),
+  submitted: count,
+  finished: count,
+  failed: count,
+  refused: count,
+  createdAtMs: z.coerce.number(),
+  finishedAtMs: z.coerce.number().optional(),
+  uploadAtMs: count,
+  cancelledAtMs: z.coerce.number().optional(),
+  cancelledTo: count,
+  webhook: z.string().optional(),
+  webhookState: webhookState.optional(),
+  webhookTries: count,
+  webhookProblem: z
+    .string()
+    .transform((text) => (text === "" ? undefined : text))
+    .optional(),
+});
+export type StoredBatch = z.infer<typeof stored> & { readonly id: string };
+
+const advance = new Script({
+  name: "batch-advance",
+  file: new URL("../../lua/batch-advance.lua", import.meta.url),
+  parse: (reply) => z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)]).parse(reply),
+});
+
+export interface BatchEnd {
+  readonly index: number;
+  /** Undefined for an order that was not accepted. */
+  readonly key: string | undefined;
+}
+
+/**
+ * Batches as Redis has them: counts, which jobs have ended, and in which order. The jobs and their results are where any
+ * job's are.
+ *
+ *   uploading ──all orders are in──▶ running ──all have ended──▶ finished
+ *       └──────────┴────────── cancel ──▶ cancelling ──────────────▲
+ */
+export class BatchStore {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** As it is, if it is there already: an upload that is sent again goes on. */
+  async open(id: string, owner: string, webhook: string | undefined): Promise<StoredBatch> {
+    const now = Date.now();
+    const batch = redisKeys.batch(id);
+    if (await this.#redis.hsetnx(batch, "createdAtMs", now)) {
+      await this.#redis
+        .multi()
+        .hset(batch, { owner, state: "uploading", ...(webhook === undefined ? {} : { webhook }) })
+        .zadd(redisKeys.batches, now, id)
+        .zremrangebyrank(redisKeys.batches, 0, -listedMost - 1)
+        .zadd(redisKeys.batchesOpen, now, id)
+        .exec();
+    }
+    await this.touch(id);
+    const known = await this.get(id);
+    if (!known) throw new Error(`the batch ${id} is gone right after it was made`);
+    return known;
+  }
+
+  async get(id: string): Promise<StoredBatch | undefined> {
+    const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.batch(id)));
+    return parsed.success ? { ...parsed.data, id } : undefined;
+  }
+
+  /** The newest first; those of one owner, or all. */
+  async list(owner: string | undefined, limit: number): Promise<StoredBatch[]> {
+    const found: StoredBatch[] = [];
+    for (let from = 0; found.length < limit; from += limit) {
+      const ids = await this.#redis.zrevrange(redisKeys.batches, from, from + limit - 1);
+      if (ids.length === 0) break;
+      const known = await Promise.all(ids.map((id) => this.get(id)));
+      const gone = ids.filter((_, index) => known[index] === undefined);
+      if (gone.length > 0) await this.#redis.zrem(redisKeys.batches, ...gone);
+      found.push(
+        ...(known.filter(
+          (one) => one !== undefined && (owner === undefined || one.owner === owner),
+        ) as StoredBatch[]),
+      );
+    }
+    return found.slice(0, limit);
+  }
+
+  /** A job of the batch has ended. The same end may be told any number of times. */
+  async noteEnd(
+    id: string,
+    end: BatchEnd & { readonly failed: boolean },
+  ): Promise<"unknown" | "noted" | "over"> {
+    const said = await this.#advance(id, [end.index, end.key ?? "", end.failed ? "1" : "0", ""]);
+    return said === 0 ? "unknown" : said === 3 ? "over" : "noted";
+  }
+
+  /** An order that was not accepted: it ends here, with the reason. */
+  async noteRefused(id: string, index: number, problem: string): Promise<void> {
+    const isNew = await this.#redis.hsetnx(redisKeys.batchRefused(id), String(index), problem);
+    if (isNew) await this.#redis.hincrby(redisKeys.batch(id), "refused", 1);
+    await this.noteEnd(id, { index, key: undefined, failed: true });
+  }
+
+  /** Said now and then while an upload goes on; silence tells that its gateway or its sender is gone. */
+  async noteSubmitted(id: string, count: number): Promise<void> {
+    await this.#redis.hset(redisKeys.batch(id), { submitted: count, uploadAtMs: Date.now() });
+  }
+
+  /** All orders are in. */
+  async noteUploaded(id: string, total: number): Promise<void> {
+    await this.noteSubmitted(id, total);
+    await this.#advance(id, ["", "", "0", total]);
+  }
+
+  /** From here on it is for whichever gateway looks at it. False: it is over. */
+  async cancel(id: string): Promise<boolean> {
+    const known = await this.get(id);
+    if (!known || known.state === "finished") return false;
+    await this.#redis
+      .multi()
+      .hset(redisKeys.batch(id), { state: "cancelling", cancelledAtMs: Date.now() })
+      .zadd(redisKeys.batchesOpen, "XX", Date.now(), id)
+      .exec();
+    return true;
+  }
+
+  async noteCancelledTo(id: string, index: number): Promise<void> {
+    await this.#redis.hset(redisKeys.batch(id), "cancelledTo", index);
+  }
+
+  async noteWebhook(
+    id: string,
+    {
+      state,
+      tries,
+      problem,
+    }: { state: z.infer<typeof webhookState>; tries: number; problem: string | undefined },
+  ): Promise<void> {
+    const said = { webhookState: state, webhookTries: tries, webhookProblem: problem ?? "" };
+    await this.#redis.hset(redisKeys.batch(id), said);
+  }
+
+  /** Ends in their order, from a position. */
+  async ends(id: string, from: number, limit: number): Promise<BatchEnd[]> {
+    const entries = await this.#redis.lrange(redisKeys.batchEnds(id), from, from + limit - 1);
+    return entries.map((entry) => {
+      const [index = "0", key = ""] = entry.split(" ");
+      return { index: Number(index), key: key === "" ? undefined : key };
+    });
+  }
+
+  async refusedProblem(id: string, index: number): Promise<string> {
+    return (await this.#redis.hget(redisKeys.batchRefused(id), String(index))) ?? "it was not accepted";
+  }
+
+  /** Of `limit` indexes from one on, those whose end is not known. */
+  async notEnded(id: string, from: number, limit: number): Promise<number[]> {
+    const firstByte = Math.floor(from / 8);
+    const lastByte = Math.floor((from + limit - 1) / 8);
+    const bits = await this.#redis.getrangeBuffer(redisKeys.batchDone(id), firstByte, lastByte);
+    return Array.from({ length: limit }, (_, offset) => from + offset).filter((index) => {
+      const byte = bits[Math.floor(index / 8) - firstByte] ?? 0;
+      return (byte & (0x80 >> (index % 8))) === 0;
+    });
+  }
+
+  /** Where the first index is whose end is not known. */
+  async firstNotEnded(id: string): Promise<number> {
+    return Math.max(0, await this.#redis.bitpos(redisKeys.batchDone(id), 0));
+  }
+
+  async touch(id: string): Promise<void> {
+    const keys = [
+      redisKeys.batch(id),
+      redisKeys.batchDone(id),
+      redisKeys.batchEnds(id),
+      redisKeys.batchRefused(id),
+    ];
+    await Promise.all(keys.map((key) => this.#redis.pexpire(key, openKeptMs)));
+  }
+
+  #advance(id: string, what: readonly [index: number | "", key: string, failed: string, total: number | ""]) {
+    const keys = [
+      redisKeys.batch(id),
+      redisKeys.batchDone(id),
+      redisKeys.batchEnds(id),
+      redisKeys.batchRefused(id),
+      redisKeys.batchesOpen,
+      redisKeys.webhooks,
+    ];
+    return advance.run(this.#redis, keys, [id, Date.now(), overKeptMs, ...what]);
+  }
+}
+
+/** The job ids of a batch: no caller can choose one that looks like it. */
+export function batchJobId(id: string, index: number): string {
+  return `${id}-${index}`;
+}
+
+export function batchOf(jobId: string): { readonly id: string; readonly index: number } | undefined {
+  const [, id, index] = /^(bat_[A-Za-z0-9_-]+)-(\d+)$/.exec(jobId) ?? [];
+  return id === undefined ? undefined : { id, index: Number(index) };
+}

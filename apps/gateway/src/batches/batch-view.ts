@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { output } from "../schemas/registry.ts";
+import type { StoredBatch } from "./batch-store.ts";
+
+export const batchSchema = output(
+  "Batch",
+  z.object({
+    id: z.string(),
+    state: z.enum(["uploading", "running", "cancelling", "finished"]),
+    submitted: z.number().describe("orders taken so far"),
+    total: z.number().optional().describe("known once all orders are in"),
+    finished: z.number(),
+    failed: z.number().describe("of those finished: not exited with 0, or refused"),
+    refused: z.number().describe("orders that did not fit; they count as finished and failed"),
+    createdAtMs: z.number(),
+    finishedAtMs: z.number().optional(),
+    cancelledAtMs: z.number().optional(),
+    webhook: z
+      .object({
+        state: z.enum(["waiting", "delivered", "given-up"]),
+        tries: z.number(),
+        problem: z.string().optional(),
+      })
+      .optional(),
+  }),
+);
+
+/** What people see of a batch. */
+export function batchView(batch: StoredBatch): z.infer<typeof batchSchema> {
+  const { id, state, submitted, total, finished, failed, refused, createdAtMs, finishedAtMs, cancelledAtMs } =
+    batch;
+  const { webhookState = "waiting", webhookTries: tries, webhookProblem } = batch;
+  return {
+    id,
+    state,
+    submitted,
+    ...(total === undefined ? {} : { total }),
+    finished,
+    failed,
+    refused,
+    createdAtMs,
+    ...(finishedAtMs === undefined ? {} : { finishedAtMs }),
+    ...(cancelledAtMs === undefined ? {} : { cancelledAtMs }),
+    ...(batch.webhook === undefined
+      ? {}
+      : {
+          webhook: {
+            state: webhookState,
+            tries,
+            ...(webhookProblem === undefined ? {} : { problem: webhookProblem }),
+          },
+        }),
+  };
+}

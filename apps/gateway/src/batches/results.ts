@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type JobResult, sandboxKey } from "@berth/protocol";
+import type { JobEvents } from "@berth/streams";
+import { type BatchEnd, type BatchStore, batchJobId } from "./batch-store.ts";
+
+/** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */
+export interface BatchLine {
+  readonly position: number;
+  readonly index: number;
+  readonly jobId: string;
+  readonly result?: JobResult;
+  readonly refused?: string;
+  readonly expired?: true;
+}
+
+const pageSize = 100;
+const lookMs = 300;
+
+/** The ends of a batch in their order, each with its result; while it goes on, as they come. */
+export async function* batchLines(
+  parts: { readonly batches: BatchStore; readonly events: JobEvents },
+  id: string,
+  options: { readonly after: number; readonly follow: boolean; readonly signal: AbortSignal },
+): AsyncGenerator<readonly BatchLine[]> {
+  const { batches } = parts;
+  for (let position = options.after; !options.signal.aborted; ) {
+    // Looked at before the page: an end after it is seen with the next.
+    const batch = await batches.get(id);
+    const page = await batches.ends(id, position, pageSize);
+    if (page.length > 0)
+      yield await Promise.all(page.map((end, at) => lineOf(parts, id, end, position + at + 1)));
+    position += page.length;
+    if (page.length === pageSize) continue;
+    if (!batch || batch.state === "finished" || !options.follow) return;
+    await sleep(lookMs, undefined, { signal: options.signal }).catch(() => {});
+  }
+}
+
+async function lineOf(
+  { batches, events }: { readonly batches: BatchStore; readonly events: JobEvents },
+  id: string,
+  { index, key }: BatchEnd,
+  position: number,
+): Promise<BatchLine> {
+  const about = { position, index, jobId: batchJobId(id, index) };
+  if (key === undefined) return { ...about, refused: await batches.refusedProblem(id, index) };
+  const progress = await events.progress(sandboxKey.parse(key), about.jobId);
+  return progress.state === "finished" ? { ...about, result: progress.result } : { ...about, expired: true };
+}

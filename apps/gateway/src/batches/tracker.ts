@@ -1,0 +1,161 @@
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Berth, GroupResult, ResultGroup } from "@berth/client";
+import { isSuccess, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { JobEvents } from "@berth/streams";
+import type { Logger } from "pino";
+import { claimDue } from "../claims.ts";
+import { type BatchStore, batchJobId, batchOf, type StoredBatch } from "./batch-store.ts";
+import { InOrder } from "./in-order.ts";
+
+export interface TrackerParts {
+  readonly redis: Redis;
+  readonly berth: Berth;
+  readonly batches: BatchStore;
+  readonly log: Logger;
+  /** Told of every result this gateway sees, of a batch or not. */
+  readonly onResult: (result: GroupResult) => void;
+}
+
+const lookEveryMs = 2_000;
+/** Between two looks at the same batch, by whichever gateway. */
+const lookAgainMs = 15_000;
+const batchesPerLook = 10;
+const indexesPerLook = 2_000;
+/** An upload that has not been heard of for this long has been left. */
+const uploadGoneMs = 30_000;
+const retryMs = 1_000;
+
+/**
+ * Notes the ends of batches' jobs, shared among all gateways. The results' stream tells of nearly all of them; what it
+ * trimmed before a gateway read it is found by looking at the jobs themselves.
+ */
+export class BatchTracker {
+  readonly #parts: TrackerParts;
+  readonly #events: JobEvents;
+  readonly #stopping = new AbortController();
+  readonly #loops: Promise<void>[] = [];
+  #group: ResultGroup | undefined;
+
+  constructor(parts: TrackerParts) {
+    this.#parts = parts;
+    this.#events = new JobEvents(parts.redis);
+  }
+
+  start(): void {
+    this.#loops.push(this.#follow(), this.#look());
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#group?.close();
+    await Promise.all(this.#loops);
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        this.#group = this.#parts.berth.results("gateway", {
+          consumer: `gateway-${hostname()}`,
+          from: "now",
+        });
+        const work = new InOrder(32);
+        for await (const result of this.#group) await work.add(result.jobId, () => this.#take(result));
+        await work.finish();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#parts.log.warn({ event: "batches.results-lost", err: error });
+        await this.#group?.close();
+        await sleep(retryMs, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  async #take(result: GroupResult): Promise<void> {
+    this.#parts.onResult(result);
+    const of = batchOf(result.jobId);
+    if (of) await this.#noteEnd(of.id, of.index, result.key, result.result);
+    await result.ack();
+  }
+
+  async #noteEnd(id: string, index: number, key: string, result: JobResult): Promise<void> {
+    const failed = !isSuccess(result.outcome);
+    const said = await this.#parts.batches.noteEnd(id, { index, key, failed });
+    if (said === "over") this.#parts.log.info({ event: "batch.finished", batch: id });
+  }
+
+  async #look(): Promise<void> {
+    const { redis, batches, log } = this.#parts;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await sleep(lookEveryMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      try {
+        const due = await claimDue(redis, redisKeys.batchesOpen, {
+          holdMs: lookAgainMs,
+          limit: batchesPerLook,
+        });
+        for (const id of due) {
+          const batch = await batches.get(id);
+          if (batch) await this.#lookAt(batch);
+          else await redis.zrem(redisKeys.batchesOpen, id);
+        }
+      } catch (error) {
+        log.warn({ event: "batches.look-failed", err: error });
+      }
+    }
+  }
+
+  async #lookAt(batch: StoredBatch): Promise<void> {
+    const { batches } = this.#parts;
+    await batches.touch(batch.id);
+    if (batch.state === "cancelling") {
+      const left = batch.total === undefined && Date.now() - batch.uploadAtMs > uploadGoneMs;
+      if (left) await batches.noteUploaded(batch.id, batch.submitted);
+      if (left || batch.total !== undefined) await this.#cancelSome(batch);
+    }
+    if (batch.total !== undefined) await this.#findMissed(batch, batch.total);
+  }
+
+  /** Some at a time, and how far is remembered: another gateway goes on where this one stops. */
+  async #cancelSome(batch: StoredBatch): Promise<void> {
+    const { batches, berth, redis } = this.#parts;
+    const { id, total = batch.submitted } = batch;
+    for (
+      let from = batch.cancelledTo;
+      from < total && !this.#stopping.signal.aborted;
+      from += indexesPerLook
+    ) {
+      const some = Math.min(indexesPerLook, total - from);
+      for (const index of await batches.notEnded(id, from, some)) await berth.cancel(batchJobId(id, index));
+      await batches.noteCancelledTo(id, from + some);
+      await redis.zadd(redisKeys.batchesOpen, "XX", Date.now() + lookAgainMs, id);
+    }
+  }
+
+  /** Jobs whose end should be known by now, but is not: told by the jobs themselves, or lost for good. */
+  async #findMissed({ id }: StoredBatch, total: number): Promise<void> {
+    const { batches, redis } = this.#parts;
+    const from = await batches.firstNotEnded(id);
+    if (from >= total) return batches.noteUploaded(id, total);
+    const open = await batches.notEnded(id, from, Math.min(indexesPerLook, total - from));
+    if (open.length === 0) return;
+    const unfinished = await redis.zmscore(
+      redisKeys.unfinished,
+      ...open.map((index) => batchJobId(id, index)),
+    );
+    for (const [at, index] of open.entries()) {
+      if (unfinished[at] === null) await this.#settle(id, index);
+    }
+  }
+
+  async #settle(id: string, index: number): Promise<void> {
+    const { batches, redis } = this.#parts;
+    const key = await redis.hget(redisKeys.job(batchJobId(id, index)), "key");
+    if (key === null) return batches.noteRefused(id, index, "nothing is known of this job any more");
+    const progress = await this.#events.progress(sandboxKey.parse(key), batchJobId(id, index));
+    if (progress.state === "finished") await this.#noteEnd(id, index, key, progress.result);
+  }
+}

@@ -1,0 +1,52 @@
+import { createHash, randomBytes } from "node:crypto";
+import { redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+const keptSeconds = 12 * 3_600;
+const cookieName = "berth_board";
+
+/** Who is logged in to the dashboard. The cookie is a secret of 32 bytes; Redis knows it by its hash, so that any gateway does. */
+export class BoardSessions {
+  readonly #redis: Redis;
+  readonly #secure: boolean;
+
+  constructor(redis: Redis, secure: boolean) {
+    this.#redis = redis;
+    this.#secure = secure;
+  }
+
+  /** Gives the header that sets the cookie. */
+  async begin(keyId: string): Promise<string> {
+    const secret = randomBytes(32).toString("base64url");
+    await this.#redis.set(redisKeys.boardSession(digest(secret)), keyId, "EX", keptSeconds);
+    return this.#cookie(secret, keptSeconds);
+  }
+
+  /** The id of the key that was logged in with. */
+  async actor(header: string | undefined): Promise<string | undefined> {
+    const secret = secretIn(header);
+    if (secret === undefined) return undefined;
+    return (await this.#redis.get(redisKeys.boardSession(digest(secret)))) ?? undefined;
+  }
+
+  /** Gives the header that removes the cookie. */
+  async end(header: string | undefined): Promise<string> {
+    const secret = secretIn(header);
+    if (secret !== undefined) await this.#redis.del(redisKeys.boardSession(digest(secret)));
+    return this.#cookie("", 0);
+  }
+
+  /** Strict: no other site's link, form or frame brings it along. */
+  #cookie(value: string, maxAge: number): string {
+    const secure = this.#secure ? "; Secure" : "";
+    return `${cookieName}=${value}; Path=/board; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`;
+  }
+}
+
+function secretIn(header: string | undefined): string | undefined {
+  return /(?:^|; *)berth_board=([A-Za-z0-9_-]{43})(?:;|$)/.exec(header ?? "")?.[1];
+}
+
+function digest(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}

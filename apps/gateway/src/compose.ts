@@ -1,0 +1,140 @@
+import { Artifacts, Berth, type GroupResult, StreamReader } from "@berth/client";
+import { connectRedis, withoutPassword } from "@berth/redis";
+import { Metrics } from "@berth/service";
+import { nanoid } from "nanoid";
+import { pino } from "pino";
+import { AnswerRecord } from "./answers.ts";
+import { BatchStore } from "./batches/batch-store.ts";
+import { BatchTracker } from "./batches/tracker.ts";
+import { Board } from "./board/board.ts";
+import { type Config, isLoopback } from "./config.ts";
+import { OpenStreams } from "./events/open-streams.ts";
+import { FinishedJobs } from "./finished-jobs.ts";
+import { FleetMetrics } from "./fleet-metrics.ts";
+import { registerRoutes } from "./http/register.ts";
+import { makeServer } from "./http/server.ts";
+import { JobDesk } from "./jobs/job-desk.ts";
+import { Submitter } from "./jobs/submitter.ts";
+import { ApiKeys } from "./keys/api-keys.ts";
+import { Audit } from "./keys/audit.ts";
+import { Authenticator } from "./keys/authenticate.ts";
+import type { Parts } from "./parts.ts";
+import { allRoutes } from "./routes/index.ts";
+import { WebhookSender } from "./webhooks/sender.ts";
+import { WebhookSecrets } from "./webhooks/signature.ts";
+
+export interface RunningGateway {
+  /** Where it listens, as `http://host:port`. */
+  readonly address: string;
+  /** Takes no new connection, tells event streams to reconnect, lets requests finish within the budget. */
+  stop(): Promise<void>;
+  /** Ends every connection now. */
+  abandon(): void;
+}
+
+/** The configuration would open the fleet to strangers. */
+export class Unguarded extends Error {
+  override readonly name = "Unguarded";
+}
+
+/** Puts a gateway together and starts it. The only place where the parts meet. */
+export async function composeGateway(config: Config): Promise<RunningGateway> {
+  const log = pino({ level: config.BERTH_LOG, base: { app: "gateway" } });
+  const onOutage = ({ state, detail }: { state: string; detail: string }) =>
+    state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
+  const redis = connectRedis({ url: config.REDIS_URL, role: "commands", onOutage });
+  const reader = new StreamReader(redis, connectRedis({ url: config.REDIS_URL, role: "blocking" }), nanoid());
+  const berth = new Berth({ redis: config.REDIS_URL });
+  const submitter = new Submitter(redis);
+  const keys = new ApiKeys(redis);
+  const loopbackOnly = isLoopback(config.BERTH_GATEWAY_HOST);
+  const letGo = async () => {
+    reader.close();
+    await berth.close();
+    await submitter.close();
+    redis.disconnect();
+  };
+  if (!loopbackOnly && config.BERTH_ADMIN_KEY === undefined && (await keys.count()) === 0) {
+    await letGo();
+    throw new Unguarded(
+      `BERTH_GATEWAY_HOST: ${config.BERTH_GATEWAY_HOST} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
+    );
+  }
+  const authenticator = new Authenticator(keys, {
+    adminKey: config.BERTH_ADMIN_KEY,
+    loopbackOnly,
+    bodyBytes: config.BERTH_GATEWAY_BODY_BYTES,
+    rate: config.BERTH_GATEWAY_RATE,
+  });
+  const metrics = new Metrics();
+  const record = new AnswerRecord(log, metrics);
+  const streams = new OpenStreams({
+    max: config.BERTH_GATEWAY_STREAMS,
+    maxPerKey: config.BERTH_GATEWAY_STREAMS_PER_KEY,
+    heartbeatMs: config.BERTH_GATEWAY_HEARTBEAT_MS,
+    stillGood: (principal) => authenticator.stillGood(principal),
+  });
+  metrics.gauge("berth_http_event_streams", "Event streams open now.", () => streams.size);
+  const batches = new BatchStore(redis);
+  const webhookSecrets = new WebhookSecrets(redis);
+  const finished = new FinishedJobs(metrics, config.BERTH_METRICS_TENANTS);
+  const onResult = (result: GroupResult) => finished.add(result);
+  const tracker = new BatchTracker({ redis, berth, batches, log, onResult });
+  const allowed = config.BERTH_WEBHOOK_ALLOW;
+  const sender = new WebhookSender({ redis, batches, secrets: webhookSecrets, allowed, log });
+  const stopping = new AbortController();
+  const parts: Parts = {
+    config,
+    log,
+    redis,
+    berth,
+    artifacts: new Artifacts(redis, { directory: config.BERTH_ARTIFACTS }),
+    submitter,
+    jobs: new JobDesk(redis),
+    reader,
+    streams,
+    batches,
+    webhookSecrets,
+    keys,
+    audit: new Audit(redis),
+    authenticator,
+    metrics,
+    fleetMetrics: new FleetMetrics(berth, metrics),
+    stopping: stopping.signal,
+  };
+  const app = makeServer({
+    config,
+    authenticator,
+    onAnswer: (request, reply) => record.onAnswer(request, reply),
+    onFailure: (request, failure, error) => record.onFailure(request, failure, error),
+  });
+  registerRoutes(app, allRoutes(parts));
+  const board = config.BERTH_BOARD === "off" ? undefined : new Board(parts);
+  await board?.mount(app);
+  tracker.start();
+  sender.start();
+  const address = await app.listen({ host: config.BERTH_GATEWAY_HOST, port: config.BERTH_GATEWAY_PORT });
+  log.info({ event: "gateway.started", address, redis: withoutPassword(config.REDIS_URL) });
+  if (await authenticator.isOpen().catch(() => false)) {
+    log.warn({
+      event: "gateway.open",
+      detail: "there is no key: whoever is on this machine may do everything",
+    });
+  }
+  return {
+    address,
+    stop: async () => {
+      log.info({ event: "gateway.draining", streams: streams.size });
+      stopping.abort();
+      streams.stop();
+      const timer = setTimeout(() => app.server.closeAllConnections(), config.BERTH_GATEWAY_DRAIN_MS);
+      await app.close();
+      clearTimeout(timer);
+      board?.close();
+      await Promise.all([tracker.stop(), sender.stop()]);
+      await letGo();
+      log.info({ event: "gateway.stopped" });
+    },
+    abandon: () => app.server.closeAllConnections(),
+  };
+}

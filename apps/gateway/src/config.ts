@@ -1,0 +1,102 @@
+import { readEnvironment } from "@berth/service";
+import { z } from "zod";
+import { allowedNetworks } from "./webhooks/address.ts";
+
+const positive = (fallback: number, most: number = Number.MAX_SAFE_INTEGER) =>
+  z.coerce.number().int().positive().max(most).default(fallback);
+const mebibyte = 1024 * 1024;
+
+export const environment = z.object({
+  REDIS_URL: z
+    .string()
+    .min(1)
+    .default("redis://127.0.0.1:6379")
+    .describe("redis://, rediss:// or unix:///path"),
+  BERTH_ARTIFACTS: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("the workers' artifact directory; without it only small artifacts can be fetched here"),
+  BERTH_GATEWAY_HOST: z
+    .string()
+    .min(1)
+    .default("127.0.0.1")
+    .describe("address to listen on; anything but loopback needs a key"),
+  BERTH_GATEWAY_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8080)
+    .describe("port to listen on; 0 takes a free one and says which"),
+  BERTH_ADMIN_KEY: z
+    .string()
+    .min(24, { error: "an admin key has at least 24 characters; `openssl rand -hex 32` makes one" })
+    .max(256)
+    .regex(/^[\x21-\x7e]+$/, { error: "an admin key is printable ASCII without spaces" })
+    .optional()
+    .describe("an admin key that is not in Redis; needed for the first start on another address"),
+  BERTH_GATEWAY_BODY_BYTES: positive(16 * mebibyte, 256 * mebibyte).describe(
+    "largest request body, and largest line of a batch; a key may have a lower one",
+  ),
+  BERTH_GATEWAY_BODY_MS: positive(30_000).describe(
+    "how long a request body may take; for a batch, between two pieces",
+  ),
+  BERTH_GATEWAY_HEADERS_MS: positive(10_000).describe("how long a request's headers may take"),
+  BERTH_GATEWAY_RATE: positive(500).describe(
+    "requests a second of one tenant key, at this gateway; a key may have its own",
+  ),
+  BERTH_GATEWAY_WAIT_MS: positive(300_000).describe("longest that a request waits for a job's result"),
+  BERTH_GATEWAY_STREAMS: positive(5_000).describe("event streams open at once at this gateway"),
+  BERTH_GATEWAY_STREAMS_PER_KEY: positive(500).describe("event streams open at once with one key"),
+  BERTH_GATEWAY_HEARTBEAT_MS: positive(15_000).describe("pause between comments on a quiet event stream"),
+  BERTH_GATEWAY_DRAIN_MS: positive(15_000).describe(
+    "what requests get to finish when the gateway is told to stop",
+  ),
+  BERTH_WEBHOOK_ALLOW: z
+    .string()
+    .default("")
+    .transform((text, context) => {
+      try {
+        return allowedNetworks(text);
+      } catch (error) {
+        context.addIssue({ code: "custom", message: (error as Error).message });
+        return z.NEVER;
+      }
+    })
+    .describe("networks that webhooks may reach although they are not public, such as 10.1.0.0/16"),
+  BERTH_BOARD: z.enum(["on", "read-only", "off"]).default("on").describe("Bull Board at /board, for admins"),
+  BERTH_BOARD_COOKIE: z
+    .enum(["plain", "secure"])
+    .default("plain")
+    .describe(
+      "secure: the board's cookie is sent over https only; set it when a proxy speaks https for the gateway",
+    ),
+  BERTH_GATEWAY_METRICS: z
+    .enum(["admin", "open"])
+    .default("admin")
+    .describe("who may read /metrics once there is a key"),
+  BERTH_METRICS_TENANTS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(0)
+    .describe("this many busiest tenants get a label of their own in /metrics"),
+  BERTH_LOG: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info"),
+});
+
+export type Config = z.infer<typeof environment>;
+
+/** Every problem at once, or the configuration. */
+export function readConfig(
+  variables: NodeJS.ProcessEnv = process.env,
+): { config: Config } | { problems: string[] } {
+  return readEnvironment(environment, variables);
+}
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+export function isLoopback(host: string): boolean {
+  return loopback.test(host);
+}

@@ -1,0 +1,103 @@
+import type { ServerResponse } from "node:http";
+import { Problem } from "../http/problem.ts";
+import type { Principal } from "../keys/principal.ts";
+
+export interface OpenStreamsOptions {
+  readonly max: number;
+  readonly maxPerKey: number;
+  readonly heartbeatMs: number;
+  /** Asked at each heartbeat: a key that was revoked ends what it opened. */
+  readonly stillGood: (principal: Principal) => Promise<boolean>;
+}
+
+/** Reconnect after this long, says the gateway that goes away; others are there by then. */
+const retryMs = 1_000;
+
+interface OpenStream {
+  readonly principal: Principal;
+  readonly response: ServerResponse;
+  readonly over: AbortController;
+  /** Whether a line of ours may stand in it. */
+  readonly comments: boolean;
+}
+
+/** The event streams this gateway has open: how many, their heartbeat, and their end when it stops. */
+export class OpenStreams {
+  readonly #options: OpenStreamsOptions;
+  readonly #open = new Set<OpenStream>();
+  readonly #perKey = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #closing = false;
+
+  constructor(options: OpenStreamsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Takes a place, or refuses. The signal fires when the stream has to end: the listener left, or the gateway stops. */
+  open(
+    principal: Principal,
+    response: ServerResponse,
+    { comments = true }: { readonly comments?: boolean } = {},
+  ): { readonly signal: AbortSignal; close(): void } {
+    const { max, maxPerKey } = this.#options;
+    const ofKey = this.#perKey.get(principal.id) ?? 0;
+    if (this.#closing) throw new Problem("unavailable", "this gateway is stopping", retryAfter);
+    if (this.#open.size >= max)
+      throw new Problem("too-many-streams", `this gateway has ${max} open`, retryAfter);
+    if (ofKey >= maxPerKey) {
+      throw new Problem("too-many-streams", `this key has ${maxPerKey} event streams open`, retryAfter);
+    }
+    const stream = { principal, response, comments, over: new AbortController() };
+    this.#open.add(stream);
+    this.#perKey.set(principal.id, ofKey + 1);
+    this.#timer ??= setInterval(() => this.#beat(), this.#options.heartbeatMs);
+    response.once("close", () => stream.over.abort());
+    return { signal: stream.over.signal, close: () => this.#close(stream) };
+  }
+
+  /** Tells every listener to come back, elsewhere or later. */
+  stop(): void {
+    this.#closing = true;
+    clearInterval(this.#timer);
+    for (const { response, over, comments } of this.#open) {
+      if (comments) {
+        response.write(`retry: ${retryMs}\n: this gateway is stopping; reconnect with Last-Event-ID\n\n`);
+      }
+      over.abort();
+    }
+  }
+
+  #close(stream: OpenStream): void {
+    if (!this.#open.delete(stream)) return;
+    const left = (this.#perKey.get(stream.principal.id) ?? 1) - 1;
+    if (left > 0) this.#perKey.set(stream.principal.id, left);
+    else this.#perKey.delete(stream.principal.id);
+    if (this.#open.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #beat(): void {
+    const byKey = Map.groupBy(this.#open, ({ principal }) => principal.id);
+    for (const streams of byKey.values()) void this.#beatFor(streams);
+  }
+
+  async #beatFor(streams: readonly OpenStream[]): Promise<void> {
+    const [first] = streams;
+    if (!first) return;
+    // Redis being away says nothing of the key.
+    const good = await this.#options.stillGood(first.principal).catch(() => true);
+    for (const { response, over, comments } of streams) {
+      if (!good) over.abort();
+      // A listener that does not read gets no more to not read.
+      const idle = !response.writableNeedDrain && !over.signal.aborted;
+      if (comments && idle) response.write(": still here\n\n");
+    }
+  }
+}
+
+const retryAfter = { headers: { "retry-after": "5" } };

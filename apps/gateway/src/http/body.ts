@@ -1,0 +1,60 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { Problem } from "./problem.ts";
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly maxMs: number;
+}
+
+/** The whole body, or a problem as soon as it is too large or too slow. Nothing is allocated by what the headers claim. */
+export async function readBody(message: IncomingMessage, { maxBytes, maxMs }: BodyLimits): Promise<Buffer> {
+  const claimed = Number(message.headers["content-length"] ?? 0);
+  if (claimed > maxBytes) throw tooLarge(maxBytes);
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => finish(tooSlow(maxMs)), maxMs);
+    const finish = (problem?: Error) => {
+      clearTimeout(timer);
+      message.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone);
+      message.on("error", () => {});
+      if (problem) {
+        message.pause();
+        reject(problem);
+      } else resolve();
+    };
+    const onData = (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes > maxBytes) finish(tooLarge(maxBytes));
+      else pieces.push(piece);
+    };
+    const onEnd = () => finish();
+    const onGone = () => finish(new Problem("malformed-request", "the body ended before it was complete"));
+    message.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone);
+  });
+  return Buffer.concat(pieces, bytes);
+}
+
+export function tooLarge(maxBytes: number): Problem {
+  return new Problem("body-too-large", `a body of at most ${maxBytes} bytes is read with this key`);
+}
+
+export function tooSlow(maxMs: number): Problem {
+  return new Problem("request-timeout", `the body did not arrive within ${maxMs} ms`);
+}
+
+/** A member called __proto__, however it is spelled, would reach into objects it is merged into. Nobody sends one in earnest. */
+const poison =
+  /"(?:_|\\u005f){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006f)(?:t|\\u0074)(?:o|\\u006f)(?:_|\\u005f){2}"\s*:/i;
+
+export function parseJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new Problem("malformed-json", "it is not UTF-8");
+  const text = bytes.toString();
+  if (poison.test(text)) throw new Problem("malformed-json", "a member is called __proto__");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Problem("malformed-json", error instanceof SyntaxError ? error.message : "it cannot be read");
+  }
+}

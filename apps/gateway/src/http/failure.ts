@@ -1,0 +1,95 @@
+import { InvalidJob, InvalidSchedule } from "@berth/client";
+import { Fault, type FaultCode, isFault } from "@berth/protocol";
+import type { FastifyError } from "fastify";
+import { Problem, type ProblemCode, problemTable } from "./problem.ts";
+
+export interface Failure {
+  readonly code: string;
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  readonly problems?: readonly string[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Ours, not the caller's: worth a line in the log. */
+  readonly ours: boolean;
+}
+
+const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported-media-type",
+  FST_ERR_CTP_BODY_TOO_LARGE: "body-too-large",
+  FST_ERR_CTP_EMPTY_JSON_BODY: "malformed-json",
+  FST_ERR_CTP_INVALID_JSON_BODY: "malformed-json",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "malformed-request",
+  FST_ERR_BAD_URL: "malformed-request",
+  FST_ERR_ASYNC_CONSTRAINT: "malformed-request",
+  FST_ERR_MAX_PARAM_LENGTH: "not-found",
+};
+
+/** Anything thrown while answering, as what the caller is told. Never a stack, never an inner message that nobody vetted. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof Problem) return ofProblem(error);
+  if (error instanceof InvalidJob || error instanceof InvalidSchedule) {
+    return ofProblem(new Problem("invalid-request", error.message, { problems: error.problems }));
+  }
+  const fault = isFault(error) ? error : asRedisFault(error);
+  if (fault) return ofFault(fault);
+  const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
+  const known = fastifyCodes[code];
+  if (known) return ofProblem(new Problem(known, message ?? ""));
+  if (statusCode >= 400 && statusCode < 500) {
+    return ofProblem(new Problem("malformed-request", message ?? "the request cannot be read"));
+  }
+  return { ...ofProblem(new Problem("internal", "this is logged with the request's id")), ours: true };
+}
+
+function ofProblem({ code, message, more }: Problem): Failure {
+  const { status, title } = problemTable[code];
+  return {
+    code,
+    status,
+    title,
+    detail: message,
+    problems: more.problems,
+    headers: more.headers ?? {},
+    ours: status >= 500,
+  };
+}
+
+/** Faults that the caller can do something about, or that only time can. */
+const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: string }>>> = {
+  "sandbox-full": { status: 429, title: "Too many of its jobs wait" },
+  "fleet-full": { status: 429, title: "Too many jobs wait" },
+  "job-id-taken": { status: 409, title: "The id was used before" },
+  "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
+  "unknown-profile": { status: 422, title: "There is no such profile" },
+  "payload-too-large": { status: 413, title: "The request is too large" },
+  "artifact-missing": { status: 410, title: "Its bytes are gone" },
+  "artifact-elsewhere": { status: 409, title: "Its bytes cannot be seen from here" },
+};
+
+function ofFault(fault: Fault): Failure {
+  const known = faultAnswers[fault.code];
+  const { status, title } = known ?? { status: 503, title: "Not now" };
+  return {
+    code: fault.code,
+    status,
+    title,
+    // Whose the other job is, is not for everybody.
+    detail:
+      fault.code === "job-id-taken" ? "another job has this id; ids are remembered for a day" : fault.message,
+    headers: fault.retry ? { "retry-after": "1" } : {},
+    ours: known === undefined,
+  };
+}
+
+/** What the driver says when Redis is away, where no script translated it. */
+function asRedisFault(error: unknown): Fault | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (!/Connection is closed|Command timed out|ECONNREFUSED|ECONNRESET|max retries/i.test(error.message))
+    return undefined;
+  return new Fault(
+    "redis-unreachable",
+    { address: "the configured address", detail: "no answer" },
+    { cause: error },
+  );
+}

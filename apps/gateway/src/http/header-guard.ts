@@ -1,0 +1,62 @@
+import type { FastifyRequest } from "fastify";
+import { isLoopback } from "../config.ts";
+import { Problem } from "./problem.ts";
+
+/** Headers that decide something. Node keeps the first of two, a proxy perhaps the last: then the two would decide differently. */
+const once = new Set([
+  "authorization",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "cookie",
+  "host",
+  "idempotency-key",
+  "last-event-id",
+  "origin",
+  "range",
+  "if-none-match",
+  "traceparent",
+  "transfer-encoding",
+]);
+
+/** Refuses what two readers of the same bytes could take for two different requests. */
+export function refuseAmbiguous(request: FastifyRequest): void {
+  const { rawHeaders } = request.raw;
+  const seen = new Set<string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? "";
+    if (!once.has(name)) continue;
+    if (seen.has(name)) throw new Problem("duplicate-header", `${name} was given twice`);
+    seen.add(name);
+  }
+  if (request.headers["content-encoding"] !== undefined) {
+    throw new Problem("unsupported-media-type", "send the body as it is, without a Content-Encoding");
+  }
+}
+
+/**
+ * For a gateway without keys: a page in a browser on the same machine must not reach it. A name that a hostile DNS server
+ * points at 127.0.0.1 is not ours; an Origin or Sec-Fetch-Site of elsewhere is a page's doing.
+ */
+export function refuseBrowsers(request: FastifyRequest): void {
+  const { host = "", origin, "sec-fetch-site": site } = request.headers;
+  if (!isLoopback(hostName(host))) {
+    throw new Problem(
+      "wrong-host",
+      "without keys this gateway answers only to localhost, 127.0.0.1 and [::1]",
+    );
+  }
+  refuseForeign(host, origin, site);
+}
+
+/** Neither another origin's page nor a link from one. */
+export function refuseForeign(host: string, origin: string | undefined, site: unknown): void {
+  const ours = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+  const near = site === undefined || site === "same-origin" || site === "none";
+  if (!ours || !near) throw new Problem("cross-origin", "the request comes from a page of another origin");
+}
+
+function hostName(host: string): string {
+  const [, v6, name] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:]*))(?::\d+)?$/.exec(host) ?? [];
+  return (v6 ?? name ?? "").toLowerCase();
+}

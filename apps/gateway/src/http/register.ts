@@ -1,0 +1,68 @@
+import { problemsOf } from "@berth/protocol";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import { Problem } from "./problem.ts";
+import type { AnyRoute } from "./route.ts";
+
+/** Adds routes to the server: what reaches a handler has passed its schemas. */
+export function registerRoutes(app: FastifyInstance, routes: readonly AnyRoute[]): void {
+  for (const route of routes) {
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { access: route.access, cost: route.cost ?? 1, raw: route.raw !== undefined },
+      handler: (request, reply) => answer(route, request, reply),
+    });
+  }
+  refuseOtherMethods(app, routes);
+}
+
+async function answer(route: AnyRoute, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  const replied = await route.handle({
+    params: checked(route.params, request.params, "path"),
+    query: checked(route.query, request.query, "query"),
+    headers: checked(route.headers, request.headers, "header"),
+    body: route.body && !route.raw ? checked(route.body, request.body, "body") : undefined,
+    principal: request.principal,
+    request,
+    reply,
+    signal: gone.signal,
+  });
+  if (replied === "sent") return reply;
+  const { status, body, headers = {} } = replied as { status: number; body?: unknown; headers?: object };
+  void reply.code(status).headers(headers as Record<string, string>);
+  return reply.send(body);
+}
+
+function checked(schema: z.ZodType | undefined, value: unknown, where: string): unknown {
+  if (!schema) {
+    if (where !== "query" || Object.keys(value ?? {}).length === 0) return undefined;
+    throw new Problem("invalid-request", "this takes no query", { problems: ["query: there is none here"] });
+  }
+  const parsed = schema.safeParse(value ?? (where === "body" ? undefined : {}));
+  if (parsed.success) return parsed.data;
+  const problems = problemsOf(parsed.error).slice(0, 100);
+  throw new Problem("invalid-request", `the ${where} does not fit: ${problems[0]}`, { problems });
+}
+
+/** A known path with another method is told which would do. */
+function refuseOtherMethods(app: FastifyInstance, routes: readonly AnyRoute[]): void {
+  const byPath = Map.groupBy(routes, ({ path }) => path);
+  for (const [path, known] of byPath) {
+    const methods = known.map(({ method }) => method as string);
+    const others = ["GET", "POST", "PUT", "DELETE", "PATCH"].filter((method) => !methods.includes(method));
+    const access = known.every((one) => one.access === "open") ? "open" : "key";
+    app.route({
+      method: others,
+      url: path,
+      config: { access, raw: true },
+      handler: async () => {
+        throw new Problem("method-not-allowed", `${methods.join(" or ")} it`, {
+          headers: { allow: methods.join(", ") },
+        });
+      },
+    });
+  }
+}

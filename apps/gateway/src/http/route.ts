@@ -1,0 +1,107 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import type { Principal } from "../keys/principal.ts";
+
+/** Who may call: anybody; whoever has a key, each for its own tenant; admins. */
+export type Access = "open" | "key" | "admin";
+
+export const tags = [
+  "jobs",
+  "sandbox",
+  "batches",
+  "schedules",
+  "tenants",
+  "fleet",
+  "keys",
+  "service",
+] as const;
+export type Tag = (typeof tags)[number];
+
+export interface AnswerSpec {
+  readonly about: string;
+  readonly schema?: z.ZodType;
+  /** Media type of an answer without a schema. */
+  readonly type?: string;
+}
+
+export type Answers = Readonly<Record<number, AnswerSpec>>;
+
+/** What the call is allowed to look at: parsed input, and who asks. */
+export interface Call<P, Q, H, B> {
+  readonly params: P;
+  readonly query: Q;
+  readonly headers: H;
+  readonly body: B;
+  readonly principal: Principal;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  /** Fires when the caller has gone. */
+  readonly signal: AbortSignal;
+}
+
+type DeepReadonly<T> = T extends (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+type BodyOf<S extends AnswerSpec> = S extends { schema: infer Z extends z.ZodType }
+  ? DeepReadonly<z.input<Z>>
+  : unknown;
+
+type OneReply<K, S extends AnswerSpec> = S extends { schema: z.ZodType }
+  ? { readonly status: K; readonly headers?: Readonly<Record<string, string>>; readonly body: BodyOf<S> }
+  : { readonly status: K; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown };
+
+/** One of the answers that the route declares; or `sent`, when the handler wrote to the socket itself. */
+export type Reply<A extends Answers> =
+  | { [K in keyof A & number]: OneReply<K, A[K]> }[keyof A & number]
+  | "sent";
+
+/** One route: the source of its validation, its types and its page in the OpenAPI document. */
+export interface RouteSpec<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  H extends z.ZodType,
+  B extends z.ZodType,
+  A extends Answers,
+> {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** With `:name` for each parameter. */
+  readonly path: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly about?: string;
+  readonly access: Access;
+  /** What a call counts as against its key's rate; 1 when absent. */
+  readonly cost?: number;
+  readonly params?: P;
+  readonly query?: Q;
+  /** Headers that mean something here, in lower case. */
+  readonly headers?: H;
+  /** Absent: the route takes no body. */
+  readonly body?: B;
+  /** The handler reads the request itself; with `body`, that describes what `application/json` holds. */
+  readonly raw?: { readonly types: readonly string[]; readonly about: string };
+  readonly answers: A;
+}
+
+/** A route whose handler sees only what its own schemas let through. */
+export interface AnyRoute extends RouteSpec<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Answers> {
+  readonly handle: (call: Call<unknown, unknown, unknown, unknown>) => Promise<Reply<Answers>>;
+}
+
+export function route<
+  const A extends Answers,
+  P extends z.ZodType = z.ZodUndefined,
+  Q extends z.ZodType = z.ZodUndefined,
+  H extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+  const R extends Reply<A> = Reply<A>,
+>(
+  spec: RouteSpec<P, Q, H, B, A>,
+  handle: (call: Call<z.output<P>, z.output<Q>, z.output<H>, z.output<B>>) => Promise<R>,
+): AnyRoute {
+  // The registration parses with these very schemas before it calls.
+  return { ...spec, handle: handle as unknown as AnyRoute["handle"] };
+}

@@ -1,0 +1,145 @@
+import type { IncomingMessage } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { nanoid } from "nanoid";
+import type { Config } from "../config.ts";
+import type { Authenticator } from "../keys/authenticate.ts";
+import type { Principal } from "../keys/principal.ts";
+import { parseJson, readBody } from "./body.ts";
+import { type Failure, failureOf } from "./failure.ts";
+import { refuseAmbiguous, refuseBrowsers } from "./header-guard.ts";
+import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
+import type { Access } from "./route.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    principal: Principal;
+  }
+  interface FastifyContextConfig {
+    access?: Access;
+    cost?: number;
+    /** The handler reads the body itself. */
+    raw?: boolean;
+  }
+}
+
+export interface ServerParts {
+  readonly config: Config;
+  readonly authenticator: Authenticator;
+  /** Told of each answer, for the log and the metrics. */
+  readonly onAnswer: (request: FastifyRequest, reply: FastifyReply) => void;
+  readonly onFailure: (request: FastifyRequest, failure: Failure, error: unknown) => void;
+}
+
+const maxHeaderBytes = 16 * 1024;
+/** Longer than any id: what does not fit names nothing. */
+const maxParamLength = 256;
+/** How often Node looks for connections whose headers are late. */
+const lateLookMs = 1_000;
+
+/** The server before it has routes: limits, who asks, bodies, and what becomes of errors. */
+export function makeServer(parts: ServerParts): FastifyInstance {
+  const { config } = parts;
+  const app: FastifyInstance = fastify({
+    http: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: config.BERTH_GATEWAY_HEADERS_MS,
+      connectionsCheckingInterval: Math.min(lateLookMs, config.BERTH_GATEWAY_HEADERS_MS),
+      requireHostHeader: true,
+      // The default joins some doubled headers; those that decide something are refused in any case.
+      joinDuplicateHeaders: false,
+    },
+    // Bodies have their own clock in `readBody`; a batch may take hours as long as it keeps coming.
+    requestTimeout: 0,
+    keepAliveTimeout: 65_000,
+    routerOptions: { maxParamLength, ignoreTrailingSlash: false, caseSensitive: true },
+    exposeHeadRoutes: false,
+    genReqId: () => nanoid(),
+    logger: false,
+    trustProxy: false,
+    return503OnClosing: true,
+    forceCloseConnections: "idle",
+    clientErrorHandler: answerBrokenClient,
+    frameworkErrors: (error, request, reply) => sendFailure(parts, error, request, reply),
+  });
+  // Node would close without a word.
+  app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
+  app.decorateRequest("principal", null as unknown as Principal);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: IncomingMessage) =>
+    request.routeOptions.config.raw
+      ? undefined
+      : parseJson(await readBody(payload, limitsOf(config, request))),
+  );
+  app.addContentTypeParser("application/x-ndjson", async (request: FastifyRequest) => {
+    if (!request.routeOptions.config.raw)
+      throw new Problem("unsupported-media-type", "send application/json");
+  });
+  app.addHook("onRequest", async (request, reply) => {
+    void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
+    void reply.header("cache-control", "no-store");
+    refuseAmbiguous(request);
+    const { access = "open", cost = 1 } = request.routeOptions.config;
+    if (access !== "open" && (await parts.authenticator.isOpen())) refuseBrowsers(request);
+    request.principal = await parts.authenticator.authenticate(request, access, cost);
+  });
+  app.addHook("onResponse", async (request, reply) => parts.onAnswer(request, reply));
+  app.setErrorHandler((error, request, reply) => sendFailure(parts, error, request, reply));
+  app.setNotFoundHandler((request, reply) =>
+    sendFailure(
+      parts,
+      new Problem("not-found", `nothing is at ${request.url.split("?", 1)[0]}`),
+      request,
+      reply,
+    ),
+  );
+  return app;
+}
+
+export function limitsOf(config: Config, { principal }: FastifyRequest): { maxBytes: number; maxMs: number } {
+  return { maxBytes: principal.bodyBytes, maxMs: config.BERTH_GATEWAY_BODY_MS };
+}
+
+function sendFailure(parts: ServerParts, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = failureOf(error);
+  parts.onFailure(request, failure, error);
+  if (reply.raw.headersSent) {
+    reply.raw.destroy();
+    return;
+  }
+  // A body that nobody will read must not be waited for.
+  if (!request.raw.complete) void reply.header("connection", "close");
+  void reply
+    .code(failure.status)
+    .headers(failure.headers)
+    .header("content-type", problemType)
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(problemBody(failure, request.id));
+}
+
+const brokenCodes: Readonly<Record<string, ProblemCode>> = {
+  HPE_HEADER_OVERFLOW: "headers-too-large",
+  ERR_HTTP_REQUEST_TIMEOUT: "request-timeout",
+};
+
+/** What did not even parse. There is no request to answer, only a socket. */
+function answerBrokenClient(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  endWith(socket, brokenCodes[error.code ?? ""] ?? "malformed-request");
+}
+
+function endWith(socket: Socket, code: ProblemCode): void {
+  const { status, title } = problemTable[code];
+  const body = JSON.stringify(problemBody({ code, status, title, detail: title.toLowerCase() }));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `content-type: ${problemType}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,68 @@
+import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { JobEvents } from "@berth/streams";
+import { z } from "zod";
+import { Problem } from "../http/problem.ts";
+import { mayTouch, type Principal } from "../keys/principal.ts";
+import type { JobView } from "../schemas/job.ts";
+
+const stored = z.object({
+  key: z.string().pipe(sandboxKey),
+  tenant: z.string(),
+  session: z.string(),
+  kind: z.string(),
+  at: z.coerce.number(),
+  /** The run that was added to its sandbox's queue; absent while it waits for its time. */
+  added: z.coerce.number().optional(),
+});
+
+export interface KnownJob {
+  readonly id: string;
+  readonly key: SandboxKey;
+  readonly tenant: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly acceptedAtMs: number;
+  readonly isQueued: boolean;
+}
+
+/** Jobs by their id, for those who may see them. To anybody else a job does not exist. */
+export class JobDesk {
+  readonly #redis: Redis;
+  readonly #events: JobEvents;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+    this.#events = new JobEvents(redis);
+  }
+
+  async find(id: string, principal: Principal): Promise<KnownJob> {
+    const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.job(id)));
+    if (!parsed.success || !mayTouch(principal, parsed.data.tenant)) {
+      throw new Problem(
+        "not-found",
+        "no job of that id is known; ids are remembered for a day after the end",
+      );
+    }
+    const { at, added, ...job } = parsed.data;
+    return { id, ...job, acceptedAtMs: at, isQueued: added !== undefined };
+  }
+
+  /** Nothing will ever follow this event. */
+  async isOverAfter({ key, id }: KnownJob, after: string): Promise<boolean> {
+    const progress = await this.#events.progress(key, id);
+    return progress.state === "finished" && (await this.#events.read(key, id, after, 1)).length === 0;
+  }
+
+  async view({ key, isQueued, ...job }: KnownJob): Promise<JobView> {
+    const progress = await this.#events.progress(key, job.id);
+    switch (progress.state) {
+      case "not-started":
+        return { ...job, state: isQueued ? "waiting" : "scheduled" };
+      case "started":
+        return { ...job, state: "running" };
+      case "finished":
+        return { ...job, state: "finished", result: progress.result as JobView["result"] };
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { type Job, job as jobSchema, problemsOf, redisKeys, type TenantId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { nanoid } from "nanoid";
+import { z } from "zod";
+import { Problem } from "../http/problem.ts";
+import { type Principal, tenantFor } from "../keys/principal.ts";
+import type { OrderInput } from "../schemas/job.ts";
+
+const idempotencyKeptSeconds = 24 * 3_600;
+
+/** Ids the gateway makes itself; a caller's own must not collide with them. */
+export const reservedIds = /^(bat_|ik_)/;
+
+export const submissionHeaders = z.object({
+  "idempotency-key": z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, { error: "an Idempotency-Key is 1 to 255 printable ASCII characters" })
+    .optional()
+    .describe("the same key with the same request is carried out once; for a day"),
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, { error: "not a W3C trace context" })
+    .optional()
+    .describe("W3C trace context; travels with the job"),
+  tracestate: z.string().max(512).optional(),
+});
+export type SubmissionHeaders = z.infer<typeof submissionHeaders>;
+
+/** A job that is ready to be handed to the fleet. */
+export interface Draft {
+  readonly job: Job;
+  /** Undefined: at once. */
+  readonly dueAtMs: number | undefined;
+  /** Nobody else can know its id. */
+  readonly newId: boolean;
+}
+
+/** An order as a job, and when it is due. */
+export function draftOf(
+  order: OrderInput,
+  principal: Principal,
+  options: { readonly id?: string | undefined; readonly headers: SubmissionHeaders },
+): Draft {
+  const { delayMs, runAtMs } = order;
+  if (delayMs !== undefined && runAtMs !== undefined) {
+    throw new Problem("invalid-request", "give either delayMs or runAtMs, not both");
+  }
+  const now = Date.now();
+  const dueAtMs = runAtMs ?? (delayMs === undefined ? undefined : now + delayMs);
+  return {
+    job: envelope(order, principal, options),
+    dueAtMs: dueAtMs !== undefined && dueAtMs > now ? dueAtMs : undefined,
+    newId: options.id === undefined && order.id === undefined,
+  };
+}
+
+/** The envelope of an order: whose it is, its id, its trace. Throws what the caller can do something about. */
+export function envelope(
+  order: OrderInput,
+  principal: Principal,
+  { id, headers }: { readonly id?: string | undefined; readonly headers: SubmissionHeaders },
+): Job {
+  const tenant = tenantFor(principal, order.tenant as TenantId | undefined);
+  refuseShared(order.scope, principal);
+  if (order.id !== undefined && reservedIds.test(order.id)) {
+    throw new Problem("invalid-request", "ids that begin with bat_ and ik_ are the gateway's own");
+  }
+  const { delayMs: _, runAtMs: __, ...rest } = order;
+  const parsed = jobSchema.safeParse({
+    ...rest,
+    version: 1,
+    id: id ?? order.id ?? nanoid(),
+    tenant,
+    ...traceOf(headers),
+  });
+  if (parsed.success) return parsed.data;
+  const problems = problemsOf(parsed.error);
+  throw new Problem("invalid-request", `the job does not fit: ${problems[0]}`, { problems });
+}
+
+/** What lies in the shared sandbox is everybody's: a tenant's key must neither see it nor leave anything there. */
+export function refuseShared(scope: string | undefined, principal: Principal): void {
+  if (scope === "shared" && principal.role !== "admin") {
+    throw new Problem("forbidden", "the shared sandbox is everybody's: only an admin key may use it");
+  }
+}
+
+function traceOf({ traceparent, tracestate }: SubmissionHeaders): Pick<Job, "trace"> {
+  if (traceparent === undefined) return {};
+  return { trace: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) } };
+}
+
+/**
+ * What an Idempotency-Key makes of a request: an id that only the same key of the same owner gives. The same key with
+ * another request is refused, since one of the two would get the other's answer.
+ */
+export async function idempotentId(
+  redis: Redis,
+  key: string,
+  owner: { readonly principal: Principal; readonly tenant: TenantId | undefined },
+  request: unknown,
+): Promise<string> {
+  const id = ownerHash(owner.principal, key, owner.tenant);
+  const print = digest(JSON.stringify(request));
+  const before = await redis.set(redisKeys.idempotency(id), print, "EX", idempotencyKeptSeconds, "NX", "GET");
+  if (before !== null && before !== print) {
+    throw new Problem("idempotency-key-reused", "this Idempotency-Key came with another request before");
+  }
+  return id;
+}
+
+/** An id that only this owner's key makes. Admins are nobody: no tenant has an empty name. */
+export function ownerHash(principal: Principal, key: string, tenant?: TenantId): string {
+  return digest(`${tenant ?? principal.tenant ?? ""}\0${key}`);
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}

@@ -1,0 +1,55 @@
+import type { JobResult, Outcome } from "@berth/protocol";
+import { sandboxKeyOf } from "@berth/protocol";
+import { Problem, type ProblemCode } from "../http/problem.ts";
+import type { Parts } from "../parts.ts";
+import type { Draft } from "./submission.ts";
+
+/** Fires when a request has waited long enough, nobody waits any more, or the gateway stops. Undefined: it does not wait at all. */
+export function patience(
+  { stopping }: Pick<Parts, "stopping">,
+  gone: AbortSignal,
+  maxMs: number,
+): AbortSignal | undefined {
+  return maxMs > 0 ? AbortSignal.any([gone, stopping, AbortSignal.timeout(maxMs)]) : undefined;
+}
+
+/** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
+export async function runToEnd(
+  { submitter, reader, stopping }: Pick<Parts, "submitter" | "reader" | "stopping">,
+  draft: Draft,
+  { maxMs, signal }: { readonly maxMs: number; readonly signal: AbortSignal },
+): Promise<JobResult | undefined> {
+  const { job } = draft;
+  await submitter.submit(draft);
+  const until = AbortSignal.any([signal, stopping, AbortSignal.timeout(maxMs)]);
+  try {
+    return await reader.result(sandboxKeyOf(job), job.id, { signal: until });
+  } catch (error) {
+    if (until.aborted) return undefined;
+    throw error;
+  }
+}
+
+const refusals: Readonly<Record<string, ProblemCode>> = {
+  "not-found": "not-found",
+  exists: "conflict",
+  "not-empty": "conflict",
+  mismatch: "precondition-failed",
+};
+
+/** A file operation either did what it should, or the caller is told why not, with the refusal's own words. */
+export function expectDone(outcome: Outcome): void {
+  switch (outcome.kind) {
+    case "done":
+    case "exited":
+      return;
+    case "refused":
+      throw new Problem(refusals[outcome.code] ?? "refused", `${outcome.code}: ${outcome.message}`);
+    case "cancelled":
+      throw new Problem("conflict", `cancelled: ${outcome.reason}`);
+    case "lost":
+      throw new Problem("conflict", `lost: ${outcome.message}; whether it was done is not known`);
+    default:
+      throw new Problem("refused", `it ended as ${outcome.kind}`);
+  }
+}

@@ -1,0 +1,125 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { redisKeys, type TenantId, tenantId } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { customAlphabet } from "nanoid";
+import { z } from "zod";
+
+const newId = customAlphabet("abcdefghijklmnopqrstuvwxyz0123456789", 12);
+const tokenForm = /^berth_([a-z0-9]{12})_([A-Za-z0-9_-]{43})$/;
+/** Expired keys stay in the list this long, so that people see why something stopped working. */
+const expiredKeptMs = 7 * 24 * 3_600_000;
+const usedNoticeMs = 60_000;
+
+const optionalNumber = z.coerce.number().optional();
+const stored = z.object({
+  role: z.enum(["admin", "tenant"]),
+  tenant: z.string().pipe(tenantId).optional(),
+  name: z.string(),
+  sha256: z.string(),
+  createdAtMs: z.coerce.number(),
+  expiresAtMs: optionalNumber,
+  rate: optionalNumber,
+  bodyBytes: optionalNumber,
+  usedAtMs: optionalNumber,
+});
+
+const used = new Script({
+  name: "key-used",
+  file: new URL("../../lua/key-used.lua", import.meta.url),
+  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply),
+});
+
+export type ApiKey = Omit<z.infer<typeof stored>, "sha256"> & { readonly id: string };
+
+export interface NewKey {
+  readonly role: "admin" | "tenant";
+  readonly tenant?: TenantId | undefined;
+  readonly name: string;
+  readonly expiresAtMs?: number | undefined;
+  readonly rate?: number | undefined;
+  readonly bodyBytes?: number | undefined;
+}
+
+/**
+ * Keys that open the gateway. A token is `berth_<id>_<secret>`: 32 random bytes, of which Redis has only the SHA-256. That is
+ * enough for a secret nobody can guess; a slow hash would only make every request slow.
+ */
+export class ApiKeys {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** The token is shown this once. */
+  async create(key: NewKey): Promise<{ readonly token: string; readonly key: ApiKey }> {
+    const id = newId();
+    const secret = randomBytes(32).toString("base64url");
+    const createdAtMs = Date.now();
+    const fields = Object.entries({ ...key, createdAtMs, sha256: digest(secret).toString("hex") }).filter(
+      ([, value]) => value !== undefined,
+    );
+    const change = this.#redis.multi().hset(redisKeys.apiKey(id), Object.fromEntries(fields));
+    if (key.expiresAtMs !== undefined) {
+      change.pexpireat(redisKeys.apiKey(id), key.expiresAtMs + expiredKeptMs);
+    }
+    await change.zadd(redisKeys.apiKeys, createdAtMs, id).exec();
+    return { token: `berth_${id}_${secret}`, key: { id, createdAtMs, ...key } };
+  }
+
+  /** The key of a token, if its secret is right and it has not expired. */
+  async find(token: string): Promise<ApiKey | undefined> {
+    const [, id, secret] = tokenForm.exec(token) ?? [];
+    if (id === undefined || secret === undefined) return undefined;
+    const found = await this.#read(id);
+    if (!found || !timingSafeEqual(digest(secret), Buffer.from(found.sha256, "hex"))) return undefined;
+    if (found.key.expiresAtMs !== undefined && found.key.expiresAtMs <= Date.now()) return undefined;
+    return found.key;
+  }
+
+  async get(id: string): Promise<ApiKey | undefined> {
+    return (await this.#read(id))?.key;
+  }
+
+  async list(): Promise<ApiKey[]> {
+    const keys: ApiKey[] = [];
+    for (const id of await this.#redis.zrange(redisKeys.apiKeys, "0", "-1")) {
+      const found = await this.#read(id);
+      if (found) keys.push(found.key);
+      else await this.#redis.zrem(redisKeys.apiKeys, id);
+    }
+    return keys;
+  }
+
+  async revoke(id: string): Promise<boolean> {
+    await this.#redis.zrem(redisKeys.apiKeys, id);
+    return (await this.#redis.del(redisKeys.apiKey(id))) === 1;
+  }
+
+  count(): Promise<number> {
+    return this.#redis.zcard(redisKeys.apiKeys);
+  }
+
+  /** Once a minute at most: for people who look for keys nobody uses. */
+  async noteUse(key: ApiKey): Promise<void> {
+    const now = Date.now();
+    if (now - (key.usedAtMs ?? 0) < usedNoticeMs) return;
+    await used.run(this.#redis, [redisKeys.apiKey(key.id)], [now]);
+  }
+
+  async #read(id: string): Promise<{ key: ApiKey; sha256: string } | undefined> {
+    const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.apiKey(id)));
+    if (!parsed.success) return undefined;
+    const { sha256, ...key } = parsed.data;
+    return { key: { id, ...key }, sha256 };
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/** Whether two secrets are the same, in a time that tells nothing of where they differ. */
+export function sameSecret(given: string, wanted: string): boolean {
+  return timingSafeEqual(digest(given), digest(wanted));
+}

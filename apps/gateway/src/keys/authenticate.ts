@@ -1,0 +1,130 @@
+import type { FastifyRequest } from "fastify";
+import { Problem } from "../http/problem.ts";
+import type { Access } from "../http/route.ts";
+import { type ApiKey, type ApiKeys, sameSecret } from "./api-keys.ts";
+import type { Principal } from "./principal.ts";
+import { TokenBuckets } from "./token-bucket.ts";
+
+export interface AuthenticateOptions {
+  readonly adminKey: string | undefined;
+  /** Only then may there be no key at all. */
+  readonly loopbackOnly: boolean;
+  readonly bodyBytes: number;
+  readonly rate: number;
+}
+
+/** How long a key that was found is believed without another look: how long a revoked one still opens. */
+const believedMs = 2_000;
+const maxBelieved = 10_000;
+
+/** Tells who asks, by `Authorization: Bearer`. */
+export class Authenticator {
+  readonly #keys: ApiKeys;
+  readonly #options: AuthenticateOptions;
+  readonly #believed = new Map<string, { readonly key: ApiKey; readonly untilMs: number }>();
+  readonly #rates = new TokenBuckets();
+  #open: { readonly is: boolean; readonly untilMs: number } = { is: false, untilMs: 0 };
+
+  constructor(keys: ApiKeys, options: AuthenticateOptions) {
+    this.#keys = keys;
+    this.#options = options;
+  }
+
+  async authenticate(request: FastifyRequest, access: Access, cost: number): Promise<Principal> {
+    const { bodyBytes } = this.#options;
+    if (access === "open") return { id: "anybody", role: "none", bodyBytes };
+    const token = bearerOf(request);
+    const principal = token === undefined ? await this.#withoutKey() : await this.#withKey(token);
+    this.#spend(principal, cost);
+    if (access === "admin" && principal.role !== "admin") {
+      throw new Problem("forbidden", "this needs an admin key");
+    }
+    return principal;
+  }
+
+  /** Whether a key that was good when a long answer began still is. */
+  async stillGood(principal: Principal): Promise<boolean> {
+    if (principal.id === "admin") return true;
+    if (principal.id === "local") return this.isOpen();
+    const key = await this.#keys.get(principal.id);
+    return key !== undefined && (key.expiresAtMs === undefined || key.expiresAtMs > Date.now());
+  }
+
+  /** No key is configured and none has been made: whoever reaches the loopback address is the admin. */
+  async isOpen(): Promise<boolean> {
+    if (!this.#options.loopbackOnly || this.#options.adminKey !== undefined) return false;
+    const now = performance.now();
+    if (now > this.#open.untilMs) {
+      this.#open = { is: (await this.#keys.count()) === 0, untilMs: now + believedMs };
+    }
+    return this.#open.is;
+  }
+
+  /** A key was made or revoked here: look again at once. */
+  forget(): void {
+    this.#open = { is: false, untilMs: 0 };
+    this.#believed.clear();
+  }
+
+  /** The one with an admin key, for those who cannot send a header: the board's login. */
+  async admin(token: string): Promise<Principal> {
+    const principal = await this.#withKey(token);
+    if (principal.role !== "admin") throw new Problem("forbidden", "this needs an admin key");
+    return principal;
+  }
+
+  async #withoutKey(): Promise<Principal> {
+    if (await this.isOpen()) return { id: "local", role: "admin", bodyBytes: this.#options.bodyBytes };
+    throw unauthorized("send `Authorization: Bearer <key>`");
+  }
+
+  async #withKey(token: string): Promise<Principal> {
+    const { adminKey, bodyBytes, rate } = this.#options;
+    if (adminKey !== undefined && sameSecret(token, adminKey))
+      return { id: "admin", role: "admin", bodyBytes };
+    const key = this.#believe(token) ?? (await this.#look(token));
+    const limit = key.rate ?? (key.role === "tenant" ? rate : undefined);
+    return {
+      id: key.id,
+      role: key.role,
+      ...(key.tenant === undefined ? {} : { tenant: key.tenant }),
+      bodyBytes: Math.min(bodyBytes, key.bodyBytes ?? bodyBytes),
+      ...(limit === undefined ? {} : { rate: limit }),
+    };
+  }
+
+  #believe(token: string): ApiKey | undefined {
+    const known = this.#believed.get(token);
+    return known && known.untilMs > performance.now() ? known.key : undefined;
+  }
+
+  async #look(token: string): Promise<ApiKey> {
+    const key = await this.#keys.find(token);
+    if (!key) throw unauthorized("this key is not known, or no longer good");
+    if (this.#believed.size >= maxBelieved) this.#believed.clear();
+    this.#believed.set(token, { key, untilMs: performance.now() + believedMs });
+    void this.#keys.noteUse(key).catch(() => {});
+    return key;
+  }
+
+  #spend({ id, rate }: Principal, cost: number): void {
+    if (rate === undefined) return;
+    const waitMs = this.#rates.draw(id, rate, cost);
+    if (waitMs === 0) return;
+    throw new Problem("too-many-requests", `this key may ask ${rate} times a second`, {
+      headers: { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1_000))) },
+    });
+  }
+}
+
+function bearerOf(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization;
+  if (header === undefined) return undefined;
+  const [, token] = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(header) ?? [];
+  if (token === undefined) throw unauthorized("the Authorization header is `Bearer <key>`");
+  return token;
+}
+
+function unauthorized(detail: string): Problem {
+  return new Problem("unauthorized", detail, { headers: { "www-authenticate": 'Bearer realm="berth"' } });
+}

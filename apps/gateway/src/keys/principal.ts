@@ -1,0 +1,31 @@
+import type { TenantId } from "@berth/protocol";
+import { Problem } from "../http/problem.ts";
+
+/** Who asks, and what they may use. */
+export interface Principal {
+  /** The key's id; `admin` for the configured key, `local` without keys, `anybody` for open routes. */
+  readonly id: string;
+  readonly role: "admin" | "tenant" | "none";
+  /** Set exactly for role `tenant`. */
+  readonly tenant?: TenantId;
+  readonly bodyBytes: number;
+  /** Requests a second; absent: no limit. */
+  readonly rate?: number;
+}
+
+/** Whether whatever belongs to this tenant may be seen and touched. */
+export function mayTouch(principal: Principal, tenant: string): boolean {
+  return principal.role === "admin" || (principal.role === "tenant" && principal.tenant === tenant);
+}
+
+/** The tenant a request is for: as named, or the key's own. Naming another's is refused. */
+export function tenantFor(principal: Principal, named: TenantId | undefined, fallback?: TenantId): TenantId {
+  const tenant = named ?? principal.tenant ?? fallback;
+  if (tenant === undefined) {
+    throw new Problem("invalid-request", "the tenant is missing", { problems: ["tenant: name one"] });
+  }
+  if (!mayTouch(principal, tenant)) {
+    throw new Problem("forbidden", "this key belongs to another tenant");
+  }
+  return tenant;
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env node
+import { configComplaint, exitBadConfig } from "@berth/service";
+import { composeGateway, type RunningGateway, Unguarded } from "./compose.ts";
+import { type Config, readConfig } from "./config.ts";
+
+function refuse(problems: readonly string[]): never {
+  process.stderr.write(configComplaint("berth-gateway", problems));
+  process.exit(exitBadConfig);
+}
+
+async function start(config: Config): Promise<RunningGateway> {
+  try {
+    return await composeGateway(config);
+  } catch (error) {
+    if (error instanceof Unguarded) refuse([error.message]);
+    throw error;
+  }
+}
+
+const read = readConfig();
+const gateway = await ("problems" in read ? refuse(read.problems) : start(read.config));
+let asked = false;
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  process.on(signal, () => {
+    // A second signal skips to the last stage.
+    if (asked) gateway.abandon();
+    else void gateway.stop().then(() => process.exit(0));
+    asked = true;
+  });
+}

@@ -1,0 +1,37 @@
+import type { Artifacts, Berth, StreamReader } from "@berth/client";
+import type { Redis } from "@berth/redis";
+import type { Metrics } from "@berth/service";
+import type { Logger } from "pino";
+import type { BatchStore } from "./batches/batch-store.ts";
+import type { Config } from "./config.ts";
+
+import type { OpenStreams } from "./events/open-streams.ts";
+import type { FleetMetrics } from "./fleet-metrics.ts";
+import type { JobDesk } from "./jobs/job-desk.ts";
+import type { Submitter } from "./jobs/submitter.ts";
+import type { ApiKeys } from "./keys/api-keys.ts";
+import type { Audit } from "./keys/audit.ts";
+import type { Authenticator } from "./keys/authenticate.ts";
+import type { WebhookSecrets } from "./webhooks/signature.ts";
+
+/** What routes are made of. */
+export interface Parts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly redis: Redis;
+  readonly berth: Berth;
+  readonly artifacts: Artifacts;
+  readonly submitter: Submitter;
+  readonly jobs: JobDesk;
+  readonly reader: StreamReader;
+  readonly streams: OpenStreams;
+  readonly batches: BatchStore;
+  readonly webhookSecrets: WebhookSecrets;
+  readonly keys: ApiKeys;
+  readonly audit: Audit;
+  readonly authenticator: Authenticator;
+  readonly metrics: Metrics;
+  readonly fleetMetrics: FleetMetrics;
+  /** Fires when the gateway was told to stop. */
+  readonly stopping: AbortSignal;
+}

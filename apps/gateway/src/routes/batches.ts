@@ -1,0 +1,240 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { problemsOf } from "@berth/protocol";
+import { JobEvents } from "@berth/streams";
+import { nanoid } from "nanoid";
+import { z } from "zod";
+import type { StoredBatch } from "../batches/batch-store.ts";
+import { batchSchema, batchView } from "../batches/batch-view.ts";
+import { batchLines } from "../batches/results.ts";
+import { Upload } from "../batches/upload.ts";
+import { parseJson, readBody } from "../http/body.ts";
+import { linesOf } from "../http/lines.ts";
+import { Problem } from "../http/problem.ts";
+import { type AnyRoute, route } from "../http/route.ts";
+import { limitsOf } from "../http/server.ts";
+import { ownerHash, submissionHeaders } from "../jobs/submission.ts";
+import { noted } from "../keys/audit.ts";
+import { mayTouch, type Principal } from "../keys/principal.ts";
+import type { Parts } from "../parts.ts";
+import { jobResult, order } from "../schemas/job.ts";
+import { input, output } from "../schemas/registry.ts";
+
+const params = z.object({
+  id: z.string().regex(/^bat_[A-Za-z0-9_-]{1,60}$/, { error: "not the id of a batch" }),
+});
+const webhook = z
+  .url({ protocol: /^https?$/ })
+  .max(2_000)
+  .refine((url) => !URL.canParse(url) || new URL(url).username === "", {
+    error: "no names or passwords in it",
+  })
+  .optional()
+  .describe("called when all jobs have ended; signed as the Standard Webhooks are");
+
+const newBatch = input("NewBatch", z.strictObject({ jobs: z.array(order).min(1).max(10_000), webhook }));
+const looseBatch = z.strictObject({ jobs: z.array(z.unknown()).min(1).max(10_000), webhook });
+
+const line = output(
+  "BatchLine",
+  z.object({
+    position: z.number().describe("give it as `after` to go on behind it"),
+    index: z.number().describe("which order of the batch, from 0"),
+    jobId: z.string(),
+    result: jobResult.optional(),
+    refused: z.string().optional().describe("what was wrong with the order"),
+    expired: z.literal(true).optional().describe("it ended more than a day ago"),
+  }),
+);
+
+export function batchRoutes(parts: Parts): AnyRoute[] {
+  const { batches, config, audit, streams, redis } = parts;
+
+  const submit = route(
+    {
+      method: "POST",
+      path: "/v1/batches",
+      tag: "batches",
+      summary: "Submit a batch, as JSON or as one order a line",
+      about:
+        "`application/x-ndjson` is taken as it comes: any number of lines, no faster than the fleet takes them. With an " +
+        "Idempotency-Key an upload that broke off is sent again from its beginning and goes on where it was. An order that " +
+        "does not fit ends as refused; the others run.",
+      access: "key",
+      query: z.strictObject({ webhook }),
+      headers: submissionHeaders,
+      body: newBatch,
+      raw: { types: ["application/json", "application/x-ndjson"], about: "Orders, at most 10,000 as JSON" },
+      answers: { 202: { about: "All orders are in", schema: batchSchema } },
+    },
+    async ({ query, headers, principal, request, signal }) => {
+      const limits = limitsOf(config, request);
+      const isLines = /^application\/x-ndjson\b/i.test(request.headers["content-type"] ?? "");
+      const whole = isLines ? undefined : read(await readBody(request.raw, limits));
+      const key = headers["idempotency-key"];
+      const id = `bat_${key === undefined ? nanoid() : ownerHash(principal, key)}`;
+      const owner = principal.tenant ?? "";
+      const batch = await batches.open(id, owner, whole?.webhook ?? query.webhook);
+      if (batch.owner !== owner) throw new Problem("conflict", "another batch has this id");
+      const drafts = whole ? orders(whole.jobs) : lines(request.raw, limits);
+      await new Upload(parts, { id, principal, headers, signal }).run(drafts);
+      return {
+        status: 202,
+        headers: { location: `/v1/batches/${id}` },
+        body: batchView(await find(id, principal)),
+      };
+    },
+  );
+
+  const list = route(
+    {
+      method: "GET",
+      path: "/v1/batches",
+      tag: "batches",
+      summary: "Batches, the newest first",
+      access: "key",
+      cost: 50,
+      query: z.strictObject({ limit: z.coerce.number().int().min(1).max(1_000).default(100) }),
+      answers: {
+        200: {
+          about: "The key's own; with an admin key, all",
+          schema: z.object({ batches: z.array(batchSchema) }),
+        },
+      },
+    },
+    async ({ query, principal }) => {
+      const found = await batches.list(principal.tenant, query.limit);
+      return { status: 200, body: { batches: found.map(batchView) } };
+    },
+  );
+
+  const look = route(
+    {
+      method: "GET",
+      path: "/v1/batches/:id",
+      tag: "batches",
+      summary: "How far a batch is",
+      access: "key",
+      params,
+      answers: { 200: { about: "The batch", schema: batchSchema } },
+    },
+    async ({ params, principal }) => ({ status: 200, body: batchView(await find(params.id, principal)) }),
+  );
+
+  const results = route(
+    {
+      method: "GET",
+      path: "/v1/batches/:id/results",
+      tag: "batches",
+      summary: "A batch's results in the order of the ends, one a line",
+      about: "Results are kept for a day after each job's end.",
+      access: "key",
+      params,
+      query: z.strictObject({
+        after: z.coerce.number().int().min(0).default(0).describe("position of the last line that was read"),
+        follow: z.stringbool().default(true).describe("wait for those that are still to come"),
+      }),
+      answers: { 200: { about: "The lines", type: "application/x-ndjson", schema: line } },
+    },
+    async ({ params, query, principal, reply }) => {
+      await find(params.id, principal);
+      const stream = streams.open(principal, reply.raw, { comments: false });
+      try {
+        reply.hijack();
+        for (const [name, value] of Object.entries(reply.getHeaders())) {
+          if (value !== undefined) reply.raw.setHeader(name, value);
+        }
+        reply.raw.writeHead(200, { "content-type": "application/x-ndjson" });
+        reply.raw.flushHeaders();
+        const events = new JobEvents(redis);
+        for await (const page of batchLines({ batches, events }, params.id, {
+          ...query,
+          signal: stream.signal,
+        })) {
+          for (const one of page) {
+            if (reply.raw.write(`${JSON.stringify(one)}\n`)) continue;
+            await once(reply.raw, "drain", { signal: stream.signal });
+          }
+        }
+      } catch (error) {
+        // Broken off in the middle, so that nobody takes what came for all of it.
+        if (!reply.raw.headersSent) throw error;
+        reply.raw.destroy();
+      } finally {
+        stream.close();
+      }
+      if (stream.signal.aborted) reply.raw.destroy();
+      else reply.raw.end();
+      return "sent";
+    },
+  );
+
+  const cancel = route(
+    {
+      method: "DELETE",
+      path: "/v1/batches/:id",
+      tag: "batches",
+      summary: "Cancel what has not ended of a batch",
+      access: "key",
+      params,
+      answers: {
+        200: { about: "It was over already", schema: batchSchema },
+        202: { about: "What waits or runs will end as cancelled", schema: batchSchema },
+      },
+    },
+    async ({ params, principal, request }) => {
+      await find(params.id, principal);
+      const goesOn = await batches.cancel(params.id);
+      if (goesOn) await audit.note("batch.cancelled", noted(request, params.id));
+      return { status: goesOn ? 202 : 200, body: batchView(await find(params.id, principal)) };
+    },
+  );
+
+  const secret = route(
+    {
+      method: "GET",
+      path: "/v1/webhooks/secret",
+      tag: "batches",
+      summary: "What this key's webhooks are signed with",
+      access: "key",
+      answers: {
+        200: {
+          about: "As the Standard Webhooks' libraries take it",
+          schema: z.object({ secret: z.string() }),
+        },
+      },
+    },
+    async ({ principal }) => ({
+      status: 200,
+      body: { secret: await parts.webhookSecrets.of(principal.tenant ?? "") },
+    }),
+  );
+
+  /** To whoever may not see it, a batch does not exist. */
+  async function find(id: string, principal: Principal): Promise<StoredBatch> {
+    const batch = await batches.get(id);
+    if (!batch || !mayTouch(principal, batch.owner)) throw new Problem("not-found", "there is no such batch");
+    return batch;
+  }
+
+  return [submit, list, look, results, cancel, secret];
+}
+
+/** The orders are read one by one, as lines are: one that does not fit must not refuse the others. */
+function read(bytes: Buffer): z.output<typeof looseBatch> {
+  const parsed = looseBatch.safeParse(parseJson(bytes));
+  if (parsed.success) return parsed.data;
+  const problems = problemsOf(parsed.error);
+  throw new Problem("invalid-request", `the batch does not fit: ${problems[0]}`, { problems });
+}
+
+async function* orders(jobs: readonly unknown[]): AsyncGenerator<() => unknown> {
+  for (const job of jobs) yield () => job;
+}
+
+async function* lines(
+  message: IncomingMessage,
+  limits: { maxBytes: number; maxMs: number },
+): AsyncGenerator<() => unknown> {
+  for await (const one of linesOf(message, limits)) yield () => parseJson(one);
+}

@@ -1,0 +1,58 @@
+import { redisKeys } from "@berth/protocol";
+import { z } from "zod";
+import { type AnyRoute, route } from "../http/route.ts";
+import type { Parts } from "../parts.ts";
+import { output } from "../schemas/registry.ts";
+
+/** A worker says that it lives every two seconds; three silences and it is taken for gone. */
+const aliveMs = 6_000;
+const redisAnswersMs = 2_000;
+
+const readiness = output(
+  "Readiness",
+  z.object({ ready: z.boolean(), reasons: z.array(z.string()).describe("why it is not") }),
+);
+
+export function healthRoutes(parts: Parts): AnyRoute[] {
+  const health = route(
+    {
+      method: "GET",
+      path: "/healthz",
+      tag: "service",
+      summary: "Whether this process answers",
+      access: "open",
+      answers: { 200: { about: "It does", schema: z.object({ alive: z.literal(true) }) } },
+    },
+    async () => ({ status: 200, body: { alive: true } }),
+  );
+
+  const ready = route(
+    {
+      method: "GET",
+      path: "/readyz",
+      tag: "service",
+      summary: "Whether work can be taken: Redis answers, and a worker lives",
+      access: "open",
+      answers: {
+        200: { about: "It can", schema: readiness },
+        503: { about: "It cannot; the reasons", schema: readiness },
+      },
+    },
+    async () => {
+      const reasons = await reasonsAgainst();
+      return { status: reasons.length === 0 ? 200 : 503, body: { ready: reasons.length === 0, reasons } };
+    },
+  );
+
+  async function reasonsAgainst(): Promise<string[]> {
+    if (parts.stopping.aborted) return ["this gateway is stopping"];
+    const live = await Promise.race([
+      parts.redis.zcount(redisKeys.workers, Date.now() - aliveMs, "+inf").catch(() => undefined),
+      new Promise<undefined>((resolve) => setTimeout(resolve, redisAnswersMs, undefined)),
+    ]);
+    if (live === undefined) return ["Redis does not answer"];
+    return live === 0 ? ["no worker is alive"] : [];
+  }
+
+  return [health, ready];
+}

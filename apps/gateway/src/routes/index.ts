@@ -1,0 +1,36 @@
+import type { AnyRoute } from "../http/route.ts";
+import type { Parts } from "../parts.ts";
+import { artifactRoutes } from "./artifacts.ts";
+import { batchRoutes } from "./batches.ts";
+import { deadLetterRoutes } from "./dead-letters.ts";
+import { docsRoutes } from "./docs.ts";
+import { fleetRoutes } from "./fleet.ts";
+import { healthRoutes } from "./health.ts";
+import { jobEventRoutes } from "./job-events.ts";
+import { jobRoutes } from "./jobs.ts";
+import { keyRoutes } from "./keys.ts";
+import { metricsRoutes } from "./metrics.ts";
+import { sandboxRoutes } from "./sandbox.ts";
+import { scheduleRoutes } from "./schedules.ts";
+import { sessionRoutes } from "./sessions.ts";
+import { tenantRoutes } from "./tenants.ts";
+
+/** Every route of the gateway. */
+export function allRoutes(parts: Parts): AnyRoute[] {
+  const routes = [
+    ...jobRoutes(parts),
+    ...jobEventRoutes(parts),
+    ...artifactRoutes(parts),
+    ...sandboxRoutes(parts),
+    ...sessionRoutes(parts),
+    ...batchRoutes(parts),
+    ...scheduleRoutes(parts),
+    ...tenantRoutes(parts),
+    ...fleetRoutes(parts),
+    ...deadLetterRoutes(parts),
+    ...keyRoutes(parts),
+    ...healthRoutes(parts),
+    ...metricsRoutes(parts),
+  ];
+  return [...routes, ...docsRoutes(routes)];
+}

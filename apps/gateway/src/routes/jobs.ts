@@ -1,0 +1,160 @@
+import { jobId, sandboxKeyOf } from "@berth/protocol";
+import { z } from "zod";
+import { InOrder } from "../batches/in-order.ts";
+import { Problem } from "../http/problem.ts";
+import { type AnyRoute, route } from "../http/route.ts";
+import {
+  draftOf,
+  envelope,
+  idempotentId,
+  type SubmissionHeaders,
+  submissionHeaders,
+} from "../jobs/submission.ts";
+import { patience } from "../jobs/synchronous.ts";
+import type { Principal } from "../keys/principal.ts";
+import type { Parts } from "../parts.ts";
+import { type JobView, jobView, type Order, orders, whyView } from "../schemas/job.ts";
+
+export const jobParams = z.object({ id: jobId });
+
+/** Jobs of one request on their way to Redis at once; those of a sandbox one after another. */
+const submittedAtOnce = 32;
+
+const answer = z.union([jobView, z.array(jobView)]).describe("as it was asked: one job, or as many");
+
+export function jobRoutes(parts: Parts): AnyRoute[] {
+  const waitQuery = z.strictObject({
+    wait: z.coerce
+      .number()
+      .min(0)
+      .max(parts.config.BERTH_GATEWAY_WAIT_MS / 1_000)
+      .default(0)
+      .describe("seconds to wait for the result; what is not finished by then is answered as it is"),
+  });
+
+  const submit = route(
+    {
+      method: "POST",
+      path: "/v1/jobs",
+      tag: "jobs",
+      summary: "Submit one job or up to a thousand",
+      about: "All are checked before any is accepted. Jobs of a session run in the order they were given.",
+      access: "key",
+      query: waitQuery,
+      headers: submissionHeaders,
+      body: orders,
+      answers: {
+        200: { about: "All finished while this request waited", schema: answer },
+        202: { about: "Accepted; Location is where to look", schema: answer },
+      },
+    },
+    async ({ body, query, headers, principal, signal }) => {
+      const many = Array.isArray(body) ? body : [body];
+      const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
+      const work = new InOrder(submittedAtOnce);
+      for (const draft of drafts) {
+        await work.add(sandboxKeyOf(draft.job), async () => void (await parts.submitter.submit(draft)));
+      }
+      await work.finish();
+      const until = patience(parts, signal, query.wait * 1_000);
+      const views = await Promise.all(drafts.map(({ job: { id } }) => waitedView(id, principal, until)));
+      const status = views.every(({ state }) => state === "finished") ? 200 : 202;
+      const [first] = views;
+      if (Array.isArray(body) || !first) return { status, body: views };
+      return { status, headers: { location: `/v1/jobs/${first.id}` }, body: first };
+    },
+  );
+
+  const look = route(
+    {
+      method: "GET",
+      path: "/v1/jobs/:id",
+      tag: "jobs",
+      summary: "One job, with its result once it has one",
+      access: "key",
+      params: jobParams,
+      query: waitQuery,
+      answers: { 200: { about: "The job", schema: jobView } },
+    },
+    async ({ params, query, principal, signal }) => {
+      const until = patience(parts, signal, query.wait * 1_000);
+      return { status: 200, body: await waitedView(params.id, principal, until) };
+    },
+  );
+
+  const cancel = route(
+    {
+      method: "DELETE",
+      path: "/v1/jobs/:id",
+      tag: "jobs",
+      summary: "Cancel a job, waiting or running",
+      about: "Its result then says so. A job that has ended stays as it ended.",
+      access: "key",
+      params: jobParams,
+      answers: {
+        200: { about: "It had ended already", schema: jobView },
+        202: { about: "It will end as cancelled", schema: jobView },
+      },
+    },
+    async ({ params, principal }) => {
+      const job = await parts.jobs.find(params.id, principal);
+      await parts.berth.cancel(job.id);
+      const view = await parts.jobs.view(job);
+      return { status: view.state === "finished" ? 200 : 202, body: view };
+    },
+  );
+
+  const why = route(
+    {
+      method: "GET",
+      path: "/v1/jobs/:id/why",
+      tag: "jobs",
+      summary: "Why a job is where it is",
+      access: "key",
+      params: jobParams,
+      answers: { 200: { about: "The reasons, the most telling first", schema: whyView } },
+    },
+    async ({ params, principal }) => {
+      const job = await parts.jobs.find(params.id, principal);
+      return { status: 200, body: await parts.berth.why(job.id) };
+    },
+  );
+
+  async function makeDrafts(
+    many: readonly Order[],
+    principal: Principal,
+    headers: SubmissionHeaders,
+    isList: boolean,
+  ) {
+    const key = headers["idempotency-key"];
+    if (key === undefined) return many.map((order) => draftOf(order, principal, { headers }));
+    if (many.some(({ id }) => id !== undefined)) {
+      throw new Problem("invalid-request", "give either an Idempotency-Key or ids, not both");
+    }
+    // Checked before the key is remembered: a request that does not fit may be corrected and sent again.
+    const [first] = many.map((order) => envelope(order, principal, { headers }));
+    const base = await idempotentId(parts.redis, key, { principal, tenant: first?.tenant }, many);
+    return many.map((order, index) =>
+      draftOf(order, principal, { headers, id: isList ? `ik_${base}-${index}` : `ik_${base}` }),
+    );
+  }
+
+  /** The job as it is; with a signal, once it has ended or the signal came. */
+  async function waitedView(
+    id: string,
+    principal: Principal,
+    until: AbortSignal | undefined,
+  ): Promise<JobView> {
+    const job = await parts.jobs.find(id, principal);
+    if (until) await parts.reader.result(job.key, id, { signal: until }).catch(ignoreAborted(until));
+    return parts.jobs.view(job);
+  }
+
+  return [submit, look, cancel, why];
+}
+
+function ignoreAborted(signal: AbortSignal): (error: unknown) => void {
+  return (error) => {
+    if (!signal.aborted) throw error;
+  };
+}

@@ -1,0 +1,24 @@
+import { type AnyRoute, route } from "../http/route.ts";
+import type { Parts } from "../parts.ts";
+
+export function metricsRoutes(parts: Parts): AnyRoute[] {
+  const read = route(
+    {
+      method: "GET",
+      path: "/metrics",
+      tag: "service",
+      summary: "Counts and times for Prometheus",
+      access: parts.config.BERTH_GATEWAY_METRICS === "open" ? "open" : "admin",
+      answers: { 200: { about: "Prometheus' text format", type: "text/plain; version=0.0.4" } },
+    },
+    async () => {
+      await parts.fleetMetrics.refresh();
+      return {
+        status: 200,
+        headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+        body: parts.metrics.text(),
+      };
+    },
+  );
+  return [read];
+}

@@ -1,0 +1,259 @@
+import { exitCodeOf, type FileEntry, type Job, type JobResult, jobId, type TenantId } from "@berth/protocol";
+import type { z } from "zod";
+import { type AnyRoute, route } from "../http/route.ts";
+import {
+  type Draft,
+  draftOf,
+  idempotentId,
+  type SubmissionHeaders,
+  submissionHeaders,
+} from "../jobs/submission.ts";
+import { expectDone, runToEnd } from "../jobs/synchronous.ts";
+import { type Principal, tenantFor } from "../keys/principal.ts";
+import type { Parts } from "../parts.ts";
+import * as calls from "../schemas/sandbox-calls.ts";
+
+export interface SandboxCall<B extends z.ZodType, A extends z.ZodType> {
+  readonly name: string;
+  readonly summary: string;
+  readonly body: B;
+  readonly answer: A;
+  /** What it becomes; checked as any job's request. */
+  readonly request: (body: z.output<B>) => calls.Request;
+  readonly shape: (result: JobResult, body: z.output<B>, job: Job) => z.input<A>;
+}
+
+/** Commands end as they end, and the answer says how. File operations are done or refused. */
+const runs = new Set(["execute", "bash"]);
+
+type Place = { tenant_id?: TenantId | undefined; session_id: TenantId };
+
+/** The routes of a code sandbox: one job each, waited for. A session has a container and a workspace of its own. */
+export function sandboxRoutes(parts: Parts): AnyRoute[] {
+  function call<B extends z.ZodType<Place>, A extends z.ZodType>(spec: SandboxCall<B, A>): AnyRoute {
+    return route(
+      {
+        method: "POST",
+        path: `/v1/sandbox/${spec.name}`,
+        tag: "sandbox",
+        summary: spec.summary,
+        access: "key",
+        headers: submissionHeaders,
+        body: spec.body,
+        answers: {
+          200: { about: "How it ended", schema: spec.answer as z.ZodType },
+          202: { about: "It takes longer than a request may; where to look", schema: calls.stillRunning },
+        },
+      },
+      async ({ body, headers, principal, signal }) => {
+        const made = sessionDraft(principal, body, spec.request(body), headers);
+        const draft = await once(made, headers, principal, [spec.name, body]);
+        const { job } = draft;
+        const result = await runToEnd(parts, draft, { maxMs: parts.config.BERTH_GATEWAY_WAIT_MS, signal });
+        if (!result) return pending(job);
+        if (!runs.has(spec.name)) expectDone(result.outcome);
+        return { status: 200, body: spec.shape(result, body, job) };
+      },
+    );
+  }
+
+  /** With an Idempotency-Key: the same job again, not another. */
+  async function once(
+    draft: Draft,
+    headers: SubmissionHeaders,
+    principal: Principal,
+    asked: unknown,
+  ): Promise<Draft> {
+    const key = headers["idempotency-key"];
+    if (key === undefined) return draft;
+    const id = await idempotentId(parts.redis, key, { principal, tenant: draft.job.tenant }, asked);
+    return { ...draft, newId: false, job: { ...draft.job, id: jobId.parse(`ik_${id}`) } };
+  }
+
+  return [
+    call({
+      name: "execute",
+      summary: "Run code",
+      body: calls.execute,
+      answer: calls.ran,
+      request: ({ code, language, ...more }) => ({
+        kind: "code",
+        source: code,
+        language: language === "javascript" ? "node" : language,
+        ...running(more),
+      }),
+      shape: ranShape,
+    }),
+    call({
+      name: "bash",
+      summary: "Run a shell command",
+      body: calls.bash,
+      answer: calls.ran,
+      request: ({ command, ...more }) => ({ kind: "exec", argv: ["bash", "-c", command], ...running(more) }),
+      shape: ranShape,
+    }),
+    call({
+      name: "read",
+      summary: "Read a text file, by lines",
+      body: calls.read,
+      answer: calls.readAnswer,
+      request: ({ path, offset, limit }) => ({ kind: "read", path, line: offset, lines: limit }),
+      shape: ({ value: { content = "", lines } }, { path }) => ({
+        path,
+        content,
+        first_line: lines?.first ?? 1,
+        last_line: lines?.last ?? 0,
+        more: lines?.more ?? false,
+      }),
+    }),
+    call({
+      name: "read_binary",
+      summary: "Read bytes of a file",
+      body: calls.readBinary,
+      answer: calls.binaryAnswer,
+      request: ({ path, offset, limit }) => ({ kind: "read", as: "bytes", path, offset, bytes: limit }),
+      shape: ({ value: { content = "", size = 0 } }, { path }) => ({
+        path,
+        content,
+        encoding: "base64" as const,
+        size,
+      }),
+    }),
+    call({
+      name: "write",
+      summary: "Write a file",
+      body: calls.write,
+      answer: calls.written,
+      request: ({ path, content, encoding, append }) => ({ kind: "write", path, content, encoding, append }),
+      shape: ({ value: { size = 0, sha256 = "", created = false } }, { path }) => ({
+        path,
+        size,
+        sha256,
+        created,
+      }),
+    }),
+    call({
+      name: "grep",
+      summary: "Search in files",
+      body: calls.grep,
+      answer: calls.matched,
+      request: ({ pattern, path, regex, ignore_case, include, limit }) => ({
+        kind: "grep",
+        pattern,
+        path,
+        regex,
+        ignoreCase: ignore_case,
+        include,
+        maxItems: limit,
+      }),
+      shape: ({ value: { matches = [], truncated = false } }) => ({ matches: [...matches], truncated }),
+    }),
+    call({
+      name: "glob",
+      summary: "Find files by name",
+      body: calls.glob,
+      answer: calls.found,
+      request: ({ pattern, path, dot, limit }) => ({
+        kind: "glob",
+        patterns: [pattern],
+        base: path,
+        dot,
+        maxItems: limit,
+      }),
+      shape: ({ value: { entries = [], truncated = false } }) => ({
+        paths: entries.map(({ path }) => path),
+        truncated,
+      }),
+    }),
+    call({
+      name: "edit",
+      summary: "Replace text in a file",
+      body: calls.edit,
+      answer: calls.edited,
+      request: ({ path, old_text, new_text, replace_all }) => ({
+        kind: "edit",
+        path,
+        find: old_text,
+        replace: new_text,
+        all: replace_all,
+      }),
+      shape: ({ value: { count = 0, size = 0, sha256 = "" } }, { path }) => ({ path, count, size, sha256 }),
+    }),
+    call({
+      name: "patch",
+      summary: "Apply a unified diff",
+      body: calls.patch,
+      answer: calls.counted,
+      request: ({ diff }) => ({ kind: "patch", diff }),
+      shape: ({ value: { count = 0 } }) => ({ count }),
+    }),
+    call({
+      name: "list",
+      summary: "List a directory",
+      body: calls.list,
+      answer: calls.listed,
+      request: ({ path, recursive, limit }) => ({ kind: "list", path, recursive, maxItems: limit }),
+      shape: ({ value: { entries = [], truncated = false } }) => ({
+        entries: entries.map(entryShape),
+        truncated,
+      }),
+    }),
+    call({
+      name: "stat",
+      summary: "Look at a file or directory",
+      body: calls.stat,
+      answer: calls.statAnswer,
+      request: ({ path, hash }) => ({ kind: "stat", path, hash }),
+      shape: ({ value: { entries: [first] = [], sha256 } }, { path }) => ({
+        entry: entryShape(first ?? { path, type: "other", size: 0, mode: 0, modifiedMs: 0 }),
+        ...(sha256 === undefined ? {} : { sha256 }),
+      }),
+    }),
+  ];
+}
+
+/** A job of one session's own sandbox. */
+export function sessionDraft(
+  principal: Principal,
+  { tenant_id, session_id }: Place,
+  request: calls.Request,
+  headers: SubmissionHeaders,
+): Draft {
+  const tenant = tenantFor(principal, tenant_id, calls.defaultTenant);
+  return draftOf({ tenant, session: session_id, scope: "session", request }, principal, { headers });
+}
+
+export function pending({ id }: Job) {
+  return {
+    status: 202,
+    headers: { location: `/v1/jobs/${id}` },
+    body: { job_id: id, url: `/v1/jobs/${id}` },
+  } as const;
+}
+
+function running({ timeout, env, stdin, cwd, artifacts }: Omit<z.output<typeof calls.bash>, "command">) {
+  return {
+    env,
+    cwd,
+    ...(stdin === undefined ? {} : { stdin }),
+    ...(artifacts === undefined ? {} : { artifacts }),
+    ...(timeout === undefined ? {} : { limits: { timeoutMs: Math.ceil(timeout * 1_000) } }),
+  };
+}
+
+function ranShape({ outcome, value, timing }: JobResult, _: unknown, { id }: Job): z.input<typeof calls.ran> {
+  return {
+    job_id: id,
+    outcome,
+    exit_code: exitCodeOf(outcome) ?? null,
+    stdout: value.stdout ?? "",
+    stderr: value.stderr ?? "",
+    cut_bytes: value.cutBytes ?? 0,
+    duration_ms: Math.round(timing.wallMs),
+    artifacts: (value.artifacts ?? []).map((one) => ({ ...one, url: `/v1/artifacts/${one.id}` })),
+  };
+}
+
+function entryShape({ modifiedMs, ...entry }: FileEntry) {
+  return { ...entry, modified_ms: modifiedMs };
+}

@@ -1,0 +1,164 @@
+import type { ScheduleView } from "@berth/client";
+import { type ScheduleSpec, scheduleSpec, tenantId } from "@berth/protocol";
+import { z } from "zod";
+import { Problem } from "../http/problem.ts";
+import { type AnyRoute, route } from "../http/route.ts";
+import { refuseShared } from "../jobs/submission.ts";
+import { type AuditAction, noted } from "../keys/audit.ts";
+import { mayTouch, type Principal, tenantFor } from "../keys/principal.ts";
+import type { Parts } from "../parts.ts";
+import { order } from "../schemas/job.ts";
+import { input, output } from "../schemas/registry.ts";
+
+const params = z.object({ id: tenantId });
+
+const { id: _, order: __, ...timing } = scheduleSpec.shape;
+const schedule = input(
+  "Schedule",
+  z.strictObject({
+    ...timing,
+    order: order
+      .omit({ id: true, delayMs: true, runAtMs: true, deadlineAtMs: true })
+      .describe("what is run each time"),
+  }),
+);
+
+const scheduleView = output(
+  "ScheduleState",
+  z.looseObject({
+    id: z.string(),
+    tenant: z.string(),
+    cron: z.string().optional(),
+    everyMs: z.number().optional(),
+    timeZone: z.string(),
+    catchUp: z.string(),
+    paused: z.boolean().optional(),
+    nextDueMs: z.number().optional().describe("absent: never again"),
+    runs: z.number(),
+    lastJobId: z.string().optional(),
+    order: z.looseObject({}),
+  }),
+);
+
+export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
+  const put = route(
+    {
+      method: "PUT",
+      path: "/v1/schedules/:id",
+      tag: "schedules",
+      summary: "Run a job again and again",
+      about: "Makes the schedule or replaces it. With the same times as before it goes on where it was.",
+      access: "key",
+      params,
+      body: schedule,
+      answers: { 200: { about: "As it is now", schema: scheduleView } },
+    },
+    async ({ params, body, principal, request }) => {
+      const tenant = tenantFor(principal, body.order.tenant);
+      refuseShared(body.order.scope, principal);
+      const spec = { ...body, id: params.id, order: { ...body.order, tenant } };
+      const made = await berth.schedules.put(spec, {
+        // Inside the change itself: no other's schedule can slip in between.
+        replaceable: (known) => {
+          if (!mayTouch(principal, ownerOf(known)))
+            throw new Problem("conflict", "another schedule has this id");
+        },
+      });
+      await audit.note("schedule.put", noted(request, params.id));
+      return { status: 200, body: viewOf(made) };
+    },
+  );
+
+  const list = route(
+    {
+      method: "GET",
+      path: "/v1/schedules",
+      tag: "schedules",
+      summary: "All schedules; with a tenant key, the tenant's",
+      access: "key",
+      cost: 50,
+      answers: { 200: { about: "By id", schema: z.object({ schedules: z.array(scheduleView) }) } },
+    },
+    async ({ principal }) => {
+      const all = await berth.schedules.list();
+      const own = all.filter((one) => mayTouch(principal, ownerOf(one)));
+      return { status: 200, body: { schedules: own.map(viewOf) } };
+    },
+  );
+
+  const look = route(
+    {
+      method: "GET",
+      path: "/v1/schedules/:id",
+      tag: "schedules",
+      summary: "One schedule",
+      access: "key",
+      params,
+      answers: { 200: { about: "The schedule", schema: scheduleView } },
+    },
+    async ({ params, principal }) => ({ status: 200, body: viewOf(await find(params.id, principal)) }),
+  );
+
+  const change = (verb: "pause" | "resume", action: AuditAction, summary: string) =>
+    route(
+      {
+        method: "POST",
+        path: `/v1/schedules/:id/${verb}`,
+        tag: "schedules",
+        summary,
+        access: "key",
+        params,
+        answers: { 200: { about: "As it is now", schema: scheduleView } },
+      },
+      async ({ params, principal, request }) => {
+        await find(params.id, principal);
+        await berth.schedules[verb](params.id);
+        await audit.note(action, noted(request, params.id));
+        return { status: 200, body: viewOf(await find(params.id, principal)) };
+      },
+    );
+
+  const remove = route(
+    {
+      method: "DELETE",
+      path: "/v1/schedules/:id",
+      tag: "schedules",
+      summary: "Remove a schedule; jobs it has ordered already run all the same",
+      access: "key",
+      params,
+      answers: { 204: { about: "It is gone" } },
+    },
+    async ({ params, principal, request }) => {
+      await find(params.id, principal);
+      await berth.schedules.remove(params.id);
+      await audit.note("schedule.removed", noted(request, params.id));
+      return { status: 204 };
+    },
+  );
+
+  async function find(id: string, principal: Principal): Promise<ScheduleView> {
+    const known = await berth.schedules.get(id);
+    if (!known || !mayTouch(principal, ownerOf(known)))
+      throw new Problem("not-found", "there is no such schedule");
+    return known;
+  }
+
+  return [
+    put,
+    list,
+    look,
+    change("pause", "schedule.paused", "Run nothing of it until it is resumed"),
+    change("resume", "schedule.resumed", "Go on; what was missed is made up for as its catchUp says"),
+    remove,
+  ];
+}
+
+function ownerOf({ order: { tenant } }: Pick<ScheduleSpec, "order">): string {
+  return tenant;
+}
+
+function viewOf(view: ScheduleView) {
+  const said = { ...view, tenant: ownerOf(view), order: view.order as Record<string, unknown> };
+  // Absent rather than undefined, as JSON has it.
+  return JSON.parse(JSON.stringify(said)) as z.infer<typeof scheduleView>;
+}

@@ -1,0 +1,105 @@
+import { tenantId, tenantOf } from "@berth/protocol";
+import { z } from "zod";
+import { type AnyRoute, route } from "../http/route.ts";
+import { expectDone, runToEnd } from "../jobs/synchronous.ts";
+import { noted } from "../keys/audit.ts";
+import type { Parts } from "../parts.ts";
+import { output } from "../schemas/registry.ts";
+import * as calls from "../schemas/sandbox-calls.ts";
+import { pending, sessionDraft } from "./sandbox.ts";
+
+const sessionView = output(
+  "Session",
+  z.object({
+    tenant_id: z.string(),
+    session_id: z.string(),
+    worker: z.string().optional().describe("who holds its sandbox now"),
+    unfinished: z.number().describe("jobs that wait or run"),
+    last_used_ms: z.number(),
+  }),
+);
+
+const place = z.object({ tenant: tenantId, session: tenantId });
+
+export function sessionRoutes(parts: Parts): AnyRoute[] {
+  const { berth, audit, config } = parts;
+
+  const list = route(
+    {
+      method: "GET",
+      path: "/v1/sandbox/sessions",
+      tag: "sandbox",
+      summary: "Sessions with a sandbox of their own; with a tenant key, the tenant's",
+      access: "key",
+      cost: 50,
+      query: z.strictObject({ limit: z.coerce.number().int().min(1).max(10_000).default(1_000) }),
+      answers: {
+        200: { about: "The most recently used first", schema: z.object({ sessions: z.array(sessionView) }) },
+      },
+    },
+    async ({ query, principal }) => {
+      const known = await berth.sandboxes({
+        ...query,
+        ...(principal.tenant === undefined ? {} : { tenant: principal.tenant }),
+      });
+      const sessions = known.flatMap(({ key, worker, unfinished, lastUsedMs }) => {
+        const [, kind, session] = key.split(".");
+        if (kind !== "s" || session === undefined) return [];
+        const about = { tenant_id: tenantOf(key), session_id: session, unfinished, last_used_ms: lastUsedMs };
+        return [worker === undefined ? about : { ...about, worker }];
+      });
+      return { status: 200, body: { sessions } };
+    },
+  );
+
+  const destroy = route(
+    {
+      method: "DELETE",
+      path: "/v1/sandbox/sessions/:tenant/:session",
+      tag: "sandbox",
+      summary: "Destroy a session: its container and its workspace",
+      about: "Behind whatever of it waits already. A later call finds an empty one.",
+      access: "key",
+      params: place,
+      answers: {
+        204: { about: "It is gone" },
+        202: { about: "It will be, after what is before it", schema: calls.stillRunning },
+      },
+    },
+    async ({ params, principal, request, signal }) => {
+      const where = { tenant_id: params.tenant, session_id: params.session };
+      const draft = sessionDraft(principal, where, { kind: "destroy" }, {});
+      await audit.note("session.destroyed", noted(request, `${params.tenant}/${params.session}`));
+      const result = await runToEnd(parts, draft, { maxMs: config.BERTH_GATEWAY_WAIT_MS, signal });
+      if (!result) return pending(draft.job);
+      expectDone(result.outcome);
+      return { status: 204 };
+    },
+  );
+
+  const copy = route(
+    {
+      method: "POST",
+      path: "/v1/sandbox/sessions/:tenant/:session/copy",
+      tag: "sandbox",
+      summary: "Write many files into a session's workspace",
+      access: "key",
+      params: place,
+      body: calls.copyIn,
+      answers: {
+        200: { about: "All of them are there", schema: calls.counted },
+        202: { about: "It takes longer than a request may; where to look", schema: calls.stillRunning },
+      },
+    },
+    async ({ params, body, principal, signal }) => {
+      const where = { tenant_id: params.tenant, session_id: params.session };
+      const draft = sessionDraft(principal, where, { kind: "copy", files: body.files }, {});
+      const result = await runToEnd(parts, draft, { maxMs: config.BERTH_GATEWAY_WAIT_MS, signal });
+      if (!result) return pending(draft.job);
+      expectDone(result.outcome);
+      return { status: 200, body: { count: result.value.count ?? 0 } };
+    },
+  );
+
+  return [list, destroy, copy];
+}

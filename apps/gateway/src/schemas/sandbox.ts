@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { output } from "./registry.ts";
+
+export const sandboxView = output(
+  "Sandbox",
+  z.object({
+    key: z.string().describe("what the scope makes of tenant, session and agent"),
+    tenant: z.string(),
+    worker: z.string().optional().describe("who holds it now"),
+    epoch: z.number(),
+    home: z.string().optional().describe("the host its workspace is on, unless storage is shared"),
+    pool: z.string(),
+    unfinished: z.number().describe("jobs that wait or run"),
+    paused: z.boolean(),
+    lastUsedMs: z.number(),
+  }),
+);

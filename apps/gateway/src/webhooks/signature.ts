@@ -1,0 +1,31 @@
+import { createHmac, randomBytes } from "node:crypto";
+import { redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** Signs as the Standard Webhooks do, so that their libraries verify it. Each owner has a secret of its own. */
+export class WebhookSecrets {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** As `whsec_…`. The owner is a tenant; nothing for the admins. */
+  async of(owner: string): Promise<string> {
+    return `whsec_${(await this.#bytes(owner)).toString("base64")}`;
+  }
+
+  async headers(owner: string, id: string, body: string): Promise<Record<string, string>> {
+    const timestamp = String(Math.floor(Date.now() / 1_000));
+    const signature = createHmac("sha256", await this.#bytes(owner))
+      .update(`${id}.${timestamp}.${body}`)
+      .digest("base64");
+    return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": `v1,${signature}` };
+  }
+
+  async #bytes(owner: string): Promise<Buffer> {
+    const made = randomBytes(32).toString("base64");
+    const known = (await this.#redis.set(redisKeys.webhookSecret, made, "NX", "GET")) ?? made;
+    return createHmac("sha256", Buffer.from(known, "base64")).update(`webhook:${owner}`).digest();
+  }
+}

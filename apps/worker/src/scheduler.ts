@@ -1,0 +1,120 @@
+import type { Job, SandboxKey } from "@berth/protocol";
+import {
+  CronRunner,
+  DeadLetters,
+  DeadLetterWorker,
+  Schedule,
+  ScheduleStore,
+  ScheduleWorker,
+} from "@berth/queue";
+import type { Redis } from "@berth/redis";
+import type { Staging } from "@berth/streams";
+import type { Clock, LaterPort } from "@berth/tenancy";
+
+export interface SchedulerOptions {
+  readonly redis: Redis;
+  readonly staging: Staging;
+  readonly worker: string;
+  readonly clock: Clock;
+  readonly sweepMs: number;
+  readonly enqueue: (job: Job) => Promise<unknown>;
+  readonly report: (event: SchedulerEvent) => void;
+}
+
+export type SchedulerEvent =
+  /** Could not be handed on; tried again until it can. Told once per entry. */
+  | { readonly event: "schedule.trouble"; readonly entry: string; readonly message: string }
+  /** A run of a schedule that can never be accepted, and was left out. */
+  | { readonly event: "schedule.refused"; readonly schedule: string; readonly message: string }
+  | { readonly event: "schedule.unreadable"; readonly entry: string; readonly message: string };
+
+/** Handing on is a few round trips; while Redis is away it does not end. */
+const stopMs = 5_000;
+
+/** A worker's share of what is due: delayed jobs, jobs that run again, schedules, and dead letters that are re-driven. */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #schedule: Schedule;
+  readonly #deadLetters: DeadLetters;
+  readonly #due: ScheduleWorker;
+  readonly #dead: DeadLetterWorker;
+  readonly #cron: CronRunner;
+  readonly #stopping = new AbortController();
+  #sweeping: Promise<void> | undefined;
+
+  constructor(options: SchedulerOptions) {
+    const { redis, staging, enqueue, report, clock } = options;
+    this.#options = options;
+    this.#schedule = new Schedule(redis, staging);
+    this.#deadLetters = new DeadLetters(redis);
+    this.#cron = new CronRunner({
+      store: new ScheduleStore(redis),
+      schedule: this.#schedule,
+      enqueue,
+      now: () => Math.round(clock.wall()),
+      onRefused: (schedule, message) => report({ event: "schedule.refused", schedule, message }),
+    });
+    this.#due = new ScheduleWorker({
+      redis,
+      staging,
+      onJob: enqueue,
+      onTick: (id, dueAtMs) => this.#cron.run(id, dueAtMs),
+      onUnreadable: (entry, data, message) => this.#buryEntry(entry, data, message),
+      onTrouble: (entry, message) => report({ event: "schedule.trouble", entry, message }),
+    });
+    this.#dead = new DeadLetterWorker({ redis, enqueue });
+  }
+
+  start(): void {
+    this.#due.start();
+    this.#dead.start();
+    this.#sweeping = this.#sweep();
+  }
+
+  /** Takes nothing more; what is being handed on gets a moment, and is handed on by another otherwise. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const stopped = Promise.all([this.#due.stop(), this.#dead.stop(), this.#sweeping]);
+    const late = new AbortController();
+    await Promise.race([stopped, this.#options.clock.sleep(stopMs, late.signal).catch(() => {})]);
+    late.abort();
+    await this.#schedule.close();
+    await this.#deadLetters.close();
+  }
+
+  /** As the tenancy of one sandbox sees it. */
+  later(key: SandboxKey): LaterPort {
+    const { worker, clock } = this.#options;
+    return {
+      retry: (next, dueAtMs) => this.#schedule.add(next, dueAtMs),
+      bury: (jobId, job, outcome, reason) =>
+        this.#deadLetters.bury({
+          jobId,
+          sandboxKey: key,
+          job,
+          outcome,
+          reason,
+          worker,
+          atMs: Math.round(clock.wall()),
+        }),
+    };
+  }
+
+  async #buryEntry(entry: string, job: unknown, message: string): Promise<void> {
+    const { worker, clock, report } = this.#options;
+    const outcome = { kind: "refused", code: "invalid-job", message: message.slice(0, 2_000) } as const;
+    const about = { jobId: entry, sandboxKey: "", worker, atMs: Math.round(clock.wall()) };
+    await this.#deadLetters.bury({ ...about, job, outcome, reason: "unreadable" });
+    report({ event: "schedule.unreadable", entry, message });
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, sweepMs } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await clock.sleep(sweepMs, signal).catch(() => {});
+      // Redis may be away; its connection tells of it once.
+      if (!signal.aborted) await this.#cron.sweep().catch(() => {});
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import http from "node:http";
+import { knownCall, knownStream } from "./calls.mjs";
+import { textOf } from "./engine.mjs";
+import { Orders } from "./orders.mjs";
+import { Refusal } from "./refusal.mjs";
+
+const MOST_BODY_BYTES = 1024 * 1024;
+const RAW_STREAM = "application/vnd.docker.raw-stream";
+
+/**
+ * Stands between workers and the engine's socket: a worker that was taken over can make sandboxes and touch those of its
+ * fleet, and nothing more. No mount of the host, no privileges, no other container, no other call.
+ *
+ * Promises: every request is made anew from what was understood; two connections are joined only after the engine has
+ * turned its own into a stream, so nothing that looks like a request travels inside one. Does not promise that an image is harmless, or
+ * that the kernel is.
+ */
+export class EngineProxy {
+  #engine;
+  #orders;
+  #report;
+  #server;
+
+  /**
+   * @param {import('./engine.mjs').Engine} engine
+   * @param {import('./container-rules.mjs').Rules} rules
+   * @param {(refused: { method?: string, path: string, why: string }) => void} report
+   */
+  constructor(engine, rules, report) {
+    this.#engine = engine;
+    this.#orders = new Orders(engine, rules);
+    this.#report = report;
+    this.#server = http.createServer({ headersTimeout: 10_000, requestTimeout: 30_000 });
+    this.#server.on("request", (request, response) => void this.#answer(request, response));
+    this.#server.on("upgrade", (request, socket, head) => void this.#join(request, socket, head));
+  }
+
+  /** @param {string} socketPath */
+  listen(socketPath) {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject).listen(socketPath, () => resolve(undefined));
+    });
+  }
+
+  async #answer(request, response) {
+    try {
+      const { path, query } = targetOf(request);
+      const known = knownCall(request.method, path);
+      if (!known) throw new Refusal(403, "not a call that workers make");
+      const order = await this.#orders.forCall(known, query, await bodyOf(request));
+      if ("value" in order) {
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(order.value));
+        return;
+      }
+      const answer = await this.#engine.answer(order.method, order.target, order.body);
+      const type = answer.headers["content-type"];
+      response.writeHead(answer.statusCode ?? 502, type ? { "content-type": type } : {});
+      response.on("close", () => answer.destroy());
+      answer.on("error", () => response.destroy());
+      answer.pipe(response);
+    } catch (error) {
+      const { status, text } = this.#refusal(request, error);
+      if (response.headersSent) response.destroy();
+      else response.writeHead(status, { "content-type": "application/json" }).end(text);
+    }
+  }
+
+  async #join(request, socket, head) {
+    socket.on("error", () => socket.destroy());
+    try {
+      const known = knownStream(request.method, targetOf(request).path);
+      if (!known) throw new Refusal(403, "not a stream that workers open");
+      const early = await skipBody(request, socket, head);
+      const { stream, first, type } = await this.#streamFor(known, socket);
+      stream.on("error", () => socket.destroy());
+      stream.on("close", () => socket.destroy());
+      socket.on("close", () => stream.destroy());
+      socket.write(
+        `HTTP/1.1 101 UPGRADED\r\nContent-Type: ${type}\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n`,
+      );
+      if (first.length > 0) socket.write(first);
+      if (early.length > 0) stream.write(early);
+      socket.pipe(stream);
+      stream.pipe(socket);
+    } catch (error) {
+      const { status, text } = this.#refusal(request, error);
+      const head = [
+        `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`,
+        "content-type: application/json",
+      ];
+      const length = `content-length: ${Buffer.byteLength(text)}`;
+      socket.end([...head, length, "connection: close", "", text].join("\r\n"));
+    }
+  }
+
+  /** The engine's end, once it is a stream. */
+  async #streamFor(known, socket) {
+    const { method, target, body } = await this.#orders.forStream(known);
+    const upgrade = this.#engine.request(method, target, body, { connection: "Upgrade", upgrade: "tcp" });
+    socket.once("close", () => upgrade.destroy());
+    return new Promise((resolve, reject) => {
+      upgrade.on("error", reject);
+      upgrade.on("upgrade", (answer, stream, first) =>
+        resolve({ stream, first, type: answer.headers["content-type"] ?? RAW_STREAM }),
+      );
+      upgrade.on("response", (answer) => {
+        textOf(answer, MOST_BODY_BYTES).then(
+          (text) => reject(new Refusal(answer.statusCode ?? 502, messageIn(text))),
+          reject,
+        );
+      });
+    });
+  }
+
+  #refusal(request, error) {
+    const status = error instanceof Refusal ? error.status : 502;
+    const why = error instanceof Error ? error.message : String(error);
+    if (status === 403) this.#report({ method: request.method, path: targetOf(request).path, why });
+    return { status, text: JSON.stringify({ message: why }) };
+  }
+}
+
+function targetOf(request) {
+  const url = request.url ?? "";
+  const at = url.indexOf("?");
+  return {
+    path: at < 0 ? url : url.slice(0, at),
+    query: new URLSearchParams(at < 0 ? "" : url.slice(at + 1)),
+  };
+}
+
+async function bodyOf(request) {
+  try {
+    return await textOf(request, MOST_BODY_BYTES);
+  } catch (error) {
+    throw error instanceof RangeError ? new Refusal(413, error.message) : error;
+  }
+}
+
+/** What came behind the request's body, which says nothing that the path does not. */
+async function skipBody(request, socket, head) {
+  const length = Number(request.headers["content-length"] ?? 0);
+  if (request.headers["transfer-encoding"] || !(length >= 0 && length <= MOST_BODY_BYTES))
+    throw new Refusal(400, "a stream is asked for with a short body of known length, or none");
+  let seen = head;
+  while (seen.length < length) {
+    const chunk = socket.read();
+    if (chunk) seen = Buffer.concat([seen, chunk]);
+    else
+      await new Promise((resolve, reject) => {
+        socket.once("readable", resolve);
+        socket.once("close", () => reject(new Error("the worker went away")));
+      });
+  }
+  return seen.subarray(length);
+}
+
+function messageIn(text) {
+  try {
+    return JSON.parse(text).message ?? text;
+  } catch {
+    return text;
+  }
+}

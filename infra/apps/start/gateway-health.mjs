@@ -1,0 +1,12 @@
+/** Healthy is a gateway that answers. Whether the fleet behind it is ready is another question: /readyz. */
+const DEADLINE_MS = 4_000;
+
+const address = `http://127.0.0.1:${process.env.BERTH_GATEWAY_PORT || "8080"}/healthz`;
+try {
+  const answer = await fetch(address, { signal: AbortSignal.timeout(DEADLINE_MS) });
+  process.stdout.write(`${answer.status}\n`);
+  process.exitCode = answer.ok ? 0 : 1;
+} catch (error) {
+  process.stdout.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

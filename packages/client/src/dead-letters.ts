@@ -1,0 +1,36 @@
+import type { Job } from "@berth/protocol";
+import { type DeadLetter, DeadLetters as Letters } from "@berth/queue";
+import type { Redis } from "@berth/redis";
+
+/** Jobs that ended badly for a reason somebody should look at: unreadable, refused by a fault of ours, lost, or out of attempts. */
+export class DeadLetters {
+  readonly #letters: Letters;
+  readonly #enqueue: (job: Job) => Promise<unknown>;
+
+  constructor(redis: Redis, enqueue: (job: Job) => Promise<unknown>) {
+    this.#letters = new Letters(redis);
+    this.#enqueue = enqueue;
+  }
+
+  /** Newest first. `after`: the cursor of the last one seen. */
+  list(options: { readonly limit?: number; readonly after?: string } = {}): Promise<DeadLetter[]> {
+    return this.#letters.list(options);
+  }
+
+  /**
+   * Runs a job again, as `<id>-redrive-<n>`, and gives that id back. The letter goes; what was told of the first stays. Throws
+   * `NotRedrivable` when there is no such letter or the job cannot be read.
+   */
+  redrive(jobId: string): Promise<string> {
+    return this.#letters.redrive(jobId, this.#enqueue);
+  }
+
+  /** False: there is none. */
+  remove(jobId: string): Promise<boolean> {
+    return this.#letters.remove(jobId);
+  }
+
+  close(): Promise<void> {
+    return this.#letters.close();
+  }
+}

@@ -1,0 +1,171 @@
+import { type JobResult, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { passes, pause } from "./redis-errors.ts";
+import { ResultShare, type SharedEntry } from "./result-share.ts";
+
+export interface ResultGroupOptions {
+  /** Who reads, among those who share the group's work. After a restart the same name gets what it had not acknowledged. */
+  readonly consumer: string;
+  /** Where a group begins that does not exist yet: with the oldest result that is kept (default), or with the next. */
+  readonly from?: "start" | "now";
+  /** What was given and not acknowledged for this long is given again, to whoever asks first; default 60 s. */
+  readonly claimIdleMs?: number;
+  /** Results fetched at once; default 32. Each may be as large as a job's output. */
+  readonly batch?: number;
+}
+
+export interface GroupResult {
+  readonly jobId: string;
+  readonly key: SandboxKey;
+  /** Whose sandbox it was; `shared` for the one that all tenants share. */
+  readonly tenant: TenantId;
+  readonly result: JobResult;
+  /** Done with it: nobody of the group is given it again. */
+  ack(): Promise<void>;
+}
+
+const defaults = { claimIdleMs: 60_000, batch: 32 } as const;
+const blockMs = 2_000;
+const retryMs = 100;
+const openEveryMs = 1_000;
+
+/**
+ * Every job's result, shared among the consumers of a group.
+ *
+ *   what this consumer had not acknowledged ──▶ what was left alone for `claimIdleMs` ──▶ new ones, as they come
+ *            ▲  connection lost                            ▲  every half of it                    │
+ *            └─────────────────────────────────────────────┴──────────────────────────────────────┘
+ *
+ * Each result is given to one consumer, and once more to somebody if it is not acknowledged in time: at least once, so
+ * what is done with it should bear being done twice. They come in the order of the ends, apart from those given again.
+ *
+ * The stream keeps the last 100,000 results or so, of the whole fleet. A group that falls further behind loses the oldest:
+ * those it was never given, and those it was given, did not acknowledge and would have been given again. `lagLost` counts
+ * both, once, at the consumer that notices. The jobs' own streams have their results for a day all the same.
+ */
+export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable {
+  readonly #share: ResultShare;
+  readonly #blocking: Redis;
+  readonly #from: "0" | "$";
+  readonly #claimIdleMs: number;
+  readonly #closed = new AbortController();
+  /** Given to whoever reads this group here, and not acknowledged. */
+  readonly #given = new Set<string>();
+  #pendingAfter: string | undefined = "0-0";
+  #claimAfter = "0-0";
+  #claimAtMs = 0;
+  #openAtMs = 0;
+
+  /** The blocking connection is the group's own, and closed with it. */
+  constructor(commands: Redis, blocking: Redis, group: string, options: ResultGroupOptions) {
+    const { consumer, batch = defaults.batch } = options;
+    this.#share = new ResultShare(commands, blocking, { group, consumer, batch });
+    this.#blocking = blocking;
+    this.#from = options.from === "now" ? "$" : "0";
+    this.#claimIdleMs = options.claimIdleMs ?? defaults.claimIdleMs;
+    // A reply that was lost with its connection left entries with this consumer that it never saw.
+    blocking.on("ready", () => {
+      this.#pendingAfter = "0-0";
+    });
+  }
+
+  /** Results seen to be trimmed away before they were done with. Undefined with a Redis before 7, which does not count. */
+  get lagLost(): number | undefined {
+    return this.#share.lost;
+  }
+
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** One loop at a time. What was fetched when it is left is given in the next, or in the consumer's next life. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<GroupResult> {
+    this.#pendingAfter = "0-0";
+    while (!this.closed) {
+      const entries = await this.#tried(() => this.#fetch());
+      yield* this.#handedOut(entries);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    this.#blocking.disconnect();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async *#handedOut(fetched: readonly SharedEntry[]): AsyncGenerator<GroupResult> {
+    let heldAtMs = performance.now();
+    for (let entries = [...fetched]; entries.length > 0 && !this.closed; ) {
+      // Whoever takes long over one may find that another has claimed the rest.
+      if (performance.now() - heldAtMs > this.#claimIdleMs / 3) {
+        const mine = entries;
+        entries = await this.#tried(() => this.#share.hold(mine));
+        heldAtMs = performance.now();
+      }
+      const entry = entries.shift();
+      if (entry) yield this.#give(entry);
+    }
+  }
+
+  #give({ id, fields }: SharedEntry): GroupResult {
+    const named = new Map<string, string>();
+    for (let index = 0; index + 1 < fields.length; index += 2) {
+      named.set(String(fields[index]), String(fields[index + 1]));
+    }
+    this.#given.add(id);
+    const key = sandboxKey.parse(named.get("key"));
+    return {
+      jobId: named.get("job") ?? "",
+      key,
+      tenant: tenantOf(key),
+      result: JSON.parse(named.get("d") ?? "{}") as JobResult,
+      ack: async () => {
+        await this.#share.ack(id);
+        this.#given.delete(id);
+      },
+    };
+  }
+
+  /** Nothing, for now, when Redis is away. */
+  async #tried(call: () => Promise<SharedEntry[]>): Promise<SharedEntry[]> {
+    try {
+      return await call();
+    } catch (error) {
+      if (this.closed) return [];
+      // Somebody removed the group, or Redis came up without it: it is made again.
+      const gone = error instanceof Error && /\bNOGROUP\b/.test(error.message);
+      if (!gone && !passes(error)) throw error;
+      this.#openAtMs = 0;
+      this.#pendingAfter = "0-0";
+      await pause(retryMs, this.#closed.signal);
+      return [];
+    }
+  }
+
+  async #fetch(): Promise<SharedEntry[]> {
+    const now = performance.now();
+    if (now >= this.#openAtMs) {
+      await this.#share.open(this.#from);
+      this.#openAtMs = now + openEveryMs;
+    }
+    if (this.#pendingAfter !== undefined) return this.#pending(this.#pendingAfter);
+    if (now >= this.#claimAtMs) return this.#claim();
+    return this.#share.fresh(Math.min(blockMs, Math.ceil(this.#claimIdleMs / 2)));
+  }
+
+  async #pending(after: string): Promise<SharedEntry[]> {
+    const { entries, last } = await this.#share.pending(after);
+    this.#pendingAfter = last;
+    return entries.filter(({ id }) => !this.#given.has(id));
+  }
+
+  async #claim(): Promise<SharedEntry[]> {
+    const { entries, next } = await this.#share.claim(this.#claimIdleMs, this.#claimAfter);
+    this.#claimAfter = next;
+    if (next === "0-0") this.#claimAtMs = performance.now() + this.#claimIdleMs / 2;
+    return entries;
+  }
+}

@@ -1,0 +1,125 @@
+import { problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
+import {
+  pauseState,
+  putState,
+  type Schedule,
+  type ScheduleState,
+  ScheduleStore,
+  timingOf,
+  timingProblem,
+  wakeMs,
+} from "@berth/queue";
+import type { Redis } from "@berth/redis";
+
+/** A schedule and how far it got. */
+export interface ScheduleView extends ScheduleSpec {
+  /** Undefined: never again. While it is paused: what it would have run next. */
+  readonly nextDueMs: number | undefined;
+  readonly runs: number;
+  readonly lastJobId: string | undefined;
+}
+
+export interface PutScheduleOptions {
+  /** Throws when the schedule that has the id is not the caller's to replace. */
+  readonly replaceable?: (known: ScheduleSpec) => void;
+}
+
+/** Refused, with every problem named. */
+export class InvalidSchedule extends Error {
+  override readonly name = "InvalidSchedule";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`invalid schedule: ${problems.join("; ")}`);
+    this.problems = problems;
+  }
+}
+
+/** Jobs that are ordered again and again. Any worker runs them; no worker has to be there when they are made. */
+export class Schedules {
+  readonly #store: ScheduleStore;
+  readonly #ticks: Pick<Schedule, "addTick" | "removeTick">;
+  readonly #now: () => number;
+
+  constructor(redis: Redis, ticks: Pick<Schedule, "addTick" | "removeTick">, now: () => number = Date.now) {
+    this.#store = new ScheduleStore(redis);
+    this.#ticks = ticks;
+    this.#now = now;
+  }
+
+  /** Makes it, or replaces the one of the same id. With the same times as before it goes on where it was. */
+  async put(input: ScheduleInput, options: PutScheduleOptions = {}): Promise<ScheduleView> {
+    const parsed = scheduleSpec.safeParse(input);
+    if (!parsed.success) throw new InvalidSchedule(problemsOf(parsed.error));
+    const spec = parsed.data;
+    const problem = timingProblem(timingOf(spec, this.#now()), this.#now());
+    if (problem !== undefined) throw new InvalidSchedule([problem]);
+    const change = (known: ScheduleState | undefined) => {
+      if (known) options.replaceable?.(known.spec);
+      return putState(spec, this.#now(), known);
+    };
+    return viewOf(await this.#change(spec.id, change));
+  }
+
+  async get(id: string): Promise<ScheduleView | undefined> {
+    const state = await this.#store.get(id);
+    return state && viewOf(state);
+  }
+
+  /** By id. */
+  async list(): Promise<ScheduleView[]> {
+    return (await this.#store.list()).map(viewOf);
+  }
+
+  /** Nothing is run until it is resumed. False: there is none of that id. */
+  pause(id: string): Promise<boolean> {
+    return this.#set(id, true);
+  }
+
+  /** What was missed meanwhile is made up for as its catch-up policy says. */
+  resume(id: string): Promise<boolean> {
+    return this.#set(id, false);
+  }
+
+  /** Jobs it has ordered already run all the same. */
+  async remove(id: string): Promise<boolean> {
+    let known: ScheduleState | undefined;
+    await this.#store.change(id, (state) => {
+      known = state;
+      return undefined;
+    });
+    await this.#forgetTick(known);
+    return known !== undefined;
+  }
+
+  async #set(id: string, paused: boolean): Promise<boolean> {
+    if (!(await this.#store.get(id))) return false;
+    await this.#change(id, (known) => known && pauseState(known, paused, this.#now()));
+    return true;
+  }
+
+  async #change<S extends ScheduleState | undefined>(
+    id: string,
+    change: (known: ScheduleState | undefined) => S,
+  ): Promise<S> {
+    let before: ScheduleState | undefined;
+    const after = (await this.#store.change(id, (known) => {
+      before = known;
+      return change(known);
+    })) as S;
+    const wake = after && wakeMs(after);
+    if (before && wakeMs(before) !== wake) await this.#forgetTick(before);
+    // Dying before this loses the tick; the workers' sweep makes up for it.
+    if (wake !== undefined) await this.#ticks.addTick(id, wake);
+    return after;
+  }
+
+  async #forgetTick(state: ScheduleState | undefined): Promise<void> {
+    const wake = state && wakeMs(state);
+    if (wake !== undefined) await this.#ticks.removeTick(state?.spec.id ?? "", wake);
+  }
+}
+
+function viewOf({ spec, nextDueMs, runs, lastJobId }: ScheduleState): ScheduleView {
+  return { ...spec, nextDueMs: nextDueMs ?? undefined, runs, lastJobId };
+}

@@ -1,0 +1,199 @@
+import { redisKeys } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { inUse } from "./collected.ts";
+import { acme, allOf, gated, test, wordOf } from "./reading.ts";
+
+describe("following a job", () => {
+  test("gives what was said before and what is said later, once and in order, until its end", async ({
+    reading,
+  }) => {
+    await reading.say("a", "stdout", "1");
+    const following = allOf(reading.reader().follow(acme, "a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    for (const word of ["2", "3"]) await reading.say("a", "stdout", word);
+    await reading.finish("a");
+    expect(await following).toEqual(["1", "2", "3", "finished"]);
+  });
+
+  test("waits for a stream that does not exist yet", async ({ reading }) => {
+    const following = allOf(reading.reader().follow(acme, "later"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.finish("later");
+    expect(await following).toEqual(["finished"]);
+  });
+
+  test("goes on after any event's id", async ({ reading }) => {
+    const ids = [];
+    for (const word of ["1", "2", "3"]) ids.push(await reading.say("a", "stdout", word));
+    const reader = reading.reader();
+    const following = allOf(reader.follow(acme, "a", ids[1]));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.finish("a");
+    expect(await following).toEqual(["3", "finished"]);
+    expect(await allOf(reader.follow(acme, "a", ids[0]))).toEqual(["2", "3", "finished"]);
+  });
+
+  test("refuses an id that no event has", async ({ reading }) => {
+    await expect(allOf(reading.reader().follow(acme, "a", "$"))).rejects.toThrow("not the id of an event");
+  });
+
+  test("takes every byte as it is", async ({ reading }) => {
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index));
+    await reading.say("a", "stderr", bytes);
+    await reading.finish("a");
+    for await (const event of reading.reader().follow(acme, "a")) {
+      if ("bytes" in event) expect(event.bytes.equals(bytes)).toBe(true);
+    }
+  });
+
+  test("passes over what it has no word for, and ends only with the end", async ({ reading }) => {
+    const following = allOf(reading.reader().follow(acme, "a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.say("a", "invented-later", "{}");
+    await reading.say("a", "stdout", "still here");
+    await reading.finish("a");
+    expect(await following).toEqual(["still here", "finished"]);
+  });
+
+  test("hears of a second job at once while it waits for a first", async ({ reading }) => {
+    const reader = reading.reader();
+    const first = allOf(reader.follow(acme, "a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.say("b", "stdout", "1");
+    const began = performance.now();
+    let second = 0;
+    for await (const event of reader.follow(acme, "b")) {
+      if (event.type === "finished") second = performance.now() - began;
+      else await reading.finish("b");
+    }
+    // A read that nobody woke would have waited two seconds.
+    expect(second).toBeLessThan(1_000);
+    await reading.finish("a");
+    expect(await first).toEqual(["finished"]);
+  });
+
+  test("stops when its signal fires, and reads nothing more", async ({ reading }) => {
+    const reader = reading.reader();
+    const stop = new AbortController();
+    const following = allOf(reader.follow(acme, "a", "", stop.signal));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    stop.abort();
+    await expect(following).rejects.toMatchObject({ code: "aborted" });
+    await expect.poll(() => reading.blocked(), { timeout: 5_000 }).toEqual([]);
+  });
+
+  test("ends quietly with its reader, which leaves no connection behind", async ({ reading }) => {
+    const reader = reading.reader();
+    const following = allOf(reader.follow(acme, "a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    reader.close();
+    expect(await following).toEqual([]);
+    await expect.poll(() => reading.blocked()).toEqual([]);
+    await expect.poll(() => reading.commands.keys(`${redisKeys.inbox("r0")}*`)).toEqual([]);
+  });
+});
+
+describe("followers of one job", () => {
+  test("200 of them, from different places, cost one stream of one read", async ({ reading }) => {
+    const reader = reading.reader();
+    const early: string[] = [];
+    for (const word of ["1", "2", "3", "4"]) early.push(await reading.say("a", "stdout", word));
+    const following = Array.from({ length: 200 }, (_, index) =>
+      allOf(reader.follow(acme, "a", early[index % 4])),
+    );
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    const monitor = await reading.commands.monitor();
+    const reads: string[][] = [];
+    monitor.on("monitor", (_time: string, command: string[]) => {
+      if (/^x(read|range)/i.test(command[0] ?? "")) reads.push(command);
+    });
+    for (const word of ["5", "6", "7"]) await reading.say("a", "stdout", word);
+    await reading.finish("a");
+    const words = await Promise.all(following);
+    monitor.disconnect();
+    const all = ["1", "2", "3", "4", "5", "6", "7", "finished"];
+    for (const [index, seen] of words.entries()) expect(seen).toEqual(all.slice((index % 4) + 1));
+    const streams = reads.map(
+      (command) => (command.length - command.findIndex((part) => /streams/i.test(part)) - 1) / 2,
+    );
+    // The wake stream, and the job's.
+    expect(Math.max(...streams)).toBe(2);
+    expect(reads.length).toBeLessThan(20);
+  });
+
+  test("one that joins while the others move on misses nothing", async ({ reading }) => {
+    const gate = gated(reading.redis.connect(), "xrangeBuffer");
+    const reader = reading.reader(gate.redis);
+    // A listener that needs no range to join.
+    const ended = reader.result(acme, "a");
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    const late = allOf(reader.follow(acme, "a"));
+    await expect.poll(gate.held).toBe(1);
+    await reading.say("a", "stdout", "in between");
+    const marker = reader.expect("marker");
+    await reading.finish("marker", "", reader.name);
+    // The reader is past the event that the late one's look came too early for.
+    await marker.result;
+    gate.open();
+    await reading.finish("a");
+    expect(await late).toEqual(["in between", "finished"]);
+    await ended;
+  });
+
+  test("a slow one makes no memory grow and misses nothing", async ({ reading }) => {
+    const reader = reading.reader();
+    const slow = reader.follow(acme, "a");
+    const fast = allOf(reader.follow(acme, "a"));
+    await reading.say("a", "stdout", "0|");
+    expect(wordOf((await slow.next()).value)).toBe("0|");
+    const before = inUse().buffers;
+    const count = 800;
+    for (let index = 1; index <= count; index++) {
+      const bytes = Buffer.alloc(64 * 1024, ".");
+      bytes.write(`${index}|`);
+      await reading.say("a", "stdout", bytes);
+    }
+    await reading.finish("a");
+    // The fast one's words are strings, which are not counted here.
+    expect((await fast).length).toBe(count + 2);
+    await expect.poll(() => inUse().buffers - before).toBeLessThan(4 * 1024 * 1024);
+    const seen = [];
+    for await (const event of slow) seen.push(wordOf(event).split("|")[0]);
+    expect(seen).toEqual([...Array.from({ length: count }, (_, index) => `${index + 1}`), "finished"]);
+  });
+});
+
+describe("a follower whose Redis is in trouble", () => {
+  test("goes on when its blocking connection is killed", async ({ reading }) => {
+    const following = allOf(reading.reader().follow(acme, "a"));
+    const expected = [];
+    for (let round = 0; round < 5; round++) {
+      await reading.killBlocked();
+      await reading.say("a", "stdout", `${round}`);
+      expected.push(`${round}`);
+    }
+    await reading.finish("a");
+    expect(await following).toEqual([...expected, "finished"]);
+  });
+
+  test("goes on from where it was when Redis is killed and started again", async ({ reading }) => {
+    const following = allOf(reading.reader().follow(acme, "a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.say("a", "stdout", "before");
+    await reading.redis.kill();
+    await reading.redis.start();
+    await reading.say("a", "stdout", "after");
+    await reading.finish("a");
+    expect(await following).toEqual(["before", "after", "finished"]);
+  });
+
+  test("begins while Redis is away, and hears when it is back", async ({ reading }) => {
+    await reading.say("a", "stdout", "before");
+    const reader = reading.reader();
+    await reading.redis.kill();
+    const following = allOf(reader.follow(acme, "a"));
+    await reading.redis.start();
+    await reading.finish("a");
+    expect(await following).toEqual(["before", "finished"]);
+  });
+});

@@ -1,0 +1,113 @@
+import { redisKeys } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { acme, resultOf, test } from "./reading.ts";
+
+describe("waiting for a job's end", () => {
+  test("by the inbox: everybody who waits for the same job is told", async ({ reading }) => {
+    const reader = reading.reader();
+    const waiting = [reader.expect("a"), reader.expect("a"), reader.expect("b")];
+    for (const id of ["a", "b"]) await reading.finish(id, id, reader.name);
+    expect(await Promise.all(waiting.map(({ result }) => result))).toEqual(["a", "a", "b"].map(resultOf));
+  });
+
+  test("by the inbox: who forgets leaves the others waiting", async ({ reading }) => {
+    const reader = reading.reader();
+    const [one, two] = [reader.expect("a"), reader.expect("a")];
+    one.forget();
+    await reading.finish("a", "told", reader.name);
+    expect(await two.result).toEqual(resultOf("told"));
+  });
+
+  test("by the inbox: what was read does not stay in Redis", async ({ reading }) => {
+    const reader = reading.reader();
+    for (let round = 0; round < 10; round++) {
+      const ids = Array.from({ length: 100 }, (_, index) => `${round}-${index}-j`);
+      const waiting = ids.map((id) => reader.expect(id));
+      await Promise.all(ids.map((id) => reading.finish(id, id, reader.name)));
+      await Promise.all(waiting.map(({ result }) => result));
+    }
+    await expect.poll(() => reading.commands.xlen(redisKeys.inbox(reader.name))).toBeLessThan(400);
+  });
+
+  test("by its stream: a job that ended long ago, one that ends now, one that is not there yet", async ({
+    reading,
+  }) => {
+    const reader = reading.reader();
+    await reading.finish("old", "old");
+    await reading.say("now", "started", "{}");
+    const results = ["old", "now", "later"].map((id) => reader.result(acme, id));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.finish("later", "later");
+    await reading.finish("now", "now");
+    expect(await Promise.all(results)).toEqual(["old", "now", "later"].map(resultOf));
+  });
+
+  test("by its stream: a thousand jobs on one connection, in order of their ends", async ({ reading }) => {
+    const reader = reading.reader();
+    const ids = Array.from({ length: 1_000 }, (_, index) => `job-${index}`);
+    const results = ids.map((id) => reader.result(acme, id));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    for (const id of ids) await reading.finish(id, id);
+    expect(await Promise.all(results)).toEqual(ids.map(resultOf));
+    expect((await reading.blocked()).length).toBeLessThanOrEqual(1);
+  });
+
+  test("by both: whichever comes first, and the other is let go", async ({ reading }) => {
+    const reader = reading.reader();
+    const mine = reader.result(acme, "mine", { told: reader.expect("mine"), listenAfterMs: 60_000 });
+    const foreign = reader.result(acme, "foreign", { told: reader.expect("foreign") });
+    await reading.finish("mine", "mine", reader.name);
+    await reading.finish("foreign", "foreign");
+    expect([await mine, await foreign]).toEqual([resultOf("mine"), resultOf("foreign")]);
+    await expect.poll(() => reading.blocked(), { timeout: 5_000 }).toEqual([]);
+  });
+
+  test("does not wait behind a stream that never stops", async ({ reading }) => {
+    const reader = reading.reader();
+    const flood = Array.from({ length: 5_000 }, () => reading.say("flood", "stdout", "x".repeat(1_000)));
+    const following = (async () => {
+      let count = 0;
+      for await (const event of reader.follow(acme, "flood")) if (event.type === "stdout") count++;
+      return count;
+    })();
+    const waiting = Array.from({ length: 300 }, (_, index) => reader.expect(`job-${index}`));
+    for (const { jobId } of waiting) await reading.finish(jobId, jobId, reader.name);
+    expect(await Promise.all(waiting.map(({ result }) => result))).toHaveLength(300);
+    await Promise.all(flood);
+    await reading.finish("flood");
+    expect(await following).toBe(5_000);
+  });
+
+  test("does not wait longer because a thousand other jobs are waited for", async ({ reading }) => {
+    const reader = reading.reader();
+    const others = Array.from({ length: 1_000 }, (_, index) => reader.result(acme, `other-${index}`));
+    for (const other of others) other.catch(() => {});
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    const waiting = Array.from({ length: 300 }, (_, index) => reader.expect(`job-${index}`));
+    await Promise.all(waiting.map(({ jobId }) => reading.finish(jobId, jobId, reader.name)));
+    const began = performance.now();
+    await Promise.all(waiting.map(({ result }) => result));
+    // One by one, with the pause that a read of a thousand streams is given, they would take six seconds.
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+
+  test("survives a killed connection and a Redis that starts again", async ({ reading }) => {
+    const reader = reading.reader();
+    const waiting = [reader.expect("a").result, reader.result(acme, "b"), reader.expect("c").result];
+    await reading.killBlocked();
+    await reading.finish("a", "a", reader.name);
+    await reading.redis.kill();
+    await reading.redis.start();
+    await reading.finish("b", "b");
+    await reading.finish("c", "c", reader.name);
+    expect(await Promise.all(waiting)).toEqual(["a", "b", "c"].map(resultOf));
+  });
+
+  test("ends with the fault aborted when the reader is closed, before or after", async ({ reading }) => {
+    const reader = reading.reader();
+    const waiting = [reader.expect("a").result, reader.result(acme, "b")];
+    reader.close();
+    waiting.push(reader.expect("c").result, reader.result(acme, "d"));
+    for (const result of waiting) await expect(result).rejects.toMatchObject({ code: "aborted" });
+  });
+});

@@ -1,0 +1,78 @@
+import { isFault, type Job, job as jobSchema, scheduledJobId } from "@berth/protocol";
+import type { Schedule } from "./schedule.ts";
+import { decideState, firedState, type ScheduleState, wakeMs } from "./schedule-state.ts";
+import type { ScheduleStore } from "./schedule-store.ts";
+
+export interface CronRunnerOptions {
+  readonly store: ScheduleStore;
+  readonly schedule: Pick<Schedule, "addTick">;
+  readonly enqueue: (job: Job) => Promise<unknown>;
+  readonly now: () => number;
+  /** A due time that was given up, because its job can never be accepted. */
+  readonly onRefused: (scheduleId: string, message: string) => void;
+}
+
+/** A schedule this much overdue has lost its tick. */
+const forgottenAfterMs = 2_000;
+const sweptAtOnce = 1_000;
+
+/**
+ * Runs schedules. A tick only says "look at this schedule"; what is to run is decided by replacing the schedule's state,
+ * which one worker does. Then each decided due time is handed on and struck off. Whoever dies in between leaves a state
+ * that says what is left, and the next tick, or the sweep, goes on from there.
+ */
+export class CronRunner {
+  readonly #options: CronRunnerOptions;
+
+  constructor(options: CronRunnerOptions) {
+    this.#options = options;
+  }
+
+  /** `dueAtMs`: of the tick. By another worker's clock it may be due a little before it is by ours. */
+  async run(id: string, dueAtMs: number): Promise<void> {
+    const { store } = this.#options;
+    await this.#fire(await store.get(id));
+    const now = Math.max(this.#options.now(), dueAtMs);
+    const state = await store.change(id, (known) => known && decideState(known, now));
+    await this.#wake(await this.#fire(state));
+  }
+
+  /** Ticks again for schedules whose tick was lost: between two steps of somebody who died. */
+  async sweep(): Promise<void> {
+    const { store, schedule, now } = this.#options;
+    for (const id of await store.dueBefore(now() - forgottenAfterMs, sweptAtOnce)) {
+      const state = await store.get(id);
+      const wake = state && wakeMs(state);
+      if (wake !== undefined) await schedule.addTick(id, wake);
+    }
+  }
+
+  /** Hands on what was decided. Gives the state that is left. */
+  async #fire(state: ScheduleState | undefined): Promise<ScheduleState | undefined> {
+    let left = state;
+    for (const due of state?.firing?.dues ?? []) {
+      if (!left) return undefined;
+      await this.#enqueue(left, due);
+      left = await this.#options.store.change(left.spec.id, (known) => known && firedState(known, due));
+    }
+    return left;
+  }
+
+  async #enqueue({ spec }: ScheduleState, dueMs: number): Promise<void> {
+    const { enqueue, onRefused } = this.#options;
+    const labels = { ...spec.order.labels, "berth.schedule": spec.id };
+    const job = { ...spec.order, labels, version: 1, id: scheduledJobId(spec.id, dueMs) };
+    try {
+      await enqueue(jobSchema.parse(job));
+    } catch (error) {
+      // Tried again while it may pass; a run that can never be accepted must not hold up those after it.
+      if (!isFault(error) || error.retry) throw error;
+      onRefused(spec.id, error.message);
+    }
+  }
+
+  async #wake(state: ScheduleState | undefined): Promise<void> {
+    const wake = state && wakeMs(state);
+    if (state && wake !== undefined) await this.#options.schedule.addTick(state.spec.id, wake);
+  }
+}

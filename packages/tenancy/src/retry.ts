@@ -1,0 +1,34 @@
+import { backoffMs, type DeadReason, faultCodes, isSuccess, type Job, type Outcome } from "@berth/protocol";
+
+/** Refusals that another run cannot change. */
+const forGood = new Set(["invalid-job", "deadline"]);
+
+/** When a job that ended so runs again, or undefined: it does not, and this is its end. */
+export function retryAtMs(
+  job: Pick<Job, "retry" | "attempt" | "deadlineAtMs">,
+  outcome: Outcome,
+  nowMs: number,
+  random?: () => number,
+): number | undefined {
+  const { retry, attempt, deadlineAtMs = Number.POSITIVE_INFINITY } = job;
+  if (!retry || attempt >= retry.attempts || !isRetried(job, outcome)) return undefined;
+  const dueAtMs = nowMs + backoffMs(attempt, retry, random);
+  // It would only be refused then, and its own end forgotten.
+  return dueAtMs > deadlineAtMs ? undefined : dueAtMs;
+}
+
+/** Why a job that ended so, for good, is kept to be looked at. Undefined: most are not. */
+export function deadReasonOf(job: Pick<Job, "retry"> | undefined, outcome: Outcome): DeadReason | undefined {
+  if (outcome.kind === "refused" && outcome.code === "invalid-job") return "unreadable";
+  if (job?.retry && isRetried(job, outcome)) return "retries-exhausted";
+  if (outcome.kind === "lost") return "lost";
+  if (outcome.kind === "refused" && faultCodes.some((code) => code === outcome.code)) return "fault";
+  return undefined;
+}
+
+/** Whoever cancels a job means all its runs. */
+function isRetried({ retry }: Pick<Job, "retry">, outcome: Outcome): boolean {
+  if (isSuccess(outcome) || outcome.kind === "cancelled") return false;
+  if (outcome.kind === "refused" && forGood.has(outcome.code)) return false;
+  return retry?.on.includes(outcome.kind) === true;
+}

@@ -1,0 +1,44 @@
+import { type Job, job as jobSchema, type Outcome } from "@berth/protocol";
+import { describe, expect, test } from "vitest";
+import { deadReasonOf, retryAtMs } from "../src/retry.ts";
+
+const base = { version: 1, id: "job-a", tenant: "acme", request: { kind: "exec", command: "false" } };
+const job = (more: object = {}): Job => jobSchema.parse({ ...base, retry: { attempts: 3 }, ...more });
+const exited: Outcome = { kind: "exited", code: 1 };
+const refused = (code: string): Outcome => ({ kind: "refused", code, message: "no" });
+const everything = { attempts: 3, on: ["done", "exited", "cancelled", "refused", "lost"] };
+
+describe("a job that ended badly", () => {
+  test("runs again after a pause that grows, while attempts are left", () => {
+    const dues = [1, 2, 3].map((attempt) => retryAtMs(job({ attempt }), exited, 10_000, () => 0));
+    expect(dues).toEqual([11_000, 12_000, undefined]);
+  });
+
+  test.each<[string, Job, Outcome]>([
+    ["it asked for no retry", jobSchema.parse(base), exited],
+    ["it ended well", job({ retry: everything }), { kind: "exited", code: 0 }],
+    ["it is done", job({ retry: everything }), { kind: "done" }],
+    ["somebody cancelled it", job({ retry: everything }), { kind: "cancelled", reason: "by request" }],
+    ["it can never be read", job({ retry: everything }), refused("invalid-job")],
+    ["its deadline has passed", job({ retry: everything }), refused("deadline")],
+    ["it ended in a way it did not name", job(), refused("engine-timeout")],
+    ["its deadline would pass meanwhile", job({ deadlineAtMs: 10_400 }), exited],
+  ])("does not run again when %s", (_, of, outcome) => {
+    expect(retryAtMs(of, outcome, 10_000)).toBeUndefined();
+  });
+});
+
+describe("a job that ended for good", () => {
+  test.each<[string, Job | undefined, Outcome, string | undefined]>([
+    ["its attempts ran out", job({ attempt: 3 }), exited, "retries-exhausted"],
+    ["nobody could read it", undefined, refused("invalid-job"), "unreadable"],
+    ["our machinery refused it", jobSchema.parse(base), refused("image-missing"), "fault"],
+    ["it was lost", jobSchema.parse(base), { kind: "lost", message: "gone" }, "lost"],
+    ["its command failed and nobody asked for more", jobSchema.parse(base), exited, undefined],
+    ["it ended well at last", job({ attempt: 3 }), { kind: "exited", code: 0 }, undefined],
+    ["its request was refused", jobSchema.parse(base), refused("not-found"), undefined],
+    ["it was cancelled", job({ attempt: 3 }), { kind: "cancelled", reason: "by request" }, undefined],
+  ])("is kept or not to be looked at: %s", (_, of, outcome, reason) => {
+    expect(deadReasonOf(of, outcome)).toBe(reason);
+  });
+});

@@ -1,0 +1,117 @@
+import { Fault } from "@berth/protocol";
+import type { SimProcess } from "./sim-process.ts";
+import type { Trace } from "./trace.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+import type { Mishap, Weather } from "./weather.ts";
+
+export interface ConnectionOptions {
+  readonly name: string;
+  readonly time: VirtualTime;
+  readonly process: SimProcess;
+  readonly weather: Weather;
+  readonly trace: Trace;
+  /** A call that is not answered by then fails. What it asked for may still be done, later. */
+  readonly timeoutMs: number;
+}
+
+interface Sent {
+  readonly dueMs: number;
+  readonly act: () => void;
+}
+
+/**
+ * One process' connection to Redis. Calls are carried out in the order in which they were made, whatever becomes of their
+ * answers; what was sent is carried out even when its sender is frozen or dead.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #sent: Sent[] = [];
+  #pumping = false;
+  #open = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Calls that are not answered yet. */
+  get open(): number {
+    return this.#open;
+  }
+
+  /** A script of ours: its failures are faults. */
+  script<R>(what: string, act: () => R): Promise<R> {
+    return this.#call(what, act, true);
+  }
+
+  /** A call of BullMQ's: its failures are plain errors. */
+  bull<R>(what: string, act: () => R): Promise<R> {
+    return this.#call(what, act, false);
+  }
+
+  #call<R>(what: string, act: () => R, faults: boolean): Promise<R> {
+    const { time, process, weather, trace, name, timeoutMs } = this.#options;
+    const mishap = weather.mishap();
+    if (mishap) trace.note(name, mishap, what);
+    this.#open++;
+    return new Promise<R>((resolve, reject) => {
+      let settled = false;
+      const settle = (run: () => void) => {
+        if (settled) return;
+        settled = true;
+        this.#open--;
+        forgetTimeout();
+        run();
+      };
+      const fail = (detail: string) => () => reject(errorOf(faults, mishap, detail));
+      const forgetTimeout = process.after(timeoutMs, "timer", () => settle(fail("Command timed out")));
+      if (mishap === "refused" || mishap === "out-of-memory") {
+        process.after(weather.latencyMs(undefined), "io", () => settle(fail("Connection is closed.")));
+        return;
+      }
+      const answer = () => {
+        const run = outcomeOf(act, resolve, reject);
+        // Resent after a reconnection: done twice, and answered for the second time.
+        const answered = mishap === "sent-again" ? outcomeOf(act, resolve, reject) : run;
+        const said = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
+        process.after(weather.latencyMs(undefined), "io", () => settle(said));
+      };
+      this.#send({ dueMs: time.nowMs + weather.latencyMs(mishap), act: answer });
+    });
+  }
+
+  #send(sent: Sent): void {
+    this.#sent.push(sent);
+    if (!this.#pumping) this.#pump();
+  }
+
+  #pump(): void {
+    const { time, weather } = this.#options;
+    const first = this.#sent[0];
+    this.#pumping = first !== undefined;
+    if (!first) return;
+    const dueMs = Math.max(first.dueMs, weather.redisAwayUntilMs);
+    time.after(dueMs - time.nowMs, () => {
+      if (time.nowMs >= weather.redisAwayUntilMs) {
+        this.#sent.shift();
+        first.act();
+      }
+      this.#pump();
+    });
+  }
+}
+
+function outcomeOf<R>(act: () => R, resolve: (value: R) => void, reject: (error: unknown) => void) {
+  try {
+    const result = act();
+    return () => resolve(result);
+  } catch (error) {
+    return () => reject(error);
+  }
+}
+
+function errorOf(faults: boolean, mishap: Mishap | undefined, detail: string): Error {
+  if (!faults) return new Error(detail);
+  return mishap === "out-of-memory"
+    ? new Fault("redis-refused", { script: "simulated", detail: "OOM command not allowed" })
+    : new Fault("redis-unreachable", { address: "here", detail });
+}

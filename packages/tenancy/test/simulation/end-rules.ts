@@ -1,0 +1,39 @@
+import type { SimEvent } from "./events-model.ts";
+import type { SimJob } from "./sim-job.ts";
+import type { World } from "./world.ts";
+
+/** What must hold when nothing went wrong for a long time and nobody asks for anything. */
+export function checkEnd(world: World): void {
+  const { rules, redis, settings } = world;
+  for (const job of rules.jobs.values()) {
+    if (!rules.isFinished(job.id)) rules.broken("every accepted job ends", job.id, [job.id, job.key]);
+    else checkStory(world, job, redis.events.of(job.id));
+  }
+  for (const key of settings.keys) {
+    const queue = redis.queue(key);
+    if (queue.left > 0)
+      rules.broken("queues are empty at the end", `${key}: ${queue.wait} | ${queue.active}`, [key]);
+    if (redis.leases.isLive(key)) rules.broken("an idle sandbox is given up", key, [key]);
+    if (redis.leases.pending.has(key)) rules.broken("nothing is pending at the end", key, [key]);
+  }
+  if (rules.running > 0) rules.broken("nothing runs at the end", `${rules.running} commands`, []);
+}
+
+/** What was said of one job: no beginning twice by the same holder, and what its command printed, once and in order. */
+function checkStory({ rules }: World, job: SimJob, events: readonly SimEvent[]): void {
+  const about = [job.id, job.key];
+  const begun = events.filter((event) => event.type === "started");
+  const names = begun.map(({ epoch, attempt }) => `${epoch}/${attempt}`);
+  if (new Set(names).size !== names.length) rules.broken("a holder begins a job once", job.id, about);
+  const last = events.findLastIndex((event) => event.type === "started");
+  const ofLast = events.slice(last + 1);
+  const end = events.at(-1);
+  if (end?.type !== "finished") return;
+  const said = ofLast.map((event) => (event.type === "output" ? event.text : "")).join("");
+  const printed = job.commands.flatMap(({ chunks }) => chunks).join("");
+  const isWhole = end.result.outcome.kind === "exited" && end.result.outcome.code === 0;
+  if (isWhole ? said !== printed : !printed.startsWith(said))
+    rules.broken("what a command prints is said once and in order", `${job.id}: ${said} | ${printed}`, about);
+  if (ofLast.filter((event) => event.type === "artifact").length > 1)
+    rules.broken("an artifact is told once", job.id, about);
+}

@@ -1,0 +1,81 @@
+import type { JobResult } from "@berth/protocol";
+import type { Progress, PublishResult } from "../../src/tenancy-ports.ts";
+import type { LeaseModel } from "./lease-model.ts";
+import type { Rules } from "./rules.ts";
+
+export type SimEvent =
+  | { readonly type: "started"; readonly epoch: number; readonly attempt: number }
+  | { readonly type: "output"; readonly text: string; readonly part: string }
+  | { readonly type: "artifact"; readonly id: string; readonly part: string }
+  | { readonly type: "retrying"; readonly attempt: number; readonly part: string }
+  | { readonly type: "finished"; readonly result: JobResult };
+
+interface Beginning {
+  readonly key: string;
+  readonly epoch: number;
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly queuedId: string;
+  readonly before: readonly string[];
+}
+
+/** What `begin.lua` and `publish.lua` do: the epoch is compared, and nothing follows a terminal record. */
+export class EventsModel {
+  readonly #leases: LeaseModel;
+  readonly #rules: Rules;
+  readonly #streams = new Map<string, SimEvent[]>();
+  readonly #cancelled = new Set<string>();
+
+  constructor(leases: LeaseModel, rules: Rules) {
+    this.#leases = leases;
+    this.#rules = rules;
+  }
+
+  of(jobId: string): readonly SimEvent[] {
+    return this.#streams.get(jobId) ?? [];
+  }
+
+  cancel(jobId: string): void {
+    this.#cancelled.add(jobId);
+    this.#rules.cancelled(jobId);
+  }
+
+  /** `taken`: from the queue, the first taken first. `before`: those of them that whoever begins it knows of. */
+  begin(
+    { key, epoch, jobId, attempt, queuedId, before }: Beginning,
+    taken: readonly string[],
+  ): "begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn" {
+    if (!this.#leases.holds(key, epoch)) return "fenced";
+    const last = this.of(jobId).at(-1);
+    if (last?.type === "finished") return "finished-before";
+    if (last?.type === "retrying" && last.attempt >= attempt) return "finished-before";
+    if (last?.type === "started" && last.epoch === epoch && last.attempt === attempt) return "begun";
+    if (this.#cancelled.has(jobId)) return "cancelled";
+    if (taken.find((id) => !before.includes(id)) !== queuedId) return "out-of-turn";
+    this.#add(key, epoch, jobId, { type: "started", epoch, attempt });
+    return "begun";
+  }
+
+  publish(key: string, epoch: number, jobId: string, event: SimEvent): PublishResult {
+    if (!this.#leases.holds(key, epoch)) return "fenced";
+    const last = this.of(jobId).at(-1);
+    if (last?.type === "finished") return "finished-before";
+    if (last && "part" in last && "part" in event && last.part === event.part) return "published";
+    this.#add(key, epoch, jobId, event);
+    return "published";
+  }
+
+  progress(jobId: string): Progress {
+    const last = this.of(jobId).at(-1);
+    if (!last) return { state: "not-started" };
+    if (last.type === "retrying") return { state: "not-started", retried: last.attempt };
+    return last.type === "finished" ? { state: "finished", result: last.result } : { state: "started" };
+  }
+
+  #add(key: string, epoch: number, jobId: string, event: SimEvent): void {
+    const stream = this.#streams.get(jobId);
+    if (stream) stream.push(event);
+    else this.#streams.set(jobId, [event]);
+    this.#rules.published(key, epoch, jobId, event);
+  }
+}

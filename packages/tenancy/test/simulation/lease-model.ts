@@ -1,0 +1,69 @@
+import type { Rules } from "./rules.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+interface LeaseRecord {
+  worker: string;
+  epoch: number;
+  deadlineMs: number;
+}
+
+/** What `take.lua`, `renew.lua`, `release.lua`, `mark.lua` and `unheld.lua` do, by the time of the Redis of the simulation. */
+export class LeaseModel {
+  readonly #time: VirtualTime;
+  readonly #rules: Rules;
+  readonly #leases = new Map<string, LeaseRecord>();
+  readonly pending = new Set<string>();
+  readonly paused = new Set<string>();
+
+  constructor(time: VirtualTime, rules: Rules) {
+    this.#time = time;
+    this.#rules = rules;
+  }
+
+  take(key: string, worker: string, lengthMs: number): number | undefined {
+    const held = this.#leases.get(key) ?? { worker: "", epoch: 0, deadlineMs: 0 };
+    if (held.worker !== "" && held.worker !== worker && held.deadlineMs > this.#time.nowMs) return undefined;
+    if (this.paused.has(key)) return undefined;
+    const epoch = held.epoch + 1;
+    this.#leases.set(key, { worker, epoch, deadlineMs: this.#time.nowMs + lengthMs });
+    this.#rules.took(key, epoch);
+    return epoch;
+  }
+
+  renew(key: string, epoch: number, lengthMs: number): "renewed" | "paused" | "lost" {
+    const held = this.#held(key, epoch);
+    if (!held) return "lost";
+    held.deadlineMs = this.#time.nowMs + lengthMs;
+    return this.paused.has(key) ? "paused" : "renewed";
+  }
+
+  release(key: string, epoch: number, left: number, onlyIfEmpty: boolean): "released" | "kept" | "lost" {
+    const held = this.#held(key, epoch);
+    if (!held) return "lost";
+    if (left > 0 && onlyIfEmpty) return "kept";
+    held.worker = "";
+    held.deadlineMs = 0;
+    if (left === 0) this.pending.delete(key);
+    this.#rules.released(key, epoch);
+    return "released";
+  }
+
+  /** Whether that epoch may speak for the sandbox. Late is fine while nobody has taken it. */
+  holds(key: string, epoch: number): boolean {
+    return this.#held(key, epoch) !== undefined;
+  }
+
+  isLive(key: string): boolean {
+    const held = this.#leases.get(key);
+    return held !== undefined && held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+  }
+
+  unheld(): string[] {
+    return [...this.pending].filter((key) => !this.isLive(key) && !this.paused.has(key));
+  }
+
+  #held(key: string, epoch: number): LeaseRecord | undefined {
+    const held = this.#leases.get(key);
+    return held && held.epoch === epoch && held.worker !== "" ? held : undefined;
+  }
+}

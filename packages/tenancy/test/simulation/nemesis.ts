@@ -1,0 +1,103 @@
+import type { World } from "./world.ts";
+
+/** Makes things happen at the worst moments, for as long as the storm lasts. */
+export class Nemesis {
+  readonly #world: World;
+  readonly #deeds: readonly (() => void)[];
+
+  constructor(world: World) {
+    this.#world = world;
+    const all = [
+      () => this.#freeze(),
+      () => this.#freeze(),
+      () => this.#kill(),
+      () => this.#stopWorker(),
+      () => this.#yield(),
+      () => this.#pause(),
+      () => this.#redisAway(),
+      () => this.#engineAway(),
+    ];
+    // Each seed has its own mix: some faults hide others.
+    this.#deeds = all.filter(() => world.random.chance(0.6));
+  }
+
+  start(): void {
+    const { random, time, settings } = this.#world;
+    if (this.#deeds.length === 0) return;
+    const deeds = random.between(0, 14);
+    for (let done = 0; done < deeds; done++)
+      time.after(random.between(0, settings.stormMs), () => random.pick(this.#deeds)());
+  }
+
+  #freeze(): void {
+    const { random, time, settings, trace } = this.#world;
+    const { current } = random.pick(this.#world.workers);
+    if (current.process.state !== "running") return;
+    const forMs = random.between(10, random.chance(0.5) ? settings.leaseMs * 2.5 : 300);
+    trace.note(current.name, "freezes", `for ${forMs}`);
+    current.process.freeze();
+    time.after(forMs, () => {
+      trace.note(current.name, "thaws");
+      current.process.thaw();
+    });
+  }
+
+  #kill(): void {
+    const { random, time, settings, trace } = this.#world;
+    const place = random.pick(this.#world.workers);
+    trace.note(place.current.name, "dies");
+    place.current.process.die();
+    time.after(random.between(10, settings.leaseMs * 3), () => place.restart());
+  }
+
+  #stopWorker(): void {
+    const { random, time, settings, trace } = this.#world;
+    const place = random.pick(this.#world.workers);
+    const { current } = place;
+    if (current.process.state !== "running") return;
+    trace.note(current.name, "stops");
+    const budgetMs = random.between(0, settings.leaseMs);
+    current.process.after(1, "io", () => current.drain());
+    current.process.after(budgetMs, "timer", () => current.abandon());
+    time.after(settings.leaseMs * 3, () => {
+      if (place.current !== current) return;
+      trace.note(current.name, "dies");
+      current.process.die();
+      place.restart();
+    });
+  }
+
+  #yield(): void {
+    const { random, trace } = this.#world;
+    const tenancies = this.#world.workers.flatMap(({ current }) =>
+      current.tenancies.map((tenancy) => ({ tenancy, current })),
+    );
+    if (tenancies.length === 0) return;
+    const { tenancy, current } = random.pick(tenancies);
+    trace.note(current.name, "yields", tenancy.key);
+    current.process.after(1, "io", () => tenancy.yield());
+  }
+
+  #pause(): void {
+    const { random, time, settings, redis, trace, workers } = this.#world;
+    const key = random.pick(settings.keys);
+    trace.note("client", "pauses", key);
+    redis.leases.paused.add(key);
+    if (random.chance(0.8)) for (const { current } of workers) current.hearPause(key);
+    time.after(random.between(10, settings.leaseMs * 3), () => this.#world.resume(key));
+  }
+
+  #redisAway(): void {
+    const { random, time, settings, weather, trace } = this.#world;
+    const forMs = random.between(10, settings.leaseMs * 2);
+    trace.note("redis", "away", `for ${forMs}`);
+    weather.redisAwayUntilMs = Math.max(weather.redisAwayUntilMs, time.nowMs + forMs);
+  }
+
+  #engineAway(): void {
+    const { random, time, settings, weather, trace } = this.#world;
+    const forMs = random.between(10, settings.leaseMs * 2);
+    trace.note("engine", "away", `for ${forMs}`);
+    weather.engineAwayUntilMs = Math.max(weather.engineAwayUntilMs, time.nowMs + forMs);
+  }
+}

@@ -1,0 +1,197 @@
+import type { SimEvent } from "./events-model.ts";
+import { type Entry, entryId, type SimJob } from "./sim-job.ts";
+import type { Trace } from "./trace.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** A command inside a sandbox, from its start to its end. */
+export interface Command {
+  readonly job: SimJob;
+  readonly attempt: number;
+  readonly index: number;
+  readonly epoch: number;
+  readonly worker: string;
+}
+
+export interface Violation {
+  readonly rule: string;
+  readonly detail: string;
+  /** What to look for in the trace. */
+  readonly about: readonly string[];
+}
+
+export interface RulesOptions {
+  readonly time: VirtualTime;
+  readonly trace: Trace;
+  readonly leaseMs: number;
+  /** Jobs of one sandbox, and of one worker, that may run at once. */
+  readonly parallel: number;
+  readonly turns: number;
+}
+
+interface Line {
+  /** Of one session, in the order in which they were accepted. */
+  readonly entries: Entry[];
+}
+
+/** A frame is on its way to init for this long: a command may start so much after its worker was told to stop. */
+const onTheWayMs = 5;
+
+/**
+ * What must hold, looked at whenever something happens.
+ *
+ * That a command of an epoch whose worker is frozen or dead still *runs* while the next epoch works is not among them where the two
+ * are on different hosts: init ends it when it has not heard from its worker for a lease's length, so it may live for `outlivesLeases` of a
+ * lease after the next epoch began. That none *starts* then, is.
+ */
+export class Rules {
+  readonly #options: RulesOptions;
+  readonly #lines = new Map<string, Line>();
+  readonly #epochs = new Map<string, { epoch: number; tookMs: number }>();
+  readonly #over = new Set<string>();
+  readonly #finished = new Set<string>();
+  readonly #cancelled = new Set<string>();
+  readonly #overtaken = new Set<string>();
+  readonly #starts = new Map<string, number>();
+  readonly #running = new Set<Command>();
+  readonly jobs = new Map<string, SimJob>();
+  violation: Violation | undefined;
+  /** The longest that a command outlived its epoch, in leases. */
+  longestOutlivingLeases = 0;
+
+  constructor(options: RulesOptions) {
+    this.#options = options;
+  }
+
+  isFinished(jobId: string): boolean {
+    return this.#finished.has(jobId);
+  }
+
+  broken(rule: string, detail: string, about: readonly string[]): void {
+    this.#options.trace.note("RULE", rule, detail);
+    this.violation ??= { rule, detail, about };
+  }
+
+  accepted(entry: Entry): void {
+    const { job } = entry;
+    this.jobs.set(job.id, job);
+    this.#options.trace.note("client", "accepted", `${entryId(entry)} ${job.key}/${job.session}`);
+    this.#line(job).entries.push(entry);
+  }
+
+  took(key: string, epoch: number): void {
+    const { time, trace } = this.#options;
+    trace.note("redis", "took", `${key} epoch ${epoch}`);
+    this.#epochs.set(key, { epoch, tookMs: time.nowMs });
+  }
+
+  released(key: string, epoch: number): void {
+    this.#options.trace.note("redis", "released", `${key} epoch ${epoch}`);
+    for (const { job, epoch: of } of this.#running)
+      if (job.key === key && of === epoch)
+        this.broken("nothing runs when a lease is given up", `${job.id} of epoch ${of}`, [job.id, key]);
+  }
+
+  published(key: string, epoch: number, jobId: string, event: SimEvent): void {
+    const { trace } = this.#options;
+    const shown = event.type === "finished" ? `finished:${event.result.outcome.kind}` : event.type;
+    trace.note("redis", "said", `${shown} ${jobId} ${key} epoch ${epoch}`);
+    if (this.#finished.has(jobId))
+      this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
+    if (epoch !== this.#epochs.get(key)?.epoch)
+      this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
+    if (event.type === "finished") this.#finished.add(jobId);
+    if (event.type === "retrying") this.#over.add(`${jobId}~${event.attempt}`);
+  }
+
+  completed(key: string, { job, attempt }: Entry): void {
+    this.#options.trace.note("redis", "completed", `${entryId({ job, attempt })} ${key}`);
+    if (!this.#isOver({ job, attempt }))
+      this.broken("a job is completed only after its end was told", `${job.id}~${attempt}`, [job.id, key]);
+  }
+
+  cancelled(jobId: string): void {
+    this.#cancelled.add(jobId);
+  }
+
+  queued(what: string, id: string, token: string): void {
+    this.#options.trace.note("redis", what, `${id} by ${token}`);
+  }
+
+  starts(command: Command): void {
+    const { job, attempt, index, epoch, worker } = command;
+    const { time, trace, parallel, turns } = this.#options;
+    const name = `${entryId({ job, attempt })}/${index}`;
+    trace.note(worker, "starts", `${name} ${job.key} epoch ${epoch}`);
+    const about = [job.id, job.key, worker];
+    const startsOf = (this.#starts.get(name) ?? 0) + 1;
+    this.#starts.set(name, startsOf);
+    if (startsOf > 1 && !job.repeatable)
+      this.broken("a command that is not safe to repeat is never started twice", name, about);
+    const current = this.#epochs.get(job.key);
+    if (current && current.epoch > epoch && time.nowMs - current.tookMs > onTheWayMs)
+      this.broken(
+        "no command of an old epoch starts once another took the lease",
+        `${name} of epoch ${epoch}, ${time.nowMs - current.tookMs} ms after epoch ${current.epoch}`,
+        about,
+      );
+    if (this.#finished.has(job.id)) this.broken("no command starts after its job's end", name, about);
+    if (this.#overtaken.has(entryId(command)))
+      this.broken("jobs of a session run in order", `${name} after a later one`, about);
+    for (const earlier of this.#unfinishedBefore(command)) {
+      // Whoever cancels a job does not wait for it to be told; it must never run then.
+      if (this.#cancelled.has(earlier.job.id)) this.#overtaken.add(entryId(earlier));
+      else
+        this.broken("jobs of a session run in order", `${name} before ${entryId(earlier)}`, [
+          ...about,
+          earlier.job.id,
+        ]);
+    }
+    this.#running.add(command);
+    const beside = [...this.#running].filter((other) => other.worker === worker);
+    const here = beside.filter((other) => other.job.key === job.key && other.epoch === epoch);
+    if (here.length > parallel)
+      this.broken("a tenancy runs no more at once than it may", `${here.length}`, about);
+    if (beside.length > turns)
+      this.broken("a worker runs no more at once than it may", `${beside.length}`, about);
+    if (here.some((other) => other !== command && other.job.session === job.session))
+      this.broken("one job of a session at a time", name, about);
+  }
+
+  ends(command: Command, how: string): void {
+    const { job, attempt, index, epoch, worker } = command;
+    const { time, trace, leaseMs } = this.#options;
+    this.#running.delete(command);
+    trace.note(worker, "ends", `${entryId({ job, attempt })}/${index} ${how}`);
+    const current = this.#epochs.get(job.key);
+    if (!current || current.epoch === epoch) return;
+    const outlivedMs = time.nowMs - current.tookMs;
+    this.longestOutlivingLeases = Math.max(this.longestOutlivingLeases, outlivedMs / leaseMs);
+    if (current.epoch === epoch + 1 && outlivedMs > leaseMs * 1.05 + 100)
+      this.broken("no command outlives its epoch by more than a lease", `${job.id}: ${outlivedMs} ms`, [
+        job.id,
+        job.key,
+        worker,
+      ]);
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  #isOver({ job, attempt }: Entry): boolean {
+    return this.#finished.has(job.id) || this.#over.has(`${job.id}~${attempt}`);
+  }
+
+  #unfinishedBefore({ job, attempt }: Command): Entry[] {
+    const { entries } = this.#line(job);
+    const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
+    return entries.slice(0, own).filter((entry) => !this.#isOver(entry));
+  }
+
+  #line({ key, session }: SimJob): Line {
+    const name = `${key}/${session}`;
+    const line = this.#lines.get(name) ?? { entries: [] };
+    this.#lines.set(name, line);
+    return line;
+  }
+}

@@ -1,0 +1,129 @@
+import { Fault } from "@berth/protocol";
+import type { EventsPort, FetchedJob, JobsPort, TenancyPorts, TurnsPort } from "../../src/tenancy-ports.ts";
+import type { Connection } from "./connection.ts";
+import { type SandboxModelOptions, sandboxModel } from "./sandbox-model.ts";
+import type { Entry } from "./sim-job.ts";
+import type { SimRedis } from "./sim-redis.ts";
+import type { Trace } from "./trace.ts";
+
+export interface SimPortsOptions extends Omit<SandboxModelOptions, "jobOf"> {
+  readonly redis: SimRedis;
+  readonly connection: Connection;
+  readonly turns: TurnsPort;
+  readonly trace: Trace;
+  readonly leaseMs: number;
+  readonly token: string;
+}
+
+/** What `apps/worker` hands a tenancy, over a simulated Redis and containers. */
+export function simPorts(options: SimPortsOptions): TenancyPorts {
+  const { redis, connection, key, epoch, leaseMs, process, turns, trace, worker } = options;
+  const { leases } = redis;
+  return {
+    clock: process.clock,
+    turns,
+    report: (event) => trace.note(worker, event.event, JSON.stringify({ ...event, event: undefined })),
+    lease: {
+      renew: () => connection.script("renew", () => leases.renew(key, epoch, leaseMs)),
+      release: ({ onlyIfEmpty }) =>
+        connection.script("release", () => leases.release(key, epoch, redis.queue(key).left, onlyIfEmpty)),
+    },
+    jobs: jobsPort(options),
+    events: eventsPort(options),
+    later: {
+      retry: (next, dueAtMs) =>
+        connection.bull("retry", () => redis.schedule(entryOf(redis, key, next.id, next.attempt), dueAtMs)),
+      bury: (jobId) => connection.bull("bury", () => void redis.buried.add(jobId)),
+    },
+    sandbox: sandboxModel({ ...options, jobOf: (jobId) => begunEntry(redis, key, jobId) }),
+  };
+}
+
+function entryOf(redis: SimRedis, key: string, jobId: string, attempt: number): Entry {
+  return { job: redis.queue(key).entry(jobId).job, attempt };
+}
+
+function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
+  const begun = redis.events.of(jobId).findLast((event) => event.type === "started");
+  return entryOf(redis, key, jobId, begun?.attempt ?? 1);
+}
+
+function jobsPort({ redis, connection, key, epoch, token, process, random }: SimPortsOptions): JobsPort {
+  const queue = redis.queue(key);
+  let drained = false;
+  let closed = false;
+  return {
+    next: async (waitMs) => {
+      if (drained) await queue.marker.wait(process, waitMs);
+      if (closed) return undefined;
+      const id = await connection.bull("fetch", () => queue.take(token));
+      drained = id === undefined;
+      return id === undefined ? undefined : held(id, false);
+    },
+    active: () =>
+      connection.bull("active", () => queue.active.slice()).then((ids) => ids.map((id) => held(id, true))),
+    wake: () => connection.bull("wake", () => queue.marker.set()),
+    close: async () => {
+      closed = true;
+      await process.clock.sleep(random.between(1, 20));
+    },
+  };
+
+  function held(id: string, foreignLock: boolean): FetchedJob {
+    const { job, attempt } = queue.entry(id);
+    const own = async () => {
+      if (!foreignLock) return;
+      await connection.script("own", () => queue.own(id, token, redis.leases.holds(key, epoch)));
+    };
+    return {
+      id: job.id,
+      queuedId: id,
+      load: async () => {
+        if (job.staged) await connection.script(`load ${id}`, () => undefined);
+        if (job.staged === "gone") throw new Fault("payload-missing", { jobId: job.id, detail: "simulated" });
+        return job.job ? { ...job.job, attempt } : job.data;
+      },
+      complete: async () => {
+        await own();
+        await connection.bull(`complete ${id}`, () => queue.complete(id, token));
+      },
+      putBack: async () => {
+        await own();
+        await connection.bull(`put-back ${id}`, () => queue.putBack(id, token));
+      },
+    };
+  }
+}
+
+function eventsPort({ redis, connection, key, epoch }: SimPortsOptions): EventsPort {
+  const { events } = redis;
+  return {
+    begin: (jobId, attempt, place) =>
+      connection.script(`begin ${jobId}`, () =>
+        events.begin({ key, epoch, jobId, attempt, ...place }, redis.queue(key).active),
+      ),
+    output: (jobId, part, chunks) => {
+      const text = chunks.map(({ bytes }) => bytes.toString()).join("");
+      return connection.script(`output ${jobId}`, () =>
+        events.publish(key, epoch, jobId, { type: "output", text, part: `${epoch}-${part}` }),
+      );
+    },
+    artifact: (jobId, part, { id }) =>
+      connection.script(`artifact ${jobId}`, () =>
+        events.publish(key, epoch, jobId, { type: "artifact", id, part: `${epoch}-${part}` }),
+      ),
+    finished: (jobId, _inbox, result) =>
+      connection.script(`finished ${jobId}`, () =>
+        events.publish(key, epoch, jobId, { type: "finished", result }),
+      ),
+    retrying: (jobId, attempt) =>
+      connection.script(`retrying ${jobId}`, () =>
+        events.publish(key, epoch, jobId, {
+          type: "retrying",
+          attempt,
+          part: `${epoch}-retrying-${attempt}`,
+        }),
+      ),
+    progress: (jobId) => connection.script(`progress ${jobId}`, () => events.progress(jobId)),
+  };
+}

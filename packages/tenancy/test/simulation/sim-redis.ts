@@ -1,0 +1,71 @@
+import { EventsModel } from "./events-model.ts";
+import { LeaseModel } from "./lease-model.ts";
+import { Marker } from "./marker.ts";
+import { QueueModel } from "./queue-model.ts";
+import type { Rules } from "./rules.ts";
+import type { Entry } from "./sim-job.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** Everything the fleet shares. Each method is one step that nobody can get into the middle of. */
+export class SimRedis {
+  readonly #rules: Rules;
+  readonly #time: VirtualTime;
+  readonly #queues = new Map<string, QueueModel>();
+  readonly #offers: string[] = [];
+  readonly #scheduled = new Set<string>();
+  readonly leases: LeaseModel;
+  readonly events: EventsModel;
+  readonly offered = new Marker();
+  readonly buried = new Set<string>();
+
+  constructor(time: VirtualTime, rules: Rules) {
+    this.#rules = rules;
+    this.#time = time;
+    this.leases = new LeaseModel(time, rules);
+    this.events = new EventsModel(this.leases, rules);
+  }
+
+  queue(key: string): QueueModel {
+    const queue = this.#queues.get(key) ?? new QueueModel(key, this.#rules);
+    this.#queues.set(key, queue);
+    return queue;
+  }
+
+  get offersWaiting(): number {
+    return this.#offers.length;
+  }
+
+  offer(key: string): void {
+    if (this.#offers.includes(key)) return;
+    this.#offers.push(key);
+    this.offered.set();
+  }
+
+  takeOffer(): string | undefined {
+    const key = this.#offers.shift();
+    if (this.#offers.length > 0) this.offered.set();
+    return key;
+  }
+
+  sweep(): void {
+    for (const key of this.leases.unheld()) this.offer(key);
+  }
+
+  /** What a producer does in one round trip. Whether somebody holds the sandbox. */
+  add(entry: Entry): boolean {
+    const { key } = entry.job;
+    this.queue(key).add(entry);
+    this.leases.pending.add(key);
+    return this.leases.isLive(key);
+  }
+
+  /** Kept until it is due, then put in line by whoever runs schedules. The same attempt twice is one. */
+  schedule(entry: Entry, dueAtMs: number): void {
+    const name = `${entry.job.id}~${entry.attempt}`;
+    if (this.#scheduled.has(name)) return;
+    this.#scheduled.add(name);
+    this.#time.after(dueAtMs - this.#time.nowMs, () => {
+      if (!this.add(entry)) this.offer(entry.job.key);
+    });
+  }
+}

@@ -1,0 +1,187 @@
+import { sandboxKey } from "@berth/protocol";
+import { Tenancy } from "../../src/tenancy.ts";
+import { Connection } from "./connection.ts";
+import type { Host } from "./containers.ts";
+import type { Settings } from "./settings.ts";
+import { simPorts } from "./sim-ports.ts";
+import { SimProcess } from "./sim-process.ts";
+import { SimTurns } from "./sim-turns.ts";
+import type { World } from "./world.ts";
+
+interface Held {
+  readonly tenancy: Tenancy;
+  readonly sinceMs: number;
+}
+
+/** Between two looks at whether somebody waits for a slot. */
+const lookMs = 500;
+
+/** One life of a worker: what `apps/worker`'s member does with offers, leases and slots, in few lines. */
+export class SimWorker {
+  readonly #world: World;
+  readonly #settings: Settings;
+  readonly #host: Host;
+  readonly #connection: Connection;
+  readonly #turns: SimTurns;
+  readonly #held = new Map<string, Held>();
+  readonly #instance: string;
+  readonly name: string;
+  readonly process: SimProcess;
+  #stopping = false;
+  #degradedUntilMs = 0;
+  #loops = 0;
+
+  constructor(world: World, name: string, host: Host, life: number) {
+    this.#world = world;
+    this.#settings = world.settings;
+    this.#host = host;
+    this.name = name;
+    this.#instance = `${name}.${life}`;
+    this.process = new SimProcess(world.time, world.random);
+    this.#turns = new SimTurns(world.settings.turns);
+    const { time, weather, trace, settings } = world;
+    const { commandTimeoutMs: timeoutMs } = settings;
+    this.#connection = new Connection({ name, time, process: this.process, weather, trace, timeoutMs });
+  }
+
+  get tenancies(): readonly Tenancy[] {
+    return [...this.#held.values()].map(({ tenancy }) => tenancy);
+  }
+
+  /** What is still under way here: nothing, once everything was drained. */
+  get leftovers(): string[] {
+    const { sleeping } = this.process;
+    return [
+      ...[...this.#held.keys()].map((key) => `the tenancy of ${key}`),
+      ...(this.#connection.open > 0 ? [`${this.#connection.open} calls`] : []),
+      ...(sleeping > 0 ? [`${sleeping} sleeps`] : []),
+      ...(this.#loops > 0 ? [`${this.#loops} loops`] : []),
+    ];
+  }
+
+  start(): void {
+    void this.#adopt().then(() => {
+      void this.#loop(() => this.#takeOffer());
+      void this.#loop(() => this.#makeRoom());
+      void this.#loop(() => this.#sweep());
+    });
+  }
+
+  drain(): void {
+    this.#stopping = true;
+    for (const { tenancy } of this.#held.values()) tenancy.stop();
+  }
+
+  abandon(): void {
+    for (const { tenancy } of this.#held.values()) tenancy.abandon();
+  }
+
+  hearCancel(key: string, jobId: string): void {
+    this.process.after(2, "io", () => this.#held.get(key)?.tenancy.cancel(jobId));
+  }
+
+  hearPause(key: string): void {
+    this.process.after(2, "io", () => this.#held.get(key)?.tenancy.yield());
+  }
+
+  async #loop(round: () => Promise<void>): Promise<void> {
+    this.#loops++;
+    while (!this.#stopping) {
+      try {
+        await round();
+      } catch {
+        await this.process.clock.sleep(250);
+      }
+    }
+    this.#loops--;
+  }
+
+  async #adopt(): Promise<void> {
+    for (const key of this.#host.keys) {
+      const adopted = await this.#take(key).catch(() => undefined);
+      if (adopted) void adopted.adopt();
+      else this.#host.remove(key);
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#held.size < this.#settings.slots;
+  }
+
+  async #takeOffer(): Promise<void> {
+    const { redis, time } = this.#world;
+    if (!this.#hasRoom || time.nowMs < this.#degradedUntilMs) return await this.process.clock.sleep(100);
+    await redis.offered.wait(this.process, 1_000);
+    if (this.#stopping) return;
+    const key = await this.#connection.bull("offer", () => redis.takeOffer());
+    if (key !== undefined) await this.#take(key);
+  }
+
+  async #makeRoom(): Promise<void> {
+    const { redis, settings } = this.#world;
+    await this.process.clock.sleep(lookMs);
+    if (this.#hasRoom || redis.offersWaiting === 0) return;
+    const held = [...this.#held.values()].filter(({ tenancy }) => !tenancy.yielding);
+    const idle = held.find(({ tenancy }) => tenancy.idleSinceMs !== undefined);
+    if (idle) idle.tenancy.yield();
+    else
+      for (const { tenancy, sinceMs } of held)
+        if (this.process.clock.now() - sinceMs > settings.quantumMs) tenancy.yield();
+  }
+
+  async #sweep(): Promise<void> {
+    await this.process.clock.sleep(this.#settings.sweepMs);
+    await this.#connection.script("sweep", () => this.#world.redis.sweep());
+  }
+
+  async #take(key: string): Promise<Tenancy | undefined> {
+    const { redis, settings } = this.#world;
+    if (this.#held.has(key) || this.#stopping) return undefined;
+    const takenAtMs = this.process.clock.now();
+    const epoch = await this.#connection.script("take", () =>
+      redis.leases.take(key, this.name, settings.leaseMs),
+    );
+    if (epoch === undefined || this.#held.has(key)) return undefined;
+    return this.#hold(key, epoch, takenAtMs);
+  }
+
+  #hold(key: string, epoch: number, takenAtMs: number): Tenancy {
+    const { settings, process } = { settings: this.#settings, process: this.process };
+    const { leaseMs, parallel, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
+    const { time, random, weather, redis, trace } = this.#world;
+    const tenancy = new Tenancy(
+      {
+        key: sandboxKey.parse(key),
+        epoch,
+        leaseMs,
+        takenAtMs,
+        parallel,
+        idleMs,
+        maxAgeMs,
+        onNoSandbox,
+        removeOnStop,
+      },
+      simPorts({
+        ...{ time, random, weather, redis, trace, process, key, epoch, leaseMs },
+        worker: this.name,
+        host: this.#host,
+        connection: this.#connection,
+        turns: this.#turns,
+        token: `${this.#instance}-${epoch}`,
+      }),
+    );
+    this.#held.set(key, { tenancy, sinceMs: process.clock.now() });
+    void tenancy.run().then((end) => this.#ended(key, epoch, end));
+    if (this.#stopping) tenancy.stop();
+    return tenancy;
+  }
+
+  async #ended(key: string, epoch: number, end: string): Promise<void> {
+    const { trace, redis, time } = this.#world;
+    trace.note(this.name, `end:${end}`, `${key} epoch ${epoch}`);
+    this.#held.delete(key);
+    if (end === "no-sandbox") this.#degradedUntilMs = time.nowMs + this.#settings.leaseMs / 2;
+    if (end === "handed-back")
+      await this.#connection.bull("offer again", () => redis.offer(key)).catch(() => {});
+  }
+}

@@ -1,0 +1,180 @@
+import type { JobRequestInput } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { paths, refused, run, test } from "../support/artifacts.ts";
+import { before } from "../support/gated-sandbox.ts";
+
+describe("artifacts that are not what they seem", () => {
+  test("links, pipes, sockets and devices are not followed, and each is named", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts, sandbox, {
+      kind: "code",
+      language: "python",
+      source: `
+import os, socket
+os.mkdir('artifacts'); os.chdir('artifacts')
+open('real', 'w').write('real')
+os.symlink('/etc/passwd', 'outside'); os.symlink('/proc/1/environ', 'proc'); os.symlink('real', 'inside')
+os.symlink('/dev/zero', 'device'); os.symlink('..', 'up'); os.mkfifo('pipe')
+socket.socket(socket.AF_UNIX).bind('socket')`,
+    });
+    expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+    expect(paths(result)).toEqual(["artifacts/real"]);
+    const names = ["device", "inside", "outside", "pipe", "proc", "socket", "up"];
+    expect(refused(result)).toEqual(
+      Object.fromEntries(names.map((name) => [`artifacts/${name}`, "not-a-file"])),
+    );
+  });
+
+  test("artifacts/ itself may not lead out of the workspace", async ({ host, artifacts }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts, sandbox, {
+      kind: "code",
+      language: "sh",
+      source: "ln -s /etc artifacts",
+    });
+    expect(paths(result)).toEqual([]);
+  });
+
+  test("a file that becomes a link or a pipe before it is read is refused or stays inside", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    const swapped = before(sandbox, "read", (path) =>
+      sandbox.exec({
+        command:
+          path === "artifacts/a" ? "ln -sf /etc/passwd artifacts/a" : "rm artifacts/b && mkfifo artifacts/b",
+      }),
+    );
+    const result = await run(artifacts, swapped, {
+      kind: "code",
+      language: "sh",
+      source: "mkdir artifacts; echo a > artifacts/a; echo b > artifacts/b",
+    });
+    expect(paths(result)).toEqual([]);
+    expect(refused(result)).toEqual({ "artifacts/a": "unreadable", "artifacts/b": "unreadable" });
+  });
+
+  test("a file with holes as large as the disk is refused by its size, unread", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    let reads = 0;
+    const result = await run(
+      artifacts,
+      before(sandbox, "read", async () => void reads++),
+      { kind: "exec", command: "truncate -s 900G holes || truncate -s 900M holes", artifacts: ["holes"] },
+    );
+    expect(refused(result)).toEqual({ holes: "too-large" });
+    expect(reads).toBe(0);
+  });
+
+  test("a file that grows while it is read ends where it was, or is refused when it is too large", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    const growing = before(sandbox, "read", () =>
+      sandbox.exec({ command: "head -c 5000000 /dev/zero >> f" }),
+    );
+    const request = { kind: "exec", command: "echo small > f", artifacts: ["f"] } satisfies JobRequestInput;
+    const small = await run(artifacts.with({ maxBytes: 1_000_000 }), growing, request);
+    expect(refused(small)).toEqual({ f: "too-large" });
+    const whole = await run(artifacts, growing, request);
+    expect(whole.value.artifacts?.[0]).toMatchObject({ size: 5_000_006 });
+    await sandbox.exec({ command: "while :; do head -c 1000000 /dev/zero >> g; done & sleep 1" });
+    const endless = await run(artifacts, sandbox, { kind: "exec", command: "true", artifacts: ["g"] });
+    expect(paths(endless).concat(Object.keys(refused(endless)))).toEqual(["g"]);
+  });
+
+  test("a file that vanishes before it is read is named, and the others are kept", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    const vanishing = before(sandbox, "read", (path) =>
+      sandbox.exec({ argv: ["rm", "-f", path === "a" ? "b" : "x"] }),
+    );
+    const result = await run(artifacts, vanishing, {
+      kind: "exec",
+      command: "echo 1 > a; echo 2 > b; echo 3 > c",
+      artifacts: ["?"],
+    });
+    expect(paths(result)).toContain("c");
+    expect({ ...refused(result), b: "unreadable" }).toEqual({ b: "unreadable" });
+  });
+
+  test("ten thousand files are a hundred artifacts and a number", async ({ host, artifacts }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts, sandbox, {
+      kind: "code",
+      language: "sh",
+      source: "mkdir artifacts; cd artifacts; seq -f 'f%05g' 9900 | xargs touch",
+    });
+    expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+    expect(paths(result)).toHaveLength(100);
+    expect(paths(result)[99]).toBe("artifacts/f00100");
+    expect(result.value.artifactsRefused).toHaveLength(20);
+    expect(result.value.artifactsRefusedCount).toBe(9_800);
+    expect(result.value.artifactsRefused?.[0]).toMatchObject({ path: "artifacts/f00101", code: "too-many" });
+    const more = await run(artifacts, sandbox, {
+      kind: "code",
+      language: "sh",
+      source: "cd artifacts; seq -f 'g%05g' 9900 | xargs touch",
+    });
+    expect(more.value.artifactsRefused?.[0]).toMatchObject({ path: "artifacts", code: "too-many" });
+    expect(JSON.stringify(more.value).length).toBeLessThan(100_000);
+  });
+
+  test("names with a newline, or that are no text, are refused and not misread", async ({
+    host,
+    artifacts,
+  }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts, sandbox, {
+      kind: "code",
+      language: "python",
+      source: `
+import os
+os.mkdir('artifacts'); os.chdir(b'artifacts')
+for name in [b'a\\nb', b'a\\x1bb', b'\\xff\\xfe', b'fine', ' é"\\'$(id)'.encode()]: open(name, 'w').write('x')`,
+    });
+    expect(paths(result)).toEqual([`artifacts/ é"'$(id)`, "artifacts/fine"]);
+    expect(refused(result)).toEqual({
+      "artifacts/a\nb": "unreadable",
+      "artifacts/a\u001bb": "unreadable",
+      "artifacts/\ufffd\ufffd": "unreadable",
+    });
+  });
+
+  test("files that their owner may not read are named", async ({ host, artifacts }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts, sandbox, {
+      kind: "exec",
+      command: "echo x > f; chmod 0 f",
+      artifacts: ["f"],
+    });
+    expect(refused(result)).toEqual({ f: "unreadable" });
+  });
+
+  test("what passes the quota is named, and the command's outcome stays", async ({ host, artifacts }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(artifacts.with({ quotaBytes: 1_500_000 }), sandbox, {
+      kind: "exec",
+      command: "for f in a b c; do head -c 1000000 /dev/urandom > $f; done",
+      artifacts: ["?"],
+    });
+    expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+    expect(paths(result)).toHaveLength(1);
+    expect(result.value.artifactsRefused).toEqual([
+      expect.objectContaining({ code: "quota", reason: expect.stringContaining("of 1.4 MB") }),
+      expect.objectContaining({ code: "quota" }),
+    ]);
+    expect((await artifacts.store.usage("acme")).bytes).toBe(1_000_000);
+    expect(await artifacts.files()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,67 @@
+import { describe, expect } from "vitest";
+import { test } from "../support/gateway.ts";
+import { raw } from "../support/raw-http.ts";
+
+const body = '{"tenant":"acme","request":{"kind":"exec","command":"true"}}';
+
+function post(host: string, more: string): string {
+  return `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
+}
+
+describe("a page in a browser on the same machine, and a gateway without keys", () => {
+  test("a name that somebody points at 127.0.0.1 is not answered", async ({ gateways }) => {
+    const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
+    for (const host of [
+      "evil.example",
+      `evil.example:${gateway.port}`,
+      "127.0.0.1.evil.example",
+      "localhost.evil.example",
+      "[::2]",
+      "2130706433",
+    ]) {
+      expect((await raw(gateway.port, post(host, ""))).status, host).toBe(421);
+    }
+    for (const host of ["localhost", `127.0.0.1:${gateway.port}`, "[::1]", "127.0.0.2"]) {
+      expect((await raw(gateway.port, post(host, ""))).status, host).toBe(202);
+    }
+  });
+
+  test("a page of another origin is not answered, whichever header tells of it", async ({ gateways }) => {
+    const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
+    const host = `localhost:${gateway.port}`;
+    const foreign = [
+      "Origin: https://evil.example\r\n",
+      "Origin: null\r\n",
+      `Origin: http://localhost:${gateway.port + 1}\r\n`,
+      `Origin: http://127.0.0.1:${gateway.port}\r\n`,
+      "Sec-Fetch-Site: cross-site\r\n",
+      "Sec-Fetch-Site: same-site\r\n",
+    ];
+    for (const header of foreign) {
+      expect((await raw(gateway.port, post(host, header))).status, header).toBe(403);
+    }
+    expect((await raw(gateway.port, post(host, `Origin: http://${host}\r\n`))).status).toBe(202);
+  });
+
+  test("a form's content types are not read, and no page is told that it may look", async ({ gateways }) => {
+    const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+      const answer = await gateway.call("POST", "/v1/jobs", {
+        key: undefined,
+        body,
+        headers: { "content-type": type },
+      });
+      expect(answer.status, type).toBe(415);
+      expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+    }
+  });
+
+  test("the page of the API runs no script and loads nothing from elsewhere", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const page = await gateway.call("GET", "/docs", { key: undefined });
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(page.body).not.toMatch(/<script|https?:\/\/|src=/);
+    expect(page.body).toContain("/v1/jobs/{id}/events");
+  });
+});

@@ -1,0 +1,236 @@
+import { describe, expect } from "vitest";
+import { adminKey, type TestGateway, test } from "../support/gateway.ts";
+import { answersIn, raw } from "../support/raw-http.ts";
+
+const auth = `Authorization: Bearer ${adminKey}\r\n`;
+
+function head(method: string, path: string, more = ""): string {
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${more}`;
+}
+
+async function stillServes(gateway: TestGateway): Promise<void> {
+  expect((await gateway.call("GET", "/healthz")).status).toBe(200);
+}
+
+describe("hostile requests", () => {
+  test("a body that is too large is refused before it is read, by its length or as it comes", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_BODY_BYTES: "10000" });
+    const post = head("POST", "/v1/jobs", `${auth}Content-Type: application/json\r\n`);
+    const claimed = await raw(gateway.port, `${post}Content-Length: 1000000000000\r\n\r\n{`);
+    expect(claimed).toMatchObject({ status: 413 });
+    const chunk = `1000\r\n${"x".repeat(4096)}\r\n`;
+    const chunked = await raw(
+      gateway.port,
+      [`${post}Transfer-Encoding: chunked\r\n\r\n`, ...Array(50).fill(chunk)],
+      {
+        pauseMs: 1,
+      },
+    );
+    expect(chunked.status).toBe(413);
+    expect(chunked.ms).toBeLessThan(5_000);
+    await stillServes(gateway);
+  });
+
+  test("what is not JSON, not UTF-8, or poisoned is refused", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const bodies = [
+      "",
+      "{",
+      "null",
+      "[]",
+      "42",
+      '"x"',
+      '{"request":{"kind":"exec","command":"true"},"tenant":"acme","__proto__":{"role":"admin"}}',
+      '{"request":{"kind":"exec","command":"true"},"tenant":"acme","\\u005f\\u005fproto__":{}}',
+      '{"request":{"kind":"exec","command":"true"},"tenant":"acme","constructor":{"prototype":{}}}',
+      new Uint8Array([0x22, 0xff, 0xfe, 0x22]),
+      "[".repeat(1_000_000),
+      `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`,
+    ];
+    for (const body of bodies) {
+      const answer = await gateway.call("POST", "/v1/jobs", {
+        body,
+        headers: { "content-type": "application/json" },
+      });
+      expect(answer.status, String(body).slice(0, 40)).toBe(400);
+    }
+    await stillServes(gateway);
+  });
+
+  test("a body of another type is refused: forms, text, compressed, and multipart", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const body = '{"tenant":"acme","request":{"kind":"exec","command":"true"}}';
+    const types = [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "application/xml",
+      "x",
+    ];
+    for (const type of types) {
+      const answer = await gateway.call("POST", "/v1/jobs", { body, headers: { "content-type": type } });
+      expect(answer, type).toMatchObject({ status: 415, body: { code: "unsupported-media-type" } });
+    }
+    const packed = await gateway.call("POST", "/v1/jobs", { body, headers: { "content-encoding": "gzip" } });
+    expect(packed.status).toBe(415);
+    const ndjson = await gateway.call("POST", "/v1/jobs", {
+      body,
+      headers: { "content-type": "application/x-ndjson" },
+    });
+    expect(ndjson.status).toBe(415);
+  });
+
+  test("headers that come slowly, and bodies that never end, lose their connection", async ({ gateways }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_HEADERS_MS: "1000", BERTH_GATEWAY_BODY_MS: "1000" });
+    const drip = Array.from({ length: 100 }, (_, index) => `X-${index}: 1\r\n`);
+    const slowHead = raw(gateway.port, ["GET /healthz HTTP/1.1\r\n", ...drip], { pauseMs: 100 });
+    const post = head(
+      "POST",
+      "/v1/jobs",
+      `${auth}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n`,
+    );
+    const slowBody = raw(gateway.port, [post, ...Array(100).fill("x")], { pauseMs: 100 });
+    const silent = raw(gateway.port, post);
+    const quietSocket = raw(gateway.port, "");
+    for (const answer of [await slowHead, await slowBody, await silent]) {
+      expect(answer.status).toBe(408);
+      expect(answer.ms).toBeLessThan(6_000);
+    }
+    expect((await quietSocket).ms).toBeLessThan(6_000);
+    await stillServes(gateway);
+  });
+
+  test("a request that two readers could read differently is refused, and never taken for two", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const smuggled = "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const post = `POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n${auth}Content-Type: application/json\r\n`;
+    const attacks = {
+      "both lengths": `${post}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+      "chunked, then a length": `${post}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n${smuggled}`,
+      "two lengths": `${post}Content-Length: 0\r\nContent-Length: 46\r\n\r\n${smuggled}`,
+      "two encodings": `${post}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${smuggled}`,
+      "an odd encoding": `${post}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${smuggled}`,
+      "a hidden encoding": `${post}Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+      "a signed length": `${post}Content-Length: +4\r\n\r\nnull${smuggled}`,
+      "a folded header": `${post}X: a\r\n Content-Length: 4\r\n\r\n${smuggled}`,
+      "a bare line feed": `${post}Content-Length: 0\nX: y\r\n\r\n${smuggled}`,
+      "a NUL in a header": `${post}X: a\0b\r\n\r\n${smuggled}`,
+      "a bad chunk size": `${post}Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n${smuggled}`,
+    };
+    for (const [name, bytes] of Object.entries(attacks)) {
+      const answer = await raw(gateway.port, bytes, { maxMs: 3_000 });
+      expect(answer.status, name).toBe(400);
+      expect(answersIn(answer), name).toBe(1);
+    }
+    await stillServes(gateway);
+  });
+
+  test("a header that decides something may be given once", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    for (const name of [
+      "Authorization: Bearer x",
+      "Host: other",
+      "Content-Type: text/plain",
+      "Last-Event-ID: 1-1",
+      "Idempotency-Key: a",
+    ]) {
+      const [header = ""] = name.split(":");
+      const twice = header === "Authorization" ? "" : `${name}\r\n`;
+      const answer = await raw(gateway.port, `${head("GET", "/v1/keys", `${auth}${twice}${name}`)}\r\n\r\n`);
+      expect(answer.status, name).toBe(400);
+    }
+  });
+
+  test("too many or too long headers, and too long addresses, are refused", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const many = Array.from({ length: 3_000 }, (_, index) => `X-${index}: 1\r\n`).join("");
+    expect((await raw(gateway.port, `${head("GET", "/healthz", many)}\r\n`)).status).toBe(431);
+    expect(
+      (await raw(gateway.port, `${head("GET", "/healthz", `X: ${"y".repeat(100_000)}\r\n`)}\r\n`)).status,
+    ).toBe(431);
+    expect((await raw(gateway.port, `${head("GET", `/${"y".repeat(100_000)}`)}\r\n`)).status).toBe(431);
+    expect((await raw(gateway.port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")).status).toBe(400);
+    expect((await raw(gateway.port, "nonsense\r\n\r\n")).status).toBe(400);
+    expect((await raw(gateway.port, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")).status).toBe(400);
+    await stillServes(gateway);
+  });
+
+  test("paths that try to be another path are refused", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const paths = [
+      "/v1/jobs/%2e%2e",
+      "/v1/jobs/..%2fkeys",
+      "/v1/jobs/a%00b",
+      "/v1/jobs/%00",
+      "/v1/jobs/%zz",
+      "/v1/jobs/%ff%fe",
+      "/v1/jobs/a%2fb/events",
+      `/v1/jobs/${"a".repeat(200)}`,
+      `/v1/jobs/${"a".repeat(5_000)}`,
+      "/v1/jobs/12345",
+      "/v1/jobs/*",
+      "/v1/jobs/%7B%7D",
+      "/v1/sandbox/sessions/ACME/main/copy",
+      "/v1//jobs",
+      "/v1/jobs/",
+      "/V1/jobs",
+      "//v1/keys",
+      "/.env",
+      "/v1/../v1/keys",
+    ];
+    for (const path of paths) {
+      const answer = await raw(gateway.port, `${head("GET", path, auth)}\r\n`);
+      expect([400, 404, 405], `${path}: ${answer.text}`).toContain(answer.status);
+      expect(answer.text).not.toContain("    at ");
+    }
+    for (const target of [
+      "http://evil.example/v1/keys",
+      "evil.example:443",
+      "*",
+      "/v1/keys#x",
+      "/v1/jobs?a=\r\nX: y",
+    ]) {
+      const answer = await raw(gateway.port, `${head("GET", target)}\r\n`, { maxMs: 3_000 });
+      expect([400, 401, 404], `${target}: ${answer.text}`).toContain(answer.status);
+    }
+    await stillServes(gateway);
+  });
+
+  test("another method is told which would do, and odd methods are refused", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const patched = await gateway.call("PATCH", "/v1/jobs");
+    expect(patched).toMatchObject({ status: 405, body: { code: "method-not-allowed" } });
+    expect(patched.headers.get("allow")).toBe("POST");
+    for (const method of ["TRACE", "CONNECT", "PROPFIND", "OPTIONS", "HEAD", "BREW"]) {
+      const { status } = await raw(gateway.port, `${head(method, "/v1/jobs", auth)}\r\n`, { maxMs: 3_000 });
+      expect(status, method).toBeGreaterThanOrEqual(400);
+      expect(status, method).toBeLessThan(500);
+    }
+  });
+
+  test("an unexpected query is refused, a doubled one too", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    for (const query of [
+      "?nope=1",
+      "?limit=1&limit=2",
+      "?limit=NaN",
+      "?limit=1e9",
+      "?__proto__[x]=1",
+      "?limit[]=3",
+    ]) {
+      expect((await gateway.call("GET", `/v1/audit${query}`)).status, query).toBe(400);
+    }
+    expect((await gateway.call("GET", "/v1/keys?x=1")).status).toBe(400);
+  });
+
+  test("requests piled onto one connection are answered in order", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const one = `GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    const answer = await raw(gateway.port, one.repeat(200) + `${head("GET", "/healthz")}\r\n`);
+    expect(answersIn(answer)).toBe(201);
+  });
+});

@@ -1,0 +1,174 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "@berth/redis";
+import { type ConnectionOptions, Queue, Worker } from "bullmq";
+import { BenchFleet } from "./bench-fleet.ts";
+import { inLanes } from "./measure.ts";
+import { enqueueNothing, nullTenancy } from "./null-tenancy.ts";
+import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
+import { short } from "./table.ts";
+
+const name = "idle-cost";
+const held = 50;
+
+interface Footprint {
+  readonly bytes: number;
+  readonly keys: number;
+  readonly commandsPerSecond: number;
+  readonly connections: number;
+}
+
+/** What a fleet costs Redis while nobody does anything. */
+export const idleCost: Scenario = {
+  name,
+  about: `Redis with 0, 100 and 1,000 known tenants, then ${held} of them held; per tenant against a bare BullMQ queue`,
+  async run(host, plan): Promise<Findings> {
+    const lookMs = plan.quick ? 3_000 : 10_000;
+    const mine = await series(
+      host,
+      lookMs,
+      (redis, tenant) => useOnce(redis, tenant),
+      holdOurs,
+      plan.onRound,
+    );
+    const bare = await series(
+      host,
+      lookMs,
+      (redis, tenant) => useBareOnce(redis, tenant),
+      holdBare,
+      () => {},
+    );
+    const [empty, hundred, thousand, holding] = mine;
+    const [bareEmpty, , bareThousand, bareHolding] = bare;
+    if (!empty || !hundred || !thousand || !holding || !bareEmpty || !bareThousand || !bareHolding)
+      throw new Error("a look is missing");
+    const per = (after: number, before: number, count: number) => (after - before) / count;
+    const line = (metric: string, unit: string, ours: number, baseline: number): Row =>
+      row({
+        scenario: name,
+        metric,
+        unit,
+        better: "lower",
+        ours,
+        baseline,
+        baselineName: "bare BullMQ",
+        samples: { ours: 1, baseline: 1 },
+      });
+    return {
+      rows: [
+        line(
+          "a known tenant",
+          "bytes",
+          per(thousand.bytes, empty.bytes, 1_000),
+          per(bareThousand.bytes, bareEmpty.bytes, 1_000),
+        ),
+        line(
+          "a known tenant",
+          "keys",
+          per(thousand.keys, empty.keys, 1_000),
+          per(bareThousand.keys, bareEmpty.keys, 1_000),
+        ),
+        line(
+          `${held} held`,
+          "commands/s",
+          Math.max(0.1, holding.commandsPerSecond - thousand.commandsPerSecond),
+          Math.max(0.1, bareHolding.commandsPerSecond - bareThousand.commandsPerSecond),
+        ),
+        line(
+          `${held} held`,
+          "connections",
+          holding.connections - thousand.connections,
+          bareHolding.connections - bareThousand.connections,
+        ),
+      ],
+      notes: mine.map(
+        ({ bytes, keys, commandsPerSecond, connections }, index) =>
+          `${["no tenants", "100 known", "1,000 known", `1,000 known, ${held} held`][index]}: ${short(bytes / 1024)} KiB, ${keys} keys, ${short(commandsPerSecond)} commands/s, ${connections} connections`,
+      ),
+    };
+  },
+};
+
+type Use = (redis: Redis, tenant: string) => Promise<void>;
+type Hold = (redis: Redis, tenants: readonly string[]) => Promise<() => Promise<void>>;
+
+async function series(
+  host: Parameters<Scenario["run"]>[0],
+  lookMs: number,
+  use: Use,
+  hold: Hold,
+  onRound: (done: number, total: number) => void,
+): Promise<Footprint[]> {
+  await using fleet = await BenchFleet.open(host);
+  const redis = fleet.connect("blocking");
+  const looks = [await footprint(redis, lookMs)];
+  const tenants = Array.from({ length: 1_000 }, (_, index) => `known-${index}`);
+  for (const [from, to] of [
+    [0, 100],
+    [100, 1_000],
+  ] as const) {
+    await inLanes(to - from, 8, (index) => use(redis, tenants[from + index] ?? ""));
+    looks.push(await footprint(redis, lookMs));
+    onRound(looks.length - 1, 3);
+  }
+  const letGo = await hold(redis, tenants.slice(0, held));
+  looks.push(await footprint(redis, lookMs));
+  onRound(3, 3);
+  await letGo();
+  return looks;
+}
+
+async function footprint(redis: Redis, lookMs: number): Promise<Footprint> {
+  const before = Number(await info(redis, "stats", "total_commands_processed"));
+  await sleep(lookMs);
+  const after = Number(await info(redis, "stats", "total_commands_processed"));
+  return {
+    bytes: Number(await info(redis, "memory", "used_memory_dataset")),
+    keys: await redis.dbsize(),
+    // Two of them are the looks themselves.
+    commandsPerSecond: (after - before - 1) / (lookMs / 1_000),
+    connections: Number(await info(redis, "clients", "connected_clients")),
+  };
+}
+
+async function info(redis: Redis, section: string, field: string): Promise<string> {
+  const text = await redis.info(section);
+  return new RegExp(`^${field}:(\\S+)`, "m").exec(text)?.[1] ?? "0";
+}
+
+async function useOnce(redis: Redis, tenant: string): Promise<void> {
+  await enqueueNothing(redis, tenant, 1, 1);
+  const done = Promise.withResolvers<void>();
+  const { tenancy, running } = await nullTenancy(redis, tenant, { onFinished: () => done.resolve() });
+  await done.promise;
+  tenancy.yield();
+  await running;
+}
+
+async function holdOurs(redis: Redis, tenants: readonly string[]): Promise<() => Promise<void>> {
+  const all = await Promise.all(tenants.map((tenant) => nullTenancy(redis, tenant)));
+  return async () => {
+    for (const { tenancy } of all) tenancy.yield();
+    await Promise.all(all.map(({ running }) => running));
+  };
+}
+
+async function useBareOnce(redis: Redis, tenant: string): Promise<void> {
+  const connection = redis as unknown as ConnectionOptions;
+  const queue = new Queue(tenant, { connection });
+  const done = Promise.withResolvers<void>();
+  const worker = new Worker(tenant, async () => ({}), { connection });
+  worker.on("completed", () => done.resolve());
+  await queue.add("nothing", {});
+  await done.promise;
+  await worker.close();
+  await queue.close();
+}
+
+async function holdBare(redis: Redis, tenants: readonly string[]): Promise<() => Promise<void>> {
+  const connection = redis as unknown as ConnectionOptions;
+  const workers = tenants.map((tenant) => new Worker(tenant, async () => ({}), { connection }));
+  await Promise.all(workers.map((worker) => worker.waitUntilReady()));
+  return async () => {
+    await Promise.all(workers.map((worker) => worker.close()));
+  };
+}

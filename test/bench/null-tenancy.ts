@@ -1,0 +1,90 @@
+import { Enqueuer } from "@berth/client";
+import { Leases } from "@berth/lease";
+import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import type { SandboxDriver } from "@berth/sandbox";
+import { JobEvents, Staging } from "@berth/streams";
+import { type SandboxPort, Tenancy } from "@berth/tenancy";
+import { systemClock } from "../../apps/worker/src/clock.ts";
+import { readConfig } from "../../apps/worker/src/config.ts";
+import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
+import { Turns } from "../../apps/worker/src/turns.ts";
+
+const leaseMs = 60_000;
+
+/** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
+const doesNothing: SandboxPort = {
+  open: async () => ({
+    limits: execLimits.parse({}),
+    run: async (): Promise<JobResult> => ({
+      outcome: { kind: "done" },
+      value: {},
+      timing: { wallMs: 0, cpuMs: 0 },
+    }),
+    destroy: async () => {},
+    done: () => {},
+  }),
+  close: async () => {},
+};
+
+export interface NullTenancyOptions {
+  readonly parallel?: number;
+  readonly onFinished?: () => void;
+}
+
+/** A tenancy in this process that does nothing for its jobs, on the real Redis. */
+export async function nullTenancy(
+  redis: Redis,
+  tenant: string,
+  { parallel = 4, onFinished = () => {} }: NullTenancyOptions = {},
+): Promise<{ tenancy: Tenancy; running: Promise<unknown> }> {
+  const key = sandboxKey.parse(tenant);
+  const leases = new Leases(redis);
+  const taken = await leases.take(key, { worker: workerId.parse("bench"), instance: "bench" }, leaseMs);
+  const read = readConfig({ BERTH_LEASE_MS: String(leaseMs) });
+  if (!taken.taken || "problems" in read) throw new Error("the bench's own sandbox could not be taken");
+  const ports = tenancyPorts(
+    {
+      config: read.config,
+      instance: "bench",
+      redis,
+      leases,
+      events: new JobEvents(redis),
+      staging: new Staging(redis),
+      driver: undefined as unknown as SandboxDriver,
+      turns: new Turns(1_000),
+      clock: systemClock,
+      report: ({ event }) => {
+        if (event === "job.finished") onFinished();
+      },
+    },
+    key,
+    taken.epoch as Epoch,
+  );
+  const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;
+  const tenancy = new Tenancy(
+    { key, epoch: taken.epoch, ...limits, onNoSandbox: "refuse", removeOnStop: true },
+    { ...ports, sandbox: doesNothing },
+  );
+  return { tenancy, running: tenancy.run() };
+}
+
+/** Enqueues jobs that do nothing, over `sessions` sessions. */
+export async function enqueueNothing(
+  redis: Redis,
+  tenant: string,
+  jobs: number,
+  sessions: number,
+): Promise<void> {
+  const enqueuer = new Enqueuer(redis);
+  const request = { kind: "stat", path: "" } as const;
+  await Promise.all(
+    Array.from({ length: jobs }, (_, index) => {
+      const id = `${tenant}-${index}`;
+      return enqueuer.enqueue(
+        job.parse({ version: 1, id, tenant, session: `s${index % sessions}`, request }),
+      );
+    }),
+  );
+  await enqueuer.close();
+}

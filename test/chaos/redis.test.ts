@@ -1,0 +1,111 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import { busybox, test } from "../support/fleet.ts";
+import { ledgered } from "../support/ledger.ts";
+import { type PlannedJob, plan, plannedLoad } from "../support/load.ts";
+import { LoadRun } from "../support/load-run.ts";
+
+function exec(tenant: string, mark: string, body: string, idempotent = false): PlannedJob {
+  return plan({ tenant, idempotent, request: { kind: "exec", command: ledgered(mark, body) } }, mark);
+}
+
+describe("Redis that is frozen", () => {
+  test("for less than a lease moves no tenant and runs nothing twice", async ({ fleet }) => {
+    const workers = [
+      await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "8000" }),
+      await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "8000" }),
+    ];
+    const run = new LoadRun(fleet.client());
+    const tenants = ["acme", "globex", "initech", "hooli"];
+    await Promise.all(
+      tenants.map(async (tenant) => (await run.submit(exec(tenant, `${tenant}0`, "true"))).result),
+    );
+    const before = await fleet.containers();
+    for (const tenant of tenants) await run.submit(exec(tenant, `${tenant}1`, "sleep 2; echo ended"));
+    fleet.redis.freeze();
+    await wait(3_000);
+    fleet.redis.thaw();
+    expect((await run.results()).map(({ outcome }) => outcome.kind)).toEqual(Array(8).fill("exited"));
+    expect((await fleet.containers()).map(({ id }) => id).sort()).toEqual(before.map(({ id }) => id).sort());
+    for (const { log } of workers) expect(log).not.toContain("tenancy.fenced");
+    await fleet.provesSound(await run.jobs());
+  });
+
+  test("for longer than a lease runs nothing twice: its holders stop by themselves", async ({ fleet }) => {
+    const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
+    const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
+    const run = new LoadRun(fleet.client());
+    const tenants = Array.from({ length: 6 }, (_, index) => `tenant-${index}`);
+    const begun = tenants.map(async (tenant, index) => {
+      const job = await run.submit(exec(tenant, `${tenant}.long`, "echo up; sleep 4", index % 2 === 0));
+      await run.submit(exec(tenant, `${tenant}.behind`, "true"));
+      for await (const event of job.events()) if (event.type === "stdout") return;
+    });
+    await Promise.all(begun);
+    fleet.redis.freeze();
+    await wait(6_000);
+    fleet.redis.thaw();
+    const thawed = performance.now();
+    const kinds = (await run.results()).map(({ outcome }) => outcome.kind);
+    console.log(
+      `Redis frozen for two leases: ${kinds.filter((kind) => kind === "lost").length} of 12 jobs lost, all ended ${Math.round(performance.now() - thawed)} ms later`,
+    );
+    // The three that must not be repeated, and only those, may be lost.
+    expect(kinds.filter((kind) => kind === "lost").length).toBeLessThanOrEqual(3);
+    expect(new Set(kinds).difference(new Set(["exited", "lost"]))).toEqual(new Set());
+    expect(workers.map(({ log }) => log).join("")).toContain("tenancy.fenced");
+    await fleet.provesSound(await run.jobs());
+  });
+});
+
+describe("Redis that is killed and started again with its file", () => {
+  test("has everything that was accepted, and all of it ends", async ({ fleet }) => {
+    const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };
+    await fleet.worker("worker-1", brisk);
+    await fleet.worker("worker-2", brisk);
+    const run = new LoadRun(fleet.client());
+    const loading = (async () => {
+      for (const planned of plannedLoad({ seed: 21, tenants: 5, sessions: 2, jobs: 200, sleepMs: 100 }))
+        await run.submit(planned).catch(() => undefined);
+    })();
+    for (let time = 0; time < 2; time++) {
+      await wait(1_000);
+      await fleet.redis.kill();
+      await fleet.redis.start();
+    }
+    await loading;
+    const results = await run.results();
+    const lost = results.filter(({ outcome }) => outcome.kind === "lost").length;
+    console.log(`Redis killed twice under load: ${results.length} of 200 jobs accepted, ${lost} lost`);
+    expect(results.length).toBeGreaterThan(150);
+    await fleet.provesSound(await run.jobs());
+  });
+});
+
+describe("connections that are cut again and again, blocking ones too", () => {
+  test("cost time and nothing else", { timeout: 90_000 }, async ({ fleet }) => {
+    const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };
+    const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
+    const run = new LoadRun(fleet.client());
+    const loading = (async () => {
+      for (const planned of plannedLoad({ seed: 31, tenants: 5, sessions: 2, jobs: 300, sleepMs: 80 }))
+        await run.submit(planned).catch(() => undefined);
+    })();
+    const killer = fleet.redis.connect();
+    let cut = 0;
+    for (let time = 0; time < 20; time++) {
+      await wait(300);
+      for (const type of ["normal", "pubsub"])
+        cut += Number(await killer.call("CLIENT", "KILL", "TYPE", type));
+    }
+    await loading;
+    const results = await run.results(30_000);
+    const jobs = await run.jobs();
+    console.log(`${cut} connections cut under load: ${jobs.length} of 300 jobs accepted, all ended`);
+    expect(cut).toBeGreaterThan(20);
+    expect(jobs.length).toBeGreaterThan(250);
+    for (const { log } of workers) expect(log).not.toContain("tenancy.fenced");
+    expect(results.map(({ outcome }) => outcome.kind)).not.toContain("lost");
+    await fleet.provesSound(jobs);
+  });
+});

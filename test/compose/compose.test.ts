@@ -1,0 +1,143 @@
+/** The compose file as an operator uses it, on this machine's engine. In order: each test goes on from the one before. */
+import type { Berth, WorkerRecord } from "@berth/client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ComposeStack, type Overlay, whyNot } from "./stack.ts";
+
+const reason = whyNot();
+if (reason) console.log(`the compose file is not tried: ${reason}`);
+
+const buildMs = 600_000;
+const upMs = 120_000;
+const plain: Overlay[] = ["offline", "redis-port"];
+const proxied: Overlay[] = [...plain, "engine-proxy"];
+
+let stack: ComposeStack;
+let berth: Berth;
+let workers: WorkerRecord[];
+
+/** Until three workers are there. */
+async function threeWorkers(): Promise<WorkerRecord[]> {
+  await expect.poll(async () => (await berth.workers()).length, { timeout: upMs }).toBe(3);
+  return (await berth.workers()).sort((a, b) => a.id.localeCompare(b.id));
+}
+
+async function connected(overlays: Overlay[]): Promise<Berth> {
+  return stack.client(await stack.port(overlays, "redis", 6379));
+}
+
+describe.skipIf(reason !== undefined)("the compose file", () => {
+  beforeAll(async () => {
+    stack = await ComposeStack.make();
+    await stack.build();
+  }, buildMs);
+
+  afterAll(() => stack.clear(), upMs);
+
+  test("brings a fleet of three workers up with one command", { timeout: upMs }, async () => {
+    await stack.compose(plain, "up", "-d", "--scale", "worker=3");
+    berth = await connected(plain);
+    workers = await threeWorkers();
+    const host = workers[0]?.host ?? "";
+    // The same disk, the same host; numbers tell the workers apart.
+    expect(workers.map((worker) => worker.host)).toEqual([host, host, host]);
+    expect(workers.map(({ id }) => id)).toEqual(
+      [1, 2, 3].map((number) => `${stack.project}-worker-${number}-${host}`),
+    );
+    expect(workers.map(({ health }) => health)).toEqual(["ok", "ok", "ok"]);
+  });
+
+  test("gives the gateway a key of its own, and lets nobody in without it", async () => {
+    const address = `http://${await stack.port(plain, "gateway", 8080)}`;
+    await expect.poll(() => fetch(`${address}/readyz`).then(({ status }) => status, String)).toBe(200);
+    const key = await stack.compose(plain, "exec", "-T", "gateway", "admin-key");
+    const job = {
+      tenant: "by-http",
+      request: { kind: "exec", command: "id -u; head -c 300000 /dev/zero > big", artifacts: ["big"] },
+    };
+    const send = (authorization: string) =>
+      fetch(`${address}/v1/jobs?wait=30`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json" },
+        body: JSON.stringify(job),
+      });
+    expect((await send("Bearer guess")).status).toBe(401);
+    const answer = await send(`Bearer ${key}`);
+    expect(answer.status).toBe(200);
+    const { result } = await answer.json();
+    expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+    // A uid of the tenant's own: the worker may give it one.
+    expect(Number(result.value.stdout)).toBeGreaterThan(1_000_000);
+    const [artifact] = result.value.artifacts;
+    const bytes = await fetch(`${address}/v1/artifacts/${artifact.id}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect((await bytes.arrayBuffer()).byteLength).toBe(300_000);
+  });
+
+  test("finds every result of a batch although a worker's container is killed", {
+    timeout: upMs,
+  }, async () => {
+    const tenants = Array.from({ length: 9 }, (_, index) => `tenant-${index}`);
+    const orders = Array.from({ length: 90 }, (_, index) => ({
+      tenant: tenants[index % tenants.length] ?? "",
+      idempotent: true,
+      request: { kind: "exec" as const, command: `echo ${index}; sleep 0.2` },
+    }));
+    const batch = berth.batch(orders, { id: `batch-${process.pid}` });
+    const found = new Map<number, string>();
+    let killed: string | undefined;
+    for await (const { index, result } of batch.results()) {
+      expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+      expect(found.has(index)).toBe(false);
+      found.set(index, String(result.value.stdout));
+      if (found.size === 20) killed = await killBusiest();
+    }
+    expect([...found].sort(([a], [b]) => a - b)).toEqual(orders.map((_, index) => [index, `${index}\n`]));
+    const alive = (await berth.sandboxes()).map(({ worker }) => worker).filter((id) => id !== undefined);
+    expect(alive).not.toContain(killed);
+  });
+
+  test("gives the worker that comes back its name, and it clears what it had left", {
+    timeout: upMs,
+  }, async () => {
+    const [dead] = (await stack.containers("worker")).filter(({ State }) => State !== "running");
+    if (!dead) throw new Error("no container is dead");
+    await stack.docker.getContainer(dead.Id).start();
+    expect((await threeWorkers()).map(({ id }) => id)).toEqual(workers.map(({ id }) => id));
+    const holders = new Map((await berth.sandboxes()).map(({ key, worker }) => [String(key), worker]));
+    await expect
+      .poll(async () => (await stack.sandboxes()).filter(({ key, worker }) => holders.get(key) !== worker), {
+        timeout: 20_000,
+      })
+      .toEqual([]);
+  });
+
+  test("takes the engine's socket out of the workers' hands", { timeout: upMs }, async () => {
+    await stack.compose(proxied, "up", "-d", "--scale", "worker=3");
+    berth = await connected(proxied);
+    // Other containers, the same workers.
+    expect((await threeWorkers()).map(({ id }) => id)).toEqual(workers.map(({ id }) => id));
+    for (const { Mounts } of await stack.containers("worker")) {
+      expect(Mounts.map(({ Source }) => Source)).not.toContain("/var/run/docker.sock");
+    }
+    const run = await berth.tenant("tenant-0").exec("ls -a /workspace | wc -l; echo fine");
+    expect(run.outcome).toEqual({ kind: "exited", code: 0 });
+  });
+
+  test("leaves nothing when it is taken down but the workspaces", { timeout: upMs }, async () => {
+    await stack.down();
+    expect(await stack.left()).toEqual([]);
+  });
+});
+
+/** The container of the worker that holds most sandboxes, ended without a word. Its id. */
+async function killBusiest(): Promise<string> {
+  const held = new Map<string, number>();
+  for (const { worker } of await berth.sandboxes()) if (worker) held.set(worker, (held.get(worker) ?? 0) + 1);
+  const [busiest] = [...held].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const at = workers.findIndex(({ id }) => id === busiest);
+  const container = (await stack.containers("worker"))[at];
+  if (!busiest || !container) throw new Error(`no container of ${busiest}`);
+  await stack.docker.getContainer(container.Id).kill();
+  return busiest;
+}

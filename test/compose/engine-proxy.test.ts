@@ -1,0 +1,172 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { isFault } from "@berth/protocol";
+import Docker from "dockerode";
+import { describe, expect } from "vitest";
+import { startRequest, type TestHost } from "../support/host.ts";
+import { shown } from "../support/shown.ts";
+import { bind, container, enginePath, image, type Spec, test } from "./proxy.ts";
+
+/** What a worker that was taken over would ask for. */
+const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
+  "the host's root as a workspace": () => (spec) => {
+    spec.HostConfig.Mounts = [bind("/")];
+  },
+  "a way out of the workspaces": (host) => (spec) => {
+    spec.HostConfig.Mounts = [bind(`${host.workspacesRoot}/../..`)];
+  },
+  "all workspaces at once": (host) => (spec) => {
+    spec.HostConfig.Mounts = [bind(host.workspacesRoot)];
+  },
+  "a workspace in another place": (host) => (spec) => {
+    spec.HostConfig.Mounts = [bind(join(host.workspacesRoot, "acme"), "/etc")];
+  },
+  "an init that it can write to": (host) => (spec) => {
+    spec.HostConfig.Mounts = [bind(join(host.workspacesRoot, ".init/0123456789abcdef"), "/.berth/init")];
+  },
+  "a mount with an option of its own": (host) => (spec) => {
+    spec.HostConfig.Mounts = [
+      bind(join(host.workspacesRoot, "acme"), "/workspace", { BindOptions: { Propagation: "shared" } }),
+    ];
+  },
+  "binds by the other field": () => (spec) => {
+    spec.HostConfig.Binds = ["/:/host"];
+  },
+  privileges: () => (spec) => {
+    spec.HostConfig.Privileged = true;
+  },
+  "privileges in another spelling": () => (spec) => {
+    spec.hostconfig = { privileged: true };
+  },
+  "a capability": () => (spec) => {
+    spec.HostConfig.CapAdd = ["SYS_ADMIN"];
+  },
+  "a device": () => (spec) => {
+    spec.HostConfig.Devices = [
+      { PathOnHost: "/dev/sda", PathInContainer: "/dev/sda", CgroupPermissions: "r" },
+    ];
+  },
+  "the host's processes": () => (spec) => {
+    spec.HostConfig.PidMode = "host";
+  },
+  "the host's network": () => (spec) => {
+    spec.HostConfig.NetworkMode = "host";
+  },
+  "no seccomp": () => (spec) => {
+    spec.HostConfig.SecurityOpt = ["no-new-privileges", "seccomp=unconfined"];
+  },
+  "no limit to its memory": () => (spec) => {
+    delete spec.HostConfig.Memory;
+  },
+  root: () => (spec) => {
+    spec.User = "0:0";
+  },
+  "another fleet's name": () => (spec) => {
+    spec.Labels = { "berth.fleet": "other" };
+  },
+};
+
+describe("what the driver does", () => {
+  test("passes: starting, attaching, running, files, listing, adopting, removing", async ({
+    host,
+    proxy,
+  }) => {
+    const sandbox = await host.sandbox({ profile: { image } }, proxy.driver(host));
+    expect((await proxy.driver(host).list()).map(({ key }) => key)).toEqual(["acme"]);
+    const run = await sandbox.exec({ command: "cat; echo out; echo err >&2; exit 3", stdin: "in\n" });
+    expect(shown(run)).toEqual({
+      outcome: { kind: "exited", code: 3 },
+      stdout: "in\nout\n",
+      stderr: "err\n",
+    });
+    await sandbox.files.write("large", Buffer.alloc(2_000_000, 7));
+    expect(shown(await sandbox.exec({ command: "wc -c < large" })).stdout).toBe("2000000\n");
+    const adopted = await host.sandbox({ epoch: 2, profile: { image } }, proxy.driver(host));
+    expect(adopted.origin.how).toBe("adopted");
+    await Promise.all([sandbox.stop(), adopted.stop()]);
+    expect(await proxy.driver(host).list()).toEqual([]);
+    expect(proxy.log).toBe("");
+  });
+
+  test("passes with the exec fallback: execs, their exit codes, restarting", async ({ host, proxy }) => {
+    const sandbox = await host.sandbox({ profile: { image, transport: "exec" } }, proxy.driver(host));
+    const run = await sandbox.exec({ command: "echo hello; exit 4" });
+    expect(shown(run)).toMatchObject({ outcome: { kind: "exited", code: 4 }, stdout: "hello\n" });
+    const slow = await sandbox.exec({ command: "sleep 60", limits: { timeoutMs: 300 } });
+    expect(slow.outcome.kind).toBe("timed-out");
+    await sandbox.stop();
+    expect(proxy.log).toBe("");
+  });
+
+  test("passes when it fails: an image that is nowhere is told as the engine tells it", async ({
+    host,
+    proxy,
+  }) => {
+    const missing = proxy
+      .driver(host)
+      .start(startRequest({ profile: { image: "127.0.0.1:1/nothing:here" } }));
+    await expect(missing).rejects.toSatisfy((error) => isFault(error, "image-missing"));
+  });
+});
+
+describe("a worker that was taken over", () => {
+  test("can make what the attempts below start from", async ({ host, proxy }) => {
+    await mkdir(join(host.workspacesRoot, "acme"));
+    const made = await proxy.docker.createContainer(container(host));
+    await made.remove({ force: true });
+    expect(proxy.log).toBe("");
+  });
+
+  for (const [what, change] of Object.entries(escapes)) {
+    test(`gets no container with ${what}`, async ({ host, proxy }) => {
+      const making = proxy.docker.createContainer(container(host, change(host)));
+      await expect(making).rejects.toMatchObject({ statusCode: 403 });
+      await expect.poll(() => proxy.log).toContain("engine.refused");
+    });
+  }
+
+  test("neither sees nor touches containers that are not its fleet's", async ({ proxy }) => {
+    const engine = new Docker({ socketPath: enginePath });
+    const other = await engine.createContainer({ Image: image, Cmd: ["sleep", "60"] });
+    try {
+      const seen = proxy.docker.getContainer(other.id);
+      const attempts = await Promise.allSettled([
+        seen.inspect(),
+        seen.start(),
+        seen.remove({ force: true }),
+        seen.exec({ Cmd: ["true"] }),
+        seen.attach({ stream: true, stdin: true, hijack: true }),
+      ]);
+      for (const attempt of attempts) expect(attempt).toMatchObject({ reason: { statusCode: 404 } });
+      expect(await proxy.docker.listContainers({ all: true })).toEqual([]);
+    } finally {
+      await other.remove({ force: true });
+    }
+  });
+
+  test("gets no other call through", async ({ proxy }) => {
+    const calls = [
+      "GET /containers/x/archive?path=/",
+      "PUT /containers/x/archive",
+      "GET /containers/x/logs?stdout=1",
+      "POST /containers/x/update",
+      "GET /containers%2Fx/json",
+      "GET /images/../containers/x/json",
+      "POST /images/create?fromSrc=http://127.0.0.1/",
+      "POST /build",
+      "POST /commit?container=x",
+      "GET /v1.41/volumes",
+      "GET /secrets",
+      "GET /events",
+    ];
+    expect(await Promise.all(calls.map((call) => proxy.status(call)))).toEqual(calls.map(() => 403));
+  });
+
+  test("gets no second request through behind one that did not become a stream", async ({ proxy }) => {
+    const upgrade = "Host: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+    const first = `POST /containers/nobody/attach HTTP/1.1\r\n${upgrade}`;
+    const answer = await proxy.raw(`${first}GET /version HTTP/1.1\r\nHost: x\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+    expect(answer).not.toContain("ApiVersion");
+  });
+});

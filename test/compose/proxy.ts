@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, copyFile, mkdir } from "node:fs/promises";
+import http from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { initBinaryPath } from "@berth/init";
+import type { DockerDriver } from "@berth/sandbox";
+import Docker from "dockerode";
+import { expect } from "vitest";
+import { test as base, type TestHost } from "../support/host.ts";
+
+const program = fileURLToPath(new URL("../../infra/apps/start/engine-proxy/main.mjs", import.meta.url));
+const { DOCKER_HOST = "unix:///var/run/docker.sock" } = process.env;
+export const enginePath = DOCKER_HOST.replace("unix://", "");
+export const image = "berth-busybox:test";
+
+/** The proxy as a process, in front of the machine's engine. */
+export class TestProxy {
+  readonly socket: string;
+  readonly initPath: string;
+  readonly docker: Docker;
+  readonly #process: ChildProcess;
+  log = "";
+
+  constructor(host: TestHost) {
+    this.socket = join(host.workspacesRoot, ".engine.sock");
+    this.initPath = join(host.workspacesRoot, ".init/0123456789abcdef");
+    this.docker = new Docker({ socketPath: this.socket });
+    this.#process = spawn(process.execPath, [program], {
+      env: {
+        BERTH_FLEET: host.fleet,
+        BERTH_WORKSPACES: host.workspacesRoot,
+        BERTH_PROXY_ENGINE: enginePath,
+        BERTH_PROXY_SOCKET: this.socket,
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.#process.stdout?.on("data", (chunk: Buffer) => {
+      this.log += chunk;
+    });
+  }
+
+  /** The driver, as a worker behind the proxy has it. */
+  driver(host: TestHost): DockerDriver {
+    return host.driver({ engineHost: `unix://${this.socket}`, initPath: this.initPath });
+  }
+
+  /** The status that `METHOD /path` is answered with. */
+  status(line: string): Promise<number | undefined> {
+    const [method, path] = line.split(" ");
+    return new Promise((resolve, reject) => {
+      const request = http.request({ socketPath: this.socket, method, path, agent: false }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      request.on("error", reject).end();
+    });
+  }
+
+  /** All that comes back for these bytes, until the proxy hangs up. */
+  async raw(bytes: string): Promise<string> {
+    const socket = connect(this.socket);
+    socket.write(bytes);
+    let answer = "";
+    for await (const chunk of socket) answer += chunk;
+    return answer;
+  }
+
+  async start(): Promise<void> {
+    await mkdir(join(this.initPath, ".."));
+    await copyFile(initBinaryPath, this.initPath);
+    await chmod(this.initPath, 0o755);
+    await expect.poll(() => this.docker.ping().then(String, String), { timeout: 10_000 }).toBe("OK");
+  }
+
+  async stop(): Promise<void> {
+    const gone = once(this.#process, "exit");
+    this.#process.kill();
+    await gone;
+  }
+}
+
+export const test = base.extend<{ proxy: TestProxy }>({
+  proxy: async ({ host }, use) => {
+    const proxy = new TestProxy(host);
+    try {
+      await proxy.start();
+      await use(proxy);
+    } finally {
+      await proxy.stop();
+    }
+  },
+});
+
+/** A sandbox's description, as the driver sends it, with something changed. */
+export function container(
+  host: TestHost,
+  change: (spec: Spec) => void = () => {},
+): Docker.ContainerCreateOptions {
+  const spec: Spec = {
+    name: `berth-${host.fleet}-probe`,
+    Image: image,
+    User: "2000000:2000000",
+    Labels: { "berth.fleet": host.fleet },
+    HostConfig: {
+      NetworkMode: "none",
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges"],
+      Privileged: false,
+      ReadonlyRootfs: true,
+      Tmpfs: {},
+      ShmSize: 1e6,
+      Memory: 1e8,
+      MemorySwap: 1e8,
+      NanoCpus: 1e9,
+      PidsLimit: 10,
+      Ulimits: [],
+      IpcMode: "private",
+      CgroupnsMode: "private",
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+      Mounts: [{ Type: "bind", Source: join(host.workspacesRoot, "acme"), Target: "/workspace" }],
+    },
+  };
+  change(spec);
+  return spec as Docker.ContainerCreateOptions;
+}
+
+export interface Spec {
+  [field: string]: unknown;
+  Labels: Record<string, string>;
+  HostConfig: Record<string, unknown>;
+}
+
+export const bind = (source: string, target = "/workspace", more = {}) => ({
+  Type: "bind",
+  Source: source,
+  Target: target,
+  ...more,
+});

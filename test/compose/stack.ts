@@ -1,0 +1,141 @@
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { Berth } from "@berth/client";
+import { fleetId, workerId } from "@berth/protocol";
+import { DockerDriver, type SandboxRecord } from "@berth/sandbox";
+import Docker from "dockerode";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const run = promisify(execFile);
+const { DOCKER_HOST = "unix:///var/run/docker.sock" } = process.env;
+const enginePath = DOCKER_HOST.replace("unix://", "");
+
+/** Compose v2, or docker-compose 1.29; undefined when the machine has neither. */
+export const composeProgram: readonly string[] | undefined = [["docker", "compose"], ["docker-compose"]].find(
+  ([program = "", ...args]) => spawnSync(program, [...args, "version"]).status === 0,
+);
+
+/** Why the stack cannot be brought up here; undefined when it can. */
+export function whyNot(): string | undefined {
+  if (!composeProgram) return "neither docker compose nor docker-compose is installed";
+  if (!DOCKER_HOST.startsWith("unix://")) return "the engine is on another machine, where this folder is not";
+  const canMake = process.getuid?.() === 0 || existsSync("/usr/bin/mmdebstrap");
+  return canMake ? undefined : "the base images are made with mmdebstrap, which is not installed";
+}
+
+export type Overlay = "offline" | "redis-port" | "engine-proxy";
+
+/** The compose file under a name of the test's own: its containers, volumes, ports and workspaces are nobody else's. */
+export class ComposeStack {
+  readonly project = `berthtest${process.pid}`;
+  readonly fleet = fleetId.parse(`test-${process.pid}-compose`);
+  readonly workspaces: string;
+  readonly docker = new Docker({ socketPath: enginePath });
+  readonly #clients: Berth[] = [];
+
+  private constructor(workspaces: string) {
+    this.workspaces = workspaces;
+  }
+
+  static async make(): Promise<ComposeStack> {
+    return new ComposeStack(await mkdtemp(join(tmpdir(), "berth-compose-")));
+  }
+
+  /** Bases and images; those that are up to date cost a second. They stay: they are the next run's cache. */
+  async build(): Promise<void> {
+    await run(process.execPath, [join(root, "infra/compose/base-images.mjs")], { cwd: root });
+    await this.compose(["offline"], "build", "worker", "gateway");
+  }
+
+  /** Runs compose with the file and these overlays, and returns what it printed. */
+  async compose(overlays: readonly Overlay[], ...args: string[]): Promise<string> {
+    const [program = "", ...first] = composeProgram ?? [];
+    const files = ["docker-compose.yml", ...overlays.map((name) => `infra/compose/${name}.yml`)];
+    const options = ["-p", this.project, ...files.flatMap((file) => ["-f", join(root, file)])];
+    const { stdout } = await run(program, [...first, ...options, ...args], {
+      cwd: root,
+      env: { ...process.env, ...this.#settings() },
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    return stdout.trim();
+  }
+
+  /** Where a service's port is on this machine. */
+  port(overlays: readonly Overlay[], service: string, port: number): Promise<string> {
+    return this.compose(overlays, "port", service, String(port));
+  }
+
+  client(redis: string): Berth {
+    const client = new Berth({ redis: `redis://${redis}` });
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** The project's containers of a service, by number. */
+  async containers(service: string): Promise<Docker.ContainerInfo[]> {
+    const label = [`com.docker.compose.project=${this.project}`, `com.docker.compose.service=${service}`];
+    const found = await this.docker.listContainers({ all: true, filters: { label } });
+    const number = ({ Labels }: Docker.ContainerInfo) =>
+      Number(Labels["com.docker.compose.container-number"]);
+    return found.sort((a, b) => number(a) - number(b));
+  }
+
+  /** The fleet's sandboxes, in every state. */
+  sandboxes(): Promise<SandboxRecord[]> {
+    return this.#driver().list();
+  }
+
+  /** All that the project still has on the engine, and the fleet's sandboxes. */
+  async left(): Promise<string[]> {
+    const filters = { label: [`com.docker.compose.project=${this.project}`] };
+    const containers = await this.docker.listContainers({ all: true, filters });
+    const networks = await this.docker.listNetworks({ filters });
+    const { Volumes: volumes } = await this.docker.listVolumes({ filters: JSON.stringify(filters) as never });
+    return [
+      ...containers.map(({ Names }) => `container ${Names[0]}`),
+      ...networks.map(({ Name }) => `network ${Name}`),
+      ...(volumes ?? []).map(({ Name }) => `volume ${Name}`),
+      ...(await this.sandboxes()).map(({ key, state }) => `sandbox ${key} (${state})`),
+    ];
+  }
+
+  async down(): Promise<void> {
+    for (const client of this.#clients) await client.close();
+    await this.compose(["offline", "redis-port", "engine-proxy"], "down", "--volumes", "--remove-orphans");
+  }
+
+  /** Whatever the tests did. */
+  async clear(): Promise<void> {
+    await this.down().catch(() => {});
+    await this.#driver().reap(() => true);
+    await rm(this.workspaces, { recursive: true, force: true });
+  }
+
+  #settings(): Record<string, string> {
+    return {
+      BERTH_WORKER_APP: "berth-worker:test",
+      BERTH_GATEWAY_APP: "berth-gateway:test",
+      BERTH_ENGINE_SOCKET: enginePath,
+      BERTH_WORKSPACES: this.workspaces,
+      BERTH_FLEET: this.fleet,
+      BERTH_GATEWAY_PORT: "0",
+      BERTH_REDIS_PORT: "0",
+      BERTH_LEASE_MS: "5000",
+      BERTH_SWEEP_MS: "500",
+    };
+  }
+
+  #driver(): DockerDriver {
+    return new DockerDriver({
+      fleet: this.fleet,
+      worker: workerId.parse("observer"),
+      workspacesRoot: this.workspaces,
+      engineHost: DOCKER_HOST,
+    });
+  }
+}

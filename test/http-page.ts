@@ -1,0 +1,87 @@
+import { describedRoutes, openApiDocument } from "@berth/gateway";
+
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description?: string;
+  readonly "x-access": string;
+  readonly parameters: readonly { name: string; in: string; required: boolean; description?: string }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { schema?: object }>> };
+  readonly responses: Readonly<
+    Record<string, { description: string; content?: Readonly<Record<string, { schema?: object }>> }>
+  >;
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+const who: Readonly<Record<string, string>> = { open: "anybody", key: "any key", admin: "an admin key" };
+
+/** docs/http.md, made from the routes. `node --conditions=@berth/source test/http-page.ts > docs/http.md` writes it. */
+export function httpPage(): string {
+  const { paths } = openApiDocument(describedRoutes()) as unknown as Document;
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+  const groups = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "")];
+  return `# Berth over HTTP
+
+This page is made from the gateway's routes, and a test keeps the two equal. A running gateway has the same with every schema at
+\`/docs\`, and as OpenAPI 3.1 at \`/openapi.json\`.
+
+\`\`\`sh
+curl http://127.0.0.1:8080/v1/jobs?wait=30 -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+  -d '{"tenant": "acme", "request": {"kind": "exec", "command": "echo 42"}}'
+curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"     # live, resumable with Last-Event-ID
+\`\`\`
+
+- **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
+  only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Without any key the gateway listens on
+  loopback only, answers only to that name, and to no page of another origin.
+- **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
+  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
+- **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
+- **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end.
+
+${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}`;
+}
+
+function section({
+  path,
+  method,
+  operation,
+}: {
+  path: string;
+  method: string;
+  operation: Operation;
+}): string {
+  const { summary, description, parameters, requestBody, responses } = operation;
+  const lines = [
+    `### \`${method} ${path}\``,
+    "",
+    `${summary}. For ${who[operation["x-access"]]}.${description === undefined ? "" : ` ${description}`}`,
+    "",
+  ];
+  for (const one of parameters) {
+    const about = one.description === undefined ? "" : `: ${one.description}`;
+    lines.push(`- \`${one.name}\` (${one.in}${one.required ? ", needed" : ""})${about}`);
+  }
+  for (const [type, { schema }] of Object.entries(requestBody?.content ?? {}))
+    lines.push(`- body \`${type}\`${named(schema)}`);
+  for (const [status, { description: about, content = {} }] of Object.entries(responses)) {
+    if (status === "default") continue;
+    const [[type, { schema }] = ["", {}]] = Object.entries(content);
+    lines.push(`- **${status}** ${about}${type === "" ? "" : ` (\`${type}\`${named(schema)})`}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The schemas it is made of, by name. */
+function named(schema: object | undefined): string {
+  const references = JSON.stringify(schema ?? {}).matchAll(/#\/components\/schemas\/([A-Za-z]+)/g);
+  return [...new Set([...references].map((match) => `, ${match[1]}`))].join("");
+}
+
+if (import.meta.main) process.stdout.write(httpPage());

@@ -1,0 +1,102 @@
+import { NotRedrivable } from "@berth/queue";
+import { Queue } from "bullmq";
+import { describe, expect } from "vitest";
+import { type TestFleet, test } from "../support/fleet.ts";
+
+const brisk = { BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
+
+async function lettersOf(fleet: TestFleet, count = 1) {
+  const { deadLetters } = fleet.client();
+  await expect.poll(() => deadLetters.list(), { timeout: 20_000 }).toHaveLength(count);
+  return await deadLetters.list();
+}
+
+describe("a job whose attempts ran out", () => {
+  test("is a dead letter; driven again it runs anew, and its first end stays as it was told", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1");
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    const retry = { attempts: 2, backoffMs: 100 };
+    const job = await acme.exec("cat fixed", {}, { id: "job-a", retry }).enqueued();
+    const first = await job.result;
+    expect(first.outcome).toEqual({ kind: "exited", code: 1 });
+    const [letter] = await lettersOf(fleet);
+    expect(letter).toMatchObject({
+      jobId: "job-a",
+      reason: "retries-exhausted",
+      outcome: first.outcome,
+      sandboxKey: "acme",
+      worker: "worker-1",
+      job: { id: "job-a", attempt: 2 },
+    });
+    await acme.write("fixed", "yes");
+    const again = await berth.deadLetters.redrive("job-a");
+    expect(again).toBe("job-a-redrive-1");
+    expect((await (await berth.job(again))?.result)?.value.stdout).toBe("yes");
+    expect(await (await berth.job("job-a"))?.result).toEqual(first);
+    expect(await berth.deadLetters.list()).toEqual([]);
+  });
+});
+
+describe("a job that nobody can read", () => {
+  test("is a dead letter that cannot be driven again, and can be removed", async ({ fleet }) => {
+    await fleet.worker("worker-1");
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await acme.exec("true");
+    const queue = new Queue("jobs", { connection: fleet.redis.connect() as never, prefix: "berth:{acme}" });
+    await queue.add("exec", { version: 9, id: "poison" }, { jobId: "poison" });
+    const [letter] = await lettersOf(fleet);
+    expect(letter).toMatchObject({ jobId: "poison", reason: "unreadable", job: { version: 9 } });
+    await expect(berth.deadLetters.redrive("poison")).rejects.toThrow(NotRedrivable);
+    expect(await berth.deadLetters.remove("poison")).toBe(true);
+    expect(await berth.deadLetters.list()).toEqual([]);
+    expect((await acme.exec("echo fine")).value.stdout).toBe("fine\n");
+    await queue.close();
+  });
+});
+
+describe("a job that was lost, or that our own machinery refused", () => {
+  test("is a dead letter, and runs again only when somebody says so", async ({ fleet }) => {
+    const first = await fleet.worker("worker-1", brisk);
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    const refused = await berth.tenant("other").exec("true", {}, { id: "job-b", profile: "no-such" });
+    expect(refused.outcome).toMatchObject({ kind: "refused", code: "unknown-profile" });
+    const command = "echo ran >> ledger; echo up; [ $(wc -l < ledger) -ge 2 ] || sleep 60";
+    const job = await acme.exec(command, {}, { id: "job-a" }).enqueued();
+    for await (const event of job.events()) if (event.type === "stdout") break;
+    first.signal("SIGKILL");
+    await fleet.worker("worker-2", brisk);
+    expect((await job.result).outcome).toMatchObject({ kind: "lost" });
+    const letters = await lettersOf(fleet, 2);
+    expect(letters.map(({ jobId, reason }) => [jobId, reason])).toEqual([
+      ["job-a", "lost"],
+      ["job-b", "fault"],
+    ]);
+    expect((await acme.exec("cat ledger")).value.stdout).toBe("ran\n");
+    const again = await berth.job(await berth.deadLetters.redrive("job-a"));
+    expect((await again?.result)?.outcome).toEqual({ kind: "exited", code: 0 });
+    expect((await acme.exec("cat ledger")).value.stdout).toBe("ran\nran\n");
+  });
+});
+
+describe("a dashboard's retry button", () => {
+  test("drives a dead letter again", async ({ fleet }) => {
+    await fleet.worker("worker-1");
+    const berth = fleet.client();
+    await berth.tenant("acme").exec("cat fixed", {}, { id: "job-a", retry: { attempts: 1 } });
+    await lettersOf(fleet);
+    await berth.tenant("acme").write("fixed", "yes");
+    const queue = new Queue("dead", { connection: fleet.redis.connect() as never, prefix: "berth" });
+    const [failed] = await queue.getFailed();
+    expect(failed?.failedReason).toBe("retries-exhausted: exited with code 1");
+    await failed?.retry();
+    const redriven = () => berth.job("job-a-redrive-1");
+    await expect.poll(redriven, { timeout: 10_000 }).toBeDefined();
+    expect((await (await redriven())?.result)?.value.stdout).toBe("yes");
+    await queue.close();
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect } from "vitest";
+import { fleetTest as test } from "../support/gateway.ts";
+
+const exec = (command: string, more: object = {}) => ({
+  tenant: "acme",
+  request: { kind: "exec", command },
+  ...more,
+});
+
+describe("jobs over HTTP", () => {
+  test("one job is accepted, looked up, and answered with its result when asked to wait", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const accepted = await gateway.call("POST", "/v1/jobs", { body: exec("echo $((6 * 7))") });
+    expect(accepted.status).toBe(202);
+    const location = accepted.headers.get("location") ?? "";
+    expect(location).toBe(`/v1/jobs/${accepted.body.id}`);
+    const ended = await gateway.call("GET", `${location}?wait=30`);
+    expect(ended.body).toMatchObject({
+      tenant: "acme",
+      session: "main",
+      kind: "exec",
+      state: "finished",
+      result: { outcome: { kind: "exited", code: 0 }, value: { stdout: "42\n" } },
+    });
+    const waited = await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("exit 3") });
+    expect(waited).toMatchObject({
+      status: 200,
+      body: { state: "finished", result: { outcome: { kind: "exited", code: 3 } } },
+    });
+    const late = await gateway.call("POST", "/v1/jobs?wait=0.2", { body: exec("sleep 30") });
+    expect(late.status).toBe(202);
+    expect((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status).toBe(202);
+    const cancelled = await gateway.call("GET", `/v1/jobs/${late.body.id}?wait=30`);
+    expect(cancelled.body.result.outcome.kind).toBe("cancelled");
+    expect((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status).toBe(200);
+  });
+
+  test("many jobs keep their order, and none is accepted if one does not fit", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const many = await gateway.call("POST", "/v1/jobs?wait=30", {
+      body: [1, 2, 3].map((number) => exec(`echo ${number} >> ledger; cat ledger`)),
+    });
+    expect(many.status).toBe(200);
+    expect(
+      many.body.map(({ result }: { result: { value: { stdout: string } } }) => result.value.stdout),
+    ).toEqual(["1\n", "1\n2\n", "1\n2\n3\n"]);
+    const refused = await gateway.call("POST", "/v1/jobs", {
+      body: [exec("echo 4 >> ledger"), exec("echo 5", { session: "NOT A NAME" })],
+    });
+    expect(refused).toMatchObject({ status: 400, body: { code: "invalid-request" } });
+    expect(refused.body.problems).toEqual([expect.stringContaining("1.session")]);
+    const after = await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("cat ledger") });
+    expect(after.body.result.value.stdout).toBe("1\n2\n3\n");
+  });
+
+  test("an Idempotency-Key is carried out once, and refused with another request", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const headers = { "idempotency-key": "order 66".replace(" ", "-") };
+    const order = exec("echo ran >> once; cat once");
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => gateway.call("POST", "/v1/jobs?wait=30", { body: order, headers })),
+    );
+    expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1);
+    expect(answers.map(({ body }) => body.result.value.stdout)).toEqual(answers.map(() => "ran\n"));
+    const other = await gateway.call("POST", "/v1/jobs", { body: exec("echo other"), headers });
+    expect(other).toMatchObject({ status: 422, body: { code: "idempotency-key-reused" } });
+    const elsewhere = await gateway.call("POST", "/v1/jobs?wait=30", {
+      body: { ...order, tenant: "other" },
+      headers,
+    });
+    expect(elsewhere.body.id).not.toBe(answers[0]?.body.id);
+  });
+
+  test("a job says why it waits, and nothing is known of one that never was", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const { body } = await gateway.call("POST", "/v1/jobs", { body: exec("true") });
+    const why = await gateway.call("GET", `/v1/jobs/${body.id}/why`);
+    expect(why.body).toMatchObject({ state: "waiting", reasons: [expect.stringContaining("no worker")] });
+    for (const path of ["/v1/jobs/never", "/v1/jobs/never/why", "/v1/jobs/never/events"]) {
+      expect(await gateway.call("GET", path)).toMatchObject({ status: 404, body: { code: "not-found" } });
+    }
+  });
+
+  test("every problem of a job is named, and what only the fleet may set is refused", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const body = {
+      tenant: "Not OK",
+      request: { kind: "exec", command: "x\0y", cwd: "../up" },
+      inbox: "somebody",
+      attempt: 3,
+    };
+    const answer = await gateway.call("POST", "/v1/jobs", { body });
+    expect(answer.status).toBe(400);
+    const problems = answer.body.problems.join("\n");
+    for (const part of ["tenant", "request.command", "request.cwd", "inbox", "attempt"])
+      expect(problems).toContain(part);
+    const reserved = await gateway.call("POST", "/v1/jobs", { body: exec("true", { id: "bat_x-1" }) });
+    expect(reserved.status).toBe(400);
+  });
+
+  test("the trace of a request travels with its job", async ({ fleet, gateways }) => {
+    const gateway = await gateways.start();
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const { body } = await gateway.call("POST", "/v1/jobs", {
+      body: exec("true"),
+      headers: { traceparent, tracestate: "vendor=1" },
+    });
+    const stored = await fleet.redis.connect().hget("berth:{acme}:jobs:" + body.id, "data");
+    expect(JSON.parse(stored ?? "{}").trace).toEqual({ traceparent, tracestate: "vendor=1" });
+    const bad = await gateway.call("POST", "/v1/jobs", {
+      body: exec("true"),
+      headers: { traceparent: "zz" },
+    });
+    expect(bad.status).toBe(400);
+  });
+});

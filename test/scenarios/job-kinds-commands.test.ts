@@ -1,0 +1,182 @@
+import { execLimits } from "@berth/protocol";
+import type { RunnerSandbox } from "@berth/tenancy";
+import { describe, expect } from "vitest";
+import { test } from "../support/host.ts";
+import { done, names, refused, run } from "../support/job-kinds.ts";
+
+describe("exec", () => {
+  test("gives the command's outcome, both outputs, and output as it comes", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const seen: string[] = [];
+    const result = await run(
+      sandbox,
+      { kind: "exec", command: "cat; echo oops >&2; exit 3", stdin: "in\n", artifacts: ["*.txt"] },
+      { onOutput: (stream, bytes) => void seen.push(`${stream}: ${Buffer.from(bytes)}`) },
+    );
+    expect(result).toMatchObject({
+      outcome: { kind: "exited", code: 3 },
+      value: { stdout: "in\n", stderr: "oops\n", cutBytes: 0 },
+    });
+    expect(seen.sort()).toEqual(["stderr: oops\n", "stdout: in\n"]);
+  });
+
+  test("is bound by the job's limits, and a request only tightens them", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const limits = execLimits.parse({ timeoutMs: 300, keptBytes: 1_000 });
+    const slow = { kind: "exec", command: "sleep 20", limits: { timeoutMs: 20_000 } } as const;
+    expect((await run(sandbox, slow, { limits })).outcome).toEqual({ kind: "timed-out", afterMs: 300 });
+    const loud = await run(sandbox, { kind: "exec", command: "yes | head -c 5000" }, { limits });
+    expect(loud.value).toMatchObject({ cutBytes: 4_000 });
+  });
+
+  test("that is aborted is cancelled, with the reason", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const controller = new AbortController();
+    const running = run(
+      sandbox,
+      { kind: "exec", command: "echo up; sleep 60" },
+      { signal: controller.signal, onOutput: () => controller.abort("nobody wants it any more") },
+    );
+    expect((await running).outcome).toEqual({ kind: "cancelled", reason: "nobody wants it any more" });
+  });
+});
+
+describe("code", () => {
+  test("runs in each language with arguments and standard input, and leaves no file", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const sources = {
+      python: "import sys\nprint(sys.argv[1], sys.stdin.read())",
+      bash: '[[ $1 == it* ]] && echo "$1 $(cat)"',
+      sh: 'echo "$1 $(cat)"',
+    } as const;
+    for (const language of ["python", "bash", "sh"] as const) {
+      const source = sources[language];
+      const result = await run(sandbox, { kind: "code", language, source, args: ["it's $1"], stdin: "in" });
+      expect(result, language).toMatchObject({
+        outcome: { kind: "exited", code: 0 },
+        value: { stdout: "it's $1 in\n", stderr: "" },
+      });
+    }
+    expect(await names(sandbox)).toEqual([]);
+  });
+
+  test("imports the modules that stand in its working directory", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    await sandbox.files.write("app/helper.py", "answer = 42");
+    const result = await run(sandbox, {
+      kind: "code",
+      language: "python",
+      source: "import helper; print(helper.answer)",
+      cwd: "app",
+    });
+    expect(result.value.stdout).toBe("42\n");
+  });
+
+  test("in a directory that is not there is refused, and does not make it", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(sandbox, { kind: "code", language: "sh", source: "", cwd: "nowhere" });
+    expect(result.outcome).toEqual(refused("not-found", /no such directory to run in: nowhere/));
+    expect(await names(sandbox)).toEqual([]);
+  });
+
+  test("whose interpreter is not in the image is refused by name", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const without: RunnerSandbox = {
+      files: sandbox.files,
+      // As in an image that has no such program: the command's own PATH does not decide where init looks.
+      exec: (request, options) =>
+        sandbox.exec(
+          "argv" in request ? { ...request, argv: ["no-such-python", ...request.argv.slice(1)] } : request,
+          options,
+        ),
+    };
+    const result = await run(without, { kind: "code", language: "python", source: "" });
+    expect(result.outcome).toEqual(
+      refused("command-not-found", /python code needs python3, which is not in this sandbox's image/),
+    );
+    expect(await names(sandbox)).toEqual([]);
+  });
+
+  test("that is aborted leaves no file either", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const controller = new AbortController();
+    const result = await run(
+      sandbox,
+      { kind: "code", language: "sh", source: "echo up; sleep 60" },
+      { signal: controller.signal, onOutput: () => controller.abort() },
+    );
+    expect(result.outcome).toMatchObject({ kind: "cancelled" });
+    expect(await names(sandbox)).toEqual([]);
+  });
+});
+
+describe("steps", () => {
+  test("run in order in one job, each with its own result", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const result = await run(sandbox, {
+      kind: "steps",
+      steps: [
+        { kind: "write", path: "main.py", content: "print(6 * 7)" },
+        { kind: "exec", command: "python3 main.py > out; cat out" },
+        { kind: "read", path: "out" },
+      ],
+    });
+    expect(result.outcome).toEqual(done);
+    expect(result.value.steps?.map(({ outcome }) => outcome.kind)).toEqual(["done", "exited", "done"]);
+    expect(result.value.steps?.[2]?.value.content).toBe("42\n");
+  });
+
+  test("stop at the first failure, or go on, and end as it did", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const steps = [
+      { kind: "exec", command: "exit 3" },
+      { kind: "read", path: "none" },
+      { kind: "write", path: "after", content: "x" },
+    ] as const;
+    const stopped = await run(sandbox, { kind: "steps", steps: [...steps] });
+    expect(stopped.outcome).toEqual({ kind: "exited", code: 3 });
+    expect(stopped.value.steps).toHaveLength(1);
+    expect(await names(sandbox)).toEqual([]);
+    const continued = await run(sandbox, { kind: "steps", steps: [...steps], onFailure: "continue" });
+    expect(continued.outcome).toEqual({ kind: "exited", code: 3 });
+    expect(continued.value.steps?.map(({ outcome }) => outcome.kind)).toEqual(["exited", "refused", "done"]);
+  });
+
+  test("end when they are aborted, even where failures are passed over", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const controller = new AbortController();
+    const result = await run(
+      sandbox,
+      {
+        kind: "steps",
+        steps: [
+          { kind: "exec", command: "echo up; sleep 60" },
+          { kind: "write", path: "after", content: "x" },
+        ],
+        onFailure: "continue",
+      },
+      { signal: controller.signal, onOutput: () => controller.abort("enough") },
+    );
+    expect(result.outcome).toEqual({ kind: "cancelled", reason: "enough" });
+    expect(result.value.steps).toHaveLength(1);
+    expect(await names(sandbox)).toEqual([]);
+  });
+
+  test("do not carry more in one result than it may", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    await sandbox.exec({ command: "yes 0123456789 | head -c 1000000 > f" });
+    const read = { kind: "read", path: "f", lines: 1_000_000 } as const;
+    const result = await run(sandbox, {
+      kind: "steps",
+      steps: [...Array.from({ length: 12 }, () => read), { kind: "exec", command: "cat f" }],
+      onFailure: "continue",
+    });
+    const steps = result.value.steps ?? [];
+    expect(steps.slice(0, 12).map(({ outcome }) => outcome.kind)).toEqual([
+      ...Array.from({ length: 8 }, () => "done"),
+      ...Array.from({ length: 4 }, () => "refused"),
+    ]);
+    expect(steps[12]).toMatchObject({ outcome: { kind: "exited", code: 0 } });
+    expect(JSON.stringify(result).length).toBeLessThan(10_000_000);
+  });
+});

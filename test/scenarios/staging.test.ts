@@ -1,0 +1,78 @@
+import {
+  isFault,
+  jobRequest,
+  maxRequestBytes,
+  redisKeys,
+  sandboxKey,
+  stagedAboveBytes,
+} from "@berth/protocol";
+import { Staging } from "@berth/streams";
+import { describe, expect } from "vitest";
+import { test } from "../support/redis.ts";
+
+const key = sandboxKey.parse("acme");
+const write = (content: string) => jobRequest.parse({ kind: "write", path: "f", content });
+const missing = (error: unknown) => isFault(error, "payload-missing");
+
+describe("a staged request", () => {
+  test("comes back as it was put", async ({ redis }) => {
+    const staging = new Staging(redis.connect());
+    const request = write("é\0\u2028".repeat(stagedAboveBytes));
+    const staged = await staging.put(key, "job-1", request);
+    expect(staged.bytes).toBe(Buffer.byteLength(JSON.stringify(request)));
+    expect(await staging.take(key, "job-1", staged)).toEqual(request);
+    expect(await staging.take(key, "job-1", staged), "again, by the next worker").toEqual(request);
+    await staging.drop(key, "job-1");
+    await expect(staging.take(key, "job-1", staged)).rejects.toSatisfy(missing);
+  });
+
+  test("is forgotten within the hour unless its job is accepted", async ({ redis }) => {
+    const client = redis.connect();
+    const staging = new Staging(client);
+    await staging.put(key, "job-1", write("x"));
+    const leftMs = await client.pttl(redisKeys.staged(key, "job-1"));
+    expect(leftMs).toBeGreaterThan(3_000_000);
+    expect(leftMs).toBeLessThanOrEqual(3_600_000);
+    await staging.accept(key, "job-1");
+    expect(await client.pttl(redisKeys.staged(key, "job-1"))).toBe(-1);
+  });
+
+  test("of an accepted job is not replaced by a second under its id", async ({ redis }) => {
+    const client = redis.connect();
+    const staging = new Staging(client);
+    const first = await staging.put(key, "job-1", write("first"));
+    await staging.accept(key, "job-1");
+    const second = await staging.put(key, "job-1", write("second"));
+    expect(await staging.take(key, "job-1", first)).toEqual(write("first"));
+    expect(await client.pttl(redisKeys.staged(key, "job-1"))).toBe(-1);
+    await expect(staging.take(key, "job-1", second)).rejects.toSatisfy(missing);
+  });
+
+  test("of a producer that died before its job was accepted is replaced", async ({ redis }) => {
+    const staging = new Staging(redis.connect());
+    await staging.put(key, "job-1", write("of the dead"));
+    const second = await staging.put(key, "job-1", write("second"));
+    expect(await staging.take(key, "job-1", second)).toEqual(write("second"));
+  });
+
+  test("that somebody changed is not run", async ({ redis }) => {
+    const client = redis.connect();
+    const staging = new Staging(client);
+    const staged = await staging.put(key, "job-1", write("echo good"));
+    const text = JSON.stringify(write("echo evil"));
+    expect(text).toHaveLength(staged.bytes);
+    await client.set(redisKeys.staged(key, "job-1"), text);
+    await expect(staging.take(key, "job-1", staged)).rejects.toSatisfy(missing);
+  });
+
+  test("is refused past its limit, before Redis sees it", async ({ redis }) => {
+    const client = redis.connect();
+    const staging = new Staging(client);
+    const files = ["a", "b"].map((path) => ({ path, content: "x".repeat(40 * 1024 * 1024) }));
+    const request = jobRequest.parse({ kind: "copy", files });
+    await expect(staging.put(key, "job-1", request)).rejects.toSatisfy(
+      (error) => isFault(error, "payload-too-large") && error.context.limit === maxRequestBytes,
+    );
+    expect(await client.exists(redisKeys.staged(key, "job-1"))).toBe(0);
+  });
+});

@@ -1,0 +1,99 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type JobRequestInput, type JobResult, sandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryPlace } from "@berth/streams";
+import type { RunContext, RunnerSandbox } from "@berth/tenancy";
+import { TestHost } from "./host.ts";
+import { run as runKind } from "./job-kinds.ts";
+import { test as withRedis } from "./redis.ts";
+
+export const owner: ArtifactOwner = {
+  tenant: "acme",
+  key: sandboxKey.parse("acme"),
+  agent: "default",
+  session: "main",
+  jobId: "job-1",
+};
+
+export async function* chunksOf(...chunks: (string | Uint8Array)[]): AsyncGenerator<Uint8Array, void, void> {
+  for (const chunk of chunks) yield Buffer.from(chunk as Uint8Array);
+}
+
+/** A store in a directory of the test's own. */
+export class TestStore {
+  readonly redis: Redis;
+  readonly directory: string;
+  readonly store: ArtifactStore;
+
+  constructor(redis: Redis, directory: string, limits: Partial<ArtifactLimits> = {}) {
+    this.redis = redis;
+    this.directory = directory;
+    this.store = new ArtifactStore(redis, new DirectoryPlace(directory), limits);
+  }
+
+  with(limits: Partial<ArtifactLimits>): TestStore {
+    return new TestStore(this.redis, this.directory, limits);
+  }
+
+  /** Everything that is not the place's own name. */
+  async files(): Promise<string[]> {
+    const found = await readdir(this.directory, { recursive: true, withFileTypes: true });
+    return found.filter((entry) => entry.isFile() && entry.name !== "place-id").map(({ name }) => name);
+  }
+
+  /** Every key in Redis that is about artifacts. A test may search where the fleet never does. */
+  async keys(): Promise<string[]> {
+    return (await this.redis.keys("berth:*")).sort();
+  }
+
+  async kept(path: string, content: string | Uint8Array, of: Partial<ArtifactOwner> = {}) {
+    const answer = await this.store.put({ ...owner, ...of }, path, chunksOf(content));
+    if (!("kept" in answer)) throw new Error(`refused: ${answer.refused.reason}`);
+    return answer.kept;
+  }
+}
+
+/** Of what was kept. */
+export function paths({ value }: JobResult): string[] {
+  return value.artifacts?.map(({ path }) => path) ?? [];
+}
+
+/** Path to code, of what was not. */
+export function refused({ value }: JobResult): Record<string, string> {
+  return Object.fromEntries((value.artifactsRefused ?? []).map(({ path, code }) => [path, code]));
+}
+
+let jobs = 0;
+
+/** Carries a request out as a worker does; as another job each time, unless it says which. */
+export function run(
+  { store }: TestStore,
+  sandbox: RunnerSandbox,
+  request: JobRequestInput,
+  { of = {}, ...context }: Partial<RunContext> & { readonly of?: Partial<ArtifactOwner> } = {},
+): Promise<JobResult> {
+  const artifacts = store.forJob({ ...owner, jobId: `job-${jobs++}`, ...of });
+  return runKind(sandbox, request, { artifacts, ...context });
+}
+
+export const test = withRedis.extend<{ artifacts: TestStore; host: TestHost }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
+  host: async ({}, use) => {
+    const host = new TestHost(await mkdtemp(join(tmpdir(), "berth-test-")));
+    try {
+      await use(host);
+    } finally {
+      await host.close();
+    }
+  },
+  artifacts: async ({ redis }, use) => {
+    const directory = await mkdtemp(join(tmpdir(), "berth-artifacts-"));
+    try {
+      await use(new TestStore(redis.connect(), directory));
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  },
+});

@@ -1,0 +1,21 @@
+import type { RunnerFiles, RunnerSandbox } from "@berth/tenancy";
+
+/** The sandbox with something happening right before each of one file operation. */
+export function before(
+  sandbox: RunnerSandbox,
+  method: keyof RunnerFiles,
+  act: (path: string) => Promise<unknown>,
+): RunnerSandbox {
+  const gated = new Proxy(sandbox.files, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name !== method) return value.bind(target);
+      return async (path: string, ...rest: unknown[]) => {
+        await act(path);
+        return value.call(target, path, ...rest);
+      };
+    },
+  });
+  return { files: gated, exec: (request, options) => sandbox.exec(request, options) };
+}

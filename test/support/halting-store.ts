@@ -1,0 +1,79 @@
+import { createHash } from "node:crypto";
+import { sandboxKey } from "@berth/protocol";
+import { connectRedis } from "@berth/redis";
+import { ArtifactStore, type BytePlace, type ByteRange, DirectoryPlace } from "@berth/streams";
+
+/**
+ * A program that stores an artifact (and for `remove` drops it again), and stops for good in the middle of one step, so that a
+ * test can kill it there: node halting-store.ts <redis url> <directory> <step>.
+ */
+const [url = "", directory = "", step = ""] = process.argv.slice(2);
+
+async function halt(at: string): Promise<void> {
+  if (at !== step) return;
+  process.stdout.write("halted\n");
+  await new Promise(() => setInterval(() => {}, 1_000));
+}
+
+class HaltingPlace implements BytePlace {
+  readonly #place = new DirectoryPlace(directory);
+
+  prepare(): Promise<string> {
+    return this.#place.prepare();
+  }
+
+  id(): Promise<string | undefined> {
+    return this.#place.id();
+  }
+
+  draftName(nonce: string): string {
+    return this.#place.draftName(nonce);
+  }
+
+  finalName(nonce: string, sha256: string): string {
+    return this.#place.finalName(nonce, sha256);
+  }
+
+  write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    return this.#place.write(draft, chunks);
+  }
+
+  async settle(draft: string, final: string): Promise<void> {
+    await halt("before settling");
+    await this.#place.settle(draft, final);
+    await halt("after settling");
+  }
+
+  has(name: string): Promise<boolean> {
+    return this.#place.has(name);
+  }
+
+  read(name: string, range: ByteRange): AsyncIterable<Uint8Array> {
+    return this.#place.read(name, range);
+  }
+
+  async remove(name: string): Promise<void> {
+    if (name.startsWith("sha256/")) await halt("before removing");
+    await this.#place.remove(name);
+  }
+}
+
+async function* content(): AsyncGenerator<Uint8Array, void, void> {
+  for (let index = 0; index < 20; index++) {
+    yield createHash("sha512").update(`${index}`).digest().subarray(0, 50);
+    yield Buffer.alloc(20_000, index);
+    if (index === 10) await halt("while writing");
+  }
+}
+
+const store = new ArtifactStore(connectRedis({ url, role: "commands" }), new HaltingPlace());
+const owner = {
+  tenant: "acme",
+  key: sandboxKey.parse("acme"),
+  agent: "default",
+  session: "main",
+  jobId: "job-1",
+};
+const answer = await store.put(owner, "f", content());
+await halt("after adding");
+if ("kept" in answer) await store.remove(answer.kept.id);
