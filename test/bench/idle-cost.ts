@@ -111,6 +111,8 @@ async function series(
     onRound(looks.length - 1, 3);
   }
   const letGo = await hold(redis, tenants.slice(0, held));
+  // Taking them is not idling.
+  await sleep(2_000);
   looks.push(await footprint(redis, lookMs));
   onRound(3, 3);
   await letGo();

@@ -2,7 +2,6 @@ import { Enqueuer } from "@berth/client";
 import { Leases } from "@berth/lease";
 import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { SandboxDriver } from "@berth/sandbox";
 import { JobEvents, Staging } from "@berth/streams";
 import { type SandboxPort, Tenancy } from "@berth/tenancy";
 import { systemClock } from "../../apps/worker/src/clock.ts";
@@ -11,6 +10,8 @@ import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
 import { Turns } from "../../apps/worker/src/turns.ts";
 
 const leaseMs = 60_000;
+/** What only a real sandbox or a failed job would need. */
+const unused = undefined as never;
 
 /** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
 const doesNothing: SandboxPort = {
@@ -51,7 +52,9 @@ export async function nullTenancy(
       leases,
       events: new JobEvents(redis),
       staging: new Staging(redis),
-      driver: undefined as unknown as SandboxDriver,
+      driver: unused,
+      artifacts: unused,
+      scheduler: { later: () => unused },
       turns: new Turns(1_000),
       clock: systemClock,
       report: ({ event }) => {
@@ -63,7 +66,14 @@ export async function nullTenancy(
   );
   const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;
   const tenancy = new Tenancy(
-    { key, epoch: taken.epoch, ...limits, onNoSandbox: "refuse", removeOnStop: true },
+    {
+      key,
+      epoch: taken.epoch,
+      takenAtMs: systemClock.now(),
+      ...limits,
+      onNoSandbox: "refuse",
+      removeOnStop: true,
+    },
     { ...ports, sandbox: doesNothing },
   );
   return { tenancy, running: tenancy.run() };

@@ -20,7 +20,7 @@ const directory = (fallback: string) =>
     .default(fallback)
     .transform((path) => (isAbsolute(path) ? path : resolve(path)));
 
-/** Every variable, with what it means. The table in docs/operations.md is made from this. */
+/** Every variable, with what it means. The table in docs/configuration.md is made from this. */
 export const environment = z.object({
   REDIS_URL: z
     .string()
@@ -90,7 +90,10 @@ export const environment = z.object({
     .enum(["wait", "refuse"])
     .default("wait")
     .describe("jobs when no sandbox can be had for reasons that may pass, such as an engine that restarts"),
-  BERTH_LOG: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info"),
+  BERTH_LOG: z
+    .enum(["fatal", "error", "warn", "info", "debug", "silent"])
+    .default("info")
+    .describe("how much is logged, as JSON lines on stdout"),
 });
 
 const file = z.looseObject({ profiles: z.record(name, sandboxProfile).default({}) });
