@@ -31,7 +31,6 @@ export class CronRunner {
   /** `dueAtMs`: of the tick. By another worker's clock it may be due a little before it is by ours. */
   async run(id: string, dueAtMs: number): Promise<void> {
     const { store } = this.#options;
-    await this.#fire(await store.get(id));
     const now = Math.max(this.#options.now(), dueAtMs);
     const state = await store.change(id, (known) => known && decideState(known, now));
     await this.#wake(await this.#fire(state));

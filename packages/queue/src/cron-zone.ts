@@ -19,6 +19,8 @@ export interface Readings {
   readonly shown: readonly number[];
   /** One moment for it in any case: the first, or as much later as the clocks went forward past it. */
   readonly once: number;
+  /** Neither it nor any later reading is a moment before this. */
+  readonly earliest: number;
   /** The clocks were not changed around it: later readings are later moments. */
   readonly plain: boolean;
 }
@@ -27,10 +29,11 @@ export interface Readings {
 export function readings(timeZone: string, wallMs: number): Readings {
   const before = offsetMs(timeZone, wallMs - dayMs);
   const after = offsetMs(timeZone, wallMs + dayMs);
-  if (before === after) return { shown: [wallMs - before], once: wallMs - before, plain: true };
+  const earliest = wallMs - Math.max(before, after);
+  if (before === after) return { shown: [earliest], once: earliest, earliest, plain: true };
   const shown = [before, after]
     .map((offset) => wallMs - offset)
     .filter((at) => at + offsetMs(timeZone, at) === wallMs)
     .sort((a, b) => a - b);
-  return { shown, once: shown[0] ?? wallMs - before, plain: false };
+  return { shown, once: shown[0] ?? wallMs - before, earliest, plain: false };
 }

@@ -4,6 +4,7 @@ import { type Job as BullJob, Queue, Worker } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "./connection.ts";
 import { jobIdOf, jobQueueName } from "./job-queues.ts";
+import { OneWait } from "./one-wait.ts";
 
 /** The lease decides who may work on a job. A lock that lapsed would only leave a finished job stuck as active. */
 const lockMs = 7 * 24 * 3_600_000;
@@ -24,8 +25,6 @@ export interface HeldJob {
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
-  /** Back to the front of the line. */
-  putBack(): Promise<void>;
 }
 
 /**
@@ -40,6 +39,7 @@ export class JobSource {
   readonly #epoch: number;
   readonly #token: string;
   readonly #lockPrefix: string;
+  readonly #wait = new OneWait();
 
   constructor(redis: Redis, key: SandboxKey, holder: { readonly instance: string; readonly epoch: number }) {
     const shared = { prefix: queuePrefix(key), connection: bullConnection(redis) };
@@ -66,7 +66,7 @@ export class JobSource {
   /** The next job, or undefined when none came for about so long. One call at a time. */
   async next(waitMs: number): Promise<HeldJob | undefined> {
     this.#worker.opts.drainDelay = Math.max(shortestWaitSeconds, waitMs / 1_000);
-    const job = await this.#worker.getNextJob(this.#token);
+    const job = await this.#wait.for(() => this.#worker.getNextJob(this.#token));
     return job && this.#held(job);
   }
 
@@ -83,25 +83,19 @@ export class JobSource {
   }
 
   async close(): Promise<void> {
+    this.#wait.end();
     await this.#worker.close(true);
     await this.#queue.close();
   }
 
   #held(job: BullJob, foreignLock = false): HeldJob {
-    const ours = async () => {
-      if (foreignLock) await this.#own(job);
-    };
     return {
       id: jobIdOf(job.id ?? ""),
       queuedId: job.id ?? "",
       load: async () => job.data,
       complete: async () => {
-        await ours();
+        if (foreignLock) await this.#own(job);
         await job.moveToCompleted("done", this.#token, false);
-      },
-      putBack: async () => {
-        await ours();
-        await job.moveToWait(this.#token);
       },
     };
   }

@@ -2,6 +2,7 @@ import { type SandboxKey, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { bullConnection } from "./connection.ts";
+import { OneWait } from "./one-wait.ts";
 
 const prefix = "berth";
 const waitSeconds = 1;
@@ -94,6 +95,7 @@ export interface Offer {
 export class OfferTaker {
   readonly #worker: Worker;
   readonly #token: string;
+  readonly #wait = new OneWait();
 
   constructor(redis: Redis, token: string, place: OfferPlace) {
     this.#token = token;
@@ -112,7 +114,7 @@ export class OfferTaker {
   }
 
   async next(): Promise<Offer | undefined> {
-    const job = await this.#worker.getNextJob(this.#token);
+    const job = await this.#wait.for(() => this.#worker.getNextJob(this.#token));
     if (!job) return undefined;
     return {
       key: sandboxKey.parse((job.data as { key: unknown }).key),
@@ -126,6 +128,7 @@ export class OfferTaker {
   }
 
   async close(): Promise<void> {
+    this.#wait.end();
     await this.#worker.close(true);
   }
 }

@@ -80,7 +80,8 @@ export class Schedule {
     const staged = large ? await this.#staging.put(key, job.id, job.request) : undefined;
     const payload = staged ? { ...job, request: undefined, staged } : job;
     await this.#add(entryId(job.id, job.attempt), job.request.kind, { job: payload, dueAtMs }, dueAtMs);
-    if (staged) await this.#staging.accept(key, job.id);
+    // A later attempt's was accepted with the first, unless the job is over and this one comes from a worker that does not know.
+    if (staged && job.attempt === 1) await this.#staging.accept(key, job.id);
   }
 
   /** The schedule is looked at at that time. */
