@@ -73,6 +73,7 @@ export class StreamReader {
         for (const event of await follower.next()) {
           yield event;
           if (event.type === "finished") return;
+          if (wait.signal.aborted) break;
         }
       }
     } finally {
@@ -106,7 +107,11 @@ export class StreamReader {
 }
 
 /** Undefined when the inbox was not told in time. */
-async function toldWithin(ms: number, told: Expectation, signal?: AbortSignal): Promise<JobResult | undefined> {
+async function toldWithin(
+  ms: number,
+  told: Expectation,
+  signal?: AbortSignal,
+): Promise<JobResult | undefined> {
   const late = Promise.withResolvers<undefined>();
   const stop = () => late.resolve(undefined);
   const timer = setTimeout(stop, signal?.aborted ? 0 : ms);
