@@ -17,6 +17,7 @@ import { FleetMember } from "./member.ts";
 import { Registry } from "./registry.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
+import { within } from "./within.ts";
 
 export interface RunningWorker {
   /** Stops taking, lets jobs finish within the budget, ends the rest, lets go of everything. */
@@ -26,6 +27,8 @@ export interface RunningWorker {
 }
 
 const dayMs = 24 * 3_600_000;
+/** Redis may be away when the worker leaves. */
+const lastWordsMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
 /** Puts a worker together and starts it. The only place where the parts meet. `onDrain`: somebody told it to stop. */
@@ -119,9 +122,7 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     stop: async () => {
       log.info({ event: "worker.draining", held: member.held });
       await member.drain(config.BERTH_DRAIN_MS);
-      await scheduler.stop();
-      await enqueuer.close();
-      await registry.stop();
+      await within(lastWordsMs, Promise.all([scheduler.stop(), enqueuer.close(), registry.stop()]));
       redis.disconnect();
       subscriber.disconnect();
       log.info({ event: "worker.stopped" });

@@ -11,6 +11,7 @@ import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import { sweep } from "./sweep.ts";
 import { type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
+import { within } from "./within.ts";
 
 export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
@@ -25,6 +26,8 @@ interface Held {
 
 /** How long one look at the offers' pressure is good for. */
 const pressureLookMs = 250;
+/** What is said when something is over is waited for no longer than this: Redis may be away, and the sweep makes up for it. */
+const lastWordMs = 2_000;
 
 /**
  * A worker's share of the fleet: takes offers while it has slots, runs a tenancy for each, makes room when others wait, and
@@ -88,8 +91,8 @@ export class FleetMember {
     this.#slotFreed.resolve();
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     const timer = setTimeout(() => this.abandon(), budgetMs);
-    await Promise.all(this.#takers.map((taker) => taker.close()));
-    await Promise.all(this.#loops);
+    await within(lastWordMs, Promise.all(this.#takers.map((taker) => taker.close())));
+    await within(lastWordMs, Promise.all(this.#loops));
     // One that was being taken meanwhile.
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     await Promise.all([...this.#tenancies.values()].map(({ end }) => end));
@@ -192,8 +195,8 @@ export class FleetMember {
     this.#slotFreed = Promise.withResolvers<void>();
     // The sweep offers it again, after a pause in which an engine may come back.
     if (how === "no-sandbox") health.degrade(trouble ?? "no sandbox could be had", this.#stopping.signal);
-    await leases.note(key, how === "no-sandbox" ? trouble : undefined).catch(() => {});
-    if (how === "released" || how === "handed-back") await this.#offerAgain(key).catch(() => {});
+    await within(lastWordMs, leases.note(key, how === "no-sandbox" ? trouble : undefined));
+    if (how === "released" || how === "handed-back") await within(lastWordMs, this.#offerAgain(key));
   }
 
   /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is settled already. */
