@@ -25,8 +25,8 @@ const HELP = `Makes this machine ready for Berth. Running it again is safe and q
   npm run bench               set up, then the benchmarks (npm run bench -- ARGS passes ARGS on)
 
 Kept in .berth/ (ignored by git): a Node and pnpm if the machine's do not fit, logs, stamps.
-Given to the machine, as root on Debian or Ubuntu: redis-server, a Docker engine, a C compiler, and the images
-berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it says what to install.
+Given to the machine, as root on Debian or Ubuntu: redis-server, a Docker engine, a C compiler, docker-compose (for its
+test), and the images berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it says what to install.
 
   DOCKER_HOST    the engine to use, if not the one at unix:///var/run/docker.sock
   REDIS_URL      a Redis to use; redis-server is then not installed

@@ -9,6 +9,7 @@ import { judgeDisk } from "./disk-space.mjs";
 import { takeLock } from "./lock.mjs";
 import { SetupProblem } from "./problem.mjs";
 import { buildToolsStep } from "./step-build-tools.mjs";
+import { composeStep } from "./step-compose.mjs";
 import { dependenciesStep } from "./step-dependencies.mjs";
 import { engineStep } from "./step-engine.mjs";
 import { sandboxImageStep, testImagesStep } from "./step-images.mjs";
@@ -29,7 +30,7 @@ export function stepsFor(options) {
     initStep,
     sandboxImageStep,
   ];
-  return options.testImages ? [...steps, testImagesStep] : steps;
+  return options.testImages ? [...steps, testImagesStep, composeStep] : steps;
 }
 
 /**

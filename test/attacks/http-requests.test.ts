@@ -33,6 +33,26 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
+  test("bodies that are held back do not fill the memory: one key has only so much of it", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({
+      BERTH_GATEWAY_BODY_BYTES: "100000",
+      BERTH_GATEWAY_BODIES_BYTES: "1000000",
+    });
+    const post = head(
+      "POST",
+      "/v1/jobs",
+      `${auth}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`,
+    );
+    const held = Array.from({ length: 10 }, () =>
+      raw(gateway.port, [post, "x".repeat(90_000)], { maxMs: 2_000 }),
+    );
+    const answers = await Promise.all(held);
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(7);
+    expect((await gateway.call("POST", "/v1/jobs", { body: "x".repeat(50_000) })).status).toBe(400);
+  });
+
   test("what is not JSON, not UTF-8, or poisoned is refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     const bodies = [
@@ -230,7 +250,7 @@ describe("hostile requests", () => {
   test("requests piled onto one connection are answered in order", async ({ gateways }) => {
     const gateway = await gateways.start();
     const one = `GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-    const answer = await raw(gateway.port, one.repeat(200) + `${head("GET", "/healthz")}\r\n`);
+    const answer = await raw(gateway.port, `${one.repeat(200)}${head("GET", "/healthz")}\r\n`);
     expect(answersIn(answer)).toBe(201);
   });
 });

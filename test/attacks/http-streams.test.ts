@@ -34,10 +34,34 @@ describe("abuse of event streams", () => {
     await Promise.all([open(adminKey), open(adminKey)]);
     expect((await gateway.call("GET", `/v1/jobs/${id}/events`)).status).toBe(429);
     leave.abort();
-    await expect.poll(() => streams(gateway)).toBe(0);
+    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
     const again = new AbortController();
     expect((await gateway.fetch("GET", `/v1/jobs/${id}/events`, { signal: again.signal })).status).toBe(200);
     again.abort();
+  });
+
+  test("one key waits for only so many jobs at once, and nothing is submitted by what is refused", async ({
+    gateways,
+    redis,
+  }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_STREAMS_PER_KEY: "3" });
+    const leave = new AbortController();
+    const waiting = gateway
+      .fetch("POST", "/v1/jobs?wait=60", { body: [exec, exec], signal: leave.signal })
+      .catch(() => undefined);
+    const client = redis.connect();
+    await expect.poll(() => client.zcard("berth:unfinished"), { timeout: 20_000 }).toBe(2);
+    const refused = await gateway.call("POST", "/v1/jobs?wait=60", { body: [exec, exec] });
+    expect(refused).toMatchObject({ status: 429, body: { code: "too-many-requests" } });
+    expect(await client.zcard("berth:unfinished")).toBe(2);
+    leave.abort();
+    await waiting;
+    await expect
+      .poll(
+        async () => (await gateway.call("POST", "/v1/jobs?wait=0.01", { body: [exec, exec, exec] })).status,
+        { timeout: 20_000 },
+      )
+      .toBe(202);
   });
 
   test("an event id that is none is refused", async ({ gateways }) => {
@@ -93,7 +117,7 @@ describe("abuse of event streams", () => {
       expect(opened.every(({ status }) => status === 200)).toBe(true);
       leave.abort();
     }
-    await expect.poll(() => streams(gateway)).toBe(0);
+    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
     expect(await connections()).toBeLessThanOrEqual(before + 1);
   });
 
@@ -113,7 +137,7 @@ describe("abuse of event streams", () => {
       socket.write(request);
       return socket;
     });
-    await expect.poll(() => streams(gateway)).toBe(20);
+    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(20);
     const { readFile } = await import("node:fs/promises");
     const rssMb = async () => {
       const status = await readFile(`/proc/${gateway.process.pid}/status`, "utf8");
@@ -128,7 +152,7 @@ describe("abuse of event streams", () => {
     }
     expect(most).toBeLessThan(700);
     for (const socket of sockets) socket.destroy();
-    await expect.poll(() => streams(gateway)).toBe(0);
+    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
   });
 });
 

@@ -109,3 +109,48 @@ describe("connections that are cut again and again, blocking ones too", () => {
     await fleet.provesSound(jobs);
   });
 });
+
+describe("a worker told to stop while its connections are cut", () => {
+  test("stops all the same, and loses nothing", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "6000" });
+    const run = new LoadRun(fleet.client());
+    for (let index = 0; index < 4; index++) await run.submit(exec(`tenant-${index}`, `m${index}`, "sleep 1"));
+    await run.results();
+    for (let index = 0; index < 4; index++) await run.submit(exec(`tenant-${index}`, `n${index}`, "sleep 1"));
+    const killer = fleet.redis.connect();
+    const gone = worker.ended();
+    let stopping = true;
+    void gone.then(() => {
+      stopping = false;
+    });
+    await killer.call("CLIENT", "KILL", "TYPE", "normal");
+    worker.signal("SIGTERM");
+    while (stopping) {
+      await wait(50);
+      await killer.call("CLIENT", "KILL", "TYPE", "normal");
+    }
+    expect(await gone).toBe(0);
+    await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "6000" });
+    await run.results(30_000);
+    await fleet.provesSound(await run.jobs());
+  });
+
+  test("and with no Redis at all stops when its leases are over", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "3000" });
+    const run = new LoadRun(fleet.client());
+    const job = await run.submit(exec("acme", "job", "echo up; sleep 30"));
+    for await (const event of job.events()) if (event.type === "stdout") break;
+    await fleet.redis.kill();
+    worker.signal("SIGTERM");
+    const told = performance.now();
+    await worker.ended();
+    console.log(
+      `a worker without Redis stopped ${Math.round(performance.now() - told)} ms after it was told to`,
+    );
+    expect(performance.now() - told).toBeLessThan(20_000);
+    await fleet.redis.start();
+    await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "3000" });
+    expect((await job.result).outcome).toMatchObject({ kind: "lost" });
+    await fleet.provesSound(await run.jobs());
+  });
+});

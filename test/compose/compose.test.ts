@@ -1,4 +1,5 @@
 /** The compose file as an operator uses it, on this machine's engine. In order: each test goes on from the one before. */
+import { readFile } from "node:fs/promises";
 import type { Berth, WorkerRecord } from "@berth/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ComposeStack, type Overlay, whyNot } from "./stack.ts";
@@ -14,6 +15,11 @@ const proxied: Overlay[] = [...plain, "engine-proxy"];
 let stack: ComposeStack;
 let berth: Berth;
 let workers: WorkerRecord[];
+
+interface ExecAnswer {
+  readonly outcome: unknown;
+  readonly value: { readonly stdout: string; readonly artifacts: readonly { readonly id: string }[] };
+}
 
 /** Until three workers are there. */
 async function threeWorkers(): Promise<WorkerRecord[]> {
@@ -63,15 +69,28 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await send("Bearer guess")).status).toBe(401);
     const answer = await send(`Bearer ${key}`);
     expect(answer.status).toBe(200);
-    const { result } = await answer.json();
+    const { result } = (await answer.json()) as { result: ExecAnswer };
     expect(result.outcome).toEqual({ kind: "exited", code: 0 });
     // A uid of the tenant's own: the worker may give it one.
     expect(Number(result.value.stdout)).toBeGreaterThan(1_000_000);
     const [artifact] = result.value.artifacts;
-    const bytes = await fetch(`${address}/v1/artifacts/${artifact.id}`, {
+    const bytes = await fetch(`${address}/v1/artifacts/${artifact?.id}`, {
       headers: { authorization: `Bearer ${key}` },
     });
     expect((await bytes.arrayBuffer()).byteLength).toBe(300_000);
+  });
+
+  test("says in numbers what the dashboard and the alerts ask for", async () => {
+    const address = `http://${await stack.port(plain, "gateway", 8080)}`;
+    const text = await (await fetch(`${address}/metrics`)).text();
+    const told = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
+    const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
+      readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
+    );
+    const asked = (await Promise.all(monitoring)).join("\n").match(/\bberth_\w+/g) ?? [];
+    const unknown = asked.filter((name) => !told.has(name.replace(/_bucket$/, "")));
+    expect(asked.length).toBeGreaterThan(10);
+    expect(unknown).toEqual([]);
   });
 
   test("finds every result of a batch although a worker's container is killed", {
@@ -93,6 +112,9 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
       if (found.size === 20) killed = await killBusiest();
     }
     expect([...found].sort(([a], [b]) => a - b)).toEqual(orders.map((_, index) => [index, `${index}\n`]));
+    // By init, which the engine found on the host, and not by the fallback.
+    const made = await stack.docker.listContainers({ filters: { label: [`berth.fleet=${stack.fleet}`] } });
+    expect(new Set(made.map(({ Labels }) => Labels["berth.transport"]))).toEqual(new Set(["init"]));
     const alive = (await berth.sandboxes()).map(({ worker }) => worker).filter((id) => id !== undefined);
     expect(alive).not.toContain(killed);
   });

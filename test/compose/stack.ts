@@ -61,6 +61,8 @@ export class ComposeStack {
       cwd: root,
       env: { ...process.env, ...this.#settings() },
       maxBuffer: 64 * 1024 * 1024,
+    }).catch((error: Error & { stdout?: string }) => {
+      throw new Error(`${error.message}\n${error.stdout?.slice(-4_000) ?? ""}`);
     });
     return stdout.trim();
   }

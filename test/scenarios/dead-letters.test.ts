@@ -58,7 +58,7 @@ describe("a job that nobody can read", () => {
   });
 });
 
-describe("a job that was lost, or that our own machinery refused", () => {
+describe("a job that was lost, or that our own machinery refused", { timeout: 120_000 }, () => {
   test("is a dead letter, and runs again only when somebody says so", async ({ fleet }) => {
     const first = await fleet.worker("worker-1", brisk);
     const berth = fleet.client();

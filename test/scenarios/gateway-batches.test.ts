@@ -78,8 +78,8 @@ describe("batches over HTTP", () => {
 
   test("take any number of lines without growing", async ({ gateways }) => {
     const gateway = await gateways.start();
-    const count = 20_000;
-    const padding = "x".repeat(1_000);
+    const count = 2_500;
+    const padding = "x".repeat(60_000);
     async function* lines() {
       for (let index = 0; index < count; index++) {
         yield `${JSON.stringify({ tenant: `t${index % 50}`, request: { kind: "exec", command: `echo ${index} # ${padding}` } })}\n`;
@@ -104,8 +104,8 @@ describe("batches over HTTP", () => {
     } as RequestInit);
     clearInterval(watch);
     expect(await response.json()).toMatchObject({ total: count, submitted: count, refused: 0 });
-    // 20 MB of lines, and what V8 takes before it collects.
-    expect(most - before).toBeLessThan(150_000);
+    // 150 MB of lines went through; what is left is what V8 takes before it collects.
+    expect(most - before).toBeLessThan(120_000);
   });
 
   test("tell a webhook of their end, signed, and again until it is taken", async ({ fleet, gateways }) => {
@@ -142,7 +142,7 @@ describe("batches over HTTP", () => {
         });
       }
       await expect
-        .poll(async () => (await gateway.call("GET", `/v1/batches/${id}`)).body.webhook)
+        .poll(async () => (await gateway.call("GET", `/v1/batches/${id}`)).body.webhook, { timeout: 20_000 })
         .toMatchObject({ state: "delivered", tries: 2 });
     } finally {
       receiver.close();

@@ -20,7 +20,7 @@ describe("the fleet over HTTP", () => {
     });
     await fleet.worker("worker-1");
     await expect
-      .poll(async () => (await gateway.call("GET", "/readyz")).body)
+      .poll(async () => (await gateway.call("GET", "/readyz")).body, { timeout: 20_000 })
       .toEqual({ ready: true, reasons: [] });
     fleet.redis.freeze();
     expect((await gateway.call("GET", "/readyz")).body.reasons).toEqual(["Redis does not answer"]);
@@ -107,7 +107,7 @@ describe("the fleet over HTTP", () => {
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("exit 1") });
     const read = async () =>
       `${(await gateway.call("GET", "/metrics")).body}${(await named.call("GET", "/metrics", { key: undefined })).body}`;
-    await expect.poll(read).toContain('berth_jobs_finished_total{outcome="failed"} 1');
+    await expect.poll(read, { timeout: 20_000 }).toContain('berth_jobs_finished_total{outcome="failed"} 1');
     const text = (await gateway.call("GET", "/metrics")).body;
     expect(text).toContain('berth_http_requests_total{method="POST",route="/v1/jobs",status="200"} 2');
     expect(text).toContain("berth_workers 1");

@@ -119,12 +119,32 @@ describe("jobs over HTTP", () => {
       body: exec("true"),
       headers: { traceparent, tracestate: "vendor=1" },
     });
-    const stored = await fleet.redis.connect().hget("berth:{acme}:jobs:" + body.id, "data");
+    const stored = await fleet.redis.connect().hget(`berth:{acme}:jobs:${body.id}`, "data");
     expect(JSON.parse(stored ?? "{}").trace).toEqual({ traceparent, tracestate: "vendor=1" });
     const bad = await gateway.call("POST", "/v1/jobs", {
       body: exec("true"),
       headers: { traceparent: "zz" },
     });
     expect(bad.status).toBe(400);
+  });
+
+  test("a request that waits is answered when the gateway stops, and Redis being away is a 503 that says so", async ({
+    fleet,
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const waiting = gateway.call("POST", "/v1/jobs?wait=60", { body: exec("true") });
+    await expect
+      .poll(async () => fleet.redis.connect().zcard("berth:unfinished"), { timeout: 20_000 })
+      .toBe(1);
+    const stopped = gateway.stop();
+    expect(await waiting).toMatchObject({ status: 202, body: { state: "waiting" } });
+    expect(await stopped).toBe(0);
+    const other = await gateways.start();
+    fleet.redis.freeze();
+    const answer = await other.call("POST", "/v1/jobs", { body: exec("true") });
+    fleet.redis.thaw();
+    expect(answer).toMatchObject({ status: 503, body: { code: "redis-unreachable" } });
+    expect(answer.headers.get("retry-after")).toBe("1");
   });
 });

@@ -141,6 +141,18 @@ describe("a tenant's key", () => {
     expect(two.status).toBe(202);
     expect(one.body.id).not.toBe(two.body.id);
   });
+
+  test("of a tenant called admin is no admin's, and shares no batch with them", async ({ gateways }) => {
+    const gateway = await gateways.start();
+    const key = await tenantKey(gateway, "admin");
+    const order = { tenant: "admin", request: { kind: "exec", command: "true" } };
+    const headers = { "idempotency-key": "same" };
+    const theirs = await gateway.call("POST", "/v1/batches", { body: { jobs: [order] }, headers });
+    const own = await gateway.call("POST", "/v1/batches", { key, body: { jobs: [order] }, headers });
+    expect(own.body.id).not.toBe(theirs.body.id);
+    expect((await gateway.call("GET", `/v1/batches/${theirs.body.id}`, { key })).status).toBe(404);
+    expect((await gateway.call("GET", "/v1/keys", { key })).status).toBe(403);
+  });
 });
 
 function sandboxBody(name: string): object {

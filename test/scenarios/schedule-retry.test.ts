@@ -26,7 +26,7 @@ async function running(job: EnqueuedJob): Promise<void> {
   throw new Error("it ended without a word");
 }
 
-describe("a job that may be retried", () => {
+describe("a job that may be retried", { timeout: 120_000 }, () => {
   test("succeeds at its third attempt, after pauses that grow, with one terminal record", async ({
     fleet,
   }) => {
@@ -82,7 +82,22 @@ describe("a job that may be retried", () => {
   });
 });
 
-describe("a worker that dies between two steps of an ending", () => {
+describe("a worker told to stop that runs out of patience", { timeout: 120_000 }, () => {
+  test("leaves a job that may be retried to the next", async ({ fleet }) => {
+    const first = await fleet.worker("worker-1", { ...brisk, BERTH_DRAIN_MS: "500" });
+    const acme = fleet.client().tenant("acme");
+    const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 60";
+    const job = await acme.exec(command, {}, { retry }).enqueued();
+    await running(job);
+    await fleet.worker("worker-2", brisk);
+    first.signal("SIGTERM");
+    expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
+    expect(await first.ended()).toBe(0);
+    await endedOnce(fleet, job);
+  });
+});
+
+describe("a worker that dies between two steps of an ending", { timeout: 120_000 }, () => {
   const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 30";
 
   /** A job in the middle of its first attempt, and what its worker would do when that ends. */

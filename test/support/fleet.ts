@@ -19,6 +19,9 @@ let made = 0;
 /** Two megabytes and a shell: for tests that start many sandboxes. */
 export const busybox = { BERTH_IMAGE: "berth-busybox:test" } as const;
 
+/** What a worker may take to stop, on a loaded machine: its jobs are over or not waited for. */
+const stopWithinMs = 40_000;
+
 /** A worker process of the test's own. */
 export class TestWorker {
   readonly id: string;
@@ -55,6 +58,20 @@ export class TestWorker {
     if (this.alive) await once(this.process, "exit");
     return this.process.exitCode ?? this.process.signalCode ?? "gone";
   }
+
+  /** Tells it to stop. Its id if it did not within that time, and had to be killed. */
+  async stopped(withinMs: number): Promise<string[]> {
+    this.signal("SIGCONT");
+    this.signal("SIGTERM");
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.signal("SIGKILL");
+    }, withinMs);
+    await this.ended();
+    clearTimeout(timer);
+    return late ? [this.id] : [];
+  }
 }
 
 /** Workers, clients and a Redis of one test's own. What is left when the test ends makes it fail. */
@@ -86,7 +103,7 @@ export class TestFleet {
       ...env,
     });
     this.#workers.push(worker);
-    await expect.poll(() => worker.log, { timeout: 20_000 }).toContain("worker.started");
+    await expect.poll(() => worker.log, { timeout: 60_000 }).toContain("worker.started");
     return worker;
   }
 
@@ -135,18 +152,14 @@ export class TestFleet {
 
   async #close(): Promise<void> {
     for (const client of this.#clients) await client.close();
-    const ends = this.#workers.map(async (worker) => {
-      worker.signal("SIGCONT");
-      worker.signal("SIGTERM");
-      return worker.ended();
-    });
-    await Promise.all(ends);
+    const stuck = (await Promise.all(this.#workers.map((worker) => worker.stopped(stopWithinMs)))).flat();
     const killed = this.#workers.some(({ process: { signalCode } }) => signalCode === "SIGKILL");
     const left = await this.containers();
     await this.#driver().reap(() => true);
     await rm(this.#directory, { recursive: true, force: true });
     // A worker that was killed cannot clean up; what it leaves is for its next life, or the reaper.
     if (!killed) expect(left, "containers left after the test").toEqual([]);
+    expect(stuck, "workers that did not stop when told to").toEqual([]);
   }
 
   #observer(): Redis {

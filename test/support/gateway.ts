@@ -60,7 +60,7 @@ export class TestGateway {
   }
 
   async started(): Promise<this> {
-    await expect.poll(() => this.#log + this.#errors, { timeout: 20_000 }).toContain("gateway.started");
+    await expect.poll(() => this.#log + this.#errors, { timeout: 60_000 }).toContain("gateway.started");
     return this;
   }
 

@@ -6,7 +6,7 @@ import type { Context } from "./context.ts";
 import { openDoor } from "./door/open-door.ts";
 import type { Door } from "./door.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { commandHelp, environmentHelp, overview } from "./help.ts";
+import { commandHelp, environmentHelp, overview, reference } from "./help.ts";
 import { Interrupts } from "./interrupts.ts";
 import { nearest } from "./nearest.ts";
 import { parse } from "./parse.ts";
@@ -48,6 +48,8 @@ async function run(
   if (first === "--version" || first === "-v") return run(["version", ...argv.slice(1)], terminal, config);
   const { command, rest } = await find(argv);
   const args = parse(command, rest);
+  // Until here it was a guess: the word may be the command's that is to be run.
+  terminal.json = Boolean(args.values.json);
   if (args.values.help) {
     await terminal.write(commandHelp(command));
     return exitCodes.ok;
@@ -90,6 +92,7 @@ async function find(argv: readonly string[]): Promise<{ command: Command; rest: 
 async function help(words: readonly string[], terminal: Terminal): Promise<number> {
   const named = words.filter((word) => !word.startsWith("-"));
   if (named.length === 0) await terminal.write(await overview());
+  else if (named[0] === "all") await terminal.write(await reference());
   else if (named[0] === "environment") await terminal.write(environmentHelp());
   else await terminal.write(commandHelp((await find(named)).command));
   return exitCodes.ok;

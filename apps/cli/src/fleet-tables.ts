@@ -1,5 +1,5 @@
 import type { SandboxView, Scale, WorkerRecord } from "./door.ts";
-import { spanText } from "./terminal/quantities.ts";
+import { counted, spanText } from "./terminal/quantities.ts";
 import { table } from "./terminal/table.ts";
 
 export function workerTable(workers: readonly WorkerRecord[], nowMs = Date.now()): string {
@@ -39,6 +39,6 @@ export function scaleLine(scale: Scale): string {
   const waiting =
     waitingSandboxes === 0
       ? "nothing waits for a worker"
-      : `${waitingSandboxes} sandboxes wait for a worker, the first for ${spanText(oldestWaitMs)}`;
-  return `${workers} workers, ${slots - freeSlots} of ${slots} slots held, ${unfinishedJobs} jobs unfinished, ${waiting}`;
+      : `${counted(waitingSandboxes, "sandbox")} waiting for a worker, the first for ${spanText(oldestWaitMs)}`;
+  return `${counted(workers, "worker")}, ${slots - freeSlots} of ${slots} slots held, ${counted(unfinishedJobs, "job")} unfinished, ${waiting}`;
 }

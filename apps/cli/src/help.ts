@@ -16,7 +16,7 @@ export async function overview(): Promise<string> {
     "",
     parts.join("\n\n"),
     "",
-    "berth COMMAND --help teaches each by example; berth help environment lists the variables.",
+    "berth COMMAND --help teaches each by example; berth help all is all of it, berth help environment the variables.",
     "It talks to Redis (REDIS_URL), or to a gateway when BERTH_URL is set (with BERTH_KEY).",
     "",
     "  berth dev                              a whole fleet on this machine",
@@ -44,6 +44,11 @@ export function commandHelp(command: Command): string {
     ...optionLines({ ...options, ...commonOptions }),
     "",
   ].join("\n");
+}
+
+/** Every command's help, one after the other: the whole reference. */
+export async function reference(): Promise<string> {
+  return [...(await loadAll()).map(commandHelp), environmentHelp()].join("\n");
 }
 
 export function environmentHelp(): string {

@@ -2,7 +2,7 @@
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const [best] = known
     .map((one) => ({ one, steps: distance(word, one) }))
-    .filter(({ one, steps }) => steps <= Math.max(1, Math.floor(one.length / 3)))
+    .filter(({ one, steps }) => steps <= Math.ceil(one.length / 3))
     .sort((a, b) => a.steps - b.steps);
   return best?.one;
 }

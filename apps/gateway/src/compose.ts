@@ -19,6 +19,7 @@ import { ApiKeys } from "./keys/api-keys.ts";
 import { Audit } from "./keys/audit.ts";
 import { Authenticator } from "./keys/authenticate.ts";
 import type { Parts } from "./parts.ts";
+import { Places } from "./places.ts";
 import { allRoutes } from "./routes/index.ts";
 import { WebhookSender } from "./webhooks/sender.ts";
 import { WebhookSecrets } from "./webhooks/signature.ts";
@@ -74,6 +75,13 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     heartbeatMs: config.BERTH_GATEWAY_HEARTBEAT_MS,
     stillGood: (principal) => authenticator.stillGood(principal),
   });
+  const waits = new Places({
+    max: config.BERTH_GATEWAY_STREAMS,
+    maxPerKey: config.BERTH_GATEWAY_STREAMS_PER_KEY,
+    code: "too-many-requests",
+    what: "jobs waited for at once",
+  });
+  metrics.gauge("berth_http_waits", "Jobs whose ends requests wait for now.", () => waits.taken);
   metrics.gauge("berth_http_event_streams", "Event streams open now.", () => streams.size);
   const batches = new BatchStore(redis);
   const webhookSecrets = new WebhookSecrets(redis);
@@ -93,6 +101,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     jobs: new JobDesk(redis),
     reader,
     streams,
+    waits,
     batches,
     webhookSecrets,
     keys,
@@ -105,6 +114,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   const app = makeServer({
     config,
     authenticator,
+    stopping: stopping.signal,
     onAnswer: (request, reply) => record.onAnswer(request, reply),
     onFailure: (request, failure, error) => record.onFailure(request, failure, error),
   });

@@ -39,6 +39,9 @@ export const environment = z.object({
   BERTH_GATEWAY_BODY_BYTES: positive(16 * mebibyte, 256 * mebibyte).describe(
     "largest request body, and largest line of a batch; a key may have a lower one",
   ),
+  BERTH_GATEWAY_BODIES_BYTES: positive(256 * mebibyte).describe(
+    "bytes of request bodies in memory at once; one key has at most a quarter of it",
+  ),
   BERTH_GATEWAY_BODY_MS: positive(30_000).describe(
     "how long a request body may take; for a batch, between two pieces",
   ),
@@ -47,8 +50,12 @@ export const environment = z.object({
     "requests a second of one tenant key, at this gateway; a key may have its own",
   ),
   BERTH_GATEWAY_WAIT_MS: positive(300_000).describe("longest that a request waits for a job's result"),
-  BERTH_GATEWAY_STREAMS: positive(5_000).describe("event streams open at once at this gateway"),
-  BERTH_GATEWAY_STREAMS_PER_KEY: positive(500).describe("event streams open at once with one key"),
+  BERTH_GATEWAY_STREAMS: positive(5_000).describe(
+    "event streams open at once at this gateway; as many jobs are waited for",
+  ),
+  BERTH_GATEWAY_STREAMS_PER_KEY: positive(500).describe(
+    "event streams open at once with one key; as many jobs are waited for",
+  ),
   BERTH_GATEWAY_HEARTBEAT_MS: positive(15_000).describe("pause between comments on a quiet event stream"),
   BERTH_GATEWAY_DRAIN_MS: positive(15_000).describe(
     "what requests get to finish when the gateway is told to stop",

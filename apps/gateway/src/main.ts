@@ -13,7 +13,10 @@ async function start(config: Config): Promise<RunningGateway> {
     return await composeGateway(config);
   } catch (error) {
     if (error instanceof Unguarded) refuse([error.message]);
-    throw error;
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    // An address that is taken, a Redis that is away: nobody needs a stack for that.
+    process.stderr.write(`berth-gateway: it cannot start: ${message}${code === "" ? "" : ` (${code})`}\n`);
+    process.exit(1);
   }
 }
 

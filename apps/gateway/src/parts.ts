@@ -12,6 +12,7 @@ import type { Submitter } from "./jobs/submitter.ts";
 import type { ApiKeys } from "./keys/api-keys.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
+import type { Places } from "./places.ts";
 import type { WebhookSecrets } from "./webhooks/signature.ts";
 
 /** What routes are made of. */
@@ -25,6 +26,8 @@ export interface Parts {
   readonly jobs: JobDesk;
   readonly reader: StreamReader;
   readonly streams: OpenStreams;
+  /** Jobs whose ends are waited for by requests. */
+  readonly waits: Places;
   readonly batches: BatchStore;
   readonly webhookSecrets: WebhookSecrets;
   readonly keys: ApiKeys;

@@ -1,7 +1,7 @@
 import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobArtifacts } from "@berth/streams";
-import { type OpenSandbox, runRequest, type SandboxPort } from "@berth/tenancy";
+import { checkedSandbox, type OpenSandbox, runRequest, type SandboxPort } from "@berth/tenancy";
 
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
@@ -62,9 +62,9 @@ export class DriverSandbox implements SandboxPort {
   #opened(sandbox: Sandbox, profile: SandboxProfile): OpenSandbox {
     return {
       limits: profile.exec,
-      run: (request, { signal, onOutput, onArtifact, conversation }) =>
+      run: (request, { signal, onOutput, onArtifact, conversation, check }) =>
         runRequest(request, {
-          sandbox,
+          sandbox: checkedSandbox(sandbox, check),
           signal,
           limits: profile.exec,
           artifacts: this.#artifactsOf(conversation),

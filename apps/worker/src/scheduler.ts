@@ -74,12 +74,9 @@ export class Scheduler {
   /** Takes nothing more; what is being handed on gets a moment, and is handed on by another otherwise. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    const stopped = Promise.all([this.#due.stop(), this.#dead.stop(), this.#sweeping]);
     const late = new AbortController();
-    await Promise.race([stopped, this.#options.clock.sleep(stopMs, late.signal).catch(() => {})]);
+    await Promise.race([this.#letGo(), this.#options.clock.sleep(stopMs, late.signal).catch(() => {})]);
     late.abort();
-    await this.#schedule.close();
-    await this.#deadLetters.close();
   }
 
   /** As the tenancy of one sandbox sees it. */
@@ -98,6 +95,11 @@ export class Scheduler {
           atMs: Math.round(clock.wall()),
         }),
     };
+  }
+
+  async #letGo(): Promise<void> {
+    await Promise.all([this.#due.stop(), this.#dead.stop(), this.#sweeping]);
+    await Promise.all([this.#schedule.close(), this.#deadLetters.close()]);
   }
 
   async #buryEntry(entry: string, job: unknown, message: string): Promise<void> {

@@ -1,3 +1,5 @@
+export type { DeadLetter } from "@berth/queue";
+export { NotRedrivable } from "@berth/queue";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";

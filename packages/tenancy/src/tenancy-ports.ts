@@ -46,7 +46,6 @@ export interface FetchedJob {
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
-  putBack(): Promise<void>;
 }
 
 export type PublishResult = "published" | "fenced" | "finished-before";
@@ -121,6 +120,8 @@ export interface OpenSandbox {
       readonly onOutput: (piece: OutputPiece) => void | Promise<void>;
       readonly onArtifact: (artifact: ArtifactRef) => void | Promise<void>;
       readonly conversation: Conversation;
+      /** Before each thing done in the sandbox. Throws when the lease's time is over, even if no timer has told yet. */
+      readonly check: () => void;
     },
   ): Promise<JobResult>;
   /** Ends the container and removes the workspace. */
@@ -169,7 +170,7 @@ export type TenancyEvent =
       readonly event: "tenancy.settled";
       readonly key: SandboxKey;
       readonly lost: number;
-      readonly back: number;
+      readonly again: number;
       readonly done: number;
     }
   | { readonly event: "tenancy.trouble"; readonly key: SandboxKey; readonly message: string };

@@ -199,30 +199,32 @@ export class Tenancy {
   }
 
   /**
-   * Puts the queue in order: what was taken from it and has not begun here is settled as if its holder had died. That is so at first;
-   * later an answer may have been lost, or a worker that lost the lease may have taken something.
+   * Lines up again what was taken from the queue, by whomever, and has not begun here. At first that is what a dead holder left;
+   * later the answer to a call may have been lost, or a worker that lost the lease may have taken something. Nothing is put back:
+   * so the order in which jobs were taken is the order of the line, whoever took them.
    */
-  async #tidy(): Promise<void> {
+  async #lineUp(): Promise<void> {
     const reasons = this.#untidy;
     const waiting = [...this.#runs.values()].filter(({ isBegun }) => !isBegun);
     for (const { abort } of waiting) abort.abort(backInLine);
     await Promise.all(waiting.map(({ end }) => end));
     this.#sessions.empty();
-    await this.#settle();
-    for (const queuedId of this.#taken) if (!this.#isHere(queuedId)) this.#taken.delete(queuedId);
+    const here = new Set([...this.#runs.keys(), ...this.#completing.keys()]);
+    const taken = await this.#ports.jobs.active();
+    const left = taken.filter(({ queuedId }) => !here.has(queuedId));
+    this.#taken.clear();
+    for (const { queuedId } of taken) this.#taken.add(queuedId);
+    await this.#settle(left);
     this.#untidy -= reasons;
   }
 
-  #isHere(queuedId: string): boolean {
-    return this.#runs.has(queuedId) || this.#completing.has(queuedId);
-  }
-
-  async #settle(): Promise<void> {
-    const { jobs, events, report } = this.#ports;
+  async #settle(left: readonly FetchedJob[]): Promise<void> {
+    const { events, report } = this.#ports;
     const message = "its worker died while it ran; it may have run in part and was not run again";
     const counts = await settleDeadEpoch({
-      left: (await jobs.active()).filter(({ queuedId }) => !this.#isHere(queuedId)),
+      left,
       events,
+      onAgain: (fetched) => this.#admit(fetched),
       onTold: async (fetched, result) => {
         await this.#endings.told(fetched, result);
         await fetched.complete();
@@ -230,20 +232,23 @@ export class Tenancy {
       onLost: (fetched, job) => this.#finish({ fetched, job }, failed({ kind: "lost", message })),
       onStep: () => this.#keeper.round(),
     });
-    if (counts.lost + counts.back + counts.done > 0)
+    if (counts.lost + counts.again + counts.done > 0)
       report({ event: "tenancy.settled", key: this.key, ...counts });
   }
 
   async #work(): Promise<TenancyEnd> {
+    let told = false;
     for (;;) {
       this.#fence.signal.throwIfAborted();
       this.#keeper.round();
       if (this.#yielding) return await this.#handBack();
       try {
         if (await this.#round()) return "released";
+        told = false;
       } catch (error) {
         this.#fence.signal.throwIfAborted();
-        this.#trouble(error);
+        if (!told) this.#trouble(error);
+        told = true;
         this.#untidy++;
         await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
       }
@@ -252,15 +257,17 @@ export class Tenancy {
 
   /** Whether that was the last. */
   async #round(): Promise<boolean> {
-    if (this.#untidy > 0) await this.#tidy();
+    if (this.#untidy > 0) await this.#lineUp();
     this.#begin();
     if (this.#sessions.parked >= parkedMost) {
       await this.#stirred();
       return false;
     }
     const fetched = await this.#ports.jobs.next(this.#waitMs());
-    if (fetched) await this.#admit(fetched);
-    else if (await this.#idleIsOver()) return true;
+    if (fetched) {
+      this.#taken.add(fetched.queuedId);
+      await this.#admit(fetched);
+    } else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
     return false;
   }
@@ -301,8 +308,7 @@ export class Tenancy {
       this.#keeper.round();
       this.#fence.signal.throwIfAborted();
     }
-    // What stays behind is put back by the next holder.
-    await this.#tidy().catch((error) => this.#trouble(error));
+    // What was taken and has not begun stays so: the next holder lines it up again.
     this.#fence.signal.throwIfAborted();
     const empty = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
@@ -314,9 +320,6 @@ export class Tenancy {
 
   /** Checks a job and puts it in its session's line. One that cannot be read ends here and blocks nobody. */
   async #admit(fetched: FetchedJob): Promise<void> {
-    // Put back behind our back: it is ours again, and here already.
-    if (this.#taken.has(fetched.queuedId)) return;
-    this.#taken.add(fetched.queuedId);
     let data: unknown;
     try {
       data = await fetched.load();
@@ -433,12 +436,11 @@ export class Tenancy {
     if (begun === "cancelled")
       return await this.#interrupted(admitted, signal, "by request, before it began");
     if (begun === "out-of-turn") return this.#lookAgain();
-    // A process that was stopped for a while may come here before its timers do.
-    if (this.#keeper.isLate) throw this.#fenced("it could not renew in time");
+    this.#check();
     const begunMs = clock.now();
     const result = await this.#run(admitted, opened, signal);
     const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
-    // One that is safe to repeat is put back when the sandbox is handed back.
+    // One that is safe to repeat is left to the next holder.
     if (stopped && isRepeatable(job.request, job.idempotent)) return;
     // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
     await this.#finish(admitted, result, begunMs, stopped ? lostWithItsWorker : undefined);
@@ -449,7 +451,7 @@ export class Tenancy {
     return taken.slice(0, taken.indexOf(queuedId));
   }
 
-  /** Ends a job that had not begun, or leaves it to be put back. */
+  /** Ends a job that had not begun, or leaves it to be lined up again. */
   async #interrupted(admitted: Admitted, signal: AbortSignal, how: string): Promise<void> {
     if (signal.reason === stoppingReason || signal.reason === backInLine) return;
     await this.#finish(admitted, failed({ kind: "cancelled", reason: how }));
@@ -481,6 +483,7 @@ export class Tenancy {
           await batch.flush();
           await say((part) => events.artifact(fetched.id, part, artifact));
         },
+        check: () => this.#check(),
         conversation: { tenant: job.tenant, agent: job.agent, session: job.session, jobId: job.id },
       });
     } catch (error) {
@@ -537,7 +540,7 @@ export class Tenancy {
   /** Tries until it is said or we may no longer speak. */
   async #publish<R extends string>(say: () => Promise<R | "fenced">): Promise<Exclude<R, "fenced">> {
     for (;;) {
-      this.#fence.signal.throwIfAborted();
+      this.#check();
       try {
         const said = await say();
         if (said !== "fenced") return said as Exclude<R, "fenced">;
@@ -549,6 +552,12 @@ export class Tenancy {
       }
       throw this.#fenced("somebody else publishes for the sandbox");
     }
+  }
+
+  /** A process that was stopped for a while comes here before its timers have told that its time is over. */
+  #check(): void {
+    this.#fence.signal.throwIfAborted();
+    if (this.#keeper.isLate) throw this.#fenced("it could not renew in time");
   }
 
   /** From here on nothing is said or run in the sandbox's name. */

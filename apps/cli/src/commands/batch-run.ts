@@ -10,7 +10,7 @@ import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
-import { spanText } from "../terminal/quantities.ts";
+import { counted, spanText } from "../terminal/quantities.ts";
 import { wholeNumber } from "../values.ts";
 
 const options = {
@@ -57,7 +57,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const tally = new Tally(id, total, sink);
   if (!terminal.json)
     terminal.note(
-      `berth: batch ${id}, ${total} jobs${sink.done.size > 0 ? `, ${sink.done.size} done before` : ""}`,
+      `berth: batch ${id}, ${counted(total, "job")}${sink.done.size > 0 ? `, ${sink.done.size} done before` : ""}`,
     );
   const bar = new ProgressBar(terminal, id, { amount: (count) => `${Math.round(count)}` });
   try {

@@ -15,6 +15,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { placeOf, runJob } from "../run-job.ts";
 import { printable } from "../terminal/printable.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
+import { counted } from "../terminal/quantities.ts";
 
 const options = { ...jobOptions } as const;
 
@@ -64,7 +65,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     ? await copyIn(context, sources, { text: to, place: remoteTo }, sender(remoteTo.tenant))
     : await copyOut(context, remoteFrom, to, sender);
   const { files, bytes, leftOut } = copied;
-  await context.terminal.answer(copied, () => `${files} files, ${byteSize(bytes)}`);
+  await context.terminal.answer(copied, () => `${counted(files, "file")}, ${byteSize(bytes)}`);
   if (!context.terminal.json)
     for (const { path, reason } of leftOut)
       context.terminal.note(`berth: left out: ${printable(path)}: ${printable(reason)}`);
@@ -118,11 +119,11 @@ async function copyOut(
   const isDirectory = (await stat(place).catch(() => undefined))?.isDirectory() ?? false;
   const inside = sources.length > 1 || meansInside(to) || isDirectory;
   const copied: Copied = { files: 0, bytes: 0, leftOut: [] };
-  for (const { tenant, path } of sources) {
+  for (const { tenant, path, contents } of sources) {
     const send = sender(tenant);
     const { entries, leftOut } = await listRemote(send, path);
     const target = new LocalTarget(inside ? place : dirname(place));
-    const name = inside ? basename(path) : basename(place);
+    const name = inside ? (contents ? "" : basename(path)) : basename(place);
     const nameOfEntry = (of: string) => join(name, path === "" ? of : of.slice(path.length + 1));
     const files = entries.filter(({ type }) => type === "file");
     const progress = bytesBar(context, files);

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { knownJob } from "../known-job.ts";
 import { endOf, failure } from "../run-job.ts";
+import { counted } from "../terminal/quantities.ts";
 import { tenantName } from "../values.ts";
 
 const options = {
@@ -35,7 +36,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   }
   await context.terminal.answer(
     { tenant, destroyed: ids.length },
-    () => `${ids.length} sandboxes of ${tenant} are gone`,
+    () => `${counted(ids.length, "sandbox")} of ${tenant} gone`,
   );
   return exitCodes.ok;
 }

@@ -3,6 +3,7 @@ import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { sandboxTable } from "../fleet-tables.ts";
+import { counted } from "../terminal/quantities.ts";
 import { tenantName } from "../values.ts";
 
 const options = {} as const;
@@ -22,7 +23,7 @@ export const tenantUsage = command({
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const usage = await (await context.door()).tenants.usage(tenantName(positionals[0] ?? ""));
   const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes } = usage;
-  const line = `${tenant}${paused ? " (paused)" : ""}: ${unfinished} jobs unfinished, ${artifacts} artifacts of ${byteSize(artifactBytes)}`;
+  const line = `${tenant}${paused ? " (paused)" : ""}: ${counted(unfinished, "job")} unfinished, ${counted(artifacts, "artifact")} of ${byteSize(artifactBytes)}`;
   await context.terminal.answer(usage, () => `${line}\n\n${sandboxTable(sandboxes)}`);
   return exitCodes.ok;
 }

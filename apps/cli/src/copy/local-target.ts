@@ -18,9 +18,10 @@ export class LocalTarget {
 
   async directory(path: string, mode = 0o755): Promise<void> {
     let at = "";
+    await mkdir(this.root, { recursive: true });
     for (const name of checked(path)
       .split("/")
-      .filter((one) => one !== "")) {
+      .filter((one) => one !== "" && one !== ".")) {
       at = posix.join(at, name);
       await this.#own(at, at === path ? mode : 0o755);
     }
@@ -68,7 +69,6 @@ export class LocalTarget {
   async #own(path: string, mode: number): Promise<void> {
     if (this.#sound.has(path)) return;
     const place = join(this.root, path);
-    await mkdir(this.root, { recursive: true });
     try {
       // Its owner must be able to fill it.
       await mkdir(place, { mode: (mode & 0o777) | 0o700 });

@@ -3,13 +3,15 @@ import { UsageError } from "../complaint.ts";
 export interface RemotePlace {
   readonly tenant: string;
   readonly path: string;
+  /** What is in it, not itself. */
+  readonly contents: boolean;
 }
 
 /** `acme:dir/file` is the tenant's; anything else is here. A path here that looks like one is written `./a:b`. */
 export function remotePlace(text: string): RemotePlace | undefined {
   const [, tenant, path] = /^([a-z0-9][a-z0-9_-]*):(.*)$/s.exec(text) ?? [];
   if (tenant === undefined || path === undefined) return undefined;
-  return { tenant, path: withoutEnds(path) };
+  return { tenant, path: withoutEnds(path), contents: path === "." || path.endsWith("/.") };
 }
 
 /** Whether what is copied goes into it, by how it is written. */

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { complaintOf } from "../complaint.ts";
 import type { Door } from "../door.ts";
-import { spanText } from "../terminal/quantities.ts";
+import { counted, spanText } from "../terminal/quantities.ts";
 import { type Finding, tellerOf } from "./finding.ts";
 
 const { ok, warn, bad } = tellerOf("fleet");
@@ -21,7 +21,7 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
     }
     const { slots, freeSlots, oldestWaitMs, unfinishedJobs } = await door.scale();
     yield ok(
-      `${workers.length} workers, ${freeSlots} of ${slots} slots free, ${unfinishedJobs} jobs unfinished`,
+      `${counted(workers.length, "worker")}, ${freeSlots} of ${slots} slots free, ${counted(unfinishedJobs, "job")} unfinished`,
     );
     for (const { id, health } of workers)
       if (health !== "ok")

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
 
 const enter = "\x1b[?1049h\x1b[?25l";
-const escape = "\x1b[";
+const styleStart = "\x1b[";
 const styleOrCharacter = /\p{Cc}\[[0-9;]*m|./gsu;
 const leave = "\x1b[?25h\x1b[?1049l";
 
@@ -37,7 +37,7 @@ export async function showLive(
 /** By characters. Styles take no room, and end before what is cut off. */
 function cut(line: string, width: number): string {
   let room = width;
-  return line.replaceAll(styleOrCharacter, (part) => (part.startsWith(escape) || room-- > 0 ? part : ""));
+  return line.replaceAll(styleOrCharacter, (part) => (part.startsWith(styleStart) || room-- > 0 ? part : ""));
 }
 
 function listenForKeys(end: () => void): { stop(): void } {

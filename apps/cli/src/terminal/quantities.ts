@@ -13,3 +13,8 @@ export function modeText(mode: number): string {
   const letters = "rwxrwxrwx";
   return [...letters].map((letter, index) => ((mode >> (8 - index)) & 1 ? letter : "-")).join("");
 }
+
+/** `1 worker`, `3 workers`. */
+export function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? "" : thing.endsWith("x") ? "es" : "s"}`;
+}

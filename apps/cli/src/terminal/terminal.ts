@@ -21,7 +21,8 @@ export interface TerminalOptions {
  * where a person looks.
  */
 export class Terminal {
-  readonly json: boolean;
+  /** One value for a program, instead of text for a person. */
+  json: boolean;
   readonly #noColor: boolean;
 
   constructor({ noColor, json }: TerminalOptions) {

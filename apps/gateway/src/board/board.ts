@@ -15,6 +15,8 @@ import { Shelf } from "./shelf.ts";
 
 const loginsPerSecond = 2;
 const loginBytes = 2_000;
+/** The form itself, and the dashboard's published scripts. By route, not by address: an address can be spelled in many ways. */
+const unguarded = new Set(["/board/login", "/board/static/*"]);
 
 /**
  * Bull Board at /board, for admins. A key is exchanged for a cookie that no other site's page can bring along; what changes
@@ -58,15 +60,16 @@ export class Board {
     await board.register(this.#bull.plugin);
   };
 
-  async #guard(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const { url, method, headers } = request;
+  async #guard(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    const { method, headers, routeOptions } = request;
     void reply.header("content-security-policy", boardPolicy).header("referrer-policy", "no-referrer");
     if (method !== "GET") refuseForeign(headers.host ?? "", headers.origin, headers["sec-fetch-site"]);
-    if (/^\/board\/(login$|login\?|static\/)/.test(url)) return;
+    if (unguarded.has(routeOptions.url ?? "")) return undefined;
     const actor = await this.#actor(request);
     if (actor === undefined) return askToLogIn(request, reply);
     request.principal = { ...request.principal, id: actor, role: "admin" };
-    if (url.startsWith("/board/api/")) this.#bull.show(await this.#shelf.adapters());
+    if (routeOptions.url?.startsWith("/board/api/")) this.#bull.show(await this.#shelf.adapters());
+    return undefined;
   }
 
   /** The key somebody logged in with, as long as it is good. */

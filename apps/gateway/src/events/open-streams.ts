@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { Problem } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
+import { Places } from "../places.ts";
 
 export interface OpenStreamsOptions {
   readonly max: number;
@@ -21,16 +22,18 @@ interface OpenStream {
   readonly comments: boolean;
 }
 
-/** The event streams this gateway has open: how many, their heartbeat, and their end when it stops. */
+/** The long answers this gateway is giving: how many, their heartbeat, and their end when it stops. */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
+  readonly #places: Places;
   readonly #open = new Set<OpenStream>();
-  readonly #perKey = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
 
   constructor(options: OpenStreamsOptions) {
+    const { max, maxPerKey } = options;
     this.#options = options;
+    this.#places = new Places({ max, maxPerKey, code: "too-many-streams", what: "event streams open" });
   }
 
   get size(): number {
@@ -43,20 +46,20 @@ export class OpenStreams {
     response: ServerResponse,
     { comments = true }: { readonly comments?: boolean } = {},
   ): { readonly signal: AbortSignal; close(): void } {
-    const { max, maxPerKey } = this.#options;
-    const ofKey = this.#perKey.get(principal.id) ?? 0;
-    if (this.#closing) throw new Problem("unavailable", "this gateway is stopping", retryAfter);
-    if (this.#open.size >= max)
-      throw new Problem("too-many-streams", `this gateway has ${max} open`, retryAfter);
-    if (ofKey >= maxPerKey) {
-      throw new Problem("too-many-streams", `this key has ${maxPerKey} event streams open`, retryAfter);
-    }
+    if (this.#closing) throw new Problem("unavailable", "this gateway is stopping");
+    const place = this.#places.take(principal);
     const stream = { principal, response, comments, over: new AbortController() };
     this.#open.add(stream);
-    this.#perKey.set(principal.id, ofKey + 1);
     this.#timer ??= setInterval(() => this.#beat(), this.#options.heartbeatMs);
     response.once("close", () => stream.over.abort());
-    return { signal: stream.over.signal, close: () => this.#close(stream) };
+    const close = () => {
+      place[Symbol.dispose]();
+      this.#open.delete(stream);
+      if (this.#open.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    };
+    return { signal: stream.over.signal, close };
   }
 
   /** Tells every listener to come back, elsewhere or later. */
@@ -69,16 +72,6 @@ export class OpenStreams {
       }
       over.abort();
     }
-  }
-
-  #close(stream: OpenStream): void {
-    if (!this.#open.delete(stream)) return;
-    const left = (this.#perKey.get(stream.principal.id) ?? 1) - 1;
-    if (left > 0) this.#perKey.set(stream.principal.id, left);
-    else this.#perKey.delete(stream.principal.id);
-    if (this.#open.size > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 
   #beat(): void {
@@ -99,5 +92,3 @@ export class OpenStreams {
     }
   }
 }
-
-const retryAfter = { headers: { "retry-after": "5" } };

@@ -5,10 +5,13 @@ import { Problem } from "./problem.ts";
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly maxMs: number;
+  /** Told of each piece before it is kept; throws when there is no room for it. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /** The whole body, or a problem as soon as it is too large or too slow. Nothing is allocated by what the headers claim. */
-export async function readBody(message: IncomingMessage, { maxBytes, maxMs }: BodyLimits): Promise<Buffer> {
+export async function readBody(message: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+  const { maxBytes, maxMs, onBytes } = limits;
   const claimed = Number(message.headers["content-length"] ?? 0);
   if (claimed > maxBytes) throw tooLarge(maxBytes);
   const pieces: Buffer[] = [];
@@ -26,8 +29,13 @@ export async function readBody(message: IncomingMessage, { maxBytes, maxMs }: Bo
     };
     const onData = (piece: Buffer) => {
       bytes += piece.length;
-      if (bytes > maxBytes) finish(tooLarge(maxBytes));
-      else pieces.push(piece);
+      if (bytes > maxBytes) return finish(tooLarge(maxBytes));
+      try {
+        onBytes?.(piece.length);
+        pieces.push(piece);
+      } catch (error) {
+        finish(error as Error);
+      }
     };
     const onEnd = () => finish();
     const onGone = () => finish(new Problem("malformed-request", "the body ended before it was complete"));

@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import type { Authenticator } from "../keys/authenticate.ts";
 import type { Principal } from "../keys/principal.ts";
 import { parseJson, readBody } from "./body.ts";
+import { BodyBudget } from "./body-budget.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { refuseAmbiguous, refuseBrowsers } from "./header-guard.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
@@ -15,6 +16,8 @@ import type { Access } from "./route.ts";
 declare module "fastify" {
   interface FastifyRequest {
     principal: Principal;
+    /** Counts bytes of its body until its answer has been given: parsed, a body takes no less room. */
+    countBytes: (bytes: number) => void;
   }
   interface FastifyContextConfig {
     access?: Access;
@@ -27,6 +30,8 @@ declare module "fastify" {
 export interface ServerParts {
   readonly config: Config;
   readonly authenticator: Authenticator;
+  /** Fires when the gateway was told to stop. */
+  readonly stopping: AbortSignal;
   /** Told of each answer, for the log and the metrics. */
   readonly onAnswer: (request: FastifyRequest, reply: FastifyReply) => void;
   readonly onFailure: (request: FastifyRequest, failure: Failure, error: unknown) => void;
@@ -41,6 +46,7 @@ const lateLookMs = 1_000;
 /** The server before it has routes: limits, who asks, bodies, and what becomes of errors. */
 export function makeServer(parts: ServerParts): FastifyInstance {
   const { config } = parts;
+  const budget = new BodyBudget(config.BERTH_GATEWAY_BODIES_BYTES);
   const app: FastifyInstance = fastify({
     http: {
       maxHeaderSize: maxHeaderBytes,
@@ -58,7 +64,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     genReqId: () => nanoid(),
     logger: false,
     trustProxy: false,
-    return503OnClosing: true,
+    return503OnClosing: false,
     forceCloseConnections: "idle",
     clientErrorHandler: answerBrokenClient,
     frameworkErrors: (error, request, reply) => sendFailure(parts, error, request, reply),
@@ -66,11 +72,12 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   // Node would close without a word.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
+  app.decorateRequest("countBytes", null as unknown as FastifyRequest["countBytes"]);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: IncomingMessage) =>
     request.routeOptions.config.raw
       ? undefined
-      : parseJson(await readBody(payload, limitsOf(config, request))),
+      : parseJson(await readBody(payload, { ...limitsOf(config, request), onBytes: request.countBytes })),
   );
   app.addContentTypeParser("application/x-ndjson", async (request: FastifyRequest) => {
     if (!request.routeOptions.config.raw)
@@ -79,10 +86,19 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   app.addHook("onRequest", async (request, reply) => {
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     void reply.header("cache-control", "no-store");
+    if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
     refuseAmbiguous(request);
     const { access = "open", cost = 1 } = request.routeOptions.config;
-    if (access !== "open" && (await parts.authenticator.isOpen())) refuseBrowsers(request);
+    if (access !== "open" && (await parts.authenticator.isOpen())) {}
     request.principal = await parts.authenticator.authenticate(request, access, cost);
+    const held = budget.hold(request.principal.id);
+    request.countBytes = held.take;
+    // However it ends: an answer to somebody who has gone is never finished, but always closed.
+    reply.raw.once("close", held.giveBack);
+  });
+  app.addHook("onSend", async (_, reply) => {
+    // A connection that is kept alive would keep a gateway from stopping.
+    if (parts.stopping.aborted) void reply.header("connection", "close");
   });
   app.addHook("onResponse", async (request, reply) => parts.onAnswer(request, reply));
   app.setErrorHandler((error, request, reply) => sendFailure(parts, error, request, reply));

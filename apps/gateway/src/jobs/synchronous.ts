@@ -1,6 +1,7 @@
 import type { JobResult, Outcome } from "@berth/protocol";
 import { sandboxKeyOf } from "@berth/protocol";
 import { Problem, type ProblemCode } from "../http/problem.ts";
+import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import type { Draft } from "./submission.ts";
 
@@ -13,12 +14,19 @@ export function patience(
   return maxMs > 0 ? AbortSignal.any([gone, stopping, AbortSignal.timeout(maxMs)]) : undefined;
 }
 
+export interface ToEndOptions {
+  readonly maxMs: number;
+  readonly signal: AbortSignal;
+  readonly principal: Principal;
+}
+
 /** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
 export async function runToEnd(
-  { submitter, reader, stopping }: Pick<Parts, "submitter" | "reader" | "stopping">,
+  { submitter, reader, stopping, waits }: Pick<Parts, "submitter" | "reader" | "stopping" | "waits">,
   draft: Draft,
-  { maxMs, signal }: { readonly maxMs: number; readonly signal: AbortSignal },
+  { maxMs, signal, principal }: ToEndOptions,
 ): Promise<JobResult | undefined> {
+  using _ = waits.take(principal);
   const { job } = draft;
   await submitter.submit(draft);
   const until = AbortSignal.any([signal, stopping, AbortSignal.timeout(maxMs)]);

@@ -13,6 +13,10 @@ export class TokenBuckets {
   readonly #buckets = new Map<string, Bucket>();
   #sweptAtMs = 0;
 
+  get size(): number {
+    return this.#buckets.size;
+  }
+
   /** Milliseconds to wait before trying again; 0: go on. What costs more than there can be takes all there is. */
   draw(name: string, perSecond: number, cost = 1, nowMs: number = performance.now()): number {
     this.#sweep(nowMs);

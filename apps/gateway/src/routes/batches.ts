@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { problemsOf } from "@berth/protocol";
 import { JobEvents } from "@berth/streams";
@@ -10,6 +9,7 @@ import { batchLines } from "../batches/results.ts";
 import { Upload } from "../batches/upload.ts";
 import { parseJson, readBody } from "../http/body.ts";
 import { linesOf } from "../http/lines.ts";
+import { LongAnswer } from "../http/long-answer.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { limitsOf } from "../http/server.ts";
@@ -140,31 +140,24 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       await find(params.id, principal);
       const stream = streams.open(principal, reply.raw, { comments: false });
       try {
-        reply.hijack();
-        for (const [name, value] of Object.entries(reply.getHeaders())) {
-          if (value !== undefined) reply.raw.setHeader(name, value);
-        }
-        reply.raw.writeHead(200, { "content-type": "application/x-ndjson" });
-        reply.raw.flushHeaders();
-        const events = new JobEvents(redis);
-        for await (const page of batchLines({ batches, events }, params.id, {
-          ...query,
-          signal: stream.signal,
-        })) {
-          for (const one of page) {
-            if (reply.raw.write(`${JSON.stringify(one)}\n`)) continue;
-            await once(reply.raw, "drain", { signal: stream.signal });
+        const answer = new LongAnswer(reply, "application/x-ndjson", stream.signal);
+        const options = { ...query, signal: stream.signal };
+        try {
+          for await (const page of batchLines(
+            { batches, events: new JobEvents(redis) },
+            params.id,
+            options,
+          )) {
+            for (const one of page) await answer.write(`${JSON.stringify(one)}\n`);
           }
+          if (stream.signal.aborted) answer.breakOff();
+          else answer.end();
+        } catch {
+          answer.breakOff();
         }
-      } catch (error) {
-        // Broken off in the middle, so that nobody takes what came for all of it.
-        if (!reply.raw.headersSent) throw error;
-        reply.raw.destroy();
       } finally {
         stream.close();
       }
-      if (stream.signal.aborted) reply.raw.destroy();
-      else reply.raw.end();
       return "sent";
     },
   );

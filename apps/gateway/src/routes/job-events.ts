@@ -1,12 +1,11 @@
-import { once } from "node:events";
 import { z } from "zod";
 import { frameOf } from "../events/frames.ts";
+import { LongAnswer } from "../http/long-answer.ts";
 import { type AnyRoute, route } from "../http/route.ts";
+import type { KnownJob } from "../jobs/job-desk.ts";
 import type { Parts } from "../parts.ts";
 import { jobParams } from "./jobs.ts";
 
-/** A listener that takes nothing for this long has gone, or means harm. */
-const stallMs = 60_000;
 const maxPart = 2n ** 64n - 1n;
 
 const eventId = z
@@ -17,7 +16,7 @@ const eventId = z
   });
 
 export function jobEventRoutes(parts: Parts): AnyRoute[] {
-  const follow = route(
+  const events = route(
     {
       method: "GET",
       path: "/v1/jobs/:id/events",
@@ -43,30 +42,27 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       if (after !== "" && (await parts.jobs.isOverAfter(job, after))) return { status: 204 };
       const stream = parts.streams.open(principal, reply.raw);
       try {
-        reply.hijack();
-        for (const [name, value] of Object.entries(reply.getHeaders())) {
-          if (value !== undefined) reply.raw.setHeader(name, value);
-        }
-        reply.raw.writeHead(200, {
-          "content-type": "text/event-stream; charset=utf-8",
-          "x-accel-buffering": "no",
-        });
-        reply.raw.write("retry: 1000\n\n");
-        for await (const event of parts.reader.follow(job.key, job.id, after, stream.signal)) {
-          if (reply.raw.write(frameOf(event))) continue;
-          const stalled = AbortSignal.timeout(stallMs);
-          await once(reply.raw, "drain", { signal: AbortSignal.any([stream.signal, stalled]) });
-        }
-      } catch (error) {
-        // Once the answer has begun, all that can be said is its end; the listener resumes from its last id.
-        if (!reply.raw.headersSent) throw error;
+        const answer = new LongAnswer(reply, "text/event-stream; charset=utf-8", stream.signal);
+        await follow(answer, job, after, stream.signal).catch(() => {});
+        // However it came to an end: the listener resumes from its last id.
+        answer.end();
       } finally {
         stream.close();
-        if (reply.raw.writableNeedDrain) reply.raw.destroy();
-        else if (reply.raw.headersSent) reply.raw.end();
       }
       return "sent";
     },
   );
-  return [follow];
+  async function follow(
+    answer: LongAnswer,
+    job: KnownJob,
+    after: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await answer.write("retry: 1000\n\n");
+    for await (const event of parts.reader.follow(job.key, job.id, after, signal)) {
+      await answer.write(frameOf(event));
+    }
+  }
+
+  return [events];
 }

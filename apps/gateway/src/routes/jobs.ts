@@ -51,6 +51,8 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ body, query, headers, principal, signal }) => {
       const many = Array.isArray(body) ? body : [body];
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
+      // Before anything is submitted: a request that is refused has done nothing.
+      using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
       const work = new InOrder(submittedAtOnce);
       for (const draft of drafts) {
         await work.add(sandboxKeyOf(draft.job), async () => void (await parts.submitter.submit(draft)));
@@ -78,6 +80,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, query, principal, signal }) => {
       const until = patience(parts, signal, query.wait * 1_000);
+      using _ = until && parts.waits.take(principal);
       return { status: 200, body: await waitedView(params.id, principal, until) };
     },
   );

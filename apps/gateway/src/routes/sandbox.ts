@@ -49,7 +49,11 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
         const made = sessionDraft(principal, body, spec.request(body), headers);
         const draft = await once(made, headers, principal, [spec.name, body]);
         const { job } = draft;
-        const result = await runToEnd(parts, draft, { maxMs: parts.config.BERTH_GATEWAY_WAIT_MS, signal });
+        const result = await runToEnd(parts, draft, {
+          maxMs: parts.config.BERTH_GATEWAY_WAIT_MS,
+          signal,
+          principal,
+        });
         if (!result) return pending(job);
         if (!runs.has(spec.name)) expectDone(result.outcome);
         return { status: 200, body: spec.shape(result, body, job) };

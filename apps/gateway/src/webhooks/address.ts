@@ -30,8 +30,9 @@ const notPublic: readonly (readonly [network: string, prefix: number, family: "i
   ["ff00::", 8, "ipv6"],
 ];
 
-const refused = new BlockList();
-for (const [network, prefix, family] of notPublic) refused.addSubnet(network, prefix, family);
+/** One list for each family: a list that has `::/8` takes every IPv4 address for one of those mapped into it. */
+const refused = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
+for (const [network, prefix, family] of notPublic) refused[family].addSubnet(network, prefix, family);
 
 /** Networks an operator allows although they are not public, as `10.1.0.0/16,fd00::/8`. Throws on what is none. */
 export function allowedNetworks(text: string): BlockList {
@@ -70,7 +71,7 @@ export async function pinnedAddress(host: string, allowed: BlockList): Promise<P
   if (!first) throw new AddressRefused(`${bare} has no address`);
   for (const { address, family } of found) {
     const kind = family === 6 ? "ipv6" : "ipv4";
-    if (refused.check(address, kind) && !allowed.check(address, kind)) {
+    if (refused[kind].check(address, kind) && !allowed.check(address, kind)) {
       throw new AddressRefused(`${bare} is at ${address}, which is not a public address`);
     }
   }

@@ -50,7 +50,7 @@ export class Connection {
 
   #call<R>(what: string, act: () => R, faults: boolean): Promise<R> {
     const { time, process, weather, trace, name, timeoutMs } = this.#options;
-    const mishap = weather.mishap();
+    const mishap = weather.mishap(what);
     if (mishap) trace.note(name, mishap, what);
     this.#open++;
     return new Promise<R>((resolve, reject) => {

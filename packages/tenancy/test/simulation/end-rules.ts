@@ -1,3 +1,4 @@
+import { deadReasonOf } from "../../src/retry.ts";
 import type { SimEvent } from "./events-model.ts";
 import type { SimJob } from "./sim-job.ts";
 import type { World } from "./world.ts";
@@ -19,8 +20,15 @@ export function checkEnd(world: World): void {
   if (rules.running > 0) rules.broken("nothing runs at the end", `${rules.running} commands`, []);
 }
 
+/** Nothing hangs. */
+export function checkStopped({ rules, workers }: World): void {
+  for (const { current } of workers)
+    for (const left of current.leftovers)
+      rules.broken("nothing is left when a worker has stopped", left, [current.name]);
+}
+
 /** What was said of one job: no beginning twice by the same holder, and what its command printed, once and in order. */
-function checkStory({ rules }: World, job: SimJob, events: readonly SimEvent[]): void {
+function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEvent[]): void {
   const about = [job.id, job.key];
   const begun = events.filter((event) => event.type === "started");
   const names = begun.map(({ epoch, attempt }) => `${epoch}/${attempt}`);
@@ -36,4 +44,9 @@ function checkStory({ rules }: World, job: SimJob, events: readonly SimEvent[]):
     rules.broken("what a command prints is said once and in order", `${job.id}: ${said} | ${printed}`, about);
   if (ofLast.filter((event) => event.type === "artifact").length > 1)
     rules.broken("an artifact is told once", job.id, about);
+  const retried = events.flatMap((event) => (event.type === "retrying" ? [event.attempt] : []));
+  if (retried.some((attempt, index) => attempt !== index + 1))
+    rules.broken("attempts follow each other", `${job.id}: ${retried}`, about);
+  if (deadReasonOf(job.job, end.result.outcome) !== undefined && !redis.buried.has(job.id))
+    rules.broken("what somebody should look at is buried", job.id, about);
 }

@@ -65,14 +65,6 @@ export class QueueModel {
     this.#rules.completed(this.#key, this.entry(id));
   }
 
-  putBack(id: string, token: string): void {
-    this.#unlock(id, token);
-    if (!this.#leave(id)) return;
-    this.wait.unshift(id);
-    this.#rules.queued("put back", id, token);
-    this.marker.set();
-  }
-
   #unlock(id: string, token: string): void {
     const lock = this.#locks.get(id);
     if (lock !== token) throw new Error(`${lock ? "Lock mismatch" : "Missing lock"} for job ${id}`);

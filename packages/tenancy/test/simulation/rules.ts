@@ -54,12 +54,18 @@ export class Rules {
   readonly #starts = new Map<string, number>();
   readonly #running = new Set<Command>();
   readonly jobs = new Map<string, SimJob>();
+  /** Job ids, in the order in which their commands started. */
+  readonly started: string[] = [];
   violation: Violation | undefined;
   /** The longest that a command outlived its epoch, in leases. */
   longestOutlivingLeases = 0;
 
   constructor(options: RulesOptions) {
     this.#options = options;
+  }
+
+  get finished(): number {
+    return this.#finished.size;
   }
 
   isFinished(jobId: string): boolean {
@@ -123,6 +129,7 @@ export class Rules {
     const name = `${entryId({ job, attempt })}/${index}`;
     trace.note(worker, "starts", `${name} ${job.key} epoch ${epoch}`);
     const about = [job.id, job.key, worker];
+    this.started.push(job.id);
     const startsOf = (this.#starts.get(name) ?? 0) + 1;
     this.#starts.set(name, startsOf);
     if (startsOf > 1 && !job.repeatable)

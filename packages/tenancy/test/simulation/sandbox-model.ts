@@ -2,6 +2,7 @@ import { type ArtifactRef, execLimits, type JobResult, type Outcome } from "@ber
 import type { OpenSandbox, SandboxPort } from "../../src/tenancy-ports.ts";
 import type { Container, Host } from "./containers.ts";
 import type { Random } from "./random.ts";
+import type { Rules } from "./rules.ts";
 import type { Entry } from "./sim-job.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -11,6 +12,7 @@ export interface SandboxModelOptions {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly weather: Weather;
+  readonly rules: Rules;
   readonly process: SimProcess;
   readonly worker: string;
   readonly host: Host;
@@ -25,7 +27,7 @@ const keptBytes = 4_096;
 
 /** A tenancy's sandbox: a container of its host, opened when the first job needs it. */
 export function sandboxModel(options: SandboxModelOptions): SandboxPort {
-  const { process, host, key, epoch, weather, random, time } = options;
+  const { process, host, key, epoch, weather, random, time, rules } = options;
   let container: Container | undefined;
   let users = 0;
   return {
@@ -51,7 +53,7 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
       };
     },
     close: async ({ remove }) => {
-      if (users !== 0) throw new Error(`${users} jobs still use the sandbox`);
+      if (users !== 0) rules.broken("a sandbox is closed when nobody uses it", key, [key, options.worker]);
       await process.clock.sleep(random.between(5, 100));
       if (remove) host.remove(key, epoch);
     },
@@ -68,6 +70,7 @@ async function runJob(
   const began = options.time.nowMs;
   let outcome: Outcome = { kind: "done" };
   for (const index of job.commands.keys()) {
+    context.check();
     outcome = await runCommand(options, container, context, { ...entry, index });
     if (outcome.kind !== "exited" || outcome.code !== 0) break;
   }

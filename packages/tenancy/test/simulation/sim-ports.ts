@@ -71,10 +71,6 @@ function jobsPort({ redis, connection, key, epoch, token, process, random }: Sim
 
   function held(id: string, foreignLock: boolean): FetchedJob {
     const { job, attempt } = queue.entry(id);
-    const own = async () => {
-      if (!foreignLock) return;
-      await connection.script("own", () => queue.own(id, token, redis.leases.holds(key, epoch)));
-    };
     return {
       id: job.id,
       queuedId: id,
@@ -84,24 +80,24 @@ function jobsPort({ redis, connection, key, epoch, token, process, random }: Sim
         return job.job ? { ...job.job, attempt } : job.data;
       },
       complete: async () => {
-        await own();
+        if (foreignLock) {
+          await connection.script("own", () => queue.own(id, token, redis.leases.holds(key, epoch)));
+        }
         await connection.bull(`complete ${id}`, () => queue.complete(id, token));
-      },
-      putBack: async () => {
-        await own();
-        await connection.bull(`put-back ${id}`, () => queue.putBack(id, token));
       },
     };
   }
 }
 
-function eventsPort({ redis, connection, key, epoch }: SimPortsOptions): EventsPort {
+function eventsPort({ redis, connection, trace, key, epoch }: SimPortsOptions): EventsPort {
   const { events } = redis;
   return {
     begin: (jobId, attempt, place) =>
-      connection.script(`begin ${jobId}`, () =>
-        events.begin({ key, epoch, jobId, attempt, ...place }, redis.queue(key).active),
-      ),
+      connection.script(`begin ${jobId}`, () => {
+        const answer = events.begin({ key, epoch, jobId, attempt, ...place }, redis.queue(key).active);
+        if (answer !== "begun") trace.note("redis", `begin:${answer}`, jobId);
+        return answer;
+      }),
     output: (jobId, part, chunks) => {
       const text = chunks.map(({ bytes }) => bytes.toString()).join("");
       return connection.script(`output ${jobId}`, () =>
@@ -116,7 +112,7 @@ function eventsPort({ redis, connection, key, epoch }: SimPortsOptions): EventsP
       connection.script(`finished ${jobId}`, () =>
         events.publish(key, epoch, jobId, { type: "finished", result }),
       ),
-    retrying: (jobId, attempt) =>
+    retrying: (jobId, { attempt }) =>
       connection.script(`retrying ${jobId}`, () =>
         events.publish(key, epoch, jobId, {
           type: "retrying",

@@ -62,12 +62,11 @@ export class SimProcess {
     for (const told of this.onSilence) told();
   }
 
-  thaw(): void {
+  thaw(ioFirst = this.#random.chance(0.5)): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
     for (const told of this.onVoice) told();
     const due = this.#due.splice(0);
-    const ioFirst = this.#random.chance(0.5);
     const order = ioFirst ? due.filter(({ source }) => source === "io") : due;
     const rest = ioFirst ? due.filter(({ source }) => source === "timer") : [];
     for (const callback of [...order, ...rest]) this.#time.after(0, () => this.#deliver(callback));

@@ -148,7 +148,7 @@ export class SimWorker {
   #hold(key: string, epoch: number, takenAtMs: number): Tenancy {
     const { settings, process } = { settings: this.#settings, process: this.process };
     const { leaseMs, parallel, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
-    const { time, random, weather, redis, trace } = this.#world;
+    const { time, random, weather, redis, trace, rules } = this.#world;
     const tenancy = new Tenancy(
       {
         key: sandboxKey.parse(key),
@@ -162,7 +162,7 @@ export class SimWorker {
         removeOnStop,
       },
       simPorts({
-        ...{ time, random, weather, redis, trace, process, key, epoch, leaseMs },
+        ...{ time, random, weather, redis, trace, rules, process, key, epoch, leaseMs },
         worker: this.name,
         host: this.#host,
         connection: this.#connection,
@@ -181,7 +181,8 @@ export class SimWorker {
     trace.note(this.name, `end:${end}`, `${key} epoch ${epoch}`);
     this.#held.delete(key);
     if (end === "no-sandbox") this.#degradedUntilMs = time.nowMs + this.#settings.leaseMs / 2;
-    if (end === "handed-back")
-      await this.#connection.bull("offer again", () => redis.offer(key)).catch(() => {});
+    if (end !== "released" && end !== "handed-back") return;
+    const offerAgain = () => (redis.leases.unheld().includes(key) ? redis.offer(key) : undefined);
+    await this.#connection.bull("offer again", offerAgain).catch(() => {});
   }
 }

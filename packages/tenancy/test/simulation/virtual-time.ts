@@ -14,7 +14,6 @@ export class VirtualTime {
   readonly #heap: Event[] = [];
   #nowMs = 0;
   #made = 0;
-  steps = 0;
 
   get nowMs(): number {
     return this.#nowMs;
@@ -38,7 +37,6 @@ export class VirtualTime {
       if (!first.run) continue;
       this.#nowMs = first.atMs;
       first.run();
-      this.steps++;
       await nextTurn();
       return true;
     }

@@ -3,8 +3,18 @@ import type { Random } from "./random.ts";
 
 export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "out-of-memory";
 
+/** What goes wrong with calls to Redis, and with sandboxes. */
+export interface Weather {
+  readonly redisAwayUntilMs: number;
+  mishap(call: string): Mishap | undefined;
+  /** One way. */
+  latencyMs(mishap: Mishap | undefined): number;
+  /** Why a sandbox cannot be opened now, if it cannot. */
+  engineFault(nowMs: number): Fault | undefined;
+}
+
 /** How likely each thing is to go wrong, by seed; nothing does once it is calm. */
-export class Weather {
+export class Storm implements Weather {
   readonly #random: Random;
   readonly #odds: readonly (readonly [Mishap, number])[];
   readonly #engineOdds: number;
@@ -29,10 +39,6 @@ export class Weather {
     this.#engineOdds = sometimes(0.2);
   }
 
-  get calm(): boolean {
-    return this.#calm;
-  }
-
   calmDown(): void {
     this.#calm = true;
     this.engineAwayUntilMs = 0;
@@ -44,13 +50,11 @@ export class Weather {
     return this.#odds.find(([, odds]) => this.#random.chance(odds))?.[0];
   }
 
-  /** One way. */
   latencyMs(mishap: Mishap | undefined): number {
     const usual = this.#random.chance(0.05) ? this.#random.between(20, 80) : this.#random.between(1, 4);
     return mishap === "slow" ? this.#random.between(this.#leaseMs / 4, this.#leaseMs * 2.5) : usual;
   }
 
-  /** Why a sandbox cannot be opened now, if it cannot. */
   engineFault(nowMs: number): Fault | undefined {
     const detail = "simulated";
     if (nowMs < this.engineAwayUntilMs) return new Fault("engine-unreachable", { address: "here", detail });

@@ -1,5 +1,5 @@
 import { Host } from "./containers.ts";
-import { checkEnd } from "./end-rules.ts";
+import { checkEnd, checkStopped } from "./end-rules.ts";
 import { Nemesis } from "./nemesis.ts";
 import { Producer } from "./producer.ts";
 import { Random } from "./random.ts";
@@ -9,7 +9,7 @@ import { SimRedis } from "./sim-redis.ts";
 import { SimWorker } from "./sim-worker.ts";
 import { Trace } from "./trace.ts";
 import { VirtualTime } from "./virtual-time.ts";
-import { Weather } from "./weather.ts";
+import { Storm } from "./weather.ts";
 
 /** A machine on which one worker lives, again and again. */
 export class WorkerPlace {
@@ -17,6 +17,7 @@ export class WorkerPlace {
   readonly #name: string;
   readonly #host: Host;
   #lives = 1;
+  #retired = false;
   current: SimWorker;
 
   constructor(world: World, name: string) {
@@ -29,14 +30,20 @@ export class WorkerPlace {
 
   /** If it is dead: another life of the same worker. */
   restart(): void {
-    if (this.current.process.state !== "dead") return;
+    if (this.#retired || this.current.process.state !== "dead") return;
     this.#world.trace.note(this.#name, "restarts");
     this.current = new SimWorker(this.#world, this.#name, this.#host, ++this.#lives);
     this.current.start();
   }
+
+  /** This life is the last. */
+  retire(): void {
+    this.#retired = true;
+    this.current.drain();
+  }
 }
 
-/** After the storm everything ends within so many leases: jobs in line run one after the other. */
+/** After the storm everything ends within so many leases, even if all jobs run one after the other. */
 const calmLeases = 200;
 
 /**
@@ -50,7 +57,7 @@ export class World {
   readonly random: Random;
   readonly settings: Settings;
   readonly rules: Rules;
-  readonly weather: Weather;
+  readonly weather: Storm;
   readonly redis: SimRedis;
   readonly workers: readonly WorkerPlace[];
 
@@ -59,7 +66,7 @@ export class World {
     this.settings = chooseSettings(this.random);
     const { leaseMs, parallel, turns, workers } = this.settings;
     this.rules = new Rules({ time: this.time, trace: this.trace, leaseMs, parallel, turns });
-    this.weather = new Weather(this.random, leaseMs);
+    this.weather = new Storm(this.random, leaseMs);
     this.redis = new SimRedis(this.time, this.rules);
     this.workers = Array.from(
       { length: workers },
@@ -71,20 +78,19 @@ export class World {
     for (const { current } of this.workers) current.start();
     new Producer(this).start();
     new Nemesis(this).start();
-    await this.#until(this.settings.stormMs, () => false);
+    const { stormMs, leaseMs, idleMs, keys } = this.settings;
+    const { rules, redis, workers } = this;
+    await this.#until(stormMs, () => false);
     this.#calm();
-    const { leaseMs, idleMs } = this.settings;
-    const allMs = this.time.nowMs + leaseMs * calmLeases;
-    const isOver = () => [...this.rules.jobs.keys()].every((id) => this.rules.isFinished(id));
-    await this.#until(allMs, () => this.rules.jobs.size === this.settings.jobs && isOver());
-    await this.#until(this.time.nowMs + idleMs + leaseMs * 5, () => false);
-    checkEnd(this);
-    for (const { current } of this.workers) current.drain();
-    await this.#until(this.time.nowMs + leaseMs * 5, () => false);
-    for (const { current } of this.workers)
-      for (const left of current.leftovers)
-        this.rules.broken("nothing is left when a worker has stopped", left, [current.name]);
-    return this.rules.violation;
+    await this.#until(stormMs + leaseMs * calmLeases, () => rules.finished === this.settings.jobs);
+    const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
+    await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
+    if (!rules.violation) checkEnd(this);
+    for (const place of workers) place.retire();
+    const isStopped = () => workers.every(({ current }) => current.leftovers.length === 0);
+    await this.#until(this.time.nowMs + leaseMs * 5, isStopped);
+    if (!rules.violation) checkStopped(this);
+    return rules.violation;
   }
 
   resume(key: string): void {

@@ -1,0 +1,185 @@
+import { BlockList } from "node:net";
+import type { GroupResult } from "@berth/client";
+import { Metrics } from "@berth/service";
+import { describe, expect, test } from "vitest";
+import { InOrder } from "../src/batches/in-order.ts";
+import { FinishedJobs } from "../src/finished-jobs.ts";
+import { BodyBudget } from "../src/http/body-budget.ts";
+import { rangeOf } from "../src/http/byte-range.ts";
+import type { Principal } from "../src/keys/principal.ts";
+import { TokenBuckets } from "../src/keys/token-bucket.ts";
+import { Places } from "../src/places.ts";
+import { allowedNetworks, pinnedAddress } from "../src/webhooks/address.ts";
+
+describe("rates", () => {
+  test("a bucket gives twice its rate at once, then its rate", () => {
+    const buckets = new TokenBuckets();
+    const drawn = (atMs: number) => buckets.draw("a", 10, 1, atMs) === 0;
+    expect(Array.from({ length: 30 }, () => drawn(0)).filter(Boolean)).toHaveLength(20);
+    expect(Array.from({ length: 30 }, () => drawn(1_000)).filter(Boolean)).toHaveLength(10);
+    expect(buckets.draw("a", 10, 1, 1_000)).toBe(100);
+    expect(buckets.draw("b", 10, 1, 1_000)).toBe(0);
+  });
+
+  test("what costs more than there can be takes all there is, and does not wait for ever", () => {
+    const buckets = new TokenBuckets();
+    expect(buckets.draw("a", 10, 500, 0)).toBe(0);
+    expect(buckets.draw("a", 10, 500, 0)).toBe(2_000);
+    expect(buckets.draw("a", 10, 500, 2_000)).toBe(0);
+  });
+
+  test("names that come once do not fill the memory", () => {
+    const buckets = new TokenBuckets();
+    for (let index = 0; index < 200_000; index++) buckets.draw(`n${index}`, 1, 1, index);
+    expect(buckets.size).toBeLessThan(60_000);
+  });
+});
+
+describe("room", () => {
+  const key = (id: string): Principal => ({ id, role: "tenant", bodyBytes: 0 });
+
+  test("one key has its places and the gateway its own, and each is given back once", () => {
+    const places = new Places({ max: 5, maxPerKey: 3, code: "too-many-streams", what: "things" });
+    const first = places.take(key("a"), 3);
+    expect(() => places.take(key("a"))).toThrow("this key may have 3 things");
+    places.take(key("b"), 2);
+    expect(() => places.take(key("c"))).toThrow("this gateway may have 5 things");
+    first[Symbol.dispose]();
+    first[Symbol.dispose]();
+    expect(places.taken).toBe(2);
+    places.take(key("a"), 3);
+  });
+
+  test("bodies have a bound in all, a quarter of it for each key, and leave with their request", () => {
+    const budget = new BodyBudget(1_000);
+    const one = budget.hold("a");
+    one.take(200);
+    expect(() => one.take(100)).toThrow(/too many bytes/);
+    const others = ["b", "c", "d"].map((id) => budget.hold(id));
+    for (const other of others) other.take(250);
+    expect(() => budget.hold("e").take(100)).toThrow(/too many bytes/);
+    one.giveBack();
+    one.giveBack();
+    expect(budget.used).toBe(750);
+  });
+});
+
+describe("ranges", () => {
+  test("one range of bytes is read, anything else is all of it", () => {
+    expect(rangeOf("bytes=0-9", 100)).toEqual({ offset: 0, length: 10 });
+    expect(rangeOf("bytes=90-", 100)).toEqual({ offset: 90, length: 10 });
+    expect(rangeOf("bytes=-10", 100)).toEqual({ offset: 90, length: 10 });
+    expect(rangeOf("bytes=-1000", 100)).toEqual({ offset: 0, length: 100 });
+    expect(rangeOf("bytes=50-1000", 100)).toEqual({ offset: 50, length: 50 });
+    for (const all of [
+      undefined,
+      "",
+      "bytes=",
+      "bytes=-",
+      "bytes=0-1,3-4",
+      "lines=1-2",
+      "bytes=a-b",
+      "bytes=1--2",
+    ]) {
+      expect(rangeOf(all, 100)).toBeUndefined();
+    }
+  });
+
+  test("a range outside is refused, and so is any of nothing", () => {
+    for (const [range, size] of [
+      ["bytes=100-", 100],
+      ["bytes=9-3", 100],
+      ["bytes=0-0", 0],
+      ["bytes=-0", 100],
+    ] as const) {
+      expect(() => rangeOf(range, size), range).toThrow(/bytes/);
+    }
+  });
+});
+
+describe("work in order", () => {
+  test("tasks of one key follow each other, those of others do not wait", async () => {
+    const work = new InOrder(10);
+    const done: string[] = [];
+    const first = Promise.withResolvers<void>();
+    await work.add("a", () => first.promise.then(() => void done.push("a1")));
+    await work.add("a", async () => void done.push("a2"));
+    await work.add("b", async () => void done.push("b1"));
+    await expect.poll(() => done, { timeout: 20_000 }).toEqual(["b1"]);
+    first.resolve();
+    await work.finish();
+    expect(done).toEqual(["b1", "a1", "a2"]);
+  });
+
+  test("no more run at once than allowed, and a failure stops the rest", async () => {
+    const work = new InOrder(2);
+    let running = 0;
+    let most = 0;
+    for (let index = 0; index < 20; index++) {
+      await work.add(`k${index}`, async () => {
+        most = Math.max(most, ++running);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        running--;
+      });
+    }
+    await work.finish();
+    expect(most).toBeLessThanOrEqual(2);
+    const failing = new InOrder(2);
+    let ran = 0;
+    await failing.add("a", () => Promise.reject(new Error("no")));
+    await expect(
+      (async () => {
+        for (let index = 0; index < 5; index++) await failing.add("a", async () => void ran++);
+        await failing.finish();
+      })(),
+    ).rejects.toThrow("no");
+    expect(ran).toBe(0);
+  });
+});
+
+describe("webhook addresses", () => {
+  test("an address that is not public is refused unless its network is allowed", async () => {
+    const none = new BlockList();
+    const inside = [
+      "127.0.0.1",
+      "localhost",
+      "10.1.2.3",
+      "169.254.169.254",
+      "[::1]",
+      "[fd00::1]",
+      "[::ffff:10.0.0.1]",
+      "[64:ff9b::7f00:1]",
+      "100.64.0.1",
+      "0.0.0.0",
+      "255.255.255.255",
+    ];
+    for (const host of inside)
+      await expect(pinnedAddress(host, none), host).rejects.toThrow(/not a public address/);
+    for (const host of ["8.8.8.8", "[2606:4700::1111]"])
+      expect(await pinnedAddress(host, none)).toMatchObject({ address: expect.any(String) });
+    expect(await pinnedAddress("10.1.2.3", allowedNetworks("10.1.0.0/16, fd00::/8"))).toEqual({
+      address: "10.1.2.3",
+      family: 4,
+    });
+    await expect(pinnedAddress("10.2.2.3", allowedNetworks("10.1.0.0/16"))).rejects.toThrow(/not a public/);
+  });
+
+  test("a network that is none is a problem of the configuration", () => {
+    for (const bad of ["10.0.0.0", "x/8", "10.0.0.0/x", "10.0.0.0/99"])
+      expect(() => allowedNetworks(bad), bad).toThrow();
+  });
+});
+
+test("the busiest tenants are found among many, in bounded memory", () => {
+  const metrics = new Metrics();
+  const finished = new FinishedJobs(metrics, 2);
+  const end = (tenant: string) =>
+    finished.add({ tenant, result: { outcome: { kind: "done" } } } as unknown as GroupResult);
+  for (let index = 0; index < 5_000; index++) {
+    end(`once-${index}`);
+    end("busy");
+    if (index % 2 === 0) end("half");
+  }
+  const shown = [...metrics.text().matchAll(/tenant="([^"]+)"/g)].map((match) => match[1]);
+  expect(shown).toEqual(["busy", "half"]);
+});

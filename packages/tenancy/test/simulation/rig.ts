@@ -1,0 +1,128 @@
+import { isRepeatable, type JobInput, job as jobSchema, sandboxKey } from "@berth/protocol";
+import { Tenancy, type TenancyEnd, type TenancyOptions } from "../../src/tenancy.ts";
+import { Connection } from "./connection.ts";
+import { Host } from "./containers.ts";
+import { Random } from "./random.ts";
+import { Rules } from "./rules.ts";
+import type { SimJob } from "./sim-job.ts";
+import { simPorts } from "./sim-ports.ts";
+import { SimProcess } from "./sim-process.ts";
+import { SimRedis } from "./sim-redis.ts";
+import { SimTurns } from "./sim-turns.ts";
+import { Trace } from "./trace.ts";
+import { VirtualTime } from "./virtual-time.ts";
+import type { Mishap, Weather } from "./weather.ts";
+
+const leaseMs = 1_000;
+const key = "ash";
+
+/** Nothing goes wrong unless a test says so: the next call of that name does. */
+export class PlannedWeather implements Weather {
+  readonly #plans = new Map<string, Mishap[]>();
+  redisAwayUntilMs = 0;
+  slowMs = 0;
+  fault: ReturnType<Weather["engineFault"]>;
+
+  next(call: string, ...mishaps: Mishap[]): void {
+    this.#plans.set(call, mishaps);
+  }
+
+  mishap(call: string): Mishap | undefined {
+    return this.#plans.get(call)?.shift();
+  }
+
+  latencyMs(mishap: Mishap | undefined): number {
+    return mishap === "slow" ? this.slowMs : 1;
+  }
+
+  engineFault(): ReturnType<Weather["engineFault"]> {
+    return this.fault;
+  }
+}
+
+export interface HeldSandbox {
+  readonly tenancy: Tenancy;
+  readonly process: SimProcess;
+  readonly connection: Connection;
+  /** How it ended, once it has. */
+  end: TenancyEnd | undefined;
+}
+
+/** One sandbox, and workers that hold it one after the other, with time and trouble in a test's hands. */
+export class Rig {
+  readonly time = new VirtualTime();
+  readonly trace = new Trace(this.time);
+  readonly weather = new PlannedWeather();
+  readonly rules = new Rules({ time: this.time, trace: this.trace, leaseMs, parallel: 2, turns: 2 });
+  readonly redis = new SimRedis(this.time, this.rules);
+  readonly turns = new SimTurns(2);
+  readonly #random = new Random(1);
+
+  get queue() {
+    return this.redis.queue(key);
+  }
+
+  add(id: string, job: Partial<JobInput> = {}, plan: Partial<SimJob> = {}): void {
+    const input = { version: 1, id, tenant: key, request: { kind: "exec", command: "true" }, ...job };
+    const parsed = jobSchema.parse(input);
+    const repeatable = isRepeatable(parsed.request, parsed.idempotent);
+    const commands = parsed.request.kind === "destroy" ? [] : [{ runMs: 100, code: 0, chunks: [] }];
+    const base = { id, key, session: parsed.session, data: parsed, job: parsed, commands, repeatable };
+    const added: SimJob = { ...base, artifact: false, breaks: false, ...plan };
+    this.redis.add({ job: added, attempt: 1 });
+  }
+
+  /** Takes the sandbox for a worker of that name, on a host of its own. `answeredAfterMs`: it had asked so long ago. */
+  hold(
+    worker: string,
+    { answeredAfterMs = 0, ...options }: Partial<TenancyOptions> & { answeredAfterMs?: number } = {},
+  ): HeldSandbox {
+    const { time, trace, weather, rules, redis, turns } = this;
+    const random = this.#random;
+    const process = new SimProcess(time, random);
+    const connection = new Connection({ name: worker, time, process, weather, trace, timeoutMs: leaseMs });
+    const takenAtMs = process.clock.now() - answeredAfterMs;
+    const epoch = redis.leases.take(key, worker, leaseMs);
+    if (epoch === undefined) throw new Error(`${worker} cannot take ${key}`);
+    const settled = { key: sandboxKey.parse(key), epoch, leaseMs, takenAtMs, parallel: 2, idleMs: 500 };
+    const tenancy = new Tenancy(
+      { ...settled, maxAgeMs: 0, onNoSandbox: "wait", removeOnStop: true, ...options },
+      simPorts({
+        ...{
+          time,
+          random,
+          trace,
+          weather,
+          rules,
+          redis,
+          turns,
+          process,
+          connection,
+          key,
+          epoch,
+          leaseMs,
+          worker,
+        },
+        host: new Host({ time, random, rules, leaseMs }),
+        token: `${worker}-${epoch}`,
+      }),
+    );
+    const held: HeldSandbox = { tenancy, process, connection, end: undefined };
+    void tenancy.run().then((end) => {
+      held.end = end;
+    });
+    return held;
+  }
+
+  /** What was said of a job, the end as its outcome's kind. */
+  said(id: string): string[] {
+    return this.redis.events
+      .of(id)
+      .map((event) => (event.type === "finished" ? event.result.outcome.kind : event.type));
+  }
+
+  /** Jobs in the order in which their commands started. */
+  get started(): readonly string[] {
+    return this.rules.started;
+  }
+}

@@ -1,0 +1,35 @@
+import { World } from "./world.ts";
+
+/** Lines of the trace that are shown: what concerns the broken rule, at its end. */
+const shownLines = 120;
+
+export interface Story {
+  readonly seed: number;
+  readonly counts: ReadonlyMap<string, number>;
+  /** By how many leases a command outlived its epoch, at most. */
+  readonly outlivedLeases: number;
+  readonly all: string;
+  /** For people: which rule was broken, how to see it again, and what led to it. */
+  readonly broken: { readonly rule: string; readonly report: string } | undefined;
+}
+
+/** Runs the world of one seed to its end, or until a rule is broken. */
+export async function storyOf(seed: number): Promise<Story> {
+  const world = new World(seed);
+  const violation = await world.run();
+  const { trace, settings, rules } = world;
+  const story = {
+    seed,
+    counts: trace.counts,
+    outlivedLeases: rules.longestOutlivingLeases,
+    all: trace.lines(Number.POSITIVE_INFINITY),
+  };
+  if (!violation) return { ...story, broken: undefined };
+  const report = [
+    `seed ${seed} broke a rule: ${violation.rule} (${violation.detail})`,
+    `again: SEED=${seed} vitest run packages/tenancy/test/simulation`,
+    JSON.stringify(settings),
+    trace.lines(shownLines, violation.about),
+  ].join("\n");
+  return { ...story, broken: { rule: violation.rule, report } };
+}

@@ -1,0 +1,286 @@
+import { Fault } from "@berth/protocol";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Rig } from "./simulation/rig.ts";
+
+let rig: Rig;
+
+beforeEach(() => {
+  rig = new Rig();
+});
+
+afterEach(() => {
+  expect(rig.rules.violation).toBeUndefined();
+});
+
+describe("a sandbox with nothing to do", () => {
+  test("is given up when its idle time is over", async () => {
+    const held = rig.hold("worker-1", { idleMs: 500 });
+    await rig.time.pass(450);
+    expect(held.end).toBeUndefined();
+    await rig.time.pass(200);
+    expect(held.end).toBe("released");
+    expect(rig.redis.leases.isLive("ash")).toBe(false);
+  });
+
+  test("is given up although the completing of its last job failed", async () => {
+    rig.add("a");
+    rig.weather.next("complete a", "refused");
+    const held = rig.hold("worker-1");
+    await rig.time.pass(4_000);
+    expect({ end: held.end, left: rig.queue.left, said: rig.said("a") }).toEqual({
+      end: "released",
+      left: 0,
+      said: ["started", "exited"],
+    });
+  });
+
+  test("is given up with its tenant paused, at the next renewal", async () => {
+    const held = rig.hold("worker-1", { idleMs: 0 });
+    rig.redis.leases.paused.add("ash");
+    await rig.time.pass(600);
+    expect(held.end).toBe("released");
+  });
+});
+
+describe("a job that was taken and nobody knows of", () => {
+  test("runs before those behind it when the answer that brought it was lost", async () => {
+    for (const id of ["a", "b"]) rig.add(id);
+    rig.weather.next("fetch", "answer-lost");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect(rig.started).toEqual(["a", "b"]);
+  });
+
+  test("runs before those behind it when the call was sent twice", async () => {
+    for (const id of ["a", "b", "c"]) rig.add(id);
+    rig.weather.next("fetch", "sent-again");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect(rig.started).toEqual(["a", "b", "c"]);
+  });
+
+  test("runs before those behind it when a worker that lost the lease took it", async () => {
+    const held = rig.hold("worker-1", { idleMs: 60_000 });
+    await rig.time.pass(100);
+    rig.add("a");
+    rig.queue.take("a worker that slept");
+    for (const id of ["b", "c"]) rig.add(id);
+    await rig.time.pass(2_000);
+    expect(rig.started).toEqual(["a", "b", "c"]);
+    held.tenancy.stop();
+    await rig.time.pass(500);
+  });
+
+  test("runs although nothing comes behind it and another job runs for long", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 20_000, code: 0, chunks: [] }] });
+    rig.hold("worker-1");
+    await rig.time.pass(800);
+    rig.add("a", { session: "s2" });
+    rig.queue.take("a worker that slept");
+    await rig.time.pass(4_000);
+    expect(rig.said("a")).toEqual(["started", "exited"]);
+    await rig.time.pass(20_000);
+  });
+});
+
+describe("what a dead holder left", () => {
+  async function leave(): Promise<void> {
+    const held = rig.hold("worker-1");
+    await rig.time.pass(650);
+    held.process.die();
+    await rig.time.pass(1_100);
+  }
+
+  test("runs again if it is safe to repeat, and is lost if not; what had not begun keeps its place", async () => {
+    const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
+    rig.add("a", { session: "s1" }, long);
+    rig.add("b", { session: "s2", idempotent: true }, long);
+    for (const id of ["c", "d"]) rig.add(id, { session: "s2" });
+    await leave();
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect(["a", "b", "c", "d"].map((id) => rig.said(id).at(-1))).toEqual([
+      "lost",
+      "exited",
+      "exited",
+      "exited",
+    ]);
+    expect(rig.started).toEqual(["a", "b", "b", "c", "d"]);
+  });
+
+  test("does not run again because its request could not be read for a moment", async () => {
+    rig.add("a", {}, { staged: "there", commands: [{ runMs: 900, code: 0, chunks: [] }] });
+    await leave();
+    rig.weather.next("load a", "refused");
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect({ started: rig.started, said: rig.said("a") }).toEqual({
+      started: ["a"],
+      said: ["started", "lost"],
+    });
+  });
+
+  test("stays in order when it was handed back", async () => {
+    rig.add("long", {}, { commands: [{ runMs: 300, code: 0, chunks: [] }] });
+    for (const id of ["b", "c", "d"]) rig.add(id);
+    const first = rig.hold("worker-1");
+    await rig.time.pass(700);
+    first.tenancy.yield();
+    await rig.time.pass(600);
+    expect(first.end).toBe("handed-back");
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect(rig.started).toEqual(["long", "b", "c", "d"]);
+  });
+});
+
+describe("a holder whose time is over", () => {
+  test("takes nothing more from the queue", async () => {
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(100);
+    rig.weather.slowMs = 5_000;
+    rig.weather.next("renew", "slow");
+    await rig.time.pass(1_300);
+    rig.hold("worker-2", { idleMs: 0 });
+    await rig.time.pass(10);
+    rig.add("a");
+    await rig.time.pass(700);
+    expect({ end: first.end, said: rig.said("a") }).toEqual({ end: "fenced", said: ["started", "exited"] });
+  });
+
+  test("starts no command, even if the answer to its question comes before its timers", async () => {
+    rig.add("a");
+    const first = rig.hold("worker-1");
+    while (rig.said("a").length === 0) await rig.time.step();
+    first.process.freeze();
+    await rig.time.pass(1_200);
+    rig.hold("worker-2");
+    await rig.time.pass(10);
+    first.process.thaw(true);
+    await rig.time.pass(2_000);
+    expect({ end: first.end, started: rig.started, said: rig.said("a") }).toEqual({
+      end: "fenced",
+      started: [],
+      said: ["started", "lost"],
+    });
+  });
+
+  test("counts from when it asked for the lease, not from when the answer came", async () => {
+    rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
+    rig.weather.next("renew", "refused");
+    await rig.time.pass(120);
+    expect(rig.trace.counts.get("tenancy.fenced")).toBe(1);
+  });
+});
+
+describe("a job ends", () => {
+  test("as lost when carrying it out fails in a way nobody foresaw", async () => {
+    rig.add("a", {}, { breaks: true });
+    rig.add("b");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect([rig.said("a"), rig.said("b")]).toEqual([
+      ["started", "lost"],
+      ["started", "exited"],
+    ]);
+  });
+
+  test("although Redis refuses to hear of it for a while", async () => {
+    rig.add("a");
+    rig.weather.next("finished a", "out-of-memory", "out-of-memory");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect(rig.said("a")).toEqual(["started", "exited"]);
+  });
+
+  test("as refused when its deadline passes while it waits for a turn", async () => {
+    const signal = new AbortController().signal;
+    const turns = [await rig.turns.take(signal), await rig.turns.take(signal)];
+    rig.add("a", { deadlineAtMs: 500 });
+    rig.hold("worker-1");
+    await rig.time.pass(900);
+    for (const over of turns) over();
+    await rig.time.pass(2_000);
+    expect({ said: rig.said("a"), started: rig.started }).toEqual({ said: ["refused"], started: [] });
+  });
+
+  test("as cancelled where it waits, and where it runs", async () => {
+    rig.add("a", {}, { commands: [{ runMs: 5_000, code: 0, chunks: [] }] });
+    for (const id of ["b", "c"]) rig.add(id);
+    const held = rig.hold("worker-1");
+    await rig.time.pass(700);
+    for (const id of ["b", "a"]) held.tenancy.cancel(id);
+    await rig.time.pass(2_000);
+    expect(["a", "b", "c"].map((id) => rig.said(id).at(-1))).toEqual(["cancelled", "cancelled", "exited"]);
+    expect(rig.started).toEqual(["a", "c"]);
+  });
+
+  test("as refused when there is no sandbox and no waiting would mend it", async () => {
+    rig.weather.fault = new Fault("image-missing", { image: "none", detail: "" });
+    rig.add("a");
+    rig.hold("worker-1");
+    await rig.time.pass(2_000);
+    expect(rig.said("a")).toEqual(["refused"]);
+  });
+
+  test("somewhere else when no sandbox can be had here for now", async () => {
+    rig.weather.fault = new Fault("engine-unreachable", { address: "here", detail: "" });
+    for (const id of ["a", "b"]) rig.add(id);
+    const first = rig.hold("worker-1");
+    await rig.time.pass(2_000);
+    expect(first.end).toBe("no-sandbox");
+    rig.weather.fault = undefined;
+    rig.hold("worker-2");
+    await rig.time.pass(3_000);
+    expect(rig.started).toEqual(["a", "b"]);
+  });
+});
+
+describe("a worker that stops", () => {
+  test("leaves what is safe to repeat to the next, and ends the rest as cancelled", async () => {
+    const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
+    rig.add("a", { session: "s1" }, long);
+    rig.add("b", { session: "s2", idempotent: true }, long);
+    const first = rig.hold("worker-1");
+    await rig.time.pass(900);
+    first.tenancy.abandon();
+    await rig.time.pass(300);
+    expect({ end: first.end, a: rig.said("a"), b: rig.said("b") }).toEqual({
+      end: "handed-back",
+      a: ["started", "cancelled"],
+      b: ["started"],
+    });
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect(rig.said("b")).toEqual(["started", "started", "exited"]);
+  });
+});
+
+describe("what a job says", () => {
+  test("is said once and in order, whatever answers are lost", async () => {
+    const commands = [{ runMs: 400, code: 0, chunks: ["one ", "two ", "three "] }];
+    rig.add("a", {}, { commands, artifact: true });
+    rig.weather.next("begin a", "answer-lost");
+    rig.weather.next("output a", "answer-lost", "sent-again", "refused");
+    rig.weather.next("artifact a", "answer-lost");
+    rig.weather.next("finished a", "answer-lost");
+    rig.hold("worker-1");
+    await rig.time.pass(5_000);
+    const text = rig.redis.events.of("a").map((event) => (event.type === "output" ? event.text : ""));
+    expect(text.join("")).toBe("one two three ");
+    expect(rig.said("a").filter((type) => type !== "output")).toEqual(["started", "artifact", "exited"]);
+  });
+});
+
+describe("jobs that wait behind their session", () => {
+  test("take none of the places that run", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
+    for (let index = 0; index < 20; index++) rig.add(`behind-${index}`, { session: "s1" });
+    rig.add("other", { session: "s2" });
+    rig.hold("worker-1");
+    await rig.time.pass(1_500);
+    expect(rig.said("other")).toEqual(["started", "exited"]);
+    expect(rig.started).toEqual(["long", "other"]);
+    await rig.time.pass(9_000);
+  });
+});

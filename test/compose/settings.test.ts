@@ -1,0 +1,71 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { connectRedis } from "@berth/redis";
+import { describe, expect, test } from "vitest";
+import { environment as gatewaySettings } from "../../apps/gateway/src/config.ts";
+import { environment as workerSettings } from "../../apps/worker/src/config.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Found out or set where the image starts: `infra/apps/start`, `infra/apps/Dockerfile`. */
+const ofTheImage = {
+  worker: ["BERTH_WORKER_ID", "BERTH_INIT"],
+  gateway: ["BERTH_GATEWAY_HOST", "BERTH_GATEWAY_PORT"],
+};
+
+/** The names under a service's `environment`. */
+async function namesIn(service: string): Promise<string[]> {
+  const text = await readFile(join(root, "docker-compose.yml"), "utf8");
+  const block = new RegExp(`^  ${service}:\\n((?:    .*\\n|\\n)*)`, "m").exec(text)?.[1] ?? "";
+  const names = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(block)?.[1] ?? "";
+  return [...names.matchAll(/^ {6}([A-Z_]+):/gm)].map((match) => match[1] ?? "");
+}
+
+describe("the compose file passes on every setting", () => {
+  test("of workers", async () => {
+    const known = Object.keys(workerSettings.shape);
+    expect([...(await namesIn("worker")), ...ofTheImage.worker].sort()).toEqual(known.sort());
+  });
+
+  test("of the gateway", async () => {
+    const known = Object.keys(gatewaySettings.shape);
+    expect([...(await namesIn("gateway")), ...ofTheImage.gateway].sort()).toEqual(known.sort());
+  });
+});
+
+test("whatever a package reads when it runs is in the images", async () => {
+  const missing: string[] = [];
+  for (const group of ["apps", "packages"]) {
+    for (const name of await readdir(join(root, group))) {
+      const manifest = JSON.parse(await readFile(join(root, group, name, "package.json"), "utf8"));
+      for (const folder of ["lua", "static"]) {
+        if (existsSync(join(root, group, name, folder)) && !manifest.files?.includes(folder))
+          missing.push(`${group}/${name}/${folder}`);
+      }
+    }
+  }
+  expect(missing, "not among the `files` of its package.json").toEqual([]);
+});
+
+test("redis.conf keeps every write and forgets nothing to make room", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "berth-conf-"));
+  const socket = join(folder, "redis.sock");
+  const own = ["--port", "0", "--unixsocket", socket, "--dir", folder];
+  const server = spawn("redis-server", [join(root, "infra/redis/redis.conf"), ...own], { stdio: "ignore" });
+  const redis = connectRedis({ url: `unix://${socket}`, role: "blocking" });
+  try {
+    const policy = await redis.config("GET", "maxmemory-policy", "appendonly", "appendfsync", "save");
+    expect(policy).toEqual(expect.arrayContaining(["noeviction", "yes", "everysec", ""]));
+  } finally {
+    redis.disconnect();
+    const gone = once(server, "exit");
+    server.kill();
+    await gone;
+    await rm(folder, { recursive: true, force: true });
+  }
+});

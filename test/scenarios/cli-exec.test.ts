@@ -1,0 +1,150 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { CliRun, runCli } from "../support/cli.ts";
+import { busybox, type TestFleet, test as withFleet } from "../support/fleet.ts";
+
+const test = withFleet.extend<{ env: Record<string, string> }>({
+  env: async ({ fleet }, use) => {
+    await fleet.worker("worker-1", busybox);
+    await use({ REDIS_URL: fleet.redis.url });
+  },
+});
+
+/** How the only job that ended last did end. */
+async function resultOf(fleet: TestFleet, jobId: string) {
+  const job = await fleet.client().job(jobId);
+  return job?.result;
+}
+
+test("the command's exit code, stdout and stderr are passed on, each where it belongs", async ({ env }) => {
+  const run = (...args: string[]) => runCli(["exec", "acme", ...args], { env });
+  expect(await run("--", "echo out; echo err >&2; exit 3")).toEqual({
+    code: 3,
+    stdout: "out\n",
+    stderr: "err\n",
+  });
+  expect((await run("--", "true")).code).toBe(0);
+  expect(await run("--", "sleep 30 & kill -9 $$")).toMatchObject({ code: 137 });
+  const slow = await run("--timeout", "300ms", "--", "sleep 30");
+  expect(slow).toMatchObject({ code: 124, stdout: "" });
+  expect(slow.stderr).toContain("timed out after 0.3s");
+  expect((await run("--", "no-such-program")).code).toBe(127);
+});
+
+test("several words are run as they are, without a shell; options behind the first word are the command's", async ({
+  env,
+}) => {
+  const run = (...args: string[]) => runCli(["exec", "acme", ...args], { env });
+  expect((await run("--", "printf", "%s|", "a  b", "$HOME", "*")).stdout).toBe("a  b|$HOME|*|");
+  expect((await run("echo", "-n", "--json", "x")).stdout).toBe("--json x");
+  expect((await run("-e", "GREETING=hello there", "-C", "", "--", 'echo "$GREETING"')).stdout).toBe(
+    "hello there\n",
+  );
+});
+
+test("output comes while the command runs, in the order it was written", async ({ env }) => {
+  const script = "echo one; until [ -e go ]; do sleep 0.05; done; echo two";
+  const run = new CliRun(["exec", "acme", "--session", "a", "--", script], { env });
+  await run.says("one\n");
+  expect(run.process.exitCode).toBeNull();
+  expect((await runCli(["exec", "acme", "--session", "b", "--", "touch go"], { env })).code).toBe(0);
+  expect(await run.end()).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
+});
+
+test("-i gives the command what comes on stdin, text and any bytes", async ({ env }) => {
+  const text = await runCli(["exec", "acme", "-i", "--", "wc -l"], { env, stdin: "a\nb\nc\n" });
+  expect(text.stdout.trim()).toBe("3");
+  const bytes = Buffer.concat([randomBytes(100_000), Buffer.from([0xff, 0x00, 0x80])]);
+  const run = new CliRun(["exec", "acme", "-i", "--", "cat"], { env, stdin: bytes });
+  expect((await run.end()).code).toBe(0);
+  expect(run.bytes.equals(bytes)).toBe(true);
+  // Nor does it leave anything behind.
+  expect((await runCli(["ls", "acme"], { env })).stdout).toBe("");
+});
+
+test("Ctrl-C cancels the job, and says so", async ({ fleet, env }) => {
+  const id = "to-be-cancelled";
+  const run = new CliRun(["exec", "acme", "--id", id, "--", "echo begun; sleep 60"], { env });
+  await run.says("begun");
+  const ended = await run.signal("SIGINT");
+  expect(ended.code).toBe(130);
+  expect(ended.stderr).toContain(`cancelling the job ${id}`);
+  expect((await resultOf(fleet, id))?.outcome.kind).toBe("cancelled");
+});
+
+test("when whoever reads the output goes away, the job is cancelled", async ({ fleet, env }) => {
+  const id = "nobody-reads";
+  const run = new CliRun(["exec", "acme", "--id", id, "--", "while :; do echo more; sleep 0.05; done"], {
+    env,
+  });
+  await run.says("more");
+  run.process.stdout?.destroy();
+  expect((await run.end()).code).toBe(141);
+  expect((await resultOf(fleet, id))?.outcome.kind).toBe("cancelled");
+});
+
+test("with --json the result is one value, and the exit code still the command's", async ({ env }) => {
+  const { code, stdout, stderr } = await runCli(["exec", "acme", "--json", "--", "echo hi; exit 4"], { env });
+  expect({ code, stderr }).toEqual({ code: 4, stderr: "" });
+  expect(JSON.parse(stdout)).toMatchObject({
+    id: expect.any(String),
+    exitCode: 4,
+    outcome: { kind: "exited", code: 4 },
+    value: { stdout: "hi\n" },
+  });
+});
+
+test("a detached job is followed from elsewhere, with its exit code", async ({ env }) => {
+  const begun = await runCli(["exec", "acme", "-d", "--", "echo one; sleep 0.3; echo two; exit 5"], { env });
+  const id = begun.stdout.trim();
+  expect(await runCli(["logs", "-f", id], { env })).toEqual({ code: 5, stdout: "one\ntwo\n", stderr: "" });
+  expect((await runCli(["logs", id], { env })).stdout).toBe("one\ntwo\n");
+  const events = (await runCli(["logs", "--json", id], { env })).stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(events.at(0).type).toBe("started");
+  expect(events.at(-1)).toMatchObject({ type: "finished", result: { outcome: { kind: "exited", code: 5 } } });
+  const after = await runCli(["logs", "--json", "--after", events.at(-2).id, id], { env });
+  expect(JSON.parse(after.stdout).type).toBe("finished");
+});
+
+test("logs of a job that still runs end with what there is, unless they are followed", async ({ env }) => {
+  const begun = await runCli(["exec", "acme", "-d", "--", "echo so far; sleep 60"], { env });
+  const id = begun.stdout.trim();
+  await expect
+    .poll(async () => (await runCli(["logs", id], { env })).stdout, { timeout: 20_000 })
+    .toBe("so far\n");
+  expect((await runCli(["cancel", id], { env })).code).toBe(0);
+  const followed = await runCli(["logs", "-f", id], { env });
+  expect(followed.code).toBe(130);
+  expect(followed.stderr).toContain("cancelled");
+});
+
+test("files that a command leaves are kept and brought here", async ({ fleet, env }) => {
+  const directory = await mkdtemp(join(tmpdir(), "berth-cli-"));
+  try {
+    const command = "mkdir -p out && echo 42 > out/answer.txt && echo not > other.txt";
+    const args = ["exec", "acme", "--artifact", "out/*", "--save", directory, "--", command];
+    const { code, stderr } = await runCli(args, {
+      env: { ...env, BERTH_ARTIFACTS: join(fleet.workspaces, "../artifacts") },
+    });
+    expect(code).toBe(0);
+    expect(stderr).toContain("artifact out/answer.txt, 3 bytes");
+    expect(await readFile(join(directory, "out/answer.txt"), "utf8")).toBe("42\n");
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test("what the fleet refuses is one sentence, and no command's exit code", async ({ env }) => {
+  const { code, stderr } = await runCli(["exec", "Not_A_Tenant", "--", "ls"], { env });
+  expect(code).toBe(64);
+  expect(stderr).toContain("a tenant id is");
+  const outside = await runCli(["exec", "acme", "--cwd", "../..", "--", "ls"], { env });
+  expect(outside.code).toBe(64);
+  expect(outside.stderr).toContain("invalid path");
+});

@@ -1,0 +1,112 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { CliRun, runCli } from "../support/cli.ts";
+import { busybox } from "../support/fleet.ts";
+import { adminKey, fleetTest as test } from "../support/gateway.ts";
+
+test("through a gateway a command behaves as it does through Redis", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start();
+  const env = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
+  const run = (...args: string[]) => runCli(args, { env });
+  const ended = await run("exec", "acme", "--", "echo out; echo err >&2; exit 3");
+  expect(ended).toEqual({ code: 3, stdout: "out\n", stderr: "err\n" });
+  const odd = await new CliRun(["exec", "acme", "-i", "--", "cat"], {
+    env,
+    stdin: Buffer.from([0, 255, 10]),
+  });
+  await odd.end();
+  expect([...odd.bytes]).toEqual([0, 255, 10]);
+  const job = (await run("exec", "acme", "-d", "--", "exit 7")).stdout.trim();
+  expect((await run("logs", "-f", job)).code).toBe(7);
+  expect((await run("why", job)).stdout).toContain("finished");
+  expect((await run("cancel", job)).code).toBe(0);
+  expect((await run("fleet")).stdout).toContain("worker-1");
+  expect((await run("why", "nobody")).code).toBe(1);
+});
+
+test("an interrupted command is cancelled through the gateway too", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start();
+  const env = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
+  const run = new CliRun(["exec", "acme", "--id", "stop-me", "--", "echo begun; sleep 60"], { env });
+  await run.says("begun");
+  expect((await run.signal("SIGINT")).code).toBe(130);
+  expect((await (await fleet.client().job("stop-me"))?.result)?.outcome.kind).toBe("cancelled");
+});
+
+test("output is followed across a gateway that is restarted, each line once", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const first = await gateways.start();
+  const env = { BERTH_URL: first.url, BERTH_KEY: adminKey };
+  const script = "echo one; until [ -e go ]; do sleep 0.05; done; echo two; exit 4";
+  const run = new CliRun(["exec", "acme", "--", script], { env });
+  await run.says("one\n");
+  const port = String(first.port);
+  await first.stop();
+  await gateways.start({ BERTH_GATEWAY_PORT: port });
+  await fleet.client().tenant("acme").exec("touch go", {}, { session: "other" });
+  expect(await run.end()).toEqual({ code: 4, stdout: "one\ntwo\n", stderr: "" });
+});
+
+test("files, a batch and its artifacts go through a gateway", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start({ BERTH_ARTIFACTS: join(fleet.workspaces, "../artifacts") });
+  const env = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
+  const here = await mkdtemp(join(tmpdir(), "berth-cli-"));
+  const run = (...args: string[]) => runCli(args, { env, cwd: here });
+  try {
+    await writeFile(join(here, "large"), Buffer.alloc(2_000_000, "abc"));
+    expect((await run("cp", "large", "acme:")).code).toBe(0);
+    expect((await run("cp", "acme:large", "back")).code).toBe(0);
+    expect((await readFile(join(here, "back"))).equals(await readFile(join(here, "large")))).toBe(true);
+    const jobs = [0, 1, 2].map((index) => ({
+      tenant: "acme",
+      session: `s${index}`,
+      request: {
+        kind: "exec",
+        command: `echo ${index} > f${index}; exit ${index}`,
+        artifacts: [`f${index}`],
+      },
+    }));
+    await writeFile(join(here, "jobs.jsonl"), jobs.map((job) => JSON.stringify(job)).join("\n"));
+    const ran = await run("batch", "run", "jobs.jsonl", "--id", "by-http", "--json", "--artifacts", "kept");
+    expect(ran.code).toBe(1);
+    expect(JSON.parse(ran.stdout)).toMatchObject({ finished: 3, failed: 2, outcomes: { exited: 3 } });
+    expect(await readFile(join(here, "kept/2/f2"), "utf8")).toBe("2\n");
+    expect((await run("batch", "status", "by-http")).stdout).toContain("3 ended, 2 of them badly");
+  } finally {
+    await rm(here, { recursive: true });
+  }
+});
+
+test("the first key is made through Redis; a tenant's key opens its tenant only, until it is revoked", async ({
+  fleet,
+  gateways,
+}) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
+  const made = await runCli(["key", "create", "ops", "--admin"], { env: { REDIS_URL: fleet.redis.url } });
+  const admin = { BERTH_URL: gateway.url, BERTH_KEY: made.stdout.trim() };
+  await expect
+    .poll(async () => (await runCli(["ls", "acme"], { env: { BERTH_URL: gateway.url } })).code, {
+      timeout: 20_000,
+    })
+    .toBe(78);
+  const tenant = await runCli(["key", "create", "acme's", "--tenant", "acme", "--json"], { env: admin });
+  const { token, key } = JSON.parse(tenant.stdout);
+  const env = { BERTH_URL: gateway.url, BERTH_KEY: token };
+  expect((await runCli(["exec", "acme", "--", "echo mine"], { env })).stdout).toBe("mine\n");
+  const foreign = await runCli(["exec", "globex", "--", "true"], { env });
+  expect(foreign.code).toBe(1);
+  expect(foreign.stderr).toContain("[forbidden]");
+  const listed = await runCli(["key", "ls"], { env: admin });
+  expect(listed.stdout).toContain("acme's");
+  expect(listed.stdout + listed.stderr).not.toContain(token.split("_").at(-1));
+  expect((await runCli(["key", "revoke", key.id], { env: admin })).code).toBe(0);
+  await expect
+    .poll(async () => (await runCli(["exec", "acme", "--", "true"], { env })).code, { timeout: 20_000 })
+    .toBe(78);
+});

@@ -1,0 +1,117 @@
+import { expect } from "vitest";
+import { CliRun, runCli } from "../support/cli.ts";
+import { busybox, test } from "../support/fleet.ts";
+
+async function json(args: string[], env: Record<string, string>) {
+  const { code, stdout, stderr } = await runCli([...args, "--json"], { env });
+  expect({ code, stderr }, args.join(" ")).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+test("a job that waits is listed, explained and cancelled, without any worker being there", async ({
+  fleet,
+}) => {
+  const env = { REDIS_URL: fleet.redis.url };
+  const job = await fleet.client().tenant("acme").exec("true", {}, { id: "waits" }).enqueued();
+  const { jobs } = await json(["ps", "acme"], env);
+  expect(jobs).toMatchObject([
+    { id: job.id, tenant: "acme", session: "main", kind: "exec", state: "not-started" },
+  ]);
+  expect((await json(["ps", "globex"], env)).jobs).toEqual([]);
+  const why = await runCli(["why", job.id], { env });
+  expect(why.stdout).toMatch(/^waiting: no worker of the pool default is there\n/);
+  expect((await runCli(["why", "nobody"], { env })).code).toBe(1);
+  const told = await runCli(["cancel", job.id, "nobody"], { env });
+  expect(told).toMatchObject({ code: 1, stdout: `${job.id} was told to end\nnobody is not known\n` });
+  await fleet.worker("worker-1", busybox);
+  expect((await job.result).outcome.kind).toBe("cancelled");
+});
+
+test("a command that no worker takes can be left: Ctrl-C cancels it and does not wait for ever", async ({
+  fleet,
+}) => {
+  const run = new CliRun(["exec", "acme", "--id", "stuck", "--", "true"], {
+    env: { REDIS_URL: fleet.redis.url },
+  });
+  await expect.poll(() => fleet.client().job("stuck"), { timeout: 20_000 }).toBeDefined();
+  const ended = await run.signal("SIGINT");
+  expect(ended.code).toBe(130);
+  expect(ended.stderr).toContain("berth why");
+});
+
+test("the fleet is shown as it is, and a drained worker leaves it", async ({ fleet }) => {
+  const env = { REDIS_URL: fleet.redis.url };
+  await fleet.worker("worker-1", busybox);
+  const second = await fleet.worker("worker-2", busybox);
+  await fleet.client().tenant("acme").exec("true");
+  const shown = await json(["fleet"], env);
+  expect(shown.workers.map(({ id }: { id: string }) => id).sort()).toEqual(["worker-1", "worker-2"]);
+  expect(shown.sandboxes).toMatchObject([{ key: "acme", tenant: "acme", paused: false }]);
+  expect(shown.scale).toMatchObject({ workers: 2, unfinishedJobs: 0 });
+  expect((await runCli(["fleet"], { env })).stdout).toContain("2 workers");
+  expect((await runCli(["drain", "worker-2", "--wait"], { env })).stdout).toBe("worker-2 has left\n");
+  expect(await second.ended()).toBe(0);
+  expect((await runCli(["drain", "worker-2"], { env })).code).toBe(1);
+});
+
+test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) => {
+  const env = { REDIS_URL: fleet.redis.url };
+  await fleet.worker("worker-1", busybox);
+  const acme = fleet.client().tenant("acme");
+  await acme.write("file", "x");
+  expect((await runCli(["tenant", "pause", "acme"], { env })).code).toBe(0);
+  expect(await json(["tenant", "usage", "acme"], env)).toMatchObject({
+    tenant: "acme",
+    paused: true,
+    unfinished: 0,
+  });
+  const waiting = acme.read("file");
+  expect(await (await waiting.enqueued()).status()).toBe("not-started");
+  expect((await runCli(["tenant", "resume", "acme"], { env })).code).toBe(0);
+  expect((await waiting).value.content).toBe("x");
+  const unsure = await runCli(["tenant", "destroy", "acme"], { env });
+  expect(unsure).toMatchObject({ code: 64, stdout: "" });
+  expect(unsure.stderr).toContain("--yes");
+  expect(await json(["tenant", "destroy", "acme", "--yes"], env)).toEqual({ tenant: "acme", destroyed: 1 });
+  expect((await acme.list()).value.entries).toEqual([]);
+});
+
+test("a schedule is made, listed, paused, resumed and removed, and what cannot be one is refused", async ({
+  fleet,
+}) => {
+  const env = { REDIS_URL: fleet.redis.url };
+  await fleet.worker("worker-1", busybox);
+  const put = ["schedule", "put", "often", "--tenant", "acme", "--every", "300ms"];
+  expect((await runCli([...put, "--", "echo tick >> ticks"], { env })).code).toBe(0);
+  const ticks = async () => (await fleet.client().tenant("acme").read("ticks")).value.content ?? "";
+  await expect.poll(ticks, { timeout: 20_000 }).toContain("tick\ntick\n");
+  expect((await runCli(["schedule", "pause", "often"], { env })).code).toBe(0);
+  const { schedules } = await json(["schedule", "ls"], env);
+  expect(schedules).toMatchObject([{ id: "often", paused: true, order: { tenant: "acme" } }]);
+  expect((await runCli(["schedule", "resume", "often"], { env })).code).toBe(0);
+  expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(0);
+  expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(1);
+  const wrong = await runCli(
+    ["schedule", "put", "bad", "--tenant", "acme", "--cron", "61 * * * *", "--", "ls"],
+    { env },
+  );
+  expect(wrong.code).toBe(64);
+  expect(wrong.stderr).toContain("invalid schedule");
+});
+
+test("a job that ended badly for good is found among the dead letters, run again, and removed", async ({
+  fleet,
+}) => {
+  const env = { REDIS_URL: fleet.redis.url };
+  await fleet.worker("worker-1", busybox);
+  const retry = { attempts: 2, backoffMs: 10 };
+  await fleet.client().tenant("acme").exec("echo x >> tries; exit 1", {}, { id: "doomed", retry });
+  const letters = async () => (await json(["dead", "ls"], env)).letters;
+  await expect.poll(letters, { timeout: 20_000 }).toMatchObject([{ jobId: "doomed", sandboxKey: "acme" }]);
+  const again = await runCli(["dead", "redrive", "doomed"], { env });
+  expect(again).toMatchObject({ code: 0, stdout: "doomed-redrive-1\n" });
+  await expect.poll(letters, { timeout: 20_000 }).toMatchObject([{ jobId: "doomed-redrive-1" }]);
+  expect((await runCli(["dead", "rm", "doomed-redrive-1"], { env })).code).toBe(0);
+  expect(await letters()).toEqual([]);
+  expect((await runCli(["dead", "redrive", "doomed"], { env })).code).toBe(1);
+});

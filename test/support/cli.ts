@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
+
+const program = fileURLToPath(new URL("../../apps/cli/src/main.ts", import.meta.url));
+
+export interface CliOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string | Uint8Array;
+  readonly cwd?: string;
+}
+
+export interface CliEnd {
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The `berth` command as a process of the test's own, with nothing of the test's environment but where programs are. */
+export class CliRun {
+  readonly process: ChildProcess;
+  readonly #ended: Promise<number | string>;
+  readonly #stdout: Buffer[] = [];
+  readonly #stderr: Buffer[] = [];
+
+  constructor(args: readonly string[], { env, stdin, cwd }: CliOptions = {}) {
+    const engine = process.env.DOCKER_HOST === undefined ? {} : { DOCKER_HOST: process.env.DOCKER_HOST };
+    this.process = spawn(process.execPath, ["--conditions=@berth/source", program, ...args], {
+      env: { PATH: process.env.PATH ?? "", ...engine, ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+    this.process.stdout?.on("data", (chunk: Buffer) => this.#stdout.push(chunk));
+    this.process.stderr?.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
+    // Whoever reads nothing closes it.
+    this.process.stdin?.on("error", () => {});
+    this.process.stdin?.end(stdin);
+    this.#ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.#stdout);
+  }
+
+  get stdout(): string {
+    return this.bytes.toString();
+  }
+
+  get stderr(): string {
+    return Buffer.concat(this.#stderr).toString();
+  }
+
+  /** Waits until stdout has it. */
+  async says(text: string, on: "stdout" | "stderr" = "stdout"): Promise<void> {
+    await expect.poll(() => this[on], { timeout: 30_000, interval: 20 }).toContain(text);
+  }
+
+  async end(): Promise<CliEnd> {
+    const code = await this.#ended;
+    return { code, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  async signal(signal: NodeJS.Signals): Promise<CliEnd> {
+    this.process.kill(signal);
+    return this.end();
+  }
+}
+
+export function runCli(args: readonly string[], options?: CliOptions): Promise<CliEnd> {
+  return new CliRun(args, options).end();
+}
