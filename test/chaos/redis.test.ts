@@ -91,12 +91,10 @@ describe("connections that are cut again and again, blocking ones too", () => {
       for (const planned of plannedLoad({ seed: 31, tenants: 5, sessions: 2, jobs: 300, sleepMs: 80 }))
         await run.submit(planned).catch(() => undefined);
     })();
-    const killer = fleet.redis.connect();
     let cut = 0;
     for (let time = 0; time < 20; time++) {
       await wait(300);
-      for (const type of ["normal", "pubsub"])
-        cut += Number(await killer.call("CLIENT", "KILL", "TYPE", type));
+      cut += await fleet.redis.cut();
     }
     await loading;
     const results = await run.results(30_000);
@@ -117,17 +115,16 @@ describe("a worker told to stop while its connections are cut", () => {
     for (let index = 0; index < 4; index++) await run.submit(exec(`tenant-${index}`, `m${index}`, "sleep 1"));
     await run.results();
     for (let index = 0; index < 4; index++) await run.submit(exec(`tenant-${index}`, `n${index}`, "sleep 1"));
-    const killer = fleet.redis.connect();
     const gone = worker.ended();
     let stopping = true;
     void gone.then(() => {
       stopping = false;
     });
-    await killer.call("CLIENT", "KILL", "TYPE", "normal");
+    await fleet.redis.cut();
     worker.signal("SIGTERM");
     while (stopping) {
       await wait(50);
-      await killer.call("CLIENT", "KILL", "TYPE", "normal");
+      await fleet.redis.cut();
     }
     expect(await gone).toBe(0);
     await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "6000" });

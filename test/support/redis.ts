@@ -9,6 +9,7 @@ import { test as base } from "vitest";
 export class TestRedis {
   readonly directory: string;
   #server: ChildProcess | undefined;
+  #cutter: Redis | undefined;
   readonly #clients = new Set<Redis>();
 
   constructor(directory: string) {
@@ -52,6 +53,15 @@ export class TestRedis {
 
   thaw(): void {
     this.#server?.kill("SIGCONT");
+  }
+
+  /** Cuts every connection but its own; how many those were. */
+  async cut(): Promise<number> {
+    this.#cutter ??= this.connect();
+    let cut = 0;
+    for (const type of ["normal", "pubsub"])
+      cut += Number(await this.#cutter.call("CLIENT", "KILL", "TYPE", type));
+    return cut;
   }
 
   async stop(): Promise<void> {

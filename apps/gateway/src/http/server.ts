@@ -89,7 +89,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
     refuseAmbiguous(request);
     const { access = "open", cost = 1 } = request.routeOptions.config;
-    if (access !== "open" && (await parts.authenticator.isOpen())) {}
+    if (access !== "open" && (await parts.authenticator.isOpen())) refuseBrowsers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
     const held = budget.hold(request.principal.id);
     request.countBytes = held.take;

@@ -43,7 +43,7 @@ export class PlannedWeather implements Weather {
 export interface HeldSandbox {
   readonly tenancy: Tenancy;
   readonly process: SimProcess;
-  readonly connection: Connection;
+  readonly turns: SimTurns;
   /** How it ended, once it has. */
   end: TenancyEnd | undefined;
 }
@@ -55,7 +55,6 @@ export class Rig {
   readonly weather = new PlannedWeather();
   readonly rules = new Rules({ time: this.time, trace: this.trace, leaseMs, parallel: 2, turns: 2 });
   readonly redis = new SimRedis(this.time, this.rules);
-  readonly turns = new SimTurns(2);
   readonly #random = new Random(1);
 
   get queue() {
@@ -77,7 +76,8 @@ export class Rig {
     worker: string,
     { answeredAfterMs = 0, ...options }: Partial<TenancyOptions> & { answeredAfterMs?: number } = {},
   ): HeldSandbox {
-    const { time, trace, weather, rules, redis, turns } = this;
+    const { time, trace, weather, rules, redis } = this;
+    const turns = new SimTurns(2);
     const random = this.#random;
     const process = new SimProcess(time, random);
     const connection = new Connection({ name: worker, time, process, weather, trace, timeoutMs: leaseMs });
@@ -107,7 +107,7 @@ export class Rig {
         token: `${worker}-${epoch}`,
       }),
     );
-    const held: HeldSandbox = { tenancy, process, connection, end: undefined };
+    const held: HeldSandbox = { tenancy, process, turns, end: undefined };
     void tenancy.run().then((end) => {
       held.end = end;
     });
