@@ -76,25 +76,38 @@ test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) =
   expect((await acme.list()).value.entries).toEqual([]);
 });
 
-test("a schedule is made, listed, paused, resumed and removed, and what cannot be one is refused", async ({
-  fleet,
-}) => {
+test("a schedule runs its command again and again until it is removed", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const put = ["schedule", "put", "often", "--tenant", "acme", "--every", "300ms"];
   expect((await runCli([...put, "--", "echo tick >> ticks"], { env })).code).toBe(0);
   const ticks = async () => (await fleet.client().tenant("acme").read("ticks")).value.content ?? "";
   await expect.poll(ticks, { timeout: 20_000 }).toContain("tick\ntick\n");
-  expect((await runCli(["schedule", "pause", "often"], { env })).code).toBe(0);
-  const { schedules } = await json(["schedule", "ls"], env);
-  expect(schedules).toMatchObject([{ id: "often", paused: true, order: { tenant: "acme" } }]);
-  expect((await runCli(["schedule", "resume", "often"], { env })).code).toBe(0);
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(0);
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(1);
-  const wrong = await runCli(
-    ["schedule", "put", "bad", "--tenant", "acme", "--cron", "61 * * * *", "--", "ls"],
-    { env },
+});
+
+test("a schedule is listed, paused and resumed, and what cannot be one is refused", async ({ redis }) => {
+  const env = { REDIS_URL: redis.url };
+  const cron = (fields: string) => [
+    "schedule",
+    "put",
+    "nightly",
+    "--tenant",
+    "acme",
+    "--cron",
+    fields,
+    "--",
+    "ls",
+  ];
+  expect((await runCli(cron("0 3 * * *"), { env })).stdout).toMatch(
+    /^nightly: 0 3 \* \* \* UTC; next 20\d\d-/,
   );
+  expect((await runCli(["schedule", "pause", "nightly"], { env })).code).toBe(0);
+  const { schedules } = await json(["schedule", "ls"], env);
+  expect(schedules).toMatchObject([{ id: "nightly", paused: true, order: { tenant: "acme" } }]);
+  expect((await runCli(["schedule", "resume", "nightly"], { env })).code).toBe(0);
+  const wrong = await runCli(cron("61 3 * * *"), { env });
   expect(wrong.code).toBe(64);
   expect(wrong.stderr).toContain("invalid schedule");
 });

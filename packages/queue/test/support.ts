@@ -27,7 +27,8 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   const worker = new ScheduleWorker({
     redis,
     staging: noStaging,
-    lockMs: 1_000,
+    // A loaded machine must not look like a dead worker.
+    lockMs: 10_000,
     onJob: async ({ id, attempt }) => jobs.push({ id, attempt, atMs: Date.now() }),
     onTick: async () => {},
     onUnreadable: async (id, _data, problem) => unreadable.push(`${id}: ${problem}`),

@@ -75,7 +75,7 @@ export class LeaseKeeper {
         () => "late" as const,
       ),
     ]);
-    answered.abort();
+    answered.abort("answered");
     if (answer === "lost") {
       onLost("the lease was taken over");
       return false;

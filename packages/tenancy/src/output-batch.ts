@@ -50,7 +50,7 @@ export class OutputBatch {
 
   /** Settles when everything added so far is published. */
   async flush(): Promise<void> {
-    this.#timer?.abort();
+    this.#timer?.abort("flushed");
     this.#timer = undefined;
     const pieces = this.#pieces;
     this.#pieces = [];

@@ -589,7 +589,7 @@ export class Tenancy {
     const woken = new AbortController();
     const signal = AbortSignal.any([woken.signal, this.#fence.signal]);
     await Promise.race([this.#wake.promise, clock.sleep(roundMs, signal).catch(() => {})]);
-    woken.abort();
+    woken.abort("woken");
   }
 }
 

@@ -62,7 +62,8 @@ export class Board {
 
   async #guard(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const { method, headers, routeOptions } = request;
-    void reply.header("content-security-policy", boardPolicy).header("referrer-policy", "no-referrer");
+    // Not `no-referrer`: a browser then sends a form's Origin as null, and we could not tell our own page from another's.
+    void reply.header("content-security-policy", boardPolicy).header("referrer-policy", "same-origin");
     if (method !== "GET") refuseForeign(headers.host ?? "", headers.origin, headers["sec-fetch-site"]);
     if (unguarded.has(routeOptions.url ?? "")) return undefined;
     const actor = await this.#actor(request);

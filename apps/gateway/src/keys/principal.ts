@@ -15,7 +15,7 @@ export interface Principal {
 
 /** Whether whatever belongs to this tenant may be seen and touched. */
 export function mayTouch(principal: Principal, tenant: string): boolean {
-  return principal.role === "admin" || (principal.role === "tenant");
+  return principal.role === "admin" || (principal.role === "tenant" && principal.tenant === tenant);
 }
 
 /** The tenant a request is for: as named, or the key's own. Naming another's is refused. */

@@ -21,6 +21,7 @@ export class PlannedWeather implements Weather {
   readonly #plans = new Map<string, Mishap[]>();
   redisAwayUntilMs = 0;
   slowMs = 0;
+  deaf = false;
   fault: ReturnType<Weather["engineFault"]>;
 
   next(call: string, ...mishaps: Mishap[]): void {
@@ -29,6 +30,10 @@ export class PlannedWeather implements Weather {
 
   mishap(call: string): Mishap | undefined {
     return this.#plans.get(call)?.shift();
+  }
+
+  isDeaf(): boolean {
+    return this.deaf;
   }
 
   latencyMs(mishap: Mishap | undefined): number {

@@ -48,13 +48,15 @@ function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
   return entryOf(redis, key, jobId, begun?.attempt ?? 1);
 }
 
-function jobsPort({ redis, connection, key, epoch, token, process, random }: SimPortsOptions): JobsPort {
+function jobsPort(options: SimPortsOptions): JobsPort {
+  const { redis, connection, weather, trace, worker, key, epoch, token, process, random } = options;
   const queue = redis.queue(key);
+  const closing = Promise.withResolvers<void>();
   let drained = false;
   let closed = false;
   return {
     next: async (waitMs) => {
-      if (drained) await queue.marker.wait(process, waitMs);
+      if (drained) await Promise.race([closing.promise, waited(waitMs)]);
       if (closed) return undefined;
       const id = await connection.bull("fetch", () => queue.take(token));
       drained = id === undefined;
@@ -65,9 +67,16 @@ function jobsPort({ redis, connection, key, epoch, token, process, random }: Sim
     wake: () => connection.bull("wake", () => queue.marker.set()),
     close: async () => {
       closed = true;
+      closing.resolve();
       await process.clock.sleep(random.between(1, 20));
     },
   };
+
+  function waited(ms: number): Promise<void> {
+    if (!weather.isDeaf()) return queue.marker.wait(process, ms);
+    trace.note(worker, "deaf", key);
+    return new Promise(() => {});
+  }
 
   function held(id: string, foreignLock: boolean): FetchedJob {
     const { job, attempt } = queue.entry(id);

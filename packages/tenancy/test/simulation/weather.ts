@@ -7,6 +7,8 @@ export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "out-of
 export interface Weather {
   readonly redisAwayUntilMs: number;
   mishap(call: string): Mishap | undefined;
+  /** Whether a wait for a job never ends: its connection is open at one end only. */
+  isDeaf(): boolean;
   /** One way. */
   latencyMs(mishap: Mishap | undefined): number;
   /** Why a sandbox cannot be opened now, if it cannot. */
@@ -18,6 +20,7 @@ export class Storm implements Weather {
   readonly #random: Random;
   readonly #odds: readonly (readonly [Mishap, number])[];
   readonly #engineOdds: number;
+  readonly #deafOdds: number;
   readonly #leaseMs: number;
   #calm = false;
   /** No sandbox can be had until then. */
@@ -37,6 +40,7 @@ export class Storm implements Weather {
       ["out-of-memory", sometimes(0.02)],
     ];
     this.#engineOdds = sometimes(0.2);
+    this.#deafOdds = sometimes(0.01);
   }
 
   calmDown(): void {
@@ -48,6 +52,10 @@ export class Storm implements Weather {
   mishap(): Mishap | undefined {
     if (this.#calm) return undefined;
     return this.#odds.find(([, odds]) => this.#random.chance(odds))?.[0];
+  }
+
+  isDeaf(): boolean {
+    return !this.#calm && this.#random.chance(this.#deafOdds);
   }
 
   latencyMs(mishap: Mishap | undefined): number {

@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { LeaseKeeper } from "../src/lease-keeper.ts";
+import { Random } from "./simulation/random.ts";
+import { SimProcess } from "./simulation/sim-process.ts";
+import { VirtualTime } from "./simulation/virtual-time.ts";
+
+type Answer = "renewed" | "paused" | "lost" | "fails" | "silence";
+
+const leaseMs = 1_000;
+/** A fifth before the deadline. */
+const lastMs = 800;
+
+/** A keeper whose questions are answered as planned, each after `answerMs`; when the plan is over, `renewed`. */
+class KeptLease {
+  readonly time = new VirtualTime();
+  readonly process = new SimProcess(this.time, new Random(1));
+  readonly plan: Answer[] = [];
+  readonly asked: number[] = [];
+  readonly stop = new AbortController();
+  readonly keeper: LeaseKeeper;
+  readonly kept: Promise<void>;
+  answerMs = 5;
+  lost: { readonly why: string; readonly atMs: number } | undefined;
+  paused = 0;
+
+  constructor() {
+    const { clock } = this.process;
+    this.keeper = new LeaseKeeper({
+      leaseMs,
+      takenAtMs: clock.now(),
+      clock,
+      lease: { renew: () => this.#answer(), release: async () => "released" },
+      onLost: (why) => {
+        this.lost = { why, atMs: this.time.nowMs };
+      },
+      onPaused: () => {
+        this.paused++;
+      },
+    });
+    this.kept = this.keeper.keep(this.stop.signal);
+  }
+
+  /** Time passes while the tenancy's loop comes round. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 100) {
+      await this.time.pass(100);
+      this.keeper.round();
+    }
+  }
+
+  async #answer(): Promise<"renewed" | "paused" | "lost"> {
+    this.asked.push(this.time.nowMs);
+    const answer = this.plan.shift() ?? "renewed";
+    if (answer === "silence") return await new Promise(() => {});
+    await this.process.clock.sleep(this.answerMs);
+    if (answer === "fails") throw new Error("Connection is closed.");
+    return answer;
+  }
+}
+
+let lease: KeptLease;
+
+beforeEach(() => {
+  lease = new KeptLease();
+});
+
+afterEach(async () => {
+  lease.stop.abort();
+  await lease.kept;
+  await lease.time.pass(leaseMs);
+  expect(lease.process.sleeping).toBe(0);
+});
+
+describe("a lease is kept", () => {
+  test("by renewing it four times in its length", async () => {
+    await lease.pass(10 * leaseMs);
+    expect(lease.lost).toBeUndefined();
+    expect(lease.asked.length).toBeGreaterThanOrEqual(38);
+  });
+
+  test("past failures, as long as one renewal succeeds in time", async () => {
+    lease.plan.push("fails", "fails", "renewed", "fails", "fails", "renewed");
+    await lease.pass(4 * leaseMs);
+    expect(lease.lost).toBeUndefined();
+  });
+
+  test("with its tenant paused, and the holder is told", async () => {
+    lease.plan.push("renewed", "paused");
+    await lease.pass(600);
+    expect({ paused: lease.paused, lost: lease.lost }).toEqual({ paused: 1, lost: undefined });
+  });
+
+  test("until it is told to stop, without another question", async () => {
+    await lease.pass(600);
+    lease.stop.abort();
+    await lease.kept;
+    const asked = lease.asked.length;
+    await lease.time.pass(5 * leaseMs);
+    expect({ asked: lease.asked.length, lost: lease.lost }).toEqual({ asked, lost: undefined });
+  });
+});
+
+describe("a lease is lost", () => {
+  test("a fifth before its deadline, however the failures fall", async () => {
+    // Each answer takes long: the next question would be asked after the margin.
+    lease.answerMs = 90;
+    lease.plan.push("fails", "fails", "fails", "fails");
+    await lease.pass(1_100);
+    expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
+  });
+
+  test("a fifth before its deadline when nobody answers", async () => {
+    lease.plan.push("silence");
+    await lease.pass(1_100);
+    expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
+  });
+
+  test("counted from the question that was answered, not from the answer", async () => {
+    lease.answerMs = 400;
+    lease.plan.push("renewed", "silence");
+    await lease.pass(2_000);
+    expect(lease.lost?.atMs).toBeCloseTo(250 + lastMs, -1);
+  });
+
+  test("at once when somebody else took it", async () => {
+    lease.plan.push("renewed", "lost");
+    await lease.pass(700);
+    expect(lease.lost).toEqual({ why: "the lease was taken over", atMs: expect.closeTo(510, -2) });
+  });
+
+  test("when the loop has not come round for three leases, though every renewal succeeds", async () => {
+    await lease.time.pass(3 * leaseMs - 100);
+    expect(lease.lost).toBeUndefined();
+    await lease.time.pass(500);
+    expect(lease.lost?.why).toBe("its loop made no progress");
+  });
+
+  test("by the clock before any timer says so, for a process that was stopped", async () => {
+    await lease.pass(300);
+    lease.process.freeze();
+    await lease.time.pass(2 * leaseMs);
+    expect({ isLate: lease.keeper.isLate, lost: lease.lost }).toEqual({ isLate: true, lost: undefined });
+    lease.process.thaw(true);
+    await lease.time.pass(10);
+    expect(lease.lost?.why).toBe("it could not renew in time");
+  });
+
+  test("not before the clock says so", async () => {
+    lease.plan.push("silence");
+    await lease.pass(700);
+    expect(lease.keeper.isLate).toBe(false);
+  });
+});

@@ -1,0 +1,94 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import { machineEngine } from "../support/engine.ts";
+import { busybox, type TestFleet, type TestWorker, test } from "../support/fleet.ts";
+import { plannedLoad, seeded } from "../support/load.ts";
+import { LoadRun } from "../support/load-run.ts";
+
+/** Longer, and with other seeds, when somebody hunts: BERTH_SOAK_SECONDS=600 BERTH_SOAK_SEED=$RANDOM. */
+const seconds = Number(process.env.BERTH_SOAK_SECONDS ?? 15);
+const seed = Number(process.env.BERTH_SOAK_SEED ?? 7);
+const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500", BERTH_QUANTUM_MS: "1000" };
+
+type Pick = (below: number) => number;
+
+/** One thing that goes wrong, and is right again when it settles. */
+const faults: Readonly<
+  Record<string, (fleet: TestFleet, workers: TestWorker[], pick: Pick) => Promise<void>>
+> = {
+  "a worker is killed": (fleet, workers, pick) => replaced(fleet, workers, pick(workers.length), "SIGKILL"),
+  "a worker is restarted": (fleet, workers, pick) =>
+    replaced(fleet, workers, pick(workers.length), "SIGTERM"),
+  "a worker sleeps": async (_, workers, pick) => {
+    const sleeper = workers[pick(workers.length)];
+    sleeper?.signal("SIGSTOP");
+    await wait(500 + pick(5_000));
+    sleeper?.signal("SIGCONT");
+  },
+  "Redis freezes": async ({ redis }, _, pick) => {
+    redis.freeze();
+    await wait(200 + pick(4_500));
+    redis.thaw();
+  },
+  "Redis is killed": async ({ redis }) => {
+    await redis.kill();
+    await redis.start();
+  },
+  "connections are cut": async ({ redis }) => {
+    await redis.cut();
+  },
+  "a container is removed": async (fleet, _, pick) => {
+    const containers = await fleet.containers();
+    const one = containers[pick(Math.max(1, containers.length))];
+    const gone = one && machineEngine().getContainer(one.id).remove({ force: true });
+    // Somebody else may be removing it at this moment.
+    await gone?.catch(() => {});
+  },
+};
+
+async function replaced(
+  fleet: TestFleet,
+  workers: TestWorker[],
+  index: number,
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const old = workers[index];
+  if (!old) return;
+  old.signal(signal);
+  const end = await old.ended();
+  expect(end).toBe(signal === "SIGKILL" ? "SIGKILL" : 0);
+  workers[index] = await fleet.worker(old.id, brisk);
+}
+
+describe("one trouble after another, under load", () => {
+  test("breaks none of the promises", { timeout: (seconds + 120) * 1_000 }, async ({ fleet }) => {
+    const workers: TestWorker[] = [];
+    for (const id of ["worker-1", "worker-2", "worker-3"]) workers.push(await fleet.worker(id, brisk));
+    const run = new LoadRun(fleet.client());
+    const pick = seeded(seed);
+    let over = false;
+    const loading = (async () => {
+      for (const planned of plannedLoad({ seed, tenants: 8, sessions: 3, jobs: 100_000, sleepMs: 150 })) {
+        if (over) return;
+        await run.submit(planned).catch(() => undefined);
+        await wait(20);
+      }
+    })();
+    const names = Object.keys(faults);
+    const had: string[] = [];
+    for (const began = performance.now(); performance.now() - began < seconds * 1_000; ) {
+      await wait(pick(1_500));
+      const name = names[pick(names.length)] ?? "";
+      had.push(name);
+      await faults[name]?.(fleet, workers, pick);
+    }
+    over = true;
+    await loading;
+    const results = await run.results(100_000);
+    const kinds = Object.entries(Object.groupBy(results, ({ outcome }) => outcome.kind));
+    const counts = kinds.map(([kind, all]) => `${all?.length} ${kind}`).join(", ");
+    console.log(`${had.length} troubles (seed ${seed}) and ${results.length} jobs: ${counts}`);
+    expect(results.length).toBeGreaterThan(20 * seconds);
+    await fleet.provesSound(await run.jobs());
+  });
+});

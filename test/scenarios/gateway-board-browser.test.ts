@@ -1,0 +1,64 @@
+import { describe, expect } from "vitest";
+import { browserPath, withBrowser } from "../support/browser.ts";
+import { adminKey, fleetTest as test } from "../support/gateway.ts";
+
+const exec = (tenant: string, command: string, more: object = {}) => ({
+  tenant,
+  request: { kind: "exec", command },
+  ...more,
+});
+
+describe.skipIf(browserPath === undefined)("the board in a browser", () => {
+  test("an operator logs in, sees a running job, runs a dead letter again, and finds a tenant by name", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const dying = exec("acme", "exit 7", { retry: { attempts: 2, backoffMs: 0 }, id: "doomed" });
+    await gateway.call("POST", "/v1/jobs?wait=30", { body: dying });
+    await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("quiet-one", "true") });
+    for (let index = 0; index < 21; index++) {
+      await fleet.redis.connect().zadd("berth:sandboxes", Date.now() + 60_000 + index, `busy-${index}`);
+    }
+    const running = (
+      await gateway.call("POST", "/v1/jobs", { body: exec("acme", "sleep 20", { id: "long-one" }) })
+    ).body;
+    expect(running.id).toBe("long-one");
+
+    await withBrowser(async (browser) => {
+      const page = await browser.newPage();
+      const problems: string[] = [];
+      page.on("pageerror", (error) => problems.push(error.message));
+      await page.goto(`${gateway.url}/board/`);
+      await page.getByLabel("Admin key").fill("wrong");
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.getByRole("alert").waitFor();
+      await page.getByLabel("Admin key").fill(adminKey);
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.getByText("dead letters").first().waitFor();
+      expect(await page.getByText("quiet-one").count()).toBe(0);
+
+      await page.goto(`${gateway.url}/board/find`);
+      await page.getByLabel("Tenant").fill("quiet-one");
+      await page.getByRole("button", { name: "Show on the board" }).click();
+      await page.getByText("quiet-one").first().waitFor();
+
+      await page.goto(`${gateway.url}/board/find?tenant=acme`);
+      await page.goto(`${gateway.url}/board/queue/acme~jobs?status=active`);
+      await page.getByText("long-one").first().waitFor(); await page.screenshot({ path: "/tmp/gw/run.png" });
+
+      await page.goto(`${gateway.url}/board/queue/dead?status=failed`);
+      await page.getByText("d-doomed").first().waitFor();
+      await page.getByRole("button", { name: /retry/i }).last().click();
+      await page.waitForTimeout(1500); await page.screenshot({ path: "/tmp/gw/after.png" }); console.log((await page.getByRole("button").allInnerTexts()).join("|"));
+      await expect
+        .poll(async () => (await gateway.call("GET", "/v1/jobs/doomed-redrive-1")).status, {
+          timeout: 20_000,
+        })
+        .toBe(200);
+      expect(problems).toEqual([]);
+    });
+    await gateway.call("DELETE", "/v1/jobs/long-one");
+  });
+});

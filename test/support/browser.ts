@@ -1,0 +1,26 @@
+import { accessSync, constants } from "node:fs";
+import { type Browser, chromium } from "playwright-core";
+
+const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** A Chromium of this machine, if it has one. */
+export const browserPath = [process.env.CHROMIUM ?? "", ...places].find((path) => {
+  try {
+    accessSync(path, constants.X_OK);
+    return path !== "";
+  } catch {
+    return false;
+  }
+});
+
+export async function withBrowser(use: (browser: Browser) => Promise<void>): Promise<void> {
+  const browser = await chromium.launch({
+    executablePath: browserPath ?? "",
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+  try {
+    await use(browser);
+  } finally {
+    await browser.close();
+  }
+}
