@@ -18,7 +18,8 @@ interface Step {
 
 const mostSteps = 20;
 const shownCharacters = 8_000;
-const test = "from words import count\nassert count('one two  two') == {'one': 1, 'two': 2}, count('one two  two')\n";
+const test =
+  "from words import count\nassert count('one two  two') == {'one': 1, 'two': 2}, count('one two  two')\n";
 
 async function plan(task: string, done: readonly Step[]): Promise<Action> {
   const last = done.at(-1);
@@ -26,7 +27,11 @@ async function plan(task: string, done: readonly Step[]): Promise<Action> {
     case 0:
       return { kind: "write", path: "test.py", content: test };
     case 1:
-      return { kind: "write", path: "words.py", content: "def count(text):\n    return len(text.split(' '))\n" };
+      return {
+        kind: "write",
+        path: "words.py",
+        content: "def count(text):\n    return len(text.split(' '))\n",
+      };
     case 2:
     case 4:
       return { kind: "exec", command: "python3 test.py", limits: { timeoutMs: 20_000 } };
@@ -44,7 +49,8 @@ const fixed = "words = text.split()\n    return {word: words.count(word) for wor
 function seen({ outcome, value }: JobResult): string {
   const text = value.content ?? `${value.stdout ?? ""}${value.stderr ?? ""}`;
   const code = exitCodeOf(outcome);
-  const how = "message" in outcome ? `${outcome.kind}: ${outcome.message}` : `${outcome.kind}, exit code ${code}`;
+  const how =
+    "message" in outcome ? `${outcome.kind}: ${outcome.message}` : `${outcome.kind}, exit code ${code}`;
   const shown = text.length > shownCharacters ? `${text.slice(0, shownCharacters)}\n[cut]` : text;
   return isSuccess(outcome) ? shown : `${shown}[${how}]`;
 }

@@ -1,5 +1,5 @@
 import { redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protocol";
-import { type Offers, unfinishedKeys } from "@berth/queue";
+import { type Offers, queuedId, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, JobProgress } from "@berth/streams";
 import { type FleetView, redisNow } from "./fleet-view.ts";
@@ -44,13 +44,16 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
     const reasons = [`it is due at ${new Date(due).toISOString()}`];
     return { jobId, state: "scheduled", sandbox: key, reasons, dueAtMs: due };
   }
-  return await unfinished(parts, jobId, key, progress);
+  return await unfinished(
+    parts,
+    { jobId, key, queuedId: queuedId(jobId, Number(known.added ?? 1)) },
+    progress,
+  );
 }
 
 async function unfinished(
   parts: WhyParts,
-  jobId: string,
-  key: SandboxKey,
+  { jobId, key, queuedId }: { jobId: string; key: SandboxKey; queuedId: string },
   progress: JobProgress,
 ): Promise<Why> {
   const { redis } = parts;
@@ -68,7 +71,7 @@ async function unfinished(
   if (progress.state === "started" && heldBy !== undefined) {
     return { ...about, state: "running", reasons: [`it runs on ${heldBy}`] };
   }
-  const position = await positionOf(redis, key, jobId);
+  const position = await positionOf(redis, key, queuedId);
   const reasons: string[] = [];
   if (await redis.sismember(redisKeys.paused, tenantOf(key)))
     reasons.push(`the tenant ${tenantOf(key)} is paused`);
@@ -99,11 +102,11 @@ async function unheldReasons(
 }
 
 /** How many are before it in the sandbox's queue; 0 when it has been taken from there. */
-async function positionOf(redis: Redis, key: SandboxKey, jobId: string): Promise<number | undefined> {
+async function positionOf(redis: Redis, key: SandboxKey, queued: string): Promise<number | undefined> {
   const [wait = "", active = "", prioritized = ""] = unfinishedKeys(key);
-  const waiting = await redis.lpos(wait, jobId);
+  const waiting = await redis.lpos(wait, queued);
   if (waiting !== null) return (await redis.llen(wait)) - 1 - waiting;
-  const rank = await redis.zrank(prioritized, jobId);
+  const rank = await redis.zrank(prioritized, queued);
   if (rank !== null) return (await redis.llen(wait)) + rank;
-  return (await redis.lpos(active, jobId)) === null ? undefined : 0;
+  return (await redis.lpos(active, queued)) === null ? undefined : 0;
 }

@@ -48,7 +48,7 @@ export class JobQueues {
       removeOnComplete: finishedKept,
       removeOnFail: finishedKept,
     };
-    const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job));
+    const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job.id, job.attempt));
     const client = await queue.backend.client;
     const { connection } = this.#state;
     const adding = queued.addJob(client);
@@ -97,7 +97,7 @@ export class JobQueues {
 }
 
 /** BullMQ keeps finished jobs a while and would take a later attempt for the same. */
-function queuedId({ id, attempt }: Pick<Job, "id" | "attempt">): string {
+export function queuedId(id: string, attempt: number): string {
   return attempt > 1 ? `${id}~${attempt}` : id;
 }
 

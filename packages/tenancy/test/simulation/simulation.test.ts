@@ -22,7 +22,7 @@ describe("a fleet in which everything goes wrong", () => {
       for (const [kind, count] of story.counts) counts.set(kind, (counts.get(kind) ?? 0) + count);
       expect(story.broken?.report).toBeUndefined();
     }
-  });
+  }, 180_000);
 
   test.skipIf(one !== undefined)("was in every kind of trouble", () => {
     expect(corners.filter((corner) => !counts.has(corner))).toEqual([]);
@@ -30,6 +30,6 @@ describe("a fleet in which everything goes wrong", () => {
 
   test("has the same story for the same seed", async () => {
     const seed = one ?? 7;
-    expect((await storyOf(seed)).all).toBe((await storyOf(seed)).all);
+    expect((await storyOf(seed)).lines()).toBe((await storyOf(seed)).lines());
   });
 });

@@ -8,7 +8,7 @@ export interface Story {
   readonly counts: ReadonlyMap<string, number>;
   /** By how many leases a command outlived its epoch, at most. */
   readonly outlivedLeases: number;
-  readonly all: string;
+  readonly lines: () => string;
   /** For people: which rule was broken, how to see it again, and what led to it. */
   readonly broken: { readonly rule: string; readonly report: string } | undefined;
 }
@@ -22,7 +22,7 @@ export async function storyOf(seed: number): Promise<Story> {
     seed,
     counts: trace.counts,
     outlivedLeases: rules.longestOutlivingLeases,
-    all: trace.lines(Number.POSITIVE_INFINITY),
+    lines: () => trace.lines(Number.POSITIVE_INFINITY),
   };
   if (!violation) return { ...story, broken: undefined };
   const report = [
