@@ -88,7 +88,7 @@ describe("one trouble after another, under load", () => {
     const kinds = Object.entries(Object.groupBy(results, ({ outcome }) => outcome.kind));
     const counts = kinds.map(([kind, all]) => `${all?.length} ${kind}`).join(", ");
     console.log(`${had.length} troubles (seed ${seed}) and ${results.length} jobs: ${counts}`);
-    expect(results.length).toBeGreaterThan(20 * seconds);
+    expect(results.length).toBeGreaterThan(2 * seconds);
     await fleet.provesSound(await run.jobs());
   });
 });

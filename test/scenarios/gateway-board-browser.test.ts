@@ -45,19 +45,20 @@ describe.skipIf(browserPath === undefined)("the board in a browser", () => {
       await page.getByText("quiet-one").first().waitFor();
 
       await page.goto(`${gateway.url}/board/find?tenant=acme`);
-      await page.goto(`${gateway.url}/board/queue/acme~jobs?status=active`);
-      await page.getByText("long-one").first().waitFor(); await page.screenshot({ path: "/tmp/gw/run.png" });
+      await page.goto(`${gateway.url}/board/queue/tenants%3Aacme?status=active`);
+      await page.getByText("long-one").first().waitFor();
 
-      await page.goto(`${gateway.url}/board/queue/dead?status=failed`);
+      await page.goto(`${gateway.url}/board/queue/fleet%3Adead%20letters?status=failed`);
       await page.getByText("d-doomed").first().waitFor();
-      await page.getByRole("button", { name: /retry/i }).last().click();
-      await page.waitForTimeout(1500); await page.screenshot({ path: "/tmp/gw/after.png" }); console.log((await page.getByRole("button").allInnerTexts()).join("|"));
+      await page.getByRole("button", { name: "Retry all" }).click();
+      await page.getByRole("button", { name: "Confirm" }).click();
       await expect
         .poll(async () => (await gateway.call("GET", "/v1/jobs/doomed-redrive-1")).status, {
           timeout: 20_000,
         })
         .toBe(200);
       expect(problems).toEqual([]);
+      await page.screenshot({ path: "/tmp/gw/final.png" });
     });
     await gateway.call("DELETE", "/v1/jobs/long-one");
   });

@@ -60,7 +60,7 @@ describe("the board", () => {
     expect(led.status).toBe(303);
     expect(led.headers.get("location")).toBe("/board/login");
     expect((await stranger.ask("GET", "/board/api/queues")).status).toBe(401);
-    expect((await stranger.ask("PUT", "/board/api/queues/dead/pause")).status).toBe(401);
+    expect((await stranger.ask("PUT", "/board/api/queues/fleet%3Adead%20letters/pause")).status).toBe(401);
     expect((await stranger.logIn("wrong")).status).toBe(403);
     const tenant = (
       await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant: "acme", name: "t" } })
@@ -93,7 +93,7 @@ describe("the board", () => {
       { origin: "null" },
       { "sec-fetch-site": "cross-site" },
     ]) {
-      const forged = await visitor.ask("PUT", "/board/api/queues/dead/pause", {
+      const forged = await visitor.ask("PUT", "/board/api/queues/fleet%3Adead%20letters/pause", {
         headers: headers as Record<string, string>,
       });
       expect(forged.status).toBe(403);
@@ -124,18 +124,18 @@ describe("the board", () => {
     const visitor = new Visitor(gateway);
     await visitor.logIn();
     const shown = await visitor.queues();
-    const names = shown.map(({ displayName }) => displayName);
-    expect(names.slice(0, 3)).toEqual(["fleet/offers", "fleet/schedule", "fleet/dead letters"]);
-    expect(names).toContain("tenants/acme");
+    const names = shown.map(({ name }) => name);
+    expect(names.slice(0, 3)).toEqual(["fleet:offers", "fleet:schedule", "fleet:dead letters"]);
+    expect(names).toContain("tenants:acme");
     expect(names.length).toBeLessThan(30);
-    expect(shown.find(({ displayName }) => displayName === "tenants/acme").counts).toMatchObject({
+    expect(shown.find(({ name }) => name === "tenants:acme").counts).toMatchObject({
       waiting: 1,
     });
-    expect(names).not.toContain("tenants/old-7");
+    expect(names).not.toContain("tenants:old-7");
     expect((await visitor.ask("GET", "/board/find?tenant=nobody")).status).toBe(404);
     expect((await visitor.ask("GET", "/board/find?tenant=%3Cscript%3E")).status).toBe(404);
     expect((await visitor.ask("GET", "/board/find?tenant=old-7")).status).toBe(303);
-    expect((await visitor.queues()).map(({ displayName }) => displayName)).toContain("tenants/old-7");
+    expect((await visitor.queues()).map(({ name }) => name)).toContain("tenants:old-7");
     expect(await client.exists("berth:{old-7}:jobs:meta")).toBe(0);
   });
 
@@ -150,25 +150,25 @@ describe("the board", () => {
     const { id } = (await gateway.call("POST", "/v1/jobs?wait=30", { body: order })).body;
     const visitor = new Visitor(gateway);
     await visitor.logIn();
-    const dead = async () => (await visitor.queues()).find(({ name }) => name === "dead");
+    const dead = async () => (await visitor.queues()).find(({ name }) => name === "fleet:dead letters");
     await expect.poll(async () => (await dead())?.counts.failed, { timeout: 20_000 }).toBe(1);
     const reader = new Visitor(looking);
     await reader.logIn();
     for (const path of [
-      "/board/api/queues/dead/pause",
-      `/board/api/queues/dead/d-${id}/retry/failed`,
-      "/board/api/queues/dead/obliterate",
+      "/board/api/queues/fleet%3Adead%20letters/pause",
+      `/board/api/queues/fleet%3Adead%20letters/d-${id}/retry/failed`,
+      "/board/api/queues/fleet%3Adead%20letters/obliterate",
     ]) {
       expect((await reader.ask("PUT", path)).status, path).toBeGreaterThanOrEqual(400);
     }
     for (const verb of ["pause", "empty", "obliterate", "promote"]) {
-      for (const queue of ["acme~jobs", "offers", "schedule"]) {
+      for (const queue of ["tenants:acme", "fleet:offers", "fleet:schedule"]) {
         expect(
           (await visitor.ask("PUT", `/board/api/queues/${encodeURIComponent(queue)}/${verb}`)).status,
         ).toBe(405);
       }
     }
-    const retried = await visitor.ask("PUT", `/board/api/queues/dead/d-${id}/retry`, {
+    const retried = await visitor.ask("PUT", `/board/api/queues/fleet%3Adead%20letters/d-${id}/retry`, {
       body: "{}",
       headers: { "content-type": "application/json" },
     });

@@ -1,10 +1,12 @@
-import { isFault, isRepeatable, type Job, type JobResult, job as jobSchema } from "@berth/protocol";
+import { isRepeatable, type Job, type JobResult } from "@berth/protocol";
 import type { EventsPort, FetchedJob } from "./tenancy-ports.ts";
 
 export interface DeadEpoch {
   /** The first in line first. */
   readonly left: readonly FetchedJob[];
   readonly events: EventsPort;
+  /** The job itself; undefined when it cannot be read, and has ended so. */
+  readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
   /** A job whose end was told: what follows the telling may not have been done. */
   readonly onTold: (fetched: FetchedJob, result: JobResult) => Promise<void>;
   /** One that is to be begun, in its turn. */
@@ -16,7 +18,7 @@ export interface DeadEpoch {
 }
 
 /** A dead epoch's jobs, one by one: told already, never begun, safe to repeat, or lost. */
-export async function settleDeadEpoch({ left, events, onTold, onAgain, onLost, onStep }: DeadEpoch) {
+export async function settleDeadEpoch({ left, events, read, onTold, onAgain, onLost, onStep }: DeadEpoch) {
   const counts = { lost: 0, again: 0, done: 0 };
   const runAgain = async (fetched: FetchedJob) => {
     await onAgain(fetched);
@@ -31,21 +33,15 @@ export async function settleDeadEpoch({ left, events, onTold, onAgain, onLost, o
       // One whose attempt has ended, too: it is completed when its turn comes.
       await runAgain(fetched);
     } else {
-      // One that cannot be read, too: it is refused when its turn comes.
-      const parsed = jobSchema.safeParse(await fetched.load().catch(unlessItPasses));
-      if (!parsed.success || isRepeatable(parsed.data.request, parsed.data.idempotent)) {
-        await runAgain(fetched);
-      } else {
-        await onLost(fetched, parsed.data);
+      const job = await read(fetched);
+      if (!job) counts.done++;
+      else if (isRepeatable(job.request, job.idempotent)) await runAgain(fetched);
+      else {
+        await onLost(fetched, job);
         counts.lost++;
       }
     }
     onStep();
   }
   return counts;
-}
-
-/** What may be read a moment later is not to be taken for unreadable: it would run again. */
-function unlessItPasses(error: unknown): undefined {
-  if (!isFault(error) || error.retry) throw error;
 }

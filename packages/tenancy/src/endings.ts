@@ -6,6 +6,7 @@ import {
   type Outcome,
   type SandboxKey,
 } from "@berth/protocol";
+import { mayPass } from "./passing.ts";
 import { deadReasonOf, retryAtMs } from "./retry.ts";
 import type { EndedAttempt, FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
@@ -60,7 +61,9 @@ export class Endings {
   async told(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
     // Most ended well; only of the others is the job itself needed.
     if (isSuccess(outcome)) return;
-    const data = await fetched.load().catch(() => undefined);
+    const data = await fetched.load().catch((error: unknown) => {
+      if (mayPass(error)) throw error;
+    });
     await this.#bury(fetched.id, data, jobSchema.safeParse(data).data, outcome);
   }
 

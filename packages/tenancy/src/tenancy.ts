@@ -12,6 +12,7 @@ import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { OutputBatch } from "./output-batch.ts";
+import { mayPass } from "./passing.ts";
 import { Sessions } from "./sessions.ts";
 import type { FetchedJob, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
 
@@ -224,6 +225,7 @@ export class Tenancy {
     const counts = await settleDeadEpoch({
       left,
       events,
+      read: (fetched) => this.#read(fetched),
       onAgain: (fetched) => this.#admit(fetched),
       onTold: async (fetched, result) => {
         await this.#endings.told(fetched, result);
@@ -318,21 +320,27 @@ export class Tenancy {
     return "fenced";
   }
 
-  /** Checks a job and puts it in its session's line. One that cannot be read ends here and blocks nobody. */
+  /** Puts a job in its session's line. */
   async #admit(fetched: FetchedJob): Promise<void> {
+    const job = await this.#read(fetched);
+    if (job) this.#sessions.add({ fetched, job });
+  }
+
+  /** One that cannot be read ends here and blocks nobody. */
+  async #read(fetched: FetchedJob): Promise<Job | undefined> {
     let data: unknown;
     try {
       data = await fetched.load();
     } catch (error) {
-      if (!isFault(error) || error.retry) throw error;
-      return await this.#refuse(fetched, undefined, error.code, error.message);
+      if (!isFault(error) || mayPass(error)) throw error;
+      await this.#refuse(fetched, undefined, error.code, error.message);
+      return undefined;
     }
     const parsed = jobSchema.safeParse(data);
-    if (parsed.success) {
-      this.#sessions.add({ fetched, job: parsed.data });
-      return;
-    }
-    await this.#refuse(fetched, data, "invalid-job", `invalid job: ${problemsOf(parsed.error).join("; ")}`);
+    if (parsed.success) return parsed.data;
+    const problems = problemsOf(parsed.error).join("; ");
+    await this.#refuse(fetched, data, "invalid-job", `invalid job: ${problems}`);
+    return undefined;
   }
 
   async #refuse(fetched: FetchedJob, data: unknown, code: string, message: string): Promise<void> {
@@ -545,7 +553,7 @@ export class Tenancy {
         const said = await say();
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
-        // Redis refuses for reasons that pass, too: no memory, no disk. Nobody else can say it for us.
+        // Whatever it is, nobody else can say it for us.
         if (isFault(error) && !error.retry && error.message !== this.#lastTrouble) this.#trouble(error);
         await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
         continue;

@@ -104,16 +104,27 @@ export class Shelf {
   #show(label: string, place: BoardPlace) {
     const queue = boardQueue(this.#redis, place);
     const changeable = place.kind === "dead" && !this.#readOnly;
-    const adapter = new BullMQAdapter(queue as never, {
-      // The name in addresses: all sandboxes' queues have the same one otherwise.
-      prefix: place.kind === "sandbox" ? `${place.key}~` : "",
-      displayName: label,
-      delimiter: "/",
+    const adapter = new NamedAdapter(label, queue as never, {
+      delimiter: ":",
       readOnlyMode: !changeable,
       allowRetries: changeable,
       description: descriptions[place.kind],
     });
     return { adapter, close: () => void queue.close().catch(() => {}) };
+  }
+}
+
+/** All sandboxes' queues have the same name in BullMQ; on the board each has the one it is shown under. */
+class NamedAdapter extends BullMQAdapter {
+  readonly #name: string;
+
+  constructor(name: string, ...rest: ConstructorParameters<typeof BullMQAdapter>) {
+    super(...rest);
+    this.#name = name;
+  }
+
+  override getName(): string {
+    return this.#name;
   }
 }
 
@@ -124,15 +135,16 @@ const descriptions = {
   sandbox: "One sandbox's own queue.",
 } as const;
 
+/** The board groups by what is before the colon. */
 function labelOf(place: BoardPlace): string {
   switch (place.kind) {
     case "offers":
-      return `fleet/${place.name}`;
+      return `fleet:${place.name}`;
     case "schedule":
-      return "fleet/schedule";
+      return "fleet:schedule";
     case "dead":
-      return "fleet/dead letters";
+      return "fleet:dead letters";
     case "sandbox":
-      return `tenants/${place.key.replace(".s.", " session ").replace(".a.", " agent ")}`;
+      return `tenants:${place.key}`;
   }
 }

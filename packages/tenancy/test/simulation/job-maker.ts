@@ -19,7 +19,7 @@ export function makeJob(number: number, nowMs: number, random: Random, settings:
   const key = random.pick(settings.keys);
   const session = `s${random.between(1, settings.sessions)}`;
   const request = random.pick(requests);
-  const staged = random.chance(0.15) ? ({ staged: random.chance(0.1) ? "gone" : "there" } as const) : {};
+  const staged = random.chance(0.25) ? ({ staged: random.chance(0.1) ? "gone" : "there" } as const) : {};
   const base = {
     ...{ id, key, session, ...staged },
     artifact: random.chance(0.15),

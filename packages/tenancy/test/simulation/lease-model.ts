@@ -25,8 +25,10 @@ export class LeaseModel {
     if (held.worker !== "" && held.worker !== worker && held.deadlineMs > this.#time.nowMs) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = held.epoch + 1;
-    this.#leases.set(key, { worker, epoch, deadlineMs: this.#time.nowMs + lengthMs });
+    const deadlineMs = this.#time.nowMs + lengthMs;
+    this.#leases.set(key, { worker, epoch, deadlineMs });
     this.#rules.took(key, epoch);
+    this.#rules.lasts(key, epoch, deadlineMs);
     return epoch;
   }
 
@@ -34,6 +36,7 @@ export class LeaseModel {
     const held = this.#held(key, epoch);
     if (!held) return "lost";
     held.deadlineMs = this.#time.nowMs + lengthMs;
+    this.#rules.lasts(key, epoch, held.deadlineMs);
     return this.paused.has(key) ? "paused" : "renewed";
   }
 

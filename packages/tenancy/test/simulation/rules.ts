@@ -1,5 +1,6 @@
 import type { SimEvent } from "./events-model.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
+import type { SimProcess } from "./sim-process.ts";
 import type { Trace } from "./trace.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -10,6 +11,7 @@ export interface Command {
   readonly index: number;
   readonly epoch: number;
   readonly worker: string;
+  readonly process: SimProcess;
 }
 
 export interface Violation {
@@ -33,8 +35,10 @@ interface Line {
   readonly entries: Entry[];
 }
 
-/** A frame is on its way to init for this long: a command may start so much after its worker was told to stop. */
+/** A frame is on its way to init for this long: a command may start or end so much after its worker was told to stop. */
 const onTheWayMs = 5;
+/** A holder stops this share of a lease before its deadline. */
+const marginShare = 0.2;
 
 /**
  * What must hold, looked at whenever something happens.
@@ -47,6 +51,7 @@ export class Rules {
   readonly #options: RulesOptions;
   readonly #lines = new Map<string, Line>();
   readonly #epochs = new Map<string, { epoch: number; tookMs: number }>();
+  readonly #deadlines = new Map<string, number>();
   readonly #over = new Set<string>();
   readonly #finished = new Set<string>();
   readonly #cancelled = new Set<string>();
@@ -88,6 +93,11 @@ export class Rules {
     const { time, trace } = this.#options;
     trace.note("redis", "took", `${key} epoch ${epoch}`);
     this.#epochs.set(key, { epoch, tookMs: time.nowMs });
+  }
+
+  /** Until when an epoch's lease lasts, by Redis. */
+  lasts(key: string, epoch: number, deadlineMs: number): void {
+    this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
   }
 
   released(key: string, epoch: number): void {
@@ -154,7 +164,7 @@ export class Rules {
         ]);
     }
     this.#running.add(command);
-    const beside = [...this.#running].filter((other) => other.worker === worker);
+    const beside = [...this.#running].filter((other) => other.process === command.process);
     const here = beside.filter((other) => other.job.key === job.key && other.epoch === epoch);
     if (here.length > parallel)
       this.broken("a tenancy runs no more at once than it may", `${here.length}`, about);
@@ -169,6 +179,7 @@ export class Rules {
     const { time, trace, leaseMs } = this.#options;
     this.#running.delete(command);
     trace.note(worker, "ends", `${entryId({ job, attempt })}/${index} ${how}`);
+    this.#checkMargin(command);
     const current = this.#epochs.get(job.key);
     if (!current || current.epoch === epoch) return;
     const outlivedMs = time.nowMs - current.tookMs;
@@ -178,6 +189,18 @@ export class Rules {
         job.id,
         job.key,
         worker,
+      ]);
+  }
+
+  /** A holder whose timers run ends its commands before its lease does. */
+  #checkMargin({ job, epoch, worker, process }: Command): void {
+    const { time, leaseMs } = this.#options;
+    const deadlineMs = this.#deadlines.get(`${job.key} ${epoch}`) ?? 0;
+    const sinceMs = process.runsSinceMs;
+    if (sinceMs === undefined || sinceMs > deadlineMs - leaseMs * marginShare) return;
+    if (time.nowMs > deadlineMs + onTheWayMs)
+      this.broken("nothing runs past its lease's deadline", `${job.id}: ${time.nowMs - deadlineMs} ms`, [
+        ...[job.id, job.key, worker],
       ]);
   }
 

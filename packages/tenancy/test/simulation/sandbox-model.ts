@@ -80,7 +80,7 @@ async function runJob(
 }
 
 function runCommand(
-  { worker, epoch }: SandboxModelOptions,
+  { worker, epoch, process }: SandboxModelOptions,
   container: Container,
   { signal, onOutput }: RunOptions,
   { job, attempt, index }: Entry & { readonly index: number },
@@ -89,7 +89,7 @@ function runCommand(
   if (!plan) throw new RangeError(`no command ${index} in ${job.id}`);
   if (signal.aborted) return Promise.resolve(cancelled(signal));
   return new Promise((resolve) => {
-    const kill = container.exec({ job, attempt, index, epoch, worker }, plan, {
+    const kill = container.exec({ job, attempt, index, epoch, worker, process }, plan, {
       onChunk: async (text) => onOutput({ stream: "stdout", bytes: Buffer.from(text) }),
       onEnd: (how) => {
         signal.removeEventListener("abort", kill);

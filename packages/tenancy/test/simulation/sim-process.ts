@@ -23,6 +23,7 @@ export class SimProcess {
   readonly #wallSkewMs: number;
   readonly #bornMs: number;
   #state: "running" | "frozen" | "dead" = "running";
+  #runsSinceMs: number;
   #due: Callback[] = [];
   #sleeping = 0;
   /** Of the sandbox's end of its links. */
@@ -32,12 +33,18 @@ export class SimProcess {
   constructor(time: VirtualTime, random: Random) {
     this.#time = time;
     this.#random = random;
+    this.#runsSinceMs = time.nowMs;
     this.#bornMs = time.nowMs - random.between(0, 100_000);
     this.#wallSkewMs = random.between(-50, 50);
   }
 
   get state(): "running" | "frozen" | "dead" {
     return this.#state;
+  }
+
+  /** Since when nothing kept it from running its timers, in the world's time; undefined while something does. */
+  get runsSinceMs(): number | undefined {
+    return this.#state === "running" ? this.#runsSinceMs : undefined;
   }
 
   /** Sleeps that have not ended. */
@@ -65,6 +72,7 @@ export class SimProcess {
   thaw(ioFirst = this.#random.chance(0.5)): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
+    this.#runsSinceMs = this.#time.nowMs;
     for (const told of this.onVoice) told();
     const due = this.#due.splice(0);
     const order = ioFirst ? due.filter(({ source }) => source === "io") : due;
