@@ -55,6 +55,8 @@ def follow(job_id):
     last, event = "", {}
     while event.get("type") != "finished":
         headers = {"Last-Event-ID": last} if last else {}
+        if last:
+            time.sleep(1)  # the connection broke, or the gateway said that it goes away
         try:
             with open_url("GET", f"/v1/jobs/{job_id}/events", **headers) as stream:
                 for line in stream:
@@ -65,7 +67,7 @@ def follow(job_id):
                         event = json.loads(value)
                         yield event
         except OSError:
-            time.sleep(1)
+            last = last or "0-0"
 
 
 def download(artifact):

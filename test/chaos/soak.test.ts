@@ -87,7 +87,10 @@ describe("one trouble after another, under load", () => {
     const results = await run.results(100_000);
     const kinds = Object.entries(Object.groupBy(results, ({ outcome }) => outcome.kind));
     const counts = kinds.map(([kind, all]) => `${all?.length} ${kind}`).join(", ");
+    const refusals = results.flatMap(({ outcome }) => (outcome.kind === "refused" ? [outcome] : []));
     console.log(`${had.length} troubles (seed ${seed}) and ${results.length} jobs: ${counts}`);
+    // Nothing that was asked for is wrong, and an engine was always there.
+    expect(refusals).toEqual([]);
     expect(results.length).toBeGreaterThan(2 * seconds);
     await fleet.provesSound(await run.jobs());
   });

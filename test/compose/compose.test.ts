@@ -115,8 +115,8 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     // By init, which the engine found on the host, and not by the fallback.
     const made = await stack.docker.listContainers({ filters: { label: [`berth.fleet=${stack.fleet}`] } });
     expect(new Set(made.map(({ Labels }) => Labels["berth.transport"]))).toEqual(new Set(["init"]));
-    const alive = (await berth.sandboxes()).map(({ worker }) => worker).filter((id) => id !== undefined);
-    expect(alive).not.toContain(killed);
+    const holders = async () => (await berth.sandboxes()).map(({ worker }) => worker);
+    await expect.poll(holders, { timeout: 20_000 }).not.toContain(killed);
   });
 
   test("gives the worker that comes back its name, and it clears what it had left", {
@@ -126,12 +126,12 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     if (!dead) throw new Error("no container is dead");
     await stack.docker.getContainer(dead.Id).start();
     expect((await threeWorkers()).map(({ id }) => id)).toEqual(workers.map(({ id }) => id));
-    const holders = new Map((await berth.sandboxes()).map(({ key, worker }) => [String(key), worker]));
-    await expect
-      .poll(async () => (await stack.sandboxes()).filter(({ key, worker }) => holders.get(key) !== worker), {
-        timeout: 20_000,
-      })
-      .toEqual([]);
+    // Each container's label names who holds its lease.
+    const foreign = async () => {
+      const holders = new Map((await berth.sandboxes()).map(({ key, worker }) => [String(key), worker]));
+      return (await stack.sandboxes()).filter(({ key, worker }) => holders.get(key) !== worker);
+    };
+    await expect.poll(foreign, { timeout: 20_000 }).toEqual([]);
   });
 
   test("takes the engine's socket out of the workers' hands", { timeout: upMs }, async () => {

@@ -83,11 +83,21 @@ describe("jobs over HTTP", () => {
     expect(elsewhere.body.id).not.toBe(answers[0]?.body.id);
   });
 
-  test("a job says why it waits, and nothing is known of one that never was", async ({ gateways }) => {
+  test("a job says why it waits, is listed while it does, and nothing is known of one that never was", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     const { body } = await gateway.call("POST", "/v1/jobs", { body: exec("true") });
     const why = await gateway.call("GET", `/v1/jobs/${body.id}/why`);
     expect(why.body).toMatchObject({ state: "waiting", reasons: [expect.stringContaining("no worker")] });
+    await gateway.call("POST", "/v1/jobs", { body: { ...exec("true"), tenant: "other" } });
+    const ids = async (query: string) =>
+      (await gateway.call("GET", `/v1/jobs${query}`)).body.jobs.map(
+        ({ tenant }: { tenant: string }) => tenant,
+      );
+    expect(await ids("")).toEqual(["acme", "other"]);
+    expect(await ids("?tenant=other")).toEqual(["other"]);
+    expect(await ids("?limit=1")).toEqual(["acme"]);
     for (const path of ["/v1/jobs/never", "/v1/jobs/never/why", "/v1/jobs/never/events"]) {
       expect(await gateway.call("GET", path)).toMatchObject({ status: 404, body: { code: "not-found" } });
     }

@@ -53,6 +53,7 @@ describe("a tenant's key", () => {
       ["PUT", "/v1/schedules/nightly", schedule],
       ["PUT", "/v1/schedules/other", { ...schedule, order: { ...exec, tenant: "acme" } }],
       ["GET", "/v1/tenants/acme"],
+      ["GET", "/v1/jobs?tenant=acme"],
       ["POST", "/v1/jobs", { ...exec, tenant: "acme" }],
       ["POST", "/v1/jobs", [exec, { ...exec, tenant: "acme" }]],
       ["POST", "/v1/jobs", { ...exec, scope: "shared" }],

@@ -53,7 +53,10 @@ export async function writePrograms(
       composite: false,
       declarationMap: false,
       noEmit: true,
+      // The opening names a tenant that not every block needs.
+      noUnusedLocals: false,
       rewriteRelativeImportExtensions: false,
+      allowImportingTsExtensions: true,
     },
     include: ["*.ts"],
   };

@@ -103,7 +103,10 @@ export class TestFleet {
       ...env,
     });
     this.#workers.push(worker);
-    await expect.poll(() => worker.log, { timeout: 60_000 }).toContain("worker.started");
+    // One that ended will say no more.
+    const begun = () => worker.log.includes("worker.started") || !worker.alive;
+    await expect.poll(begun, { timeout: 60_000 }).toBe(true);
+    expect(worker.log).toContain("worker.started");
     return worker;
   }
 

@@ -60,7 +60,8 @@ export class TestGateway {
   }
 
   async started(): Promise<this> {
-    const state = () => (this.process.exitCode === null ? this.#log : `gateway.started never: ${this.#errors}`);
+    const state = () =>
+      this.process.exitCode === null ? this.#log : `gateway.started never: ${this.#errors}`;
     await expect.poll(state, { timeout: 60_000 }).toContain("gateway.started");
     if (this.process.exitCode !== null) expect.fail(`the gateway ended: ${this.#errors}`);
     return this;

@@ -1,3 +1,4 @@
+import { Complaint } from "./complaint.ts";
 import { exitCodes } from "./exit-codes.ts";
 
 /**
@@ -27,6 +28,21 @@ export class Interrupts {
       process.on("SIGHUP", () => this.#on(exitCodes.hungUp));
     }
     return this.#controller.signal;
+  }
+
+  /** What a promise gives, unless Ctrl-C comes first; it then goes on by itself and is nobody's any more. */
+  async race<T>(promise: Promise<T>): Promise<T> {
+    const signal = this.signal();
+    const interrupted = Promise.withResolvers<never>();
+    const onAbort = () => interrupted.reject(new Complaint("interrupted", { exitCode: this.#exitCode }));
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    promise.catch(() => {});
+    try {
+      return await Promise.race([promise, interrupted.promise]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
   }
 
   #on(exitCode: number): void {

@@ -8,8 +8,8 @@ import { isBrokenPipe } from "./terminal/terminal.ts";
 import { oneOf } from "./values.ts";
 import { tellWaiting } from "./waiting.ts";
 
-/** What a cancelled job gets to end before it is left alone. More than a command's grace. */
-const cancelWaitMs = 10_000;
+/** What a cancelled job gets to end before it is left alone: more than a command's grace, less when nobody has begun it. */
+const cancelWaitMs = { "not-started": 1_500, started: 10_000, finished: 10_000 } as const;
 
 /** The part of an order that the shared options say. */
 export function placeOf(
@@ -27,11 +27,17 @@ export function placeOf(
 
 /** Runs a job to its end; Ctrl-C cancels it. Whatever is not a success is a Complaint. */
 export async function runJob(context: Context, order: JobOrder): Promise<JobResult> {
-  const door = await context.door();
-  const job = await door.submit(order);
+  const job = await submitJob(context, order);
   const result = await endOf(context, job, job.result());
   if (!isSuccess(result.outcome)) throw failure(result.outcome);
   return result;
+}
+
+/** From here on Ctrl-C must not end the program: a job that was accepted meanwhile would run on without anybody. */
+export async function submitJob(context: Context, order: JobOrder): Promise<DoorJob> {
+  const door = await context.door();
+  context.interrupts.signal();
+  return door.submit(order);
 }
 
 /** What `ending` gives. Ctrl-C cancels the job, and then waits a bounded time for its end; so does a reader who has gone. */
@@ -43,8 +49,14 @@ export async function endOf<T>(context: Context, job: DoorJob, ending: Promise<T
   let timer: NodeJS.Timeout | undefined;
   const cancel = () => {
     terminal.note(`berth: cancelling the job ${job.id}`);
-    job.cancel().catch(givenUp.reject);
-    timer = setTimeout(() => givenUp.reject(leftAlone(interrupts.exitCode)), cancelWaitMs);
+    const leave = () => givenUp.reject(leftAlone(interrupts.exitCode));
+    job
+      .cancel()
+      .then(() => job.status())
+      .then((state) => {
+        timer = setTimeout(leave, cancelWaitMs[state]);
+      })
+      .catch(givenUp.reject);
   };
   interrupted.addEventListener("abort", cancel, { once: true });
   if (interrupted.aborted) cancel();

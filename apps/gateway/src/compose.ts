@@ -46,7 +46,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   const redis = connectRedis({ url: config.REDIS_URL, role: "commands", onOutage });
   const reader = new StreamReader(redis, connectRedis({ url: config.REDIS_URL, role: "blocking" }), nanoid());
   const berth = new Berth({ redis: config.REDIS_URL });
-  const submitter = new Submitter(redis);
+  const submitter = new Submitter(redis, reader);
   const keys = new ApiKeys(redis);
   const loopbackOnly = isLoopback(config.BERTH_GATEWAY_HOST);
   const letGo = async () => {

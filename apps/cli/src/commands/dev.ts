@@ -54,7 +54,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   });
   const began = performance.now();
   try {
-    await fleet.start();
+    await interrupts.race(fleet.start());
     const { addresses } = await import("../local/addresses.ts");
     const { gatewayUrl: gateway, redisUrl: redis } = fleet;
     await terminal.answer(

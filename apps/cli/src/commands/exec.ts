@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import type { DoorJob } from "../door.ts";
 import { execOrder } from "../exec-order.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { endOf, outcomeText, placeOf } from "../run-job.ts";
+import { endOf, outcomeText, placeOf, submitJob } from "../run-job.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
 import { readStdin } from "../stdin.ts";
 import { printable } from "../terminal/printable.ts";
@@ -76,8 +76,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     timeoutMs: timeout === undefined ? undefined : durationMs("--timeout", timeout),
     stdin: values.interactive ? await readStdin(context) : undefined,
   });
-  const door = await context.door();
-  const job = await door.submit({
+  const job = await submitJob(context, {
     tenant,
     ...placeOf(values),
     ...(values.id === undefined ? {} : { id: values.id }),

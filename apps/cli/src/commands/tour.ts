@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { spanText } from "../terminal/quantities.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { oneOf, wholeNumber } from "../values.ts";
 
 const options = {
@@ -34,14 +35,13 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const port = values.port === undefined ? 0 : wholeNumber("--port", values.port, 0);
   const failures =
     what === "sandbox" ? await walkSandbox(context) : await walkFleet(context, port, !values.exit);
+  if (what === "sandbox") await tellVerdict(context.terminal, failures);
   return failures === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
 async function walkSandbox({ config, terminal }: Context): Promise<number> {
   const { runSandboxTour } = await import("../tour/sandbox-tour.ts");
-  const failures = await runSandboxTour(config);
-  await terminal.line(verdict(failures));
-  return failures;
+  return runSandboxTour(config, sayer(terminal));
 }
 
 async function walkFleet(context: Context, port: number, stay: boolean): Promise<number> {
@@ -65,7 +65,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     config,
   });
   let berth: InstanceType<typeof Berth> | undefined;
-  const say = (text: string) => process.stdout.write(`${text}\n`);
+  const say = sayer(terminal);
   const progress = new ProgressBar(terminal, " ", { amount: (count) => String(Math.round(count)) });
   const draw = (done: number, total: number) => {
     progress.show(done, total);
@@ -74,11 +74,12 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
   try {
     say("— a fleet: Redis, two workers, a gateway");
     const began = performance.now();
-    await fleet.start();
+    await interrupts.race(fleet.start());
     say(`  up in ${spanText(performance.now() - began)}`);
     berth = new Berth({ redis: fleet.redisUrl });
-    const failures = await walk({ berth, gatewayUrl: fleet.gatewayUrl, say, draw });
-    say(verdict(failures));
+    const walking = walk({ berth, gatewayUrl: fleet.gatewayUrl, say, draw });
+    const failures = await interrupts.race(walking);
+    await tellVerdict(terminal, failures);
     if (stay && !interrupted.aborted) {
       say(`${addresses(fleet)}\nIt stays up; Ctrl-C ends it.`);
       await new Promise((end) => interrupted.addEventListener("abort", end, { once: true }));
@@ -91,6 +92,13 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
   }
 }
 
-function verdict(failures: number): string {
-  return failures === 0 ? "\nAll of it as promised." : `\n${failures} steps did not go as promised.`;
+/** Where a program reads the answer, the telling goes to stderr. */
+function sayer(terminal: Terminal): (text: string) => void {
+  return (text) => void (terminal.json ? process.stderr : process.stdout).write(`${text}\n`);
+}
+
+function tellVerdict(terminal: Terminal, failures: number): Promise<void> {
+  return terminal.answer({ failures }, () =>
+    failures === 0 ? "\nAll of it as promised." : `\n${failures} steps did not go as promised.`,
+  );
 }

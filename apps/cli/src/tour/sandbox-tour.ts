@@ -17,11 +17,13 @@ import type { Config } from "../config.ts";
 const mebibyte = 1024 * 1024;
 const leaseMs = 10_000;
 
+type Say = (text: string) => void;
+
 /**
  * A walk through one sandbox on the real engine. Every step says what it expects; returns how many saw something else. It
  * is an example that is run, not one that is shown.
  */
-export async function runSandboxTour(config: Config): Promise<number> {
+export async function runSandboxTour(config: Config, say: Say): Promise<number> {
   const driver = new DockerDriver({
     fleet: fleetId.parse(`tour-${process.pid}`),
     worker: workerId.parse("tour"),
@@ -50,7 +52,7 @@ export async function runSandboxTour(config: Config): Promise<number> {
   process.once("SIGTERM", interrupted);
   try {
     say(`sandbox of tenant acme started in ${took(began)}, through ${sandbox.origin.transport}`);
-    const tour = new Tour(sandbox, profile);
+    const tour = new Tour(sandbox, profile, say);
     await tour.walk();
     return tour.failures;
   } finally {
@@ -65,8 +67,10 @@ class Tour {
   failures = 0;
   readonly #sandbox: Sandbox;
   readonly #profile: SandboxProfile;
+  readonly #say: Say;
 
-  constructor(sandbox: Sandbox, profile: SandboxProfile) {
+  constructor(sandbox: Sandbox, profile: SandboxProfile, say: Say) {
+    this.#say = say;
     this.#sandbox = sandbox;
     this.#profile = profile;
   }
@@ -75,13 +79,13 @@ class Tour {
     const { files } = this.#sandbox;
     await this.#run("a command", { command: "echo hello from $(id -u), process $$, in $(pwd)" });
 
-    title("write a program, run it, read what it made");
+    this.#title("write a program, run it, read what it made");
     const written = await files.write("main.py", "open('answer.txt', 'w').write(str(6 * 7))\n");
-    say(`  wrote main.py, ${written.size} bytes, sha256 ${written.sha256.slice(0, 12)}…`);
+    this.#say(`  wrote main.py, ${written.size} bytes, sha256 ${written.sha256.slice(0, 12)}…`);
     this.#check((await this.#sandbox.exec({ command: "python3 main.py" })).outcome.kind, "exited");
     const read = await files.read("answer.txt").catch(() => undefined);
     const answer = Buffer.from(read?.bytes ?? []).toString();
-    say(`  answer.txt says ${answer}`);
+    this.#say(`  answer.txt says ${answer}`);
     this.#check(answer, "42");
 
     await this.#run(
@@ -98,7 +102,7 @@ class Tour {
       "timed-out",
     );
     const left = await this.#sandbox.exec({ command: "ps -e -o args= | grep -c '[s]leep 300'" });
-    say(`  processes it left: ${agentText(left, this.#profile.exec).split("\n")[0]}`);
+    this.#say(`  processes it left: ${agentText(left, this.#profile.exec).split("\n")[0]}`);
 
     const bomb = "python3 -c 'x = bytearray(400 * 1024 * 1024)'";
     await this.#run("more memory than it has", { command: `exec ${bomb}` }, "out-of-memory");
@@ -116,9 +120,9 @@ class Tour {
       command: "curl -sS --max-time 2 http://192.0.2.1/ || true; ls /sys/class/net",
     });
 
-    title("a path that leads out");
+    this.#title("a path that leads out");
     const refused = await files.read("../../etc/shadow").catch((error: unknown) => error);
-    say(`  ERR: ${refused instanceof Error ? refused.message : "it was read"}`);
+    this.#say(`  ERR: ${refused instanceof Error ? refused.message : "it was read"}`);
     this.#check(refused instanceof FileRefusal ? refused.code : "read", "invalid-path");
 
     await this.#speed();
@@ -130,25 +134,25 @@ class Tour {
     expected: OutcomeKind | undefined = "exited",
     live = false,
   ): Promise<ExecResult> {
-    title(what);
+    this.#title(what);
     const began = performance.now();
     const result = await this.#sandbox.exec(request, {
       ...(live
         ? {
             onOutput: ({ bytes }) =>
-              say(`  ${took(began).padStart(7)}  ${Buffer.from(bytes).toString().trimEnd()}`),
+              this.#say(`  ${took(began).padStart(7)}  ${Buffer.from(bytes).toString().trimEnd()}`),
           }
         : {}),
     });
     if (!live)
       for (const line of agentText(result, this.#profile.exec).trimEnd().split("\n").slice(0, 8))
-        say(`  ${line}`);
+        this.#say(`  ${line}`);
     if (expected !== undefined) this.#check(result.outcome.kind, expected);
     return result;
   }
 
   async #speed(): Promise<void> {
-    title("two hundred commands in the warm sandbox");
+    this.#title("two hundred commands in the warm sandbox");
     const times: number[] = [];
     for (let count = 0; count < 200; count++) {
       const began = performance.now();
@@ -156,22 +160,18 @@ class Tour {
       times.push(performance.now() - began);
     }
     times.sort((a, b) => a - b);
-    say(`  median ${times[100]?.toFixed(1)} ms each`);
+    this.#say(`  median ${times[100]?.toFixed(1)} ms each`);
   }
 
   #check(actual: string, expected: string): void {
     if (actual === expected) return;
     this.failures++;
-    say(`  ✗ expected ${expected}, saw ${actual}`);
+    this.#say(`  ✗ expected ${expected}, saw ${actual}`);
   }
-}
 
-function title(text: string): void {
-  say(`\n— ${text}`);
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+  #title(text: string): void {
+    this.#say(`\n— ${text}`);
+  }
 }
 
 function took(began: number): string {

@@ -1,4 +1,4 @@
-import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import { type JobResult, redisKeys, type SandboxKey, sandboxKey, type TenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { JobEvents } from "@berth/streams";
 import { z } from "zod";
@@ -15,6 +15,9 @@ const stored = z.object({
   /** The run that was added to its sandbox's queue; absent while it waits for its time. */
   added: z.coerce.number().optional(),
 });
+
+const pageSize = 200;
+const lookedAtMost = 10_000;
 
 export interface KnownJob {
   readonly id: string;
@@ -37,15 +40,27 @@ export class JobDesk {
   }
 
   async find(id: string, principal: Principal): Promise<KnownJob> {
-    const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.job(id)));
-    if (!parsed.success || !mayTouch(principal, parsed.data.tenant)) {
+    const job = await this.#read(id);
+    if (!job || !mayTouch(principal, job.tenant)) {
       throw new Problem(
         "not-found",
         "no job of that id is known; ids are remembered for a day after the end",
       );
     }
-    const { at, added, ...job } = parsed.data;
-    return { id, ...job, acceptedAtMs: at, isQueued: added !== undefined };
+    return job;
+  }
+
+  /** Jobs that are not over, the oldest first; of one tenant, or of all. Looks at the oldest ten thousand. */
+  async unfinished(tenant: TenantId | undefined, limit: number): Promise<JobView[]> {
+    const found: JobView[] = [];
+    for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
+      const ids = await this.#redis.zrange(redisKeys.unfinished, String(from), String(from + pageSize - 1));
+      const known = await Promise.all(ids.map((id) => this.#read(id)));
+      const own = known.filter((job) => job !== undefined && (tenant === undefined || job.tenant === tenant));
+      found.push(...(await Promise.all(own.map((job) => this.view(job as KnownJob)))));
+      if (ids.length < pageSize) break;
+    }
+    return found.slice(0, limit);
   }
 
   /** Nothing will ever follow this event. */
@@ -54,7 +69,9 @@ export class JobDesk {
     return progress.state === "finished" && (await this.#events.read(key, id, after, 1)).length === 0;
   }
 
-  async view({ key, isQueued, ...job }: KnownJob): Promise<JobView> {
+  /** As it is; its end need not be looked for where it is known. */
+  async view({ key, isQueued, ...job }: KnownJob, result?: JobResult): Promise<JobView> {
+    if (result) return { ...job, state: "finished", result: result as JobView["result"] };
     const progress = await this.#events.progress(key, job.id);
     switch (progress.state) {
       case "not-started":
@@ -64,5 +81,12 @@ export class JobDesk {
       case "finished":
         return { ...job, state: "finished", result: progress.result as JobView["result"] };
     }
+  }
+
+  async #read(id: string): Promise<KnownJob | undefined> {
+    const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.job(id)));
+    if (!parsed.success) return undefined;
+    const { at, added, ...job } = parsed.data;
+    return { id, ...job, acceptedAtMs: at, isQueued: added !== undefined };
   }
 }

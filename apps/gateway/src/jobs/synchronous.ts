@@ -1,5 +1,4 @@
 import type { JobResult, Outcome } from "@berth/protocol";
-import { sandboxKeyOf } from "@berth/protocol";
 import { Problem, type ProblemCode } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
@@ -22,20 +21,13 @@ export interface ToEndOptions {
 
 /** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
 export async function runToEnd(
-  { submitter, reader, stopping, waits }: Pick<Parts, "submitter" | "reader" | "stopping" | "waits">,
+  parts: Pick<Parts, "submitter" | "stopping" | "waits">,
   draft: Draft,
   { maxMs, signal, principal }: ToEndOptions,
 ): Promise<JobResult | undefined> {
-  using _ = waits.take(principal);
-  const { job } = draft;
-  await submitter.submit(draft);
-  const until = AbortSignal.any([signal, stopping, AbortSignal.timeout(maxMs)]);
-  try {
-    return await reader.result(sandboxKeyOf(job), job.id, { signal: until });
-  } catch (error) {
-    if (until.aborted) return undefined;
-    throw error;
-  }
+  using _ = parts.waits.take(principal);
+  const outlook = await parts.submitter.submitToWait(draft);
+  return outlook(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
 }
 
 const refusals: Readonly<Record<string, ProblemCode>> = {

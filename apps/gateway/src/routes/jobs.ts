@@ -1,4 +1,4 @@
-import { jobId, sandboxKeyOf } from "@berth/protocol";
+import { type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
 import { Problem } from "../http/problem.ts";
@@ -10,8 +10,9 @@ import {
   type SubmissionHeaders,
   submissionHeaders,
 } from "../jobs/submission.ts";
+import { ended, type Outlook } from "../jobs/submitter.ts";
 import { patience } from "../jobs/synchronous.ts";
-import type { Principal } from "../keys/principal.ts";
+import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, type Order, orders, whyView } from "../schemas/job.ts";
 
@@ -53,17 +54,44 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
       // Before anything is submitted: a request that is refused has done nothing.
       using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
+      const outlooks = new Map<string, Outlook>();
       const work = new InOrder(submittedAtOnce);
       for (const draft of drafts) {
-        await work.add(sandboxKeyOf(draft.job), async () => void (await parts.submitter.submit(draft)));
+        await work.add(sandboxKeyOf(draft.job), async () => {
+          if (query.wait > 0) outlooks.set(draft.job.id, await parts.submitter.submitToWait(draft));
+          else await parts.submitter.submit(draft);
+        });
       }
       await work.finish();
       const until = patience(parts, signal, query.wait * 1_000);
-      const views = await Promise.all(drafts.map(({ job: { id } }) => waitedView(id, principal, until)));
+      const views = await Promise.all(
+        drafts.map(({ job: { id } }) => viewed(id, principal, until && outlooks.get(id)?.(until))),
+      );
       const status = views.every(({ state }) => state === "finished") ? 200 : 202;
       const [first] = views;
       if (Array.isArray(body) || !first) return { status, body: views };
       return { status, headers: { location: `/v1/jobs/${first.id}` }, body: first };
+    },
+  );
+
+  const list = route(
+    {
+      method: "GET",
+      path: "/v1/jobs",
+      tag: "jobs",
+      summary: "Jobs that are not over, the oldest first; with a tenant key, the tenant's",
+      access: "key",
+      cost: 50,
+      query: z.strictObject({
+        tenant: tenantId.optional(),
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+      }),
+      answers: { 200: { about: "Of the oldest ten thousand", schema: z.object({ jobs: z.array(jobView) }) } },
+    },
+    async ({ query, principal }) => {
+      const tenant = query.tenant ?? principal.tenant;
+      if (tenant !== undefined) tenantFor(principal, tenant);
+      return { status: 200, body: { jobs: await parts.jobs.unfinished(tenant, query.limit) } };
     },
   );
 
@@ -81,7 +109,9 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ params, query, principal, signal }) => {
       const until = patience(parts, signal, query.wait * 1_000);
       using _ = until && parts.waits.take(principal);
-      return { status: 200, body: await waitedView(params.id, principal, until) };
+      const job = await parts.jobs.find(params.id, principal);
+      const result = until && (await ended(parts.reader.result(job.key, job.id, { signal: until }), until));
+      return { status: 200, body: await parts.jobs.view(job, result) };
     },
   );
 
@@ -142,22 +172,15 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     );
   }
 
-  /** The job as it is; with a signal, once it has ended or the signal came. */
-  async function waitedView(
+  /** The job as it is; or as it ended, when that is waited for and comes in time. */
+  async function viewed(
     id: string,
     principal: Principal,
-    until: AbortSignal | undefined,
+    end?: Promise<JobResult | undefined>,
   ): Promise<JobView> {
-    const job = await parts.jobs.find(id, principal);
-    if (until) await parts.reader.result(job.key, id, { signal: until }).catch(ignoreAborted(until));
-    return parts.jobs.view(job);
+    const [job, result] = await Promise.all([parts.jobs.find(id, principal), end]);
+    return parts.jobs.view(job, result);
   }
 
-  return [submit, look, cancel, why];
-}
-
-function ignoreAborted(signal: AbortSignal): (error: unknown) => void {
-  return (error) => {
-    if (!signal.aborted) throw error;
-  };
+  return [submit, list, look, cancel, why];
 }

@@ -27,6 +27,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #sent: Sent[] = [];
   #pumping = false;
+  #answeredMs = 0;
   #open = 0;
 
   constructor(options: ConnectionOptions) {
@@ -73,9 +74,13 @@ export class Connection {
         // Resent after a reconnection: done twice, and answered for the second time.
         const answered = mishap === "sent-again" ? outcomeOf(act, resolve, reject) : run;
         const said = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
-        process.after(weather.latencyMs(undefined), "io", () => settle(said));
+        const backMs = weather.latencyMs(mishap === "slow-answer" ? mishap : undefined);
+        // Answers come in order, too: one that is late keeps those behind it.
+        this.#answeredMs = Math.max(this.#answeredMs, time.nowMs + backMs);
+        process.after(this.#answeredMs - time.nowMs, "io", () => settle(said));
       };
-      this.#send({ dueMs: time.nowMs + weather.latencyMs(mishap), act: answer });
+      const thereMs = weather.latencyMs(mishap === "slow" ? mishap : undefined);
+      this.#send({ dueMs: time.nowMs + thereMs, act: answer });
     });
   }
 

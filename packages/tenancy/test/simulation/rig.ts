@@ -37,7 +37,7 @@ export class PlannedWeather implements Weather {
   }
 
   latencyMs(mishap: Mishap | undefined): number {
-    return mishap === "slow" ? this.slowMs : 1;
+    return mishap?.startsWith("slow") ? this.slowMs : 1;
   }
 
   engineFault(): ReturnType<Weather["engineFault"]> {

@@ -1,7 +1,7 @@
 import { Fault } from "@berth/protocol";
 import type { Random } from "./random.ts";
 
-export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "out-of-memory";
+export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "slow-answer" | "out-of-memory";
 
 /** What goes wrong with calls to Redis, and with sandboxes. */
 export interface Weather {
@@ -37,6 +37,7 @@ export class Storm implements Weather {
       ["answer-lost", sometimes(0.06)],
       ["sent-again", sometimes(0.04)],
       ["slow", sometimes(0.02)],
+      ["slow-answer", sometimes(0.02)],
       ["out-of-memory", sometimes(0.02)],
     ];
     this.#engineOdds = sometimes(0.2);
@@ -60,7 +61,7 @@ export class Storm implements Weather {
 
   latencyMs(mishap: Mishap | undefined): number {
     const usual = this.#random.chance(0.05) ? this.#random.between(20, 80) : this.#random.between(1, 4);
-    return mishap === "slow" ? this.#random.between(this.#leaseMs / 4, this.#leaseMs * 2.5) : usual;
+    return mishap?.startsWith("slow") ? this.#random.between(this.#leaseMs / 4, this.#leaseMs * 2.5) : usual;
   }
 
   engineFault(nowMs: number): Fault | undefined {
