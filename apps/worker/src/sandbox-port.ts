@@ -44,6 +44,7 @@ export class DriverSandbox implements SandboxPort {
     try {
       if (this.#profile !== wanted) await this.#changeTo(wanted);
       const sandbox = await until(this.#sandbox(profile), signal);
+      await sandbox.ready({ signal });
       return this.#opened(sandbox, profile);
     } catch (error) {
       this.#done();

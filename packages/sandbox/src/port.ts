@@ -68,6 +68,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly origin: SandboxOrigin;
   readonly files: SandboxFiles;
   exec(request: ExecRequestInput, options?: ExecOptions): Promise<ExecResult>;
+  /** Makes sure that there is a container that answers; one that died is replaced. At once when nothing happened to it. */
+  ready(options?: CallOptions): Promise<void>;
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in it and removes the container. The workspace stays. Idempotent. */

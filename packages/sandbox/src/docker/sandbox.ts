@@ -183,6 +183,10 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
+  async ready(options: CallOptions = {}): Promise<void> {
+    await this.#link(options);
+  }
+
   async usage(options: CallOptions = {}): Promise<WorkspaceUsage> {
     const maxEntries = this.#request.profile.limits.workspaceEntries + 1;
     return (await this.#link(options)).usage({ ...options, maxEntries });
