@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test as plainTest } from "vitest";
+import { describe, expect } from "vitest";
 import { runCli } from "./support/cli.ts";
 import {
+  brokenLinks,
   docBlocks,
   fits,
   oneLine,
@@ -14,23 +14,18 @@ import {
   statedOutput,
   writePrograms,
 } from "./support/doc-blocks.ts";
-import { TestFleet } from "./support/fleet.ts";
-import { adminKey, TestGateways } from "./support/gateway.ts";
-import { TestRedis } from "./support/redis.ts";
+import { patient, type Reader, test as withReader } from "./support/reader.ts";
 
 const clientPage = programsOf(await docBlocks("docs/client.md", ["ts", "js"]));
 
-/** What a reader has: a Redis, two workers and a gateway. One for all of them. */
-interface Reader {
-  readonly env: Readonly<Record<"REDIS_URL" | "BERTH_URL" | "BERTH_KEY" | "BERTH_ARTIFACTS", string>>;
-}
-
-const test = plainTest.extend<{ programs: string; reader: Reader; scratch: string }>({
-  /** Beside the packages that they import. */
+const test = withReader.extend<{ programs: string }>({
   programs: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
     async ({}, use) => {
-      const directory = await mkdtemp(join(root, "examples/.docs-"));
+      // Beside the packages that they import, and where git does not look.
+      const place = join(root, "examples/.berth");
+      await mkdir(place, { recursive: true });
+      const directory = await mkdtemp(join(place, "docs-"));
       try {
         await writePrograms(directory, clientPage);
         await use(directory);
@@ -40,38 +35,14 @@ const test = plainTest.extend<{ programs: string; reader: Reader; scratch: strin
     },
     { scope: "file" },
   ],
-  reader: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
-    async ({}, use) => {
-      const home = await mkdtemp(join(tmpdir(), "berth-docs-"));
-      const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")));
-      const fleet = new TestFleet(redis, home);
-      const gateways = new TestGateways(redis.url);
-      const artifacts = join(home, "artifacts");
-      try {
-        await redis.start();
-        await Promise.all(["worker-1", "worker-2"].map((id) => fleet.worker(id)));
-        const gateway = await gateways.start({ BERTH_ARTIFACTS: artifacts });
-        const env = { REDIS_URL: redis.url, BERTH_URL: gateway.url, BERTH_KEY: adminKey };
-        await use({ env: { ...env, BERTH_ARTIFACTS: artifacts } });
-      } finally {
-        await gateways.close();
-        await fleet.close();
-        await redis.stop();
-      }
-    },
-    { scope: "file" },
-  ],
-  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
-  scratch: async ({}, use) => {
-    const directory = await mkdtemp(join(tmpdir(), "berth-example-"));
-    await use(directory);
-    await rm(directory, { recursive: true });
-  },
 });
 
-/** A fleet is started for the first of them. */
-const patient = { timeout: 180_000 };
+test.for(["docs/client.md", "docs/operations.md", "examples/README.md"])(
+  "every link of %s leads somewhere",
+  async (page) => {
+    expect(await brokenLinks(page)).toEqual([]);
+  },
+);
 
 describe("docs/client.md", () => {
   test("has blocks whose types hold", async ({ programs }) => {
@@ -115,7 +86,7 @@ describe("examples", () => {
     patient,
     async ({ reader }) => {
       const program = join(root, "examples/orchestrator.py");
-      const { code, stdout, stderr } = await runProgram("python3", [program], reader.env);
+      const { code, stdout, stderr } = await runProgram("python3", [program], reader);
       expect(stderr).toBe("");
       expect(stdout.split("\n")).toEqual([
         "1. write: done",
@@ -148,15 +119,13 @@ describe("examples", () => {
     "batch.jsonl: runs through %s as its page says, once",
     patient,
     async ([door, names], { reader, scratch }) => {
-      const env = Object.fromEntries(names.map((name) => [name, reader.env[name]]));
+      const env = Object.fromEntries(names.map((name) => [name, reader[name]]));
       const out = join(scratch, "results.jsonl");
       const line = ["batch", "run", join(root, "examples/batch.jsonl"), "--id", `nightly-${door.length}`];
       const run = () => runCli([...line, "--out", out, "--artifacts", join(scratch, "out")], { env });
       const first = await run();
-      expect(first).toMatchObject({
-        code: 1,
-        stdout: expect.stringContaining("6 of 6 jobs ended, 1 of them badly"),
-      });
+      expect(first.stdout).toContain("6 of 6 jobs ended, 1 of them badly");
+      expect(first.code).toBe(1);
       const written = await readFile(out, "utf8");
       const results = written
         .trim()
@@ -172,6 +141,6 @@ describe("examples", () => {
   );
 });
 
-function node(program: string, { env }: Reader): Promise<ProgramEnd> {
-  return runProgram(process.execPath, ["--conditions=@berth/source", program], env);
+function node(program: string, reader: Reader): Promise<ProgramEnd> {
+  return runProgram(process.execPath, ["--conditions=@berth/source", program], reader);
 }

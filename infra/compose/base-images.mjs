@@ -2,43 +2,38 @@
  * Makes the images that the compose file would take from a registry, for machines that reach npm and a Debian mirror
  * but no registry. What is up to date stays as it is.
  *
- *   node infra/compose/base-images.mjs
+ *   npm run setup && node infra/compose/base-images.mjs
  *   docker compose -f docker-compose.yml -f infra/compose/offline.yml up -d --scale worker=3
  */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { debianFileSystem } from "../sandbox/bootstrap.mjs";
 import { buildImage, importImage, inspectImage, removeNameless } from "../sandbox/engine-images.mjs";
+import { SANDBOX_IMAGE } from "../sandbox/recipe.mjs";
 import { tarOf } from "../sandbox/tar.mjs";
-import { aptInstall, aptStanding, installAdvice } from "../setup/apt.mjs";
 import { newContext } from "../setup/context.mjs";
 import { NODE_VERSION, PNPM_VERSION, repoRoot } from "../setup/places.mjs";
 import { SetupProblem } from "../setup/problem.mjs";
 import { Report } from "../setup/report.mjs";
-import { tailOf } from "../setup/run-command.mjs";
+import { runLogged, tailOf } from "../setup/run-command.mjs";
 import { findProgram } from "../setup/search-path.mjs";
 import { engineStep } from "../setup/step-engine.mjs";
 import { initStep } from "../setup/step-init.mjs";
 import { npmInstall } from "../setup/step-node.mjs";
 import {
   carryScript,
-  DEBIAN_IMAGE,
   fingerprint,
   NODE_DOCKERFILE,
   NODE_IMAGE,
-  PACKAGES,
   RECIPE_LABEL,
-  REDIS_DOCKERFILE,
   REDIS_IMAGE,
-  UNPACKED,
+  REDIS_SETTINGS,
+  REDIS_UID,
 } from "./base-recipe.mjs";
 
 /** Whom this machine trusts, so that a proxy of its owner's is trusted in the build too. It stays out of the apps' images. */
 const TRUSTED = "/etc/ssl/certs/ca-certificates.crt";
-
-/** In this order: the second and the third are made of the first. */
-const MAKERS = { [DEBIAN_IMAGE]: makeDebian, [NODE_IMAGE]: makeNode, [REDIS_IMAGE]: makeRedis };
 
 /**
  * @param {import('../setup/context.mjs').Context} context with an engine
@@ -50,15 +45,16 @@ export async function makeBaseImages(context, progress) {
   if (!engine) throw new Error("makeBaseImages needs an engine");
   const log = path.join(context.places.logs, "base-images.log");
   mkdirSync(path.dirname(log), { recursive: true });
-  const initId = await builtInit(context, progress);
   const made = [];
-  for (const [name, make] of Object.entries(MAKERS)) {
-    const before = await inspectImage(engine, name);
-    const recipe = fingerprint(name, initId);
-    if (before?.Config?.Labels?.[RECIPE_LABEL] === recipe) continue;
-    progress(`making ${name}`);
+  for (const [name, prepare] of Object.entries({ [NODE_IMAGE]: prepareNode, [REDIS_IMAGE]: prepareRedis })) {
     try {
-      await make(context, { log, recipe, initId });
+      const { recipe, make } = await prepare(context, log);
+      const before = await inspectImage(engine, name);
+      if (before?.Config?.Labels?.[RECIPE_LABEL] === recipe) continue;
+      progress(`making ${name}`);
+      await make();
+      if (before) await removeNameless(engine, before.Id);
+      made.push(name);
     } catch (error) {
       if (error instanceof SetupProblem) throw error;
       throw new SetupProblem(`${name} could not be made.`, {
@@ -67,58 +63,66 @@ export async function makeBaseImages(context, progress) {
         logTail: tailOf(log),
       });
     }
-    if (before) await removeNameless(engine, before.Id);
-    made.push(name);
   }
   return made;
 }
 
-async function makeDebian(context, { log, recipe }) {
-  const program = await ensureMmdebstrap(context);
-  const fileSystem = await debianFileSystem({
-    packages: PACKAGES,
-    finish: false,
-    log,
-    program,
-    more: UNPACKED,
-  });
-  const settings = [
-    "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    `LABEL ${RECIPE_LABEL}=${recipe}`,
-  ];
-  await importImage(context.engine, DEBIAN_IMAGE, fileSystem, { log, settings });
+async function prepareNode(context, log) {
+  const { engine, places } = context;
+  const base = await inspectImage(engine, SANDBOX_IMAGE);
+  if (!base) throw new SetupProblem(`Missing: ${SANDBOX_IMAGE}.`, { fix: ["npm run setup"] });
+  const initId = await builtInit(context);
+  const trusted = existsSync(TRUSTED) ? readFileSync(TRUSTED) : Buffer.alloc(0);
+  const recipe = fingerprint(base.Id, NODE_DOCKERFILE, NODE_VERSION, PNPM_VERSION, initId, trusted);
+  const make = async () => {
+    const node = await fromNpm(context, "node", `node-linux-${process.arch}`, NODE_VERSION, "bin/node");
+    const pnpm = await fromNpm(context, "pnpm", "pnpm", PNPM_VERSION, "pnpm");
+    const init = path.join(places.root, "packages/init/build/init");
+    const build = tarOf([
+      { name: "Dockerfile", bytes: Buffer.from(NODE_DOCKERFILE) },
+      program("root/usr/local/bin/node", node),
+      program("root/usr/local/bin/pnpm", pnpm),
+      program(`root/usr/local/lib/berth/init-${initId}`, init),
+      { name: `root${TRUSTED}`, bytes: trusted },
+    ]);
+    await buildImage(engine, NODE_IMAGE, build, { log, labels: { [RECIPE_LABEL]: recipe } });
+  };
+  return { recipe, make };
 }
 
-async function makeNode(context, { log, recipe, initId }) {
-  const node = await fromNpm(context, "node", `node-linux-${process.arch}`, NODE_VERSION, "bin/node");
-  const pnpm = await fromNpm(context, "pnpm", "pnpm", PNPM_VERSION, "pnpm");
-  const init = path.join(context.places.root, "packages/init/build/init");
-  const program = (name, from) => ({
-    name: `root/usr/local/${name}`,
-    mode: 0o755,
-    bytes: readFileSync(from),
+async function prepareRedis(context, log) {
+  const programs = ["redis-server", "redis-cli"].map((name) => {
+    const found = findProgram(name);
+    if (!found) throw new SetupProblem(`Missing: ${name}.`, { fix: ["npm run setup, without REDIS_URL"] });
+    return found;
   });
-  const build = tarOf([
-    { name: "Dockerfile", bytes: Buffer.from(NODE_DOCKERFILE) },
-    program("bin/node", node),
-    program("bin/pnpm", pnpm),
-    program(`lib/berth/init-${initId}`, init),
-    { name: `root${TRUSTED}`, bytes: existsSync(TRUSTED) ? readFileSync(TRUSTED) : Buffer.alloc(0) },
-  ]);
-  await buildImage(context.engine, NODE_IMAGE, build, { log, labels: { [RECIPE_LABEL]: recipe } });
+  const parts = [...programs, carryScript].map((file) => readFileSync(file));
+  const recipe = fingerprint(...parts, JSON.stringify(REDIS_SETTINGS), String(REDIS_UID));
+  const make = async () => {
+    const root = mkdtempSync(path.join(os.tmpdir(), "berth-redis-image-"));
+    try {
+      await runLogged("sh", [carryScript, root, ...programs], { log, root: context.places.root });
+      const files = readdirSync(root, { recursive: true }).map(String);
+      const entries = files
+        .filter((name) => statSync(path.join(root, name)).isFile())
+        .map((name) => program(name, path.join(root, name)));
+      const fileSystem = tarOf([...entries, { name: "data/", uid: REDIS_UID }]);
+      const settings = [...REDIS_SETTINGS, `LABEL ${RECIPE_LABEL}=${recipe}`];
+      await importImage(context.engine, REDIS_IMAGE, fileSystem, { log, settings });
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
+  };
+  return { recipe, make };
 }
 
-async function makeRedis(context, { log, recipe }) {
-  const build = tarOf([
-    { name: "Dockerfile", bytes: Buffer.from(REDIS_DOCKERFILE) },
-    { name: "carry.sh", bytes: readFileSync(carryScript) },
-  ]);
-  await buildImage(context.engine, REDIS_IMAGE, build, { log, labels: { [RECIPE_LABEL]: recipe } });
+function program(name, from) {
+  return { name, mode: 0o755, bytes: readFileSync(from) };
 }
 
 /** What init, built on this machine, calls its build: a hash of its sources, so the apps' build can tell whether it fits. */
-async function builtInit(context, progress) {
-  if (!(await initStep.find(context)).ready) await initStep.make(context, progress);
+async function builtInit(context) {
+  if (!(await initStep.find(context)).ready) await initStep.make(context, () => undefined);
   const source = readFileSync(path.join(context.places.root, "packages/init/build/build-id.c"), "utf8");
   const id = /"([0-9a-f]{12})"/.exec(source)?.[1];
   if (!id) throw new Error("packages/init/build/build-id.c names no build");
@@ -128,22 +132,9 @@ async function builtInit(context, progress) {
 /** The program, from the folder where set-up keeps the same package; fetched there when it is not. */
 async function fromNpm(context, name, spec, version, file) {
   const folder = path.join(context.places.tools, `${name}-${version}`);
-  const program = path.join(folder, "node_modules", spec, file);
-  if (!existsSync(program)) await npmInstall(context, "base-images", folder, `${spec}@${version}`);
-  return program;
-}
-
-async function ensureMmdebstrap(context) {
-  const packages = ["mmdebstrap", "debian-archive-keyring"];
-  const found = findProgram("mmdebstrap");
-  if (found) return found;
-  if (aptStanding() !== "root") {
-    throw new SetupProblem("mmdebstrap, which makes images from Debian packages, is not installed.", {
-      fix: installAdvice(packages),
-    });
-  }
-  await aptInstall(context, "base-images", packages);
-  return findProgram("mmdebstrap") ?? "mmdebstrap";
+  const found = path.join(folder, "node_modules", spec, file);
+  if (!existsSync(found)) await npmInstall(context, "base-images", folder, `${spec}@${version}`);
+  return found;
 }
 
 async function main() {

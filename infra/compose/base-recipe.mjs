@@ -1,60 +1,41 @@
 /**
- * The images that the compose file takes from a registry, as they are made where none is reachable. Each carries its
- * recipe's fingerprint as a label; one made from another recipe is made again.
+ * The images that the compose file would take from a registry, and what they are made of where none is reachable. Each has
+ * a fingerprint of that as a label; one that was made of something else is made again.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { FILE_SYSTEM_OPTIONS, SUITE } from "../sandbox/recipe.mjs";
-import { NODE_VERSION, PNPM_VERSION } from "../setup/places.mjs";
+import { SANDBOX_IMAGE } from "../sandbox/recipe.mjs";
 
 export const carryScript = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../apps/carry.sh");
 
 export const RECIPE_LABEL = "berth.base.recipe";
 
-/** What both others are made of. One file system for both: fetching packages is what takes the time. */
-export const DEBIAN_IMAGE = "berth-base-debian:bookworm";
-/** In the place of node:24-bookworm-slim, with pnpm, and with init as this machine built it instead of a compiler. */
+/**
+ * In the place of node:24-bookworm-slim: the sandboxes' image, which is Debian, with Node and pnpm from npm, and with init as this
+ * machine built it instead of a compiler.
+ */
 export const NODE_IMAGE = "berth-base-node:24";
-/** In the place of redis: redis-server, redis-cli and their libraries, nothing else. */
-export const REDIS_IMAGE = "berth-base-redis:7";
-
-/** Unpacked, not installed: a quarter of the time, and nothing here needs a package's scripts. */
-export const UNPACKED = ["--variant=extract"];
-export const PACKAGES = [
-  ...["bash", "coreutils", "dash", "findutils", "grep", "libc-bin", "sed"],
-  ...["libstdc++6", "redis-server"],
-];
-
-export const NODE_DOCKERFILE = `FROM ${DEBIAN_IMAGE}
+export const NODE_DOCKERFILE = `FROM ${SANDBOX_IMAGE}
 COPY root /
 ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 `;
 
+/** In the place of redis: this machine's redis-server and redis-cli, from Debian's package, with their libraries and nothing else. */
+export const REDIS_IMAGE = "berth-base-redis:7";
 // Uid 999 and /data as in the official image, so that the compose file fits both.
-export const REDIS_DOCKERFILE = `FROM ${DEBIAN_IMAGE} AS whole
-COPY carry.sh /
-RUN sh /carry.sh /out /usr/bin/redis-server /usr/bin/redis-cli && mkdir -p /out/data && chown 999:999 /out/data
-FROM scratch
-COPY --from=whole /out /
-ENV PATH=/usr/local/bin
-WORKDIR /data
-USER 999:999
-VOLUME /data
-CMD ["redis-server"]
-`;
+export const REDIS_UID = 999;
+export const REDIS_SETTINGS = [
+  "ENV PATH=/usr/local/bin",
+  "WORKDIR /data",
+  `USER ${REDIS_UID}:${REDIS_UID}`,
+  "VOLUME /data",
+  'CMD ["redis-server"]',
+];
 
-/**
- * @param {string} image
- * @param {string} initId what init calls its own build
- */
-export function fingerprint(image, initId) {
-  const debian = [SUITE, FILE_SYSTEM_OPTIONS, UNPACKED, PACKAGES];
-  const madeOf = {
-    [DEBIAN_IMAGE]: debian,
-    [NODE_IMAGE]: [debian, NODE_DOCKERFILE, NODE_VERSION, PNPM_VERSION, process.arch, initId],
-    [REDIS_IMAGE]: [debian, REDIS_DOCKERFILE, readFileSync(carryScript, "utf8")],
-  };
-  return createHash("sha256").update(JSON.stringify(madeOf[image])).digest("hex");
+/** @param {(string | Buffer)[]} parts */
+export function fingerprint(...parts) {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(createHash("sha256").update(part).digest());
+  return hash.digest("hex");
 }

@@ -12,8 +12,8 @@ const MERGED_USR_HOOKS = "/usr/share/mmdebstrap/hooks/maybe-merged-usr";
 /**
  * The file system as a tar stream. It ends only after mmdebstrap succeeded; a failure destroys it, so that the engine
  * never takes half a file system for a whole one.
- * @param {{ packages: string[], finish: boolean, log: string, program: string, more?: string[] }} options
- *   `finish: false` leaves a plain base such as debian:bookworm-slim; `more` goes to mmdebstrap, whose last word counts
+ * @param {{ packages: string[], finish: boolean, log: string, program: string }} options
+ *   `finish: false` leaves a plain base such as debian:bookworm-slim
  * @returns {Promise<import('node:stream').Readable>}
  */
 export async function debianFileSystem(options) {
@@ -21,7 +21,6 @@ export async function debianFileSystem(options) {
   const proxy = await aptProxy();
   const argv = [
     ...FILE_SYSTEM_OPTIONS,
-    ...(options.more ?? []),
     ...options.packages.map((name) => `--include=${name}`),
     // As in debian:bookworm-slim: /bin is a link from the start, instead of a package (with perl) that makes it one.
     ...(existsSync(MERGED_USR_HOOKS) ? [`--hook-dir=${MERGED_USR_HOOKS}`] : []),

@@ -20,7 +20,9 @@ const HELP = `Makes this machine ready for Berth. Running it again is safe and q
 
   npm run setup               look, and install or build what is missing
   npm run setup -- --check    only look; says what is missing, exit 1 if anything is
-  npm start                   set up, then a tour of the sandbox on real Docker
+  npm start                   set up, then a local fleet with its dashboard, shown at work; Ctrl-C ends it
+                              (npm start -- --exit leaves after the tour)
+  npm run -s berth -- ARGS    the berth command, without a set-up; npm run -s berth -- help lists what it does
   npm test                    set up, then every test     (npm test -- ARGS passes ARGS on)
   npm run bench               set up, then the benchmarks (npm run bench -- ARGS passes ARGS on)
 

@@ -1,22 +1,10 @@
-import type { EnqueuedJob } from "@berth/client";
 import { describe, expect } from "vitest";
 import { canRunEngine, machineEngine, test } from "../support/engine.ts";
 import { busybox, test as withFleet } from "../support/fleet.ts";
-import { ledgered } from "../support/ledger.ts";
-import { type PlannedJob, plan } from "../support/load.ts";
-import { LoadRun } from "../support/load-run.ts";
+import { exec } from "../support/load.ts";
+import { LoadRun, running } from "../support/load-run.ts";
 
 const brisk = { ...busybox, BERTH_LEASE_MS: "4000", BERTH_SWEEP_MS: "500" };
-
-function exec(tenant: string, mark: string, body: string, idempotent = false): PlannedJob {
-  return plan({ tenant, idempotent, request: { kind: "exec", command: ledgered(mark, body) } }, mark);
-}
-
-/** Until its command has said something. */
-async function running(job: EnqueuedJob): Promise<void> {
-  for await (const event of job.events()) if (event.type === "stdout") return;
-  throw new Error("it ended without a word");
-}
 
 describe("an engine that is killed and started again under a running fleet", () => {
   test.skipIf(!canRunEngine)(
@@ -33,7 +21,7 @@ describe("an engine that is killed and started again under a running fleet", () 
       // Nobody can say how it ended: its container is out of reach.
       expect((await during.result).outcome).toMatchObject({ kind: "lost" });
       console.log(`an engine that died was noticed after ${Math.round(performance.now() - away)} ms`);
-      const meanwhile = await run.submit(exec("globex", "meanwhile", "true", true));
+      const meanwhile = await run.submit(exec("globex", "meanwhile", "true", { idempotent: true }));
       await engine.start();
       const back = performance.now();
       // It waited for the engine: nothing of it had begun.

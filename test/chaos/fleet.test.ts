@@ -7,8 +7,7 @@ import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";
-import { ledgered } from "../support/ledger.ts";
-import { plan, plannedLoad } from "../support/load.ts";
+import { exec, plannedLoad } from "../support/load.ts";
 import { historyJob, LoadRun } from "../support/load-run.ts";
 
 const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
@@ -16,8 +15,7 @@ const producerProgram = fileURLToPath(new URL("../support/load-producer.ts", imp
 const acme = sandboxKey.parse("acme");
 
 function found(run: LoadRun) {
-  const request = { kind: "exec", command: ledgered("job", "echo found") } as const;
-  return run.submit(plan({ tenant: "acme", request }, "job"));
+  return run.submit(exec("acme", "job", "echo found"));
 }
 
 describe("a producer that dies between its two steps", () => {

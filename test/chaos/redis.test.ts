@@ -1,13 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
-import { ledgered } from "../support/ledger.ts";
-import { type PlannedJob, plan, plannedLoad } from "../support/load.ts";
-import { LoadRun } from "../support/load-run.ts";
-
-function exec(tenant: string, mark: string, body: string, idempotent = false): PlannedJob {
-  return plan({ tenant, idempotent, request: { kind: "exec", command: ledgered(mark, body) } }, mark);
-}
+import { exec, plannedLoad } from "../support/load.ts";
+import { LoadRun, running } from "../support/load-run.ts";
 
 describe("Redis that is frozen", () => {
   test("for less than a lease moves no tenant and runs nothing twice", async ({ fleet }) => {
@@ -37,9 +32,11 @@ describe("Redis that is frozen", () => {
     const run = new LoadRun(fleet.client());
     const tenants = Array.from({ length: 6 }, (_, index) => `tenant-${index}`);
     const begun = tenants.map(async (tenant, index) => {
-      const job = await run.submit(exec(tenant, `${tenant}.long`, "echo up; sleep 4", index % 2 === 0));
+      const job = await run.submit(
+        exec(tenant, `${tenant}.long`, "echo up; sleep 4", { idempotent: index % 2 === 0 }),
+      );
       await run.submit(exec(tenant, `${tenant}.behind`, "true"));
-      for await (const event of job.events()) if (event.type === "stdout") return;
+      await running(job);
     });
     await Promise.all(begun);
     fleet.redis.freeze();
@@ -136,7 +133,7 @@ describe("a worker told to stop while its connections are cut", () => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "3000" });
     const run = new LoadRun(fleet.client());
     const job = await run.submit(exec("acme", "job", "echo up; sleep 30"));
-    for await (const event of job.events()) if (event.type === "stdout") break;
+    await running(job);
     await fleet.redis.kill();
     worker.signal("SIGTERM");
     const told = performance.now();

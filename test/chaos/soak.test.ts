@@ -5,8 +5,8 @@ import { busybox, type TestFleet, type TestWorker, test } from "../support/fleet
 import { plannedLoad, seeded } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
-/** Longer, and with other seeds, when somebody hunts: BERTH_SOAK_SECONDS=600 BERTH_SOAK_SEED=$RANDOM. */
-const seconds = Number(process.env.BERTH_SOAK_SECONDS ?? 15);
+/** More, and with other seeds, when somebody hunts: BERTH_SOAK_TROUBLES=100 BERTH_SOAK_SEED=$RANDOM. */
+const troubles = Number(process.env.BERTH_SOAK_TROUBLES ?? 8);
 const seed = Number(process.env.BERTH_SOAK_SEED ?? 7);
 const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500", BERTH_QUANTUM_MS: "1000" };
 
@@ -61,7 +61,7 @@ async function replaced(
 }
 
 describe("one trouble after another, under load", () => {
-  test("breaks none of the promises", { timeout: (seconds + 120) * 1_000 }, async ({ fleet }) => {
+  test("breaks none of the promises", { timeout: 120_000 + troubles * 10_000 }, async ({ fleet }) => {
     const workers: TestWorker[] = [];
     for (const id of ["worker-1", "worker-2", "worker-3"]) workers.push(await fleet.worker(id, brisk));
     const run = new LoadRun(fleet.client());
@@ -74,13 +74,10 @@ describe("one trouble after another, under load", () => {
         await wait(20);
       }
     })();
-    const names = Object.keys(faults);
-    const had: string[] = [];
-    for (const began = performance.now(); performance.now() - began < seconds * 1_000; ) {
+    const all = Object.values(faults);
+    for (let trouble = 0; trouble < troubles; trouble++) {
       await wait(pick(1_500));
-      const name = names[pick(names.length)] ?? "";
-      had.push(name);
-      await faults[name]?.(fleet, workers, pick);
+      await all[pick(all.length)]?.(fleet, workers, pick);
     }
     over = true;
     await loading;
@@ -88,10 +85,10 @@ describe("one trouble after another, under load", () => {
     const kinds = Object.entries(Object.groupBy(results, ({ outcome }) => outcome.kind));
     const counts = kinds.map(([kind, all]) => `${all?.length} ${kind}`).join(", ");
     const refusals = results.flatMap(({ outcome }) => (outcome.kind === "refused" ? [outcome] : []));
-    console.log(`${had.length} troubles (seed ${seed}) and ${results.length} jobs: ${counts}`);
+    console.log(`${troubles} troubles (seed ${seed}) and ${results.length} jobs: ${counts}`);
     // Nothing that was asked for is wrong, and an engine was always there.
     expect(refusals).toEqual([]);
-    expect(results.length).toBeGreaterThan(2 * seconds);
+    expect(results.length).toBeGreaterThan(10 * troubles);
     await fleet.provesSound(await run.jobs());
   });
 });

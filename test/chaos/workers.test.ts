@@ -1,25 +1,13 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { EnqueuedJob } from "@berth/client";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
-import { ledgered } from "../support/ledger.ts";
-import { type PlannedJob, plan } from "../support/load.ts";
-import { LoadRun } from "../support/load-run.ts";
+import { exec } from "../support/load.ts";
+import { LoadRun, running } from "../support/load-run.ts";
 import { oddSleep, processesWith } from "../support/processes.ts";
 
 const leaseMs = 3_000;
 /** Leases short enough to wait for, long enough for a loaded machine. */
 const brisk = { ...busybox, BERTH_LEASE_MS: String(leaseMs), BERTH_SWEEP_MS: "500" };
-
-function exec(tenant: string, mark: string, body: string, idempotent = false): PlannedJob {
-  return plan({ tenant, idempotent, request: { kind: "exec", command: ledgered(mark, body) } }, mark);
-}
-
-/** Until its command has said something. */
-async function running(job: EnqueuedJob): Promise<void> {
-  for await (const event of job.events()) if (event.type === "stdout") return;
-  throw new Error("it ended without a word");
-}
 
 /** A command that stays, with a child that left its session. */
 function staying(seconds: number): { readonly body: string; readonly sleep: string } {
@@ -38,7 +26,7 @@ describe("a worker that dies in the middle of a job", () => {
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(40);
     const risky = await run.submit(exec("risky", "risky", body));
-    const safe = await run.submit(exec("safe", "safe", "echo up; sleep 2", true));
+    const safe = await run.submit(exec("safe", "safe", "echo up; sleep 2", { idempotent: true }));
     const behind = await run.submit(exec("risky", "behind", "cat ledger"));
     await Promise.all([running(risky), running(safe)]);
     expect(await processesWith(sleep)).not.toEqual([]);
@@ -79,7 +67,7 @@ describe("a worker that dies in the middle of a job", () => {
     const run = new LoadRun(fleet.client());
     await (await run.submit(exec("idle", "idle", "echo up"))).result;
     const busy = await run.submit(exec("busy", "busy", "echo up; sleep 30"));
-    const again = await run.submit(exec("busy", "again", "echo again", true));
+    const again = await run.submit(exec("busy", "again", "echo again", { idempotent: true }));
     await running(busy);
     worker.signal("SIGKILL");
     await worker.ended();
@@ -123,7 +111,7 @@ describe("a worker that slept through its lease", () => {
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(43);
     const job = await run.submit(exec("acme", "job", body));
-    const safe = await run.submit(exec("globex", "safe", "echo up; sleep 5", true));
+    const safe = await run.submit(exec("globex", "safe", "echo up; sleep 5", { idempotent: true }));
     await Promise.all([running(job), running(safe)]);
     sleeper.signal("SIGSTOP");
     await wait(2 * leaseMs);
@@ -161,7 +149,7 @@ describe("a worker told to stop", () => {
     const run = new LoadRun(fleet.client());
     const risky = await run.submit(exec("risky", "risky", "echo up; sleep 30"));
     const safe = await run.submit(
-      exec("safe", "safe", "echo up; [ -f once ] || { touch once; sleep 30; }", true),
+      exec("safe", "safe", "echo up; [ -f once ] || { touch once; sleep 30; }", { idempotent: true }),
     );
     await Promise.all([running(risky), running(safe)]);
     first.signal("SIGTERM");

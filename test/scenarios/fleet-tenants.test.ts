@@ -2,8 +2,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 import { startsOf } from "../support/history.ts";
-import { ledgered } from "../support/ledger.ts";
-import { plan, seeded } from "../support/load.ts";
+import { exec, seeded } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
 describe("twenty tenants on two workers", () => {
@@ -13,11 +12,10 @@ describe("twenty tenants on two workers", () => {
     const run = new LoadRun(fleet.client());
     const round = async (name: string) => {
       const before = performance.now();
-      const jobs = Array.from({ length: 20 }, (_, index) => {
-        const mark = `${name}.${index}`;
-        const command = ledgered(mark, "n=$(cat /tmp/n 2>/dev/null); echo $((n + 1)) | tee /tmp/n");
-        return run.submit(plan({ tenant: `tenant-${index}`, request: { kind: "exec", command } }, mark));
-      });
+      const count = "n=$(cat /tmp/n 2>/dev/null); echo $((n + 1)) | tee /tmp/n";
+      const jobs = Array.from({ length: 20 }, (_, index) =>
+        run.submit(exec(`tenant-${index}`, `${name}.${index}`, count)),
+      );
       const results = await Promise.all(jobs.map(async (job) => (await job).result));
       return {
         outputs: results.map(({ value }) => value.stdout),
@@ -66,15 +64,11 @@ describe("a session's jobs", () => {
     await fleet.worker("worker-1", busybox);
     const run = new LoadRun(fleet.client());
     const pick = seeded(41);
-    const exec = (mark: string, more: { id?: string } = {}) => {
-      const request = { kind: "exec", command: ledgered(mark) } as const;
-      return run.submit(plan({ ...more, tenant: "acme", request }, mark));
-    };
-    await (await exec("first")).result;
+    await (await run.submit(exec("acme", "first"))).result;
     for (let burst = 0; burst < 4; burst++) {
       for (let index = 0; index < 40; index++) {
-        const mark = `${burst}.${index}`;
-        void exec(mark, pick(2) === 0 ? { id: `named-${burst}-${index}` } : {});
+        const id = pick(2) === 0 ? { id: `named-${burst}-${index}` } : {};
+        void run.submit(exec("acme", `${burst}.${index}`, "true", id));
         if (pick(8) === 0) await setImmediate();
       }
       // What a client knows of the room in a queue is good for a second.

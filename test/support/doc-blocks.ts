@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -77,6 +77,29 @@ export function fits(stated: string, output: string): boolean {
 
 export function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim();
+}
+
+/** Links of a page, to files or to headings, that lead nowhere. */
+export async function brokenLinks(page: string): Promise<string[]> {
+  const text = await readFile(join(root, page), "utf8");
+  const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)];
+  const broken = links.map(async ([, file = "", heading]) => {
+    const target = file === "" ? join(root, page) : join(root, dirname(page), file);
+    const found = await readFile(target, "utf8").catch(() => undefined);
+    const leads = found !== undefined && (heading === undefined || headingsOf(found).includes(heading));
+    return leads ? [] : [`${file}#${heading ?? ""}`];
+  });
+  return (await Promise.all(broken)).flat();
+}
+
+/** As code hosts name them in addresses. */
+function headingsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
 }
 
 export interface ProgramEnd {

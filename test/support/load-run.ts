@@ -49,6 +49,12 @@ export class LoadRun {
   }
 }
 
+/** Until its command has said something. */
+export async function running(job: EnqueuedJob): Promise<void> {
+  for await (const event of job.events()) if (event.type === "stdout") return;
+  throw new Error("it ended without a word");
+}
+
 /** A planned job that was accepted under this id. */
 export function historyJob(planned: PlannedJob, id: string, key: SandboxKey): HistoryJob {
   const { repeatable, mark, unordered, order } = planned;

@@ -35,6 +35,11 @@ export function* plannedLoad(options: LoadOptions): Generator<PlannedJob> {
   }
 }
 
+/** A command that writes itself down. */
+export function exec(tenant: string, mark: string, body = "true", more: Partial<JobOrder> = {}): PlannedJob {
+  return plan({ ...more, tenant, request: { kind: "exec", command: ledgered(mark, body) } }, mark);
+}
+
 /** What a history checker must know of an order that a test made itself. */
 export function plan(order: JobOrder, mark: string | undefined): PlannedJob {
   const { request, idempotent = false, retry, priority, delayMs, runAtMs } = order;

@@ -68,7 +68,7 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
         events.publish({ ...to(jobId), part: `${epoch}-retrying-${ended.attempt}` }, [
           { type: "retrying", ...ended },
         ]),
-      progress: (jobId) => events.progress(key, jobId),
+      progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
     sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles, artifacts: parts.artifacts }),
   };

@@ -15,6 +15,7 @@ import { Offers, Schedule } from "@berth/queue";
 import { connectRedis, type Redis } from "@berth/redis";
 import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
+import { Artifacts } from "./artifacts.ts";
 import { Batch, type BatchOptions } from "./batch.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { dueAtMsOf } from "./due-time.ts";
@@ -38,6 +39,8 @@ import { type Why, why } from "./why.ts";
 export interface BerthOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */
   readonly redis: string;
+  /** The workers' artifact directory, where this process sees it; without it only small artifacts can be fetched. */
+  readonly artifacts?: string | undefined;
 }
 
 /** What a caller says of a job; the rest is filled in. */
@@ -59,16 +62,19 @@ export class Berth {
   readonly #schedule: Schedule;
   /** Jobs that are ordered again and again. */
   readonly schedules: Schedules;
+  /** What jobs left for others, by id. */
+  readonly artifacts: Artifacts;
   /** Jobs that ended badly and can be run again. */
   readonly deadLetters: DeadLetters;
   readonly #url: string;
   readonly #groups = new Set<ResultGroup>();
   #closed = false;
 
-  constructor({ redis }: BerthOptions) {
+  constructor({ redis, artifacts }: BerthOptions) {
     this.#url = redis;
     this.#redis = connectRedis({ url: redis, role: "commands" });
     this.#enqueuer = new Enqueuer(this.#redis);
+    this.artifacts = new Artifacts(this.#redis, { directory: artifacts });
     this.#offers = new Offers(this.#redis);
     this.#events = new JobEvents(this.#redis);
     this.#reader = new StreamReader(this.#redis, connectRedis({ url: redis, role: "blocking" }), nanoid());

@@ -33,7 +33,7 @@ export interface SandboxView {
 
 /** What an autoscaler needs. Zeros included. */
 export interface Scale {
-  /** Sandboxes with work that nobody holds. */
+  /** Sandboxes with work that nobody holds; not those of paused tenants. */
   readonly waitingSandboxes: number;
   /** For how long the one that waits longest has waited. */
   readonly oldestWaitMs: number;
@@ -96,8 +96,11 @@ export class FleetView {
     const pending = await this.#redis.zrangebyscore(redisKeys.pending, "-inf", "+inf", ...page);
     const keys = pending.filter((_, index) => index % 2 === 0);
     const deadlines = keys.length === 0 ? [] : await this.#redis.zmscore(redisKeys.leases, ...keys);
-    const unheld = keys.flatMap((_, index) =>
-      Number(deadlines[index] ?? 0) > now ? [] : [now - Number(pending[index * 2 + 1])],
+    const paused = new Set<string>(await this.#redis.smembers(redisKeys.paused));
+    const waits = (key: string, index: number) =>
+      Number(deadlines[index] ?? 0) <= now && !paused.has(tenantOf(sandboxKey.parse(key)));
+    const unheld = keys.flatMap((key, index) =>
+      !waits(key, index) ? [] : [now - Number(pending[index * 2 + 1])],
     );
     const sum = (of: (worker: WorkerRecord) => number) =>
       workers.reduce((total, worker) => total + of(worker), 0);

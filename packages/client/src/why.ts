@@ -73,12 +73,12 @@ async function unfinished(
   }
   const position = await positionOf(redis, key, queuedId);
   const reasons: string[] = [];
-  if (await redis.sismember(redisKeys.paused, tenantOf(key)))
-    reasons.push(`the tenant ${tenantOf(key)} is paused`);
+  const paused = (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1;
+  if (paused) reasons.push(`the tenant ${tenantOf(key)} is paused`);
   if (progress.state === "started") reasons.push("its worker is gone; another is to settle it");
   if (trouble) reasons.push(`no sandbox could be had for it: ${trouble}`);
   if (heldBy !== undefined) reasons.push(`its sandbox is held by ${heldBy}`);
-  else
+  else if (!paused)
     reasons.push(...(await unheldReasons(parts, key, { pool: pool ?? "default", home: home ?? undefined })));
   if (position !== undefined && position > 0) reasons.push(`${position} jobs of its sandbox are before it`);
   return { ...about, state: "waiting", reasons, ...(position === undefined ? {} : { position }) };

@@ -185,7 +185,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       `the sandbox ${sandboxKey} lives in the pool ${pool}, not in ${wanted}`,
     meaning: "A sandbox's first job chose its pool. One sandbox cannot be in two.",
     retry: false,
-    operator: "Use the same pool for all jobs of a sandbox, another scope, or destroy the sandbox first.",
+    operator:
+      "Use the same pool for all jobs of a sandbox, or give those of another pool a scope of their own.",
   },
   "unknown-profile": {
     message: ({ profile, known }) => `no profile is called ${profile}; this worker knows ${known}`,

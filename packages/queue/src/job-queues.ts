@@ -106,6 +106,11 @@ export function jobIdOf(queued: string): string {
   return queued.split("~", 1)[0] ?? queued;
 }
 
+/** Which attempt it is. */
+export function attemptOf(queued: string): number {
+  return Number(queued.split("~", 2)[1] ?? 1);
+}
+
 /** The list of what is taken from a sandbox's queue, the last taken first. */
 export function takenKey(key: SandboxKey): string {
   return `${queuePrefix(key)}:${jobQueueName}:active`;

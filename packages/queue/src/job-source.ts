@@ -3,7 +3,7 @@ import { type Redis, Script } from "@berth/redis";
 import { type Job as BullJob, Queue, Worker } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "./connection.ts";
-import { jobIdOf, jobQueueName } from "./job-queues.ts";
+import { attemptOf, jobIdOf, jobQueueName } from "./job-queues.ts";
 import { OneWait } from "./one-wait.ts";
 
 /** The lease decides who may work on a job. A lock that lapsed would only leave a finished job stuck as active. */
@@ -22,6 +22,7 @@ export interface HeldJob {
   readonly id: string;
   /** Another for each attempt. */
   readonly queuedId: string;
+  readonly attempt: number;
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -92,6 +93,7 @@ export class JobSource {
     return {
       id: jobIdOf(job.id ?? ""),
       queuedId: job.id ?? "",
+      attempt: attemptOf(job.id ?? ""),
       load: async () => job.data,
       complete: async () => {
         if (foreignLock) await this.#own(job);

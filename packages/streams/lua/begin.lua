@@ -1,5 +1,6 @@
 -- Says that a job begins, unless it must not: one look at everything that could forbid it.
 -- KEYS  1 lease (hash)  2 events (stream)  3 cancelled (set)  4 what is taken from the sandbox's queue (list, the last taken first)
+--       5 job (hash)
 -- ARGV  1 epoch  2 job id  3 ms the events are kept  4 data of the event  5 attempt  6 its id in the queue
 --       7… ids in the queue of jobs taken before it that its holder knows of
 -- Reply {1}          begun
@@ -16,6 +17,10 @@ if #last > 0 and last[1][2][2] == 'finished' then
   return {2}
 end
 if #last > 0 and last[1][2][2] == 'retrying' and cjson.decode(last[1][2][4]).attempt >= tonumber(ARGV[5]) then
+  return {2}
+end
+-- An earlier attempt whose end was told and that is still in the queue.
+if tonumber(redis.call('HGET', KEYS[5], 'begun') or '0') > tonumber(ARGV[5]) then
   return {2}
 end
 -- Said before by the same holder, whose answer was lost on the way.
@@ -42,5 +47,6 @@ if place == 0 or taken[place] ~= ARGV[6] then
   return {4}
 end
 redis.call('XADD', KEYS[2], '*', 't', 'started', 'd', ARGV[4])
+redis.call('HSET', KEYS[5], 'begun', ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return {1}

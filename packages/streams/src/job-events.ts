@@ -124,6 +124,7 @@ export class JobEvents {
       redisKeys.events(to.key, to.jobId),
       redisKeys.cancelled(to.key),
       place.takenKey,
+      redisKeys.job(to.jobId),
     ];
     return begin.run(this.#redis, keys, [
       to.epoch,
@@ -142,6 +143,19 @@ export class JobEvents {
     const event = readEvent(last);
     if (event.type === "retrying") return { state: "not-started", retried: event.attempt };
     return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
+  }
+
+  /** As `progress`, of one attempt. `retried`: it has ended, and another follows. */
+  async attemptProgress(
+    key: SandboxKey,
+    jobId: string,
+    attempt: number,
+  ): Promise<JobProgress | { readonly state: "retried" }> {
+    const begun = Number((await this.#redis.hget(redisKeys.job(jobId), "begun")) ?? 0);
+    const progress = await this.progress(key, jobId);
+    if (progress.state === "finished") return progress;
+    const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;
+    return begun > attempt || retried >= attempt ? { state: "retried" } : progress;
   }
 
   /** Events after an id, at most `count`. The id of the last one resumes. */

@@ -25,13 +25,15 @@ export async function settleDeadEpoch({ left, events, read, onTold, onAgain, onL
     counts.again++;
   };
   for (const fetched of left) {
-    const progress = await events.progress(fetched.id);
+    const progress = await events.progress(fetched.id, fetched.attempt);
     if (progress.state === "finished") {
       await onTold(fetched, progress.result);
       counts.done++;
     } else if (progress.state === "not-started") {
-      // One whose attempt has ended, too: it is completed when its turn comes.
       await runAgain(fetched);
+    } else if (progress.state === "retried") {
+      await fetched.complete();
+      counts.done++;
     } else {
       const job = await read(fetched);
       if (!job) counts.done++;

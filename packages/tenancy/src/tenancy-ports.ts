@@ -43,6 +43,7 @@ export interface FetchedJob {
   readonly id: string;
   /** Another for each attempt. */
   readonly queuedId: string;
+  readonly attempt: number;
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -66,7 +67,7 @@ export interface EventsPort {
   finished(jobId: string, inbox: string | undefined, result: JobResult): Promise<PublishResult>;
   /** Not the end: an attempt ended, and another is due. */
   retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
-  progress(jobId: string): Promise<Progress>;
+  progress(jobId: string, attempt: number): Promise<Progress>;
 }
 
 export interface EndedAttempt {
@@ -76,9 +77,10 @@ export interface EndedAttempt {
   readonly dueAtMs: number;
 }
 
-/** How far a job got, by what was said of it. `retried`: the attempt that ended, when another is to follow. */
+/** How far an attempt got, by what was said of its job. `retried`: it has ended, and another follows. */
 export type Progress =
-  | { readonly state: "not-started"; readonly retried?: number }
+  | { readonly state: "not-started" }
+  | { readonly state: "retried" }
   | { readonly state: "started" }
   | { readonly state: "finished"; readonly result: JobResult };
 

@@ -8,13 +8,15 @@ import {
   problemsOf,
   type SandboxKey,
 } from "@berth/protocol";
+import { bareResult } from "./bare-result.ts";
+import { carryOut } from "./carry-out.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { OutputBatch } from "./output-batch.ts";
+import { Line } from "./line.ts";
 import { mayPass } from "./passing.ts";
 import { Sessions } from "./sessions.ts";
-import type { FetchedJob, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
+import type { FetchedJob, OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface TenancyOptions {
   readonly key: SandboxKey;
@@ -83,8 +85,7 @@ export class Tenancy {
   /** By their ids in the queue: two attempts of a job are two. */
   readonly #runs = new Map<string, Run>();
   readonly #completing = new Map<string, Promise<void>>();
-  /** What we have taken from the queue and is still in it, the first taken first. */
-  readonly #taken = new Set<string>();
+  readonly #line = new Line();
   readonly #keeper: LeaseKeeper;
   readonly #endings: Endings;
   readonly #sinceMs: number;
@@ -92,8 +93,6 @@ export class Tenancy {
   #yielding = false;
   #stopping = false;
   #noSandbox = false;
-  /** How many reasons there are to look whether the queue is as we think; at first, what a dead holder left. */
-  #untidy = 1;
   #lookedMs: number;
   #lastTrouble: string | undefined;
   #wake = Promise.withResolvers<void>();
@@ -166,7 +165,7 @@ export class Tenancy {
     if (running.length > 0) return;
     const parked = this.#sessions.remove(({ fetched }) => fetched.id === jobId);
     if (!parked) return;
-    const result = failed({ kind: "cancelled", reason: "by request, before it began" });
+    const result = bareResult({ kind: "cancelled", reason: "by request, before it began" });
     this.#track(parked, () => this.#finish(parked, result), true);
   }
 
@@ -184,7 +183,7 @@ export class Tenancy {
     const renewing = this.#keeper.keep(this.#fence.signal);
     let end: TenancyEnd = "fenced";
     try {
-      end = await this.#work();
+      end = await this.#unlessFenced(this.#work());
     } catch (error) {
       if (!this.#fence.signal.aborted) this.#trouble(error);
       end = this.#fence.signal.aborted ? "fenced" : await this.#handBack().catch(() => "fenced" as const);
@@ -199,13 +198,9 @@ export class Tenancy {
     return end;
   }
 
-  /**
-   * Lines up again what was taken from the queue, by whomever, and has not begun here. At first that is what a dead holder left;
-   * later the answer to a call may have been lost, or a worker that lost the lease may have taken something. Nothing is put back:
-   * so the order in which jobs were taken is the order of the line, whoever took them.
-   */
+  /** Lines up again what was taken from the queue, by whomever, and has not begun here. */
   async #lineUp(): Promise<void> {
-    const reasons = this.#untidy;
+    const { doubts } = this.#line;
     const waiting = [...this.#runs.values()].filter(({ isBegun }) => !isBegun);
     for (const { abort } of waiting) abort.abort(backInLine);
     await Promise.all(waiting.map(({ end }) => end));
@@ -213,10 +208,9 @@ export class Tenancy {
     const here = new Set([...this.#runs.keys(), ...this.#completing.keys()]);
     const taken = await this.#ports.jobs.active();
     const left = taken.filter(({ queuedId }) => !here.has(queuedId));
-    this.#taken.clear();
-    for (const { queuedId } of taken) this.#taken.add(queuedId);
+    this.#line.found(taken.map(({ queuedId }) => queuedId));
     await this.#settle(left);
-    this.#untidy -= reasons;
+    this.#line.settle(doubts);
   }
 
   async #settle(left: readonly FetchedJob[]): Promise<void> {
@@ -231,7 +225,7 @@ export class Tenancy {
         await this.#endings.told(fetched, result);
         await fetched.complete();
       },
-      onLost: (fetched, job) => this.#finish({ fetched, job }, failed({ kind: "lost", message })),
+      onLost: (fetched, job) => this.#finish({ fetched, job }, bareResult({ kind: "lost", message })),
       onStep: () => this.#keeper.round(),
     });
     if (counts.lost + counts.again + counts.done > 0)
@@ -251,7 +245,7 @@ export class Tenancy {
         this.#fence.signal.throwIfAborted();
         if (!told) this.#trouble(error);
         told = true;
-        this.#untidy++;
+        this.#line.doubt();
         await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
       }
     }
@@ -259,7 +253,7 @@ export class Tenancy {
 
   /** Whether that was the last. */
   async #round(): Promise<boolean> {
-    if (this.#untidy > 0) await this.#lineUp();
+    if (this.#line.doubts > 0) await this.#lineUp();
     this.#begin();
     if (this.#sessions.parked >= parkedMost) {
       await this.#stirred();
@@ -267,7 +261,7 @@ export class Tenancy {
     }
     const fetched = await this.#ports.jobs.next(this.#waitMs());
     if (fetched) {
-      this.#taken.add(fetched.queuedId);
+      this.#line.took(fetched.queuedId);
       await this.#admit(fetched);
     } else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
@@ -279,7 +273,7 @@ export class Tenancy {
     const { clock, jobs } = this.#ports;
     if (clock.now() - this.#lookedMs < this.#options.leaseMs) return;
     this.#lookedMs = clock.now();
-    if ((await jobs.active()).some(({ queuedId }) => !this.#taken.has(queuedId))) this.#untidy++;
+    if ((await jobs.active()).some(({ queuedId }) => !this.#line.has(queuedId))) this.#line.doubt();
   }
 
   /** Until something is to be done without a job: coming round within a lease, or giving up an idle sandbox. */
@@ -300,7 +294,7 @@ export class Tenancy {
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#fenced("the lease was taken over");
     // By a job that came, or by one that nobody knows of.
-    if (result === "kept") this.#untidy++;
+    if (result === "kept") this.#line.doubt();
     return result === "released";
   }
 
@@ -344,13 +338,13 @@ export class Tenancy {
   }
 
   async #refuse(fetched: FetchedJob, data: unknown, code: string, message: string): Promise<void> {
-    const result = failed({ kind: "refused", code, message: message.slice(0, 2_000) });
+    const result = bareResult({ kind: "refused", code, message: message.slice(0, 2_000) });
     await this.#endings.refuse(fetched, data, result);
     this.#complete(fetched);
   }
 
   #begin(): void {
-    if (this.#yielding || this.#untidy > 0) return;
+    if (this.#yielding || this.#line.doubts > 0) return;
     for (let next = this.#sessions.take(); next !== undefined; next = this.#sessions.take()) {
       const admitted = next;
       this.#track(admitted, (run) =>
@@ -380,7 +374,7 @@ export class Tenancy {
 
   /** The queue may not be as we think. */
   #lookAgain(): void {
-    this.#untidy++;
+    this.#line.doubt();
     this.#stir();
     void this.#ports.jobs.wake().catch(() => {});
   }
@@ -413,7 +407,7 @@ export class Tenancy {
 
   async #refuseLate(admitted: Admitted): Promise<void> {
     const message = "its deadline had passed before it could begin";
-    await this.#finish(admitted, failed({ kind: "refused", code: "deadline", message }));
+    await this.#finish(admitted, bareResult({ kind: "refused", code: "deadline", message }));
   }
 
   async #notOpened(admitted: Admitted, signal: AbortSignal, error: unknown): Promise<void> {
@@ -427,7 +421,7 @@ export class Tenancy {
       return;
     }
     // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
-    const result = failed({ kind: "refused", code: error.code, message: error.message });
+    const result = bareResult({ kind: "refused", code: error.code, message: error.message });
     await this.#finish(admitted, result);
   }
 
@@ -438,7 +432,7 @@ export class Tenancy {
     if (signal.aborted) return await this.#interrupted(admitted, signal, "before it began");
     if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
     run.isBegun = true;
-    const place = { queuedId: fetched.queuedId, before: this.#takenBefore(fetched.queuedId) };
+    const place = { queuedId: fetched.queuedId, before: this.#line.before(fetched.queuedId) };
     const begun = await this.#publish(() => events.begin(fetched.id, job.attempt, place));
     if (begun === "finished-before") return this.#complete(fetched);
     if (begun === "cancelled")
@@ -446,7 +440,13 @@ export class Tenancy {
     if (begun === "out-of-turn") return this.#lookAgain();
     this.#check();
     const begunMs = clock.now();
-    const result = await this.#run(admitted, opened, signal);
+    const result = await carryOut({
+      ...{ jobId: fetched.id, job, sandbox: opened, signal, ports: this.#ports },
+      fence: this.#fence.signal,
+      check: () => this.#check(),
+      publish: (say) => this.#publish(say),
+      onTrouble: (error) => this.#trouble(error),
+    });
     const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
     // One that is safe to repeat is left to the next holder.
     if (stopped && isRepeatable(job.request, job.idempotent)) return;
@@ -454,57 +454,10 @@ export class Tenancy {
     await this.#finish(admitted, result, begunMs, stopped ? lostWithItsWorker : undefined);
   }
 
-  #takenBefore(queuedId: string): string[] {
-    const taken = [...this.#taken];
-    return taken.slice(0, taken.indexOf(queuedId));
-  }
-
   /** Ends a job that had not begun, or leaves it to be lined up again. */
   async #interrupted(admitted: Admitted, signal: AbortSignal, how: string): Promise<void> {
     if (signal.reason === stoppingReason || signal.reason === backInLine) return;
-    await this.#finish(admitted, failed({ kind: "cancelled", reason: how }));
-  }
-
-  async #run({ fetched, job }: Admitted, sandbox: OpenSandbox, signal: AbortSignal): Promise<JobResult> {
-    const { events, clock } = this.#ports;
-    const running = AbortSignal.any([signal, this.#fence.signal]);
-    let parts = 0;
-    let said: Promise<unknown> = Promise.resolve();
-    // One after the other: saying something again is noticed only while it is the last thing said.
-    const say = (event: (part: number) => Promise<PublishResult>): Promise<unknown> => {
-      const part = parts++;
-      said = said.then(() => this.#publish(() => event(part)));
-      return said;
-    };
-    const batch = new OutputBatch(sandbox.limits.keptBytes, clock, (pieces) =>
-      say((part) => events.output(fetched.id, part, pieces)),
-    );
-    try {
-      if (job.request.kind === "destroy") {
-        await sandbox.destroy(running);
-        return { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
-      }
-      return await sandbox.run(job.request, {
-        signal: running,
-        onOutput: (piece) => batch.add(piece),
-        onArtifact: async (artifact) => {
-          await batch.flush();
-          await say((part) => events.artifact(fetched.id, part, artifact));
-        },
-        check: () => this.#check(),
-        conversation: { tenant: job.tenant, agent: job.agent, session: job.session, jobId: job.id },
-      });
-    } catch (error) {
-      this.#fence.signal.throwIfAborted();
-      if (signal.aborted) return failed({ kind: "cancelled", reason: String(signal.reason) });
-      // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
-      if (isFault(error)) return failed({ kind: "refused", code: error.code, message: error.message });
-      this.#trouble(error);
-      const message = "it failed in a way nobody foresaw; it may have run in part";
-      return failed({ kind: "lost", message });
-    } finally {
-      await batch.flush();
-    }
+    await this.#finish(admitted, bareResult({ kind: "cancelled", reason: how }));
   }
 
   async #finish(
@@ -531,10 +484,9 @@ export class Tenancy {
 
   /** Its end is told, so its session goes on meanwhile. */
   #complete(fetched: FetchedJob): void {
-    const completing = fetched
-      .complete()
+    const completing = this.#unlessFenced(fetched.complete())
       .then(
-        () => void this.#taken.delete(fetched.queuedId),
+        () => this.#line.left(fetched.queuedId),
         // Or only the answer was lost. Whoever looks sees that its end is told.
         () => this.#lookAgain(),
       )
@@ -550,7 +502,7 @@ export class Tenancy {
     for (;;) {
       this.#check();
       try {
-        const said = await say();
+        const said = await this.#unlessFenced(say());
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
         // Whatever it is, nobody else can say it for us.
@@ -559,6 +511,20 @@ export class Tenancy {
         continue;
       }
       throw this.#fenced("somebody else publishes for the sandbox");
+    }
+  }
+
+  /** Redis may be away for longer than the lease: who may say nothing any more does not wait for its answers. */
+  async #unlessFenced<T>(asked: Promise<T>): Promise<T> {
+    const { signal } = this.#fence;
+    const fenced = Promise.withResolvers<never>();
+    const onAbort = () => fenced.reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      return await Promise.race([asked, fenced.promise]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
@@ -602,7 +568,3 @@ export class Tenancy {
 }
 
 const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
-
-function failed(outcome: Outcome): JobResult {
-  return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
-}

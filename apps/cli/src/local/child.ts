@@ -29,18 +29,7 @@ export class LocalChild {
   #last: string[] = [];
   #stopping = false;
 
-  static async start(options: ChildOptions): Promise<LocalChild> {
-    const child = new LocalChild(options);
-    try {
-      await child.#ready();
-      return child;
-    } catch (error) {
-      await child.stop();
-      throw error;
-    }
-  }
-
-  private constructor(options: ChildOptions) {
+  constructor(options: ChildOptions) {
     this.#options = options;
     this.#log = createWriteStream(options.logFile);
     // In a group of its own: Ctrl-C is for us, and we stop the children in their order.
@@ -70,7 +59,8 @@ export class LocalChild {
     this.#log.end();
   }
 
-  #ready(): Promise<void> {
+  /** Settles when it has said that it is ready; throws when it ends before. */
+  ready(): Promise<void> {
     const { name, program, readyWord, logFile } = this.#options;
     return new Promise((resolve, reject) => {
       this.#process.once("error", (error: NodeJS.ErrnoException) =>

@@ -1,7 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { checkRedis, connectRedis } from "@berth/redis";
+import { Fault } from "@berth/protocol";
+import { checkRedis, connectRedis, type Redis } from "@berth/redis";
 import type { Config } from "../config.ts";
 import { type ChildOptions, LocalChild } from "./child.ts";
 
@@ -24,6 +25,8 @@ export class LocalFleet {
   readonly #options: LocalFleetOptions;
   readonly #children: LocalChild[] = [];
   #gatewayUrl = "";
+  #stopped = false;
+  #probe: Redis | undefined;
 
   constructor(options: LocalFleetOptions) {
     this.#options = options;
@@ -38,8 +41,8 @@ export class LocalFleet {
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true });
     if (this.#options.redisUrl === undefined) await this.#startRedis();
-    const probe = connectRedis({ url: this.redisUrl, role: "commands" });
-    await checkRedis(probe, this.redisUrl).finally(() => probe.disconnect());
+    this.#probe = connectRedis({ url: this.redisUrl, role: "commands" });
+    await checkRedis(this.#probe, this.redisUrl).finally(() => this.#probe?.disconnect());
     const workers = Array.from({ length: this.#options.workers }, (_, index) => this.#startWorker(index + 1));
     const begun = await Promise.allSettled([this.#startGateway(), ...workers]);
     for (const one of begun) if (one.status === "rejected") throw one.reason;
@@ -47,6 +50,8 @@ export class LocalFleet {
 
   /** Those that were started last first: workers give back what they hold while Redis is still there. */
   async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#probe?.disconnect();
     const [redis, ...rest] =
       this.#options.redisUrl === undefined ? this.#children : [undefined, ...this.#children];
     await Promise.all(rest.map((child) => child?.stop()));
@@ -85,8 +90,10 @@ export class LocalFleet {
   async #start(options: Omit<ChildOptions, "logFile" | "onEnd">): Promise<LocalChild> {
     const { directory, onEnd } = this.#options;
     const logFile = join(directory, `${options.name}.log`);
-    const child = await LocalChild.start({ ...options, logFile, ...(onEnd ? { onEnd } : {}) });
+    if (this.#stopped) throw new Fault("aborted", { operation: `starting ${options.name}` });
+    const child = new LocalChild({ ...options, logFile, ...(onEnd ? { onEnd } : {}) });
     this.#children.push(child);
+    await child.ready();
     return child;
   }
 

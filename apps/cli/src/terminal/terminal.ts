@@ -44,7 +44,7 @@ export class Terminal {
   }
 
   get rows(): number {
-    return process.stdout.rows ?? 24;
+    return process.stdout.rows || 24;
   }
 
   style(style: Style, text: string): string {
@@ -75,8 +75,9 @@ export class Terminal {
   }
 }
 
+/** A terminal that nobody gave a size says 0. */
 function columnsOf(stream: WriteStream): number | undefined {
-  return stream.isTTY ? (stream.columns ?? 80) : undefined;
+  return stream.isTTY ? stream.columns || 80 : undefined;
 }
 
 /** The reader of our output has gone, as `head` does when it has seen enough. */

@@ -25,6 +25,7 @@ export class EventsModel {
   readonly #rules: Rules;
   readonly #streams = new Map<string, SimEvent[]>();
   readonly #cancelled = new Set<string>();
+  readonly #begun = new Map<string, number>();
 
   constructor(leases: LeaseModel, rules: Rules) {
     this.#leases = leases;
@@ -49,10 +50,12 @@ export class EventsModel {
     const last = this.of(jobId).at(-1);
     if (last?.type === "finished") return "finished-before";
     if (last?.type === "retrying" && last.attempt >= attempt) return "finished-before";
+    if ((this.#begun.get(jobId) ?? 0) > attempt) return "finished-before";
     if (last?.type === "started" && last.epoch === epoch && last.attempt === attempt) return "begun";
     if (this.#cancelled.has(jobId)) return "cancelled";
     if (taken.find((id) => !before.includes(id)) !== queuedId) return "out-of-turn";
     this.#add(key, epoch, jobId, { type: "started", epoch, attempt });
+    this.#begun.set(jobId, attempt);
     return "begun";
   }
 
@@ -65,11 +68,13 @@ export class EventsModel {
     return "published";
   }
 
-  progress(jobId: string): Progress {
+  progress(jobId: string, attempt: number): Progress {
     const last = this.of(jobId).at(-1);
     if (!last) return { state: "not-started" };
-    if (last.type === "retrying") return { state: "not-started", retried: last.attempt };
-    return last.type === "finished" ? { state: "finished", result: last.result } : { state: "started" };
+    if (last.type === "finished") return { state: "finished", result: last.result };
+    if ((this.#begun.get(jobId) ?? 0) > attempt) return { state: "retried" };
+    if (last.type !== "retrying") return { state: "started" };
+    return { state: last.attempt >= attempt ? "retried" : "not-started" };
   }
 
   #add(key: string, epoch: number, jobId: string, event: SimEvent): void {

@@ -2,6 +2,7 @@ import { isRepeatable, type JobInput, job as jobSchema, sandboxKey } from "@bert
 import { Tenancy, type TenancyEnd, type TenancyOptions } from "../../src/tenancy.ts";
 import { Connection } from "./connection.ts";
 import { Host } from "./containers.ts";
+import { PlannedWeather } from "./planned-weather.ts";
 import { Random } from "./random.ts";
 import { Rules } from "./rules.ts";
 import type { SimJob } from "./sim-job.ts";
@@ -11,39 +12,9 @@ import { SimRedis } from "./sim-redis.ts";
 import { SimTurns } from "./sim-turns.ts";
 import { Trace } from "./trace.ts";
 import { VirtualTime } from "./virtual-time.ts";
-import type { Mishap, Weather } from "./weather.ts";
 
 const leaseMs = 1_000;
 const key = "ash";
-
-/** Nothing goes wrong unless a test says so: the next call of that name does. */
-export class PlannedWeather implements Weather {
-  readonly #plans = new Map<string, Mishap[]>();
-  redisAwayUntilMs = 0;
-  slowMs = 0;
-  deaf = false;
-  fault: ReturnType<Weather["engineFault"]>;
-
-  next(call: string, ...mishaps: Mishap[]): void {
-    this.#plans.set(call, mishaps);
-  }
-
-  mishap(call: string): Mishap | undefined {
-    return this.#plans.get(call)?.shift();
-  }
-
-  isDeaf(): boolean {
-    return this.deaf;
-  }
-
-  latencyMs(mishap: Mishap | undefined): number {
-    return mishap?.startsWith("slow") ? this.slowMs : 1;
-  }
-
-  engineFault(): ReturnType<Weather["engineFault"]> {
-    return this.fault;
-  }
-}
 
 export interface HeldSandbox {
   readonly tenancy: Tenancy;

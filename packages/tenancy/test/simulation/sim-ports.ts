@@ -83,6 +83,7 @@ function jobsPort(options: SimPortsOptions): JobsPort {
     return {
       id: job.id,
       queuedId: id,
+      attempt,
       load: async () => {
         if (job.staged) await connection.script(`load ${id}`, () => undefined);
         if (job.staged === "gone") throw new Fault("payload-missing", { jobId: job.id, detail: "simulated" });
@@ -129,6 +130,7 @@ function eventsPort({ redis, connection, trace, key, epoch }: SimPortsOptions): 
           part: `${epoch}-retrying-${attempt}`,
         }),
       ),
-    progress: (jobId) => connection.script(`progress ${jobId}`, () => events.progress(jobId)),
+    progress: (jobId, attempt) =>
+      connection.script(`progress ${jobId}`, () => events.progress(jobId, attempt)),
   };
 }

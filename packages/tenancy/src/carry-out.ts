@@ -1,0 +1,70 @@
+import { isFault, type Job, type JobResult } from "@berth/protocol";
+import { bareResult } from "./bare-result.ts";
+import { OutputBatch } from "./output-batch.ts";
+import type { EventsPort, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
+
+export interface CarryOut {
+  readonly jobId: string;
+  readonly job: Job;
+  readonly sandbox: OpenSandbox;
+  readonly ports: Pick<TenancyPorts, "events" | "clock">;
+  /** Somebody wants this job ended. */
+  readonly signal: AbortSignal;
+  /** We may no longer act in the sandbox's name. */
+  readonly fence: AbortSignal;
+  /** Throws when the lease's time is over. */
+  readonly check: () => void;
+  /** Tries until it is said or we may no longer speak. */
+  readonly publish: (say: () => Promise<PublishResult>) => Promise<unknown>;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** Carries out a job that has begun, and says what it says meanwhile. Throws only when we may no longer act. */
+export async function carryOut(options: CarryOut): Promise<JobResult> {
+  const { jobId, job, sandbox, signal, fence } = options;
+  const running = AbortSignal.any([signal, fence]);
+  const { batch, say } = saying(options);
+  try {
+    if (job.request.kind === "destroy") {
+      await sandbox.destroy(running);
+      return bareResult({ kind: "done" });
+    }
+    return await sandbox.run(job.request, {
+      signal: running,
+      onOutput: (piece) => batch.add(piece),
+      onArtifact: async (artifact) => {
+        await batch.flush();
+        await say((events, part) => events.artifact(jobId, part, artifact));
+      },
+      check: options.check,
+      conversation: { tenant: job.tenant, agent: job.agent, session: job.session, jobId: job.id },
+    });
+  } catch (error) {
+    fence.throwIfAborted();
+    if (signal.aborted) return bareResult({ kind: "cancelled", reason: String(signal.reason) });
+    // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
+    if (isFault(error)) return bareResult({ kind: "refused", code: error.code, message: error.message });
+    options.onTrouble(error);
+    return bareResult({
+      kind: "lost",
+      message: "it failed in a way nobody foresaw; it may have run in part",
+    });
+  } finally {
+    await batch.flush();
+  }
+}
+
+/** One after the other: saying something again is noticed only while it is the last thing said. */
+function saying({ jobId, sandbox, ports, publish }: CarryOut) {
+  let parts = 0;
+  let said: Promise<unknown> = Promise.resolve();
+  const say = (event: (events: EventsPort, part: number) => Promise<PublishResult>): Promise<unknown> => {
+    const part = parts++;
+    said = said.then(() => publish(() => event(ports.events, part)));
+    return said;
+  };
+  const batch = new OutputBatch(sandbox.limits.keptBytes, ports.clock, (pieces) =>
+    say((events, part) => events.output(jobId, part, pieces)),
+  );
+  return { batch, say };
+}

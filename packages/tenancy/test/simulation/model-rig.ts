@@ -1,0 +1,66 @@
+import type { Job } from "@berth/protocol";
+import type { TenancyPorts } from "../../src/tenancy-ports.ts";
+import { Connection } from "./connection.ts";
+import { Host } from "./containers.ts";
+import { PlannedWeather } from "./planned-weather.ts";
+import { Random } from "./random.ts";
+import { Rules } from "./rules.ts";
+import type { SimJob } from "./sim-job.ts";
+import { simPorts } from "./sim-ports.ts";
+import { SimProcess } from "./sim-process.ts";
+import { SimRedis } from "./sim-redis.ts";
+import { SimTurns } from "./sim-turns.ts";
+import { Trace } from "./trace.ts";
+import { VirtualTime } from "./virtual-time.ts";
+
+const key = "ash";
+
+/** The simulation's Redis without a fleet: for asking it what it is asked by tenancies. */
+export class ModelRig {
+  readonly #time = new VirtualTime();
+  readonly #trace = new Trace(this.#time);
+  readonly #random = new Random(1);
+  readonly #leaseMs: number;
+  readonly #rules: Rules;
+  readonly redis: SimRedis;
+
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs;
+    const limits = { parallel: 1, turns: 1 };
+    this.#rules = new Rules({ time: this.#time, trace: this.#trace, leaseMs, ...limits });
+    this.redis = new SimRedis(this.#time, this.#rules);
+  }
+
+  take(worker: string): { readonly epoch: number; readonly ports: TenancyPorts } | undefined {
+    const epoch = this.redis.leases.take(key, worker, this.#leaseMs);
+    if (epoch === undefined) return undefined;
+    const shared = { time: this.#time, random: this.#random, trace: this.#trace, rules: this.#rules };
+    const process = new SimProcess(this.#time, this.#random);
+    const weather = new PlannedWeather();
+    const timeoutMs = this.#leaseMs;
+    const ports = simPorts({
+      ...shared,
+      ...{ redis: this.redis, process, weather, worker, key, epoch, leaseMs: this.#leaseMs },
+      connection: new Connection({ ...shared, name: worker, process, weather, timeoutMs }),
+      turns: new SimTurns(1),
+      host: new Host({ ...shared, leaseMs: this.#leaseMs }),
+      token: `${worker}-${epoch}`,
+    });
+    return { epoch, ports };
+  }
+
+  add(job: Job): void {
+    const { id, session, attempt } = job;
+    const known: SimJob = {
+      ...{ id, key, session, data: job, job, commands: [] },
+      ...{ artifact: false, breaks: false, repeatable: false },
+    };
+    this.redis.queue(key).add({ job: known, attempt });
+  }
+
+  /** What was asked, once as much time has passed as it takes. */
+  async passed<T>(asked: Promise<T>): Promise<T> {
+    const [answer] = await Promise.all([asked, this.#time.pass(100)]);
+    return answer;
+  }
+}

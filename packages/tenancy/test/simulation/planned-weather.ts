@@ -1,0 +1,30 @@
+import type { Mishap, Weather } from "./weather.ts";
+
+/** Nothing goes wrong unless a test says so: the next calls of that name do. */
+export class PlannedWeather implements Weather {
+  readonly #plans = new Map<string, Mishap[]>();
+  redisAwayUntilMs = 0;
+  slowMs = 0;
+  deaf = false;
+  fault: ReturnType<Weather["engineFault"]>;
+
+  next(call: string, ...mishaps: Mishap[]): void {
+    this.#plans.set(call, mishaps);
+  }
+
+  mishap(call: string): Mishap | undefined {
+    return this.#plans.get(call)?.shift();
+  }
+
+  isDeaf(): boolean {
+    return this.deaf;
+  }
+
+  latencyMs(mishap: Mishap | undefined): number {
+    return mishap?.startsWith("slow") ? this.slowMs : 1;
+  }
+
+  engineFault(): ReturnType<Weather["engineFault"]> {
+    return this.fault;
+  }
+}

@@ -1,0 +1,229 @@
+import { Leases } from "@berth/lease";
+import {
+  epoch as asEpoch,
+  type Job,
+  job as jobSchema,
+  redisKeys,
+  sandboxKey,
+  workerId,
+} from "@berth/protocol";
+import { JobQueues } from "@berth/queue";
+import type { Redis } from "@berth/redis";
+import { JobEvents, Staging } from "@berth/streams";
+import type { FetchedJob, TenancyPorts } from "@berth/tenancy";
+import { describe, expect } from "vitest";
+import { systemClock } from "../../apps/worker/src/clock.ts";
+import { readConfig } from "../../apps/worker/src/config.ts";
+import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
+import { ModelRig } from "../../packages/tenancy/test/simulation/model-rig.ts";
+import { Random } from "../../packages/tenancy/test/simulation/random.ts";
+import { test } from "../support/redis.ts";
+
+const leaseMs = 60_000;
+const unused = undefined as never;
+const done = { outcome: { kind: "exited", code: 0 }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
+
+interface Both<T> {
+  readonly real: T;
+  readonly model: T;
+}
+
+interface Holder extends Both<TenancyPorts> {
+  readonly epoch: number;
+  readonly fetched: Both<FetchedJob>[];
+}
+
+/** One sandbox in Redis and in the simulation, to which the same is done. */
+class Twins {
+  readonly #redis: Redis;
+  readonly #leases: Leases;
+  readonly #queues: JobQueues;
+  readonly #model = new ModelRig(leaseMs);
+  readonly #random: Random;
+  readonly #key: ReturnType<typeof sandboxKey.parse>;
+  readonly #holders: Holder[] = [];
+  readonly #jobs: Job[] = [];
+  readonly answers: string[] = [];
+
+  constructor(redis: Redis, seed: number) {
+    this.#redis = redis;
+    this.#leases = new Leases(redis);
+    this.#queues = new JobQueues(redis);
+    this.#random = new Random(seed);
+    this.#key = sandboxKey.parse(`twin-${seed}`);
+  }
+
+  async step(): Promise<void> {
+    const random = this.#random;
+    // Mostly whoever holds it, sometimes one who did.
+    const holder = random.chance(0.75) ? this.#holders.at(-1) : this.#holders.at(-random.between(1, 3));
+    const job = this.#jobs.length > 0 ? random.pick(this.#jobs.slice(-8)) : undefined;
+    const dice = random.between(random.chance(0.2) ? 0 : 1, 19);
+    if (!holder || dice === 0) return await this.#take();
+    if (!job || dice <= 2) return await this.#add(job);
+    if (dice <= 6) return await this.#next(holder);
+    if (dice === 7) return await this.#active(holder);
+    if (dice <= 9) return await this.#complete(holder);
+    if (dice <= 12) return await this.#begin(holder, job);
+    if (dice === 13) return await this.#cancel(job);
+    if (dice === 14) return await this.#lease(holder);
+    await this.#say(holder, job, dice);
+  }
+
+  async close(): Promise<void> {
+    for (const { real } of this.#holders) await real.jobs.close();
+    await this.#queues.close();
+  }
+
+  async #take(): Promise<void> {
+    const worker = workerId.parse(this.#random.pick(["worker-1", "worker-2"]));
+    const taken = await this.#leases.take(this.#key, { worker, instance: worker }, leaseMs);
+    const epoch = taken.taken ? taken.epoch : undefined;
+    const model = this.#model.take(worker);
+    this.#same("take", epoch, model?.epoch);
+    if (epoch !== undefined && model)
+      this.#holders.push({ epoch, real: this.#realPorts(epoch), model: model.ports, fetched: [] });
+  }
+
+  async #add(before: Job | undefined): Promise<void> {
+    const again = before && before.attempt < 3 && this.#random.chance(0.6);
+    const job = again
+      ? { ...before, attempt: before.attempt + 1 }
+      : jobSchema.parse({
+          version: 1,
+          id: `${this.#key}-${this.#jobs.length}`,
+          tenant: this.#key,
+          request: { kind: "exec", command: "true" },
+        });
+    await this.#queues.add(this.#key, job, async () => {});
+    this.#model.add(job);
+    this.#jobs.push(job);
+  }
+
+  async #next(holder: Holder): Promise<void> {
+    const [real, model] = await this.#both(holder, ({ jobs }) => jobs.next(0));
+    this.#same("next", shown(real), shown(model));
+    if (real && model) holder.fetched.push({ real, model });
+  }
+
+  async #active(holder: Holder): Promise<void> {
+    const [real, model] = await this.#both(holder, ({ jobs }) => jobs.active());
+    this.#same("active", real.map(shown), model.map(shown));
+    real.forEach((fetched, index) => {
+      const twin = model[index];
+      if (twin) holder.fetched.push({ real: fetched, model: twin });
+    });
+  }
+
+  async #complete({ fetched }: Holder): Promise<void> {
+    if (fetched.length === 0) return;
+    const { real, model } = this.#random.pick(fetched);
+    this.#same(
+      "complete",
+      await settled(real.complete()),
+      await this.#model.passed(settled(model.complete())),
+    );
+  }
+
+  async #begin(holder: Holder, { id, attempt }: Job): Promise<void> {
+    const queuedId = attempt > 1 ? `${id}~${attempt}` : id;
+    const [taken] = await this.#both(holder, ({ jobs }) => jobs.active());
+    const known = this.#random.chance(0.8) ? taken.map((fetched) => fetched.queuedId) : [];
+    const before = known.slice(0, Math.max(0, known.indexOf(queuedId)));
+    const [real, model] = await this.#both(holder, ({ events }) =>
+      events.begin(id, attempt, { queuedId, before }),
+    );
+    this.#same("begin", real, model);
+  }
+
+  async #cancel({ id }: Job): Promise<void> {
+    if (!this.#random.chance(0.3)) return;
+    await this.#redis.sadd(redisKeys.cancelled(this.#key), id);
+    this.#model.redis.events.cancel(id);
+  }
+
+  async #lease(holder: Holder): Promise<void> {
+    const onlyIfEmpty = this.#random.chance(0.8);
+    const ask = this.#random.chance(0.7)
+      ? ({ lease }: TenancyPorts) => lease.renew()
+      : ({ lease }: TenancyPorts) => lease.release({ onlyIfEmpty });
+    const [real, model] = await this.#both<string>(holder, ask);
+    this.#same("lease", real, model);
+  }
+
+  async #say(holder: Holder, { id, attempt }: Job, dice: number): Promise<void> {
+    const part = this.#random.between(0, 2);
+    const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
+    const [real, model] = await this.#both(holder, async ({ events }) => {
+      if (dice <= 16) return await events.output(id, part, [{ stream: "stdout", bytes: Buffer.from("x") }]);
+      if (dice === 17) return (await events.progress(id, attempt)).state;
+      if (dice === 18) return await events.retrying(id, ended);
+      return await events.finished(id, undefined, done);
+    });
+    this.#same("say", real, model);
+    const told = await new JobEvents(this.#redis).read(this.#key, id, "");
+    const types = told.map(({ event }) => (event.type === "stdout" ? "output" : event.type));
+    this.#same(
+      "told",
+      types,
+      this.#model.redis.events.of(id).map(({ type }) => type),
+    );
+  }
+
+  async #both<T>(holder: Holder, ask: (ports: TenancyPorts) => Promise<T>): Promise<[T, T]> {
+    return [await ask(holder.real), await this.#model.passed(ask(holder.model))];
+  }
+
+  #same(what: string, real: unknown, model: unknown): void {
+    expect({ step: this.answers.length, what, answer: model }).toEqual({
+      step: this.answers.length,
+      what,
+      answer: real,
+    });
+    this.answers.push(`${what} ${JSON.stringify(real)}`);
+  }
+
+  #realPorts(epoch: number): TenancyPorts {
+    const read = readConfig({ BERTH_LEASE_MS: String(leaseMs) });
+    if ("problems" in read) throw new Error("a configuration of the test's own");
+    const parts = {
+      config: read.config,
+      instance: "twin",
+      redis: this.#redis,
+      leases: this.#leases,
+      events: new JobEvents(this.#redis),
+      staging: new Staging(this.#redis),
+      ...{ driver: unused, artifacts: unused, turns: unused },
+      scheduler: { later: () => unused },
+      clock: systemClock,
+      report: () => {},
+    };
+    return tenancyPorts(parts, this.#key, asEpoch.parse(epoch));
+  }
+}
+
+function shown(fetched: FetchedJob | undefined) {
+  return fetched && { id: fetched.id, queuedId: fetched.queuedId, attempt: fetched.attempt };
+}
+
+async function settled(promise: Promise<void>): Promise<"done" | "refused"> {
+  return await promise.then(
+    () => "done",
+    () => "refused",
+  );
+}
+
+describe("the simulation's Redis", () => {
+  test("answers what Redis answers, whatever it is asked by whom", async ({ redis }) => {
+    const seen = new Set<string>();
+    for (let seed = 1; seed <= 12; seed++) {
+      const twins = new Twins(redis.connect(), seed);
+      for (let step = 0; step < 250; step++) await twins.step();
+      for (const answer of twins.answers) seen.add(answer);
+      await twins.close();
+    }
+    const wanted = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn"];
+    expect(wanted.filter((answer) => !seen.has(`begin "${answer}"`))).toEqual([]);
+    expect([...seen]).toEqual(expect.arrayContaining(['complete "done"', 'complete "refused"']));
+  });
+});
