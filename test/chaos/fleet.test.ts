@@ -35,7 +35,7 @@ describe("producers that are killed while they hand jobs over", () => {
   test("leave nothing behind that was accepted and does not end", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const accepted: HistoryJob[] = [];
-    for (let seed = 61; seed < 65; seed++) {
+    for (let seed = 61; seed < 63; seed++) {
       const load = { seed, tenants: 4, sessions: 2, jobs: 2_000, sleepMs: 5 };
       const planned = [...plannedLoad(load)];
       const args = ["--conditions=@berth/source", producerProgram, fleet.redis.url, JSON.stringify(load)];
@@ -51,7 +51,7 @@ describe("producers that are killed while they hand jobs over", () => {
         if (one) accepted.push(historyJob(one, id, sandboxKey.parse(key)));
       }
     }
-    expect(accepted.length).toBeGreaterThan(400);
+    expect(accepted.length).toBeGreaterThan(200);
     await fleet.provesSound(accepted);
   });
 });

@@ -10,6 +10,7 @@ import { oneOf, wholeNumber } from "../values.ts";
 
 const options = {
   exit: { type: "boolean", about: "leave after the tour instead of staying up" },
+  serve: { type: "boolean", about: "stay up after the tour, which is what it does anyway" },
   port: { type: "string", short: "p", value: "PORT", about: "of the gateway; a free one when absent" },
 } as const;
 
