@@ -151,7 +151,7 @@ describe("a worker that was taken over", () => {
       "GET /containers/x/logs?stdout=1",
       "POST /containers/x/update",
       "GET /containers%2Fx/json",
-      "GET /images/../containers/x/json",
+      "GET /images/a/../../containers/x/json",
       "POST /images/create?fromSrc=http://127.0.0.1/",
       "POST /build",
       "POST /commit?container=x",

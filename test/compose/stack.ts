@@ -1,5 +1,4 @@
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,8 +23,9 @@ export const composeProgram: readonly string[] | undefined = [["docker", "compos
 export function whyNot(): string | undefined {
   if (!composeProgram) return "neither docker compose nor docker-compose is installed";
   if (!DOCKER_HOST.startsWith("unix://")) return "the engine is on another machine, where this folder is not";
-  const canMake = process.getuid?.() === 0 || existsSync("/usr/bin/mmdebstrap");
-  return canMake ? undefined : "the base images are made with mmdebstrap, which is not installed";
+  if (spawnSync("redis-server", ["--version"]).status !== 0)
+    return "redis-server, which Redis' image is made of here, is not installed";
+  return undefined;
 }
 
 export type Overlay = "offline" | "redis-port" | "engine-proxy";

@@ -41,6 +41,8 @@ export class FleetMember {
   readonly #places: readonly OfferPlace[];
   readonly #takers: readonly OfferTaker[];
   readonly #tenancies = new Map<SandboxKey, Held>();
+  /** Being taken at this moment. Each has its slot already: the loops take side by side. */
+  readonly #taking = new Set<SandboxKey>();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
   #slotFreed = Promise.withResolvers<void>();
@@ -153,16 +155,28 @@ export class FleetMember {
   }
 
   get #hasRoom(): boolean {
-    return this.#tenancies.size < this.#parts.config.BERTH_MAX_SANDBOXES;
+    return this.#tenancies.size + this.#taking.size < this.#parts.config.BERTH_MAX_SANDBOXES;
   }
 
   async #take(key: SandboxKey): Promise<Held | undefined> {
     const { leases, config, instance, clock } = this.#parts;
-    if (this.#tenancies.has(key) || this.#stopping.signal.aborted) return undefined;
+    if (this.#tenancies.has(key) || this.#taking.has(key) || this.#stopping.signal.aborted) return undefined;
     const holder = { worker: config.BERTH_WORKER_ID, instance, home: this.#home };
     const takenAtMs = clock.now();
-    const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
-    return taken.taken ? this.#hold(key, epoch.parse(taken.epoch), takenAtMs) : undefined;
+    this.#taking.add(key);
+    try {
+      const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
+      return taken.taken ? this.#hold(key, epoch.parse(taken.epoch), takenAtMs) : undefined;
+    } finally {
+      this.#taking.delete(key);
+      this.#freed();
+    }
+  }
+
+  /** Whoever waits for a slot looks again. */
+  #freed(): void {
+    this.#slotFreed.resolve();
+    this.#slotFreed = Promise.withResolvers<void>();
   }
 
   #hold(key: SandboxKey, holdEpoch: Epoch, takenAtMs: number): Held {
@@ -191,8 +205,7 @@ export class FleetMember {
     const { leases, health } = this.#parts;
     const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
     this.#tenancies.delete(key);
-    this.#slotFreed.resolve();
-    this.#slotFreed = Promise.withResolvers<void>();
+    this.#freed();
     // The sweep offers it again, after a pause in which an engine may come back.
     if (how === "no-sandbox") health.degrade(trouble ?? "no sandbox could be had", this.#stopping.signal);
     await within(lastWordMs, leases.note(key, how === "no-sandbox" ? trouble : undefined));

@@ -12,6 +12,8 @@ export interface ConnectionOptions {
   readonly trace: Trace;
   /** A call that is not answered by then fails. What it asked for may still be done, later. */
   readonly timeoutMs: number;
+  /** It was carried out, and its answer is on its way. */
+  readonly onActed?: (call: string) => void;
 }
 
 interface Sent {
@@ -50,7 +52,7 @@ export class Connection {
   }
 
   #call<R>(what: string, act: () => R, faults: boolean): Promise<R> {
-    const { time, process, weather, trace, name, timeoutMs } = this.#options;
+    const { time, process, weather, trace, name, timeoutMs, onActed } = this.#options;
     const mishap = weather.mishap(what);
     if (mishap) trace.note(name, mishap, what);
     this.#open++;
@@ -74,6 +76,7 @@ export class Connection {
         // Resent after a reconnection: done twice, and answered for the second time.
         const answered = mishap === "sent-again" ? outcomeOf(act, resolve, reject) : run;
         const said = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
+        onActed?.(what);
         const backMs = weather.latencyMs(mishap === "slow-answer" ? mishap : undefined);
         // Answers come in order, too: one that is late keeps those behind it.
         this.#answeredMs = Math.max(this.#answeredMs, time.nowMs + backMs);

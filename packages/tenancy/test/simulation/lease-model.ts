@@ -27,7 +27,7 @@ export class LeaseModel {
     const epoch = held.epoch + 1;
     const deadlineMs = this.#time.nowMs + lengthMs;
     this.#leases.set(key, { worker, epoch, deadlineMs });
-    this.#rules.took(key, epoch);
+    this.#rules.took(key, epoch, worker);
     this.#rules.lasts(key, epoch, deadlineMs);
     return epoch;
   }

@@ -1,3 +1,4 @@
+import type { SimWorker } from "./sim-worker.ts";
 import type { World } from "./world.ts";
 
 /** Makes things happen at the worst moments, for as long as the storm lasts. */
@@ -8,9 +9,11 @@ export class Nemesis {
   constructor(world: World) {
     this.#world = world;
     const all = [
-      () => this.#freeze(),
-      () => this.#freeze(),
+      () => this.#freezeAny(),
+      () => this.#ambush(),
+      () => this.#ambush(),
       () => this.#kill(),
+      () => this.#double(),
       () => this.#stopWorker(),
       () => this.#yield(),
       () => this.#pause(),
@@ -29,16 +32,39 @@ export class Nemesis {
       time.after(random.between(0, settings.stormMs), () => random.pick(this.#deeds)());
   }
 
-  #freeze(): void {
-    const { random, time, settings, trace } = this.#world;
-    const { current } = random.pick(this.#world.workers);
-    if (current.process.state !== "running") return;
-    const forMs = random.between(10, random.chance(0.5) ? settings.leaseMs * 2.5 : 300);
-    trace.note(current.name, "freezes", `for ${forMs}`);
-    current.process.freeze();
+  #freezeAny(): void {
+    const { random, settings, workers } = this.#world;
+    this.#freeze(random.pick(workers).current, random.between(10, settings.leaseMs * 2.5));
+  }
+
+  /** Waits until somebody has asked for something that matters, and freezes them past their lease before they hear of it. */
+  #ambush(): void {
+    const { random, settings } = this.#world;
+    const wanted = random.pick([
+      "begin",
+      "begin",
+      "output",
+      "finished",
+      "complete",
+      "fetch",
+      "active",
+      "take",
+    ]);
+    this.#world.onActed = (worker, call) => {
+      if (!call.startsWith(wanted)) return;
+      this.#world.onActed = undefined;
+      this.#freeze(worker, random.between(settings.leaseMs * 0.9, settings.leaseMs * 3));
+    };
+  }
+
+  #freeze(worker: SimWorker, forMs: number): void {
+    const { time, trace, weather } = this.#world;
+    if (worker.process.state !== "running" || weather.isCalm) return;
+    trace.note(worker.name, "freezes", `for ${Math.round(forMs)}`);
+    worker.process.freeze();
     time.after(forMs, () => {
-      trace.note(current.name, "thaws");
-      current.process.thaw();
+      trace.note(worker.name, "thaws");
+      worker.process.thaw();
     });
   }
 
@@ -48,6 +74,11 @@ export class Nemesis {
     trace.note(place.current.name, "dies");
     place.current.process.die();
     time.after(random.between(10, settings.leaseMs * 3), () => place.restart());
+  }
+
+  #double(): void {
+    const { random, settings, workers } = this.#world;
+    random.pick(workers).double(random.between(10, settings.leaseMs * 2));
   }
 
   #stopWorker(): void {

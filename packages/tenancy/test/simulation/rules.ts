@@ -50,7 +50,7 @@ const marginShare = 0.2;
 export class Rules {
   readonly #options: RulesOptions;
   readonly #lines = new Map<string, Line>();
-  readonly #epochs = new Map<string, { epoch: number; tookMs: number }>();
+  readonly #epochs = new Map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
   readonly #over = new Set<string>();
   readonly #finished = new Set<string>();
@@ -89,10 +89,10 @@ export class Rules {
     this.#line(job).entries.push(entry);
   }
 
-  took(key: string, epoch: number): void {
+  took(key: string, epoch: number, worker: string): void {
     const { time, trace } = this.#options;
-    trace.note("redis", "took", `${key} epoch ${epoch}`);
-    this.#epochs.set(key, { epoch, tookMs: time.nowMs });
+    trace.note("redis", "took", `${key} epoch ${epoch} by ${worker}`);
+    this.#epochs.set(key, { epoch, tookMs: time.nowMs, worker });
   }
 
   /** Until when an epoch's lease lasts, by Redis. */
@@ -145,7 +145,9 @@ export class Rules {
     if (startsOf > 1 && !job.repeatable)
       this.broken("a command that is not safe to repeat is never started twice", name, about);
     const current = this.#epochs.get(job.key);
-    if (current && current.epoch > epoch && time.nowMs - current.tookMs > onTheWayMs)
+    // Another life of the same worker is on the same host: there init refuses what is not the highest epoch it has seen.
+    const elsewhere = current !== undefined && current.epoch > epoch && current.worker !== worker;
+    if (elsewhere && time.nowMs - current.tookMs > onTheWayMs)
       this.broken(
         "no command of an old epoch starts once another took the lease",
         `${name} of epoch ${epoch}, ${time.nowMs - current.tookMs} ms after epoch ${current.epoch}`,

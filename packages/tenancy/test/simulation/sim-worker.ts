@@ -40,8 +40,11 @@ export class SimWorker {
     this.process = new SimProcess(world.time, world.random);
     this.#turns = new SimTurns(world.settings.turns);
     const { time, weather, trace, settings } = world;
-    const { commandTimeoutMs: timeoutMs } = settings;
-    this.#connection = new Connection({ name, time, process: this.process, weather, trace, timeoutMs });
+    this.#connection = new Connection({
+      ...{ name, time, process: this.process, weather, trace },
+      timeoutMs: settings.commandTimeoutMs,
+      onActed: (call) => world.onActed?.(this, call),
+    });
   }
 
   get tenancies(): readonly Tenancy[] {

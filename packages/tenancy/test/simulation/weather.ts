@@ -44,6 +44,10 @@ export class Storm implements Weather {
     this.#deafOdds = sometimes(0.01);
   }
 
+  get isCalm(): boolean {
+    return this.#calm;
+  }
+
   calmDown(): void {
     this.#calm = true;
     this.engineAwayUntilMs = 0;

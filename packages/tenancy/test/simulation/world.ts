@@ -32,6 +32,20 @@ export class WorkerPlace {
   restart(): void {
     if (this.#retired || this.current.process.state !== "dead") return;
     this.#world.trace.note(this.#name, "restarts");
+    this.#liveAgain();
+  }
+
+  /** Another life begins while this one goes on for a while: two processes with one name. */
+  double(forMs: number): void {
+    const { trace, time } = this.#world;
+    const { process } = this.current;
+    if (this.#retired || process.state === "dead") return;
+    trace.note(this.#name, "doubles", `for ${forMs}`);
+    time.after(forMs, () => process.die());
+    this.#liveAgain();
+  }
+
+  #liveAgain(): void {
     this.current = new SimWorker(this.#world, this.#name, this.#host, ++this.#lives);
     this.current.start();
   }
@@ -60,6 +74,8 @@ export class World {
   readonly weather: Storm;
   readonly redis: SimRedis;
   readonly workers: readonly WorkerPlace[];
+  /** What a worker asked for was done, and it does not know yet. */
+  onActed: ((worker: SimWorker, call: string) => void) | undefined;
 
   constructor(seed: number) {
     this.random = new Random(seed);
