@@ -9,7 +9,7 @@ const corners = [
   ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "out-of-memory", "away", "deaf"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],
-  ...["begin:fenced", "begin:cancelled", "begin:finished-before", "begin:out-of-turn"],
+  ...["begin:fenced", "begin:cancelled", "begin:out-of-turn"],
   ...["job.retrying", "job.buried", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
 ];
 
