@@ -30,11 +30,6 @@ export interface RulesOptions {
   readonly turns: number;
 }
 
-interface Line {
-  /** Of one session, in the order in which they were accepted. */
-  readonly entries: Entry[];
-}
-
 /** A frame is on its way to init for this long: a command may start or end so much after its worker was told to stop. */
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
@@ -43,13 +38,15 @@ const marginShare = 0.2;
 /**
  * What must hold, looked at whenever something happens.
  *
- * That a command of an epoch whose worker is frozen or dead still *runs* while the next epoch works is not among them where the two
- * are on different hosts: init ends it when it has not heard from its worker for a lease's length, so it may live for `outlivesLeases` of a
- * lease after the next epoch began. That none *starts* then, is.
+ * A holder whose timers run has ended its commands before its lease ends: that is a rule. One that is frozen or dead cannot; its
+ * commands are ended by init, which waits for a sign of its worker for a lease's length. The last sign may have come as late as the holder
+ * may act, so on another host a command can still *run* for most of a lease after the next epoch began (`longestOutlivingLeases`). That
+ * none *starts* then, is a rule again.
  */
 export class Rules {
   readonly #options: RulesOptions;
-  readonly #lines = new Map<string, Line>();
+  /** By session, in the order in which they were accepted. */
+  readonly #lines = new Map<string, Entry[]>();
   readonly #epochs = new Map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
   readonly #over = new Set<string>();
@@ -86,7 +83,7 @@ export class Rules {
     const { job } = entry;
     this.jobs.set(job.id, job);
     this.#options.trace.note("client", "accepted", `${entryId(entry)} ${job.key}/${job.session}`);
-    this.#line(job).entries.push(entry);
+    this.#line(job).push(entry);
   }
 
   took(key: string, epoch: number, worker: string): void {
@@ -215,14 +212,14 @@ export class Rules {
   }
 
   #unfinishedBefore({ job, attempt }: Command): Entry[] {
-    const { entries } = this.#line(job);
+    const entries = this.#line(job);
     const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
     return entries.slice(0, own).filter((entry) => !this.#isOver(entry));
   }
 
-  #line({ key, session }: SimJob): Line {
+  #line({ key, session }: SimJob): Entry[] {
     const name = `${key}/${session}`;
-    const line = this.#lines.get(name) ?? { entries: [] };
+    const line = this.#lines.get(name) ?? [];
     this.#lines.set(name, line);
     return line;
   }
