@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
     exclude: ["**/node_modules/**", "**/dist/**", ".berth/**"],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     retry: 0,
     // Two cores and one engine: more forks only make timings noisier.

@@ -9,7 +9,7 @@ const brisk = { ...busybox, BERTH_LEASE_MS: "4000", BERTH_SWEEP_MS: "500" };
 describe("an engine that is killed and started again under a running fleet", () => {
   test.skipIf(!canRunEngine)(
     "breaks no worker and loses no job",
-    { timeout: 60_000 },
+    { timeout: 150_000 },
     async ({ fleet, engine }) => {
       const worker = await fleet.worker("worker-1", brisk);
       const run = new LoadRun(fleet.client());

@@ -80,7 +80,7 @@ describe("Redis that is killed and started again with its file", () => {
 });
 
 describe("connections that are cut again and again, blocking ones too", () => {
-  test("cost time and nothing else", { timeout: 90_000 }, async ({ fleet }) => {
+  test("cost time and nothing else", { timeout: 150_000 }, async ({ fleet }) => {
     const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };
     const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
     const run = new LoadRun(fleet.client());
@@ -94,7 +94,7 @@ describe("connections that are cut again and again, blocking ones too", () => {
       cut += await fleet.redis.cut();
     }
     await loading;
-    const results = await run.results(30_000);
+    const results = await run.results(60_000);
     const jobs = await run.jobs();
     console.log(`${cut} connections cut under load: ${jobs.length} of 300 jobs accepted, all ended`);
     expect(cut).toBeGreaterThan(20);
@@ -125,7 +125,7 @@ describe("a worker told to stop while its connections are cut", () => {
     }
     expect(await gone).toBe(0);
     await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "6000" });
-    await run.results(30_000);
+    await run.results(60_000);
     await fleet.provesSound(await run.jobs());
   });
 

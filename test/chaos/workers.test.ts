@@ -55,7 +55,7 @@ describe("a worker that dies in the middle of a job", () => {
     await running(job);
     worker.signal("SIGKILL");
     const died = performance.now();
-    await expect.poll(() => processesWith(sleep), { timeout: 3 * leaseMs, interval: 50 }).toEqual([]);
+    await expect.poll(() => processesWith(sleep), { timeout: 30_000, interval: 50 }).toEqual([]);
     console.log(`a dead worker's processes were gone after ${Math.round(performance.now() - died)} ms`);
     await fleet.worker("worker-1", brisk);
     expect((await job.result).outcome).toMatchObject({ kind: "lost" });
@@ -97,7 +97,7 @@ describe("a worker that slept through its lease", () => {
     expect(moved.map(({ worker }) => worker)).toEqual(["worker-2"]);
     expect(moved[0]?.epoch).toBeGreaterThan(asleep?.epoch ?? 0);
     sleeper.signal("SIGCONT");
-    await expect.poll(() => sleeper.log, { timeout: 15_000 }).toContain("tenancy.fenced");
+    await expect.poll(() => sleeper.log, { timeout: 30_000 }).toContain("tenancy.fenced");
     // What it still had to say, and to clean up, it would have by its next heartbeat.
     const last = await run.submit(exec("acme", "last", "echo still here"));
     expect((await last.result).value.stdout).toBe("still here\n");

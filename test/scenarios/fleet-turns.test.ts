@@ -6,7 +6,7 @@ import { exec } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
 describe("two hundred tenants on eight slots", () => {
-  test("all get their turn, those with much work again and again", { timeout: 120_000 }, async ({
+  test("all get their turn, those with much work again and again", { timeout: 240_000 }, async ({
     fleet,
   }) => {
     const slots = { ...busybox, BERTH_MAX_SANDBOXES: "4", BERTH_QUANTUM_MS: "500" };
@@ -34,7 +34,7 @@ describe("two hundred tenants on eight slots", () => {
     await Promise.all(turnsTaken);
     waiting = false;
     await looking;
-    await run.results(100_000);
+    await run.results(200_000);
     const endedMs = performance.now() - began;
     const jobs = await run.jobs();
     const starts = startsOf(await fleet.history(jobs));

@@ -93,7 +93,8 @@ describe("a worker's configuration", () => {
     await writeFile(file, JSON.stringify({ BERTH_MAX_SANDBOXES: 5, BERTH_PARALLEL: 2, profiles: { small } }));
     await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file, BERTH_PARALLEL: "3" });
     const berth = fleet.client();
-    expect((await berth.workers())[0]?.slots).toBe(5);
+    // Its first heartbeat comes a moment after its start.
+    await expect.poll(async () => (await berth.workers())[0]?.slots).toBe(5);
     const limit =
       "cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max";
     const acme = berth.tenant("acme");

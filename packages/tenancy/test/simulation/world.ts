@@ -101,6 +101,8 @@ export class World {
     await this.#until(stormMs + leaseMs * calmLeases, () => rules.finished === this.settings.jobs);
     const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
     await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
+    // What a dead worker left running ends when its container has not heard of it for a lease.
+    await this.#until(this.time.nowMs + leaseMs, () => rules.running === 0);
     if (!rules.violation) checkEnd(this);
     for (const place of workers) place.retire();
     const isStopped = () => workers.every(({ current }) => current.leftovers.length === 0);
