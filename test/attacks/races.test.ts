@@ -202,7 +202,7 @@ describe("a file that claims a terabyte", () => {
 test("a directory of two hundred thousand entries is listed, searched and measured within bounds, and removed", async ({
   host,
 }) => {
-  const sandbox = await host.sandbox({ profile: { limits: { cpus: 2 } } });
+  const sandbox = await host.sandbox({ profile: { limits: { cpus: 2 }, exec: { timeoutMs: 100_000 } } });
   // Hard links: an entry without an inode is made ten times as fast.
   const made = await python<number>(
     sandbox,
@@ -214,7 +214,7 @@ for base in range(4):
     open(f"many/base-{base}", "w").close()
     for number in range(50_000): os.link(f"base-{base}", f"{base}-{number:06}", src_dir_fd=many, dst_dir_fd=many)
 print(len(os.listdir(many)))`,
-    { limits: { timeoutMs: 60_000 } },
+    { limits: { timeoutMs: 100_000 } },
   );
   expect(made).toBe(200_004);
   const growth = await growthOf(async () => {
@@ -233,4 +233,4 @@ print(len(os.listdir(many)))`,
   });
   expect(growth.peakMiB).toBeLessThan(150);
   expect(await sandbox.files.remove("many", { recursive: true })).toBe(200_005);
-}, 120_000);
+}, 240_000);

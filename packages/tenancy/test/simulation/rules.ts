@@ -147,7 +147,7 @@ export class Rules {
   }
 
   ends(command: Command, how: string): void {
-    const { job, index, epoch, worker } = command;
+    const { index, epoch, worker } = command;
     const { time, trace, leaseMs } = this.#options;
     this.#running.delete(command);
     trace.note(worker, "ends", `${entryId(command)}/${index} ${how}`);
