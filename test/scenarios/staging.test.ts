@@ -16,13 +16,14 @@ const missing = (error: unknown) => isFault(error, "payload-missing");
 
 describe("a staged request", () => {
   test("comes back as it was put", async ({ redis }) => {
-    const staging = new Staging(redis.connect());
+    const client = redis.connect();
+    const staging = new Staging(client);
     const request = write("é\0\u2028".repeat(stagedAboveBytes));
     const staged = await staging.put(key, "job-1", request);
     expect(staged.bytes).toBe(Buffer.byteLength(JSON.stringify(request)));
     expect(await staging.take(key, "job-1", staged)).toEqual(request);
     expect(await staging.take(key, "job-1", staged), "again, by the next worker").toEqual(request);
-    await staging.drop(key, "job-1");
+    await client.unlink(redisKeys.staged(key, "job-1"));
     await expect(staging.take(key, "job-1", staged)).rejects.toSatisfy(missing);
   });
 

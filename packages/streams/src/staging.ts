@@ -41,7 +41,7 @@ export class Staging {
     return { bytes: text.length, sha256: sha256Of(text) };
   }
 
-  /** From now on it is kept until somebody drops it. Right after the job was added, and only then. */
+  /** From now on it is kept until its terminal record is published. Right after the job was added, and only then. */
   async accept(key: SandboxKey, jobId: string): Promise<void> {
     await this.#redis.persist(redisKeys.staged(key, jobId));
   }
@@ -53,10 +53,6 @@ export class Staging {
     if (text.length !== staged.bytes || sha256Of(text) !== staged.sha256)
       throw new Fault("payload-missing", { jobId, detail: "another was put in its place" });
     return JSON.parse(text.toString("utf8"));
-  }
-
-  async drop(key: SandboxKey, jobId: string): Promise<void> {
-    await this.#redis.unlink(redisKeys.staged(key, jobId));
   }
 }
 
