@@ -47,6 +47,24 @@ describe("a worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
+  test("after it had lost Redis leaves nothing that outlives its lease", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", { ...brisk, BERTH_LEASE_MS: "8000" });
+    const run = new LoadRun(fleet.client());
+    const { body, sleep } = staying(43);
+    await running(await run.submit(exec("acme", "job", body)));
+    const deadlineMs = Number(await fleet.redis.connect().hget("berth:{acme}:lease", "deadline"));
+    fleet.redis.freeze();
+    // Most of its time it is without Redis, and goes on giving its sandbox signs of life.
+    await wait((deadlineMs - Date.now()) * 0.6);
+    worker.signal("SIGKILL");
+    expect(await processesWith(sleep)).not.toEqual([]);
+    await expect.poll(() => processesWith(sleep), { timeout: 30_000, interval: 25 }).toEqual([]);
+    const beforeMs = deadlineMs - Date.now();
+    fleet.redis.thaw();
+    console.log(`its processes were gone ${beforeMs} ms before its lease was over`);
+    expect(beforeMs).toBeGreaterThan(0);
+  });
+
   test("leaves no process behind, though nobody takes over", async ({ fleet }) => {
     const worker = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());

@@ -1,4 +1,4 @@
-import { Leases } from "@berth/lease";
+import { Leases, WorkerIds } from "@berth/lease";
 import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
@@ -57,15 +57,46 @@ describe("a lease", () => {
     expect(await mark(leases, key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
   });
 
-  test("is taken again by its own worker after a restart, with a higher epoch", async ({ redis }) => {
+  test("is taken again at once by its own worker whose earlier life is known to be dead", async ({
+    redis,
+  }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     await leases.take(key, one, 10_000);
-    expect(await leases.take(key, { ...one, instance: "restarted" }, 10_000)).toMatchObject({
-      taken: true,
-      epoch: 2,
-    });
+    const heir = { ...one, instance: "restarted", heirOf: one.instance };
+    expect(await leases.take(key, heir, 10_000)).toMatchObject({ taken: true, epoch: 2 });
     expect((await leases.renew(key, 1, 10_000)).renewed).toBe(false);
+  });
+
+  test("of an earlier life that may still live has to run out, as anybody else's", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.take(key, one, 10_000);
+    const other = { ...one, instance: "second" };
+    expect(await leases.take(key, other, 10_000)).toMatchObject({ taken: false, why: "held" });
+    expect(await leases.take(key, { ...other, heirOf: "older" }, 10_000)).toMatchObject({ taken: false });
+    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+  });
+
+  test("is not given to a process whose worker id another one has", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const ids = new WorkerIds(client);
+    const key = newKey();
+    const worker = workerId.parse(`worker-of-${key}`);
+    const [first, second] = [
+      { worker, instance: "first" },
+      { worker, instance: "second" },
+    ];
+    const words = { keptMs: 10_000, says: {} };
+    expect(await ids.claim(first, words)).toEqual({ ours: true });
+    expect(await ids.claim(second, words)).toEqual({ ours: false, by: "first" });
+    expect(await ids.claim(second, { ...words, replacing: "first" })).toEqual({ ours: true });
+    expect(await leases.take(key, first, 10_000)).toEqual({ taken: false, why: "replaced", by: "second" });
+    expect(await leases.take(key, second, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    expect(await ids.claim(first, words)).toEqual({ ours: false, by: "second" });
+    expect(await ids.leave(first)).toBe(false);
+    expect(await ids.leave(second)).toBe(true);
   });
 
   test("is given up only if the queue is empty, in one step", async ({ redis }) => {

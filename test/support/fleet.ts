@@ -92,6 +92,16 @@ export class TestFleet {
   }
 
   async worker(id: string, env: Record<string, string> = {}): Promise<TestWorker> {
+    const worker = this.launch(id, env);
+    // One that ended will say no more.
+    const begun = () => worker.log.includes("worker.started") || !worker.alive;
+    await expect.poll(begun, { timeout: 60_000 }).toBe(true);
+    expect(worker.log).toContain("worker.started");
+    return worker;
+  }
+
+  /** Starts one without waiting for it: it may not want to. */
+  launch(id: string, env: Record<string, string> = {}): TestWorker {
     const worker = new TestWorker(id, {
       REDIS_URL: this.redis.url,
       ...(this.engineHost ? { DOCKER_HOST: this.engineHost } : {}),
@@ -103,10 +113,6 @@ export class TestFleet {
       ...env,
     });
     this.#workers.push(worker);
-    // One that ended will say no more.
-    const begun = () => worker.log.includes("worker.started") || !worker.alive;
-    await expect.poll(begun, { timeout: 60_000 }).toBe(true);
-    expect(worker.log).toContain("worker.started");
     return worker;
   }
 

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { Enqueuer } from "@berth/client";
-import { Leases } from "@berth/lease";
+import { Leases, WorkerIds } from "@berth/lease";
 import { isFault, sandboxKey } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver } from "@berth/sandbox";
+import { openTracing } from "@berth/service";
 import { ArtifactStore, DirectoryPlace, JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
@@ -13,11 +14,13 @@ import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { Control } from "./control.ts";
 import { EngineHealth } from "./engine-health.ts";
+import { jobSpans } from "./job-spans.ts";
 import { FleetMember } from "./member.ts";
-import { Registry } from "./registry.ts";
+import { heartbeatMs, Registry } from "./registry.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
 import { within } from "./within.ts";
+import { claimWorkerId, connectionName } from "./worker-claim.ts";
 
 export interface RunningWorker {
   /** Stops taking, lets jobs finish within the budget, ends the rest, lets go of everything. */
@@ -31,14 +34,49 @@ const dayMs = 24 * 3_600_000;
 const lastWordsMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
-/** Puts a worker together and starts it. The only place where the parts meet. `onDrain`: somebody told it to stop. */
-export async function composeWorker(config: Config, onDrain: () => void): Promise<RunningWorker> {
-  const log = pino({ level: config.BERTH_LOG, base: { worker: config.BERTH_WORKER_ID } });
-  const instance = nanoid();
+export interface Orders {
+  /** Somebody told it to stop. */
+  readonly onDrain: () => void;
+  /** Another process speaks for its worker id. */
+  readonly onReplaced: () => void;
+}
+
+/** Puts a worker together and starts it. The only place where the parts meet. Throws when its id is another's. */
+export async function composeWorker(config: Config, { onDrain, onReplaced }: Orders): Promise<RunningWorker> {
+  const log = pino({
+    level: config.BERTH_LOG,
+    base: { worker: config.BERTH_WORKER_ID },
+    // The rest of a trace context is its caller's own.
+    serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
+  });
+  const life = { worker: config.BERTH_WORKER_ID, instance: nanoid() };
+  const { instance } = life;
+  const name = connectionName(life);
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
-  const redis = connectRedis({ url: config.REDIS_URL, role: "blocking", onOutage });
-  const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking" });
+  const redis = connectRedis({ url: config.REDIS_URL, role: "blocking", name, onOutage });
+  const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking", name });
+  const who = {
+    slots: config.BERTH_MAX_SANDBOXES,
+    host: config.BERTH_HOST,
+    pools: config.BERTH_POOLS.join(","),
+    pid: process.pid,
+    version,
+    instance,
+    held: 0,
+    running: 0,
+    load: 0,
+    health: "starting",
+  };
+  const ids = new WorkerIds(redis);
+  // Longer than a lease, so that the next life of this worker knows whose leases it finds.
+  const keptMs = Math.max(3 * heartbeatMs, 2 * config.BERTH_LEASE_MS);
+  const claiming = claimWorkerId({ redis, ids, life, keptMs, who });
+  const heirOf = await claiming.catch((error: unknown) => {
+    redis.disconnect();
+    subscriber.disconnect();
+    throw error;
+  });
   const driver = new DockerDriver({
     fleet: config.BERTH_FLEET,
     worker: config.BERTH_WORKER_ID,
@@ -55,6 +93,13 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
         ? log.info({ event: "engine.back" })
         : log.error({ event: "engine.lost", why: state.why }),
   });
+  const tracing = await openTracing(config, {
+    service: "berth-worker",
+    attributes: { "service.version": version, "service.instance.id": config.BERTH_WORKER_ID },
+    onOutage: ({ state, detail }) =>
+      state === "lost" ? log.warn({ event: "traces.lost", detail }) : log.info({ event: "traces.back" }),
+  });
+  const spans = tracing && jobSpans(tracing, config.BERTH_WORKER_ID);
   const turns = new Turns(config.BERTH_MAX_RUNNING);
   const staging = new Staging(redis);
   const enqueuer = new Enqueuer(redis);
@@ -70,6 +115,7 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
   const member = new FleetMember({
     config,
     instance,
+    heirOf,
     redis,
     leases: new Leases(redis),
     offers: new Offers(redis),
@@ -84,21 +130,25 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     turns,
     health,
     clock: systemClock,
-    report: (event) => (event.event === "tenancy.trouble" ? log.error(event) : log.info(event)),
+    report: (event) => {
+      log[event.event === "tenancy.trouble" ? "error" : "info"](event);
+      spans?.(event);
+    },
   });
   const describe = () => ({
-    slots: config.BERTH_MAX_SANDBOXES,
+    ...who,
     held: member.held,
     running: turns.taken,
-    host: config.BERTH_HOST,
-    pools: config.BERTH_POOLS.join(","),
     health: health.state.state === "ok" ? "ok" : health.state.why,
     load: loadavg()[0] ?? 0,
-    pid: process.pid,
-    version,
-    instance,
   });
-  const registry = new Registry(redis, config.BERTH_WORKER_ID, describe);
+  const registry = new Registry({
+    ...{ ids, life, keptMs, describe },
+    onReplaced: (by) => {
+      log.error({ event: "worker.replaced", by });
+      onReplaced();
+    },
+  });
   const control = new Control({
     redis,
     subscriber,
@@ -122,7 +172,8 @@ export async function composeWorker(config: Config, onDrain: () => void): Promis
     stop: async () => {
       log.info({ event: "worker.draining", held: member.held });
       await member.drain(config.BERTH_DRAIN_MS);
-      await within(lastWordsMs, Promise.all([scheduler.stop(), enqueuer.close(), registry.stop()]));
+      const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
+      await within(lastWordsMs, Promise.all(letting));
       redis.disconnect();
       subscriber.disconnect();
       log.info({ event: "worker.stopped" });

@@ -1,19 +1,20 @@
 #!/usr/bin/env node
+import { faultTable, isFault } from "@berth/protocol";
+import { configComplaint, exitBadConfig } from "@berth/service";
 import { composeWorker } from "./compose.ts";
-import { exitBadConfig, readConfig } from "./config.ts";
+import { readConfig } from "./config.ts";
 
 const read = readConfig();
 if ("problems" in read) {
-  process.stderr.write(
-    `berth-worker: the configuration cannot be used:\n${read.problems.map((one) => `  ${one}\n`).join("")}`,
-  );
+  process.stderr.write(configComplaint("berth-worker", read.problems));
   process.exit(exitBadConfig);
 }
 /** What telling the ends and letting go may take after the last job. Leases run out by themselves. */
 const lastWordsMs = 10_000;
 const { BERTH_DRAIN_MS: drainMs } = read.config;
 let asked = false;
-const worker = await composeWorker(read.config, stop);
+let exitCode = 0;
+const worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 
 /** The first time in order, the second time now. Either is over at some time, whatever does not answer. */
@@ -25,7 +26,20 @@ function stop(): void {
   }
   asked = true;
   exitAfter(drainMs + lastWordsMs);
-  void worker.stop().then(() => process.exit(0));
+  void worker.stop().then(() => process.exit(exitCode));
+}
+
+/** Another process is this worker now. Nothing may be done in its name. */
+function leave(): void {
+  exitCode = 1;
+  stop();
+  stop();
+}
+
+function giveUp(error: unknown): never {
+  if (!isFault(error)) throw error;
+  process.stderr.write(`berth-worker: ${error.message}. ${faultTable[error.code].operator}\n`);
+  process.exit(1);
 }
 
 function exitAfter(ms: number): void {

@@ -159,9 +159,9 @@ export class FleetMember {
   }
 
   async #take(key: SandboxKey): Promise<Held | undefined> {
-    const { leases, config, instance, clock } = this.#parts;
+    const { leases, config, instance, heirOf, clock } = this.#parts;
     if (this.#tenancies.has(key) || this.#taking.has(key) || this.#stopping.signal.aborted) return undefined;
-    const holder = { worker: config.BERTH_WORKER_ID, instance, home: this.#home };
+    const holder = { worker: config.BERTH_WORKER_ID, instance, heirOf, home: this.#home };
     const takenAtMs = clock.now();
     this.#taking.add(key);
     try {

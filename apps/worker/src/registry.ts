@@ -1,20 +1,24 @@
-import { redisKeys } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
 
 /** A worker that has not been heard of for three of these is taken for gone. */
 export const heartbeatMs = 2_000;
 
-/** What a worker says of itself, for people and autoscalers. Nothing decides by it: that is the lease's business. */
+export interface RegistryOptions {
+  readonly ids: WorkerIds;
+  readonly life: WorkerLife;
+  readonly keptMs: number;
+  readonly describe: () => WorkerWords;
+  /** Once: another process speaks for this worker now. */
+  readonly onReplaced: (instance: string) => void;
+}
+
+/** Says again and again that this process is the worker, and how it is. */
 export class Registry {
-  readonly #redis: Redis;
-  readonly #worker: string;
-  readonly #describe: () => Record<string, string | number>;
+  readonly #options: RegistryOptions;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(redis: Redis, worker: string, describe: () => Record<string, string | number>) {
-    this.#redis = redis;
-    this.#worker = worker;
-    this.#describe = describe;
+  constructor(options: RegistryOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -24,15 +28,17 @@ export class Registry {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#redis.del(redisKeys.worker(this.#worker)).catch(() => {});
-    await this.#redis.zrem(redisKeys.workers, this.#worker).catch(() => {});
+    await this.#options.ids.leave(this.#options.life).catch(() => {});
   }
 
   async #beat(): Promise<void> {
+    const { ids, life, keptMs, describe, onReplaced } = this.#options;
     try {
-      await this.#redis.hset(redisKeys.worker(this.#worker), this.#describe());
-      await this.#redis.pexpire(redisKeys.worker(this.#worker), 3 * heartbeatMs);
-      await this.#redis.zadd(redisKeys.workers, Date.now(), this.#worker);
+      const claimed = await ids.claim(life, { keptMs, says: describe() });
+      if (claimed.ours || this.#timer === undefined) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      onReplaced(claimed.by);
     } catch {
       // Redis is away; its connection tells of it once.
     }

@@ -28,6 +28,8 @@ export class DriverSandbox implements SandboxPort {
   readonly #closing = new AbortController();
   #profile = defaultProfile;
   #opening: Promise<Sandbox> | undefined;
+  /** What a job was last given: which sandbox, in which of its lives. */
+  #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
   #users = 0;
   #unused = Promise.withResolvers<void>();
 
@@ -36,16 +38,23 @@ export class DriverSandbox implements SandboxPort {
     this.#request = request;
   }
 
-  async open(name: string | undefined, signal: AbortSignal): Promise<OpenSandbox> {
+  async open(
+    name: string | undefined,
+    { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
+  ): Promise<OpenSandbox> {
     const wanted = name ?? defaultProfile;
     const profile = this.#settings(wanted);
     while (this.#profile !== wanted && this.#users > 0) await until(this.#unused.promise, signal);
     this.#users++;
     try {
       if (this.#profile !== wanted) await this.#changeTo(wanted);
-      const sandbox = await until(this.#sandbox(profile), signal);
+      const before = this.#given;
+      const sandbox = await until(this.#sandbox(profile, leaseLeftMs), signal);
       await sandbox.ready({ signal });
-      return this.#opened(sandbox, profile);
+      const { how, restarts } = sandbox.origin;
+      this.#given = { sandbox, restarts };
+      const same = before?.sandbox === sandbox && before.restarts === restarts;
+      return { ...this.#opened(sandbox, profile), cold: how === "started" && !same };
     } catch (error) {
       this.#done();
       throw error;
@@ -104,9 +113,11 @@ export class DriverSandbox implements SandboxPort {
       for (const { path } of items)
         await sandbox.files.remove(path, { recursive: true, missingOk: true, signal });
     }
+    const { key, epoch, artifacts } = this.#request;
+    await artifacts?.forgetPersisted(key, { epoch });
     this.#opening = undefined;
     await sandbox.stop({ signal });
-    await this.#driver.removeEmptyWorkspace(this.#request.key);
+    await this.#driver.removeEmptyWorkspace(key);
   }
 
   #settings(name: string): SandboxProfile {
@@ -117,10 +128,10 @@ export class DriverSandbox implements SandboxPort {
   }
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
-  #sandbox(profile: SandboxProfile): Promise<Sandbox> {
+  #sandbox(profile: SandboxProfile, leaseLeftMs: () => number): Promise<Sandbox> {
     const { key, epoch, leaseMs } = this.#request;
     const starting = () =>
-      this.#driver.start({ key, epoch, leaseMs, profile }, { signal: this.#closing.signal });
+      this.#driver.start({ key, epoch, leaseMs, leaseLeftMs, profile }, { signal: this.#closing.signal });
     this.#opening ??= starting().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;

@@ -16,6 +16,8 @@ const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: 
 export interface TenancyParts {
   readonly config: Config;
   readonly instance: string;
+  /** An earlier instance of this worker that is known to be dead. */
+  readonly heirOf?: string | undefined;
   readonly redis: Redis;
   readonly leases: Leases;
   readonly events: JobEvents;

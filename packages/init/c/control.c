@@ -143,6 +143,8 @@ static void request(const struct frame *frame, uint64_t now)
         send_fail(frame->channel, BAD_REQUEST, "the channel is in use", 0);
     else if (shutting_down)
         send_fail(frame->channel, BUSY, "shutting down", 0);
+    else if (watchdog_starved())
+        send_fail(frame->channel, LEASE_OVER, NULL, 0);
     else if (frame->type == T_EXEC)
         exec_start(frame->channel, payload, length, now);
     else
@@ -207,12 +209,11 @@ void control_frame(const struct frame *frame, uint64_t now)
     /* Epochs are learnt from HELLO only: a higher one in another frame has not been introduced. */
     if (!is_hello && (!greeted || frame->epoch != highest_epoch))
         return;
-    if (greeted)
-        watchdog_heard(now);
     uint64_t grace_ms;
     switch (frame->type) {
     case T_HELLO: hello(frame, now); break;
     case T_PING:
+        watchdog_ping(frame->payload, frame->length, now);
         if (frame->length <= PING_MAX)
             outbox_send(T_PONG, frame->channel, frame->payload, frame->length);
         else

@@ -13,6 +13,7 @@ static const struct {
     [OK] = {"ok", "no failure"},
     [BAD_REQUEST] = {"bad-request", "the request is malformed"},
     [BUSY] = {"busy", "too many channels are open"},
+    [LEASE_OVER] = {"lease-over", "the worker's lease ran out, and it has not been heard of since"},
     [FORK_FAILED] = {"fork-failed", "no process could be made"},
     [COMMAND_NOT_FOUND] = {"command-not-found", "the program was not found"},
     [NOT_EXECUTABLE] = {"not-executable", "the program cannot be executed"},

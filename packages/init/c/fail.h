@@ -9,6 +9,7 @@ enum fail {
     OK = 0,
     BAD_REQUEST,
     BUSY,
+    LEASE_OVER,
     FORK_FAILED,
     COMMAND_NOT_FOUND,
     NOT_EXECUTABLE,

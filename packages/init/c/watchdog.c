@@ -4,14 +4,15 @@
 #include "clock.h"
 #include "ending.h"
 #include "file.h"
+#include "request.h"
 
 /* Before the first HELLO nobody named a lease; this one only decides when an init that nobody ever spoke to gives up. */
 static const uint64_t unnamed_lease_ms = 60000;
 
 static uint64_t lease_ms;
-static uint64_t heard_at;
+static uint64_t deadline = NEVER;
 static uint64_t exit_at = NEVER;
-static bool armed, fired;
+static bool fired, starved;
 
 static uint64_t ten_leases_after(uint64_t at)
 {
@@ -24,17 +25,29 @@ void watchdog_begin(uint64_t now)
     exit_at = ten_leases_after(now);
 }
 
+static void feed(uint64_t ms, uint64_t now)
+{
+    bool armed = lease_ms > 0;
+    starved = false;
+    deadline = armed ? deadline_after(now, ms) : NEVER;
+    exit_at = armed ? NEVER : ten_leases_after(now);
+}
+
 void watchdog_hello(uint64_t ms, uint64_t now)
 {
     lease_ms = ms;
-    watchdog_heard(now);
+    feed(ms, now);
 }
 
-void watchdog_heard(uint64_t now)
+void watchdog_ping(const uint8_t *payload, size_t length, uint64_t now)
 {
-    heard_at = now;
-    armed = lease_ms > 0;
-    exit_at = armed ? NEVER : ten_leases_after(now);
+    uint64_t ms;
+    feed(single_number(payload, length, &ms) ? ms : lease_ms, now);
+}
+
+bool watchdog_starved(void)
+{
+    return starved;
 }
 
 bool watchdog_take_fired(void)
@@ -46,8 +59,9 @@ bool watchdog_take_fired(void)
 
 static void fire(uint64_t now)
 {
-    armed = false;
+    deadline = NEVER;
     fired = true;
+    starved = true;
     exit_at = ten_leases_after(now);
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
@@ -58,13 +72,12 @@ static void fire(uint64_t now)
 
 bool watchdog_step(bool stream_ended, uint64_t now)
 {
-    if (armed && now >= deadline_after(heard_at, lease_ms))
+    if (now >= deadline)
         fire(now);
     return stream_ended && now >= exit_at;
 }
 
 uint64_t watchdog_next(bool stream_ended)
 {
-    uint64_t next = armed ? deadline_after(heard_at, lease_ms) : NEVER;
-    return stream_ended && exit_at < next ? exit_at : next;
+    return stream_ended && exit_at < deadline ? exit_at : deadline;
 }

@@ -35,6 +35,7 @@ export {
   MoveFlag,
   maxChannels,
   maxRequestBytes,
+  PingTag,
   ReadFlag,
   RemoveFlag,
   StartedTag,

@@ -23,6 +23,8 @@ export const ExecTag = {
 } as const;
 export const ExecFlag = { stdin: 1, killBackground: 2, noGrowth: 4 } as const;
 
+/** What is left of the worker's lease; without it a PING is worth the whole of HELLO's. */
+export const PingTag = { leftMs: 1 } as const;
 export const KillTag = { graceMs: 1 } as const;
 export const CreditTag = { bytes: 1 } as const;
 

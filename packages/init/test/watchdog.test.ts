@@ -55,6 +55,44 @@ describe("the watchdog", () => {
     expect(exit.reason).toBe(3);
   });
 
+  test("is fed by HELLO and PING only: a worker that sends other things has not said that it may still act", async () => {
+    const init = new Init();
+    await init.hello(500);
+    const run = init.sh("sleep 1000");
+    const other = setInterval(() => init.send(Type.CREDIT, run.number, records([1, 10])), 50);
+    const exit = await run.exit();
+    clearInterval(other);
+    expect(exit.reason).toBe(3);
+  });
+
+  test("waits for as long as the last PING said, be that less than the lease or more", async () => {
+    const init = new Init();
+    await init.hello(60_000);
+    const run = init.sh("sleep 1000");
+    await run.started();
+    const saidMs = Date.now();
+    init.send(Type.PING, 0, records([1, 300]));
+    expect((await run.exit()).reason).toBe(3);
+    expect(Date.now() - saidMs).toBeGreaterThanOrEqual(290);
+
+    await init.hello(300);
+    init.send(Type.PING, 0, records([1, 60_000]));
+    expect(await init.sh("sleep 1").exit()).toMatchObject({ kind: "exited", value: 0 });
+  });
+
+  test("starts nothing after it acted, until the worker says that it may act again", async () => {
+    const init = new Init();
+    await init.hello(100);
+    expect((await init.sh("sleep 1000").exit()).reason).toBe(3);
+    expect(await init.sh("touch late").fail()).toMatchObject({ code: "lease-over" });
+    const write = init.file([1, 2], [2, "late"], [8, 0]);
+    expect(await write.fail()).toMatchObject({ code: "lease-over" });
+    init.send(Type.PING, 0, records([1, 60_000]));
+    const after = init.sh("ls -A");
+    expect((await after.exit()).value).toBe(0);
+    expect(after.stdout).toBe("");
+  });
+
   test("acts when the stream is gone, waits for another, and exits 0 after ten more leases", async () => {
     const init = new Init();
     await init.hello(100);

@@ -1,18 +1,25 @@
 -- Takes a sandbox's lease if nobody else's is live.
--- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)
+-- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)  5 worker (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk will have the workspace, '' where storage is shared
+--       7 an instance of that worker on this host that is known to be dead, '' for none
 -- Reply {1, epoch, deadline}           taken; the epoch is one more than ever before
 --       {0, epoch, deadline, worker}   somebody else's is live
 --       {2, home}                      the workspace is on another host
 --       {3}                            the tenant is paused
+--       {4, instance}                  another process speaks for this worker
+local speaks = redis.call('HGET', KEYS[5], 'instance')
+if speaks and speaks ~= ARGV[3] then
+  return {4, speaks}
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home')
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
--- A worker that restarted is a new instance of the same worker: what the old one held is its to take again.
-if held[1] and held[1] ~= '' and held[1] ~= ARGV[2] and deadline > now then
+-- What a dead life of this worker held is its to take at once. One that only does not answer may still act until the deadline.
+local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
+if held[1] and held[1] ~= '' and not own and deadline > now then
   return {0, epoch, deadline, held[1]}
 end
 if held[5] and held[5] ~= ARGV[6] then

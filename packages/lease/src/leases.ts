@@ -24,6 +24,9 @@ const takeReply = z.union([
     .tuple([z.literal(2), z.string()])
     .transform(([, home]) => ({ taken: false as const, why: "elsewhere" as const, by: home })),
   z.tuple([z.literal(3)]).transform(() => ({ taken: false as const, why: "paused" as const, by: undefined })),
+  z
+    .tuple([z.literal(4), z.string()])
+    .transform(([, instance]) => ({ taken: false as const, why: "replaced" as const, by: instance })),
 ]);
 const renewReply = z.union([
   z
@@ -78,6 +81,8 @@ export interface Holder {
   readonly worker: WorkerId;
   /** Another for each process of that worker. */
   readonly instance: string;
+  /** An earlier instance on this host that is known to be dead: its leases need not run out first. */
+  readonly heirOf?: string | undefined;
   /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
   readonly home?: string | undefined;
 }
@@ -114,7 +119,13 @@ export class Leases {
   }
 
   take(key: SandboxKey, holder: Holder, lengthMs: number): Promise<TakeResult> {
-    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused, redisKeys.sandboxes];
+    const keys = [
+      redisKeys.lease(key),
+      redisKeys.leases,
+      redisKeys.paused,
+      redisKeys.sandboxes,
+      redisKeys.worker(holder.worker),
+    ];
     return take.run(this.#redis, keys, [
       key,
       holder.worker,
@@ -122,6 +133,7 @@ export class Leases {
       lengthMs,
       tenantOf(key),
       holder.home ?? "",
+      holder.heirOf ?? "",
     ]);
   }
 

@@ -18,6 +18,7 @@ export interface FaultContexts {
   aborted: { operation: string };
   "redis-unreachable": { address: string; detail: string };
   "redis-refused": { script: string; detail: string };
+  "redis-full": { script: string; detail: string };
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
@@ -25,6 +26,8 @@ export interface FaultContexts {
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
   "unknown-profile": { profile: string; known: string };
   "no-answer": { worker: string; waitedMs: number };
+  "worker-id-taken": { worker: string; host: string; pid: string };
+  "invalid-argument": { argument: string; problem: string };
   "payload-missing": { jobId: string; detail: string };
   "payload-too-large": { bytes: number; limit: number };
   "artifact-elsewhere": { artifact: string; place: string; detail: string };
@@ -154,6 +157,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator:
       "Look at Redis' memory, its eviction policy (it must be noeviction) and its version (6.2 or newer).",
   },
+  "redis-full": {
+    message: ({ script, detail }) => `Redis has no memory left for ${script}: ${detail}`,
+    meaning:
+      "Redis has reached its maxmemory, and must not forget anything to make room. The change was not made.",
+    retry: true,
+    operator:
+      "Raise maxmemory, or let jobs end and what they left expire. Producers should wait; workers go on trying to tell what ended.",
+  },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>
       `the lease of ${sandboxKey} is at epoch ${highestEpoch}; epoch ${epoch} may no longer speak for it`,
@@ -199,6 +210,19 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "A message was sent to a worker and nothing came back.",
     retry: true,
     operator: "See whether it runs, and whether it reaches the same Redis.",
+  },
+  "worker-id-taken": {
+    message: ({ worker, host, pid }) => `the worker id ${worker} is in use by process ${pid} on ${host}`,
+    meaning:
+      "A worker was started with the id of one that runs and answers. It ended without touching anything.",
+    retry: true,
+    operator: "Give each worker a BERTH_WORKER_ID of its own, or end the other one first.",
+  },
+  "invalid-argument": {
+    message: ({ argument, problem }) => `${argument} is not valid: ${problem}`,
+    meaning: "A call was given a value that cannot be one. Nothing was sent.",
+    retry: false,
+    operator: "A mistake in the caller; the message says what is allowed.",
   },
   "payload-missing": {
     message: ({ jobId, detail }) => `the staged request of the job ${jobId} cannot be used: ${detail}`,

@@ -44,6 +44,8 @@ export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./prof
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
 export { dueTime, latestDueMs, scheduledJobId, scheduleSpec } from "./schedule.ts";
 export { signalName } from "./signals.ts";
+export type { TarItem } from "./tar-write.ts";
+export { tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";
 export {
   pathProblem,
   withoutWorkspacePrefix,

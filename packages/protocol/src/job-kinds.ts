@@ -214,7 +214,7 @@ const stepsKind = z.strictObject({
   onFailure: z.enum(["stop", "continue"]).default("stop"),
 });
 
-/** Ends the sandbox: its container goes and so does its workspace. What comes after finds an empty one. */
+/** Ends the sandbox: its container, its workspace and what was persisted in it go. What comes after finds an empty one. */
 const destroyKind = z.strictObject({ kind: z.literal("destroy") });
 
 export const jobRequest = z.union([step, stepsKind, destroyKind]);

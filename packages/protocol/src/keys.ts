@@ -1,4 +1,4 @@
-import type { SandboxKey } from "./ids.ts";
+import type { SandboxKey, TenantId } from "./ids.ts";
 
 /**
  * Every key in Redis, and the only place that spells one. docs/redis-keys.md lists them with type, owner and expiry.
@@ -30,6 +30,8 @@ export const redisKeys = {
   staged: (key: SandboxKey, jobId: string): string => `berth:{${key}}:staged:${jobId}`,
   /** Sorted set: every sandbox key ever used, by its last use. */
   sandboxes: "berth:sandboxes",
+  /** Sorted set: the same of one tenant, by when a producer last asked about it. */
+  sandboxesOf: (tenant: TenantId): string => `berth:sandboxes:${tenant}`,
   /** Sorted set: sandbox key whose queue has keys in Redis, by its last use. */
   queues: "berth:queues",
   /** Set: tenants that are paused. */
@@ -55,6 +57,8 @@ export const redisKeys = {
   /** Hash: path to artifact id, of one conversation. The tenant is named too: some sandboxes have several. */
   persisted: (key: SandboxKey, tenant: string, agent: string, session: string): string =>
     `berth:{${key}}:persisted:${tenant}:${agent}:${session}`,
+  /** Set: those hashes of one sandbox that have something. */
+  conversations: (key: SandboxKey): string => `berth:{${key}}:conversations`,
   /** Hash: a schedule's id to its specification and state. */
   schedules: "berth:schedules",
   /** Sorted set: schedule id by when it is to be looked at next. */

@@ -5,6 +5,8 @@ export interface RedisOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */
   readonly url: string;
   readonly role: RedisRole;
+  /** What Redis calls it; see `countConnections`. No spaces. */
+  readonly name?: string;
   /** Once when the connection is lost, once when it is back. */
   readonly onOutage?: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
 }
@@ -18,11 +20,12 @@ export type RedisRole = "commands" | "blocking";
 /** A call on a `commands` connection that waits longer than this for a reconnection fails. */
 const commandTimeoutMs = 10_000;
 
-export function connectRedis({ url, role, onOutage }: RedisOptions): Redis {
+export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis {
   const path = url.startsWith("unix://") ? { path: url.slice("unix://".length) } : {};
   const options = {
     ...path,
     lazyConnect: false,
+    ...(name === undefined ? {} : { connectionName: name }),
     enableReadyCheck: true,
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),

@@ -1,5 +1,7 @@
 export type { Redis } from "ioredis";
 export type { RedisOptions, RedisRole } from "./connect.ts";
 export { checkRedis, connectRedis, withoutPassword } from "./connect.ts";
+export { countConnections } from "./connections.ts";
+export { isRedisFull, redisFault } from "./refusal.ts";
 export type { ScriptOptions } from "./script.ts";
 export { Script } from "./script.ts";

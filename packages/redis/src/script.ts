@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { Fault } from "@berth/protocol";
 import type { Redis } from "ioredis";
+import { redisFault } from "./refusal.ts";
 
 type ScriptArgument = string | number | Buffer;
 
@@ -33,25 +33,18 @@ export class Script<R> {
       reply = await redis.evalsha(this.#sha1, keys.length, ...keys, ...args);
     } catch (error) {
       // Redis forgets its scripts when it restarts.
-      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw this.#fault(error);
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT"))
+        throw redisFault(this.#name, error);
       try {
         reply = await redis.eval(this.#source, keys.length, ...keys, ...args);
       } catch (again) {
-        throw this.#fault(again);
+        throw redisFault(this.#name, again);
       }
     }
     try {
       return this.#parse(reply);
     } catch (error) {
-      throw this.#fault(error);
+      throw redisFault(this.#name, error);
     }
-  }
-
-  #fault(error: unknown): Fault {
-    const detail = error instanceof Error ? error.message : String(error);
-    if (/Connection is closed|timed out|ECONN|max retries/i.test(detail)) {
-      return new Fault("redis-unreachable", { address: "the configured address", detail }, { cause: error });
-    }
-    return new Fault("redis-refused", { script: this.#name, detail }, { cause: error });
   }
 }

@@ -42,6 +42,8 @@ export interface StartRequest {
   readonly profile: SandboxProfile;
   /** Without a sign from the worker for this long, init kills everything in the sandbox. */
   readonly leaseMs: number;
+  /** What is left of the lease whenever init is given a sign: it kills everything when that is over. Absent: always the whole. */
+  readonly leaseLeftMs?: (() => number) | undefined;
 }
 
 export interface SandboxRecord {

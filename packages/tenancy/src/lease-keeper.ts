@@ -13,6 +13,8 @@ export interface LeaseKeeperOptions {
 
 /** The holder stops this share of a lease before its deadline: its clock and Redis' are not the same. */
 const marginShare = 0.2;
+/** What runs in the sandbox is ended by the sandbox itself this share before the deadline: a sign to it is on its way for a while. */
+const sandboxMarginShare = 0.1;
 /** How often within a lease it is renewed. */
 const renewals = 4;
 /** A loop that has not come round for this many leases is stuck; the sandbox must not stay with it. */
@@ -45,6 +47,12 @@ export class LeaseKeeper {
   /** Whether its time is over, whatever the timers say: a process that was stopped runs them last. */
   get isLate(): boolean {
     return this.#options.clock.now() >= this.#lastMs;
+  }
+
+  /** How long things may still run in the sandbox if nobody hears of this worker again. */
+  get leftInSandboxMs(): number {
+    const { leaseMs, clock } = this.#options;
+    return this.#renewedAtMs + leaseMs * (1 - sandboxMarginShare) - clock.now();
   }
 
   get #lastMs(): number {

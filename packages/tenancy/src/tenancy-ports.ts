@@ -9,6 +9,7 @@ import type {
   Outcome,
   SandboxKey,
 } from "@berth/protocol";
+import type { AttemptRecord } from "./attempt-record.ts";
 
 /** What a tenancy needs of the world. Everything is handed in: the fleet hands in Redis and Docker, a test what it likes. */
 export interface TenancyPorts {
@@ -44,6 +45,8 @@ export interface FetchedJob {
   /** Another for each attempt. */
   readonly queuedId: string;
   readonly attempt: number;
+  /** Epoch milliseconds, by the clock of whoever put it in. */
+  readonly queuedAtMs?: number;
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -107,7 +110,14 @@ export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
 
 export interface SandboxPort {
   /** Starts or adopts the container, with the profile of that name. Nothing of a job has run when it throws. */
-  open(profile: string | undefined, signal: AbortSignal): Promise<OpenSandbox>;
+  open(
+    profile: string | undefined,
+    options: {
+      readonly signal: AbortSignal;
+      /** Asked again and again while it is open: when nothing is left, everything inside is killed, whatever becomes of the worker. */
+      readonly leaseLeftMs: () => number;
+    },
+  ): Promise<OpenSandbox>;
   /** `remove`: the container goes. Otherwise it stays for the next holder on this host. */
   close(options: { readonly remove: boolean }): Promise<void>;
 }
@@ -115,6 +125,8 @@ export interface SandboxPort {
 /** A sandbox that one job may use until `done`; its profile does not change meanwhile. */
 export interface OpenSandbox {
   readonly limits: ExecLimits;
+  /** It was not there when it was asked for. */
+  readonly cold?: boolean;
   run(
     request: SandboxRequest,
     context: {
@@ -139,23 +151,8 @@ export interface Clock {
 }
 
 export type TenancyEvent =
-  | {
-      readonly event: "job.finished";
-      readonly key: SandboxKey;
-      readonly jobId: string;
-      readonly kind: string;
-      readonly outcome: string;
-      readonly runMs: number;
-      readonly publishMs: number;
-    }
-  | {
-      readonly event: "job.retrying";
-      readonly key: SandboxKey;
-      readonly jobId: string;
-      readonly attempt: number;
-      readonly outcome: string;
-      readonly inMs: number;
-    }
+  | ({ readonly event: "job.finished" } & AttemptRecord)
+  | ({ readonly event: "job.retrying"; readonly inMs: number } & AttemptRecord)
   | {
       readonly event: "job.buried";
       readonly key: SandboxKey;

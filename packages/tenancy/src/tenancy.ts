@@ -8,6 +8,7 @@ import {
   problemsOf,
   type SandboxKey,
 } from "@berth/protocol";
+import { type Admitted, attemptRecord } from "./attempt-record.ts";
 import { bareResult } from "./bare-result.ts";
 import { carryOut } from "./carry-out.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
@@ -44,11 +45,6 @@ export type TenancyEnd = "released" | "handed-back" | "no-sandbox" | "fenced";
 
 const stoppingReason = "its worker is stopping";
 const backInLine = "back in line";
-
-interface Admitted {
-  readonly fetched: FetchedJob;
-  readonly job: Job;
-}
 
 interface Run {
   readonly jobId: string;
@@ -171,7 +167,7 @@ export class Tenancy {
 
   /** Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives. */
   async adopt(profile?: string): Promise<void> {
-    const opening = this.#ports.sandbox.open(profile, this.#fence.signal);
+    const opening = this.#ports.sandbox.open(profile, this.#opening(this.#fence.signal));
     await opening.then(
       (opened) => opened.done(),
       (error) => this.#trouble(error),
@@ -380,7 +376,7 @@ export class Tenancy {
   }
 
   async #execute(admitted: Admitted, run: Run): Promise<void> {
-    const { sandbox, turns } = this.#ports;
+    const { sandbox, turns, clock } = this.#ports;
     const { abort } = run;
     const { job } = admitted;
     if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
@@ -389,8 +385,11 @@ export class Tenancy {
     let opened: OpenSandbox | undefined;
     try {
       turnOver = await turns.take(signal);
+      admitted.openingMs = clock.now();
+      admitted.cold = true;
       // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
-      opened = await sandbox.open(job.profile, signal);
+      opened = await sandbox.open(job.profile, this.#opening(signal));
+      admitted.cold = opened.cold === true;
       await this.#beginAndRun(admitted, opened, run);
     } catch (error) {
       if (opened) throw error;
@@ -399,6 +398,10 @@ export class Tenancy {
       opened?.done();
       turnOver?.();
     }
+  }
+
+  #opening(signal: AbortSignal) {
+    return { signal, leaseLeftMs: () => this.#keeper.leftInSandboxMs };
   }
 
   #isTooLate({ deadlineAtMs }: Job): boolean {
@@ -439,7 +442,7 @@ export class Tenancy {
       return await this.#interrupted(admitted, signal, "by request, before it began");
     if (begun === "out-of-turn") return this.#lookAgain();
     this.#check();
-    const begunMs = clock.now();
+    admitted.begunMs = clock.now();
     const result = await carryOut({
       ...{ jobId: fetched.id, job, sandbox: opened, signal, ports: this.#ports },
       fence: this.#fence.signal,
@@ -451,7 +454,7 @@ export class Tenancy {
     // One that is safe to repeat is left to the next holder.
     if (stopped && isRepeatable(job.request, job.idempotent)) return;
     // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
-    await this.#finish(admitted, result, begunMs, stopped ? lostWithItsWorker : undefined);
+    await this.#finish(admitted, result, stopped ? lostWithItsWorker : undefined);
   }
 
   /** Ends a job that had not begun, or leaves it to be lined up again. */
@@ -460,26 +463,18 @@ export class Tenancy {
     await this.#finish(admitted, bareResult({ kind: "cancelled", reason: how }));
   }
 
-  async #finish(
-    { fetched, job }: Admitted,
-    result: JobResult,
-    begun?: number,
-    endedAs?: Outcome,
-  ): Promise<void> {
+  async #finish(admitted: Admitted, result: JobResult, endedAs?: Outcome): Promise<void> {
     const { clock, report } = this.#ports;
-    const ended = clock.now();
-    const how = await this.#endings.end(fetched.id, job, result, endedAs);
+    const { fetched, job } = admitted;
+    const endedMs = clock.now();
+    const inMs = await this.#endings.end(fetched.id, job, result, endedAs);
     this.#complete(fetched);
-    if (how === "again") return;
-    report({
-      event: "job.finished",
-      key: this.key,
-      jobId: fetched.id,
-      kind: job.request.kind,
-      outcome: result.outcome.kind,
-      runMs: begun === undefined ? 0 : ended - begun,
-      publishMs: clock.now() - ended,
-    });
+    const outcome = inMs === undefined ? result.outcome : (endedAs ?? result.outcome);
+    const { epoch } = this.#options;
+    const record = attemptRecord(admitted, { key: this.key, epoch, outcome, endedMs, clock });
+    report(
+      inMs === undefined ? { event: "job.finished", ...record } : { event: "job.retrying", inMs, ...record },
+    );
   }
 
   /** Its end is told, so its session goes on meanwhile. */

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { type TarItem, tarBytes, tarEndBytes, tarOf } from "@berth/protocol";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { readTar } from "../src/kinds/tar-read.ts";
-import { type TarItem, tarBytes, tarEndBytes, tarOf } from "../src/kinds/tar-write.ts";
 
 async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);

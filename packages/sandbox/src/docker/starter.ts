@@ -245,6 +245,7 @@ export class Starter {
       sandboxKey: request.key,
       epoch: request.epoch,
       leaseMs: request.leaseMs,
+      leaseLeftMs: request.leaseLeftMs,
       deadlineMs: this.#options.helloDeadlineMs,
       resync,
       signal: call.signal,

@@ -13,6 +13,7 @@ import {
   maxFrameBytes,
   maxPayloadBytes,
   maxRequestBytes,
+  PingTag,
   Records,
   RecordWriter,
 } from "@berth/init";
@@ -27,6 +28,7 @@ export interface ConnectionOptions {
   readonly sandboxKey: string;
   readonly epoch: number;
   readonly leaseMs: number;
+  readonly leaseLeftMs?: (() => number) | undefined;
   /** For HELLO_ACK. */
   readonly deadlineMs: number;
   /** The container ran before: flush what a dead worker may have left half sent. */
@@ -41,8 +43,10 @@ export interface Hello {
   readonly uid: number;
 }
 
-/** Missed answers, at three pings a lease, after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
-const missedPingsAllowed = 3;
+/** In a lease. Each carries what is left of it, so init learns of a renewal within one of these. */
+const pings = 6;
+/** Missed answers after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
+const missedPingsAllowed = pings;
 
 /**
  * The worker's end of the conversation with one init.
@@ -68,6 +72,7 @@ export class InitConnection implements ChannelWire {
   #drain: { promise: Promise<void>; resolve: () => void } | undefined;
   #pinger: NodeJS.Timeout | undefined;
   #pingsUnanswered = 0;
+  #fedAtMs = 0;
 
   constructor(stream: ByteStream, options: ConnectionOptions) {
     const { promise, resolve } = Promise.withResolvers<LinkEnd>();
@@ -87,20 +92,21 @@ export class InitConnection implements ChannelWire {
 
   /** Says hello and waits for the answer. Once. */
   async open(): Promise<Hello> {
-    const { resync, leaseMs, deadlineMs, signal } = this.#options;
+    const { resync, deadlineMs, signal } = this.#options;
     if (resync) this.#stream.send(Buffer.alloc(maxFrameBytes));
     this.send(
       FrameType.hello,
       0,
-      new RecordWriter().add(HelloTag.nonce, this.#nonce).add(HelloTag.leaseMs, leaseMs).finish(),
+      new RecordWriter().add(HelloTag.nonce, this.#nonce).add(HelloTag.leaseMs, this.#leftMs).finish(),
     );
+    this.#fedAtMs = performance.now();
     const timer = setTimeout(() => this.#close({ why: "unresponsive", waitedMs: deadlineMs }), deadlineMs);
     const onAbort = () => this.close();
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) this.close();
     try {
       const hello = await this.#hello.promise;
-      this.#pinger = setInterval(() => this.#ping(), Math.max(50, Math.floor(leaseMs / 3)));
+      this.#pinger = setInterval(() => this.#ping(), this.#pingMs);
       return hello;
     } finally {
       clearTimeout(timer);
@@ -173,6 +179,8 @@ export class InitConnection implements ChannelWire {
     if (payload.length > maxRequestBytes) {
       throw new RangeError(`a request of ${payload.length} bytes is over ${maxRequestBytes}`);
     }
+    // A worker whose timers are late is heard of before what it asks for, or init would refuse that.
+    if (performance.now() - this.#fedAtMs > this.#pingMs) this.#ping();
     if (this.#isClosed) {
       void this.closed.then((end) => channel.onClosed(end));
       return;
@@ -260,12 +268,24 @@ export class InitConnection implements ChannelWire {
   }
 
   #ping(): void {
+    if (this.#isClosed) return;
     if (this.#pingsUnanswered >= missedPingsAllowed) {
       this.#close({ why: "unresponsive", waitedMs: this.#options.leaseMs });
       return;
     }
     this.#pingsUnanswered++;
-    this.send(FrameType.ping, 0, Buffer.alloc(0));
+    this.#fedAtMs = performance.now();
+    this.send(FrameType.ping, 0, new RecordWriter().add(PingTag.leftMs, this.#leftMs).finish());
+  }
+
+  get #pingMs(): number {
+    return Math.max(50, Math.floor(this.#options.leaseMs / pings));
+  }
+
+  /** At least 1: a lease of 0 is none. */
+  get #leftMs(): number {
+    const { leaseMs, leaseLeftMs = () => leaseMs } = this.#options;
+    return Math.max(1, Math.floor(leaseLeftMs()));
   }
 
   #releaseDrain(): void {

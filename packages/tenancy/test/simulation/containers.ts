@@ -1,5 +1,4 @@
 import { Fault } from "@berth/protocol";
-import type { Random } from "./random.ts";
 import type { Command, Rules } from "./rules.ts";
 import type { CommandPlan } from "./sim-job.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -14,12 +13,11 @@ export interface Ears {
 interface Running {
   readonly command: Command;
   readonly ears: Ears;
-  readonly speaker: SimProcess;
+  readonly speaker: Speaker;
 }
 
 export interface HostOptions {
   readonly time: VirtualTime;
-  readonly random: Random;
   readonly rules: Rules;
   readonly leaseMs: number;
 }
@@ -27,52 +25,60 @@ export interface HostOptions {
 /** A frame between a worker and init takes this long. */
 const frameMs = 1;
 /** A worker gives a sign of life this often in a lease. */
-const signsInLease = 3;
+const signsInLease = 6;
+
+/** Who speaks to a container, and how long it may still act. */
+export interface Speaker {
+  readonly process: SimProcess;
+  readonly epoch: number;
+  readonly leftMs: () => number;
+}
 
 /**
- * One sandbox's container as init rules it: obeys the highest epoch it has seen, ends everything when its worker gives no sign for a
- * lease's length, and takes commands again when signs come again.
+ * One sandbox's container as init rules it: obeys the highest epoch it has seen, ends everything when what the worker said was left of
+ * its lease is over, and takes commands again when signs come again.
  */
 export class Container {
   readonly #options: HostOptions;
   readonly #running = new Set<Running>();
-  #epoch: number;
-  #speaker: SimProcess;
+  #speaker: Speaker;
   #gone = false;
+  #starved = false;
+  #signMs = 0;
   #stopWatch: (() => void) | undefined;
 
-  constructor(options: HostOptions, epoch: number, speaker: SimProcess) {
+  constructor(options: HostOptions, speaker: Speaker) {
     this.#options = options;
-    this.#epoch = epoch;
     this.#speaker = speaker;
-    this.#listen();
+    this.#goOnSigning(speaker);
   }
 
   get epoch(): number {
-    return this.#epoch;
+    return this.#speaker.epoch;
   }
 
   /** The next holder on the same host: what an earlier one left running is ended first. */
-  adopt(epoch: number, speaker: SimProcess): void {
+  adopt(speaker: Speaker): void {
     this.#endAll("killed");
-    this.#deafen();
-    this.#epoch = epoch;
     this.#speaker = speaker;
-    this.#listen();
+    this.#goOnSigning(speaker);
   }
 
   remove(): void {
     this.#endAll("gone");
-    this.#deafen();
+    this.#stopWatch?.();
     this.#gone = true;
   }
 
   /** What it gives back ends the command. */
   exec(command: Command, plan: CommandPlan, ears: Ears): () => void {
     const { time, rules } = this.#options;
-    const running: Running = { command, ears, speaker: this.#speaker };
+    const speaker = this.#speaker;
+    const running: Running = { command, ears, speaker };
+    // A worker whose timers are late is heard of before what it asks for.
+    if (command.epoch === speaker.epoch && time.nowMs - this.#signMs > this.#signEveryMs) this.#sign(speaker);
     time.after(frameMs, () => {
-      if (this.#gone || command.epoch !== this.#epoch) return this.#answer(running, "gone");
+      if (this.#gone || this.#starved || command.epoch !== this.epoch) return this.#answer(running, "gone");
       this.#running.add(running);
       rules.starts(command);
       this.#goOn(running, plan, 0);
@@ -90,7 +96,7 @@ export class Container {
       const chunk = plan.chunks[said];
       if (chunk === undefined) return this.#end(running, "exited");
       const { ears, speaker } = running;
-      speaker.after(frameMs, "io", () => {
+      speaker.process.after(frameMs, "io", () => {
         void ears.onChunk(chunk).then(() => this.#goOn(running, plan, said + 1));
       });
     });
@@ -103,32 +109,37 @@ export class Container {
   }
 
   #answer({ ears, speaker }: Running, how: "exited" | "killed" | "gone"): void {
-    speaker.after(frameMs, "io", () => ears.onEnd(how));
+    speaker.process.after(frameMs, "io", () => ears.onEnd(how));
   }
 
   #endAll(how: "killed" | "gone"): void {
     for (const running of this.#running) this.#end(running, how);
   }
 
-  #listen(): void {
-    this.#speaker.onSilence.add(this.#onSilence);
-    this.#speaker.onVoice.add(this.#onVoice);
+  get #signEveryMs(): number {
+    return this.#options.leaseMs / signsInLease;
   }
 
-  #deafen(): void {
-    this.#speaker.onSilence.delete(this.#onSilence);
-    this.#speaker.onVoice.delete(this.#onVoice);
-    this.#stopWatch?.();
+  #goOnSigning(speaker: Speaker): void {
+    if (this.#gone || speaker !== this.#speaker) return;
+    this.#sign(speaker);
+    speaker.process.after(this.#signEveryMs, "timer", () => this.#goOnSigning(speaker));
   }
 
-  readonly #onSilence = () => {
-    const { time, random, leaseMs } = this.#options;
-    const sinceMs = random.between(0, leaseMs / signsInLease);
-    this.#stopWatch?.();
-    this.#stopWatch = time.after(leaseMs - sinceMs, () => this.#endAll("gone"));
-  };
-
-  readonly #onVoice = () => this.#stopWatch?.();
+  #sign(speaker: Speaker): void {
+    const { time } = this.#options;
+    const leftMs = speaker.leftMs();
+    this.#signMs = time.nowMs;
+    time.after(frameMs, () => {
+      if (this.#gone || speaker !== this.#speaker) return;
+      this.#starved = false;
+      this.#stopWatch?.();
+      this.#stopWatch = time.after(Math.max(1, leftMs), () => {
+        this.#starved = true;
+        this.#endAll("gone");
+      });
+    });
+  }
 }
 
 /** The containers of one host. They outlive their workers. */
@@ -144,12 +155,13 @@ export class Host {
     return [...this.#containers.keys()];
   }
 
-  open(key: string, epoch: number, speaker: SimProcess): Container {
+  open(key: string, speaker: Speaker): Container {
+    const { epoch } = speaker;
     const there = this.#containers.get(key);
     if (there && there.epoch > epoch)
       throw new Fault("fenced", { sandboxKey: key, epoch, highestEpoch: there.epoch });
-    if (there && there.epoch < epoch) there.adopt(epoch, speaker);
-    const container = there ?? new Container(this.#options, epoch, speaker);
+    if (there && there.epoch < epoch) there.adopt(speaker);
+    const container = there ?? new Container(this.#options, speaker);
     this.#containers.set(key, container);
     return container;
   }

@@ -3,30 +3,46 @@ import type { VirtualTime } from "./virtual-time.ts";
 
 interface LeaseRecord {
   worker: string;
+  instance: string;
   epoch: number;
   deadlineMs: number;
 }
 
-/** What `take.lua`, `renew.lua`, `release.lua`, `mark.lua` and `unheld.lua` do, by the time of the Redis of the simulation. */
+/** One process of a worker, and an earlier one that it knows to be dead. */
+export interface SimLife {
+  readonly worker: string;
+  readonly instance: string;
+  readonly heirOf?: string | undefined;
+}
+
+/** What `claim.lua`, `take.lua`, `renew.lua`, `release.lua`, `mark.lua` and `unheld.lua` do, by the time of the Redis of the simulation. */
 export class LeaseModel {
   readonly #time: VirtualTime;
   readonly #rules: Rules;
   readonly #leases = new Map<string, LeaseRecord>();
   readonly pending = new Set<string>();
   readonly paused = new Set<string>();
+  /** Which life of a worker may speak in its name. */
+  readonly #lives = new Map<string, string>();
 
   constructor(time: VirtualTime, rules: Rules) {
     this.#time = time;
     this.#rules = rules;
   }
 
-  take(key: string, worker: string, lengthMs: number): number | undefined {
-    const held = this.#leases.get(key) ?? { worker: "", epoch: 0, deadlineMs: 0 };
-    if (held.worker !== "" && held.worker !== worker && held.deadlineMs > this.#time.nowMs) return undefined;
+  claim({ worker, instance }: SimLife): void {
+    this.#lives.set(worker, instance);
+  }
+
+  take(key: string, { worker, instance, heirOf }: SimLife, lengthMs: number): number | undefined {
+    if ((this.#lives.get(worker) ?? instance) !== instance) return undefined;
+    const held = this.#leases.get(key) ?? { worker: "", instance: "", epoch: 0, deadlineMs: 0 };
+    const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
+    if (held.worker !== "" && !own && held.deadlineMs > this.#time.nowMs) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = held.epoch + 1;
     const deadlineMs = this.#time.nowMs + lengthMs;
-    this.#leases.set(key, { worker, epoch, deadlineMs });
+    this.#leases.set(key, { worker, instance, epoch, deadlineMs });
     this.#rules.took(key, epoch, worker);
     this.#rules.lasts(key, epoch, deadlineMs);
     return epoch;

@@ -32,7 +32,7 @@ export class ModelRig {
   }
 
   take(worker: string): { readonly epoch: number; readonly ports: TenancyPorts } | undefined {
-    const epoch = this.redis.leases.take(key, worker, this.#leaseMs);
+    const epoch = this.redis.leases.take(key, { worker, instance: worker }, this.#leaseMs);
     if (epoch === undefined) return undefined;
     const shared = { time: this.#time, random: this.#random, trace: this.#trace, rules: this.#rules };
     const process = new SimProcess(this.#time, this.#random);
@@ -43,7 +43,7 @@ export class ModelRig {
       ...{ redis: this.redis, process, weather, worker, key, epoch, leaseMs: this.#leaseMs },
       connection: new Connection({ ...shared, name: worker, process, weather, timeoutMs }),
       turns: new SimTurns(1),
-      host: new Host({ ...shared, leaseMs: this.#leaseMs }),
+      host: new Host({ time: this.#time, rules: this.#rules, leaseMs: this.#leaseMs }),
       token: `${worker}-${epoch}`,
     });
     return { epoch, ports };

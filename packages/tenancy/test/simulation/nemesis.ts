@@ -78,7 +78,9 @@ export class Nemesis {
 
   #double(): void {
     const { random, settings, workers } = this.#world;
-    random.pick(workers).double(random.between(10, settings.leaseMs * 2));
+    random
+      .pick(workers)
+      .double(random.between(10, settings.leaseMs * 2), random.between(10, settings.leaseMs));
   }
 
   #stopWorker(): void {

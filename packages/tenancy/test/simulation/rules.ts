@@ -34,20 +34,7 @@ export interface RulesOptions {
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
 const marginShare = 0.2;
-/**
- * For how many leases a command can run after the next epoch began: init waits for one, and the last sign of its worker came when the
- * holder last could act. Elsewhere the next epoch begins at the deadline; another life of the same worker does not wait for that.
- */
-const outlivesMost = { elsewhere: 0.85, here: 1.85 } as const;
-
-/**
- * What must hold, looked at whenever something happens.
- *
- * A holder whose timers run has ended its commands before its lease ends: that is a rule. One that is frozen or dead cannot; its
- * commands are ended by init, which waits for a sign of its worker for a lease's length. The last sign may have come as late as the holder
- * may act, so on another host a command can still *run* for most of a lease after the next epoch began (`longestOutlivingLeases`). That
- * none *starts* then, is a rule again.
- */
+/** What must hold, looked at whenever something happens. */
 export class Rules {
   readonly #options: RulesOptions;
   /** By session, in the order in which they were accepted. */
@@ -64,8 +51,6 @@ export class Rules {
   /** Job ids, in the order in which their commands started. */
   readonly started: string[] = [];
   violation: Violation | undefined;
-  /** The longest that a command outlived its epoch, in leases. */
-  longestOutlivingLeases = 0;
 
   constructor(options: RulesOptions) {
     this.#options = options;
@@ -95,6 +80,10 @@ export class Rules {
     const { time, trace } = this.#options;
     trace.note("redis", "took", `${key} epoch ${epoch} by ${worker}`);
     this.#epochs.set(key, { epoch, tookMs: time.nowMs, worker });
+    // Another life of the same worker ends them when it opens the container.
+    for (const command of this.#running)
+      if (command.job.key === key && command.worker !== worker)
+        this.#complain(command, "nothing runs when another worker takes the lease", `epoch ${epoch}`);
   }
 
   /** Until when an epoch's lease lasts, by Redis. */
@@ -147,18 +136,10 @@ export class Rules {
   }
 
   ends(command: Command, how: string): void {
-    const { index, epoch, worker } = command;
-    const { time, trace, leaseMs } = this.#options;
+    const { index, worker } = command;
     this.#running.delete(command);
-    trace.note(worker, "ends", `${entryId(command)}/${index} ${how}`);
+    this.#options.trace.note(worker, "ends", `${entryId(command)}/${index} ${how}`);
     this.#checkMargin(command);
-    const next = this.#later(command);
-    if (!next || next.epoch !== epoch + 1) return;
-    const outlived = (time.nowMs - next.tookMs) / leaseMs;
-    const most = next.elsewhere ? outlivesMost.elsewhere : outlivesMost.here;
-    if (next.elsewhere) this.longestOutlivingLeases = Math.max(this.longestOutlivingLeases, outlived);
-    if (outlived > most)
-      this.#complain(command, "no command outlives its epoch for long", `by ${outlived.toFixed(2)} leases`);
   }
 
   #checkRepeated(command: Command): void {
@@ -172,8 +153,11 @@ export class Rules {
   #checkEpoch(command: Command): void {
     const { time } = this.#options;
     const later = this.#later(command);
-    // Another life of the same worker is on the same host: there init refuses what is not the highest epoch it has seen.
-    if (later && !later.elsewhere) return;
+    for (const { job, epoch } of this.#running)
+      if (job.key === command.job.key && epoch !== command.epoch)
+        this.#complain(command, "commands of two epochs never run at once", `beside ${job.id} of ${epoch}`, [
+          job.id,
+        ]);
     if (this.#finished.has(command.job.id)) this.#complain(command, "no command starts after its job's end");
     if (later && time.nowMs - later.tookMs > onTheWayMs)
       this.#complain(
@@ -216,11 +200,9 @@ export class Rules {
   }
 
   /** Who holds the sandbox now, if that is a later epoch. */
-  #later({ job, epoch, worker }: Command) {
+  #later({ job, epoch }: Command) {
     const current = this.#epochs.get(job.key);
-    return current && current.epoch > epoch
-      ? { ...current, elsewhere: current.worker !== worker }
-      : undefined;
+    return current && current.epoch > epoch ? current : undefined;
   }
 
   #complain(command: Command, rule: string, how = "", about: readonly string[] = []): void {

@@ -31,12 +31,12 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
   let container: Container | undefined;
   let users = 0;
   return {
-    open: async (_profile, signal) => {
+    open: async (_profile, { signal, leaseLeftMs }) => {
       const ready = container ? 1 : random.between(5, 600);
       await process.clock.sleep(ready, signal);
       const fault = container ? undefined : weather.engineFault(time.nowMs);
       if (fault) throw fault;
-      container = host.open(key, epoch, process);
+      container = host.open(key, { process, epoch, leftMs: leaseLeftMs });
       users++;
       const opened = container;
       return {

@@ -26,9 +26,6 @@ export class SimProcess {
   #runsSinceMs: number;
   #due: Callback[] = [];
   #sleeping = 0;
-  /** Of the sandbox's end of its links. */
-  readonly onSilence = new Set<() => void>();
-  readonly onVoice = new Set<() => void>();
 
   constructor(time: VirtualTime, random: Random) {
     this.#time = time;
@@ -66,14 +63,12 @@ export class SimProcess {
   freeze(): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";
-    for (const told of this.onSilence) told();
   }
 
   thaw(ioFirst = this.#random.chance(0.5)): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
     this.#runsSinceMs = this.#time.nowMs;
-    for (const told of this.onVoice) told();
     const due = this.#due.splice(0);
     const order = ioFirst ? due.filter(({ source }) => source === "io") : due;
     const rest = ioFirst ? due.filter(({ source }) => source === "timer") : [];
@@ -84,7 +79,6 @@ export class SimProcess {
     if (this.#state === "dead") return;
     this.#state = "dead";
     this.#due = [];
-    for (const told of this.onSilence) told();
   }
 
   readonly clock: Clock = {

@@ -2,6 +2,7 @@ import { sandboxKey } from "@berth/protocol";
 import { Tenancy } from "../../src/tenancy.ts";
 import { Connection } from "./connection.ts";
 import type { Host } from "./containers.ts";
+import type { SimLife } from "./lease-model.ts";
 import type { Settings } from "./settings.ts";
 import { simPorts } from "./sim-ports.ts";
 import { SimProcess } from "./sim-process.ts";
@@ -24,19 +25,20 @@ export class SimWorker {
   readonly #connection: Connection;
   readonly #turns: SimTurns;
   readonly #held = new Map<string, Held>();
-  readonly #instance: string;
+  readonly life: SimLife;
   readonly name: string;
   readonly process: SimProcess;
   #stopping = false;
   #degradedUntilMs = 0;
   #loops = 0;
 
-  constructor(world: World, name: string, host: Host, life: number) {
+  constructor(world: World, life: SimLife, host: Host) {
+    const { worker: name } = life;
     this.#world = world;
     this.#settings = world.settings;
     this.#host = host;
     this.name = name;
-    this.#instance = `${name}.${life}`;
+    this.life = life;
     this.process = new SimProcess(world.time, world.random);
     this.#turns = new SimTurns(world.settings.turns);
     const { time, weather, trace, settings } = world;
@@ -63,6 +65,7 @@ export class SimWorker {
   }
 
   start(): void {
+    this.#world.redis.leases.claim(this.life);
     void this.#adopt().then(() => {
       void this.#loop(() => this.#takeOffer());
       void this.#loop(() => this.#makeRoom());
@@ -142,7 +145,7 @@ export class SimWorker {
     if (this.#held.has(key) || this.#stopping) return undefined;
     const takenAtMs = this.process.clock.now();
     const epoch = await this.#connection.script("take", () =>
-      redis.leases.take(key, this.name, settings.leaseMs),
+      redis.leases.take(key, this.life, settings.leaseMs),
     );
     if (epoch === undefined || this.#held.has(key)) return undefined;
     return this.#hold(key, epoch, takenAtMs);
@@ -170,7 +173,7 @@ export class SimWorker {
         host: this.#host,
         connection: this.#connection,
         turns: this.#turns,
-        token: `${this.#instance}-${epoch}`,
+        token: `${this.life.instance}-${epoch}`,
       }),
     );
     this.#held.set(key, { tenancy, sinceMs: process.clock.now() });

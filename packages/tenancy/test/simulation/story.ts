@@ -6,8 +6,6 @@ const shownLines = 120;
 export interface Story {
   readonly seed: number;
   readonly counts: ReadonlyMap<string, number>;
-  /** By how many leases a command outlived its epoch, at most. */
-  readonly outlivedLeases: number;
   readonly lines: () => string;
   /** For people: which rule was broken, how to see it again, and what led to it. */
   readonly broken: { readonly rule: string; readonly report: string } | undefined;
@@ -17,11 +15,10 @@ export interface Story {
 export async function storyOf(seed: number): Promise<Story> {
   const world = new World(seed);
   const violation = await world.run();
-  const { trace, settings, rules } = world;
+  const { trace, settings } = world;
   const story = {
     seed,
     counts: trace.counts,
-    outlivedLeases: rules.longestOutlivingLeases,
     lines: () => trace.lines(Number.POSITIVE_INFINITY),
   };
   if (!violation) return { ...story, broken: undefined };

@@ -23,9 +23,9 @@ export class WorkerPlace {
   constructor(world: World, name: string) {
     this.#world = world;
     this.#name = name;
-    const { time, random, rules, settings } = world;
-    this.#host = new Host({ time, random, rules, leaseMs: settings.leaseMs });
-    this.current = new SimWorker(world, name, this.#host, 1);
+    const { time, rules, settings } = world;
+    this.#host = new Host({ time, rules, leaseMs: settings.leaseMs });
+    this.current = new SimWorker(world, { worker: name, instance: `${name}.1` }, this.#host);
   }
 
   /** If it is dead: another life of the same worker. */
@@ -35,18 +35,23 @@ export class WorkerPlace {
     this.#liveAgain();
   }
 
-  /** Another life begins while this one goes on for a while: two processes with one name. */
-  double(forMs: number): void {
+  /** It does not answer, so another life begins in its name; it wakes up, and ends only when it finds out. */
+  double(asleepMs: number, unawareMs: number): void {
     const { trace, time } = this.#world;
     const { process } = this.current;
     if (this.#retired || process.state === "dead") return;
-    trace.note(this.#name, "doubles", `for ${forMs}`);
-    time.after(forMs, () => process.die());
+    trace.note(this.#name, "doubles", `asleep for ${asleepMs}, unaware for ${unawareMs}`);
+    process.freeze();
+    time.after(asleepMs, () => process.thaw());
+    time.after(asleepMs + unawareMs, () => process.die());
     this.#liveAgain();
   }
 
   #liveAgain(): void {
-    this.current = new SimWorker(this.#world, this.#name, this.#host, ++this.#lives);
+    const { life, process } = this.current;
+    const heirOf = process.state === "dead" ? life.instance : undefined;
+    const next = { worker: this.#name, instance: `${this.#name}.${++this.#lives}`, heirOf };
+    this.current = new SimWorker(this.#world, next, this.#host);
     this.current.start();
   }
 

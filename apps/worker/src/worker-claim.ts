@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
+import { type ControlMessage, Fault, redisKeys } from "@berth/protocol";
+import { countConnections, type Redis } from "@berth/redis";
+import { nanoid } from "nanoid";
+
+export interface WorkerClaimOptions {
+  readonly redis: Redis;
+  readonly ids: WorkerIds;
+  readonly life: WorkerLife;
+  readonly keptMs: number;
+  readonly who: WorkerWords & { readonly host: string };
+}
+
+/** A process that answers, does so in milliseconds; one that collects garbage or starts up, in less than this. */
+const silentMs = 2_000;
+const askAgainMs = 250;
+const lookMs = 25;
+/** A connection that is being made again is missing for so long. */
+const reconnectMs = 300;
+
+/** What a worker's connections are called, so that its next life can see whether they are still there. */
+export function connectionName({ worker, instance }: WorkerLife): string {
+  return `berth-worker:${worker}:${instance}`;
+}
+
+/**
+ * Becomes the one process that speaks for a worker id, before anything else is done in its name. What it gives back is an earlier life
+ * on this host that is known to be dead. One that answers keeps the id: throws. One that does not answer and is not known to be
+ * dead loses the id, but its leases run out by themselves.
+ */
+export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
+  const { ids, life, keptMs, who } = options;
+  let replacing: string | undefined;
+  let isDead = false;
+  for (;;) {
+    const claimed = await ids.claim(life, { replacing, keptMs, says: who });
+    if (claimed.ours) return isDead ? replacing : undefined;
+    const earlier = { worker: life.worker, instance: claimed.by };
+    const { host: earlierHost = "", pid = "" } = await ids.words(life.worker);
+    const hasGone = await isGone(options.redis, connectionName(earlier));
+    if (!hasGone && (await answers(options, earlier.instance)))
+      throw new Fault("worker-id-taken", { worker: life.worker, host: earlierHost, pid });
+    replacing = earlier.instance;
+    // On another host its containers live on until they miss it.
+    isDead = hasGone && earlierHost === who.host;
+  }
+}
+
+async function isGone(redis: Redis, name: string): Promise<boolean> {
+  if ((await countConnections(redis, name)) !== 0) return false;
+  await sleep(reconnectMs);
+  return (await countConnections(redis, name)) === 0;
+}
+
+async function answers({ redis, life }: WorkerClaimOptions, instance: string): Promise<boolean> {
+  const answer = nanoid();
+  const ping: ControlMessage = { type: "ping", worker: life.worker, answer };
+  const until = performance.now() + silentMs;
+  for (let askMs = 0; performance.now() < until; await sleep(lookMs)) {
+    if (performance.now() >= askMs) {
+      await redis.publish(redisKeys.control, JSON.stringify(ping));
+      askMs = performance.now() + askAgainMs;
+    }
+    const said = await redis.getdel(redisKeys.answer(answer));
+    if (said !== null && JSON.parse(said).instance === instance) return true;
+  }
+  return false;
+}

@@ -1,0 +1,16 @@
+-- Says which process speaks for a worker id, and what it says of itself. Also its heartbeat.
+-- KEYS  1 worker (hash)  2 workers (sorted set, by last heartbeat)
+-- ARGV  1 worker id  2 instance  3 instance that it may replace, '' for none  4 ms until it is forgotten
+--       5… names and values of what it says
+-- Reply {1}             it does
+--       {0, instance}   another process does
+local current = redis.call('HGET', KEYS[1], 'instance')
+if current and current ~= ARGV[2] and current ~= ARGV[3] then
+  return {0, current}
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', KEYS[1], 'instance', ARGV[2], unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('ZADD', KEYS[2], now, ARGV[1])
+return {1}
