@@ -1,0 +1,47 @@
+import { job as jobSchema } from "@berth/protocol";
+import { expect, test } from "vitest";
+import { settleDeadEpoch } from "../src/dead-epoch.ts";
+import type { EventsPort, FetchedJob, Progress } from "../src/tenancy-ports.ts";
+
+/** What became of each entry of a dead epoch's queue, where each attempt of the one job got as far as `progress` says. */
+async function settled(progress: Record<number, Progress>): Promise<Record<number, string>> {
+  const became: Record<number, string> = {};
+  const note = (how: string) => async (fetched: FetchedJob) => {
+    became[fetched.attempt] = how;
+  };
+  const left = Object.keys(progress).map((name): FetchedJob => {
+    const attempt = Number(name);
+    const fetched: FetchedJob = {
+      ...{ id: "job", queuedId: `job~${attempt}`, attempt, queuedAtMs: 0, load: async () => ({}) },
+      complete: () => note("out of the queue")(fetched),
+    };
+    return fetched;
+  });
+  const events: Pick<EventsPort, "progress"> = {
+    progress: async (_jobId, attempt) => progress[attempt] ?? { state: "not-started" },
+  };
+  const job = jobSchema.parse({
+    version: 1,
+    id: "job",
+    tenant: "acme",
+    request: { kind: "exec", command: "x" },
+  });
+  await settleDeadEpoch({
+    ...{ left, events: events as EventsPort, read: async () => job, onStep: () => {} },
+    onTold: note("told"),
+    onAgain: note("again"),
+    onLost: note("lost"),
+  });
+  return became;
+}
+
+test("each attempt is judged by how far it got itself: the one before a lost one has only to leave the queue", async () => {
+  expect(await settled({ 1: { state: "retried" }, 2: { state: "started" } })).toEqual({
+    1: "out of the queue",
+    2: "lost",
+  });
+  expect(await settled({ 1: { state: "retried" }, 2: { state: "not-started" } })).toEqual({
+    1: "out of the queue",
+    2: "again",
+  });
+});
