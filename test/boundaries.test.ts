@@ -40,6 +40,17 @@ describe("import rules", () => {
     expect(found).toContain("a.ts imports dockerode, which @berth/sandbox does not declare");
   });
 
+  test("anything of a vendor's scope in the wrong package is found", () => {
+    const imports = new Map([["a.ts", importsOf('const x = await import("@opentelemetry/api");')]]);
+    expect(
+      breaches(planted({ name: "@berth/tenancy", dependencies: ["@opentelemetry/core"], imports })),
+    ).toEqual([
+      "@berth/tenancy's package.json uses @opentelemetry/core, which only @berth/service may",
+      "a.ts uses @opentelemetry/api, which only @berth/service may",
+      "a.ts imports @opentelemetry/api, which @berth/tenancy does not declare",
+    ]);
+  });
+
   test("a dependency against the direction is found", () => {
     expect(breaches(planted({ dependencies: ["@berth/sandbox"] }))).toEqual([
       "@berth/protocol's package.json uses @berth/sandbox, against the direction of dependencies",

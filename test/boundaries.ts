@@ -1,12 +1,13 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The one package that may import each vendor. Tests and benchmarks are outside the rule: they hold the baselines. */
+/** The one package that may import each vendor, or anything of a vendor's scope. Tests and benchmarks are outside the rule: they hold the baselines. */
 export const vendorOwners: Readonly<Record<string, string>> = {
   bullmq: "@berth/queue",
   ioredis: "@berth/redis",
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
+  "@opentelemetry": "@berth/service",
 };
 
 /** What each package may import of ours. A package that is not here may import nothing of ours. */
@@ -29,6 +30,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/tenancy",
     "@berth/sandbox",
     "@berth/client",
+    "@berth/service",
   ],
   "@berth/service": [],
   "@berth/gateway": [
@@ -130,7 +132,7 @@ function sourceBreaches({ name, imports, dependencies }: PackageSources): string
 
 function complaint(name: string, dependency: string, where: string): string[] {
   const found: string[] = [];
-  const owner = vendorOwners[dependency];
+  const owner = vendorOwners[dependency] ?? vendorOwners[dependency.split("/", 1)[0] ?? ""];
   if (owner !== undefined && owner !== name)
     found.push(`${where} uses ${dependency}, which only ${owner} may`);
   if (dependency.startsWith("@berth/") && !directions[name]?.includes(dependency)) {

@@ -22,9 +22,82 @@ test("through a gateway a command behaves as it does through Redis", async ({ fl
   const job = (await run("exec", "acme", "-d", "--", "exit 7")).stdout.trim();
   expect((await run("logs", "-f", job)).code).toBe(7);
   expect((await run("why", job)).stdout).toContain("finished");
-  expect((await run("cancel", job)).code).toBe(0);
+  expect(await run("cancel", job)).toMatchObject({ code: 0, stdout: `${job} had ended already\n` });
+  const events = (await run("logs", "--json", job)).stdout.trimEnd().split("\n");
+  const last = JSON.parse(events.at(-1) ?? "{}").id;
+  expect((await run("logs", "-f", "--after", last, job)).code).toBe(7);
+  const foreign = await run("exec", "acme", "--pool", "gpu", "--", "true");
+  expect(foreign).toMatchObject({ code: 1, stderr: expect.stringContaining("Use the same pool") });
   expect((await run("fleet")).stdout).toContain("worker-1");
   expect((await run("why", "nobody")).code).toBe(1);
+});
+
+test("jobs that wait, run, or are to run again are listed alike through Redis and a gateway", async ({
+  fleet,
+  gateways,
+}) => {
+  const gateway = await gateways.start();
+  const doors = [{ REDIS_URL: fleet.redis.url }, { BERTH_URL: gateway.url, BERTH_KEY: adminKey }] as const;
+  const both = (...args: string[]) => Promise.all(doors.map((env) => runCli(["ps", ...args], { env })));
+  const listed = async (...args: string[]) =>
+    (await both("--json", ...args)).map(({ stdout }) => JSON.parse(stdout).jobs);
+  const berth = fleet.client();
+  const retry = { attempts: 2, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
+  await berth.tenant("acme").exec("false", {}, { id: "again", retry }).enqueued();
+  await berth.tenant("acme").exec("sleep 300", {}, { id: "runs" }).enqueued();
+  await berth.tenant("acme").exec("true", {}, { id: "behind" }).enqueued();
+  await berth.tenant("globex").exec("true", {}, { id: "other", session: "s" }).enqueued();
+  const other = { id: "other", tenant: "globex", session: "s", kind: "exec", sandbox: "globex" };
+  const expected = [{ ...other, state: "waiting", acceptedAtMs: expect.any(Number) }];
+  expect(await listed("globex")).toEqual([expected, expected]);
+  const [some, sameSome] = await listed("--limit", "2");
+  expect(some.map(({ id }: { id: string }) => id)).toEqual(["again", "runs"]);
+  expect(sameSome).toEqual(some);
+  const [text, sameText] = (await both()).map(({ stdout }) => stdout.replaceAll(/ \d+ (ms|s|min)$/gm, ""));
+  expect(text).toMatch(/^JOB +TENANT +SESSION +KIND +STATE +AGE\nagain +acme +main +exec +waiting/);
+  expect(sameText).toBe(text);
+  const tooMany = await runCli(["ps", "--limit", "1001"], { env: doors[1] });
+  expect(tooMany).toMatchObject({ code: 64, stderr: expect.stringContaining("at most 1000 jobs") });
+
+  await fleet.worker("worker-1", busybox);
+  const states = async () =>
+    (await listed("acme")).map((jobs) =>
+      jobs.map(({ id, state }: { id: string; state: string }) => `${id} ${state}`),
+    );
+  const running = ["again scheduled", "runs running", "behind waiting"];
+  await expect.poll(states, { timeout: 30_000 }).toEqual([running, running]);
+  for (const id of ["again", "runs", "behind"]) await berth.cancel(id);
+});
+
+test("a run that another follows is told alike through Redis and a gateway", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start();
+  const redis = { REDIS_URL: fleet.redis.url };
+  const http = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
+  const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
+  await fleet.client().tenant("acme").exec("echo try; exit 3", {}, { id: "twice", retry });
+  const events = async (env: Record<string, string>) =>
+    (await runCli(["logs", "-f", "--json", "twice"], { env })).stdout;
+  expect(
+    (await events(http))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).type),
+  ).toEqual([...["started", "stdout", "retrying"], ...["started", "stdout", "finished"]]);
+  expect(await events(http)).toBe(await events(redis));
+  const told = await runCli(["logs", "-f", "twice"], { env: http });
+  expect(told).toEqual({
+    code: 3,
+    stdout: "try\ntry\n",
+    stderr: "berth: run 1 ended: exit code 3; the next begins in 100 ms\n",
+  });
+  expect(await runCli(["logs", "-f", "twice"], { env: redis })).toEqual(told);
+  const last = JSON.parse((await events(redis)).trimEnd().split("\n").at(-1) ?? "{}").id;
+  expect((await runCli(["logs", "-f", "--after", last, "twice"], { env: redis })).code).toBe(3);
+  const live = await runCli(["exec", "acme", "--retries", "1", "--", "exit 4"], { env: http });
+  expect(live.stderr).toMatch(
+    /^berth: run 1 ended: exit code 4; the next begins in .*\nberth: run 2 begins on worker-1\n$/,
+  );
 });
 
 test("an interrupted command is cancelled through the gateway too", async ({ fleet, gateways }) => {
@@ -105,6 +178,8 @@ test("a tenant's key opens its tenant only, until it is revoked", async ({ fleet
   const foreign = await runCli(["exec", "globex", "--", "true"], { env });
   expect(foreign.code).toBe(1);
   expect(foreign.stderr).toContain("[forbidden]");
+  const looked = await runCli(["doctor", "fleet", "--json"], { env });
+  expect(JSON.parse(looked.stdout)).toMatchObject({ healthy: true, findings: [{ state: "warn" }] });
   expect((await runCli(["key", "revoke", key.id], { env: admin })).code).toBe(0);
   const after = async () => (await runCli(["exec", "acme", "--", "true"], { env })).code;
   await expect.poll(after, { timeout: 20_000 }).toBe(78);

@@ -63,6 +63,8 @@ test.each([
   { args: ["exec", "acme", "--json=1", "--", "ls"], says: "--json takes no value" },
   { args: ["why", "one", "two"], says: "two is one too many" },
   { args: ["tenant", "pause", "ACME"], says: "a tenant id is" },
+  { args: ["ps", "ACME"], says: "a tenant id is" },
+  { args: ["logs", "--after", "soon", "job"], says: "soon is not an event's id" },
   { args: ["cp", "a", "b"], says: "neither side is in a sandbox" },
   { args: ["cp", "a:b", "c:d"], says: "one side is here" },
   { args: ["key", "create", "x"], says: "either --admin or --tenant" },
@@ -98,6 +100,12 @@ test.each([
     expect(stderr).not.toContain("secret-word");
   },
 );
+
+test("a file that is not here is named, in words", async () => {
+  const { code, stderr } = await runCli(["schedule", "put", "s", "--file", "nosuch.json"], { cwd: tmpdir() });
+  expect(code).toBe(1);
+  expect(stderr).toBe(`berth: ${join(tmpdir(), "nosuch.json")}: there is no such file or directory here\n`);
+});
 
 test("with --json a failure is JSON on stderr too, with its code", async () => {
   const { code, stdout, stderr } = await runCli(["ps", "--json"], {

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { browserPath, withBrowser } from "../support/browser.ts";
+import { browserNote, browserPath, withBrowser } from "../support/browser.ts";
 import { adminKey, fleetTest as test } from "../support/gateway.ts";
 
 const exec = (tenant: string, command: string, more: object = {}) => ({
@@ -8,7 +8,7 @@ const exec = (tenant: string, command: string, more: object = {}) => ({
   ...more,
 });
 
-describe.skipIf(browserPath === undefined)("the board in a browser", () => {
+describe.skipIf(browserPath === undefined)(`the board in a browser${browserNote}`, () => {
   test("an operator logs in, sees a running job, runs a dead letter again, and finds a tenant by name", async ({
     fleet,
     gateways,

@@ -120,6 +120,7 @@ describe("the board", () => {
     const client = fleet.redis.connect();
     const known = Array.from({ length: 1_000 }, (_, index) => [index, `old-${index}`]).flat();
     await client.zadd("berth:sandboxes", ...(known as [number, string]));
+    await client.zadd("berth:sandboxes:old-7", 7, "old-7");
     await gateway.call("POST", "/v1/jobs", { body: exec("acme", "sleep 60") });
     const visitor = new Visitor(gateway);
     await visitor.logIn();

@@ -31,6 +31,23 @@ describe("the fleet over HTTP", () => {
       .toBe(200);
   });
 
+  test.for(["info", "debug"])(
+    "what machines ask every few seconds is not in the log at info: %s",
+    async (level, { gateways }) => {
+      const gateway = await gateways.start({ BERTH_LOG: level });
+      for (const path of ["/healthz", "/readyz", "/metrics", "/v1/fleet/scale"])
+        await gateway.call("GET", path);
+      const routes = () =>
+        gateway.log
+          .split("\n")
+          .filter((line) => line.includes("http.answered"))
+          .map((line) => JSON.parse(line).route);
+      await expect.poll(routes).toContain("/v1/fleet/scale");
+      const probes = ["/healthz", "/readyz", "/metrics"];
+      expect(routes()).toEqual([...(level === "debug" ? probes : []), "/v1/fleet/scale"]);
+    },
+  );
+
   test("shows workers, sandboxes and what an autoscaler needs, and drains a worker", async ({
     fleet,
     gateways,

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
+import { type TarItem, tarOf } from "@berth/protocol";
 import { describe, expect } from "vitest";
-import { type TarItem, tarOf } from "../../packages/tenancy/src/kinds/tar-write.ts";
 import { test } from "../support/host.ts";
 import { done, names, refused, run, text } from "../support/job-kinds.ts";
 

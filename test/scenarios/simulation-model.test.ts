@@ -136,10 +136,17 @@ class Twins {
     this.#same("begin", real, model);
   }
 
-  async #cancel({ id }: Job): Promise<void> {
+  async #cancel({ id, attempt }: Job): Promise<void> {
     if (!this.#random.chance(0.3)) return;
-    await this.#redis.sadd(redisKeys.cancelled(this.#key), id);
-    this.#model.redis.events.cancel(id);
+    if (this.#random.chance(0.5)) {
+      await this.#redis.sadd(redisKeys.cancelled(this.#key), id);
+      this.#model.redis.events.wishCancelled(id);
+      return;
+    }
+    await this.#redis.hset(redisKeys.job(id), "key", this.#key);
+    const waiting = { key: this.#key, jobId: id, attempt, inbox: undefined };
+    const real = await new JobEvents(this.#redis).cancel(waiting, done);
+    this.#same("cancel", real, this.#model.redis.events.cancel(id, attempt));
   }
 
   async #lease(holder: Holder): Promise<void> {
@@ -224,6 +231,7 @@ describe("the simulation's Redis", () => {
     }
     const wanted = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn"];
     expect(wanted.filter((answer) => !seen.has(`begin "${answer}"`))).toEqual([]);
-    expect([...seen]).toEqual(expect.arrayContaining(['complete "done"', 'complete "refused"']));
+    const ends = ["told", "finished-before", "begun"].map((answer) => `cancel "${answer}"`);
+    expect([...seen]).toEqual(expect.arrayContaining([...ends, 'complete "done"', 'complete "refused"']));
   });
 });

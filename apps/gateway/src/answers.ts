@@ -5,6 +5,9 @@ import type { Failure } from "./http/failure.ts";
 
 const secondsBounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
+/** Asked every few seconds by machines: at `info` they would be most of the log. */
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
 /** One line in the log and one count for each answer. Never a payload, a header, or a query: those may hold secrets. */
 export class AnswerRecord {
   readonly #log: Logger;
@@ -27,7 +30,7 @@ export class AnswerRecord {
     const status = reply.raw.statusCode;
     this.#requests.add({ method, route, status });
     this.#seconds.observe({ method, route }, reply.elapsedTime / 1_000);
-    this.#log.info({
+    this.#log[probes.has(route) ? "debug" : "info"]({
       event: "http.answered",
       requestId: request.id,
       method,

@@ -1,6 +1,7 @@
+import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult, StreamReader } from "@berth/client";
 import { connectRedis, withoutPassword } from "@berth/redis";
-import { Metrics } from "@berth/service";
+import { Metrics, openTracing } from "@berth/service";
 import { nanoid } from "nanoid";
 import { pino } from "pino";
 import { AnswerRecord } from "./answers.ts";
@@ -18,6 +19,7 @@ import { Submitter } from "./jobs/submitter.ts";
 import { ApiKeys } from "./keys/api-keys.ts";
 import { Audit } from "./keys/audit.ts";
 import { Authenticator } from "./keys/authenticate.ts";
+import { version } from "./openapi/document.ts";
 import type { Parts } from "./parts.ts";
 import { Places } from "./places.ts";
 import { allRoutes } from "./routes/index.ts";
@@ -46,7 +48,13 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   const redis = connectRedis({ url: config.REDIS_URL, role: "commands", onOutage });
   const reader = new StreamReader(redis, connectRedis({ url: config.REDIS_URL, role: "blocking" }), nanoid());
   const berth = new Berth({ redis: config.REDIS_URL });
-  const submitter = new Submitter(redis, reader);
+  const tracing = await openTracing(config, {
+    service: "berth-gateway",
+    attributes: { "service.version": version, "service.instance.id": hostname() },
+    onOutage: ({ state, detail }) =>
+      state === "lost" ? log.warn({ event: "traces.lost", detail }) : log.info({ event: "traces.back" }),
+  });
+  const submitter = new Submitter(redis, reader, tracing);
   const keys = new ApiKeys(redis);
   const loopbackOnly = isLoopback(config.BERTH_GATEWAY_HOST);
   const letGo = async () => {
@@ -114,6 +122,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   const app = makeServer({
     config,
     authenticator,
+    tracing,
     stopping: stopping.signal,
     onAnswer: (request, reply) => record.onAnswer(request, reply),
     onFailure: (request, failure, error) => record.onFailure(request, failure, error),
@@ -141,7 +150,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       await app.close();
       clearTimeout(timer);
       board?.close();
-      await Promise.all([tracker.stop(), sender.stop()]);
+      await Promise.all([tracker.stop(), sender.stop(), tracing?.stop()]);
       await letGo();
       log.info({ event: "gateway.stopped" });
     },

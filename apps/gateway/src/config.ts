@@ -1,4 +1,4 @@
-import { readEnvironment } from "@berth/service";
+import { readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { allowedNetworks } from "./webhooks/address.ts";
 
@@ -91,6 +91,7 @@ export const environment = z.object({
     .default(0)
     .describe("this many busiest tenants get a label of their own in /metrics"),
   BERTH_LOG: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info"),
+  ...tracingSettings,
 });
 
 export type Config = z.infer<typeof environment>;

@@ -9,6 +9,7 @@ import {
   tenantId,
   workerId,
 } from "@berth/protocol";
+import { readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
@@ -94,6 +95,7 @@ export const environment = z.object({
     .enum(["fatal", "error", "warn", "info", "debug", "silent"])
     .default("info")
     .describe("how much is logged, as JSON lines on stdout"),
+  ...tracingSettings,
 });
 
 const file = z.looseObject({ profiles: z.record(name, sandboxProfile).default({}) });
@@ -102,8 +104,6 @@ export type Config = z.infer<typeof environment> & {
   /** By name; `default` is the one that BERTH_IMAGE and BERTH_RUNTIME make, unless the file has one. */
   readonly profiles: ReadonlyMap<string, SandboxProfile>;
 };
-
-export const exitBadConfig = 78;
 
 function defaultName(): string {
   const text = hostname()
@@ -120,18 +120,18 @@ export function readConfig(
   const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
   const fromFile = readFile(set.BERTH_CONFIG);
   const { profiles, ...settings } = fromFile.content;
-  const parsed = environment.safeParse({ ...settings, ...set });
+  const read = readEnvironment(environment, { ...settings, ...set });
   const unknown = Object.keys(settings)
     .filter((key) => !(key in environment.shape))
     .map((key) => `${set.BERTH_CONFIG}: ${key} is not a setting`);
-  const problems = [...fromFile.problems, ...unknown, ...(parsed.success ? [] : problemsOf(parsed.error))];
-  if (!parsed.success || problems.length > 0) return { problems };
-  const { BERTH_IMAGE: image, BERTH_RUNTIME: runtime } = parsed.data;
+  const problems = [...fromFile.problems, ...unknown, ...("problems" in read ? read.problems : [])];
+  if ("problems" in read || problems.length > 0) return { problems };
+  const { BERTH_IMAGE: image, BERTH_RUNTIME: runtime } = read.config;
   const byName = new Map([
     ["default", sandboxProfile.parse({ image, runtime })],
     ...Object.entries(profiles),
   ]);
-  return { config: { ...parsed.data, profiles: byName } };
+  return { config: { ...read.config, profiles: byName } };
 }
 
 function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {

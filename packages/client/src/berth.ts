@@ -3,6 +3,7 @@ import {
   type Job,
   type JobInput,
   type JobResult,
+  jobId,
   job as jobSchema,
   problemsOf,
   redisKeys,
@@ -17,6 +18,8 @@ import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { Artifacts } from "./artifacts.ts";
 import { Batch, type BatchOptions } from "./batch.ts";
+import { Cancellation } from "./cancellation.ts";
+import { checked, invalid } from "./checked.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { dueAtMsOf } from "./due-time.ts";
 import { Enqueuer } from "./enqueuer.ts";
@@ -60,6 +63,7 @@ export class Berth {
   readonly #fleet: FleetView;
   readonly #control: FleetControl;
   readonly #schedule: Schedule;
+  readonly #cancellation: Cancellation;
   /** Jobs that are ordered again and again. */
   readonly schedules: Schedules;
   /** What jobs left for others, by id. */
@@ -71,6 +75,8 @@ export class Berth {
   #closed = false;
 
   constructor({ redis, artifacts }: BerthOptions) {
+    if (typeof redis !== "string" || redis === "")
+      throw invalid("the address of Redis", redis, "it is redis://…, rediss://… or unix:///path");
     this.#url = redis;
     this.#redis = connectRedis({ url: redis, role: "commands" });
     this.#enqueuer = new Enqueuer(this.#redis);
@@ -81,26 +87,40 @@ export class Berth {
     this.#fleet = new FleetView(this.#redis);
     this.#control = new FleetControl(this.#redis);
     this.#schedule = new Schedule(this.#redis, new Staging(this.#redis));
+    this.#cancellation = new Cancellation({
+      redis: this.#redis,
+      control: this.#control,
+      schedule: this.#schedule,
+      events: this.#events,
+    });
     this.schedules = new Schedules(this.#redis, this.#schedule);
     this.deadLetters = new DeadLetters(this.#redis, (job) => this.#enqueuer.enqueue(job));
   }
 
+  /** Throws `invalid-argument` when it can be nobody's id. */
   tenant(id: string): Tenant {
-    return new Tenant(this, this.#control, tenantId.parse(id));
+    return new Tenant(this, this.#control, checked(tenantId, id, "the tenant"));
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
   submit(order: JobOrder): PendingJob {
-    return new PendingJob(this.#enqueue(order));
+    return new PendingJob(this.#enqueue(order ?? {}));
   }
 
   /** Many jobs under one name. Submitting the same name again continues where it was. */
   batch(orders: Iterable<JobOrder> | AsyncIterable<JobOrder>, options: BatchOptions): Batch {
+    const { id, inFlight = 1 } = options;
+    if (!jobId.safeParse(`${id}-0`).success)
+      throw invalid("the batch's id", id, "it is letters, digits, - and _, 120 at most");
+    if (!(inFlight >= 1)) throw invalid("inFlight", inFlight, "at least one job is in flight");
     return new Batch((order) => this.submit(order), orders, options);
   }
 
   /** Every job's result, whoever enqueued it, shared among the consumers of a group. */
   results(group: string, options: ResultGroupOptions): ResultGroup {
+    const names = { group, consumer: options?.consumer };
+    for (const [what, name] of Object.entries(names))
+      if (typeof name !== "string" || name === "") throw invalid(`the ${what}`, name, "it is a name");
     const blocking = connectRedis({ url: this.#url, role: "blocking" });
     const opened = new ResultGroup(this.#redis, blocking, group, options);
     for (const other of this.#groups) if (other.closed) this.#groups.delete(other);
@@ -163,6 +183,7 @@ export class Berth {
     this.#reader.close();
     for (const group of this.#groups) await group.close();
     await this.#enqueuer.close();
+    await this.#cancellation.close();
     await this.#schedule.close();
     await this.deadLetters.close();
     await this.#offers.close();
@@ -209,11 +230,7 @@ export class Berth {
         return known ?? reader.result(key, id);
       },
       status: async () => (await events.progress(key, id)).state,
-      cancel: async () => {
-        await this.#control.cancel(key, id);
-        // One that waits for its time is handed on now: whoever holds its sandbox tells its end.
-        await this.#schedule.hurry(id);
-      },
+      cancel: () => this.#cancellation.cancel(key, id),
       events: (after = "", signal) => reader.follow(key, id, after, signal),
     };
   }

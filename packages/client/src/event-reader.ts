@@ -1,5 +1,6 @@
 import { Fault, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { invalid } from "./checked.ts";
 import { EventChannels } from "./event-channels.ts";
 import { EventFollower } from "./event-follower.ts";
 import { type Expectation, Inbox } from "./inbox.ts";
@@ -64,7 +65,8 @@ export class StreamReader {
     after = "",
     signal?: AbortSignal,
   ): AsyncGenerator<IdentifiedEvent> {
-    if (!/^(\d+(-\d+)?)?$/.test(after)) throw new TypeError(`not the id of an event: ${after}`);
+    if (!/^(\d+(-\d+)?)?$/.test(after))
+      throw invalid("the event's id", after, "not the id of an event, which is digits, or digits-digits");
     const wait = this.#waits.begin(signal);
     const stream = redisKeys.events(key, jobId);
     const follower = new EventFollower(this.#commands, this.#channels, stream, after, wait.signal);

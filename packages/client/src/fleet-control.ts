@@ -10,6 +10,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
+import { checked } from "./checked.ts";
 
 /** How long a wish to cancel is remembered. */
 const cancelKeptSeconds = 24 * 3_600;
@@ -26,9 +27,14 @@ export class FleetControl {
     this.#leases = new Leases(redis);
   }
 
-  async cancel(key: SandboxKey, jobId: string): Promise<void> {
+  /** From here on the job does not begin. */
+  async wishCancelled(key: SandboxKey, jobId: string): Promise<void> {
     await this.#redis.sadd(redisKeys.cancelled(key), jobId);
     await this.#redis.expire(redisKeys.cancelled(key), cancelKeptSeconds);
+  }
+
+  /** Whoever has the job ends it. */
+  async cancel(key: SandboxKey, jobId: string): Promise<void> {
     await this.#say({ type: "cancel", key, jobId });
   }
 
@@ -44,12 +50,12 @@ export class FleetControl {
   }
 
   async drain(worker: string): Promise<void> {
-    await this.#say({ type: "drain", worker: workerId.parse(worker) });
+    await this.#say({ type: "drain", worker: checked(workerId, worker, "the worker") });
   }
 
   async ping(worker: string): Promise<Record<string, string | number>> {
     const answer = nanoid();
-    await this.#say({ type: "ping", worker: workerId.parse(worker), answer });
+    await this.#say({ type: "ping", worker: checked(workerId, worker, "the worker"), answer });
     const until = performance.now() + pingWaitMs;
     while (performance.now() < until) {
       const said = await this.#redis.getdel(redisKeys.answer(answer));

@@ -1,6 +1,7 @@
-import { redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protocol";
+import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantId, tenantOf } from "@berth/protocol";
 import { unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
+import { checked, invalid } from "./checked.ts";
 
 /** What a worker last said of itself. */
 export interface WorkerRecord {
@@ -49,6 +50,11 @@ export interface SandboxQuery {
   readonly limit?: number;
 }
 
+interface Used {
+  readonly key: SandboxKey;
+  readonly usedMs: number;
+}
+
 /** A worker is taken for gone when nothing was heard of it for this long: three heartbeats. */
 const goneMs = 6_000;
 const pageSize = 500;
@@ -74,19 +80,17 @@ export class FleetView {
   }
 
   async sandboxes({ tenant, limit = 1_000 }: SandboxQuery = {}): Promise<SandboxView[]> {
+    const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
+    if (!(limit >= 0)) throw invalid("the limit", limit, "a limit is a number from 0 on");
     const now = await redisNow(this.#redis);
     const paused = new Set(await this.#redis.smembers(redisKeys.paused));
     const found: SandboxView[] = [];
-    for (let from = 0; found.length < limit; from += pageSize) {
-      const page = await this.#redis.zrevrange(redisKeys.sandboxes, from, from + pageSize - 1, "WITHSCORES");
-      if (page.length === 0) break;
-      const known = page
-        .filter((_, index) => index % 2 === 0)
-        .map((text, index) => ({ key: sandboxKey.parse(text), usedMs: Number(page[index * 2 + 1]) }))
-        .filter(({ key }) => tenant === undefined || tenantOf(key) === tenant);
+    for (let from = 0; from < limit; from += pageSize) {
+      const known = await this.#page(of, from, Math.min(from + pageSize, limit) - 1);
       found.push(...(await Promise.all(known.map((one) => this.#sandbox(one, now, paused)))));
+      if (known.length < pageSize) break;
     }
-    return found.slice(0, limit);
+    return found.sort((a, b) => b.lastUsedMs - a.lastUsedMs);
   }
 
   async scale(): Promise<Scale> {
@@ -114,11 +118,20 @@ export class FleetView {
     };
   }
 
-  async #sandbox(
-    { key, usedMs }: { key: SandboxKey; usedMs: number },
-    now: number,
-    paused: ReadonlySet<string>,
-  ): Promise<SandboxView> {
+  /** From an index of all, or of the tenant's own: others' sandboxes cost nothing. */
+  async #page(tenant: TenantId | undefined, from: number, to: number): Promise<Used[]> {
+    const index = tenant === undefined ? redisKeys.sandboxes : redisKeys.sandboxesOf(tenant);
+    const page = await this.#redis.zrevrange(index, from, to, "WITHSCORES");
+    const keys = page.filter((_, at) => at % 2 === 0).map((text) => sandboxKey.parse(text));
+    const usedMs = keys.map((_, at) => Number(page[at * 2 + 1]));
+    if (tenant === undefined || keys.length === 0)
+      return keys.map((key, at) => ({ key, usedMs: usedMs[at] ?? 0 }));
+    // The tenant's index knows when producers asked; the other one also when a worker took it.
+    const scores = await this.#redis.zmscore(redisKeys.sandboxes, ...keys);
+    return keys.map((key, at) => ({ key, usedMs: Number(scores[at] ?? usedMs[at]) }));
+  }
+
+  async #sandbox({ key, usedMs }: Used, now: number, paused: ReadonlySet<string>): Promise<SandboxView> {
     const [worker, epoch, deadline, home, pool] = await this.#redis.hmget(
       redisKeys.lease(key),
       "worker",

@@ -1,6 +1,8 @@
 /** Refused before it reached the queue, with every problem named. */
 export class InvalidJob extends Error {
   override readonly name = "InvalidJob";
+  readonly code = "invalid-job";
+  readonly retry = false;
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {

@@ -18,9 +18,11 @@ export interface EnqueuedJob {
 
 /**
  * A job on its way. It is enqueued at once, whether or not anybody awaits it; awaiting it gives the result, however the
- * command ended, and throws only when the fleet could not be reached or refused the job.
+ * command ended, and throws only when the fleet could not be reached or refused the job. A promise in all but one thing: as long
+ * as nobody asks for the result, nobody waits for it, and what goes wrong is not reported as unhandled.
  */
-export class PendingJob implements PromiseLike<JobResult> {
+export class PendingJob implements Promise<JobResult> {
+  readonly [Symbol.toStringTag] = "PendingJob";
   readonly #accepted: Promise<EnqueuedJob>;
 
   constructor(accepted: Promise<EnqueuedJob>) {
@@ -42,6 +44,20 @@ export class PendingJob implements PromiseLike<JobResult> {
     onResult?: ((result: JobResult) => A | PromiseLike<A>) | null,
     onError?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.#accepted.then((job) => job.result).then(onResult, onError);
+    return this.#result().then(onResult, onError);
+  }
+
+  /** Of what `await` would throw, never of how a command ended. */
+  catch<B = never>(onError?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<JobResult | B> {
+    return this.#result().catch(onError);
+  }
+
+  /** Whatever becomes of it: called when its result is there, or cannot be had. */
+  finally(onSettled?: (() => void) | null): Promise<JobResult> {
+    return this.#result().finally(onSettled);
+  }
+
+  #result(): Promise<JobResult> {
+    return this.#accepted.then((job) => job.result);
   }
 }

@@ -27,6 +27,8 @@ export interface PutScheduleOptions {
 /** Refused, with every problem named. */
 export class InvalidSchedule extends Error {
   override readonly name = "InvalidSchedule";
+  readonly code = "invalid-schedule";
+  readonly retry = false;
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {

@@ -9,6 +9,14 @@ type ExecMore = Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "limits" | "backg
 type CopiedFile = OfKind<"copy">["files"][number];
 type Steps = OfKind<"steps">["steps"];
 
+type ArchiveIn = [
+  direction: "in",
+  tar: string | Uint8Array,
+  more?: { readonly path?: string },
+  options?: JobOptions,
+];
+type ArchiveOut = [direction: "out", paths?: string | readonly string[], options?: JobOptions];
+
 /** Everything about a job but what it does. */
 export type JobOptions = Omit<JobOrder, "tenant" | "request">;
 
@@ -29,7 +37,7 @@ export class Tenant {
   }
 
   exec(command: string | readonly string[], more: ExecMore = {}, options?: JobOptions): PendingJob {
-    const what = typeof command === "string" ? { command } : { argv: [...command] };
+    const what = isList(command) ? { argv: [...command] } : { command };
     return this.run({ kind: "exec", ...what, ...more }, options);
   }
 
@@ -104,8 +112,22 @@ export class Tenant {
   ): PendingJob {
     const list = Array.isArray(files)
       ? [...files]
-      : Object.entries(files).map(([path, content]) => ({ path, ...inJson(content) }));
+      : Object.entries(files ?? {}).map(([path, content]) => ({ path, ...inJson(content) }));
     return this.run({ kind: "copy", files: list }, options);
+  }
+
+  /**
+   * `in` unpacks a tar archive, plain or gzipped, into a directory of the workspace; it is given as bytes, or as base64. `out` packs
+   * files and directories, by default all there are; `content` of the result's value is the archive as base64.
+   */
+  archive(...given: ArchiveIn | ArchiveOut): PendingJob {
+    if (given[0] === "in") {
+      const [, tar, more = {}, options] = given;
+      const content = tar instanceof Uint8Array ? Buffer.from(tar).toString("base64") : tar;
+      return this.run({ kind: "archive", direction: "in", content, ...more }, options);
+    }
+    const [direction, paths = "", options] = given;
+    return this.run({ kind: "archive", direction, paths: [paths].flat() }, options);
   }
 
   /** Several things in order, in one trip through the queue. */
@@ -113,7 +135,7 @@ export class Tenant {
     return this.run({ kind: "steps", steps, ...more }, options);
   }
 
-  /** Ends the sandbox and removes its workspace. What is enqueued afterwards finds an empty one. */
+  /** Ends the sandbox and removes its workspace and what was persisted in it. What is enqueued afterwards finds an empty one. */
   destroy(options?: JobOptions): PendingJob {
     return this.run({ kind: "destroy" }, options);
   }
@@ -128,8 +150,13 @@ export class Tenant {
   }
 }
 
+/** What is neither text nor bytes, as plain JavaScript may give it, goes on as it is: the job's own check says what is wrong. */
 function inJson(content: string | Uint8Array): { content: string; encoding: "utf8" | "base64" } {
-  return typeof content === "string"
-    ? { content, encoding: "utf8" }
-    : { content: Buffer.from(content).toString("base64"), encoding: "base64" };
+  return content instanceof Uint8Array
+    ? { content: Buffer.from(content).toString("base64"), encoding: "base64" }
+    : { content, encoding: "utf8" };
+}
+
+function isList(command: string | readonly string[]): command is readonly string[] {
+  return Array.isArray(command);
 }

@@ -1,4 +1,4 @@
-import { Fault, type Job, redisKeys, type SandboxKey } from "@berth/protocol";
+import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { unfinishedKeys } from "./job-queues.ts";
@@ -28,7 +28,7 @@ const accept = new Script({
 
 /**
  * Whether a job may be added now. Throws when too many wait already or the id is another job's; `known` when this very
- * attempt was added before.
+ * attempt was added before, or the job has ended: it may have been cancelled before it was due.
  */
 export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promise<"add" | "known"> {
   const keys = [
@@ -36,6 +36,7 @@ export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promis
     redisKeys.unfinished,
     redisKeys.settings,
     redisKeys.lease(key),
+    redisKeys.sandboxesOf(tenantOf(key)),
     ...unfinishedKeys(key),
   ];
   const { perSandbox, inFleet } = defaultWaitingLimits;

@@ -1,5 +1,5 @@
 import { type Job, queuePrefix, type SandboxKey } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { isRedisFull, type Redis, redisFault } from "@berth/redis";
 import { Job as BullJob, Queue } from "bullmq";
 import { bullConnection } from "./connection.ts";
 
@@ -12,6 +12,8 @@ const finishedKept = { age: 3_600, count: 100 };
 /** Queue objects kept per process; each is a few listeners on a shared connection. */
 const queuesKept = 1_000;
 const reuseMs = 600_000;
+/** Redis walks along a list to take one out. Among so many a sandbox is opened anyway, and its holder drops what has ended. */
+const walkedMost = 10_000;
 
 /** How to find and check a request that was too large for the queue. */
 export interface StagedPayload {
@@ -51,7 +53,9 @@ export class JobQueues {
     const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job.id, job.attempt));
     const client = await queue.backend.client;
     const { connection } = this.#state;
-    const adding = queued.addJob(client);
+    const adding = queued.addJob(client).catch((error: unknown) => {
+      throw isRedisFull(error) ? redisFault("adding a job", error) : error;
+    });
     if (this.#state.loaded) {
       const [, result] = await Promise.all([adding, then()]);
       if (this.#state.connection === connection) return result;
@@ -60,6 +64,20 @@ export class JobQueues {
     await adding;
     this.#state.loaded = this.#state.connection === connection;
     return await then();
+  }
+
+  /** An attempt as it was added, not checked; undefined when its queue does not have it, or not any more. */
+  async find(key: SandboxKey, queued: string): Promise<unknown> {
+    const data = await this.#redis.hget(entryKey(key, queued), "data");
+    return data === null ? undefined : JSON.parse(data);
+  }
+
+  /** Takes a job whose end was told out of its queue, where that is cheap. One that somebody took from there is theirs to complete. */
+  async remove(key: SandboxKey, queued: string): Promise<void> {
+    // Merely looking into a queue that is not there would make it.
+    if ((await this.#redis.exists(entryKey(key, queued))) === 0) return;
+    const queue = this.#queue(key);
+    if ((await queue.getWaitingCount()) <= walkedMost) await queue.remove(queued);
   }
 
   async close(): Promise<void> {
@@ -109,6 +127,11 @@ export function jobIdOf(queued: string): string {
 /** Which attempt it is. */
 export function attemptOf(queued: string): number {
   return Number(queued.split("~", 2)[1] ?? 1);
+}
+
+/** Where BullMQ keeps one job of a sandbox's queue. */
+function entryKey(key: SandboxKey, queued: string): string {
+  return `${queuePrefix(key)}:${jobQueueName}:${queued}`;
 }
 
 /** The list of what is taken from a sandbox's queue, the last taken first. */

@@ -23,6 +23,8 @@ export interface HeldJob {
   /** Another for each attempt. */
   readonly queuedId: string;
   readonly attempt: number;
+  /** Epoch milliseconds, by the clock of whoever added it. */
+  readonly queuedAtMs: number;
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
@@ -94,6 +96,7 @@ export class JobSource {
       id: jobIdOf(job.id ?? ""),
       queuedId: job.id ?? "",
       attempt: attemptOf(job.id ?? ""),
+      queuedAtMs: job.timestamp,
       load: async () => job.data,
       complete: async () => {
         if (foreignLock) await this.#own(job);

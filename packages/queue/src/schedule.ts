@@ -7,7 +7,7 @@ import {
   sandboxKeyOf,
   stagedAboveBytes,
 } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { isRedisFull, type Redis, redisFault } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
 import { acceptJob, defaultWaitingLimits } from "./acceptance.ts";
 import { bullConnection } from "./connection.ts";
@@ -34,6 +34,8 @@ export interface ScheduledJob {
   readonly jobId: string;
   readonly attempt: number;
   readonly dueAtMs: number;
+  /** Whose inbox is to be told of its end. */
+  readonly inbox: string | undefined;
   /** How often handing it on failed, and why the last time. */
   readonly failures: number;
   readonly problem: string | undefined;
@@ -94,10 +96,16 @@ export class Schedule {
     if (!entry) return undefined;
     const attempt = Number(entry.id?.split("~")[1] ?? 1);
     const { attemptsMade: failures, failedReason: problem } = entry;
-    return { jobId, attempt, dueAtMs: entry.data.dueAtMs, failures, problem };
+    const { dueAtMs, job } = entry.data;
+    return { jobId, attempt, dueAtMs, inbox: job?.inbox, failures, problem };
   }
 
-  /** Hands a job on now. How one is cancelled, too: whoever holds its sandbox then tells of it. False: it is not here. */
+  /** Takes out a job whose end was told. One that is being handed on just now is known to have ended. */
+  async remove(jobId: string, attempt: number): Promise<void> {
+    await this.#queue.remove(entryId(jobId, attempt));
+  }
+
+  /** Hands a job on now. False: it is not here. */
   async hurry(jobId: string): Promise<boolean> {
     const entry = await this.#entry(jobId);
     if (!entry || !(await entry.isDelayed())) return false;
@@ -120,13 +128,16 @@ export class Schedule {
   }
 
   async #add(jobId: string, name: string, data: object, dueAtMs: number): Promise<void> {
-    await this.#queue.add(name, data, {
+    const options = {
       jobId,
       delay: Math.max(0, Math.min(dueAtMs, latestDueMs) - Date.now()),
       attempts: tries,
       backoff: { type: "berth" },
       stackTraceLimit: 1,
       removeOnComplete: true,
+    };
+    await this.#queue.add(name, data, options).catch((error: unknown) => {
+      throw isRedisFull(error) ? redisFault("adding to the schedule", error) : error;
     });
   }
 

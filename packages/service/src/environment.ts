@@ -6,7 +6,7 @@ export const exitBadConfig = 78;
 /** A variable set to nothing counts as absent: that is how compose files pass on what is not set. Every problem at once, or the values. */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
-  variables: Readonly<Record<string, string | undefined>>,
+  variables: Readonly<Record<string, unknown>>,
 ): { config: z.infer<S> } | { problems: string[] } {
   const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
   const parsed = schema.safeParse(set);

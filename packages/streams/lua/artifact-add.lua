@@ -1,6 +1,6 @@
 -- Adds an artifact: within its tenant's quota, with its bytes or a reference to the file that has them.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
---       7 persisted (hash)  8 lease (hash)
+--       7 persisted (hash)  8 lease (hash)  9 conversations (set)
 -- ARGV  1 id  2 tenant  3 size  4 most bytes of the tenant  5 most artifacts of the tenant  6 ms it is kept  7 place
 --       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 epoch, '' when it does not matter
 --       11 path it is persisted as, '' when it is not  12 most paths persisted  13 id persisted there so far  14 size of that
@@ -68,5 +68,6 @@ if known[2] == ARGV[7] and file == '' then
 end
 if path ~= '' then
   redis.call('HSET', KEYS[7], path, ARGV[1])
+  redis.call('SADD', KEYS[9], KEYS[7])
 end
 return {1, expires, known[2], known[3]}

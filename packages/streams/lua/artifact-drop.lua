@@ -1,6 +1,6 @@
 -- Drops an artifact. The last one of its content takes the bytes along: at once from Redis, by the sweep from a place.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
---       7 persisted (hash)  8 lease (hash)
+--       7 persisted (hash)  8 lease (hash)  9 conversations (set)
 -- ARGV  1 id  2 place  3 '1': only if it has expired  4 epoch, '' when it does not matter
 -- Reply {1, file}    dropped; the file that nobody refers to any more, or ''
 --       {0}          it is not there, or has not expired
@@ -25,6 +25,9 @@ if redis.call('HINCRBY', KEYS[3], known[1] .. '/count', -1) <= 0 then
 end
 if redis.call('HGET', KEYS[7], known[4]) == ARGV[1] then
   redis.call('HDEL', KEYS[7], known[4])
+  if redis.call('EXISTS', KEYS[7]) == 0 then
+    redis.call('SREM', KEYS[9], KEYS[7])
+  end
 end
 if redis.call('HINCRBY', KEYS[4], 'refs', -1) > 0 then
   return {1, ''}

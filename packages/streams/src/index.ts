@@ -8,7 +8,15 @@ export type { BytePlace, ByteRange } from "./artifacts/byte-place.ts";
 export { DirectoryPlace } from "./artifacts/directory-place.ts";
 export { JobArtifacts } from "./artifacts/job-artifacts.ts";
 export { mimeOf } from "./artifacts/mime.ts";
-export type { Begun, JobEvent, JobProgress, Publication, Published } from "./job-events.ts";
+export type {
+  Begun,
+  Cancelled,
+  JobEvent,
+  JobProgress,
+  Publication,
+  Published,
+  WaitingJob,
+} from "./job-events.ts";
 export { JobEvents, readEvent } from "./job-events.ts";
 export type { StagedRequest } from "./staging.ts";
 export { Staging } from "./staging.ts";

@@ -4,6 +4,8 @@ import { z } from "zod";
 
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
 const keptMs = 24 * 3_600_000;
+/** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
+const stagedKeptMs = 60_000;
 
 const reply = z.union([
   z.tuple([z.literal(1), z.string()]).transform(() => "published" as const),
@@ -32,6 +34,29 @@ const begin = new Script({
 });
 
 export type Begun = z.infer<typeof beginReply>;
+
+const cancelReply = z.union([
+  z.literal(1).transform(() => "told" as const),
+  z.literal(2).transform(() => "finished-before" as const),
+  z.literal(0).transform(() => "begun" as const),
+]);
+const cancel = new Script({
+  name: "cancel",
+  file: new URL("../lua/cancel.lua", import.meta.url),
+  parse: (value) => cancelReply.parse(value),
+});
+
+export type Cancelled = z.infer<typeof cancelReply>;
+
+/** A job that waits: in its sandbox's queue, or for its time. */
+export interface WaitingJob {
+  readonly key: SandboxKey;
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly inbox: string | undefined;
+  /** Until when somebody may still hand it on, and must find that it has ended. */
+  readonly dueAtMs?: number | undefined;
+}
 
 export interface Publication {
   readonly key: SandboxKey;
@@ -137,6 +162,21 @@ export class JobEvents {
     ]);
   }
 
+  /** Ends a job that nobody has begun, whoever holds its sandbox. `begun`: that is theirs to do. */
+  cancel({ key, jobId, attempt, inbox, dueAtMs = 0 }: WaitingJob, result: JobResult): Promise<Cancelled> {
+    const keys = [
+      redisKeys.events(key, jobId),
+      redisKeys.results,
+      inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox),
+      redisKeys.job(jobId),
+      redisKeys.unfinished,
+      redisKeys.staged(key, jobId),
+    ];
+    const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
+    const told = [inbox === undefined ? "" : keptMs, result.outcome.kind, JSON.stringify(result)];
+    return cancel.run(this.#redis, keys, [key, jobId, attempt, rememberedMs, ...told, stagedKeptMs]);
+  }
+
   async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
     const [last] = await this.#redis.xrevrangeBuffer(redisKeys.events(key, jobId), "+", "-", "COUNT", 1);
     if (!last) return { state: "not-started" };
@@ -155,6 +195,8 @@ export class JobEvents {
     const progress = await this.progress(key, jobId);
     if (progress.state === "finished") return progress;
     const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;
+    // What was last said may be an earlier attempt's, whose end is still being told.
+    if (begun > 0 && begun < attempt && retried < attempt) return { state: "not-started" };
     return begun > attempt || retried >= attempt ? { state: "retried" } : progress;
   }
 

@@ -33,22 +33,25 @@ export class Endings {
     this.#options = options;
   }
 
-  /** `endedAs`: what decides whether it runs again, where the tenant is told something else. */
+  /**
+   * `endedAs`: what decides whether it runs again, where the tenant is told something else. Gives in how long it does; undefined:
+   * this was its end.
+   */
   async end(
     jobId: string,
     job: Job,
     result: JobResult,
     endedAs: Outcome = result.outcome,
-  ): Promise<"told" | "again"> {
+  ): Promise<number | undefined> {
     const atMs = Math.round(this.#options.ports.clock.wall());
     const dueAtMs = retryAtMs(job, endedAs, atMs);
     if (dueAtMs !== undefined) {
       await this.#runAgain(jobId, job, { attempt: job.attempt, outcome: endedAs, atMs, dueAtMs });
-      return "again";
+      return dueAtMs - atMs;
     }
     await this.#tell(jobId, job.inbox, result);
     await this.#bury(jobId, job, job, result.outcome);
-    return "told";
+    return undefined;
   }
 
   /** A job that could not be read, or not be had whole. `data`: as much of it as there is. */
@@ -73,16 +76,14 @@ export class Endings {
   }
 
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {
-    const { key, ports, publish } = this.#options;
-    const { attempt, outcome, atMs, dueAtMs } = ended;
+    const { ports, publish } = this.#options;
+    const { attempt, dueAtMs } = ended;
     // Before it is told: the other way round, dying in between would lose the job.
     await publish(async () => {
       await ports.later.retry({ ...job, attempt: attempt + 1 }, dueAtMs);
       return "put in";
     });
     await publish(() => ports.events.retrying(jobId, ended));
-    const inMs = dueAtMs - atMs;
-    ports.report({ event: "job.retrying", key, jobId, attempt, outcome: outcome.kind, inMs });
   }
 
   async #bury(jobId: string, data: unknown, job: Job | undefined, outcome: Outcome): Promise<void> {

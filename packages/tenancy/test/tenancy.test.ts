@@ -266,6 +266,20 @@ describe("a worker that stops", () => {
   });
 });
 
+describe("an attempt that waits while the end of the one before is still being told", () => {
+  test("has not begun, whatever was said of that one", async () => {
+    const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
+    rig.add("a", { session: "s1", retry }, { commands: [{ runMs: 100, code: 1, chunks: [] }] });
+    rig.add("b", { session: "s2" }, { commands: [{ runMs: 500, code: 0, chunks: [] }] });
+    rig.weather.next("retrying a", "refused", "refused", "refused", "refused");
+    // Something is not as it was thought, so everything that was taken is looked at.
+    rig.weather.next("complete b", "refused");
+    rig.hold("worker-1");
+    await rig.time.pass(5_000);
+    expect(rig.said("a")).toEqual(["started", "retrying", "started", "exited"]);
+  });
+});
+
 describe("what a job says", () => {
   test("is said once and in order, whatever answers are lost", async () => {
     const commands = [{ runMs: 400, code: 0, chunks: ["one ", "two ", "three "] }];

@@ -63,6 +63,7 @@ const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: 
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
   "unknown-profile": { status: 422, title: "There is no such profile" },
   "payload-too-large": { status: 413, title: "The request is too large" },
+  "invalid-argument": { status: 400, title: "The request does not fit" },
   "artifact-missing": { status: 410, title: "Its bytes are gone" },
   "artifact-elsewhere": { status: 409, title: "Its bytes cannot be seen from here" },
 };

@@ -20,6 +20,8 @@ export class LongAnswer {
     // The connection has served its purpose then, and would keep a gateway from stopping.
     reply.raw.writeHead(200, { "content-type": type, "x-accel-buffering": "no", connection: "close" });
     reply.raw.flushHeaders();
+    // What follows lasts as long as somebody listens, which says nothing about this gateway.
+    reply.request.endSpan?.();
   }
 
   /** Waits while the other side does not read. Throws when it takes too long, or the signal fired. */

@@ -10,7 +10,12 @@ export function registerRoutes(app: FastifyInstance, routes: readonly AnyRoute[]
     app.route({
       method: route.method,
       url: route.path,
-      config: { access: route.access, cost: route.cost ?? 1, raw: route.raw !== undefined },
+      config: {
+        access: route.access,
+        cost: route.cost ?? 1,
+        raw: route.raw !== undefined,
+        traced: route.tag !== "service",
+      },
       handler: (request, reply) => answer(route, request, reply),
     });
   }

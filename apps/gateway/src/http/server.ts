@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { Tracing } from "@berth/service";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { nanoid } from "nanoid";
 import type { Config } from "../config.ts";
@@ -11,6 +12,7 @@ import { BodyBudget } from "./body-budget.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { refuseAmbiguous, refuseBrowsers } from "./header-guard.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
+import { traceRequests } from "./request-spans.ts";
 import type { Access } from "./route.ts";
 
 declare module "fastify" {
@@ -30,6 +32,7 @@ declare module "fastify" {
 export interface ServerParts {
   readonly config: Config;
   readonly authenticator: Authenticator;
+  readonly tracing?: Tracing | undefined;
   /** Fires when the gateway was told to stop. */
   readonly stopping: AbortSignal;
   /** Told of each answer, for the log and the metrics. */
@@ -83,6 +86,8 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (!request.routeOptions.config.raw)
       throw new Problem("unsupported-media-type", "send application/json");
   });
+  // Before anything can refuse the request: a refusal has a span, too.
+  if (parts.tracing) traceRequests(app, parts.tracing);
   app.addHook("onRequest", async (request, reply) => {
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     void reply.header("cache-control", "no-store");

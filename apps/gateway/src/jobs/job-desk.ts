@@ -12,8 +12,8 @@ const stored = z.object({
   session: z.string(),
   kind: z.string(),
   at: z.coerce.number(),
-  /** The run that was added to its sandbox's queue; absent while it waits for its time. */
-  added: z.coerce.number().optional(),
+  /** The last attempt that was added to its sandbox's queue; 0 while the first waits for its time. */
+  added: z.coerce.number().default(0),
 });
 
 const pageSize = 200;
@@ -26,7 +26,8 @@ export interface KnownJob {
   readonly session: string;
   readonly kind: string;
   readonly acceptedAtMs: number;
-  readonly isQueued: boolean;
+  /** Its last attempt that was added to its sandbox's queue; 0 for none yet. */
+  readonly added: number;
 }
 
 /** Jobs by their id, for those who may see them. To anybody else a job does not exist. */
@@ -70,12 +71,13 @@ export class JobDesk {
   }
 
   /** As it is; its end need not be looked for where it is known. */
-  async view({ key, isQueued, ...job }: KnownJob, result?: JobResult): Promise<JobView> {
+  async view({ key, added, ...known }: KnownJob, result?: JobResult): Promise<JobView> {
+    const job = { ...known, sandbox: key };
     if (result) return { ...job, state: "finished", result: result as JobView["result"] };
     const progress = await this.#events.progress(key, job.id);
     switch (progress.state) {
       case "not-started":
-        return { ...job, state: isQueued ? "waiting" : "scheduled" };
+        return { ...job, state: added > (progress.retried ?? 0) ? "waiting" : "scheduled" };
       case "started":
         return { ...job, state: "running" };
       case "finished":
@@ -86,7 +88,7 @@ export class JobDesk {
   async #read(id: string): Promise<KnownJob | undefined> {
     const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.job(id)));
     if (!parsed.success) return undefined;
-    const { at, added, ...job } = parsed.data;
-    return { id, ...job, acceptedAtMs: at, isQueued: added !== undefined };
+    const { at, ...job } = parsed.data;
+    return { id, ...job, acceptedAtMs: at };
   }
 }

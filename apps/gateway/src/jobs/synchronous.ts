@@ -26,7 +26,7 @@ export async function runToEnd(
   { maxMs, signal, principal }: ToEndOptions,
 ): Promise<JobResult | undefined> {
   using _ = parts.waits.take(principal);
-  const outlook = await parts.submitter.submitToWait(draft);
+  const outlook = await parts.submitter.submitToWait(draft, { alone: true });
   return outlook(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
 }
 

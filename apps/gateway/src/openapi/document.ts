@@ -6,7 +6,7 @@ import { inputs, outputs } from "../schemas/registry.ts";
 
 type Json = Record<string, unknown>;
 
-const version = "0.1.0";
+export const version = "0.1.0";
 const reference = (id: string) => `#/components/schemas/${id}`;
 
 /** The OpenAPI 3.1 document of these routes. Its schemas are the ones that check the requests. */

@@ -54,12 +54,14 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
       // Before anything is submitted: a request that is refused has done nothing.
       using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
+      const alone = drafts.length === 1;
       const outlooks = new Map<string, Outlook>();
       const work = new InOrder(submittedAtOnce);
       for (const draft of drafts) {
         await work.add(sandboxKeyOf(draft.job), async () => {
-          if (query.wait > 0) outlooks.set(draft.job.id, await parts.submitter.submitToWait(draft));
-          else await parts.submitter.submit(draft);
+          if (query.wait > 0)
+            outlooks.set(draft.job.id, await parts.submitter.submitToWait(draft, { alone }));
+          else await parts.submitter.submit(draft, { alone });
         });
       }
       await work.finish();

@@ -72,6 +72,7 @@ export const jobView = output(
     tenant: z.string(),
     session: z.string(),
     kind: z.string(),
+    sandbox: z.string(),
     state: z.enum(["scheduled", "waiting", "running", "finished"]),
     acceptedAtMs: z.number(),
     result: jobResult.optional(),

@@ -76,5 +76,6 @@ export function artifactKeys(
     redisKeys.artifactGarbage(of.place),
     redisKeys.persisted(of.key, of.tenant, of.agent, of.session),
     redisKeys.lease(of.key),
+    redisKeys.conversations(of.key),
   ];
 }

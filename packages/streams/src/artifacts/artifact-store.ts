@@ -120,6 +120,16 @@ export class ArtifactStore {
     return record !== undefined && (await this.#drop(id, record, { epoch, onlyExpired: false }));
   }
 
+  /** Drops what any conversation of a sandbox has persisted. What was kept for others goes when it expires. */
+  async forgetPersisted(
+    key: SandboxKey,
+    { epoch }: { readonly epoch?: number | undefined } = {},
+  ): Promise<void> {
+    for (const conversation of await this.#redis.smembers(redisKeys.conversations(key))) {
+      for (const id of await this.#redis.hvals(conversation)) await this.remove(id, { epoch });
+    }
+  }
+
   /** Drops what has expired and removes files that nobody refers to, some of each. Any number of processes may do it at once. */
   async sweep(atMost = 100): Promise<SweepReport> {
     const nowMs = await redisNowMs(this.#redis);

@@ -1,7 +1,15 @@
-import { type FileEntry, FileRefusal, type JobValue, maxInlineBytes } from "@berth/protocol";
+import {
+  type FileEntry,
+  FileRefusal,
+  type JobValue,
+  maxInlineBytes,
+  type TarItem,
+  tarBytes,
+  tarEndBytes,
+  tarOf,
+} from "@berth/protocol";
 import { inPool } from "./in-pool.ts";
 import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
-import { type TarItem, tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";
 import { workspaceName } from "./workspace-name.ts";
 
 const readsAtOnce = 8;

@@ -19,7 +19,7 @@ interface Beginning {
   readonly before: readonly string[];
 }
 
-/** What `begin.lua` and `publish.lua` do: the epoch is compared, and nothing follows a terminal record. */
+/** What `begin.lua`, `publish.lua` and `cancel.lua` do: the epoch is compared, and nothing follows a terminal record. */
 export class EventsModel {
   readonly #leases: LeaseModel;
   readonly #rules: Rules;
@@ -36,9 +36,23 @@ export class EventsModel {
     return this.#streams.get(jobId) ?? [];
   }
 
-  cancel(jobId: string): void {
+  /** Somebody wants it ended: a beginning finds that. */
+  wishCancelled(jobId: string): void {
     this.#cancelled.add(jobId);
     this.#rules.cancelled(jobId);
+  }
+
+  /** What `cancel.lua` does: ends an attempt that nobody has begun, whoever holds the sandbox. */
+  cancel(jobId: string, attempt: number): "told" | "finished-before" | "begun" {
+    const last = this.of(jobId).at(-1);
+    if (last?.type === "finished") return "finished-before";
+    if ((this.#begun.get(jobId) ?? 0) >= attempt) return "begun";
+    if (last && last.type !== "retrying") return "begun";
+    const outcome = { kind: "cancelled", reason: "by request, before it began" } as const;
+    const result = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+    this.#put(jobId, { type: "finished", result });
+    this.#rules.endedUnbegun(jobId);
+    return "told";
   }
 
   /** `taken`: from the queue, the first taken first. `before`: those of them that whoever begins it knows of. */
@@ -72,15 +86,21 @@ export class EventsModel {
     const last = this.of(jobId).at(-1);
     if (!last) return { state: "not-started" };
     if (last.type === "finished") return { state: "finished", result: last.result };
-    if ((this.#begun.get(jobId) ?? 0) > attempt) return { state: "retried" };
+    const begun = this.#begun.get(jobId) ?? 0;
+    if (begun > attempt) return { state: "retried" };
+    if (begun > 0 && begun < attempt && last.type !== "retrying") return { state: "not-started" };
     if (last.type !== "retrying") return { state: "started" };
     return { state: last.attempt >= attempt ? "retried" : "not-started" };
   }
 
   #add(key: string, epoch: number, jobId: string, event: SimEvent): void {
+    this.#put(jobId, event);
+    this.#rules.published(key, epoch, jobId, event);
+  }
+
+  #put(jobId: string, event: SimEvent): void {
     const stream = this.#streams.get(jobId);
     if (stream) stream.push(event);
     else this.#streams.set(jobId, [event]);
-    this.#rules.published(key, epoch, jobId, event);
   }
 }

@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { makeJob } from "./job-maker.ts";
-import type { SimJob } from "./sim-job.ts";
+import { entryId, type SimJob } from "./sim-job.ts";
 import { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
@@ -47,15 +47,23 @@ export class Producer {
     time.after(random.between(0, settings.leaseMs), () => void this.#cancel(job));
   }
 
-  async #cancel({ id, key }: SimJob): Promise<void> {
+  /** It may die, or lose Redis, between any two steps. */
+  async #cancel(job: SimJob): Promise<void> {
     const { redis, workers, trace, random } = this.#world;
+    const { id, key } = job;
     trace.note("client", "cancels", id);
     try {
-      await this.#connection.bull(`cancel ${id}`, () => redis.events.cancel(id));
+      await this.#connection.bull(`wish ${id}`, () => redis.events.wishCancelled(id));
+      if (random.chance(0.1)) return;
+      const attempt = redis.waitingAttempt(job);
+      const said = await this.#connection.script(`cancel ${id}`, () => redis.events.cancel(id, attempt));
+      trace.note("client", `cancel:${said}`, id);
+      // Messages get lost while connections are away.
+      for (const { current } of workers) if (random.chance(0.9)) current.hearCancel(key, id);
+      if (said === "told" && random.chance(0.9))
+        await this.#connection.bull("remove", () => redis.queue(key).remove(entryId({ job, attempt })));
     } catch {
       return;
     }
-    // Messages get lost while connections are away.
-    for (const { current } of workers) if (random.chance(0.9)) current.hearCancel(key, id);
   }
 }

@@ -36,6 +36,12 @@ export class QueueModel {
     this.#rules.accepted(entry);
   }
 
+  /** One that nobody has taken. */
+  remove(id: string): void {
+    const index = this.wait.indexOf(id);
+    if (index >= 0) this.wait.splice(index, 1);
+  }
+
   entry(id: string): Entry {
     const entry = this.#known.get(id);
     if (!entry) throw new Error(`no job ${id}`);

@@ -120,6 +120,16 @@ export class Rules {
     this.#cancelled.add(jobId);
   }
 
+  /** Told by whoever cancelled it. */
+  endedUnbegun(jobId: string): void {
+    this.#options.trace.note("redis", "ended-unbegun", jobId);
+    if (this.#finished.has(jobId))
+      this.broken("nothing follows a terminal record", `cancel of ${jobId}`, [jobId]);
+    this.#finished.add(jobId);
+    for (const { job } of this.#running)
+      if (job.id === jobId) this.broken("what runs is its holder's to end", jobId, [jobId]);
+  }
+
   queued(what: string, id: string, token: string): void {
     this.#options.trace.note("redis", what, `${id} by ${token}`);
   }

@@ -3,7 +3,7 @@ import { LeaseModel } from "./lease-model.ts";
 import { Marker } from "./marker.ts";
 import { QueueModel } from "./queue-model.ts";
 import type { Rules } from "./rules.ts";
-import type { Entry } from "./sim-job.ts";
+import { type Entry, entryId, type SimJob } from "./sim-job.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /** Everything the fleet shares. Each method is one step that nobody can get into the middle of. */
@@ -59,12 +59,19 @@ export class SimRedis {
     return this.leases.isLive(key);
   }
 
+  /** The attempt of a job that nobody has begun, as far as can be seen. */
+  waitingAttempt({ id, key }: SimJob): number {
+    const last = this.events.of(id).findLast((event) => event.type === "retrying");
+    return last?.type === "retrying" ? last.attempt + 1 : this.queue(key).entry(id).attempt;
+  }
+
   /** Kept until it is due, then put in line by whoever runs schedules. The same attempt twice is one. */
   schedule(entry: Entry, dueAtMs: number): void {
-    const name = `${entry.job.id}~${entry.attempt}`;
+    const name = entryId(entry);
     if (this.#scheduled.has(name)) return;
     this.#scheduled.add(name);
     this.#time.after(dueAtMs - this.#time.nowMs, () => {
+      if (this.events.of(entry.job.id).at(-1)?.type === "finished") return;
       if (!this.add(entry)) this.offer(entry.job.key);
     });
   }

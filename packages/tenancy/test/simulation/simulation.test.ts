@@ -9,7 +9,8 @@ const corners = [
   ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "out-of-memory", "away", "deaf"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],
-  ...["begin:fenced", "begin:cancelled", "begin:out-of-turn"],
+  ...["begin:fenced", "begin:cancelled", "begin:out-of-turn", "begin:finished-before"],
+  ...["cancel:told", "cancel:begun", "cancel:finished-before"],
   ...["job.retrying", "job.buried", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
 ];
 

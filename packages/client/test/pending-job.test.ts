@@ -1,0 +1,70 @@
+import { Fault, isFault, type JobResult, sandboxKey } from "@berth/protocol";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { type EnqueuedJob, PendingJob } from "../src/pending-job.ts";
+
+const result: JobResult = { outcome: { kind: "done" }, value: {}, timing: { wallMs: 1, cpuMs: 1 } };
+
+function ending(how: Promise<JobResult>): PendingJob {
+  how.catch(() => {});
+  const job: EnqueuedJob = {
+    id: "job",
+    key: sandboxKey.parse("acme"),
+    result: how,
+    status: async () => "finished",
+    cancel: async () => {},
+    async *events() {},
+  };
+  return new PendingJob(Promise.resolve(job));
+}
+
+const well = () => ending(Promise.resolve(result));
+const badly = () => ending(Promise.reject(new Fault("aborted", { operation: "waiting" })));
+const codeOf = (error: unknown) => isFault(error) && error.code;
+const refused = () => new PendingJob(Promise.reject(new Fault("fleet-full", { waiting: 1, limit: 1 })));
+
+describe("a pending job is used as a promise is", () => {
+  test("catch hands its result on, and is given what await would throw", async () => {
+    expect(await well().catch(() => "caught")).toBe(result);
+    expect(await badly().catch(codeOf)).toBe("aborted");
+    expect(await refused().catch(codeOf)).toBe("fleet-full");
+    await expect(refused().catch()).rejects.toMatchObject({ code: "fleet-full" });
+    await expect(refused().catch(() => Promise.reject(new Error("worse")))).rejects.toThrow("worse");
+  });
+
+  test("finally is called once however it ended, and changes neither result nor error", async () => {
+    const called: string[] = [];
+    expect(await well().finally(() => void called.push("well"))).toBe(result);
+    await expect(badly().finally(() => void called.push("badly"))).rejects.toMatchObject({ code: "aborted" });
+    await expect(refused().finally(() => void called.push("refused"))).rejects.toMatchObject({
+      code: "fleet-full",
+    });
+    expect(called).toEqual(["well", "badly", "refused"]);
+    const broken = () => {
+      throw new Error("in finally");
+    };
+    await expect(well().finally(broken)).rejects.toThrow("in finally");
+    expect(await well().finally()).toBe(result);
+  });
+
+  test("it goes where a promise goes, and its chains are promises", async () => {
+    const job: Promise<JobResult> = well();
+    expect(await Promise.all([job, well()])).toEqual([result, result]);
+    expect(await Promise.race([job])).toBe(result);
+    expect((await Promise.allSettled([badly()]))[0]?.status).toBe("rejected");
+    expect(job.catch(() => {})).toBeInstanceOf(Promise);
+    expect(String(job)).toBe("[object PendingJob]");
+    expectTypeOf(well().catch(() => 1)).toEqualTypeOf<Promise<JobResult | number>>();
+    expectTypeOf(well().finally(() => {})).toEqualTypeOf<Promise<JobResult>>();
+  });
+
+  test("one that nobody asks about ends no process, whatever becomes of it", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    refused();
+    badly();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+  });
+});

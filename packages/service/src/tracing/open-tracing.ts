@@ -1,0 +1,22 @@
+import { type TracingSettings, tracesAddress } from "./settings.ts";
+import type { SpanAttributes, Tracing } from "./tracing.ts";
+
+export interface TracingOptions {
+  /** What the app is called where OTEL_SERVICE_NAME does not say otherwise. */
+  readonly service: string;
+  /** Of every span of this process. */
+  readonly attributes: SpanAttributes;
+  /** Once when the collector cannot be reached or refuses, once when it takes spans again. */
+  readonly onOutage: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
+}
+
+/** Undefined when no collector is named: then nothing of OpenTelemetry is loaded, and no span is ever made. */
+export async function openTracing(
+  settings: TracingSettings,
+  options: TracingOptions,
+): Promise<Tracing | undefined> {
+  const address = tracesAddress(settings);
+  if (address === undefined) return undefined;
+  const { OtlpTracing } = await import("./otlp-tracing.ts");
+  return new OtlpTracing(address, settings, options);
+}

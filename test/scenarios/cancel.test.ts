@@ -1,0 +1,273 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Berth, EnqueuedJob } from "@berth/client";
+import { Leases } from "@berth/lease";
+import { epoch, type JobResult, redisKeys, sandboxKey, workerId } from "@berth/protocol";
+import { Schedule, takenKey } from "@berth/queue";
+import { JobEvents, Staging } from "@berth/streams";
+import { describe, expect } from "vitest";
+import { busybox, type TestFleet, test } from "../support/fleet.ts";
+import type { HistoryJob } from "../support/history.ts";
+import { exec, seeded } from "../support/load.ts";
+
+const acmeKey = sandboxKey.parse("acme");
+const beforeItBegan = "by request, before it began";
+const cancelled: JobResult = {
+  outcome: { kind: "cancelled", reason: beforeItBegan },
+  value: {},
+  timing: { wallMs: 0, cpuMs: 0 },
+};
+
+/** How a job ended, and whether that took less than a second. */
+async function soon(job: EnqueuedJob): Promise<JobResult | "not within a second"> {
+  const late = Promise.withResolvers<"not within a second">();
+  const timer = setTimeout(() => late.resolve("not within a second"), 1_000);
+  try {
+    return await Promise.race([job.result, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function typesOf(fleet: TestFleet, { key, id }: EnqueuedJob): Promise<string[]> {
+  const events = await new JobEvents(fleet.redis.connect()).read(key, id, "");
+  return events.map(({ event }) => event.type);
+}
+
+/** How often the results tell of a job. */
+async function timesTold(fleet: TestFleet, { id }: EnqueuedJob): Promise<number> {
+  const results = await fleet.redis.connect().xrange(redisKeys.results, "-", "+");
+  return results.filter(([, fields]) => fields[1] === id).length;
+}
+
+const history = ({ id, key }: EnqueuedJob): HistoryJob => ({ id, key, session: "main", repeatable: false });
+
+/** By Redis' own record: every time a worker took the sandbox it got a higher one. */
+async function timesTaken(berth: Berth, tenant: string): Promise<number> {
+  return (await berth.sandboxes({ tenant })).reduce((sum, { epoch: taken }) => sum + taken, 0);
+}
+
+/** Whether a container was ever started for it: its workspace stays. */
+function wasOpened(fleet: TestFleet, key: string): boolean {
+  return existsSync(join(fleet.workspaces, key));
+}
+
+describe("cancelling a job that waits", () => {
+  test("of a paused tenant ends it at once, with one terminal record, also after the tenant is resumed", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await acme.exec("true");
+    await acme.pause();
+    await expect.poll(async () => (await berth.sandboxes())[0]?.worker).toBeUndefined();
+    const [doomed, kept] = [
+      await acme.exec("echo never").enqueued(),
+      await acme.exec("echo behind it").enqueued(),
+    ];
+    await fleet.client().cancel(doomed.id);
+    expect(await soon(doomed)).toEqual(cancelled);
+    expect(await berth.why(doomed.id)).toMatchObject({ state: "finished" });
+    expect(await kept.status()).toBe("not-started");
+    await doomed.cancel();
+    await acme.resume();
+    expect((await kept.result).value.stdout).toBe("behind it\n");
+    expect(await typesOf(fleet, doomed)).toEqual(["finished"]);
+    expect(await timesTold(fleet, doomed)).toBe(1);
+    await fleet.provesSound([doomed, kept].map(history));
+  });
+
+  test("while no worker is there ends it at once, and the worker that comes has nothing to do", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    const job = await berth.tenant("acme").exec("echo never", {}, { priority: 3 }).enqueued();
+    await job.cancel();
+    expect(await soon(job)).toEqual(cancelled);
+    expect(await berth.scale()).toMatchObject({ unfinishedJobs: 0 });
+    await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "300" });
+    expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
+    await expect.poll(() => timesTaken(berth, "acme")).toBe(1);
+    await expect.poll(async () => (await berth.sandboxes({ tenant: "acme" }))[0]?.worker).toBeUndefined();
+    expect(wasOpened(fleet, "acme")).toBe(false);
+    await fleet.provesSound([history(job)]);
+  });
+
+  test("far behind others in its sandbox's queue ends it at once, and they go on in order", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    const first = await acme.exec("sleep 60").enqueued();
+    const rest = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => acme.exec(`echo ${index} >> order`).enqueued()),
+    );
+    await expect.poll(() => first.status()).toBe("started");
+    const doomed = rest.slice(190);
+    await Promise.all(doomed.map((job) => job.cancel()));
+    for (const job of doomed) expect(await soon(job)).toEqual(cancelled);
+    expect(await first.status(), "they did not wait for their turn").toBe("started");
+    await first.cancel();
+    const { value } = await acme.exec("cat order");
+    expect(value.stdout).toBe(Array.from({ length: 190 }, (_, index) => `${index}\n`).join(""));
+    await fleet.provesSound([first, ...rest].map(history));
+  });
+
+  test("that a dead worker had taken and not begun ends it at once, and the next finds that", async ({
+    fleet,
+  }) => {
+    const worker = await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const running = await berth.tenant("acme").exec("sleep 60").enqueued();
+    const parked = await berth.tenant("acme").exec("echo never").enqueued();
+    const taken = () => fleet.redis.connect().llen(takenKey(acmeKey));
+    await expect.poll(taken).toBe(2);
+    await expect.poll(() => running.status()).toBe("started");
+    worker.signal("SIGKILL");
+    await worker.ended();
+    await parked.cancel();
+    expect(await soon(parked)).toEqual(cancelled);
+    await fleet.worker("worker-2", busybox);
+    expect((await running.result).outcome.kind).toBe("lost");
+    expect(await typesOf(fleet, parked)).toEqual(["finished"]);
+    await fleet.provesSound([running, parked].map(history));
+  });
+
+  test("with a request too large for the queue leaves neither the request nor a dead letter", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await acme.pause();
+    const job = await acme.write("large", "x".repeat(400 * 1024)).enqueued();
+    await job.cancel();
+    expect(await soon(job)).toEqual(cancelled);
+    await fleet.worker("worker-1", busybox);
+    await acme.resume();
+    expect((await acme.list()).value.entries).toEqual([]);
+    expect(await berth.deadLetters.list()).toEqual([]);
+    const leftMs = await fleet.redis.connect().pttl(redisKeys.staged(acmeKey, job.id));
+    expect(leftMs).toBeLessThanOrEqual(60_000);
+    expect(leftMs, "it does not stay").not.toBe(-1);
+  });
+});
+
+describe("cancelling a job that waits for its time", () => {
+  test("ends it at once, and nothing is started for it when it would have been due", async ({ fleet }) => {
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    const dueMs = Date.now() + 3_000;
+    const job = await acme.exec("echo never", {}, { runAtMs: dueMs }).enqueued();
+    const staged = await acme.write("f", "x".repeat(400 * 1024), {}, { runAtMs: dueMs }).enqueued();
+    await fleet.worker("worker-1", busybox);
+    for (const one of [job, staged]) {
+      await one.cancel();
+      expect(await soon(one)).toEqual(cancelled);
+      expect(await berth.why(one.id)).toMatchObject({ state: "finished" });
+    }
+    // Due at the same time: when it has run, those would have.
+    await berth.tenant("globex").exec("true", {}, { runAtMs: dueMs + 500 });
+    expect(await timesTaken(berth, "acme")).toBe(0);
+    expect([wasOpened(fleet, "acme"), wasOpened(fleet, "globex")]).toEqual([false, true]);
+    expect(await fleet.redis.connect().keys("berth:{acme}:jobs:*"), "no queue was made for it").toEqual([]);
+    expect(await berth.deadLetters.list()).toEqual([]);
+    expect(await typesOf(fleet, job)).toEqual(["finished"]);
+    const again = await acme.exec("echo never", {}, { id: job.id });
+    expect(again, "the id stands for the job that was cancelled").toEqual(cancelled);
+  });
+
+  test("by a client that dies before it is out of the schedule has ended it all the same", async ({
+    fleet,
+  }) => {
+    const redis = fleet.redis.connect();
+    const schedule = new Schedule(redis, new Staging(redis));
+    const berth = fleet.client();
+    await fleet.worker("worker-1", busybox);
+    const dueMs = Date.now() + 1_500;
+    const job = await berth.tenant("acme").exec("echo never", {}, { runAtMs: dueMs }).enqueued();
+    const found = await schedule.find(job.id);
+    const waiting = { key: job.key, jobId: job.id, attempt: 1, inbox: found?.inbox, dueAtMs: dueMs };
+    expect(await new JobEvents(redis).cancel(waiting, cancelled)).toBe("told");
+    expect(await soon(job)).toEqual(cancelled);
+    await expect.poll(() => schedule.find(job.id)).toBeUndefined();
+    expect(Date.now()).toBeGreaterThanOrEqual(dueMs);
+    await berth.tenant("globex").exec("true");
+    expect(await timesTaken(berth, "acme")).toBe(0);
+    await schedule.close();
+  });
+
+  test("between two attempts ends all of them", async ({ fleet }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const retry = { attempts: 3, backoffMs: 600_000, jitter: 0 };
+    const job = await berth.tenant("acme").exec("exit 1", {}, { retry }).enqueued();
+    await expect.poll(async () => (await typesOf(fleet, job)).at(-1)).toBe("retrying");
+    await job.cancel();
+    expect(await soon(job)).toEqual(cancelled);
+    expect(await typesOf(fleet, job)).toEqual(["started", "retrying", "finished"]);
+    expect(await timesTold(fleet, job)).toBe(1);
+    await fleet.provesSound([{ ...history(job), repeatable: true }]);
+  });
+});
+
+describe("cancelling against a worker that takes the job", () => {
+  test("always ends in one terminal record; what was told as not begun never ran", async ({ fleet }) => {
+    await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "50" });
+    await fleet.worker("worker-2", { ...busybox, BERTH_IDLE_MS: "50" });
+    const [producer, other] = [fleet.client(), fleet.client()];
+    const events = new JobEvents(fleet.redis.connect());
+    const pick = seeded(7);
+    const ends = new Map<string, number>();
+    const jobs: HistoryJob[] = [];
+    for (let round = 0; round < 40; round++) {
+      const planned = ["acme", "globex", "initech"].map((tenant) => exec(tenant, `${tenant}.${round}`));
+      const pausesMs = planned.map(() => pick(25));
+      await Promise.all(
+        planned.map(async ({ order, ...plan }, index) => {
+          const job = await producer.submit(order).enqueued();
+          jobs.push({ ...plan, id: job.id, key: job.key, session: "main" });
+          await new Promise((resolve) => setTimeout(resolve, pausesMs[index]));
+          // As one would who saw it waiting a moment ago.
+          if (round % 2 === 1)
+            await events.cancel({ ...job, jobId: job.id, attempt: 1, inbox: undefined }, cancelled);
+          await other.cancel(job.id);
+          const { outcome } = (await (await other.job(job.id))?.result) ?? cancelled;
+          const how = outcome.kind === "cancelled" ? outcome.reason : outcome.kind;
+          ends.set(how, (ends.get(how) ?? 0) + 1);
+          if (how === beforeItBegan) expect(await typesOf(fleet, job)).toEqual(["finished"]);
+        }),
+      );
+    }
+    await fleet.provesSound(jobs);
+    const unbegun = ends.get(beforeItBegan) ?? 0;
+    expect(unbegun, "some were before the worker").toBeGreaterThan(0);
+    expect(jobs.length - unbegun, "some were behind it").toBeGreaterThan(0);
+  });
+
+  test("of a beginning and a cancellation the first counts, and the other sees it", async ({ fleet }) => {
+    const redis = fleet.redis.connect();
+    const [events, leases] = [new JobEvents(redis), new Leases(redis)];
+    const acme = fleet.client().tenant("acme");
+    const taken = await leases.take(acmeKey, { worker: workerId.parse("w"), instance: "i" }, 60_000);
+    const mine = { key: acmeKey, epoch: epoch.parse(taken.taken && taken.epoch) };
+    for (let round = 0; round < 50; round++) {
+      const { id } = await acme.exec("true").enqueued();
+      await redis.lpush(takenKey(acmeKey), id);
+      const place = { takenKey: takenKey(acmeKey), queuedId: id, before: [] };
+      const started = { worker: "w", epoch: mine.epoch, attempt: 1, atMs: 0 };
+      const steps = [
+        () => events.begin({ ...mine, jobId: id }, place, started),
+        () => events.cancel({ key: acmeKey, jobId: id, attempt: 1, inbox: undefined }, cancelled),
+      ];
+      const inOrder = round % 2 === 0 ? steps : steps.toReversed();
+      const said = await Promise.all(inOrder.map((step) => step()));
+      const expected = round % 2 === 0 ? ["begun", "begun"] : ["told", "finished-before"];
+      expect(said).toEqual(expected);
+      await events.publish({ ...mine, jobId: id }, [{ type: "finished", result: cancelled }]);
+      const told = await events.read(acmeKey, id, "");
+      expect(told.filter(({ event }) => event.type === "finished")).toHaveLength(1);
+      await redis.lrem(takenKey(acmeKey), 0, id);
+    }
+  });
+});

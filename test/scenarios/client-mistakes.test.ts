@@ -1,0 +1,57 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { Berth } from "@berth/client";
+import { describe, expect } from "vitest";
+import { test } from "../support/redis.ts";
+
+const program = fileURLToPath(new URL("../support/mistakes.mjs", import.meta.url));
+const nameRule = "1 to 63 of a-z, 0-9, - and _, beginning and ending with a letter or digit";
+
+interface Line {
+  readonly what: string;
+  readonly name?: string;
+  readonly code?: string;
+  readonly retry?: boolean;
+  readonly message?: string;
+  readonly fault: boolean;
+}
+
+describe("a wrong value", () => {
+  test("is told in plain JavaScript with a code and what is allowed, never as a library's own error", async ({
+    redis,
+  }) => {
+    const args = ["--conditions=@berth/source", program, redis.url];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    const lines: Line[] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.length).toBeGreaterThan(20);
+    const codes = ["invalid-argument", "invalid-job", "invalid-schedule"];
+    const raw = lines.filter(({ code, retry }) => !codes.includes(code ?? "") || retry !== false);
+    expect(raw).toEqual([]);
+    const of = (what: string) => lines.find((line) => line.what === what);
+    expect(of("tenant with a space")).toMatchObject({
+      fault: true,
+      code: "invalid-argument",
+      message: `the tenant "Bad Name" is not valid: a tenant id is ${nameRule}`,
+    });
+    expect(of("worker to drain")?.message).toBe(
+      `the worker "Bad Worker" is not valid: a worker id is ${nameRule}`,
+    );
+    expect(of("session")?.message).toContain(`session: a tenant id is ${nameRule}`);
+    expect(of("job's id")?.message).toContain("id: a job id is 1 to 128 letters, digits, - and _");
+    expect(of("command missing")?.message).toContain("request.command");
+  });
+
+  test("of a tenant is thrown where it was given, long values cut", async ({ redis }) => {
+    await using berth = closing(new Berth({ redis: redis.url }));
+    const long = "x".repeat(10_000);
+    expect(() => berth.client.tenant(long)).toThrow(/^the tenant "x{80}…" is not valid: a tenant id is/);
+  });
+});
+
+function closing(client: Berth) {
+  return { client, [Symbol.asyncDispose]: () => client.close() };
+}

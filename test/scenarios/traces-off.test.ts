@@ -1,0 +1,52 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect } from "vitest";
+import { Collector } from "../support/collector.ts";
+import { busybox, type TestFleet } from "../support/fleet.ts";
+import { type TestGateways, fleetTest as test } from "../support/gateway.ts";
+
+const hook = fileURLToPath(new URL("../support/loaded-modules.mjs", import.meta.url));
+
+/** Every module that a gateway and a worker load while a job goes from the one through the other. */
+async function loadedBy(
+  env: Record<string, string>,
+  { fleet, gateways }: { fleet: TestFleet; gateways: TestGateways },
+): Promise<{ gateway: string[]; worker: string[] }> {
+  const told = (app: string) => join(fleet.redis.directory, `${app}-modules`);
+  const watched = (app: string) => ({ ...env, NODE_OPTIONS: `--import=${hook}`, LOADED_MODULES: told(app) });
+  const worker = await fleet.worker("worker-1", { ...busybox, ...watched("worker") });
+  const gateway = await gateways.start(watched("gateway"));
+  const headers = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
+  const body = { tenant: "acme", request: { kind: "exec", command: "true" } };
+  const ran = await gateway.call("POST", "/v1/jobs?wait=60", { body, headers });
+  expect(ran.body.result.outcome).toEqual({ kind: "exited", code: 0 });
+  await gateway.stop();
+  await worker.stopped(30_000);
+  const lines = async (app: string) => (await readFile(told(app), "utf8")).split("\n");
+  return { gateway: await lines("gateway"), worker: await lines("worker") };
+}
+
+const ofVendor = (modules: readonly string[]) => modules.filter((url) => /opentelemetry|otlp/.test(url));
+
+describe("without a collector", () => {
+  test.for([
+    {},
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "" },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "true" },
+  ])("nothing of OpenTelemetry is loaded: %j", async (env, { fleet, gateways }) => {
+    const { gateway, worker } = await loadedBy(env as Record<string, string>, { fleet, gateways });
+    for (const modules of [gateway, worker]) {
+      expect(modules.some((url) => url.includes("/packages/service/src/tracing/open-tracing.ts"))).toBe(true);
+      expect(ofVendor(modules)).toEqual([]);
+    }
+  });
+
+  test("with one it is loaded, by the same means of looking", async ({ fleet, gateways }) => {
+    await using collector = await Collector.start();
+    const { gateway, worker } = await loadedBy(collector.env, { fleet, gateways });
+    for (const modules of [gateway, worker]) {
+      expect(ofVendor(modules).some((url) => url.includes("/@opentelemetry/sdk-trace/"))).toBe(true);
+    }
+  });
+});
