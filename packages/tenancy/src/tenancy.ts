@@ -1,6 +1,7 @@
 import {
+  assertNever,
+  type Fault,
   isFault,
-  isRepeatable,
   type Job,
   type JobResult,
   job as jobSchema,
@@ -8,16 +9,16 @@ import {
   problemsOf,
   type SandboxKey,
 } from "@berth/protocol";
+import { attempt, backInLine, type Run, stoppingReason } from "./attempt.ts";
 import { type Admitted, attemptRecord } from "./attempt-record.ts";
+import { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
-import { carryOut } from "./carry-out.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
-import { LeaseKeeper } from "./lease-keeper.ts";
 import { Line } from "./line.ts";
 import { mayPass } from "./passing.ts";
 import { Sessions } from "./sessions.ts";
-import type { FetchedJob, OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
+import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface TenancyOptions {
   readonly key: SandboxKey;
@@ -43,17 +44,6 @@ export interface TenancyOptions {
  */
 export type TenancyEnd = "released" | "handed-back" | "no-sandbox" | "fenced";
 
-const stoppingReason = "its worker is stopping";
-const backInLine = "back in line";
-
-interface Run {
-  readonly jobId: string;
-  readonly abort: AbortController;
-  readonly end: Promise<void>;
-  /** Nobody but this run may say what becomes of it. */
-  isBegun: boolean;
-}
-
 /** Fetched ahead, so that a session with many jobs does not hide the others. */
 const parkedMost = 128;
 /** Pause after the job source failed, as it does while Redis is away. */
@@ -77,12 +67,11 @@ export class Tenancy {
   readonly #options: TenancyOptions;
   readonly #ports: TenancyPorts;
   readonly #sessions: Sessions<Admitted>;
-  readonly #fence = new AbortController();
+  readonly #authority: Authority;
   /** By their ids in the queue: two attempts of a job are two. */
   readonly #runs = new Map<string, Run>();
   readonly #completing = new Map<string, Promise<void>>();
   readonly #line = new Line();
-  readonly #keeper: LeaseKeeper;
   readonly #endings: Endings;
   readonly #sinceMs: number;
   #idleSinceMs: number;
@@ -100,15 +89,15 @@ export class Tenancy {
     this.#sinceMs = ports.clock.now();
     this.#idleSinceMs = this.#sinceMs;
     this.#lookedMs = this.#sinceMs;
-    this.#endings = new Endings({ key: options.key, ports, publish: (say) => this.#publish(say) });
-    this.#keeper = new LeaseKeeper({
-      leaseMs: options.leaseMs,
-      takenAtMs: options.takenAtMs,
-      clock: ports.clock,
-      lease: ports.lease,
-      onLost: (why) => void this.#fenced(why),
+    const { leaseMs, takenAtMs } = options;
+    this.#authority = new Authority({
+      ...{ leaseMs, takenAtMs, clock: ports.clock, lease: ports.lease },
+      onLost: (why) => this.#lost(why),
       onPaused: () => this.yield(),
+      onRefused: (error) => (error.message === this.#lastTrouble ? undefined : this.#trouble(error)),
     });
+    const publish: Authority["publish"] = (say) => this.#authority.publish(say);
+    this.#endings = new Endings({ key: options.key, ports, publish });
   }
 
   get key(): SandboxKey {
@@ -167,7 +156,10 @@ export class Tenancy {
 
   /** Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives. */
   async adopt(profile?: string): Promise<void> {
-    const opening = this.#ports.sandbox.open(profile, this.#opening(this.#fence.signal));
+    const opening = this.#ports.sandbox.open(profile, {
+      signal: this.#authority.signal,
+      leaseLeftMs: () => this.#authority.leftInSandboxMs,
+    });
     await opening.then(
       (opened) => opened.done(),
       (error) => this.#trouble(error),
@@ -176,15 +168,15 @@ export class Tenancy {
 
   /** From the taken lease to its end. Does not throw. */
   async run(): Promise<TenancyEnd> {
-    const renewing = this.#keeper.keep(this.#fence.signal);
+    const renewing = this.#authority.keep();
     let end: TenancyEnd = "fenced";
     try {
-      end = await this.#unlessFenced(this.#work());
+      end = await this.#authority.whileOurs(this.#work());
     } catch (error) {
-      if (!this.#fence.signal.aborted) this.#trouble(error);
-      end = this.#fence.signal.aborted ? "fenced" : await this.#handBack().catch(() => "fenced" as const);
+      if (!this.#authority.signal.aborted) this.#trouble(error);
+      end = this.#authority.signal.aborted ? "fenced" : await this.#handBack().catch(() => "fenced" as const);
     } finally {
-      this.#fence.abort("over");
+      this.#authority.close();
       await Promise.all([renewing, ...[...this.#runs.values()].map(({ end: run }) => run)]);
       await Promise.all(this.#completing.values());
       await this.#ports.jobs.close().catch(() => {});
@@ -222,7 +214,7 @@ export class Tenancy {
         await fetched.complete();
       },
       onLost: (fetched, job) => this.#finish({ fetched, job }, bareResult({ kind: "lost", message })),
-      onStep: () => this.#keeper.round(),
+      onStep: () => this.#authority.round(),
     });
     if (counts.lost + counts.again + counts.done > 0)
       report({ event: "tenancy.settled", key: this.key, ...counts });
@@ -231,18 +223,18 @@ export class Tenancy {
   async #work(): Promise<TenancyEnd> {
     let told = false;
     for (;;) {
-      this.#fence.signal.throwIfAborted();
-      this.#keeper.round();
+      this.#authority.signal.throwIfAborted();
+      this.#authority.round();
       if (this.#yielding) return await this.#handBack();
       try {
         if (await this.#round()) return "released";
         told = false;
       } catch (error) {
-        this.#fence.signal.throwIfAborted();
+        this.#authority.signal.throwIfAborted();
         if (!told) this.#trouble(error);
         told = true;
         this.#line.doubt();
-        await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
+        await this.#ports.clock.sleep(troublePauseMs, this.#authority.signal);
       }
     }
   }
@@ -288,7 +280,7 @@ export class Tenancy {
     const old = idleSinceMs !== undefined && maxAgeMs > 0 && now - this.#sinceMs >= maxAgeMs;
     if ((!idle && !old) || this.#completing.size > 0) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
-    if (result === "lost") throw this.#fenced("the lease was taken over");
+    if (result === "lost") throw this.#authority.lose("the lease was taken over");
     // By a job that came, or by one that nobody knows of.
     if (result === "kept") this.#line.doubt();
     return result === "released";
@@ -297,11 +289,11 @@ export class Tenancy {
   async #handBack(): Promise<TenancyEnd> {
     while (this.#runs.size + this.#completing.size > 0) {
       await this.#stirred();
-      this.#keeper.round();
-      this.#fence.signal.throwIfAborted();
+      this.#authority.round();
+      this.#authority.signal.throwIfAborted();
     }
     // What was taken and has not begun stays so: the next holder lines it up again.
-    this.#fence.signal.throwIfAborted();
+    this.#authority.signal.throwIfAborted();
     const empty = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
     if (empty === "kept" && (await this.#ports.lease.release({ onlyIfEmpty: false })) === "released") {
@@ -355,14 +347,14 @@ export class Tenancy {
     this.#runs.set(fetched.queuedId, run);
     void work(run)
       .catch((error: unknown) => {
-        if (this.#fence.signal.aborted) return;
+        if (this.#authority.signal.aborted) return;
         this.#trouble(error);
         this.#lookAgain();
       })
       .finally(() => {
         this.#runs.delete(fetched.queuedId);
         this.#idleSinceMs = this.#ports.clock.now();
-        if (!this.#fence.signal.aborted) this.#begin();
+        if (!this.#authority.signal.aborted) this.#begin();
         this.#stir();
         resolve();
       });
@@ -376,47 +368,34 @@ export class Tenancy {
   }
 
   async #execute(admitted: Admitted, run: Run): Promise<void> {
-    const { sandbox, turns, clock } = this.#ports;
-    const { abort } = run;
-    const { job } = admitted;
-    if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
-    const signal = AbortSignal.any([abort.signal, this.#fence.signal]);
-    let turnOver: (() => void) | undefined;
-    let opened: OpenSandbox | undefined;
-    try {
-      turnOver = await turns.take(signal);
-      admitted.openingMs = clock.now();
-      admitted.cold = true;
-      // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
-      opened = await sandbox.open(job.profile, this.#opening(signal));
-      admitted.cold = opened.cold === true;
-      await this.#beginAndRun(admitted, opened, run);
-    } catch (error) {
-      if (opened) throw error;
-      await this.#notOpened(admitted, abort.signal, error);
-    } finally {
-      opened?.done();
-      turnOver?.();
+    const { fetched } = admitted;
+    const attempted = await attempt(
+      {
+        ports: this.#ports,
+        authority: this.#authority,
+        before: (queuedId) => this.#line.before(queuedId),
+        onTrouble: (error) => this.#trouble(error),
+      },
+      admitted,
+      run,
+    );
+    switch (attempted.next) {
+      case "end":
+        return await this.#finish(admitted, attempted.result, attempted.endedAs);
+      case "complete":
+        return this.#complete(fetched);
+      case "look-again":
+        return this.#lookAgain();
+      case "no-sandbox":
+        return await this.#noSandboxFor(admitted, attempted.error);
+      case "leave":
+        return;
+      default:
+        return assertNever(attempted);
     }
   }
 
-  #opening(signal: AbortSignal) {
-    return { signal, leaseLeftMs: () => this.#keeper.leftInSandboxMs };
-  }
-
-  #isTooLate({ deadlineAtMs }: Job): boolean {
-    return deadlineAtMs !== undefined && this.#ports.clock.wall() > deadlineAtMs;
-  }
-
-  async #refuseLate(admitted: Admitted): Promise<void> {
-    const message = "its deadline had passed before it could begin";
-    await this.#finish(admitted, bareResult({ kind: "refused", code: "deadline", message }));
-  }
-
-  async #notOpened(admitted: Admitted, signal: AbortSignal, error: unknown): Promise<void> {
-    this.#fence.signal.throwIfAborted();
-    if (signal.aborted) return await this.#interrupted(admitted, signal, "before it began");
-    if (!isFault(error)) throw error;
+  async #noSandboxFor(admitted: Admitted, error: Fault): Promise<void> {
     if (error.retry && this.#options.onNoSandbox === "wait") {
       this.#noSandbox = true;
       this.#trouble(error);
@@ -426,41 +405,6 @@ export class Tenancy {
     // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
     const result = bareResult({ kind: "refused", code: error.code, message: error.message });
     await this.#finish(admitted, result);
-  }
-
-  async #beginAndRun(admitted: Admitted, opened: OpenSandbox, run: Run): Promise<void> {
-    const { events, clock } = this.#ports;
-    const { fetched, job } = admitted;
-    const { signal } = run.abort;
-    if (signal.aborted) return await this.#interrupted(admitted, signal, "before it began");
-    if (this.#isTooLate(job)) return await this.#refuseLate(admitted);
-    run.isBegun = true;
-    const place = { queuedId: fetched.queuedId, before: this.#line.before(fetched.queuedId) };
-    const begun = await this.#publish(() => events.begin(fetched.id, job.attempt, place));
-    if (begun === "finished-before") return this.#complete(fetched);
-    if (begun === "cancelled")
-      return await this.#interrupted(admitted, signal, "by request, before it began");
-    if (begun === "out-of-turn") return this.#lookAgain();
-    this.#check();
-    admitted.begunMs = clock.now();
-    const result = await carryOut({
-      ...{ jobId: fetched.id, job, sandbox: opened, signal, ports: this.#ports },
-      fence: this.#fence.signal,
-      check: () => this.#check(),
-      publish: (say) => this.#publish(say),
-      onTrouble: (error) => this.#trouble(error),
-    });
-    const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
-    // One that is safe to repeat is left to the next holder.
-    if (stopped && isRepeatable(job.request, job.idempotent)) return;
-    // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
-    await this.#finish(admitted, result, stopped ? lostWithItsWorker : undefined);
-  }
-
-  /** Ends a job that had not begun, or leaves it to be lined up again. */
-  async #interrupted(admitted: Admitted, signal: AbortSignal, how: string): Promise<void> {
-    if (signal.reason === stoppingReason || signal.reason === backInLine) return;
-    await this.#finish(admitted, bareResult({ kind: "cancelled", reason: how }));
   }
 
   async #finish(admitted: Admitted, result: JobResult, endedAs?: Outcome): Promise<void> {
@@ -479,7 +423,8 @@ export class Tenancy {
 
   /** Its end is told, so its session goes on meanwhile. */
   #complete(fetched: FetchedJob): void {
-    const completing = this.#unlessFenced(fetched.complete())
+    const completing = this.#authority
+      .whileOurs(fetched.complete())
       .then(
         () => this.#line.left(fetched.queuedId),
         // Or only the answer was lost. Whoever looks sees that its end is told.
@@ -492,53 +437,11 @@ export class Tenancy {
     this.#completing.set(fetched.queuedId, completing);
   }
 
-  /** Tries until it is said or we may no longer speak. */
-  async #publish<R extends string>(say: () => Promise<R | "fenced">): Promise<Exclude<R, "fenced">> {
-    for (;;) {
-      this.#check();
-      try {
-        const said = await this.#unlessFenced(say());
-        if (said !== "fenced") return said as Exclude<R, "fenced">;
-      } catch (error) {
-        // Whatever it is, nobody else can say it for us.
-        if (isFault(error) && !error.retry && error.message !== this.#lastTrouble) this.#trouble(error);
-        await this.#ports.clock.sleep(troublePauseMs, this.#fence.signal);
-        continue;
-      }
-      throw this.#fenced("somebody else publishes for the sandbox");
-    }
-  }
-
-  /** Redis may be away for longer than the lease: who may say nothing any more does not wait for its answers. */
-  async #unlessFenced<T>(asked: Promise<T>): Promise<T> {
-    const { signal } = this.#fence;
-    const fenced = Promise.withResolvers<never>();
-    const onAbort = () => fenced.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    try {
-      return await Promise.race([asked, fenced.promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
-  }
-
-  /** A process that was stopped for a while comes here before its timers have told that its time is over. */
-  #check(): void {
-    this.#fence.signal.throwIfAborted();
-    if (this.#keeper.isLate) throw this.#fenced("it could not renew in time");
-  }
-
-  /** From here on nothing is said or run in the sandbox's name. */
-  #fenced(why: string): Error {
-    if (!this.#fence.signal.aborted) {
-      this.#ports.report({ event: "tenancy.fenced", key: this.key, epoch: this.#options.epoch, why });
-      this.#fence.abort(new Error(why));
-      this.#stir();
-      // One that still waits for a job would take it from whoever holds the sandbox next.
-      void this.#ports.jobs.close().catch(() => {});
-    }
-    return new Error(why);
+  #lost(why: string): void {
+    this.#ports.report({ event: "tenancy.fenced", key: this.key, epoch: this.#options.epoch, why });
+    this.#stir();
+    // One that still waits for a job would take it from whoever holds the sandbox next.
+    void this.#ports.jobs.close().catch(() => {});
   }
 
   #trouble(error: unknown): void {
@@ -556,10 +459,8 @@ export class Tenancy {
   async #stirred(): Promise<void> {
     const { clock } = this.#ports;
     const woken = new AbortController();
-    const signal = AbortSignal.any([woken.signal, this.#fence.signal]);
+    const signal = AbortSignal.any([woken.signal, this.#authority.signal]);
     await Promise.race([this.#wake.promise, clock.sleep(roundMs, signal).catch(() => {})]);
     woken.abort("woken");
   }
 }
-
-const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };

@@ -1,0 +1,120 @@
+import { type Fault, isFault, isRepeatable, type Job, type JobResult, type Outcome } from "@berth/protocol";
+import type { Admitted } from "./attempt-record.ts";
+import type { Authority } from "./authority.ts";
+import { bareResult } from "./bare-result.ts";
+import { carryOut } from "./carry-out.ts";
+import type { OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
+
+/** Why an attempt is ended that nobody wants to end for good. */
+export const stoppingReason = "its worker is stopping";
+export const backInLine = "back in line";
+
+/** One job's way through a tenancy. */
+export interface Run {
+  readonly jobId: string;
+  readonly abort: AbortController;
+  readonly end: Promise<void>;
+  /** Nobody but this run may say what becomes of it. */
+  isBegun: boolean;
+}
+
+export interface AttemptParts {
+  readonly ports: TenancyPorts;
+  readonly authority: Authority;
+  /** Those taken from the queue before it whose fate is known here. */
+  readonly before: (queuedId: string) => readonly string[];
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/**
+ * What is to be done about an attempt now. `end`: this is how it ended; `endedAs` decides whether it runs again, where the tenant is
+ * told something else. `complete`: its end was told before. `leave`: it stays taken, for whoever lines it up again. `look-again`: the
+ * queue is not as it was thought. `no-sandbox`: it has not begun, and cannot here.
+ */
+export type Attempted =
+  | { readonly next: "end"; readonly result: JobResult; readonly endedAs?: Outcome | undefined }
+  | { readonly next: "complete" | "leave" | "look-again" }
+  | { readonly next: "no-sandbox"; readonly error: Fault };
+
+const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
+
+/** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
+export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run): Promise<Attempted> {
+  const { ports, authority } = parts;
+  const { sandbox, turns, clock } = ports;
+  const { signal: wanted } = run.abort;
+  if (isTooLate(admitted.job, ports)) return tooLate;
+  const signal = AbortSignal.any([wanted, authority.signal]);
+  let turnOver: (() => void) | undefined;
+  let opened: OpenSandbox | undefined;
+  try {
+    turnOver = await turns.take(signal);
+    admitted.openingMs = clock.now();
+    admitted.cold = true;
+    // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
+    const leaseLeftMs = () => authority.leftInSandboxMs;
+    opened = await sandbox.open(admitted.job.profile, { signal, leaseLeftMs });
+    admitted.cold = opened.cold === true;
+    return await beginAndRun(parts, admitted, opened, run);
+  } catch (error) {
+    if (opened) throw error;
+    authority.signal.throwIfAborted();
+    if (wanted.aborted) return interrupted(wanted, "before it began");
+    if (!isFault(error)) throw error;
+    return { next: "no-sandbox", error };
+  } finally {
+    opened?.done();
+    turnOver?.();
+  }
+}
+
+async function beginAndRun(
+  { ports, authority, before, onTrouble }: AttemptParts,
+  admitted: Admitted,
+  opened: OpenSandbox,
+  run: Run,
+): Promise<Attempted> {
+  const { events, clock } = ports;
+  const { fetched, job } = admitted;
+  const { signal } = run.abort;
+  if (signal.aborted) return interrupted(signal, "before it began");
+  if (isTooLate(job, ports)) return tooLate;
+  run.isBegun = true;
+  const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
+  const begun = await authority.publish(() => events.begin(fetched.id, job.attempt, place));
+  if (begun === "finished-before") return { next: "complete" };
+  if (begun === "cancelled") return interrupted(signal, "by request, before it began");
+  if (begun === "out-of-turn") return { next: "look-again" };
+  authority.check();
+  admitted.begunMs = clock.now();
+  const result = await carryOut({
+    ...{ jobId: fetched.id, job, sandbox: opened, signal, ports, onTrouble },
+    fence: authority.signal,
+    check: () => authority.check(),
+    publish: (say) => authority.publish(say),
+  });
+  const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
+  // One that is safe to repeat is left to the next holder.
+  if (stopped && isRepeatable(job.request, job.idempotent)) return { next: "leave" };
+  // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
+  return { next: "end", result, endedAs: stopped ? lostWithItsWorker : undefined };
+}
+
+/** Of one that had not begun. */
+function interrupted({ reason }: AbortSignal, how: string): Attempted {
+  if (reason === stoppingReason || reason === backInLine) return { next: "leave" };
+  return { next: "end", result: bareResult({ kind: "cancelled", reason: how }) };
+}
+
+function isTooLate({ deadlineAtMs }: Job, { clock }: TenancyPorts): boolean {
+  return deadlineAtMs !== undefined && clock.wall() > deadlineAtMs;
+}
+
+const tooLate: Attempted = {
+  next: "end",
+  result: bareResult({
+    kind: "refused",
+    code: "deadline",
+    message: "its deadline had passed before it could begin",
+  }),
+};
