@@ -12,6 +12,7 @@ import { execThroughput } from "./exec-throughput.ts";
 import { failover } from "./failover.ts";
 import { fairness } from "./fairness.ts";
 import { files } from "./files.ts";
+import { gatewayOverhead } from "./gateway-overhead.ts";
 import { idleCost } from "./idle-cost.ts";
 import { jobLatency } from "./job-latency.ts";
 import { jobThroughput } from "./job-throughput.ts";
@@ -31,6 +32,7 @@ const scenarios: readonly Scenario[] = [
   jobLatency,
   jobThroughput,
   queueOverhead,
+  gatewayOverhead,
   failover,
   fairness,
   idleCost,

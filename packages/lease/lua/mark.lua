@@ -9,10 +9,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[2], 'NX', now, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
 redis.call('ZADD', KEYS[5], now, ARGV[1])
--- A job that ended before its producer came here is not made unfinished again.
+redis.call('HSET', KEYS[6], 'key', ARGV[1], 'tenant', ARGV[2], 'session', ARGV[6], 'kind', ARGV[7])
+redis.call('HSETNX', KEYS[6], 'at', now)
+-- A job that ended before its producer came here is known from now on, and not made unfinished again.
 if redis.call('HEXISTS', KEYS[6], 'outcome') == 0 then
-  redis.call('HSET', KEYS[6], 'key', ARGV[1], 'added', ARGV[4], 'tenant', ARGV[2], 'session', ARGV[6], 'kind', ARGV[7])
-  redis.call('HSETNX', KEYS[6], 'at', now)
+  redis.call('HSET', KEYS[6], 'added', ARGV[4])
   redis.call('PERSIST', KEYS[6])
   redis.call('ZADD', KEYS[7], 'NX', now, ARGV[3])
   redis.call('PERSIST', KEYS[8])

@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { isSuccess } from "@berth/protocol";
+
+const program = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
+const adminKey = "an-admin-key-for-the-benchmark-only";
+
+/** A gateway in a process of its own, asked over HTTP on loopback as a client of its would. */
+export class BenchGateway implements AsyncDisposable {
+  readonly #process: ReturnType<typeof spawn>;
+  readonly #url: string;
+  #cookie = "";
+
+  private constructor(process: ReturnType<typeof spawn>, url: string) {
+    this.#process = process;
+    this.#url = url;
+  }
+
+  static async open(redis: string): Promise<BenchGateway> {
+    const gateway = spawn(process.execPath, ["--conditions=@berth/source", program], {
+      env: {
+        PATH: process.env.PATH ?? "",
+        REDIS_URL: redis,
+        BERTH_GATEWAY_PORT: "0",
+        BERTH_ADMIN_KEY: adminKey,
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let log = "";
+    const address = await new Promise<string>((resolve, reject) => {
+      gateway.once("exit", (code) => reject(new Error(`the gateway ended with ${code}`)));
+      gateway.stdout.on("data", (chunk: Buffer) => {
+        if (log.includes("gateway.started")) return;
+        log += chunk;
+        const line = log.split("\n").find((one) => one.includes("gateway.started") && one.endsWith("}"));
+        if (line !== undefined) resolve(JSON.parse(line).address);
+      });
+    });
+    return new BenchGateway(gateway, address);
+  }
+
+  /** A job to its end, in one request. */
+  async exec(tenant: string, command: string, session = "main"): Promise<void> {
+    const body = JSON.stringify({ tenant, session, request: { kind: "exec", command } });
+    const response = await fetch(`${this.#url}/v1/jobs?wait=60`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
+      body,
+    });
+    const answer = (await response.json()) as { result?: { outcome: Parameters<typeof isSuccess>[0] } };
+    if (!answer.result || !isSuccess(answer.result.outcome))
+      throw new Error(`the job did not succeed: ${response.status} ${JSON.stringify(answer)}`);
+  }
+
+  async logIn(): Promise<void> {
+    const response = await fetch(`${this.#url}/board/login`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/x-www-form-urlencoded", origin: this.#url },
+      body: `key=${encodeURIComponent(adminKey)}`,
+    });
+    this.#cookie = response.headers.get("set-cookie")?.split(";")[0] ?? "";
+  }
+
+  /** What the dashboard's page asks every few seconds. How many queues it was shown. */
+  async pollBoard(): Promise<number> {
+    const response = await fetch(`${this.#url}/board/api/queues?page=1&jobsPerPage=10`, {
+      headers: { cookie: this.#cookie },
+    });
+    const { queues } = (await response.json()) as { queues?: readonly unknown[] };
+    if (!queues) throw new Error(`the board did not answer: ${response.status}`);
+    return queues.length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const gone = once(this.#process, "exit");
+    this.#process.kill("SIGTERM");
+    await gone;
+  }
+}
