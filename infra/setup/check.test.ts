@@ -12,6 +12,7 @@ import {
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { osRelease } from "./apt.mjs";
 import { repoRoot } from "./places.mjs";
 
 let clone: string;
@@ -69,6 +70,21 @@ test("a Redis that is given need not be installed", () => {
   const { stdout } = setup(["setup", "--check"], { env: { REDIS_URL: "redis://somewhere" } });
   expect(stdout).toMatch(/^redis-server +using REDIS_URL$/m);
 });
+
+test("a Chromium that is given is used, and without one the test that needs it is left out, not set-up stopped", () => {
+  const left = setup(["setup", "--check"]).stdout;
+  expect(left).toMatch(/^browser +none; the test of the board is left out \(.*install .*\)$/m);
+  const given = setup(["setup", "--check"], { env: { CHROMIUM: process.execPath } }).stdout;
+  expect(given).toMatch(new RegExp(`^browser +${process.execPath}$`, "m"));
+});
+
+test.skipIf(process.getuid?.() !== 0 || osRelease().ID !== "debian")(
+  "root on Debian is given a Chromium for the tests",
+  () => {
+    writeFileSync(path.join(clone, "empty/apt-get"), "", { mode: 0o755 });
+    expect(setup(["setup", "--check"]).stdout).toMatch(/^browser +missing: chromium-headless-shell$/m);
+  },
+);
 
 test("set-up does not install an engine over a DOCKER_HOST that does not answer", () => {
   const script = `

@@ -7,6 +7,7 @@
  * @property {{ file: string, version: string }} [node] the Node that runs Berth
  * @property {string} [pnpm] the pnpm program
  * @property {import('./engine-api.mjs').Engine} [engine]
+ * @property {string} [browser] the Chromium that tests use
  *
  * @typedef {{ ready: true, text: string }} Ready
  * @typedef {{ ready: false, text: string, needs?: import('./disk-space.mjs').Need[] }} Missing
@@ -34,7 +35,7 @@ export function newContext(root, environment = process.env) {
  * @param {Context} context
  */
 export function berthEnvironment(context) {
-  const { places, environment, node, engine } = context;
+  const { places, environment, node, engine, browser } = context;
   const folders = [
     `${places.root}/node_modules/.bin`,
     `${places.tools}/pnpm-${PNPM_VERSION}/node_modules/.bin`,
@@ -46,6 +47,7 @@ export function berthEnvironment(context) {
     TURBO_TELEMETRY_DISABLED: "1",
     DO_NOT_TRACK: "1",
   });
+  if (browser) result.CHROMIUM = browser;
   if (engine && engine.address !== "unix:///var/run/docker.sock") result.DOCKER_HOST = engine.address;
   return result;
 }

@@ -9,11 +9,11 @@ import { SetupProblem } from "./problem.mjs";
 import { Report } from "./report.mjs";
 import { check, setUp, stepsFor } from "./setup.mjs";
 
-/** @type {Record<string, { program: string, argv: string[], testImages: boolean }>} */
+/** @type {Record<string, { program: string, argv: string[], testImages: boolean, browser: boolean }>} */
 const PROGRAMS = {
-  start: { program: "apps/cli/src/main.ts", argv: ["tour"], testImages: false },
-  test: { program: "test/run.ts", argv: [], testImages: true },
-  bench: { program: "test/bench/main.ts", argv: [], testImages: true },
+  start: { program: "apps/cli/src/main.ts", argv: ["tour"], testImages: false, browser: false },
+  test: { program: "test/run.ts", argv: [], testImages: true, browser: true },
+  bench: { program: "test/bench/main.ts", argv: [], testImages: true, browser: false },
 };
 
 const HELP = `Makes this machine ready for Berth. Running it again is safe and quick.
@@ -27,11 +27,12 @@ const HELP = `Makes this machine ready for Berth. Running it again is safe and q
   npm run bench               set up, then the benchmarks (npm run bench -- ARGS passes ARGS on)
 
 Kept in .berth/ (ignored by git): a Node and pnpm if the machine's do not fit, logs, stamps.
-Given to the machine, as root on Debian or Ubuntu: redis-server, a Docker engine, a C compiler, docker-compose (for its
-test), and the images berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it says what to install.
+Given to the machine, as root on Debian or Ubuntu: redis-server, a Docker engine, a C compiler; for tests docker-compose and (on
+Debian) a Chromium without a window; and the images berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it says what to install.
 
   DOCKER_HOST    the engine to use, if not the one at unix:///var/run/docker.sock
   REDIS_URL      a Redis to use; redis-server is then not installed
+  CHROMIUM       a Chromium or Chrome for the test of the board; none is then installed
 `;
 
 async function main(argv) {
@@ -47,7 +48,7 @@ async function main(argv) {
     return 64;
   }
   const context = newContext(repoRoot);
-  const steps = stepsFor({ testImages: program?.testImages ?? true });
+  const steps = stepsFor(program ?? { testImages: true, browser: true });
   // What the program prints on stdout may be read by another program; set-up's lines must not be in it.
   const report = new Report(program ? process.stderr : process.stdout);
   if (rest.includes("--check") && !program) return (await check(context, steps, report)) ? 0 : 1;

@@ -8,6 +8,7 @@ import path from "node:path";
 import { judgeDisk } from "./disk-space.mjs";
 import { takeLock } from "./lock.mjs";
 import { SetupProblem } from "./problem.mjs";
+import { browserStep } from "./step-browser.mjs";
 import { buildToolsStep } from "./step-build-tools.mjs";
 import { composeStep } from "./step-compose.mjs";
 import { dependenciesStep } from "./step-dependencies.mjs";
@@ -18,8 +19,8 @@ import { nodeStep } from "./step-node.mjs";
 import { pnpmStep } from "./step-pnpm.mjs";
 import { redisStep } from "./step-redis.mjs";
 
-/** @param {{ testImages: boolean }} options */
-export function stepsFor(options) {
+/** @param {{ testImages: boolean, browser: boolean }} options */
+export function stepsFor({ testImages, browser }) {
   const steps = [
     nodeStep,
     pnpmStep,
@@ -30,7 +31,9 @@ export function stepsFor(options) {
     initStep,
     sandboxImageStep,
   ];
-  return options.testImages ? [...steps, testImagesStep, composeStep] : steps;
+  if (testImages) steps.push(testImagesStep, composeStep);
+  if (browser) steps.push(browserStep);
+  return steps;
 }
 
 /**

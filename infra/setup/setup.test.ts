@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { stepsFor } from "./setup.mjs";
 
 let root: string;
 
@@ -53,6 +54,14 @@ async function runSetUp() {
   const [code] = await once(child, "close");
   return { code, text };
 }
+
+test("what only tests need is not installed for a fleet", () => {
+  const names = (options: Parameters<typeof stepsFor>[0]) => stepsFor(options).map(({ name }) => name);
+  const ofTests = ["test images", "compose", "browser"];
+  const all = names({ testImages: true, browser: true });
+  expect(all).toEqual(expect.arrayContaining(ofTests));
+  expect(names({ testImages: false, browser: false })).toEqual(all.filter((name) => !ofTests.includes(name)));
+});
 
 test("a second run finds everything and makes nothing", async () => {
   writeFileSync(path.join(root, "go"), "");

@@ -42,6 +42,22 @@ test.skipIf(!hasTerminal)(
   },
 );
 
+test.skipIf(!hasTerminal)(
+  "the fleet is coloured on a terminal, its columns where they were",
+  async ({ fleet }) => {
+    await fleet.worker("worker-1", busybox);
+    const env = { REDIS_URL: fleet.redis.url };
+    const seen = await onTerminal(["fleet", "--once"], env);
+    expect(seen).toContain("\x1b[2mWORKER\x1b[0m");
+    expect(seen).toContain("\x1b[32mok\x1b[0m");
+    const [title = "", row = ""] = seen
+      .replaceAll(/\p{Cc}\[\d+m/gu, "")
+      .split("\r\n")
+      .slice(2);
+    expect(row.indexOf("ok")).toBe(title.indexOf("HEALTH"));
+  },
+);
+
 test.skipIf(!hasTerminal)("a person who waits is told what for", async ({ redis }) => {
   const seen = await onTerminal(["exec", "acme", "--", "true"], { REDIS_URL: redis.url }, "waiting:");
   expect(seen).toContain("waiting: no worker of the pool default is there");

@@ -1,4 +1,4 @@
-import { type Fault, faultTable, isFault } from "@berth/protocol";
+import { type Fault, type FaultCode, faultTable, isFault } from "@berth/protocol";
 import { exitCodes } from "./exit-codes.ts";
 
 /** Something the person at the terminal can do something about. Printed as a sentence and what to do, never with a stack. */
@@ -46,7 +46,7 @@ export function complaintOf(error: unknown): Complaint | undefined {
   if (error instanceof Complaint) return error;
   if (isFault(error)) return ofFault(error);
   if (error instanceof Error && invalid.has(error.name)) return new UsageError(error.message);
-  if (isSystemError(error)) return new Complaint(error.message, { cause: error });
+  if (isSystemError(error)) return new Complaint(systemText(error), { cause: error });
   return undefined;
 }
 
@@ -54,17 +54,34 @@ export function exitCodeOfFault(code: string): number {
   return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
 }
 
+/** What the table of faults says to do about one. */
+export function faultAdvice(code: FaultCode): string[] {
+  return [faultTable[code].operator, `docs/faults.md says more about ${code}`];
+}
+
 function ofFault(fault: Fault): Complaint {
-  const { operator } = faultTable[fault.code];
   return new Complaint(fault.message, {
     exitCode: exitCodeOfFault(fault.code),
     code: fault.code,
-    advice: [operator, `docs/faults.md says more about ${fault.code}`],
+    advice: faultAdvice(fault.code),
     cause: fault,
   });
 }
 
 /** A file here that cannot be read, a disk that is full, a program that is not installed. */
-function isSystemError(error: unknown): error is Error {
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "errno" in error;
+}
+
+const systemWords: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file or directory here",
+  EACCES: "this user may not open it",
+  EISDIR: "it is a directory",
+  ENOTDIR: "a part of it is not a directory",
+  ENOSPC: "the disk here is full",
+};
+
+function systemText({ code = "", path, message }: NodeJS.ErrnoException): string {
+  const words = systemWords[code];
+  return path === undefined || words === undefined ? message : `${path}: ${words}`;
 }

@@ -30,7 +30,8 @@ export interface UnfinishedJob {
   readonly session: string;
   readonly kind: string;
   readonly sandbox: string;
-  readonly state: JobState;
+  /** `scheduled`: it waits for its time, its first or that of another attempt. */
+  readonly state: "scheduled" | "waiting" | "running";
   readonly acceptedAtMs: number;
 }
 

@@ -1,8 +1,13 @@
 import type { SandboxView, Scale, WorkerRecord } from "./door.ts";
 import { counted, spanText } from "./terminal/quantities.ts";
-import { table } from "./terminal/table.ts";
+import { type Paint, table } from "./terminal/table.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
-export function workerTable(workers: readonly WorkerRecord[], nowMs = Date.now()): string {
+export function workerTable(
+  workers: readonly WorkerRecord[],
+  terminal: Terminal,
+  nowMs = Date.now(),
+): string {
   const rows = workers
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .map(({ id, host, pools, slots, held, running, load, version, lastSeenMs, health }) => [
@@ -16,10 +21,21 @@ export function workerTable(workers: readonly WorkerRecord[], nowMs = Date.now()
       spanText(Math.max(0, nowMs - lastSeenMs)),
       health,
     ]);
-  return table(["WORKER", "HOST", "POOLS", "SLOTS", "RUNNING", "LOAD", "VERSION", "SEEN", "HEALTH"], rows);
+  const header = ["WORKER", "HOST", "POOLS", "SLOTS", "RUNNING", "LOAD", "VERSION", "SEEN", "HEALTH"];
+  return table(
+    header,
+    rows,
+    withTitles(terminal, (text, column) =>
+      column === "HEALTH" ? terminal.style(text === "ok" ? "green" : "red", text) : text,
+    ),
+  );
 }
 
-export function sandboxTable(sandboxes: readonly SandboxView[], nowMs = Date.now()): string {
+export function sandboxTable(
+  sandboxes: readonly SandboxView[],
+  terminal: Terminal,
+  nowMs = Date.now(),
+): string {
   const rows = sandboxes.map(({ key, worker, unfinished, epoch, home, pool, paused, lastUsedMs }) => [
     key,
     worker ?? "-",
@@ -30,7 +46,19 @@ export function sandboxTable(sandboxes: readonly SandboxView[], nowMs = Date.now
     paused ? "paused" : "-",
     spanText(Math.max(0, nowMs - lastUsedMs)),
   ]);
-  return table(["SANDBOX", "WORKER", "JOBS", "EPOCH", "POOL", "HOME", "STATE", "USED"], rows);
+  const header = ["SANDBOX", "WORKER", "JOBS", "EPOCH", "POOL", "HOME", "STATE", "USED"];
+  return table(
+    header,
+    rows,
+    withTitles(terminal, (text, column) => {
+      if (column === "STATE" && text === "paused") return terminal.style("yellow", text);
+      return column === "JOBS" && text !== "0" ? terminal.style("cyan", text) : text;
+    }),
+  );
+}
+
+function withTitles(terminal: Terminal, paint: Paint): Paint {
+  return (text, column, row) => (row === undefined ? terminal.style("dim", text) : paint(text, column, row));
 }
 
 /** One line of what an autoscaler looks at. */

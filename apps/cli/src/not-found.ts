@@ -7,3 +7,12 @@ export function notFound(what: string, look: string): Complaint {
     advice: [`\`${look}\` lists what is there`],
   });
 }
+
+export function noBatch(id: string): Complaint {
+  return new Complaint(`no job of a batch ${id} is known`, {
+    code: "not-found",
+    advice: [
+      "the id is the one that `berth batch run` was given, or printed; its jobs are known for a day after their ends",
+    ],
+  });
+}

@@ -11,11 +11,12 @@ export function scheduleTable(schedules: readonly ScheduleView[]): string {
     one.runs,
     one.lastJobId ?? "-",
   ]);
-  return table(["SCHEDULE", "TENANT", "WHEN", "NEXT", "RUNS", "LAST JOB"], rows);
+  return table(["SCHEDULE", "TENANT", "WHEN", "NEXT (UTC)", "RUNS", "LAST JOB"], rows);
 }
 
 export function scheduleLine(one: ScheduleView): string {
-  return `${one.id}: ${timesText(one)}; next ${nextText(one)}`;
+  const isTime = !one.paused && one.nextDueMs !== undefined;
+  return `${one.id}: ${timesText(one)}; next ${nextText(one)}${isTime ? " UTC" : ""}`;
 }
 
 function timesText({ cron, everyMs, timeZone }: ScheduleView): string {

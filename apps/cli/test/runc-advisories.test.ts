@@ -21,6 +21,11 @@ test.each([
   expect(report?.repackaged).toBe(repackaged);
 });
 
+test("a distribution's build is known by its package too, where the version is the plain one", () => {
+  expect(runcReport("1.1.12", "1.1.12-0ubuntu2~22.04.1")?.repackaged).toBe(true);
+  expect(runcReport("1.1.12", "v1.1.12-0-g51d5e94")?.repackaged).toBe(false);
+});
+
 test("a version that cannot be read is not taken for a sound one", () => {
   expect(runcReport("unknown")).toBeUndefined();
 });

@@ -1,6 +1,6 @@
+import { tarOf } from "@berth/protocol";
 import { expect, test } from "vitest";
-import { packTar, type TarEntry } from "../src/copy/tar-pack.ts";
-import { unpackTar } from "../src/copy/tar-unpack.ts";
+import { type TarEntry, unpackTar } from "../src/copy/tar-unpack.ts";
 
 const entries: TarEntry[] = [
   { path: "dir", type: "directory", mode: 0o755, modifiedMs: 1_000 },
@@ -24,7 +24,7 @@ const entries: TarEntry[] = [
 ];
 
 test("what is packed is unpacked the same, long names, empty files and links included", () => {
-  const back = [...unpackTar(packTar(entries))];
+  const back = [...unpackTar(tarOf(entries))];
   expect(
     back.map(({ path, type, mode, modifiedMs, target }) => ({ path, type, mode, modifiedMs, target })),
   ).toEqual(
@@ -35,7 +35,7 @@ test("what is packed is unpacked the same, long names, empty files and links inc
 });
 
 test("an archive that is cut off is not taken for a whole one", () => {
-  const whole = packTar([
+  const whole = tarOf([
     { path: "file", type: "file", mode: 0o600, modifiedMs: 0, bytes: Buffer.alloc(2_000) },
   ]);
   expect(() => [...unpackTar(whole.subarray(0, 1_024))]).toThrow("ends too early");

@@ -166,7 +166,11 @@ export class FleetMember {
     this.#taking.add(key);
     try {
       const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
-      return taken.taken ? this.#hold(key, epoch.parse(taken.epoch), takenAtMs) : undefined;
+      if (!taken.taken) return undefined;
+      const held = this.#hold(key, epoch.parse(taken.epoch), takenAtMs);
+      // What the dead life left running ends before anybody else can have the sandbox.
+      if (taken.inherited) void held.tenancy.adopt();
+      return held;
     } finally {
       this.#taking.delete(key);
       this.#freed();

@@ -3,7 +3,7 @@
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk will have the workspace, '' where storage is shared
 --       7 an instance of that worker on this host that is known to be dead, '' for none
--- Reply {1, epoch, deadline}           taken; the epoch is one more than ever before
+-- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is one more than ever before. 1: from a dead life, before its deadline
 --       {0, epoch, deadline, worker}   somebody else's is live
 --       {2, home}                      the workspace is on another host
 --       {3}                            the tenant is paused
@@ -18,8 +18,9 @@ local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadli
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
 -- What a dead life of this worker held is its to take at once. One that only does not answer may still act until the deadline.
+local live = held[1] and held[1] ~= '' and deadline > now
 local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
-if held[1] and held[1] ~= '' and not own and deadline > now then
+if live and not own then
   return {0, epoch, deadline, held[1]}
 end
 if held[5] and held[5] ~= ARGV[6] then
@@ -36,4 +37,4 @@ if ARGV[6] ~= '' then
 end
 redis.call('ZADD', KEYS[2], deadline, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
-return {1, epoch, deadline}
+return {1, epoch, deadline, (live and held[2] ~= ARGV[3]) and 1 or 0}

@@ -14,9 +14,12 @@ const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value ==
 const optional = z.string().transform((text) => (text === "" ? undefined : text));
 
 const takeReply = z.union([
-  z
-    .tuple([z.literal(1), count, count])
-    .transform(([, epoch, deadlineMs]) => ({ taken: true as const, epoch, deadlineMs })),
+  z.tuple([z.literal(1), count, count, flag]).transform(([, epoch, deadlineMs, inherited]) => ({
+    taken: true as const,
+    epoch,
+    deadlineMs,
+    inherited,
+  })),
   z
     .tuple([z.literal(0), count, count, z.string()])
     .transform(([, , , worker]) => ({ taken: false as const, why: "held" as const, by: worker })),

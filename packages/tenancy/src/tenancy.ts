@@ -78,6 +78,7 @@ export class Tenancy {
   #yielding = false;
   #stopping = false;
   #noSandbox = false;
+  #adopting = 0;
   #lookedMs: number;
   #lastTrouble: string | undefined;
   #wake = Promise.withResolvers<void>();
@@ -106,7 +107,8 @@ export class Tenancy {
 
   /** Since when nothing runs or waits here, or undefined while something does. */
   get idleSinceMs(): number | undefined {
-    return this.#sessions.running + this.#sessions.parked === 0 ? this.#idleSinceMs : undefined;
+    const busy = this.#sessions.running + this.#sessions.parked + this.#adopting;
+    return busy === 0 ? this.#idleSinceMs : undefined;
   }
 
   get lastTrouble(): string | undefined {
@@ -154,16 +156,33 @@ export class Tenancy {
     this.#track(parked, () => this.#finish(parked, result), true);
   }
 
-  /** Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives. */
+  /**
+   * Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives, and what that life left
+   * running is ended. Until then, or until that life's own lease would be over, the sandbox is not given up: it would run beside the next
+   * holder's. Does not throw.
+   */
   async adopt(profile?: string): Promise<void> {
-    const opening = this.#ports.sandbox.open(profile, {
-      signal: this.#authority.signal,
-      leaseLeftMs: () => this.#authority.leftInSandboxMs,
-    });
-    await opening.then(
-      (opened) => opened.done(),
-      (error) => this.#trouble(error),
-    );
+    const { sandbox, clock } = this.#ports;
+    const { signal } = this.#authority;
+    const leaseLeftMs = () => this.#authority.leftInSandboxMs;
+    this.#adopting++;
+    try {
+      (await sandbox.open(profile, { signal, leaseLeftMs })).done();
+      this.#adopted();
+    } catch (error) {
+      if (!signal.aborted) this.#trouble(error);
+      const overMs = this.#sinceMs + this.#options.leaseMs - clock.now();
+      void clock.sleep(Math.max(0, overMs), signal).then(
+        () => this.#adopted(),
+        () => {},
+      );
+    }
+  }
+
+  #adopted(): void {
+    this.#adopting--;
+    this.#idleSinceMs = this.#ports.clock.now();
+    this.#stir();
   }
 
   /** From the taken lease to its end. Does not throw. */
@@ -287,7 +306,7 @@ export class Tenancy {
   }
 
   async #handBack(): Promise<TenancyEnd> {
-    while (this.#runs.size + this.#completing.size > 0) {
+    while (this.#runs.size + this.#completing.size + this.#adopting > 0) {
       await this.#stirred();
       this.#authority.round();
       this.#authority.signal.throwIfAborted();

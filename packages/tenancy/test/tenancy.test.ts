@@ -42,6 +42,34 @@ describe("a sandbox with nothing to do", () => {
   });
 });
 
+describe("a sandbox that a dead life of its worker left", () => {
+  test("is not given up before it is open: what that life started ends then", async () => {
+    const held = rig.hold("worker-1", { idleMs: 1 });
+    let open = false;
+    const adopting = held.tenancy.adopt().then(() => {
+      open = true;
+    });
+    held.tenancy.yield();
+    while (!open) {
+      expect(rig.redis.leases.isLive("ash")).toBe(true);
+      await rig.time.pass(1);
+    }
+    await adopting;
+    await rig.time.pass(1_100);
+    expect(held.end).toBe("released");
+  });
+
+  test("and cannot be opened is held until that life's lease would be over", async () => {
+    rig.weather.fault = new Fault("engine-unreachable", { address: "unix:///nowhere", detail: "simulated" });
+    const held = rig.hold("worker-1", { idleMs: 1 });
+    void held.tenancy.adopt();
+    await rig.time.pass(950);
+    expect(held.end).toBeUndefined();
+    await rig.time.pass(1_200);
+    expect(held.end).toBe("released");
+  });
+});
+
 describe("a job that was taken and nobody knows of", () => {
   test("runs before those behind it when the answer that brought it was lost", async () => {
     for (const id of ["a", "b"]) rig.add(id);

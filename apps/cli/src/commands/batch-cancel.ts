@@ -2,7 +2,7 @@ import { batchJobs } from "../batch/batch-jobs.ts";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { notFound } from "../not-found.ts";
+import { noBatch } from "../not-found.ts";
 
 const options = {} as const;
 
@@ -25,7 +25,7 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
     await job.cancel();
     count.cancelled++;
   }
-  if (count.known === 0) throw notFound(`batch ${id}`, "berth ps");
+  if (count.known === 0) throw noBatch(id);
   await context.terminal.answer(
     { id, ...count },
     () => `${count.cancelled} of ${count.known} jobs were told to end`,

@@ -3,7 +3,8 @@ import { batchJobs } from "../batch/batch-jobs.ts";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { notFound } from "../not-found.ts";
+import { noBatch } from "../not-found.ts";
+import { counted } from "../terminal/quantities.ts";
 
 const options = {} as const;
 
@@ -33,11 +34,11 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
     }
   }
   const { submitted, waiting, running, finished, failed } = count;
-  if (submitted === 0) throw notFound(`batch ${id}`, "berth ps");
+  if (submitted === 0) throw noBatch(id);
   await context.terminal.answer(
     { id, ...count },
     () =>
-      `${id}: ${submitted} jobs submitted; ${finished} ended, ${failed} of them badly; ${running} run, ${waiting} wait`,
+      `${id}: ${counted(submitted, "job")} submitted; ${finished} ended, ${failed} of them badly; ${running} run, ${waiting} wait`,
   );
   return exitCodes.ok;
 }

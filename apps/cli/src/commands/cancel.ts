@@ -1,6 +1,7 @@
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { printable } from "../terminal/printable.ts";
 
 const options = {} as const;
 
@@ -22,14 +23,25 @@ export const cancel = command({
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const door = await context.door();
-  const told: { id: string; known: boolean }[] = [];
+  const told: Told[] = [];
   for (const id of positionals) {
     const job = await door.job(id);
-    await job?.cancel();
-    told.push({ id, known: job !== undefined });
+    const ended = (await job?.status()) === "finished";
+    if (!ended) await job?.cancel();
+    told.push({ id, known: job !== undefined, ended });
   }
-  await context.terminal.answer({ jobs: told }, () =>
-    told.map(({ id, known }) => (known ? `${id} was told to end` : `${id} is not known`)).join("\n"),
-  );
+  await context.terminal.answer({ jobs: told }, () => told.map(toldText).join("\n"));
   return told.every(({ known }) => known) ? exitCodes.ok : exitCodes.failed;
+}
+
+interface Told {
+  readonly id: string;
+  readonly known: boolean;
+  /** Before it could be told to. */
+  readonly ended: boolean;
+}
+
+function toldText({ id, known, ended }: Told): string {
+  if (!known) return `${printable(id)} is not known`;
+  return ended ? `${id} had ended already` : `${id} was told to end`;
 }

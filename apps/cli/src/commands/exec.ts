@@ -6,6 +6,7 @@ import type { Context } from "../context.ts";
 import type { DoorJob } from "../door.ts";
 import { execOrder } from "../exec-order.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { retryText } from "../retry-text.ts";
 import { endOf, outcomeText, placeOf, submitJob } from "../run-job.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
 import { readStdin } from "../stdin.ts";
@@ -91,6 +92,10 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   }
   const result = ofCommand(await endOf(context, job, shown(context, job)));
   await tellEnd(context, job, result);
+  if (isMissing(result) && cwd !== undefined && !context.terminal.json)
+    context.terminal.note(
+      `  --cwd: is there a directory ${printable(cwd)} in the workspace? berth ls ${tenant}`,
+    );
   if (values.save !== undefined) await saveArtifacts(context, result.value.artifacts ?? [], values.save);
   return exitCodeOf(result.outcome) ?? exitCodes.failed;
 }
@@ -101,12 +106,18 @@ async function shown({ terminal, interrupts }: Context, job: DoorJob): Promise<J
   for await (const event of job.events()) {
     if (event.type === "finished") return event.result;
     if (event.type === "stdout" || event.type === "stderr") await terminal.write(event.bytes, event.type);
+    else if (event.type === "retrying") terminal.note(`berth: ${printable(retryText(event))}`);
     else if (event.type === "started" && event.attempt > 1)
       terminal.note(`berth: run ${event.attempt} begins on ${event.worker}`);
   }
   // Its events ended without an end: the connection was closed under it.
   if (interrupts.interrupted) throw interrupts.signal().reason;
   return job.result();
+}
+
+/** Refused before it began, for want of a place to run in. */
+function isMissing({ outcome }: JobResult): boolean {
+  return outcome.kind === "refused" && outcome.code === "not-found";
 }
 
 /** Behind a file for its stdin, the command is the last of two steps. */

@@ -4,6 +4,7 @@ import type { Door, SandboxView, Scale, WorkerRecord } from "../door.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { sandboxTable, scaleLine, workerTable } from "../fleet-tables.ts";
 import { showLive } from "../terminal/live-view.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { durationMs, wholeNumber } from "../values.ts";
 
 const options = {
@@ -39,12 +40,12 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   const everyMs = values.every === undefined ? 1_000 : durationMs("--every", values.every);
   if (values.once || terminal.json || terminal.columns === undefined) {
     const snapshot = await look(door, limit);
-    await terminal.answer(snapshot, () => page(snapshot));
+    await terminal.answer(snapshot, () => page(snapshot, terminal));
     return exitCodes.ok;
   }
   await showLive(context, everyMs, async () => {
     const snapshot = await look(door, limit);
-    return `${terminal.style("bold", door.address)}   ${new Date().toLocaleTimeString()}   q leaves\n${page(snapshot)}`;
+    return `${terminal.style("bold", door.address)}   ${new Date().toLocaleTimeString()}   q leaves\n${page(snapshot, terminal)}`;
   });
   return exitCodes.ok;
 }
@@ -58,6 +59,7 @@ async function look(door: Door, limit: number): Promise<Snapshot> {
   return { scale, workers, sandboxes };
 }
 
-function page({ scale, workers, sandboxes }: Snapshot): string {
-  return [scaleLine(scale), "", workerTable(workers), "", sandboxTable(sandboxes)].join("\n");
+function page({ scale, workers, sandboxes }: Snapshot, terminal: Terminal): string {
+  const line = terminal.style("bold", scaleLine(scale));
+  return [line, "", workerTable(workers, terminal), "", sandboxTable(sandboxes, terminal)].join("\n");
 }

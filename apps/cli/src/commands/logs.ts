@@ -1,12 +1,15 @@
-import { exitCodeOf } from "@berth/protocol";
+import { exitCodeOf, type JobResult } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
+import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
 import type { IdentifiedEvent } from "../door.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { knownJob } from "../known-job.ts";
+import { retryText } from "../retry-text.ts";
 import { outcomeText } from "../run-job.ts";
 import { soFar } from "../so-far.ts";
 import { printable } from "../terminal/printable.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 const options = {
   follow: { type: "boolean", short: "f", about: "stay until its end" },
@@ -23,7 +26,10 @@ export const logs = command({
   examples: [
     { line: "berth logs JOB", says: "so far" },
     { line: "berth logs -f JOB", says: "and on, until it ends" },
-    { line: "berth logs -f --json JOB | jq .type", says: "started, stdout, …, finished" },
+    {
+      line: "berth logs -f --json JOB | jq .type",
+      says: "started, stdout, …, finished; retrying between two runs",
+    },
   ],
   options,
   run,
@@ -31,19 +37,29 @@ export const logs = command({
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const { terminal } = context;
+  if (values.after !== undefined && !/^\d{1,20}-\d{1,20}$/.test(values.after))
+    throw new UsageError(`--after: ${values.after} is not an event's id, such as 1794816088611-0`, [
+      "berth logs --json JOB shows them",
+    ]);
   const job = await knownJob(context, positionals[0] ?? "");
   const events = job.events(values.after);
-  for await (const event of values.follow ? events : soFar(events)) {
+  // Behind its last event nothing comes, not even an end.
+  const over = values.after !== undefined && (await job.status()) === "finished";
+  for await (const event of values.follow && !over ? events : soFar(events)) {
     if (terminal.json) await terminal.line(JSON.stringify(inJson(event)));
     else if (event.type === "stdout" || event.type === "stderr")
       await terminal.write(event.bytes, event.type);
-    if (event.type !== "finished" || !values.follow) continue;
-    const { outcome } = event.result;
-    const ended = outcomeText(outcome);
-    if (!terminal.json && ended !== "") terminal.note(`berth: ${printable(ended)}`);
-    return exitCodeOf(outcome) ?? exitCodes.failed;
+    else if (event.type === "retrying" && values.follow)
+      terminal.note(`berth: ${printable(retryText(event))}`);
+    if (event.type === "finished" && values.follow) return ending(event.result, terminal);
   }
-  return exitCodes.ok;
+  return values.follow && over ? ending(await job.result(), terminal) : exitCodes.ok;
+}
+
+function ending({ outcome }: JobResult, terminal: Terminal): number {
+  const ended = outcomeText(outcome);
+  if (!terminal.json && ended !== "") terminal.note(`berth: ${printable(ended)}`);
+  return exitCodeOf(outcome) ?? exitCodes.failed;
 }
 
 function inJson(event: IdentifiedEvent): Record<string, unknown> {

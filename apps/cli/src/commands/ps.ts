@@ -4,19 +4,20 @@ import { exitCodes } from "../exit-codes.ts";
 import { sandboxTable } from "../fleet-tables.ts";
 import { spanText } from "../terminal/quantities.ts";
 import { table } from "../terminal/table.ts";
-import { wholeNumber } from "../values.ts";
+import { tenantName, wholeNumber } from "../values.ts";
 
 const options = {
   sandboxes: { type: "boolean", short: "S", about: "sandboxes instead of jobs" },
   limit: { type: "string", value: "N", about: "at most so many (1000)" },
 } as const;
 
-const states = { "not-started": "waiting", started: "running", finished: "finished" } as const;
-
 export const ps = command({
   name: "ps",
   summary: "jobs that have not ended, or sandboxes",
   positionals: ["[TENANT]"],
+  about:
+    "Of jobs: those that wait, run, or are to run again after a bad end (scheduled). One with --delay is listed once it is due;\n" +
+    "`berth why JOB` tells when that is.",
   examples: [
     { line: "berth ps", says: "of all tenants, the oldest first" },
     { line: "berth ps acme", says: "of one" },
@@ -27,12 +28,13 @@ export const ps = command({
 });
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
-  const door = await context.door();
+  const tenant = positionals[0] === undefined ? undefined : tenantName(positionals[0]);
   const limit = values.limit === undefined ? 1_000 : wholeNumber("--limit", values.limit);
-  const query = { tenant: positionals[0], limit };
+  const query = { tenant, limit };
+  const door = await context.door();
   if (values.sandboxes) {
     const sandboxes = await door.sandboxes(query);
-    await context.terminal.answer({ sandboxes }, () => sandboxTable(sandboxes));
+    await context.terminal.answer({ sandboxes }, () => sandboxTable(sandboxes, context.terminal));
     return exitCodes.ok;
   }
   const jobs = await door.unfinished(query);
@@ -44,7 +46,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
         tenant,
         session,
         kind,
-        states[state],
+        state,
         spanText(Date.now() - acceptedAtMs),
       ]),
     ),

@@ -33,7 +33,7 @@ const options = {
     type: "string",
     short: "f",
     value: "FILE",
-    about: "all of it as JSON; anything but a command can be scheduled so",
+    about: "all of it as JSON; jobs that are no command too",
   },
 } as const;
 

@@ -24,6 +24,6 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   const usage = await (await context.door()).tenants.usage(tenantName(positionals[0] ?? ""));
   const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes } = usage;
   const line = `${tenant}${paused ? " (paused)" : ""}: ${counted(unfinished, "job")} unfinished, ${counted(artifacts, "artifact")} of ${byteSize(artifactBytes)}`;
-  await context.terminal.answer(usage, () => `${line}\n\n${sandboxTable(sandboxes)}`);
+  await context.terminal.answer(usage, () => `${line}\n\n${sandboxTable(sandboxes, context.terminal)}`);
   return exitCodes.ok;
 }

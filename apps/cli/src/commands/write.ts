@@ -32,7 +32,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const [tenant = "", path = "", file = "-"] = positionals;
   const { append, mode } = values;
   if (mode !== undefined && !/^[0-7]{3,4}$/.test(mode))
-    throw new UsageError(`--mode: ${mode} is not three octal digits`);
+    throw new UsageError(`--mode: ${mode} is not three or four octal digits, such as 755`);
   const content = file === "-" ? stdin(context) : createReadStream(resolve(context.directory, file));
   const { value } = await writeInParts(
     { send: (request) => runJob(context, { tenant, ...placeOf(values), request }) },

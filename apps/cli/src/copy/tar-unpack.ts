@@ -1,5 +1,10 @@
+import type { TarItem } from "@berth/protocol";
 import { Complaint } from "../complaint.ts";
-import type { TarEntry } from "./tar-pack.ts";
+
+/** One entry of an archive. Paths are relative, with slashes. */
+export interface TarEntry extends TarItem {
+  readonly type: "file" | "directory" | "symlink";
+}
 
 const blockBytes = 512;
 const types: Readonly<Record<string, TarEntry["type"]>> = {

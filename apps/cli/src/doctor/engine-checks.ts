@@ -7,7 +7,15 @@ import { type Finding, tellerOf } from "./finding.ts";
 import { runcReport } from "./runc-advisories.ts";
 
 const versionAnswer = z.object({
-  Components: z.array(z.object({ Name: z.string(), Version: z.string() })).default([]),
+  Components: z
+    .array(
+      z.object({
+        Name: z.string(),
+        Version: z.string(),
+        Details: z.object({ GitCommit: z.string().default("") }).prefault({}),
+      }),
+    )
+    .default([]),
 });
 const infoAnswer = z.object({
   DefaultRuntime: z.string().default("runc"),
@@ -69,7 +77,7 @@ function* limits(info: z.infer<typeof infoAnswer>): Generator<Finding> {
 function* runtime(
   name: string,
   runtimes: readonly string[],
-  components: readonly { Name: string; Version: string }[],
+  components: z.infer<typeof versionAnswer>["Components"],
 ): Generator<Finding> {
   if (!runtimes.includes(name)) {
     yield bad(
@@ -78,12 +86,13 @@ function* runtime(
     );
     return;
   }
-  const version = components.find((one) => one.Name === "runc")?.Version;
+  const { Version: version, Details } = components.find((one) => one.Name === "runc") ?? {};
   if (name !== "runc" && !name.includes("runc")) {
     yield ok(`sandboxes run with ${name}`);
     return;
   }
-  const report = version === undefined ? undefined : runcReport(version);
+  const commit = Details?.GitCommit ?? "";
+  const report = version === undefined ? undefined : runcReport(version, commit);
   if (!report) {
     yield warn(
       `runc's version (${version ?? "not told"}) cannot be read`,
@@ -93,13 +102,13 @@ function* runtime(
     yield ok(`runc ${version}: no known way out`);
   } else if (report.repackaged) {
     yield warn(
-      `runc ${version} is older than the fixes of ${report.open.join("; ")}, unless your distribution put them in`,
-      "keep the package updated and look these up in its security tracker; for hostile tenants use BERTH_RUNTIME=runsc",
+      `runc ${version}${commit === "" ? "" : ` (package ${commit})`} is by its number older than the fixes of ${report.open.join("; ")}: a tenant may get out unless your distribution has patched it`,
+      "look each up in the package's changelog (Debian: zgrep CVE /usr/share/doc/runc/changelog.Debian.gz) or the distribution's security tracker, and update; for hostile tenants use BERTH_RUNTIME=runsc",
     );
   } else {
     yield bad(
-      `runc ${version} has known ways out of a container: ${report.open.join("; ")}`,
-      "update runc, then restart the engine",
+      `runc ${version} has known ways out of a container, unless your distribution has patched it: ${report.open.join("; ")}`,
+      "update runc, then restart the engine; for hostile tenants use BERTH_RUNTIME=runsc",
     );
   }
 }

@@ -46,6 +46,11 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
   } catch (error) {
     const complaint = complaintOf(error);
     if (!complaint) throw error;
-    yield bad(complaint.message, complaint.advice[0] ?? "see above");
+    yield complaint.code === "forbidden"
+      ? warn(
+          "BERTH_KEY is a tenant's, to whom the fleet is not shown",
+          "set BERTH_KEY to an admin key to see it",
+        )
+      : bad(complaint.message, complaint.advice[0] ?? "see above");
   }
 }

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { Complaint } from "../complaint.ts";
 import type { Config } from "../config.ts";
 import { HttpCalls } from "../door/http-call.ts";
@@ -5,10 +6,14 @@ import { clockFinding } from "./clock.ts";
 import { type Finding, tellerOf } from "./finding.ts";
 
 const { ok, warn, bad } = tellerOf("gateway");
+const readyAnswer = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
 
 /** The gateway that BERTH_URL names, and the key. */
 export async function* gatewayChecks({ BERTH_URL: url, BERTH_KEY: key }: Config): AsyncGenerator<Finding> {
-  if (url === undefined) return;
+  if (url === undefined) {
+    yield warn("BERTH_URL is not set, so there is no gateway to look at", "set BERTH_URL (and BERTH_KEY)");
+    return;
+  }
   const calls = new HttpCalls(url, key);
   try {
     const beforeMs = Date.now();
@@ -18,7 +23,7 @@ export async function* gatewayChecks({ BERTH_URL: url, BERTH_KEY: key }: Config)
     const saidMs = Date.parse(response.headers.get("date") ?? "") + 500;
     if (!Number.isNaN(saidMs))
       yield clockFinding("gateway", "the gateway", saidMs - (beforeMs + Date.now()) / 2);
-    yield await readiness(calls);
+    yield await readiness(url);
     await calls.json("GET", "/v1/schedules");
     yield ok(key === undefined ? "it asks for no key" : "BERTH_KEY opens it");
     if (
@@ -35,10 +40,17 @@ export async function* gatewayChecks({ BERTH_URL: url, BERTH_KEY: key }: Config)
   }
 }
 
-async function readiness(calls: HttpCalls): Promise<Finding> {
-  const response = await fetch(`${calls.address}/readyz`);
-  const { ready, reasons } = (await response.json()) as { ready: boolean; reasons: string[] };
+/** Asked once: that it is not ready is an answer here, not something to wait for. */
+async function readiness(url: string): Promise<Finding> {
+  const response = await fetch(`${url.replace(/\/+$/, "")}/readyz`).catch(() => undefined);
+  const said = readyAnswer.safeParse(await response?.json().catch(() => undefined));
+  if (!said.success)
+    return warn("it does not say whether it is ready for work", "is BERTH_URL really a gateway of Berth's?");
+  const { ready, reasons } = said.data;
   return ready
     ? ok("it is ready for work")
-    : warn(`it is not ready: ${reasons.join("; ")}`, "see the reasons");
+    : warn(
+        `it is not ready for work: ${reasons.join("; ")}`,
+        "start a worker, or look at the gateway's Redis: `berth doctor redis fleet` there",
+      );
 }

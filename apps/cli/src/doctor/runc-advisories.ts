@@ -4,7 +4,10 @@ interface Advisory {
   readonly fixedIn: readonly string[];
 }
 
-/** Ways out of a container that were fixed in runc. From runc's own advisories. */
+/**
+ * Ways out that a tenant has in a container like ours, by the versions in runc's changelog. Left out is what takes a hostile image
+ * (CVE-2026-41579) or restoring a checkpoint (CVE-2026-119101): images are the operator's, and nothing here is checkpointed.
+ */
 const advisories: readonly Advisory[] = [
   { names: "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881", fixedIn: ["1.2.8", "1.3.3", "1.4.0-rc.3"] },
   { names: "CVE-2024-21626", fixedIn: ["1.1.12"] },
@@ -18,12 +21,14 @@ export interface RuncReport {
   readonly repackaged: boolean;
 }
 
-/** What is known against a runc, by the version it says; undefined when that cannot be read. */
-export function runcReport(version: string): RuncReport | undefined {
+const distributions = /[+~]|ubuntu|deb\d|\.el\d|\.fc\d|amzn/;
+
+/** What is known against a runc, by what it says of itself; undefined when its version cannot be read. */
+export function runcReport(version: string, commit = ""): RuncReport | undefined {
   const parts = partsOf(version);
   if (!parts) return undefined;
   const open = advisories.filter(({ fixedIn }) => isOpen(parts, fixedIn)).map(({ names }) => names);
-  return { open, repackaged: /[+~]|ubuntu|deb\d|\.el\d|\.fc\d/.test(version) };
+  return { open, repackaged: distributions.test(version) || distributions.test(commit) };
 }
 
 type Parts = readonly [major: number, minor: number, patch: number, candidate: number];

@@ -69,7 +69,8 @@ export class ClientDoor implements Door {
   }
 
   unfinished(query: Query) {
-    return unfinishedJobs(this.#redis, query);
+    const stateOf = async (id: string) => (await this.#berth.job(id))?.status();
+    return unfinishedJobs(this.#redis, stateOf, query);
   }
 
   workers() {

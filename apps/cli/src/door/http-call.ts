@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Complaint, exitCodeOfFault } from "../complaint.ts";
+import { faultCodes } from "@berth/protocol";
+import { Complaint, exitCodeOfFault, faultAdvice } from "../complaint.ts";
 import { exitCodes } from "../exit-codes.ts";
 
 export interface CallOptions {
@@ -106,8 +107,9 @@ export class HttpCalls {
 }
 
 const advice: Readonly<Record<string, string>> = {
-  unauthorized: "set BERTH_KEY to a key of this gateway; `berth key create` makes one",
-  forbidden: "use an admin key, or name the tenant that BERTH_KEY belongs to",
+  unauthorized:
+    "set BERTH_KEY to a key of this gateway; where Redis can be reached, `REDIS_URL=… BERTH_URL= berth key create NAME --admin` makes one",
+  forbidden: "set BERTH_KEY to an admin key, or name the tenant that it belongs to",
   "body-too-large": "send less at once, or raise BERTH_GATEWAY_BODY_BYTES at the gateway",
 };
 
@@ -117,10 +119,11 @@ async function refusal(response: Response): Promise<Complaint> {
   const { code = `http-${status}`, detail, problems = [] } = problemIn(text);
   const sentences = problems.length > 0 ? problems.join("; ") : (detail ?? `it answered ${status}`);
   const told = advice[code];
+  const fault = faultCodes.find((one) => one === code);
   return new Complaint(`the gateway refused: ${sentences}`, {
     code,
     exitCode: exitCodeOf(status, code),
-    advice: told === undefined ? [] : [told],
+    advice: fault === undefined ? (told === undefined ? [] : [told]) : faultAdvice(fault),
   });
 }
 

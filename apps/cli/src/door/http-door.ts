@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { JobResult } from "@berth/protocol";
-import { Complaint } from "../complaint.ts";
+import { Complaint, UsageError } from "../complaint.ts";
 import type {
   DeadLettersDoor,
   Door,
@@ -13,6 +13,7 @@ import type {
   Scale,
   SchedulesDoor,
   TenantsDoor,
+  UnfinishedJob,
   Why,
   WorkerRecord,
 } from "../door.ts";
@@ -22,9 +23,11 @@ import { httpEvents } from "./http-events.ts";
 
 /** How long one request waits for a result; then it asks again. Under every proxy's patience. */
 const waitSeconds = 25;
+/** What a gateway lists at once. */
+const mostListed = 1_000;
 
-interface JobView {
-  readonly state: "scheduled" | "waiting" | "running" | "finished";
+interface JobView extends Omit<UnfinishedJob, "state"> {
+  readonly state: UnfinishedJob["state"] | "finished";
   readonly result?: JobResult;
 }
 
@@ -87,13 +90,17 @@ export class HttpDoor implements Door {
     return why ?? { jobId: id, state: "unknown", reasons: [reason] };
   }
 
-  async unfinished(): Promise<never> {
-    throw new Complaint("a gateway does not list single jobs", {
-      advice: [
-        "`berth ps --sandboxes` shows which sandboxes have work",
-        "or set REDIS_URL instead of BERTH_URL",
-      ],
-    });
+  async unfinished({ tenant, limit }: Query): Promise<UnfinishedJob[]> {
+    if (limit > mostListed)
+      throw new UsageError(`--limit: a gateway lists at most ${mostListed} jobs at once, not ${limit}`, [
+        "name a tenant, or set REDIS_URL instead of BERTH_URL",
+      ]);
+    const query = { tenant, limit };
+    const { jobs } = await this.#calls.json<{ jobs: JobView[] }>("GET", "/v1/jobs", { query });
+    return jobs.flatMap(({ id, tenant, session, kind, sandbox, state, acceptedAtMs }) =>
+      // It ended while the gateway looked.
+      state === "finished" ? [] : [{ id, tenant, session, kind, sandbox, state, acceptedAtMs }],
+    );
   }
 
   async workers(): Promise<WorkerRecord[]> {

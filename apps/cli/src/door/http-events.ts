@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JobResult } from "@berth/protocol";
 import { Complaint } from "../complaint.ts";
 import type { IdentifiedEvent } from "../door.ts";
-import type { HttpCalls } from "./http-call.ts";
+import { type HttpCalls, path } from "./http-call.ts";
 import { type ServerEvent, serverEvents } from "./sse.ts";
 
 const firstPauseMs = 200;
@@ -22,7 +22,9 @@ export async function* httpEvents(
   for (;;) {
     try {
       const headers = last === "" ? {} : { "last-event-id": last };
-      const { body } = await calls.response("GET", `/v1/jobs/${jobId}/events`, { headers });
+      const { body, status } = await calls.response("GET", path`/v1/jobs/${jobId}/events`, { headers });
+      // Nothing will ever follow the last event.
+      if (status === 204) return;
       for await (const event of serverEvents(body ?? Readable.from([]))) {
         const read = readEvent(event);
         last = event.id;
@@ -47,6 +49,7 @@ function readEvent({ id, type, data }: ServerEvent): IdentifiedEvent | undefined
     case "stderr":
       return { id, type, bytes: Buffer.from(text, encoding === "base64" ? "base64" : "utf8") };
     case "started":
+    case "retrying":
       return { id, ...more, type };
     case "artifact":
       return { id, type, artifact: more.artifact };

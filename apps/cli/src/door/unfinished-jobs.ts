@@ -1,32 +1,40 @@
-import { redisKeys, sandboxKey } from "@berth/protocol";
+import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { UnfinishedJob } from "../door.ts";
+import type { JobState, Query, UnfinishedJob } from "../door.ts";
 
 const pageSize = 500;
 
-/** Jobs that are in a queue or run, the oldest first. Reads the index, and of each what it says of itself. */
+type StateOf = (id: string) => Promise<JobState | undefined>;
+
+/** Jobs that have not ended, the oldest first. Reads the index, and of each what it says of itself. */
 export async function unfinishedJobs(
   redis: Redis,
-  { tenant, limit }: { readonly tenant?: string | undefined; readonly limit: number },
+  stateOf: StateOf,
+  { tenant, limit }: Query,
 ): Promise<UnfinishedJob[]> {
   const found: UnfinishedJob[] = [];
   for (let from = 0; found.length < limit; from += pageSize) {
     const ids = await redis.zrange(redisKeys.unfinished, String(from), String(from + pageSize - 1));
     if (ids.length === 0) break;
-    const jobs = await Promise.all(ids.map((id) => known(redis, id, tenant)));
+    const jobs = await Promise.all(ids.map((id) => unfinished(redis, stateOf, id, tenant)));
     found.push(...jobs.filter((job) => job !== undefined));
   }
   return found.slice(0, limit);
 }
 
-async function known(
+async function unfinished(
   redis: Redis,
+  stateOf: StateOf,
   id: string,
   wanted: string | undefined,
 ): Promise<UnfinishedJob | undefined> {
-  const { key, tenant = "", session = "", kind = "", at } = await redis.hgetall(redisKeys.job(id));
+  const known = await redis.hgetall(redisKeys.job(id));
+  const { key, tenant = "", session = "", kind = "", at = "0", added = "0", begun = "0" } = known;
   if (key === undefined || (wanted !== undefined && tenant !== wanted)) return undefined;
-  const begun = await redis.exists(redisKeys.events(sandboxKey.parse(key), id));
-  const state = begun === 1 ? "started" : "not-started";
-  return { id, tenant, session, kind, sandbox: key, state, acceptedAtMs: Number(at ?? 0) };
+  const reached = await stateOf(id);
+  // It ended while we looked.
+  if (reached === undefined || reached === "finished") return undefined;
+  const isQueued = Number(added) > Number(begun);
+  const state = reached === "started" ? "running" : isQueued ? "waiting" : "scheduled";
+  return { id, tenant, session, kind, sandbox: key, state, acceptedAtMs: Number(at) };
 }

@@ -1,7 +1,14 @@
 import { printable } from "./printable.ts";
 
+/** Styles a cell; without a row it is of the header. */
+export type Paint = (text: string, column: string, row?: number) => string;
+
 /** Columns as wide as they need to be; the last one unbounded. Numbers to the right. */
-export function table(header: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+export function table(
+  header: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  paint: Paint = (text) => text,
+): string {
   const cells = rows.map((row) =>
     row.map((cell) => (typeof cell === "number" ? String(cell) : printable(cell))),
   );
@@ -11,11 +18,12 @@ export function table(header: readonly string[], rows: readonly (readonly (strin
   const isNumber = header.map(
     (_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === "number"),
   );
-  const line = (row: readonly string[]) =>
+  const line = (row: readonly string[], index?: number) =>
     row
       .map((cell, column) => {
         const space = " ".repeat(Math.max(0, (widths[column] ?? 0) - width(cell)));
-        return isNumber[column] ? space + cell : cell + space;
+        const painted = paint(cell, header[column] ?? "", index);
+        return isNumber[column] ? space + painted : painted + space;
       })
       .join("  ")
       .trimEnd();

@@ -34,18 +34,23 @@ export class LeaseModel {
     this.#lives.set(worker, instance);
   }
 
-  take(key: string, { worker, instance, heirOf }: SimLife, lengthMs: number): number | undefined {
+  take(
+    key: string,
+    { worker, instance, heirOf }: SimLife,
+    lengthMs: number,
+  ): { readonly epoch: number; readonly inherited: boolean } | undefined {
     if ((this.#lives.get(worker) ?? instance) !== instance) return undefined;
     const held = this.#leases.get(key) ?? { worker: "", instance: "", epoch: 0, deadlineMs: 0 };
     const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
-    if (held.worker !== "" && !own && held.deadlineMs > this.#time.nowMs) return undefined;
+    const live = held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+    if (live && !own) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = held.epoch + 1;
     const deadlineMs = this.#time.nowMs + lengthMs;
     this.#leases.set(key, { worker, instance, epoch, deadlineMs });
     this.#rules.took(key, epoch, worker);
     this.#rules.lasts(key, epoch, deadlineMs);
-    return epoch;
+    return { epoch, inherited: live && held.instance !== instance };
   }
 
   renew(key: string, epoch: number, lengthMs: number): "renewed" | "paused" | "lost" {

@@ -32,7 +32,7 @@ export class ModelRig {
   }
 
   take(worker: string): { readonly epoch: number; readonly ports: TenancyPorts } | undefined {
-    const epoch = this.redis.leases.take(key, { worker, instance: worker }, this.#leaseMs);
+    const epoch = this.redis.leases.take(key, { worker, instance: worker }, this.#leaseMs)?.epoch;
     if (epoch === undefined) return undefined;
     const shared = { time: this.#time, random: this.#random, trace: this.#trace, rules: this.#rules };
     const process = new SimProcess(this.#time, this.#random);

@@ -58,7 +58,7 @@ export class Rig {
     const process = new SimProcess(time, random);
     const connection = new Connection({ name: worker, time, process, weather, trace, timeoutMs: leaseMs });
     const takenAtMs = process.clock.now() - answeredAfterMs;
-    const epoch = redis.leases.take(key, { worker, instance: worker }, leaseMs);
+    const epoch = redis.leases.take(key, { worker, instance: worker }, leaseMs)?.epoch;
     if (epoch === undefined) throw new Error(`${worker} cannot take ${key}`);
     const settled = { key: sandboxKey.parse(key), epoch, leaseMs, takenAtMs, parallel: 2, idleMs: 500 };
     const tenancy = new Tenancy(

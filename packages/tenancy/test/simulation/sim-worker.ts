@@ -144,11 +144,13 @@ export class SimWorker {
     const { redis, settings } = this.#world;
     if (this.#held.has(key) || this.#stopping) return undefined;
     const takenAtMs = this.process.clock.now();
-    const epoch = await this.#connection.script("take", () =>
+    const taken = await this.#connection.script("take", () =>
       redis.leases.take(key, this.life, settings.leaseMs),
     );
-    if (epoch === undefined || this.#held.has(key)) return undefined;
-    return this.#hold(key, epoch, takenAtMs);
+    if (!taken || this.#held.has(key)) return undefined;
+    const tenancy = this.#hold(key, taken.epoch, takenAtMs);
+    if (taken.inherited) void tenancy.adopt();
+    return tenancy;
   }
 
   #hold(key: string, epoch: number, takenAtMs: number): Tenancy {

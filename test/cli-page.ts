@@ -1,0 +1,23 @@
+import { overview, reference } from "../apps/cli/src/help.ts";
+
+/** docs/cli.md, made from what the command says of itself. `node --conditions=@berth/source test/cli-page.ts > docs/cli.md` writes it. */
+export async function cliPage(): Promise<string> {
+  const pages = (await reference()).split(/\n(?=berth |Environment\n)/);
+  return `# The berth command
+
+This page is what \`berth help\` and \`berth help all\` say, and a test keeps it equal to them. In a clone, \`npm run -s berth --\` stands for \`berth\`.
+
+${block(await overview())}
+${pages.map((page) => `## ${titleOf(page)}\n\n${block(page)}`).join("\n")}`;
+}
+
+function titleOf(page: string): string {
+  const [first = ""] = page.split("\n", 1);
+  return first.replace(/( \[| [A-Z]| --).*$/, "");
+}
+
+function block(text: string): string {
+  return `\`\`\`text\n${text.trimEnd()}\n\`\`\`\n`;
+}
+
+if (import.meta.main) process.stdout.write(await cliPage());
