@@ -86,6 +86,29 @@ test.skipIf(process.getuid?.() !== 0 || osRelease().ID !== "debian")(
   },
 );
 
+test.skipIf(process.getuid?.() !== 0 || osRelease().ID !== "debian")(
+  "a Chromium that cannot be installed leaves out its test, and set-up goes on",
+  () => {
+    writeFileSync(path.join(clone, "empty/apt-get"), "#!/bin/sh\nexit 100\n", { mode: 0o755 });
+    const script = `
+      import { browserStep } from '${clone}/infra/setup/step-browser.mjs';
+      import { newContext } from '${clone}/infra/setup/context.mjs';
+      const context = newContext('${clone}');
+      await browserStep.make(context, () => {});
+      console.log(JSON.stringify(await browserStep.find(context)));
+    `;
+    const env = { ...process.env, PATH: path.join(clone, "empty"), CHROMIUM: "" };
+    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+      env,
+      encoding: "utf8",
+    });
+    expect(JSON.parse(stdout)).toEqual({
+      ready: true,
+      text: expect.stringMatching(/^none; the test of the board is left out \(installing .* failed: /),
+    });
+  },
+);
+
 test("set-up does not install an engine over a DOCKER_HOST that does not answer", () => {
   const script = `
     import { engineStep } from '${clone}/infra/setup/step-engine.mjs';

@@ -8,6 +8,7 @@
  * @property {string} [pnpm] the pnpm program
  * @property {import('./engine-api.mjs').Engine} [engine]
  * @property {string} [browser] the Chromium that tests use
+ * @property {string} [browserTrouble] why it could not be installed
  *
  * @typedef {{ ready: true, text: string }} Ready
  * @typedef {{ ready: false, text: string, needs?: import('./disk-space.mjs').Need[] }} Missing

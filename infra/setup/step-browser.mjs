@@ -21,12 +21,17 @@ export const browserStep = {
       context.browser = file;
       return { ready: true, text: file };
     }
+    const { browserTrouble: trouble } = context;
+    if (trouble) return { ready: true, text: `none; the test of the board is left out (${trouble})` };
     if (mayInstall()) return { ready: false, text: PACKAGE, needs: [{ at: "/usr", bytes: 450e6 }] };
     return { ready: true, text: `none; the test of the board is left out (${advice()})` };
   },
   async make(context, progress) {
     progress(`installing ${PACKAGE}`);
-    await aptInstall(context, "browser", [PACKAGE]);
+    // One test is not worth refusing all the others.
+    await aptInstall(context, "browser", [PACKAGE]).catch((error) => {
+      context.browserTrouble = `installing ${PACKAGE} failed: ${error.message.split("\n")[0]}`;
+    });
   },
 };
 
