@@ -41,6 +41,10 @@ const environment = z.object({
     .default(".berth/workspaces")
     .transform((path) => (isAbsolute(path) ? path : resolve(path)))
     .describe("directory that holds the workspaces, for dev, doctor and tour; the same path for the engine"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .optional()
+    .describe("a collector for the traces of dev's fleet, such as http://127.0.0.1:4318"),
   NO_COLOR: z.string().optional().describe("anything: no colours"),
   PATH: z.string().default("/usr/local/bin:/usr/bin:/bin").describe("where dev and tour find redis-server"),
   INIT_CWD: z.string().optional().describe("set by npm: where `npm run berth` was called"),

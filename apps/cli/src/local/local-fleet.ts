@@ -100,14 +100,15 @@ export class LocalFleet {
   /** Only what is named: a key or an address from the caller's environment must not get into a child by accident. */
   #environment(): Record<string, string> {
     const { directory, config } = this.#options;
+    const { DOCKER_HOST, BERTH_RUNTIME, OTEL_EXPORTER_OTLP_ENDPOINT } = config;
+    const given = Object.entries({ DOCKER_HOST, BERTH_RUNTIME, OTEL_EXPORTER_OTLP_ENDPOINT });
     return {
       PATH: config.PATH,
       REDIS_URL: this.redisUrl,
       BERTH_IMAGE: config.BERTH_IMAGE,
       BERTH_WORKSPACES: join(directory, "workspaces"),
       BERTH_ARTIFACTS: join(directory, "artifacts"),
-      ...(config.DOCKER_HOST === undefined ? {} : { DOCKER_HOST: config.DOCKER_HOST }),
-      ...(config.BERTH_RUNTIME === undefined ? {} : { BERTH_RUNTIME: config.BERTH_RUNTIME }),
+      ...Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined)),
     };
   }
 }
