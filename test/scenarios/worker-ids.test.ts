@@ -27,6 +27,21 @@ describe("a worker started with the id of another", () => {
     expect((await fleet.client().tenant("acme").exec("echo served")).value.stdout).toBe("served\n");
   });
 
+  test("that was killed on this machine has its leases long before they run out", async ({ fleet }) => {
+    const slow = { ...busybox, BERTH_LEASE_MS: "60000" };
+    const first = await fleet.worker("worker-1", slow);
+    const run = new LoadRun(fleet.client());
+    const job = await run.submit(exec("acme", "acme.long", "echo up; sleep 60"));
+    await running(job);
+    first.signal("SIGKILL");
+    await first.ended();
+    const beganMs = performance.now();
+    await fleet.worker("worker-1", slow);
+    expect((await job.result).outcome).toMatchObject({ kind: "lost" });
+    expect(performance.now() - beganMs).toBeLessThan(30_000);
+    await fleet.provesSound(await run.jobs());
+  });
+
   test("that is frozen waits for its leases, and that one leaves when it wakes up", async ({ fleet }) => {
     const first = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "8000" });
     const run = new LoadRun(fleet.client());

@@ -20,7 +20,7 @@ import { heartbeatMs, Registry } from "./registry.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
 import { within } from "./within.ts";
-import { claimWorkerId, connectionName } from "./worker-claim.ts";
+import { claimWorkerId, connectionName, machineOf } from "./worker-claim.ts";
 
 export interface RunningWorker {
   /** Stops taking, lets jobs finish within the budget, ends the rest, lets go of everything. */
@@ -59,6 +59,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const who = {
     slots: config.BERTH_MAX_SANDBOXES,
     host: config.BERTH_HOST,
+    machine: machineOf(),
     pools: config.BERTH_POOLS.join(","),
     pid: process.pid,
     version,

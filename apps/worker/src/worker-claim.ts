@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
 import { type ControlMessage, Fault, redisKeys } from "@berth/protocol";
@@ -9,7 +11,7 @@ export interface WorkerClaimOptions {
   readonly ids: WorkerIds;
   readonly life: WorkerLife;
   readonly keptMs: number;
-  readonly who: WorkerWords & { readonly host: string };
+  readonly who: WorkerWords & { readonly machine: string };
 }
 
 /** A process that answers, does so in milliseconds; one that collects garbage or starts up, in less than this. */
@@ -19,6 +21,15 @@ const lookMs = 25;
 /** A connection that is being made again is missing for so long. */
 const reconnectMs = 300;
 
+/** The same for every process and container of a machine until it is started again; then no container of before runs. */
+export function machineOf(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return hostname();
+  }
+}
+
 /** What a worker's connections are called, so that its next life can see whether they are still there. */
 export function connectionName({ worker, instance }: WorkerLife): string {
   return `berth-worker:${worker}:${instance}`;
@@ -26,7 +37,7 @@ export function connectionName({ worker, instance }: WorkerLife): string {
 
 /**
  * Becomes the one process that speaks for a worker id, before anything else is done in its name. What it gives back is an earlier life
- * on this host that is known to be dead. One that answers keeps the id: throws. One that does not answer and is not known to be
+ * on this machine that is known to be dead. One that answers keeps the id: throws. One that does not answer and is not known to be
  * dead loses the id, but its leases run out by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
@@ -37,13 +48,13 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
     const claimed = await ids.claim(life, { replacing, keptMs, says: who });
     if (claimed.ours) return isDead ? replacing : undefined;
     const earlier = { worker: life.worker, instance: claimed.by };
-    const { host: earlierHost = "", pid = "" } = await ids.words(life.worker);
+    const { host = "", pid = "", machine } = await ids.words(life.worker);
     const hasGone = await isGone(options.redis, connectionName(earlier));
     if (!hasGone && (await answers(options, earlier.instance)))
-      throw new Fault("worker-id-taken", { worker: life.worker, host: earlierHost, pid });
+      throw new Fault("worker-id-taken", { worker: life.worker, host, pid });
     replacing = earlier.instance;
-    // On another host its containers live on until they miss it.
-    isDead = hasGone && earlierHost === who.host;
+    // On another machine its containers live on until they miss it.
+    isDead = hasGone && machine === who.machine;
   }
 }
 

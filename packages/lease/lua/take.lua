@@ -2,7 +2,7 @@
 -- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)  5 worker (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk will have the workspace, '' where storage is shared
---       7 an instance of that worker on this host that is known to be dead, '' for none
+--       7 an instance of that worker on this machine that is known to be dead, '' for none
 -- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is one more than ever before. 1: from a dead life, before its deadline
 --       {0, epoch, deadline, worker}   somebody else's is live
 --       {2, home}                      the workspace is on another host

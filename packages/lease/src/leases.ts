@@ -84,7 +84,7 @@ export interface Holder {
   readonly worker: WorkerId;
   /** Another for each process of that worker. */
   readonly instance: string;
-  /** An earlier instance on this host that is known to be dead: its leases need not run out first. */
+  /** An earlier instance on this machine that is known to be dead: its leases need not run out first. */
   readonly heirOf?: string | undefined;
   /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
   readonly home?: string | undefined;
