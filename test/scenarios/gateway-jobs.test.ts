@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, expect } from "vitest";
 import { fleetTest as test } from "../support/gateway.ts";
 
@@ -136,6 +138,19 @@ describe("jobs over HTTP", () => {
       headers: { traceparent: "zz" },
     });
     expect(bad.status).toBe(400);
+  });
+
+  test("a connection that was opened ahead of need does not hold up a gateway that stops", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_DRAIN_MS: "60000" });
+    const socket = connect(gateway.port, "127.0.0.1");
+    await once(socket, "connect");
+    const gone = once(socket, "close");
+    const beganMs = performance.now();
+    expect(await gateway.stop()).toBe(0);
+    expect(performance.now() - beganMs).toBeLessThan(30_000);
+    await gone;
   });
 
   test("a request that waits is answered when the gateway stops, and Redis being away is a 503 that says so", async ({

@@ -14,6 +14,7 @@ import { FinishedJobs } from "./finished-jobs.ts";
 import { FleetMetrics } from "./fleet-metrics.ts";
 import { registerRoutes } from "./http/register.ts";
 import { makeServer } from "./http/server.ts";
+import { UnusedConnections } from "./http/unused-connections.ts";
 import { JobDesk } from "./jobs/job-desk.ts";
 import { Submitter } from "./jobs/submitter.ts";
 import { ApiKeys } from "./keys/api-keys.ts";
@@ -127,6 +128,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     onAnswer: (request, reply) => record.onAnswer(request, reply),
     onFailure: (request, failure, error) => record.onFailure(request, failure, error),
   });
+  const unused = new UnusedConnections(app.server);
   registerRoutes(app, allRoutes(parts));
   const board = config.BERTH_BOARD === "off" ? undefined : new Board(parts);
   await board?.mount(app);
@@ -147,7 +149,9 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       stopping.abort();
       streams.stop();
       const timer = setTimeout(() => app.server.closeAllConnections(), config.BERTH_GATEWAY_DRAIN_MS);
-      await app.close();
+      const closed = app.close();
+      unused.close();
+      await closed;
       clearTimeout(timer);
       board?.close();
       await Promise.all([tracker.stop(), sender.stop(), tracing?.stop()]);
