@@ -88,7 +88,7 @@ describe("a lease", () => {
       { worker, instance: "first" },
       { worker, instance: "second" },
     ];
-    const words = { keptMs: 10_000, says: {} };
+    const words = { keptMs: 10_000, seen: true, says: {} };
     expect(await ids.claim(first, words)).toEqual({ ours: true });
     expect(await ids.claim(second, words)).toEqual({ ours: false, by: "first" });
     expect(await ids.claim(second, { ...words, replacing: "first" })).toEqual({ ours: true });

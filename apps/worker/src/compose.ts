@@ -64,10 +64,6 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     pid: process.pid,
     version,
     instance,
-    held: 0,
-    running: 0,
-    load: 0,
-    health: "starting",
   };
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
@@ -160,7 +156,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   });
   await control.start();
   await settleOwnContainers(driver, member, config, log);
-  registry.start();
+  await registry.start();
   member.start();
   scheduler.start();
   log.info({

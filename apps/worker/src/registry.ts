@@ -21,9 +21,9 @@ export class Registry {
     this.#options = options;
   }
 
-  start(): void {
-    void this.#beat();
+  async start(): Promise<void> {
     this.#timer = setInterval(() => void this.#beat(), heartbeatMs);
+    await this.#beat();
   }
 
   async stop(): Promise<void> {
@@ -34,7 +34,7 @@ export class Registry {
   async #beat(): Promise<void> {
     const { ids, life, keptMs, describe, onReplaced } = this.#options;
     try {
-      const claimed = await ids.claim(life, { keptMs, says: describe() });
+      const claimed = await ids.claim(life, { keptMs, seen: true, says: describe() });
       if (claimed.ours || this.#timer === undefined) return;
       clearInterval(this.#timer);
       this.#timer = undefined;

@@ -45,7 +45,7 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
   let replacing: string | undefined;
   let isDead = false;
   for (;;) {
-    const claimed = await ids.claim(life, { replacing, keptMs, says: who });
+    const claimed = await ids.claim(life, { replacing, keptMs, seen: false, says: who });
     if (claimed.ours) return isDead ? replacing : undefined;
     const earlier = { worker: life.worker, instance: claimed.by };
     const { host = "", pid = "", machine } = await ids.words(life.worker);

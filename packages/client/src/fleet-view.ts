@@ -179,10 +179,10 @@ function readWorker(id: string, hash: Record<string, string>, lastSeenMs: number
     host: hash.host ?? "",
     pools: (hash.pools ?? "").split(","),
     slots: Number(hash.slots),
-    held: Number(hash.held),
-    running: Number(hash.running),
+    held: Number(hash.held ?? 0),
+    running: Number(hash.running ?? 0),
     health: hash.health ?? "ok",
-    load: Number(hash.load),
+    load: Number(hash.load ?? 0),
     version: hash.version ?? "",
     lastSeenMs,
   };

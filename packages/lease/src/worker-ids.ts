@@ -39,11 +39,20 @@ export class WorkerIds {
   /** Again and again while it lives. `replacing`: a life that is over, or does not answer. */
   claim(
     { worker, instance }: WorkerLife,
-    options: { readonly replacing?: string | undefined; readonly keptMs: number; readonly says: WorkerWords },
+    options: {
+      readonly replacing?: string | undefined;
+      readonly keptMs: number;
+      /** Whether it is among the workers that are seen. */
+      readonly seen: boolean;
+      readonly says: WorkerWords;
+    },
   ): Promise<ClaimResult> {
-    const { replacing = "", keptMs, says } = options;
+    const { replacing = "", keptMs, seen, says } = options;
     const words = Object.entries({ ...says, instance }).flat();
-    return claim.run(this.#redis, this.#keys(worker), [worker, instance, replacing, keptMs, ...words]);
+    return claim.run(this.#redis, this.#keys(worker), [
+      ...[worker, instance, replacing, keptMs, seen ? "1" : "0"],
+      ...words,
+    ]);
   }
 
   /** What its present life says of itself. */
