@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, TestWorker, test } from "../support/fleet.ts";
 
@@ -32,6 +33,21 @@ describe("a worker that starts again", () => {
     expect((await job.result).outcome).toMatchObject({ kind: "lost" });
     expect((await acme.exec("cat /tmp/mark; pgrep sleep")).value.stdout).toBe("warm\n");
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
+  });
+
+  test("has its sandboxes again although Redis has forgotten how far they were", async ({ fleet }) => {
+    const first = await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("echo warm > /tmp/mark");
+    first.signal("SIGKILL");
+    await first.ended();
+    const redis = fleet.redis.connect();
+    const epoch = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
+    await redis.del(redisKeys.lease(sandboxKey.parse("acme")), redisKeys.worker("worker-1"));
+    await fleet.worker("worker-1", busybox);
+    expect((await acme.exec("cat /tmp/mark")).value.stdout).toBe("warm\n");
+    const again = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
+    expect(again).toBeGreaterThan(epoch);
   });
 
   test("removes what has become somebody else's", async ({ fleet }) => {

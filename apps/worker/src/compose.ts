@@ -189,9 +189,9 @@ async function settleOwnContainers(
   try {
     const own = (await driver.list()).filter(({ worker }) => worker === config.BERTH_WORKER_ID);
     const adopted = new Set<string>();
-    for (const { id, key, state } of own) {
+    for (const { id, key, epoch, state } of own) {
       const parsed = sandboxKey.safeParse(key);
-      if (state === "running" && parsed.success && (await member.adopt(parsed.data))) adopted.add(id);
+      if (state === "running" && parsed.success && (await member.adopt(parsed.data, epoch))) adopted.add(id);
     }
     const { removed } = await driver.reap(
       ({ id, worker }) =>

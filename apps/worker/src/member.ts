@@ -80,9 +80,9 @@ export class FleetMember {
   }
 
   /** Takes the sandbox of a container that an earlier life of this worker left. False: it is somebody else's now. */
-  async adopt(key: SandboxKey): Promise<boolean> {
+  async adopt(key: SandboxKey, obeyed: number): Promise<boolean> {
     if (this.#tenancies.size >= this.#parts.config.BERTH_MAX_SANDBOXES) return false;
-    const held = await this.#take(key);
+    const held = await this.#take(key, obeyed);
     await held?.tenancy.adopt();
     return held !== undefined;
   }
@@ -158,10 +158,10 @@ export class FleetMember {
     return this.#tenancies.size + this.#taking.size < this.#parts.config.BERTH_MAX_SANDBOXES;
   }
 
-  async #take(key: SandboxKey): Promise<Held | undefined> {
+  async #take(key: SandboxKey, obeyed?: number): Promise<Held | undefined> {
     const { leases, config, instance, heirOf, clock } = this.#parts;
     if (this.#tenancies.has(key) || this.#taking.has(key) || this.#stopping.signal.aborted) return undefined;
-    const holder = { worker: config.BERTH_WORKER_ID, instance, heirOf, home: this.#home };
+    const holder = { worker: config.BERTH_WORKER_ID, instance, heirOf, obeyed, home: this.#home };
     const takenAtMs = clock.now();
     this.#taking.add(key);
     try {

@@ -3,6 +3,7 @@
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk will have the workspace, '' where storage is shared
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
+--       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 -- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is one more than ever before. 1: from a dead life, before its deadline
 --       {0, epoch, deadline, worker}   somebody else's is live
 --       {2, home}                      the workspace is on another host
@@ -29,7 +30,7 @@ end
 if redis.call('SISMEMBER', KEYS[3], ARGV[5]) == 1 then
   return {3}
 end
-epoch = epoch + 1
+epoch = math.max(epoch, tonumber(ARGV[8])) + 1
 deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline)
 if ARGV[6] ~= '' then

@@ -86,6 +86,8 @@ export interface Holder {
   readonly instance: string;
   /** An earlier instance on this machine that is known to be dead: its leases need not run out first. */
   readonly heirOf?: string | undefined;
+  /** What its container obeys. A Redis that lost its memory would begin again below that. */
+  readonly obeyed?: number | undefined;
   /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
   readonly home?: string | undefined;
 }
@@ -137,6 +139,7 @@ export class Leases {
       tenantOf(key),
       holder.home ?? "",
       holder.heirOf ?? "",
+      holder.obeyed ?? 0,
     ]);
   }
 
