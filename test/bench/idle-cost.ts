@@ -70,8 +70,8 @@ export const idleCost: Scenario = {
         line(
           `${held} held`,
           "commands/s",
-          Math.max(0.1, holding.commandsPerSecond - thousand.commandsPerSecond),
-          Math.max(0.1, bareHolding.commandsPerSecond - bareThousand.commandsPerSecond),
+          holding.commandsPerSecond - thousand.commandsPerSecond,
+          bareHolding.commandsPerSecond - bareThousand.commandsPerSecond,
         ),
         line(
           `${held} held`,

@@ -9,7 +9,6 @@ import { readConfig } from "../../apps/worker/src/config.ts";
 import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
 import { Turns } from "../../apps/worker/src/turns.ts";
 
-const leaseMs = 60_000;
 /** What only a real sandbox or a failed job would need. */
 const unused = undefined as never;
 
@@ -29,6 +28,8 @@ const doesNothing: SandboxPort = {
 };
 
 export interface NullTenancyOptions {
+  /** The worker's own default when absent. */
+  readonly leaseMs?: number;
   readonly parallel?: number;
   readonly onFinished?: () => void;
 }
@@ -37,13 +38,15 @@ export interface NullTenancyOptions {
 export async function nullTenancy(
   redis: Redis,
   tenant: string,
-  { parallel = 4, onFinished = () => {} }: NullTenancyOptions = {},
+  { leaseMs: wantedMs, parallel = 4, onFinished = () => {} }: NullTenancyOptions = {},
 ): Promise<{ tenancy: Tenancy; running: Promise<unknown> }> {
   const key = sandboxKey.parse(tenant);
   const leases = new Leases(redis);
+  const read = readConfig(wantedMs === undefined ? {} : { BERTH_LEASE_MS: String(wantedMs) });
+  if ("problems" in read) throw new Error("a configuration of the bench's own");
+  const { BERTH_LEASE_MS: leaseMs } = read.config;
   const taken = await leases.take(key, { worker: workerId.parse("bench"), instance: "bench" }, leaseMs);
-  const read = readConfig({ BERTH_LEASE_MS: String(leaseMs) });
-  if (!taken.taken || "problems" in read) throw new Error("the bench's own sandbox could not be taken");
+  if (!taken.taken) throw new Error("the bench's own sandbox could not be taken");
   const ports = tenancyPorts(
     {
       config: read.config,
