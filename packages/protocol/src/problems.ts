@@ -21,13 +21,15 @@ function sentences(issue: Issue, above: readonly PropertyKey[]): string[] {
   return [path.length > 0 ? `${path.join(".")}: ${issue.message}` : issue.message];
 }
 
-/** How far a value is from a form: another kind is another form, an unknown name probably so. */
+/** How far a value is from a form: another type or kind is another form, an unknown name probably so. */
 function distance(issues: readonly Issue[]): number {
   return issues.reduce((sum, issue) => sum + weight(issue), 0);
 }
 
 function weight(issue: Issue): number {
   const name = issue.path.at(-1);
+  // An object is not meant as a list, whatever is wrong with it.
+  if (issue.code === "invalid_type" && name === undefined) return 10_000;
   if (issue.code === "invalid_value" && name !== undefined && deciding.has(name)) return 1_000;
   if (issue.code === "unrecognized_keys") return 10;
   if (issue.code === "invalid_union") return Math.min(...(issue.errors ?? []).map(distance));

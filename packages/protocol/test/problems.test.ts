@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { job, problemsOf } from "../src/index.ts";
 
 function problems(request: unknown, more: object = {}): string[] {
@@ -31,6 +32,17 @@ describe("what is wrong with a job", () => {
       expect.stringMatching(/^tenant: a tenant id is/),
       expect.stringMatching(/^request\.steps\.1\.find: /),
     ]);
+  });
+
+  test("is told of the object that was given, where one or a list may be, and of the list", () => {
+    const oneOrMany = z.union([job, z.array(job)]);
+    const bad = { version: 1, id: "a", tenant: "Bad Name", request: { kind: "exec" } };
+    const told = (value: unknown) =>
+      problemsOf(oneOrMany.safeParse(value).error ?? { issues: [] }).join("\n");
+    for (const part of ["tenant", "request.command"]) expect(told(bad)).toContain(part);
+    for (const part of ["1.tenant", "1.request.command"])
+      expect(told([{ ...bad, tenant: "ok", request: { kind: "stat", path: "" } }, bad])).toContain(part);
+    expect(told({ ...bad, request: { kind: "nope" } })).toContain("request.kind");
   });
 
   test("is nothing when nothing is", () => {
