@@ -1,6 +1,9 @@
 import { Complaint } from "./complaint.ts";
 import { exitCodes } from "./exit-codes.ts";
 
+/** A signal to a whole group of processes comes here once by itself and again from whoever passes it on. */
+const sameMs = 500;
+
 /**
  * Ctrl-C. Until a command asks for the signal, the first one ends the program at once, as anybody would expect. Afterwards
  * the first one only fires the signal, and the second ends the program.
@@ -9,6 +12,7 @@ export class Interrupts {
   readonly #controller = new AbortController();
   #listening = false;
   #exitCode: number = exitCodes.interrupted;
+  #firstMs = 0;
 
   /** What the program ends with once it was interrupted. */
   get exitCode(): number {
@@ -46,7 +50,11 @@ export class Interrupts {
   }
 
   #on(exitCode: number): void {
-    if (this.#controller.signal.aborted) process.exit(exitCode);
+    if (this.#controller.signal.aborted) {
+      if (performance.now() - this.#firstMs > sameMs) process.exit(exitCode);
+      return;
+    }
+    this.#firstMs = performance.now();
     this.#exitCode = exitCode;
     this.#controller.abort();
   }

@@ -1,0 +1,25 @@
+import { spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+
+const module = new URL("../src/interrupts.ts", import.meta.url);
+
+function told(script: string) {
+  const source = `import { Interrupts } from ${JSON.stringify(module.href)};
+    const interrupts = new Interrupts();
+    interrupts.signal();
+    ${script}`;
+  const args = ["--conditions=@berth/source", "--input-type=module-typescript", "-e", source];
+  const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  return { status, stdout };
+}
+
+test("a signal that a whole group of processes gets, and is passed on again, is one", () => {
+  const script = `process.emit("SIGINT"); process.emit("SIGINT"); console.log(interrupts.interrupted); process.exit(7);`;
+  expect(told(script)).toEqual({ status: 7, stdout: "true\n" });
+});
+
+test("one that comes later ends the program at once", () => {
+  const script = `process.emit("SIGINT");
+    setTimeout(() => { process.emit("SIGINT"); console.log("still here"); process.exit(7); }, 700);`;
+  expect(told(script)).toEqual({ status: 130, stdout: "" });
+});
