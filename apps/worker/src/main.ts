@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { faultTable, isFault } from "@berth/protocol";
 import { configComplaint, exitBadConfig } from "@berth/service";
-import { composeWorker } from "./compose.ts";
+import { composeWorker, type RunningWorker } from "./compose.ts";
 import { readConfig } from "./config.ts";
 
 const read = readConfig();
@@ -14,11 +14,14 @@ const lastWordsMs = 10_000;
 const { BERTH_DRAIN_MS: drainMs } = read.config;
 let asked = false;
 let exitCode = 0;
-const worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
+let worker: RunningWorker | undefined;
+worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 
 /** The first time in order, the second time now. Either is over at some time, whatever does not answer. */
 function stop(): void {
+  // Told while it starts: it holds nothing yet that does not run out by itself.
+  if (!worker) process.exit(exitCode);
   if (asked) {
     worker.abandon();
     exitAfter(lastWordsMs);
