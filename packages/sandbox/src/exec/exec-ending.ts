@@ -18,9 +18,18 @@ export async function leftAfterSweep(host: ExecHost, pid: number, generation: nu
   }
 }
 
-/** At its end by itself: only what stayed in its session can be told from the background of others. */
+/**
+ * At its end by itself: only what stayed in its session can be told from the background of others. An engine too busy for one sweep
+ * is asked again; the container is not restarted for it, since others may run there.
+ */
 export async function killBackgroundOf(host: ExecHost, pid: number, generation: number): Promise<void> {
-  await sweepOnce(host, pid, generation).catch(() => {});
+  for (let sweep = 1; sweep <= sweeps; sweep++) {
+    const swept = await sweepOnce(host, pid, generation).then(
+      () => true,
+      () => false,
+    );
+    if (swept || host.end) return;
+  }
 }
 
 async function sweepOnce(host: ExecHost, target: number, generation: number): Promise<number> {
