@@ -1,7 +1,7 @@
 import { succeeded } from "./bench-host.ts";
 import { apiExec, hasDockerCli, hostSpawn } from "./engine-exec.ts";
-import { type Contender, interleave, median, percentile, timedMs } from "./measure.ts";
-import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
+import { type Contender, interleave, median, timedMs } from "./measure.ts";
+import { type Findings, percentileRow, type Row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "exec-latency";
@@ -49,15 +49,8 @@ export const execLatency: Scenario = {
       for (const percent of [50, 99]) {
         const aim = percent === 99 ? undefined : aims[baselineName];
         rows.push(
-          row({
-            scenario: name,
-            metric: `p${percent}`,
-            unit: "ms",
-            better: "lower",
-            ours: percentile(ours, percent),
-            baseline: percentile(baseline, percent),
-            baselineName,
-            samples: { ours: ours.length, baseline: baseline.length },
+          percentileRow(percent, {
+            ...{ scenario: name, ours, baseline, baselineName },
             ...(aim === undefined ? {} : { aim: { ratio: aim, because: parts } }),
           }),
         );

@@ -1,8 +1,8 @@
 import { BenchFleet, wentWell } from "./bench-fleet.ts";
 import { BenchGateway } from "./bench-gateway.ts";
 import { boardPoll } from "./board-poll.ts";
-import { inLanes, interleave, median, percentile, timedMs } from "./measure.ts";
-import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
+import { inLanes, interleave, median, timedMs } from "./measure.ts";
+import { type Findings, percentileRow, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "gateway-overhead";
@@ -40,7 +40,12 @@ export const gatewayOverhead: Scenario = {
     const board = await boardPoll(host, plan, name);
     return {
       rows: [
-        ...[50, 95].map((percent) => latency(percent, of("through"), of("direct"))),
+        ...[50, 95].map((percent) =>
+          percentileRow(percent, {
+            ...{ scenario: name, ours: of("through"), baseline: of("direct") },
+            baselineName: "client alone",
+          }),
+        ),
         row({
           scenario: name,
           metric: `${callers} callers`,
@@ -61,16 +66,3 @@ export const gatewayOverhead: Scenario = {
     };
   },
 };
-
-function latency(percent: number, ours: readonly number[], baseline: readonly number[]): Row {
-  return row({
-    scenario: name,
-    metric: `p${percent}`,
-    unit: "ms",
-    better: "lower",
-    ours: percentile(ours, percent),
-    baseline: percentile(baseline, percent),
-    baselineName: "client alone",
-    samples: { ours: ours.length, baseline: baseline.length },
-  });
-}

@@ -1,7 +1,7 @@
 import { BenchFleet, wentWell } from "./bench-fleet.ts";
 import { apiExec } from "./engine-exec.ts";
-import { interleave, median, percentile, timedMs } from "./measure.ts";
-import { type Findings, row, type Scenario } from "./scenario.ts";
+import { interleave, median, timedMs } from "./measure.ts";
+import { type Findings, percentileRow, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "job-latency";
@@ -38,15 +38,8 @@ export const jobLatency: Scenario = {
     const because = `p50 ${short(median(ours))} ms, of which ${short(median(insideMs))} ms in the sandbox`;
     return {
       rows: [50, 99].map((percent) =>
-        row({
-          scenario: name,
-          metric: `p${percent}`,
-          unit: "ms",
-          better: "lower",
-          ours: percentile(ours, percent),
-          baseline: percentile(baseline, percent),
-          baselineName: "API exec",
-          samples: { ours: ours.length, baseline: baseline.length },
+        percentileRow(percent, {
+          ...{ scenario: name, ours, baseline, baselineName: "API exec" },
           ...(percent === 50 ? { aim: { ratio: 15, because } } : {}),
         }),
       ),

@@ -1,4 +1,5 @@
 import type { BenchHost } from "./bench-host.ts";
+import { percentile } from "./measure.ts";
 
 /** One thing that is measured, ours and its baselines in turn. */
 export interface Scenario {
@@ -46,6 +47,24 @@ type RowInput = Omit<Row, "ratio" | "aim"> & {
   readonly better: "lower" | "higher";
   readonly aim?: { readonly ratio: number; readonly text?: string; readonly because: string };
 };
+
+/** A row of times in milliseconds at one percentile. */
+export function percentileRow(percent: number, { ours, baseline, ...about }: PercentileInput): Row {
+  return row({
+    ...about,
+    metric: `p${percent}`,
+    unit: "ms",
+    better: "lower",
+    ours: percentile(ours, percent),
+    baseline: percentile(baseline, percent),
+    samples: { ours: ours.length, baseline: baseline.length },
+  });
+}
+
+interface PercentileInput extends Pick<RowInput, "scenario" | "baselineName" | "aim"> {
+  readonly ours: readonly number[];
+  readonly baseline: readonly number[];
+}
 
 export function row({ better, aim, ...measured }: RowInput): Row {
   const { ours, baseline } = measured;

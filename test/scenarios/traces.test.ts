@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { Collector } from "../support/collector.ts";
 import { busybox, type TestFleet } from "../support/fleet.ts";
-import { fleetTest as test } from "../support/gateway.ts";
+import { type TestGateways, fleetTest as test } from "../support/gateway.ts";
 import type { SentSpan } from "../support/otlp.ts";
 import { listen } from "../support/sse.ts";
 
@@ -10,8 +10,11 @@ const callerId = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${callerId}-01`;
 const exec = (command: string, tenant = "acme") => ({ tenant, request: { kind: "exec", command } });
 
-/** A connection that a client opened and never used is waited for until this is over. */
-const quick = { BERTH_GATEWAY_DRAIN_MS: "2000" };
+/** A worker and a gateway that send their spans there. */
+async function traced(fleet: TestFleet, gateways: TestGateways, collector: Collector) {
+  const worker = await fleet.worker("worker-1", { ...busybox, ...collector.env });
+  return { worker, gateway: await gateways.start(collector.env) };
+}
 
 /** The trace context that a job was put in its queue with. */
 async function carriedBy(fleet: TestFleet, jobId: string): Promise<string> {
@@ -34,8 +37,7 @@ describe("traces", () => {
     gateways,
   }) => {
     await using collector = await Collector.start();
-    const worker = await fleet.worker("worker-1", { ...busybox, ...collector.env });
-    const gateway = await gateways.start(collector.env);
+    const { worker, gateway } = await traced(fleet, gateways, collector);
     const { body } = await gateway.call("POST", "/v1/jobs?wait=60", {
       body: exec("echo hush-hush; sleep 0.2; exit 3"),
       headers: { traceparent, tracestate: "vendor=1" },
@@ -135,7 +137,7 @@ describe("traces", () => {
     gateways,
   }) => {
     await using collector = await Collector.start();
-    const gateway = await gateways.start({ ...collector.env, ...quick, BERTH_GATEWAY_HEARTBEAT_MS: "500" });
+    const gateway = await gateways.start({ ...collector.env, BERTH_GATEWAY_HEARTBEAT_MS: "500" });
     const { body } = await gateway.call("POST", "/v1/jobs", { body: exec("true") });
     for (const path of [
       "/healthz",
@@ -169,8 +171,7 @@ describe("traces", () => {
     gateways,
   }) => {
     await using collector = await Collector.start();
-    const worker = await fleet.worker("worker-1", { ...busybox, ...collector.env });
-    const gateway = await gateways.start(collector.env);
+    const { worker, gateway } = await traced(fleet, gateways, collector);
     const notSampled = { traceparent: `00-${"1".repeat(32)}-${callerId}-00` };
     const acme = fleet.client().tenant("acme");
     const unseen = await gateway.call("POST", "/v1/jobs?wait=60", {
@@ -218,7 +219,7 @@ describe("traces", () => {
       const env =
         how === "never answers" ? collector.env : { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" };
       const worker = await fleet.worker("worker-1", { ...busybox, ...env });
-      const gateway = await gateways.start({ ...env, ...quick });
+      const gateway = await gateways.start(env);
       const run = () => gateway.call("POST", "/v1/jobs?wait=60", { body: exec("true") });
       await run();
       const times: number[] = [];

@@ -1,7 +1,13 @@
 import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobArtifacts } from "@berth/streams";
-import { checkedSandbox, type OpenSandbox, runRequest, type SandboxPort } from "@berth/tenancy";
+import {
+  checkedSandbox,
+  type OpenSandbox,
+  runRequest,
+  type SandboxPort,
+  unlessAborted,
+} from "@berth/tenancy";
 
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
@@ -44,12 +50,12 @@ export class DriverSandbox implements SandboxPort {
   ): Promise<OpenSandbox> {
     const wanted = name ?? defaultProfile;
     const profile = this.#settings(wanted);
-    while (this.#profile !== wanted && this.#users > 0) await until(this.#unused.promise, signal);
+    while (this.#profile !== wanted && this.#users > 0) await unlessAborted(this.#unused.promise, signal);
     this.#users++;
     try {
       if (this.#profile !== wanted) await this.#changeTo(wanted);
       const before = this.#given;
-      const sandbox = await until(this.#sandbox(profile, leaseLeftMs), signal);
+      const sandbox = await unlessAborted(this.#sandbox(profile, leaseLeftMs), signal);
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
       this.#given = { sandbox, restarts };
@@ -137,17 +143,5 @@ export class DriverSandbox implements SandboxPort {
       throw error;
     });
     return this.#opening;
-  }
-}
-
-async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }

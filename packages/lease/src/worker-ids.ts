@@ -48,7 +48,7 @@ export class WorkerIds {
     },
   ): Promise<ClaimResult> {
     const { replacing = "", keptMs, seen, says } = options;
-    const words = Object.entries({ ...says, instance }).flat();
+    const words = Object.entries(says).flat();
     return claim.run(this.#redis, this.#keys(worker), [
       ...[worker, instance, replacing, keptMs, seen ? "1" : "0"],
       ...words,

@@ -1,5 +1,5 @@
 import { type Job, queuePrefix, type SandboxKey } from "@berth/protocol";
-import { isRedisFull, type Redis, redisFault } from "@berth/redis";
+import { orRedisFull, type Redis } from "@berth/redis";
 import { Job as BullJob, Queue } from "bullmq";
 import { bullConnection } from "./connection.ts";
 
@@ -53,9 +53,7 @@ export class JobQueues {
     const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job.id, job.attempt));
     const client = await queue.backend.client;
     const { connection } = this.#state;
-    const adding = queued.addJob(client).catch((error: unknown) => {
-      throw isRedisFull(error) ? redisFault("adding a job", error) : error;
-    });
+    const adding = queued.addJob(client).catch(orRedisFull("adding a job"));
     if (this.#state.loaded) {
       const [, result] = await Promise.all([adding, then()]);
       if (this.#state.connection === connection) return result;

@@ -7,7 +7,7 @@ import {
   sandboxKeyOf,
   stagedAboveBytes,
 } from "@berth/protocol";
-import { isRedisFull, type Redis, redisFault } from "@berth/redis";
+import { orRedisFull, type Redis } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
 import { acceptJob, defaultWaitingLimits } from "./acceptance.ts";
 import { bullConnection } from "./connection.ts";
@@ -136,9 +136,7 @@ export class Schedule {
       stackTraceLimit: 1,
       removeOnComplete: true,
     };
-    await this.#queue.add(name, data, options).catch((error: unknown) => {
-      throw isRedisFull(error) ? redisFault("adding to the schedule", error) : error;
-    });
+    await this.#queue.add(name, data, options).catch(orRedisFull("adding to the schedule"));
   }
 
   async #entry(jobId: string): Promise<BullJob | undefined> {

@@ -14,7 +14,9 @@ export function redisFault(change: string, error: unknown): Fault {
   return new Fault("redis-refused", { script: change, detail }, cause);
 }
 
-/** Whether it is Redis' word that it has no room, wherever it was said. */
-export function isRedisFull(error: unknown): boolean {
-  return error instanceof Error && full.test(error.message);
+/** For what a library of Redis' says: its word that there is no room is a fault of ours, anything else stays as it is. */
+export function orRedisFull(change: string): (error: unknown) => never {
+  return (error) => {
+    throw error instanceof Error && full.test(error.message) ? redisFault(change, error) : error;
+  };
 }

@@ -52,7 +52,7 @@ export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run)
     admitted.openingMs = clock.now();
     admitted.cold = true;
     // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
-    const leaseLeftMs = () => authority.leftInSandboxMs;
+    const { leaseLeftMs } = authority;
     opened = await sandbox.open(admitted.job.profile, { signal, leaseLeftMs });
     admitted.cold = opened.cold === true;
     return await beginAndRun(parts, admitted, opened, run);

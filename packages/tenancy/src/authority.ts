@@ -1,15 +1,8 @@
 import { isFault } from "@berth/protocol";
-import { LeaseKeeper } from "./lease-keeper.ts";
-import type { Clock, LeasePort } from "./tenancy-ports.ts";
+import { LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
-export interface AuthorityOptions {
-  readonly leaseMs: number;
-  readonly takenAtMs: number;
-  readonly clock: Clock;
-  readonly lease: LeasePort;
-  /** Once: it is over, and not because anybody wanted it. */
-  readonly onLost: (why: string) => void;
-  readonly onPaused: () => void;
+export interface AuthorityOptions extends LeaseKeeperOptions {
   /** What was to be said was refused for a reason that waiting does not mend. */
   readonly onRefused: (error: Error) => void;
 }
@@ -33,11 +26,7 @@ export class Authority {
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
-    const { leaseMs, takenAtMs, clock, lease, onPaused } = options;
-    this.#keeper = new LeaseKeeper({
-      ...{ leaseMs, takenAtMs, clock, lease, onPaused },
-      onLost: (why) => void this.lose(why),
-    });
+    this.#keeper = new LeaseKeeper({ ...options, onLost: (why) => void this.lose(why) });
   }
 
   /** Aborted when it has ended. */
@@ -56,9 +45,7 @@ export class Authority {
   }
 
   /** How long things may still run in the sandbox if nobody hears of this worker again. */
-  get leftInSandboxMs(): number {
-    return this.#keeper.leftInSandboxMs;
-  }
+  readonly leaseLeftMs = (): number => this.#keeper.leftInSandboxMs;
 
   /** Throws when it has ended. A process that was stopped for a while comes here before its timers have told that its time is over. */
   check(): void {
@@ -98,16 +85,7 @@ export class Authority {
   }
 
   /** Redis may be away for longer than the lease: who may say nothing any more does not wait for its answers. */
-  async whileOurs<T>(asked: Promise<T>): Promise<T> {
-    const { signal } = this;
-    const ended = Promise.withResolvers<never>();
-    const onAbort = () => ended.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    try {
-      return await Promise.race([asked, ended.promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+  whileOurs<T>(asked: Promise<T>): Promise<T> {
+    return unlessAborted(asked, this.signal);
   }
 }

@@ -36,3 +36,4 @@ export type {
   TenancyPorts,
   TurnsPort,
 } from "./tenancy-ports.ts";
+export { unlessAborted } from "./unless-aborted.ts";

@@ -78,7 +78,8 @@ export class Tenancy {
   #yielding = false;
   #stopping = false;
   #noSandbox = false;
-  #adopting = 0;
+  #adopting = false;
+  #adoption: Promise<void> | undefined;
   #lookedMs: number;
   #lastTrouble: string | undefined;
   #wake = Promise.withResolvers<void>();
@@ -107,8 +108,8 @@ export class Tenancy {
 
   /** Since when nothing runs or waits here, or undefined while something does. */
   get idleSinceMs(): number | undefined {
-    const busy = this.#sessions.running + this.#sessions.parked + this.#adopting;
-    return busy === 0 ? this.#idleSinceMs : undefined;
+    const busy = this.#sessions.running + this.#sessions.parked > 0 || this.#adopting;
+    return busy ? undefined : this.#idleSinceMs;
   }
 
   get lastTrouble(): string | undefined {
@@ -159,15 +160,19 @@ export class Tenancy {
   /**
    * Opens the sandbox before any job asks: what an earlier life of the worker left is adopted while it lives, and what that life left
    * running is ended. Until then, or until that life's own lease would be over, the sandbox is not given up: it would run beside the next
-   * holder's. Does not throw.
+   * holder's. Once; does not throw.
    */
-  async adopt(profile?: string): Promise<void> {
+  adopt(): Promise<void> {
+    this.#adoption ??= this.#adopt();
+    return this.#adoption;
+  }
+
+  async #adopt(): Promise<void> {
     const { sandbox, clock } = this.#ports;
-    const { signal } = this.#authority;
-    const leaseLeftMs = () => this.#authority.leftInSandboxMs;
-    this.#adopting++;
+    const { signal, leaseLeftMs } = this.#authority;
+    this.#adopting = true;
     try {
-      (await sandbox.open(profile, { signal, leaseLeftMs })).done();
+      (await sandbox.open(undefined, { signal, leaseLeftMs })).done();
       this.#adopted();
     } catch (error) {
       if (!signal.aborted) this.#trouble(error);
@@ -180,7 +185,7 @@ export class Tenancy {
   }
 
   #adopted(): void {
-    this.#adopting--;
+    this.#adopting = false;
     this.#idleSinceMs = this.#ports.clock.now();
     this.#stir();
   }
@@ -306,7 +311,7 @@ export class Tenancy {
   }
 
   async #handBack(): Promise<TenancyEnd> {
-    while (this.#runs.size + this.#completing.size + this.#adopting > 0) {
+    while (this.#runs.size + this.#completing.size > 0 || this.#adopting) {
       await this.#stirred();
       this.#authority.round();
       this.#authority.signal.throwIfAborted();
