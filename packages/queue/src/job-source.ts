@@ -51,7 +51,8 @@ export class JobSource {
     this.#epoch = holder.epoch;
     this.#token = `${holder.instance}-${holder.epoch}`;
     this.#lockPrefix = `${queuePrefix(key)}:${jobQueueName}`;
-    this.#queue = new Queue(jobQueueName, shared);
+    // The producer sets how many BullMQ events are kept; without this option BullMQ would reset that to 10,000.
+    this.#queue = new Queue(jobQueueName, { ...shared, skipMetasUpdate: true });
     this.#worker = new Worker(jobQueueName, undefined, {
       ...shared,
       autorun: false,
