@@ -85,13 +85,10 @@ export class Schedules {
 
   /** Jobs it has ordered already run all the same. */
   async remove(id: string): Promise<boolean> {
-    let known: ScheduleState | undefined;
-    await this.#store.change(id, (state) => {
-      known = state;
-      return undefined;
-    });
+    const known = await this.#store.get(id);
+    const removed = await this.#store.remove(id);
     await this.#forgetTick(known);
-    return known !== undefined;
+    return removed;
   }
 
   async #set(id: string, paused: boolean): Promise<boolean> {

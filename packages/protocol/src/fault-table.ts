@@ -25,6 +25,7 @@ export interface FaultContexts {
   "job-id-taken": { jobId: string; sandboxKey: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
   "unknown-profile": { profile: string; known: string };
+  "schedule-unreadable": { schedule: string; detail: string };
   "no-answer": { worker: string; waitedMs: number };
   "worker-id-taken": { worker: string; host: string; pid: string };
   "invalid-argument": { argument: string; problem: string };
@@ -204,6 +205,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The job names a profile that the worker's configuration does not have.",
     retry: false,
     operator: "Add it to the profiles in the workers' configuration file, on every worker of the pool.",
+  },
+  "schedule-unreadable": {
+    message: ({ schedule, detail }) => `the schedule ${schedule} cannot be read: ${detail}`,
+    meaning:
+      "This version of Berth does not understand the stored schedule, probably because a newer version wrote it. The schedule stays as it is.",
+    retry: true,
+    operator:
+      "Finish the upgrade: a worker of the newer version runs the schedule. Otherwise remove it and create it again.",
   },
   "no-answer": {
     message: ({ worker, waitedMs }) => `the worker ${worker} did not answer within ${waitedMs} ms`,

@@ -1,4 +1,4 @@
-import { redisKeys } from "@berth/protocol";
+import { Fault, problemsOf, redisKeys } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { type ScheduleState, scheduleState, wakeMs } from "./schedule-state.ts";
@@ -26,7 +26,7 @@ export class ScheduleStore {
     const all = await this.#redis.hgetall(redisKeys.schedules);
     return Object.entries(all)
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .flatMap(([, text]) => parse(text) ?? []);
+      .flatMap(([, text]) => parse(text).state ?? []);
   }
 
   /** Ids of those that were to be looked at before a moment, the longest overdue first. */
@@ -36,14 +36,16 @@ export class ScheduleStore {
 
   /**
    * Replaces a schedule by what `change` makes of it, and again from the start if somebody was faster. `change` may give the
-   * same value back, or undefined to remove it. Gives what is there now.
+   * same value back, or undefined to remove it. Gives what is there now. Throws `schedule-unreadable` and changes nothing when
+   * this version cannot read the schedule: a newer one may.
    */
   async change(
     id: string,
     change: (known: ScheduleState | undefined) => ScheduleState | undefined,
   ): Promise<ScheduleState | undefined> {
     for (;;) {
-      const { text, state } = await this.#read(id);
+      const { text, state, problem } = await this.#read(id);
+      if (problem !== undefined) throw new Fault("schedule-unreadable", { schedule: id, detail: problem });
       const next = change(state);
       if (next === state && state !== undefined) return state;
       const wake = next && wakeMs(next);
@@ -53,16 +55,33 @@ export class ScheduleStore {
     }
   }
 
-  async #read(id: string): Promise<{ text: string; state: ScheduleState | undefined }> {
+  /** Removes it whether or not it can be read. False: there was none. */
+  async remove(id: string): Promise<boolean> {
+    const done = await this.#redis
+      .multi()
+      .hdel(redisKeys.schedules, id)
+      .zrem(redisKeys.schedulesDue, id)
+      .exec();
+    return done?.[0]?.[1] === 1;
+  }
+
+  async #read(id: string): Promise<Found & { readonly text: string }> {
     const text = (await this.#redis.hget(redisKeys.schedules, id)) ?? "";
-    return { text, state: text === "" ? undefined : parse(text) };
+    return { text, ...(text === "" ? {} : parse(text)) };
   }
 }
 
-function parse(text: string): ScheduleState | undefined {
+interface Found {
+  readonly state?: ScheduleState;
+  /** Why it cannot be read. */
+  readonly problem?: string;
+}
+
+function parse(text: string): Found {
   try {
-    return scheduleState.parse(JSON.parse(text));
-  } catch {
-    return undefined;
+    const parsed = scheduleState.safeParse(JSON.parse(text));
+    return parsed.success ? { state: parsed.data } : { problem: problemsOf(parsed.error).join("; ") };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -1,4 +1,4 @@
-import { Fault, type Job, type ScheduleInput, scheduleSpec } from "@berth/protocol";
+import { Fault, type Job, redisKeys, type ScheduleInput, scheduleSpec } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
@@ -60,6 +60,24 @@ describe("a tick", () => {
     await store.change("tick", () => undefined);
     await worker(made + minute).run("tick", made + minute);
     expect(ran).toEqual([]);
+  });
+});
+
+describe("a schedule that this version cannot read", () => {
+  test("survives its tick unchanged, and is removed only by request", async ({ redis }) => {
+    const client = redis.connect();
+    const { store, ran, worker } = await fleetOf(client);
+    const newer = JSON.stringify({ ...(await store.get("tick")), ofANewerVersion: true });
+    await client.hset(redisKeys.schedules, "tick", newer);
+    const due = made + minute;
+    await expect(worker(due).run("tick", due)).rejects.toMatchObject({ code: "schedule-unreadable" });
+    await worker(due + minute).sweep();
+    expect(await client.hget(redisKeys.schedules, "tick")).toBe(newer);
+    expect(await client.zscore(redisKeys.schedulesDue, "tick")).toBe(String(due));
+    expect(ran).toEqual([]);
+    expect(await store.remove("tick")).toBe(true);
+    expect(await store.remove("tick")).toBe(false);
+    expect(await client.exists(redisKeys.schedules, redisKeys.schedulesDue)).toBe(0);
   });
 });
 
