@@ -66,6 +66,23 @@ describe("a delayed job", () => {
     expect((await acme.exec("wc -c < big")).value.stdout?.trim()).toBe("600000");
   });
 
+  test("that can no longer be accepted when it is due ends as refused, with one terminal record", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1");
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    const job = await acme.exec("true", {}, { delayMs: 1_500, pool: "gpu" }).enqueued();
+    // The first job in its queue decides the pool.
+    await acme.exec("true");
+    expect((await job.result).outcome).toMatchObject({ kind: "refused", code: "wrong-pool" });
+    const told = await new JobEvents(fleet.redis.connect()).read(job.key, job.id, "");
+    expect(told.map(({ event }) => event.type)).toEqual(["finished"]);
+    const redis = fleet.redis.connect();
+    await expect.poll(() => redis.exists(`berth:schedule:${job.id}`)).toBe(0);
+    await expect.poll(() => berth.deadLetters.list()).toMatchObject([{ jobId: job.id, reason: "fault" }]);
+  });
+
   test("with an impossible time is refused at the client", async ({ fleet }) => {
     const acme = fleet.client().tenant("acme");
     await expect(acme.exec("true", {}, { delayMs: 5, runAtMs: 5 })).rejects.toThrow(/delayMs or runAtMs/);

@@ -99,10 +99,12 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const spans = tracing && jobSpans(tracing, config.BERTH_WORKER_ID);
   const turns = new Turns(config.BERTH_MAX_RUNNING);
   const staging = new Staging(redis);
+  const events = new JobEvents(redis);
   const enqueuer = new Enqueuer(redis);
   const scheduler = new Scheduler({
     redis,
     staging,
+    events,
     worker: config.BERTH_WORKER_ID,
     clock: systemClock,
     sweepMs: config.BERTH_SWEEP_MS,
@@ -116,7 +118,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     redis,
     leases: new Leases(redis),
     offers: new Offers(redis),
-    events: new JobEvents(redis),
+    events,
     staging,
     scheduler,
     artifacts: new ArtifactStore(redis, new DirectoryPlace(config.BERTH_ARTIFACTS), {

@@ -1,4 +1,4 @@
-import type { Job, SandboxKey } from "@berth/protocol";
+import { type Fault, type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import {
   CronRunner,
   DeadLetters,
@@ -8,12 +8,13 @@ import {
   ScheduleWorker,
 } from "@berth/queue";
 import type { Redis } from "@berth/redis";
-import type { Staging } from "@berth/streams";
+import type { JobEvents, Staging } from "@berth/streams";
 import type { Clock, LaterPort } from "@berth/tenancy";
 
 export interface SchedulerOptions {
   readonly redis: Redis;
   readonly staging: Staging;
+  readonly events: Pick<JobEvents, "cancel">;
   readonly worker: string;
   readonly clock: Clock;
   readonly sweepMs: number;
@@ -26,6 +27,8 @@ export type SchedulerEvent =
   | { readonly event: "schedule.trouble"; readonly entry: string; readonly message: string }
   /** A run of a schedule that can never be accepted, and was left out. */
   | { readonly event: "schedule.refused"; readonly schedule: string; readonly message: string }
+  /** A due job that can never be accepted; it ended as refused. */
+  | { readonly event: "schedule.job-refused"; readonly jobId: string; readonly message: string }
   | { readonly event: "schedule.unreadable"; readonly entry: string; readonly message: string };
 
 /** Handing on is a few round trips; while Redis is away it does not end. */
@@ -58,6 +61,7 @@ export class Scheduler {
       redis,
       staging,
       onJob: enqueue,
+      onRefused: (job, fault) => this.#refuse(job, fault),
       onTick: (id, dueAtMs) => this.#cron.run(id, dueAtMs),
       onUnreadable: (entry, data, message) => this.#buryEntry(entry, data, message),
       onTrouble: (entry, message) => report({ event: "schedule.trouble", entry, message }),
@@ -100,6 +104,18 @@ export class Scheduler {
   async #letGo(): Promise<void> {
     await Promise.all([this.#due.stop(), this.#dead.stop(), this.#sweeping]);
     await Promise.all([this.#schedule.close(), this.#deadLetters.close()]);
+  }
+
+  /** The job was accepted, so it must end. Nobody has begun it: this worker may write its terminal record, as a canceller may. */
+  async #refuse(job: Job, { code, message }: Fault): Promise<void> {
+    const { events, report } = this.#options;
+    const outcome = { kind: "refused", code, message } as const;
+    const key = sandboxKeyOf(job);
+    const waiting = { key, jobId: job.id, attempt: job.attempt, inbox: job.inbox };
+    const told = await events.cancel(waiting, { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
+    if (told === "finished-before") return;
+    await this.later(key).bury(job.id, job, outcome, "fault");
+    report({ event: "schedule.job-refused", jobId: job.id, message });
   }
 
   async #buryEntry(entry: string, job: unknown, message: string): Promise<void> {

@@ -1,4 +1,12 @@
-import { backoffMs, isFault, type Job, job as jobSchema, problemsOf, sandboxKeyOf } from "@berth/protocol";
+import {
+  backoffMs,
+  type Fault,
+  isFault,
+  type Job,
+  job as jobSchema,
+  problemsOf,
+  sandboxKeyOf,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Worker } from "bullmq";
 import { z } from "zod";
@@ -10,6 +18,8 @@ export interface ScheduleWorkerOptions {
   readonly staging: StagingPort;
   /** Hands a job on. While it throws, the job stays here. */
   readonly onJob: (job: Job) => Promise<unknown>;
+  /** A due job that can never be accepted. It is gone afterwards. */
+  readonly onRefused: (job: Job, fault: Fault) => Promise<unknown>;
   readonly onTick: (scheduleId: string, dueAtMs: number) => Promise<unknown>;
   /** An entry nobody can read. It is gone afterwards. */
   readonly onUnreadable: (id: string, data: unknown, problem: string) => Promise<unknown>;
@@ -25,6 +35,9 @@ const atOnce = 16;
 /** After a lost connection BullMQ would rest for 15 seconds. */
 const reconnectMs = 250;
 const again = { backoffMs: 250, maxBackoffMs: 30_000, factor: 2, jitter: 0.5 } as const;
+
+/** Faults marked `retry: false` that may still pass: Redis also refuses while a script runs long. */
+const passingRefusals: ReadonlySet<string> = new Set(["redis-refused"]);
 
 const staged = z.object({ bytes: z.number(), sha256: z.string() });
 const scheduledData = z.looseObject({ staged: staged.optional() });
@@ -85,7 +98,7 @@ export class ScheduleWorker {
   }
 
   async #handJob(id: string, data: ScheduledData): Promise<void> {
-    const { onJob, onUnreadable } = this.#options;
+    const { onUnreadable } = this.#options;
     let loaded: unknown;
     try {
       loaded = await this.#load(data);
@@ -95,8 +108,18 @@ export class ScheduleWorker {
       return;
     }
     const parsed = jobSchema.safeParse(loaded);
-    if (parsed.success) await onJob(parsed.data);
+    if (parsed.success) await this.#accept(parsed.data);
     else await onUnreadable(id, data, problemsOf(parsed.error).join("; "));
+  }
+
+  async #accept(job: Job): Promise<void> {
+    const { onJob, onRefused } = this.#options;
+    try {
+      await onJob(job);
+    } catch (error) {
+      if (!isFault(error) || error.retry || passingRefusals.has(error.code)) throw error;
+      await onRefused(job, error);
+    }
   }
 
   /** With its request, if that was too large to be kept here. */

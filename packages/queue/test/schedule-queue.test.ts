@@ -57,6 +57,23 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
+  test("that can never be accepted is refused once and not tried again", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    let tries = 0;
+    const handing = handingOn(redis.connect("blocking"), {
+      onJob: async () => {
+        tries++;
+        throw new Fault("wrong-pool", { sandboxKey: "acme", pool: "default", wanted: "gpu" });
+      },
+    });
+    await schedule.add(jobOf("job-a"), Date.now());
+    await expect.poll(() => handing.refused).toEqual(["job-a: wrong-pool"]);
+    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    expect([tries, handing.trouble]).toEqual([1, []]);
+    await handing.worker.stop();
+    await schedule.close();
+  });
+
   test("whose worker is killed while handing it on is handed on by another", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     await schedule.add(jobOf("job-a"), Date.now());

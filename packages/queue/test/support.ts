@@ -24,17 +24,19 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   const jobs: { id: string; attempt: number; atMs: number }[] = [];
   const trouble: string[] = [];
   const unreadable: string[] = [];
+  const refused: string[] = [];
   const worker = new ScheduleWorker({
     redis,
     staging: noStaging,
     // A loaded machine must not look like a dead worker.
     lockMs: 10_000,
     onJob: async ({ id, attempt }) => jobs.push({ id, attempt, atMs: Date.now() }),
+    onRefused: async ({ id }, { code }) => refused.push(`${id}: ${code}`),
     onTick: async () => {},
     onUnreadable: async (id, _data, problem) => unreadable.push(`${id}: ${problem}`),
     onTrouble: (id, message) => trouble.push(`${id}: ${message}`),
     ...options,
   });
   worker.start();
-  return { worker, jobs, trouble, unreadable };
+  return { worker, jobs, trouble, unreadable, refused };
 }
