@@ -47,6 +47,27 @@ describe("a worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
+  test("loses its sandbox to another although many sandboxes have waited longer for a pool without workers", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    const tenants = Array.from({ length: 120 }, (_, index) => `waits-${index}`);
+    const unservable = tenants.map((tenant) => berth.tenant(tenant).exec("true", {}, { pool: "absent" }));
+    await Promise.all(unservable.map((job) => job.enqueued()));
+    const first = await fleet.worker("worker-1", brisk);
+    const run = new LoadRun(berth);
+    const risky = await run.submit(exec("acme", "risky", "echo up; sleep 60"));
+    await running(risky);
+    const heir = await fleet.worker("worker-2", brisk);
+    first.signal("SIGKILL");
+    await first.ended();
+    const inTime = expect.poll(async () => (await berth.why(risky.id)).state, { timeout: 15_000 });
+    await inTime.toBe("finished");
+    expect((await risky.result).outcome).toMatchObject({ kind: "lost" });
+    expect(heir.log).toContain("tenancy.settled");
+    expect((await berth.scale()).waitingSandboxes).toBe(tenants.length);
+  });
+
   test("after it had lost Redis leaves nothing that outlives its lease", async ({ fleet }) => {
     const worker = await fleet.worker("worker-1", { ...brisk, BERTH_LEASE_MS: "8000" });
     const run = new LoadRun(fleet.client());

@@ -88,8 +88,8 @@ describe("cancelling a job that waits", () => {
     expect(await berth.scale()).toMatchObject({ unfinishedJobs: 0 });
     await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "300" });
     expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
-    await expect.poll(() => timesTaken(berth, "acme")).toBe(1);
-    await expect.poll(async () => (await berth.sandboxes({ tenant: "acme" }))[0]?.worker).toBeUndefined();
+    // Its offer was before that one's, and came to nothing.
+    expect(await timesTaken(berth, "acme")).toBe(0);
     expect(wasOpened(fleet, "acme")).toBe(false);
     await fleet.provesSound([history(job)]);
   });

@@ -125,6 +125,23 @@ describe("a sandbox", () => {
     expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
   });
 
+  test("whose only job is cancelled waits for nobody, and the next worker does not take it", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
+    expect((await berth.scale()).waitingSandboxes).toBe(1);
+    expect(await berth.cancel(job.id)).toBe(true);
+    expect((await job.result).outcome.kind).toBe("cancelled");
+    await expect.poll(async () => (await berth.scale()).waitingSandboxes).toBe(0);
+    // Its offer is still there, before the next one's.
+    const next = berth.tenant("globex").exec("echo served", {}, { pool: "gpu" });
+    await fleet.worker("worker-1", { ...busybox, BERTH_POOLS: "gpu" });
+    expect((await next).value.stdout).toBe("served\n");
+    expect(await berth.sandboxes({ tenant: "acme" })).toMatchObject([{ epoch: 0, worker: undefined }]);
+    expect((await berth.tenant("acme").exec("echo again")).value.stdout).toBe("again\n");
+  });
+
   test("stays on the host that has its workspace", async ({ fleet }) => {
     const first = await fleet.worker("worker-a", { ...busybox, BERTH_HOST: "host-a" });
     const berth = fleet.client();

@@ -1,5 +1,6 @@
 import { Leases, WorkerIds } from "@berth/lease";
-import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { redisKeys, type SandboxKey, sandboxKey, tenantOf, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -13,6 +14,18 @@ const mark = (leases: Leases, key: SandboxKey) =>
     { id: `job-of-${key}`, attempt: 1, pool: "default", session: "main", kind: "exec" },
     { queueKeys: [], perSandbox: 10, inFleet: 100_000 },
   );
+/** Every page, as a sweep that goes on and on would see them. */
+async function allUnheld(leases: Leases, { limit = 100, olderThanMs = 0 } = {}): Promise<SandboxKey[]> {
+  const found: SandboxKey[] = [];
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const page = await leases.unheld({ after, limit, olderThanMs });
+    found.push(...page.keys);
+    after = page.next;
+  }
+  return found;
+}
+const epochOf = async (client: Redis, key: SandboxKey) =>
+  Number(await client.hget(redisKeys.lease(key), "epoch"));
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
 
 describe("a lease", () => {
@@ -116,14 +129,14 @@ describe("a lease", () => {
       state: "released",
       left: 3,
     });
-    expect(await leases.unheld({ limit: 100, olderThanMs: 0 })).toContain(key);
+    expect(await allUnheld(leases)).toContain(key);
     await leases.take(key, two, 10_000);
     await client.del(`list:${key}`, `zset:${key}`);
     expect(await leases.release(key, 2, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "released",
       left: 0,
     });
-    expect(await leases.unheld({ limit: 100, olderThanMs: 0 })).not.toContain(key);
+    expect(await allUnheld(leases)).not.toContain(key);
   });
 
   test("keeps its epoch through a restart of Redis, and works without its scripts being loaded again", async ({
@@ -154,14 +167,9 @@ describe("the sweep's question", () => {
     await leases.take(held, one, 10_000);
     await leases.take(lapsed, one, 1);
     await expect
-      .poll(async () =>
-        (await leases.unheld({ limit: 1000, olderThanMs: 0 })).filter((key) =>
-          [held, lapsed, waiting].includes(key),
-        ),
-      )
+      .poll(async () => (await allUnheld(leases)).filter((key) => [held, lapsed, waiting].includes(key)))
       .toEqual([lapsed, waiting]);
-    expect(await leases.unheld({ limit: 1, olderThanMs: 0 })).toHaveLength(1);
-    expect(await leases.unheld({ limit: 1000, olderThanMs: 60_000 })).toEqual([]);
+    expect(await allUnheld(leases, { olderThanMs: 60_000 })).toEqual([]);
   });
 
   test("finds the one unheld among two thousand held", async ({ redis }) => {
@@ -170,8 +178,68 @@ describe("the sweep's question", () => {
     await Promise.all(keys.map((key) => mark(leases, key)));
     const lonely = keys[1999] as SandboxKey;
     await Promise.all(keys.filter((key) => key !== lonely).map((key) => leases.take(key, one, 60_000)));
-    const found = await leases.unheld({ limit: 100, olderThanMs: 0 });
-    expect(found).toContain(lonely);
-    expect(keys.filter((key) => key !== lonely && found.includes(key))).toEqual([]);
+    expect(await allUnheld(leases)).toEqual([lonely]);
+  });
+
+  test("names every sandbox that waits, page by page, though many were marked in the same millisecond", async ({
+    redis,
+  }) => {
+    const leases = new Leases(redis.connect());
+    const keys = Array.from({ length: 250 }, newKey);
+    await Promise.all(keys.map((key) => mark(leases, key)));
+    const first = await leases.unheld({ after: 0, limit: 10, olderThanMs: 0 });
+    expect(first.keys.length).toBeGreaterThanOrEqual(10);
+    expect(first.keys.length).toBeLessThan(250);
+    const found = await allUnheld(leases, { limit: 10 });
+    expect(found).toHaveLength(250);
+    expect(new Set(found)).toEqual(new Set(keys));
+  });
+});
+
+describe("an expired lease", () => {
+  test("is named once, if its sandbox has work and its tenant is not paused, and a late renewal still works", async ({
+    redis,
+  }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const [working, idle, paused, live] = [newKey(), newKey(), newKey(), newKey()];
+    for (const key of [working, paused, live]) await mark(leases, key);
+    for (const key of [working, idle, paused]) await leases.take(key, one, 1);
+    await leases.take(live, one, 60_000);
+    await leases.pause(tenantOf(paused));
+    const found: SandboxKey[] = [];
+    const leasesLeft = async () => {
+      found.push(...(await leases.lapsed(100)));
+      return await client.zcard(redisKeys.leases);
+    };
+    await expect.poll(leasesLeft).toBe(1);
+    expect(await leasesLeft()).toBe(1);
+    expect(found).toEqual([working]);
+    expect((await leases.renew(working, await epochOf(client, working), 60_000)).renewed).toBe(true);
+    expect(await allUnheld(leases)).toEqual([]);
+    await leases.resume(tenantOf(paused));
+    expect(await allUnheld(leases)).toEqual([paused]);
+  });
+});
+
+describe("a sandbox without jobs", () => {
+  test("is no longer pending once somebody looks, unless a worker holds it or a job has come", async ({
+    redis,
+  }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    const queue = [`list:${key}`];
+    await mark(leases, key);
+    await client.lpush(`list:${key}`, "job-1");
+    expect(await leases.dropIdle(key, queue)).toBe(false);
+    await client.del(`list:${key}`);
+    await leases.take(key, one, 60_000);
+    expect(await leases.dropIdle(key, queue)).toBe(false);
+    expect(await leases.isPending(key)).toBe(true);
+    await leases.release(key, await epochOf(client, key), { onlyIfEmpty: false, queueKeys: [] });
+    await mark(leases, key);
+    expect(await leases.dropIdle(key, queue)).toBe(true);
+    expect(await leases.isPending(key)).toBe(false);
   });
 });

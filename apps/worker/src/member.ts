@@ -69,6 +69,7 @@ export class FleetMember {
       offers,
       artifacts,
       clock,
+      places: this.#places,
       sweepMs: config.BERTH_SWEEP_MS,
       forgetMs: config.BERTH_FORGET_MS,
     };
@@ -147,6 +148,12 @@ export class FleetMember {
   }
 
   async #answer(offer: Offer): Promise<void> {
+    // Its jobs may have been cancelled since it was offered.
+    if (!(await this.#parts.leases.isPending(offer.key))) {
+      await offer.settle();
+      // A job that came in between found an offer in place, and added none.
+      return await this.#offerAgain(offer.key);
+    }
     // Another loop may have taken the last slot, or the engine gone, while this one waited.
     if (!this.#hasRoom || this.#parts.health.state.state !== "ok" || this.#stopping.signal.aborted)
       return await offer.putBack();

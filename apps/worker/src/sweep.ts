@@ -1,5 +1,6 @@
 import type { Leases } from "@berth/lease";
-import { forgetIdleQueues, type Offers } from "@berth/queue";
+import type { SandboxKey } from "@berth/protocol";
+import { forgetIdleQueues, type OfferPlace, type Offers, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { ArtifactStore } from "@berth/streams";
 import type { Clock } from "@berth/tenancy";
@@ -10,25 +11,33 @@ export interface SweepOptions {
   readonly offers: Offers;
   readonly artifacts: ArtifactStore;
   readonly clock: Clock;
+  /** Where this worker takes offers: nobody could take what is offered to a pool or host without workers. */
+  readonly places: readonly OfferPlace[];
   readonly sweepMs: number;
   /** Queues unused for this long are removed. */
   readonly forgetMs: number;
 }
 
-const offeredAtOnce = 100;
+/** How many pending sandboxes one script looks at, and how many of those pages one sweep reads. */
+const pageSize = 100;
+const pagesPerSweep = 10;
+/** A sweep reads no further page after it has offered so many. */
+const offeredPerSweep = 100;
+const lapsedPerSweep = 100;
 const forgottenAtOnce = 100;
 /** Removing idle queues is housekeeping: once in so many sweeps. */
 const forgetEvery = 30;
 
 /** The backstop for producers and workers that died between two steps. Every worker runs it; doing it twice is harmless. */
 export async function sweep(options: SweepOptions, signal: AbortSignal): Promise<void> {
-  const { redis, leases, offers, artifacts, clock, sweepMs, forgetMs } = options;
+  const { redis, artifacts, clock, sweepMs, forgetMs } = options;
+  let after = 0;
   for (let round = 1; !signal.aborted; round++) {
     await clock.sleep(sweepMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
-      const unheld = await leases.unheld({ limit: offeredAtOnce, olderThanMs: sweepMs });
-      for (const key of unheld) await offers.addAgain(key, await leases.place(key));
+      await offerLapsed(options);
+      after = await offerPages(options, after);
       if (round % forgetEvery === 0)
         await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });
       await artifacts.sweep();
@@ -36,4 +45,38 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
       // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
     }
   }
+}
+
+/** Offers what a dead worker held, wherever it belongs: the script names each only once. */
+async function offerLapsed({ leases, offers }: SweepOptions): Promise<void> {
+  for (const key of await leases.lapsed(lapsedPerSweep)) await offer({ leases, offers }, key);
+}
+
+/** Walks on through what waits. Gives where the next sweep goes on: at the start again after the last page. */
+async function offerPages({ leases, offers, places, sweepMs }: SweepOptions, from: number): Promise<number> {
+  let after = from;
+  let offered = 0;
+  for (let page = 0; page < pagesPerSweep && offered < offeredPerSweep; page++) {
+    const { keys, next } = await leases.unheld({ after, limit: pageSize, olderThanMs: sweepMs });
+    const found = await Promise.all(keys.map(async (key) => ({ key, place: await leases.place(key) })));
+    const ours = found.filter(({ place }) => places.some((one) => isSame(one, place)));
+    for (const { key, place } of ours) await offer({ leases, offers }, key, place);
+    offered += ours.length;
+    if (next === undefined) return 0;
+    after = next;
+  }
+  return after;
+}
+
+async function offer(
+  { leases, offers }: Pick<SweepOptions, "leases" | "offers">,
+  key: SandboxKey,
+  place?: OfferPlace,
+): Promise<void> {
+  if (await leases.dropIdle(key, unfinishedKeys(key))) return;
+  await offers.addAgain(key, place ?? (await leases.place(key)));
+}
+
+function isSame(a: OfferPlace, b: OfferPlace): boolean {
+  return a.pool === b.pool && a.home === b.home;
 }

@@ -1,5 +1,6 @@
+import { Leases } from "@berth/lease";
 import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
-import { JobQueues, queuedId, type Schedule } from "@berth/queue";
+import { JobQueues, queuedId, type Schedule, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "@berth/streams";
 import type { FleetControl } from "./fleet-control.ts";
@@ -29,10 +30,12 @@ const unbegun: JobResult = {
 export class Cancellation {
   readonly #parts: CancellationParts;
   readonly #queues: JobQueues;
+  readonly #leases: Leases;
 
   constructor(parts: CancellationParts) {
     this.#parts = parts;
     this.#queues = new JobQueues(parts.redis);
+    this.#leases = new Leases(parts.redis);
   }
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
@@ -49,6 +52,8 @@ export class Cancellation {
     }
     await schedule.remove(jobId, waiting.attempt);
     await this.#queues.remove(key, queuedId(jobId, waiting.attempt));
+    // That may have been the sandbox's last job, with no worker there to see it.
+    await this.#leases.dropIdle(key, unfinishedKeys(key));
   }
 
   async close(): Promise<void> {

@@ -1,27 +1,30 @@
--- Pending sandboxes that nobody holds and nobody paused: what the sweep offers again. Driven by indexes, never by scanning keys.
+-- One page of the pending sandboxes that nobody holds and nobody paused. The sweep walks page by page, so that sandboxes which
+-- nobody can take hide no others. Driven by indexes, never by scanning keys.
 -- KEYS  1 pending (sorted set, by when it was marked)  2 leases (sorted set, by deadline)  3 paused (set)
--- ARGV  1 how many at most  2 marked at least this many ms ago
--- Reply {key, …}   the longest pending first
+-- ARGV  1 marked after this time in ms  2 how many pending sandboxes to look at  3 marked at least this many ms ago
+-- Reply {next, key, …}   the longest pending first; next: where the next page begins, '' after the last one
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local found = {}
-local from = 0
-local wanted = tonumber(ARGV[1])
+local after = '(' .. ARGV[1]
+local page = redis.call('ZRANGEBYSCORE', KEYS[1], after, now - tonumber(ARGV[3]), 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local next = ''
+if #page == 2 * tonumber(ARGV[2]) then
+  next = page[#page]
+end
+local found = {next}
+if #page == 0 then
+  return found
+end
+-- Again by the last one's score: a page ends with all that were marked in the same millisecond.
+local keys = redis.call('ZRANGEBYSCORE', KEYS[1], after, page[#page])
+local deadlines = redis.call('ZMSCORE', KEYS[2], unpack(keys))
 local anyPaused = redis.call('SCARD', KEYS[3]) > 0
-while #found < wanted do
-  local some = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]), 'LIMIT', from, 500)
-  if #some == 0 then
-    break
-  end
-  local deadlines = redis.call('ZMSCORE', KEYS[2], unpack(some))
-  for index, key in ipairs(some) do
-    if #found < wanted and (not deadlines[index] or tonumber(deadlines[index]) <= now) then
-      local tenant = string.match(key, '^[^.]+')
-      if not anyPaused or redis.call('SISMEMBER', KEYS[3], tenant) == 0 then
-        found[#found + 1] = key
-      end
+for index, key in ipairs(keys) do
+  if not deadlines[index] or tonumber(deadlines[index]) <= now then
+    local tenant = string.match(key, '^[^.]+')
+    if not anyPaused or redis.call('SISMEMBER', KEYS[3], tenant) == 0 then
+      found[#found + 1] = key
     end
   end
-  from = from + #some
 end
 return found

@@ -57,6 +57,10 @@ const markReply = z
     room,
   }));
 
+const unheldReply = z
+  .tuple([z.string()], sandboxKey)
+  .transform(([next, ...keys]) => ({ keys, next: next === "" ? undefined : Number(next) }));
+
 export type LeaseState = z.infer<typeof markReply>;
 export type TakeResult = z.infer<typeof takeReply>;
 export type RenewResult = z.infer<typeof renewReply>;
@@ -77,7 +81,17 @@ const mark = new Script({ name: "mark", file: lua("mark"), parse: (reply) => mar
 const unheld = new Script({
   name: "unheld",
   file: lua("unheld"),
+  parse: (reply) => unheldReply.parse(reply),
+});
+const lapsed = new Script({
+  name: "lapsed",
+  file: lua("lapsed"),
   parse: (reply) => z.array(sandboxKey).parse(reply),
+});
+const dropIdle = new Script({
+  name: "drop-idle",
+  file: lua("drop-idle"),
+  parse: (reply) => flag.parse(reply),
 });
 
 export interface Holder {
@@ -158,7 +172,7 @@ export class Leases {
     return release.run(this.#redis, keys, [key, epoch, options.onlyIfEmpty ? "1" : "0"]);
   }
 
-  /** Says that a job was added to a sandbox's queue. The sweep offers the sandbox until a release finds its queue empty. */
+  /** Says that a job was added to a sandbox's queue. The sweep offers the sandbox until its queue is found empty. */
   mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState> {
     const keys = [
       redisKeys.lease(key),
@@ -176,13 +190,35 @@ export class Leases {
     return mark.run(this.#redis, keys, [...about, limits.perSandbox, limits.inFleet]);
   }
 
-  /** Pending sandboxes without a live lease, the longest waiting first. */
-  unheld(options: { readonly limit: number; readonly olderThanMs: number }): Promise<SandboxKey[]> {
+  /**
+   * A page of the pending sandboxes without a live lease, the longest waiting first. `next`: the `after` of the next page; undefined
+   * after the last one.
+   */
+  unheld(page: {
+    readonly after: number;
+    readonly limit: number;
+    readonly olderThanMs: number;
+  }): Promise<{ readonly keys: SandboxKey[]; readonly next: number | undefined }> {
     return unheld.run(
       this.#redis,
       [redisKeys.pending, redisKeys.leases, redisKeys.paused],
-      [options.limit, options.olderThanMs],
+      [page.after, page.limit, page.olderThanMs],
     );
+  }
+
+  /** Sandboxes with work whose lease has expired: their holder died. Each is named once. */
+  lapsed(limit: number): Promise<SandboxKey[]> {
+    return lapsed.run(this.#redis, [redisKeys.leases, redisKeys.pending, redisKeys.paused], [limit]);
+  }
+
+  /** Stops offering a sandbox whose queue is empty and that nobody holds. False: it has jobs or a holder. */
+  dropIdle(key: SandboxKey, queueKeys: readonly string[]): Promise<boolean> {
+    return dropIdle.run(this.#redis, [redisKeys.lease(key), redisKeys.pending, ...queueKeys], [key]);
+  }
+
+  /** Whether it has, or may have, work. */
+  async isPending(key: SandboxKey): Promise<boolean> {
+    return (await this.#redis.zscore(redisKeys.pending, key)) !== null;
   }
 
   /** Whether it has work and nobody holds it: asked by whoever gave it up or removed its offer. */
