@@ -61,6 +61,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     workers: 2,
     redisUrl: config.REDIS_URL,
     directory,
+    temporary: true,
     fleet: `tour-${process.pid}`,
     port,
     config,
