@@ -34,6 +34,8 @@ export class Interrupts {
       process.once("disconnect", () => {
         if (!this.interrupted) this.#on(exitCodes.hungUp);
       });
+      // A listener alone would keep a finished command from ending.
+      process.channel?.unref();
     }
     return this.#controller.signal;
   }

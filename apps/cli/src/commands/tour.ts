@@ -63,6 +63,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     directory,
     temporary: true,
     fleet: `tour-${process.pid}`,
+    workerPrefix: `tour-${process.pid}`,
     port,
     config,
   });

@@ -17,7 +17,10 @@ export interface LocalFleetOptions {
   readonly directory: string;
   /** The directory goes with the fleet, also when this process is killed; otherwise the caller removes it. */
   readonly temporary?: boolean;
+  /** Labels the containers. Two fleets on one engine need two names: a worker removes what its earlier life left. */
   readonly fleet: string;
+  /** The workers are this, `-` and a number. */
+  readonly workerPrefix: string;
   /** 0 takes a free one. */
   readonly port: number;
   readonly config: Config;
@@ -104,8 +107,8 @@ export class LocalFleet {
   }
 
   async #startWorker(number: number): Promise<void> {
-    const { fleet } = this.#options;
-    const env = { ...this.#environment(), BERTH_FLEET: fleet, BERTH_WORKER_ID: `${fleet}-${number}` };
+    const { fleet, workerPrefix } = this.#options;
+    const env = { ...this.#environment(), BERTH_FLEET: fleet, BERTH_WORKER_ID: `${workerPrefix}-${number}` };
     await this.#startOwn(`worker-${number}`, "worker", env, "worker.started");
   }
 
