@@ -61,8 +61,12 @@ class Here {
   /** A test that failed leaves no fleet to those after it. */
   async close(): Promise<void> {
     for (const fleet of this.#fleets) fleet.kill("SIGTERM");
-    await this.isEmptied();
-    await rm(this.directory, { recursive: true });
+    try {
+      await this.isEmptied();
+    } finally {
+      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGTERM");
+      await rm(this.directory, { recursive: true, force: true });
+    }
   }
 }
 
