@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { berthEnvironment, newContext } from "./context.mjs";
 import { engineAt } from "./engine-api.mjs";
+import { processUnder } from "./process-state.mjs";
 
 let root: string;
 let child: ChildProcess | undefined;
@@ -15,6 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   child?.kill("SIGKILL");
+  if (processUnder(programPid())) process.kill(programPid(), "SIGKILL");
   rmSync(root, { recursive: true, force: true });
 });
 
@@ -54,6 +56,76 @@ test("a signal reaches the program, which decides what to make of it", async () 
 test("a program that a signal ended counts as failed", async () => {
   const launched = startLaunch("process.kill(process.pid, 'SIGKILL')");
   expect((await once(launched, "exit"))[0]).toBe(128 + 9);
+});
+
+/** Notes its pid, then that it lives, then why it stops. As a fleet does, it takes its time to stop. */
+const STOPPING = `
+  import { appendFileSync } from 'node:fs';
+  const note = (text) => appendFileSync(new URL('notes', import.meta.url), text + '\\n');
+  const stop = (why) => { note(why); setTimeout(() => { note('stopped'); process.exit(0); }, 1000); };
+  process.on('SIGTERM', () => stop('SIGTERM'));
+  process.on('disconnect', () => stop('disconnect'));
+  note('pid ' + process.pid);
+  setInterval(() => note('alive'), 200);
+`;
+
+/** npm → a shell that waits → the launching script → the program, in a session of their own and with no stdin. */
+async function startByNpm(command = ["npm", "run", "-s", "go"]) {
+  writeFileSync(path.join(root, "launching.mjs"), LAUNCH.replace("slice(1)", "slice(2)"));
+  const line = `node launching.mjs ${new URL("./", import.meta.url).href} ${root}; exit $?`;
+  writeFileSync(path.join(root, "package.json"), JSON.stringify({ scripts: { go: line } }));
+  writeFileSync(path.join(root, "program.mjs"), STOPPING);
+  child = spawn(command[0] ?? "", command.slice(1), { cwd: root, stdio: "ignore", detached: true });
+  await expect.poll(programPid).toBeGreaterThan(0);
+  const program = programPid();
+  const launching = processUnder(program)?.parent ?? 0;
+  const shell = processUnder(launching)?.parent ?? 0;
+  const npm = processUnder(shell)?.parent ?? 0;
+  return { npm, shell, launching, program };
+}
+
+function notes(): string[] {
+  const file = path.join(root, "notes");
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
+}
+
+function programPid(): number {
+  return Number(notes()[0]?.slice("pid ".length) ?? 0);
+}
+
+const endingNotes = () => notes().filter((note) => note !== "alive" && !note.startsWith("pid"));
+const aliveNotes = () => notes().filter((note) => note === "alive");
+
+test.for([
+  { who: "npm", signal: "SIGTERM", told: "SIGTERM" },
+  { who: "npm", signal: "SIGKILL", told: "SIGTERM" },
+  { who: "shell", signal: "SIGKILL", told: "SIGTERM" },
+  { who: "launching", signal: "SIGKILL", told: "disconnect" },
+] as const)("the program stops in order when $who gets a $signal", async ({ who, signal, told }) => {
+  const pids = await startByNpm();
+  expect(pids.npm).toBe(child?.pid);
+  process.kill(pids[who], signal);
+  await expect.poll(endingNotes).toEqual([told, "stopped"]);
+  for (const pid of Object.values(pids)) await expect.poll(() => processUnder(pid)).toBeUndefined();
+});
+
+test("after a signal to npm's whole process group, the end of its shell does not count as another", async () => {
+  const { npm, program } = await startByNpm();
+  process.kill(-npm, "SIGTERM");
+  await expect.poll(() => processUnder(program)).toBeUndefined();
+  // Its own one, and the launching script's, which the kernel may make one of.
+  expect(endingNotes().filter((note) => note === "SIGTERM").length).toBeOneOf([1, 2]);
+});
+
+test("a program without a stdin outlives the shell that started npm in the background", async () => {
+  const { npm, program } = await startByNpm(["sh", "-c", "npm run -s go </dev/null & exit"]);
+  expect(child?.pid).not.toBe(npm);
+  const before = aliveNotes().length;
+  // npm is looked for twice a second.
+  await expect.poll(() => aliveNotes().length).toBeGreaterThan(before + 8);
+  expect(endingNotes()).toEqual([]);
+  process.kill(program, "SIGTERM");
+  for (const pid of [npm, program]) await expect.poll(() => processUnder(pid)).toBeUndefined();
 });
 
 test("programs find our Node and tools first, and the engine when it is not at the usual place", () => {

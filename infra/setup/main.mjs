@@ -4,6 +4,7 @@
  */
 import { newContext } from "./context.mjs";
 import { launch } from "./launch.mjs";
+import { watchNpm } from "./parent.mjs";
 import { repoRoot } from "./places.mjs";
 import { SetupProblem } from "./problem.mjs";
 import { Report } from "./report.mjs";
@@ -52,7 +53,9 @@ async function main(argv) {
   // What the program prints on stdout may be read by another program; set-up's lines must not be in it.
   const report = new Report(program ? process.stderr : process.stdout);
   if (rest.includes("--check") && !program) return (await check(context, steps, report)) ? 0 : 1;
+  const stopWatching = watchNpm(() => process.exit(143));
   await setUp(context, steps, report);
+  stopWatching();
   return program ? launch(context, program.program, [...program.argv, ...rest]) : 0;
 }
 

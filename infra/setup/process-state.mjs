@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
  * What runs under a pid, from Linux's /proc; undefined when nothing does, or where there is no /proc. A zombie counts
  * as nothing: where process 1 reaps nobody, as in many containers, a killed program stays one for ever.
  * @param {number} pid
- * @returns {{ name: string, startedAt: string } | undefined} `startedAt`, in clock ticks since boot, tells a pid from its reuse
+ * @returns {{ name: string, parent: number, startedAt: string } | undefined} `startedAt`, in clock ticks since boot,
+ *   tells a pid from its reuse
  */
 export function processUnder(pid) {
   let stat;
@@ -15,7 +16,7 @@ export function processUnder(pid) {
   }
   // The name is in parentheses and may hold spaces and parentheses itself; the other fields follow the last one.
   const end = stat.lastIndexOf(")");
-  const [state, ...rest] = stat.slice(end + 2).split(" ");
+  const [state, parent, ...rest] = stat.slice(end + 2).split(" ");
   if (state === "Z" || state === "X") return undefined;
-  return { name: stat.slice(stat.indexOf("(") + 1, end), startedAt: rest[18] ?? "" };
+  return { name: stat.slice(stat.indexOf("(") + 1, end), parent: Number(parent), startedAt: rest[17] ?? "" };
 }

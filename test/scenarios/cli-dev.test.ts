@@ -1,58 +1,143 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fleetId, workerId } from "@berth/protocol";
-import { DockerDriver } from "@berth/sandbox";
+import { fileURLToPath } from "node:url";
+import Docker from "dockerode";
 import { test as base, expect } from "vitest";
 import { CliRun, runCli } from "../support/cli.ts";
+import { processesAbout } from "../support/processes.ts";
 
-const test = base.extend<{ here: string }>({
+const repository = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A directory of the test's own. Every process of a fleet in it has its path in its command line or environment. */
+class Here {
+  readonly directory: string;
+  readonly #fleets: ChildProcess[] = [];
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** `berth dev`, once it is up, with the environment of a client of it. */
+  async dev(directory: string): Promise<{ run: CliRun; env: { BERTH_URL: string } }> {
+    const args = ["dev", "--json", "--port", "0", "--workers", "1", "--dir", directory];
+    const run = new CliRun(args, { cwd: this.directory });
+    this.#fleets.push(run.process);
+    await expect.poll(() => run.stdout, { timeout: 60_000 }).toContain("\n");
+    return { run, env: { BERTH_URL: JSON.parse(run.stdout).gateway } };
+  }
+
+  /** The same through npm, in the background of nobody's terminal: without a stdin, in a session of its own. */
+  async devByNpm(directory: string): Promise<{ npm: ChildProcess; env: { BERTH_URL: string } }> {
+    const dev = ["dev", "--json", "--port", "0", "--workers", "1", "--dir", join(this.directory, directory)];
+    const npm = spawn("npm", ["run", "-s", "berth", "--", ...dev], {
+      cwd: repository,
+      stdio: ["ignore", "pipe", "ignore"],
+      detached: true,
+    });
+    this.#fleets.push(npm);
+    const [line] = await once(npm.stdout as NodeJS.ReadableStream, "data");
+    return { npm, env: { BERTH_URL: JSON.parse(String(line)).gateway } };
+  }
+
+  async containers(): Promise<string[]> {
+    const { DOCKER_HOST: host } = process.env;
+    const docker = new Docker(
+      host?.startsWith("unix://") ? { socketPath: host.slice("unix://".length) } : {},
+    );
+    const all = await docker.listContainers({ all: true });
+    return all
+      .filter(({ Mounts }) => Mounts.some(({ Source }) => Source.startsWith(this.directory)))
+      .map(({ Id, Names }) => Names[0] ?? Id);
+  }
+
+  async isEmptied(): Promise<void> {
+    await expect.poll(() => processesAbout(this.directory), { timeout: 60_000 }).toEqual([]);
+    expect(await this.containers()).toEqual([]);
+  }
+
+  /** A test that failed leaves no fleet to those after it. */
+  async close(): Promise<void> {
+    for (const fleet of this.#fleets) fleet.kill("SIGTERM");
+    try {
+      await this.isEmptied();
+    } finally {
+      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGTERM");
+      await rm(this.directory, { recursive: true, force: true });
+    }
+  }
+}
+
+const test = base.extend<{ here: Here }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
   here: async ({}, use) => {
-    const directory = await mkdtemp(join(tmpdir(), "berth-cli-"));
-    await use(directory);
-    await rm(directory, { recursive: true });
+    const here = new Here(await mkdtemp(join(tmpdir(), "berth-cli-")));
+    await use(here).finally(() => here.close());
   },
 });
-
-function containersOf(fleet: string, root: string) {
-  return new DockerDriver({
-    fleet: fleetId.parse(fleet),
-    worker: workerId.parse("observer"),
-    workspacesRoot: root,
-    engineHost: process.env.DOCKER_HOST,
-  }).list();
-}
 
 test("dev brings a whole fleet up in one command, keeps what tenants made, and takes everything down", async ({
   here,
 }) => {
-  const dev = () =>
-    new CliRun(["dev", "--json", "--port", "0", "--workers", "1", "--dir", "kept"], { cwd: here });
-  const first = dev();
-  await first.says("\n");
-  const { gateway } = JSON.parse(first.stdout);
-  const env = { BERTH_URL: gateway };
-  expect((await runCli(["write", "acme", "kept"], { env, stdin: "still here" })).code).toBe(0);
-  const second = await runCli(["dev", "--dir", "kept"], { cwd: here });
+  const first = await here.dev("kept");
+  expect((await runCli(["write", "acme", "kept"], { env: first.env, stdin: "still here" })).code).toBe(0);
+  const second = await runCli(["dev", "--dir", "kept"], { cwd: here.directory });
   expect(second.code).toBe(1);
   expect(second.stderr).toContain("a fleet is up already");
-  expect(await first.signal("SIGINT")).toMatchObject({ code: 0, stderr: "" });
-  expect(await containersOf("dev", join(here, "kept/workspaces"))).toEqual([]);
-  const third = dev();
-  await third.says("\n");
-  const again = { BERTH_URL: JSON.parse(third.stdout).gateway };
-  expect((await runCli(["read", "acme", "kept"], { env: again })).stdout).toBe("still here");
-  expect((await third.signal("SIGTERM")).code).toBe(0);
-  expect((await runCli(["ls", "acme"], { env: again })).code).toBe(69);
+  expect(await first.run.signal("SIGINT")).toMatchObject({ code: 0, stderr: "" });
+  expect(await processesAbout(here.directory)).toEqual([]);
+  expect(await here.containers()).toEqual([]);
+  const third = await here.dev("kept");
+  expect((await runCli(["read", "acme", "kept"], third)).stdout).toBe("still here");
+  expect((await third.run.signal("SIGTERM")).code).toBe(0);
+  expect((await runCli(["ls", "acme"], third)).code).toBe(69);
 }, 120_000);
 
+test("a dev fleet whose process is killed finishes the running job, then nothing of it remains", async ({
+  here,
+}) => {
+  const { run, env } = await here.dev("kept");
+  const slow = ["exec", "acme", "--id", "slow", "-d", "--", "echo begun; sleep 3; echo finished"];
+  expect((await runCli(slow, { env })).code).toBe(0);
+  await expect.poll(async () => (await runCli(["logs", "slow"], { env })).stdout).toBe("begun\n");
+  await run.signal("SIGKILL");
+  await here.isEmptied();
+  const again = await here.dev("kept");
+  expect((await runCli(["logs", "-f", "slow"], again)).stdout).toBe("begun\nfinished\n");
+});
+
+test("two dev fleets use the same tenant on one engine, and each goes with its npm", async ({
+  here,
+}) => {
+  const [one, two] = await Promise.all([here.devByNpm("one"), here.devByNpm("two")]);
+  for (const { env } of [one, two])
+    expect((await runCli(["exec", "acme", "--", "true"], { env })).code).toBe(0);
+  expect(await here.containers()).toHaveLength(2);
+  one.npm.kill("SIGKILL");
+  await expect.poll(() => processesAbout(join(here.directory, "one"))).toEqual([]);
+  expect(await here.containers()).toHaveLength(1);
+  expect((await runCli(["exec", "acme", "--", "true"], two)).code).toBe(0);
+  two.npm.kill("SIGTERM");
+  await here.isEmptied();
+});
+
 test("the tour shows what it promises and leaves nothing behind", async ({ here }) => {
-  const { code, stdout } = await runCli(["tour", "--exit"], { cwd: here });
+  const { code, stdout } = await runCli(["tour", "--exit"], { cwd: here.directory });
   expect(stdout).toContain("60 done, 0 wrong");
   expect(stdout).toContain("as the job left it");
   expect(stdout).toContain('"kind":"timed-out"');
   expect(stdout).toContain("All of it as promised.");
   expect(code).toBe(0);
-  expect(await readdir(join(here, ".berth"))).toEqual([]);
+  expect(await readdir(join(here.directory, ".berth"))).toEqual([]);
 }, 120_000);
+
+test("a tour that is killed leaves neither processes nor containers nor its directory", async ({ here }) => {
+  const tour = new CliRun(["tour"], { cwd: here.directory });
+  await tour.says("up in");
+  await expect.poll(() => here.containers()).not.toEqual([]);
+  await tour.signal("SIGKILL");
+  await here.isEmptied();
+  expect(await readdir(join(here.directory, ".berth"))).toEqual([]);
+});

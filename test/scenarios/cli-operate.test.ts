@@ -126,5 +126,6 @@ test("a job that ended badly for good is found among the dead letters, run again
   await expect.poll(letters, { timeout: 20_000 }).toMatchObject([{ jobId: "doomed-redrive-1" }]);
   expect((await runCli(["dead", "rm", "doomed-redrive-1"], { env })).code).toBe(0);
   expect(await letters()).toEqual([]);
-  expect((await runCli(["dead", "redrive", "doomed"], { env })).code).toBe(1);
+  const missing = await runCli(["dead", "redrive", "doomed"], { env });
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("berth dead ls") });
 });

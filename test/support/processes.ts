@@ -13,6 +13,20 @@ export async function processesWith(text: string): Promise<number[]> {
   return found.flat();
 }
 
+/** Ids of processes that have this in their command line or in their environment. */
+export async function processesAbout(text: string): Promise<number[]> {
+  const found = await Promise.all(
+    (await readdir("/proc"))
+      .filter((name) => /^\d+$/.test(name))
+      .map(async (pid) => {
+        const read = (file: string) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "");
+        const about = await Promise.all([read("cmdline"), read("environ")]);
+        return about.some((words) => words.includes(text)) ? [Number(pid)] : [];
+      }),
+  );
+  return found.flat();
+}
+
 /** A number of seconds that no other process sleeps for: its sleep can be told from all others. */
 export function oddSleep(seconds: number): string {
   return `sleep ${seconds}.${process.pid}${Math.floor(Math.random() * 1e6)}`;

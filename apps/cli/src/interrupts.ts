@@ -30,6 +30,12 @@ export class Interrupts {
       process.on("SIGTERM", () => this.#on(exitCodes.terminated));
       // The terminal was closed.
       process.on("SIGHUP", () => this.#on(exitCodes.hungUp));
+      // The process that started us with an IPC channel is gone. That is never the impatient second signal.
+      process.once("disconnect", () => {
+        if (!this.interrupted) this.#on(exitCodes.hungUp);
+      });
+      // A listener alone would keep a finished command from ending.
+      process.channel?.unref();
     }
     return this.#controller.signal;
   }

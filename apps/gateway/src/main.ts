@@ -21,13 +21,19 @@ async function start(config: Config): Promise<RunningGateway> {
 }
 
 const read = readConfig();
-const gateway = await ("problems" in read ? refuse(read.problems) : start(read.config));
 let asked = false;
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  process.on(signal, () => {
-    // A second signal skips to the last stage.
-    if (asked) gateway.abandon();
-    else void gateway.stop().then(() => process.exit(0));
-    asked = true;
-  });
+let gateway: RunningGateway | undefined;
+// A local fleet gives its gateway an IPC channel: its end means that the process that started us is gone.
+process.once("disconnect", () => {
+  if (!asked) stop();
+});
+gateway = await ("problems" in read ? refuse(read.problems) : start(read.config));
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
+
+function stop(): void {
+  if (!gateway) process.exit(0);
+  // A second signal skips to the last stage.
+  if (asked) gateway.abandon();
+  else void gateway.stop().then(() => process.exit(0));
+  asked = true;
 }

@@ -54,7 +54,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const name = connectionName(life);
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
-  const redis = connectRedis({ url: config.REDIS_URL, role: "blocking", name, onOutage });
+  const redis = connectRedis({ url: config.REDIS_URL, role: "patient", name, onOutage });
   const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking", name });
   const who = {
     slots: config.BERTH_MAX_SANDBOXES,

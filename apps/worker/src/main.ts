@@ -15,6 +15,10 @@ const { BERTH_DRAIN_MS: drainMs } = read.config;
 let asked = false;
 let exitCode = 0;
 let worker: RunningWorker | undefined;
+// A local fleet gives its workers an IPC channel: its end means that the process that started us is gone.
+process.once("disconnect", () => {
+  if (!asked) stop();
+});
 worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 

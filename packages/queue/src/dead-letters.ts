@@ -40,9 +40,15 @@ export interface DeadLetter extends Burial {
   readonly cursor: string;
 }
 
-/** A dead letter that cannot be enqueued again, or is not there. */
+/** A dead letter could not be enqueued again: there is none for the job, or its job cannot be parsed. */
 export class NotRedrivable extends Error {
   override readonly name = "NotRedrivable";
+  readonly reason: "not-found" | "unreadable";
+
+  constructor(reason: NotRedrivable["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /**
@@ -116,7 +122,7 @@ export class DeadLetters {
   /** Enqueues the job again under a new id, which it gives back. */
   async redrive(id: string, enqueue: (job: Job) => Promise<unknown>): Promise<string> {
     const entry = await this.#queue.getJob(letterId(id));
-    if (!entry) throw new NotRedrivable(`there is no dead letter of the job ${id}`);
+    if (!entry) throw new NotRedrivable("not-found", `there is no dead letter of the job ${id}`);
     const newId = await redriveEntry(this.#redis, entry, enqueue);
     await this.#queue.remove(letterId(id));
     return newId;
@@ -143,7 +149,10 @@ export async function redriveEntry(
   const data = letter.parse(entry.data);
   const parsed = jobSchema.safeParse(data.job);
   if (!parsed.success)
-    throw new NotRedrivable(`the job ${data.jobId} cannot be read: ${problemsOf(parsed.error).join("; ")}`);
+    throw new NotRedrivable(
+      "unreadable",
+      `the job ${data.jobId} cannot be read: ${problemsOf(parsed.error).join("; ")}`,
+    );
   const { deadlineAtMs: _, inbox: __, ...job } = parsed.data;
   const first = job.labels[redriveLabel] ?? job.id;
   const newId = data.redriveAs ?? (await freeId(redis, first));

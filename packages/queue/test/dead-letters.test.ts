@@ -193,7 +193,10 @@ describe("a re-drive", () => {
     worker.start();
     await letters.bury(burial("job-a", { reason: "unreadable", job: { version: 9 } }));
     await buried(1);
-    await expect(letters.redrive("job-a", enqueue)).rejects.toThrow(/cannot be read/);
+    await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
+      reason: "unreadable",
+      message: expect.stringContaining("cannot be read"),
+    });
     await (await board.getJob("d-job-a"))?.retry();
     await expect.poll(async () => (await board.getJob("d-job-a"))?.failedReason).toMatch(/cannot be read/);
     await buried(1);
@@ -224,9 +227,10 @@ describe("a re-drive", () => {
 
   test("of a letter that is not there says so", async ({ cemetery }) => {
     const { letters, enqueue } = cemetery;
-    await expect(letters.redrive("job-a", enqueue)).rejects.toThrow(
-      "there is no dead letter of the job job-a",
-    );
+    await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
+      reason: "not-found",
+      message: "there is no dead letter of the job job-a",
+    });
     expect(await letters.remove("job-a")).toBe(false);
   });
 });

@@ -12,12 +12,12 @@ export interface RedisOptions {
 }
 
 /**
- * `commands`: short calls that fail clearly when Redis is away. `blocking`: one reader that waits, and reconnects for as
- * long as it takes; never shared, since everything behind a waiting call would wait too.
+ * - `commands`: shared by short calls. A call fails when Redis does not answer within `commandTimeoutMs`.
+ * - `patient`: shared by short calls that wait for a reconnection for as long as it takes.
+ * - `blocking`: one reader's own, for calls that block in Redis. Never shared: a call behind a blocking one waits too.
  */
-export type RedisRole = "commands" | "blocking";
+export type RedisRole = "commands" | "patient" | "blocking";
 
-/** A call on a `commands` connection that waits longer than this for a reconnection fails. */
 const commandTimeoutMs = 10_000;
 
 export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis {

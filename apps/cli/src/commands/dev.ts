@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Arguments, command } from "../command.ts";
@@ -46,7 +47,8 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
     workers: values.workers === undefined ? 2 : wholeNumber("--workers", values.workers),
     redisUrl: config.REDIS_URL,
     directory,
-    fleet: "dev",
+    fleet: `dev-${createHash("sha256").update(directory).digest("hex").slice(0, 8)}`,
+    workerPrefix: "dev",
     port: values.port === undefined ? 8080 : wholeNumber("--port", values.port, 0),
     config,
     onEnd: (name, how) =>

@@ -17,7 +17,7 @@ export const ps = command({
   positionals: ["[TENANT]"],
   about:
     "Of jobs: those that wait, run, or are to run again after a bad end (scheduled). One with --delay is listed once it is due;\n" +
-    "`berth why JOB` tells when that is.",
+    "`berth why JOB` tells when that is. It looks at the oldest 10,000 jobs of the fleet that have not ended, also when a TENANT is given.",
   examples: [
     { line: "berth ps", says: "of all tenants, the oldest first" },
     { line: "berth ps acme", says: "of one" },

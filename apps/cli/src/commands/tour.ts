@@ -61,7 +61,9 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     workers: 2,
     redisUrl: config.REDIS_URL,
     directory,
+    temporary: true,
     fleet: `tour-${process.pid}`,
+    workerPrefix: `tour-${process.pid}`,
     port,
     config,
   });

@@ -1,4 +1,4 @@
-import { Artifacts, Berth, type EnqueuedJob } from "@berth/client";
+import { Artifacts, Berth, type EnqueuedJob, NotRedrivable } from "@berth/client";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
   DeadLettersDoor,
@@ -110,7 +110,6 @@ function doorJob(job: EnqueuedJob): DoorJob {
 }
 
 function undefinedWhenMissing(error: unknown): undefined {
-  if (error instanceof Error && error.name === "NotRedrivable" && error.message.startsWith("there is no"))
-    return;
+  if (error instanceof NotRedrivable && error.reason === "not-found") return;
   throw error;
 }

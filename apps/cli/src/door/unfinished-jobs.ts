@@ -3,17 +3,19 @@ import type { Redis } from "@berth/redis";
 import type { JobState, Query, UnfinishedJob } from "../door.ts";
 
 const pageSize = 500;
+/** As in the gateway: a tenant with few jobs must not make us read an index of a million. */
+const lookedAtMost = 10_000;
 
 type StateOf = (id: string) => Promise<JobState | undefined>;
 
-/** Jobs that have not ended, the oldest first. Reads the index, and of each what it says of itself. */
+/** Unfinished jobs, the oldest first. Looks at the oldest ten thousand of the fleet. */
 export async function unfinishedJobs(
   redis: Redis,
   stateOf: StateOf,
   { tenant, limit }: Query,
 ): Promise<UnfinishedJob[]> {
   const found: UnfinishedJob[] = [];
-  for (let from = 0; found.length < limit; from += pageSize) {
+  for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
     const ids = await redis.zrange(redisKeys.unfinished, String(from), String(from + pageSize - 1));
     if (ids.length === 0) break;
     const jobs = await Promise.all(ids.map((id) => unfinished(redis, stateOf, id, tenant)));

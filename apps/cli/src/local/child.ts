@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream, type WriteStream } from "node:fs";
+import type { Writable } from "node:stream";
 import { Complaint } from "../complaint.ts";
 
 export interface ChildOptions {
@@ -9,6 +10,10 @@ export interface ChildOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly logFile: string;
+  /** A program of ours: it stops by itself when the IPC channel to this process ends. */
+  readonly endsWithUs?: boolean;
+  /** Held open for as long as it runs. */
+  readonly holds?: Writable | undefined;
   /** It is ready when a line of its output has this; at once when absent. */
   readonly readyWord?: string;
   /** It ended without being told to. */
@@ -32,17 +37,22 @@ export class LocalChild {
   constructor(options: ChildOptions) {
     this.#options = options;
     this.#log = createWriteStream(options.logFile);
+    const { endsWithUs, holds } = options;
     // In a group of its own: Ctrl-C is for us, and we stop the children in their order.
     this.#process = spawn(options.program, options.args, {
       env: options.env,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", endsWithUs ? "ipc" : "ignore", holds ?? "ignore"],
       detached: true,
     });
-    // A second Ctrl-C does not wait; nobody would end them afterwards.
-    process.once("exit", () => this.#process.kill("SIGKILL"));
+    // We leave without waiting, on a second Ctrl-C: to a child that is stopping, a second signal means "at once".
+    if (endsWithUs) process.once("exit", () => this.#process.kill("SIGTERM"));
     this.#process.on("exit", (code, signal) => {
       if (!this.#stopping) options.onEnd?.(options.name, signal ?? `exit code ${code}`);
     });
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
   }
 
   /** Idempotent. */

@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -5,6 +7,7 @@ import { Fault } from "@berth/protocol";
 import { checkRedis, connectRedis, type Redis } from "@berth/redis";
 import type { Config } from "../config.ts";
 import { type ChildOptions, LocalChild } from "./child.ts";
+import type { Estate } from "./guard.ts";
 
 export interface LocalFleetOptions {
   readonly workers: number;
@@ -12,18 +15,29 @@ export interface LocalFleetOptions {
   readonly redisUrl: string | undefined;
   /** Absolute. Logs, and what the fleet keeps. */
   readonly directory: string;
+  /** The directory goes with the fleet, also when this process is killed; otherwise the caller removes it. */
+  readonly temporary?: boolean;
+  /** Labels the containers. Two fleets on one engine need two names: a worker removes what its earlier life left. */
   readonly fleet: string;
+  /** The workers are this, `-` and a number. */
+  readonly workerPrefix: string;
   /** 0 takes a free one. */
   readonly port: number;
   readonly config: Config;
   readonly onEnd?: ChildOptions["onEnd"];
 }
 
-/** Redis, some workers and a gateway on this machine, as processes of their own that end with this one. */
+/**
+ * Redis, some workers and a gateway on this machine, as processes of their own that end with this one, however it ends:
+ *
+ *   stop()              workers and gateway are stopped, then Redis, then the guard
+ *   this process dies   workers and gateway see the end of their IPC channel and stop; the guard then stops Redis
+ */
 export class LocalFleet {
   readonly redisUrl: string;
   readonly #options: LocalFleetOptions;
   readonly #children: LocalChild[] = [];
+  #guard: ChildProcess | undefined;
   #gatewayUrl = "";
   #stopped = false;
   #probe: Redis | undefined;
@@ -41,6 +55,7 @@ export class LocalFleet {
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true });
     if (this.#options.redisUrl === undefined) await this.#startRedis();
+    else this.#startGuard({});
     this.#probe = connectRedis({ url: this.redisUrl, role: "commands" });
     await checkRedis(this.#probe, this.redisUrl).finally(() => this.#probe?.disconnect());
     const workers = Array.from({ length: this.#options.workers }, (_, index) => this.#startWorker(index + 1));
@@ -56,23 +71,44 @@ export class LocalFleet {
       this.#options.redisUrl === undefined ? this.#children : [undefined, ...this.#children];
     await Promise.all(rest.map((child) => child?.stop()));
     await redis?.stop();
+    // Last: until here it is needed. Left alone it would act on a fleet that is started after us in the same directory.
+    if (this.#guard?.kill("SIGKILL")) await once(this.#guard, "exit");
   }
 
   async #startRedis(): Promise<void> {
     const { directory } = this.#options;
     const where = ["--port", "0", "--unixsocket", join(directory, "redis.sock"), "--dir", directory];
     const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
-    await this.#start({
+    const starting = this.#start({
       name: "redis",
       program: "redis-server",
       args: [...where, ...policy],
       env: this.#environment(),
     });
+    // Before anything is waited for: killed from now on, we leave no Redis behind.
+    const pid = this.#children[0]?.pid;
+    this.#startGuard(pid === undefined ? {} : { redis: { pid, socket: join(directory, "redis.sock") } });
+    await starting;
+  }
+
+  #startGuard(estate: Estate): void {
+    const { directory, temporary } = this.#options;
+    const whole: Estate = temporary ? { ...estate, directory } : estate;
+    if (this.#stopped || Object.keys(whole).length === 0) return;
+    const args = [...process.execArgv, besideUs("guard"), JSON.stringify(whole)];
+    this.#guard = spawn(process.execPath, args, {
+      env: { PATH: this.#options.config.PATH },
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+    });
+    // Without a guard the fleet works; only a kill of this process would leave Redis.
+    this.#guard.on("error", () => {});
+    this.#guard.stdin?.on("error", () => {});
   }
 
   async #startWorker(number: number): Promise<void> {
-    const { fleet } = this.#options;
-    const env = { ...this.#environment(), BERTH_FLEET: fleet, BERTH_WORKER_ID: `${fleet}-${number}` };
+    const { fleet, workerPrefix } = this.#options;
+    const env = { ...this.#environment(), BERTH_FLEET: fleet, BERTH_WORKER_ID: `${workerPrefix}-${number}` };
     await this.#startOwn(`worker-${number}`, "worker", env, "worker.started");
   }
 
@@ -84,7 +120,8 @@ export class LocalFleet {
 
   #startOwn(name: string, app: string, env: Record<string, string>, readyWord: string): Promise<LocalChild> {
     const args = [...process.execArgv, programOf(app)];
-    return this.#start({ name, program: process.execPath, args, env, readyWord });
+    const holds = this.#guard?.stdin ?? undefined;
+    return this.#start({ name, program: process.execPath, args, env, readyWord, endsWithUs: true, holds });
   }
 
   async #start(options: Omit<ChildOptions, "logFile" | "onEnd">): Promise<LocalChild> {
@@ -113,9 +150,14 @@ export class LocalFleet {
   }
 }
 
+const fromSource = import.meta.url.endsWith(".ts");
+
 /** Beside this package, as sources or as built. */
 function programOf(app: string): string {
-  const fromSource = import.meta.url.endsWith(".ts");
   const main = fromSource ? "src/main.ts" : "dist/main.js";
   return fileURLToPath(new URL(`../../../${app}/${main}`, import.meta.url));
+}
+
+function besideUs(name: string): string {
+  return fileURLToPath(new URL(`./${name}.${fromSource ? "ts" : "js"}`, import.meta.url));
 }

@@ -62,8 +62,7 @@ export function deadLetterRoutes({ berth, audit }: Parts): AnyRoute[] {
         return { status: 202, headers: { location: `/v1/jobs/${again}` }, body: { jobId: again } };
       } catch (error) {
         if (!(error instanceof NotRedrivable)) throw error;
-        const isThere = error.message.includes("cannot be read");
-        throw new Problem(isThere ? "refused" : "not-found", error.message);
+        throw new Problem(error.reason === "unreadable" ? "refused" : "not-found", error.message);
       }
     },
   );

@@ -1,0 +1,56 @@
+/**
+ * A process beside a local fleet, for the case that the fleet's own process is killed. Workers and gateway then stop by
+ * themselves. This one stops Redis after them, since workers write their last records to it.
+ *
+ * Its stdin is a pipe whose other end is held by the fleet's process, the workers and the gateway. It ends when all of
+ * them are gone. The only argument is what to clear up then, as JSON.
+ */
+import { rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+
+/** Redis writes its append-only file to the disk before it ends. */
+const redisEndsMs = 30_000;
+
+const estate = z.object({
+  redis: z.object({ pid: z.number(), socket: z.string() }).optional(),
+  /** A temporary directory of the fleet. */
+  directory: z.string().optional(),
+});
+
+export type Estate = z.infer<typeof estate>;
+
+if (import.meta.main) {
+  const { redis, directory } = estate.parse(JSON.parse(process.argv[2] ?? "{}"));
+  for await (const _ of process.stdin);
+  if (redis) await endRedis(redis);
+  if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** By its socket, not by a signal: the pid may be another program's by now. */
+async function endRedis({ pid, socket }: NonNullable<Estate["redis"]>): Promise<void> {
+  const giveUpAtMs = performance.now() + redisEndsMs;
+  while (isAlive(pid) && performance.now() < giveUpAtMs) {
+    if (await shutDown(socket)) return;
+    await sleep(100);
+  }
+}
+
+/** True when Redis ended: it then closes the connection without an answer. */
+function shutDown(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = connect(socket, () => connection.write("SHUTDOWN\r\n"));
+    connection.once("data", () => connection.destroy(new Error("Redis refused")));
+    connection.once("error", () => resolve(false));
+    connection.once("close", () => resolve(true));
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
