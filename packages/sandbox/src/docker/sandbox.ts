@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import {
   type Epoch,
   type ExecRequest,
@@ -93,10 +94,19 @@ export class DockerSandbox implements Sandbox {
       return unstarted({ kind: "refused", code: "invalid-request", message });
     }
     if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
-    await this.#link(options);
-    const full = await abortableWait(this.#quota.full(), options.signal, "measure the workspace");
-    // Once more: measuring replaces a container that it finds dead.
-    return this.#run(await this.#link(options), parsed.data, full, options);
+    const link = await this.#link(options);
+    const full = await this.#full(link, options);
+    return this.#run(link, parsed.data, full, options);
+  }
+
+  async #full(link: Link, { signal }: ExecOptions): Promise<QuotaExceeded | undefined> {
+    try {
+      return await abortableWait(this.#quota.full(), signal, "measuring the workspace");
+    } catch (error) {
+      // On a link that broke meanwhile, the command ends as lost, like one that had begun.
+      if (await Promise.race([link.closed.then(() => true), setImmediate(false)])) return undefined;
+      throw error;
+    }
   }
 
   async #run(
