@@ -7,7 +7,7 @@ import { startRequest, type TestHost, test } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
 import { growthOf } from "./memory.ts";
 
-/** Enough of the protocol to lie in it. `attack(frame)` sees every frame after the hello; PING is answered before. */
+/** Enough of the protocol to lie in it. `attack(frame)` sees every frame after the hello; PING is answered before, and so is the measuring of the workspace. */
 const fakeInit = (attack: string) => `#!/usr/bin/python3
 import os, struct, sys, time
 EPOCH = 1
@@ -44,10 +44,13 @@ def ack(hello, more=b""):
     say(ACK, 0, record(1, hello.payload[5:21]) + record(2, 0) + more)
 def exited(channel, code=0):
     say(EXIT, channel, record(1, 1) + record(2, code) + record(3, 0))
+def measured(one):
+    say(DONE, one.channel, record(2, 0) + record(14, 0))
 def serve(on_frame):
     while True:
         one = take()
         if one.kind == PING: say(PONG, 0, one.payload)
+        elif one.kind == FILE: measured(one)
         else: on_frame(one)
 ${attack}
 `;
@@ -179,7 +182,6 @@ def turn(one):
     if one.kind == EXEC:
         write(frame(STDOUT, one.channel, b'x' * 1024) * 1024)
     if one.kind == CREDIT: write(frame(STDOUT, one.channel, b'x' * 1024) * (struct.unpack('>Q', one.payload[5:])[0] // 1024))
-    if one.kind == FILE: say(DONE, one.channel, record(2, 0) + record(14, 0))
     if one.kind == KILL: say(EXIT, one.channel, record(1, 2) + record(2, 9) + record(3, 2))
 serve(turn)`,
   );
@@ -196,7 +198,7 @@ serve(turn)`,
 test("an init that answers pings but no request is given up at the request's deadline, and its container removed", async ({
   host,
 }) => {
-  const driver = await driverOf(host, "ack(take()); serve(lambda one: None)");
+  const driver = await driverOf(host, "FILE = None; ack(take()); serve(lambda one: None)");
   const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
   const outcomes = await Promise.allSettled([sandbox.files.list(""), sandbox.stats()]);
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
@@ -232,7 +234,7 @@ test("a survivor that claims commands it never ends is not adopted but replaced"
 test("a liar that claims to be fenced cannot keep its sandbox from being started again", async ({ host }) => {
   const driver = await driverOf(
     host,
-    "ack(take())\nwhile True:\n    one = take()\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))",
+    "ack(take())\nwhile True:\n    one = take()\n    if one.kind == FILE: measured(one)\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))",
   );
   const sandbox = await driver.start(startRequest({ profile: { transport: "init" } }));
   await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "fenced" });

@@ -43,6 +43,65 @@ test("a command that fills the workspace is stopped soon after it passes the quo
   expect(await sandbox.files.write("more", Buffer.alloc(mebibyte))).toMatchObject({ created: true });
 });
 
+describe("a workspace that is over its quota stays closed to growth", () => {
+  /** A second of it would be hundreds of megabytes; the test is about any of it. */
+  const grow = `head -c ${8 * mebibyte} /dev/zero > more-$(date +%s%N)`;
+
+  async function filled(sandbox: Sandbox): Promise<number> {
+    expect((await sh(sandbox, fill("fill"))).outcome.kind).toBe("quota-exceeded");
+    return (await sandbox.usage()).bytes;
+  }
+
+  async function expectNoGrowth(sandbox: Sandbox, before: number): Promise<void> {
+    expect((await sh(sandbox, grow)).outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+    // The new file itself is made, empty, and a directory's entry for it.
+    expect((await sandbox.usage()).bytes).toBeLessThan(before + mebibyte);
+  }
+
+  test("after a path that does not exist was removed or moved before each command", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const before = await filled(sandbox);
+    for (let round = 0; round < 5; round++) {
+      await sandbox.files.remove("nothing", { missingOk: true });
+      await expectNoGrowth(sandbox, before);
+      expect(await refusalOf(sandbox.files.move("nothing", "nowhere"))).toBe("not-found");
+      await expectNoGrowth(sandbox, before);
+    }
+  });
+
+  test("after its container died and was replaced", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const before = await filled(sandbox);
+    await host.driver().reap(() => true);
+    await expectNoGrowth(sandbox, before);
+    expect(sandbox.origin.restarts).toBe(1);
+  });
+
+  test("for the next holder of the sandbox, from its first command on", async ({ host }) => {
+    const first = await host.sandbox({ profile });
+    const before = await filled(first);
+    first.detach();
+    const adopter = await host.sandbox({ profile, epoch: 2 });
+    expect(adopter.origin.how).toBe("adopted");
+    await expectNoGrowth(adopter, before);
+    await adopter.stop();
+    const next = await host.sandbox({ profile, epoch: 3 });
+    await expectNoGrowth(next, before);
+    expect((await sh(next, "rm fill-*")).outcome).toEqual({ kind: "exited", code: 0 });
+    expect((await sh(next, grow)).outcome).toEqual({ kind: "exited", code: 0 });
+  });
+});
+
+test("a file that is written again and again counts once", async ({ host }) => {
+  const sandbox = await host.sandbox({ profile });
+  for (let round = 0; round < 8; round++)
+    await sandbox.files.write("same", Buffer.alloc(8 * mebibyte, round));
+  expect((await sh(sandbox, "head -c 1000000 /dev/zero > other")).outcome).toEqual({
+    kind: "exited",
+    code: 0,
+  });
+});
+
 describe("the quota is not passed by", () => {
   test("one file larger than the workspace may be: it ends at the limit to the byte", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });

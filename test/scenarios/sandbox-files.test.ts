@@ -35,6 +35,16 @@ describe("files of a sandbox", () => {
     expect(text(await files.read("a/b/c.txt", { offset: 100 }))).toBe("");
   });
 
+  test("that are larger than one read may be are refused as too-large, and readable by range", async ({
+    host,
+  }) => {
+    const { files } = await host.sandbox();
+    await files.write("large", "0123456789");
+    expect(await refusal(files.read("large", { maxBytes: 9 }))).toBe("too-large");
+    expect(text(await files.read("large", { maxBytes: 9, length: 4 }))).toBe("0123");
+    expect(text(await files.read("large", { maxBytes: 10 }))).toBe("0123456789");
+  });
+
   test("written by one are seen by commands, and the other way round", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("main.py", "print(6 * 7)");

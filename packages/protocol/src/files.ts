@@ -35,6 +35,7 @@ export const fileRefusals = [
   "outside-workspace",
   "not-found",
   "not-a-file",
+  "too-large",
   "not-a-directory",
   "is-a-directory",
   "exists",

@@ -1,5 +1,6 @@
 import {
   FileRefusal,
+  isFault,
   type Outcome,
   quotaText,
   type SandboxLimits,
@@ -19,6 +20,8 @@ const freshMs = 1_000;
 /** Measurements that may fail in a row while commands run. A tenant that keeps us from measuring must not win by it. */
 const failuresAllowed = 2;
 
+const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
+
 export interface QuotaHooks {
   /** Whether there is a container in which anything could be writing. Looking must not start one. */
   readonly alive: () => boolean;
@@ -29,8 +32,15 @@ export interface QuotaHooks {
   readonly onBlind: () => void;
 }
 
+interface Known {
+  readonly usage: WorkspaceUsage;
+  readonly atMs: number;
+  /** Counted by a walk. Writes since then were added, also those that replaced a file and took no room. */
+  readonly exact: boolean;
+}
+
 interface Watcher {
-  before: WorkspaceUsage | undefined;
+  readonly before: WorkspaceUsage;
   readonly onExceeded: (exceeded: QuotaExceeded) => void;
 }
 
@@ -40,14 +50,18 @@ interface Watcher {
  *   resting ──a command begins──▶ watching ──last command ended, measured once more, nothing left behind──▶ resting
  *
  * A command is stopped when the workspace is over its limit and larger than when the command began; one that begins when
- * it is over already may only read and remove. So a full workspace can be cleaned and cannot be filled further. It can be
- * passed by what the disk takes between two looks; only a quota of the filesystem itself would be exact.
+ * it is over already may only read and remove. So a full workspace can be cleaned and cannot be filled further. A new guard
+ * and a new container are measured before their first command. What was measured counts until a later measurement replaces
+ * it; removals only cause one. The limit can be passed by what the disk takes between two looks; only a quota of the
+ * filesystem itself would be exact.
  */
 export class QuotaGuard {
   readonly #limits: SandboxLimits;
   readonly #hooks: QuotaHooks;
   readonly #watchers = new Set<Watcher>();
-  #last: { readonly usage: WorkspaceUsage; readonly atMs: number } | undefined;
+  #last: Known | undefined;
+  /** `#last` may be too small: something ran that was not measured afterwards. */
+  #unmeasured = true;
   /** Something may have written since the last measurement began. */
   #dirty = true;
   #background = false;
@@ -88,13 +102,16 @@ export class QuotaGuard {
   wrote(bytes: number): void {
     if (!this.#last) return;
     const { usage, atMs } = this.#last;
-    this.#last = { usage: { ...usage, bytes: usage.bytes + bytes, entries: usage.entries + 1 }, atMs };
+    this.#last = {
+      usage: { ...usage, bytes: usage.bytes + bytes, entries: usage.entries + 1 },
+      atMs,
+      exact: false,
+    };
   }
 
-  /** Removals and moves make room; forget what was known. */
+  /** Removals and moves may have made room: what was known is the most that there can be. */
   changed(): void {
     this.#dirty = true;
-    this.#last = undefined;
   }
 
   refusal(attemptedBytes: number): FileRefusal {
@@ -103,15 +120,20 @@ export class QuotaGuard {
     return new FileRefusal("quota", `${text}, attempted ${attemptedBytes} bytes more`);
   }
 
-  /** By how much a command that begins now finds the workspace over its limits. Measures again only if it was. */
+  /**
+   * By how much a command that begins now finds the workspace over its limits. Measures if nothing is known, and if it was
+   * over and may no longer be; a workspace that is known to be below its limits costs nothing.
+   */
   async full(): Promise<QuotaExceeded | undefined> {
-    const known = this.#last && this.#exceeded(this.#last.usage);
-    return known && this.#dirty ? this.#exceeded(await this.#measured()) : known;
+    const last = this.#unmeasured ? undefined : this.#last;
+    if (!last) return this.#exceeded(await this.#measuredFirst());
+    const known = this.#exceeded(last.usage);
+    return known && !this.#isSure(last) ? this.#exceeded(await this.#measured()) : known;
   }
 
   /** Calls back once, at most, if the workspace passes its limits before the returned function is called. */
   watch(onExceeded: (exceeded: QuotaExceeded) => void): (left: { readonly background: boolean }) => void {
-    const watcher: Watcher = { before: this.#last?.usage, onExceeded };
+    const watcher: Watcher = { before: this.#last?.usage ?? nothing, onExceeded };
     this.#watchers.add(watcher);
     this.#dirty = true;
     this.#timer ??= this.#schedule(firstLookMs);
@@ -121,10 +143,11 @@ export class QuotaGuard {
     };
   }
 
-  /** The container is a fresh one: nothing runs in it. */
+  /** The container is a fresh one: nothing runs in it. What ran in the old one was not measured to its end. */
   restarted(): void {
     this.#background = false;
     this.#failures = 0;
+    this.#unmeasured = true;
     this.changed();
   }
 
@@ -137,12 +160,27 @@ export class QuotaGuard {
   /** A measurement that commands may have made stale is good enough to allow, not to refuse: they may have removed. */
   async #known(bytes: number): Promise<WorkspaceUsage> {
     const last = this.#last;
-    if (!last || last.usage.partial) return this.#measured();
+    if (!last || this.#unmeasured || last.usage.partial) return this.#measured();
     const { bytes: used, entries } = last.usage;
     const fits =
       used + this.#reservedBytes + bytes <= this.#limits.workspaceBytes &&
       entries < this.#limits.workspaceEntries;
-    return !this.#dirty || (fits && performance.now() - last.atMs < freshMs) ? last.usage : this.#measured();
+    const isGoodEnough = fits ? !this.#dirty || performance.now() - last.atMs < freshMs : this.#isSure(last);
+    return isGoodEnough ? last.usage : this.#measured();
+  }
+
+  #isSure(last: Known): boolean {
+    return last.exact && !this.#dirty;
+  }
+
+  /** The first walk of a large workspace reads the disk and may take too long; the next finds it in memory. */
+  async #measuredFirst(): Promise<WorkspaceUsage> {
+    try {
+      return await this.#measured();
+    } catch (error) {
+      if (!isFault(error, "operation-timeout")) throw error;
+      return this.#measured();
+    }
   }
 
   #schedule(delayMs: number): NodeJS.Timeout {
@@ -177,8 +215,6 @@ export class QuotaGuard {
     const grewSince = (before: WorkspaceUsage) =>
       exceeded !== undefined && exceeded.used > (exceeded.unit === "bytes" ? before.bytes : before.entries);
     for (const watcher of [...this.#watchers]) {
-      // Nothing was known when the command began: its first look is the measure, or a full workspace could not be cleaned.
-      watcher.before ??= usage;
       if (exceeded === undefined || !grewSince(watcher.before)) continue;
       this.#watchers.delete(watcher);
       watcher.onExceeded(exceeded);
@@ -197,10 +233,12 @@ export class QuotaGuard {
     this.#dirty = this.#watchers.size > 0;
     try {
       const usage = await this.#hooks.measure();
-      this.#last = { usage, atMs: performance.now() };
+      this.#last = { usage, atMs: performance.now(), exact: true };
+      this.#unmeasured = false;
       return usage;
     } catch (error) {
       this.#dirty = true;
+      this.#unmeasured = true;
       throw error;
     }
   }

@@ -12,6 +12,8 @@ export function refusalText(code: FileRefusalCode, path: string, detail: string)
       return `no such file or directory: ${what}`;
     case "not-a-file":
       return `not a regular file: ${what}`;
+    case "too-large":
+      return `too large to be read at once: ${what}`;
     case "not-a-directory":
       return `not a directory: ${what}`;
     case "is-a-directory":

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import {
   type Epoch,
   type ExecRequest,
@@ -74,10 +75,7 @@ export class DockerSandbox implements Sandbox {
     const maxEntries = request.profile.limits.workspaceEntries + 1;
     this.#quota = new QuotaGuard(request.profile.limits, {
       alive: () => this.#end === undefined,
-      measure: async () => {
-        const signal = AbortSignal.any([this.#lifetime.signal, AbortSignal.timeout(measureDeadlineMs)]);
-        return (await this.#link()).usage({ maxEntries, signal });
-      },
+      measure: () => this.#measure(maxEntries),
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
     });
@@ -97,7 +95,18 @@ export class DockerSandbox implements Sandbox {
     }
     if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
     const link = await this.#link(options);
-    return this.#run(link, parsed.data, await this.#quota.full(), options);
+    const full = await this.#full(link, options);
+    return this.#run(link, parsed.data, full, options);
+  }
+
+  async #full(link: Link, { signal }: ExecOptions): Promise<QuotaExceeded | undefined> {
+    try {
+      return await abortableWait(this.#quota.full(), signal, "measuring the workspace");
+    } catch (error) {
+      // On a link that broke meanwhile, the command ends as lost, like one that had begun.
+      if (await Promise.race([link.closed.then(() => true), setImmediate(false)])) return undefined;
+      throw error;
+    }
   }
 
   async #run(
@@ -231,7 +240,19 @@ export class DockerSandbox implements Sandbox {
     this.#reviving ??= this.#revive().finally(() => {
       this.#reviving = undefined;
     });
-    return abortableWait(this.#reviving, options.signal);
+    return abortableWait(this.#reviving, options.signal, "start");
+  }
+
+  async #measure(maxEntries: number): Promise<WorkspaceUsage> {
+    const timeout = AbortSignal.timeout(measureDeadlineMs);
+    const signal = AbortSignal.any([this.#lifetime.signal, timeout]);
+    try {
+      return await (await this.#link()).usage({ maxEntries, signal });
+    } catch (error) {
+      if (!timeout.aborted || this.#lifetime.signal.aborted) throw error;
+      const context = { operation: "measuring the workspace", deadlineMs: measureDeadlineMs };
+      throw new Fault("operation-timeout", context, { cause: error });
+    }
   }
 
   async #revive(): Promise<Link> {
@@ -310,11 +331,14 @@ function reasonText(signal: AbortSignal | undefined): string {
   return reason instanceof Error && reason.name !== "AbortError" ? reason.message : "by its caller";
 }
 
-async function abortableWait<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function abortableWait<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  operation: string,
+): Promise<T> {
   if (!signal) return promise;
   const aborted = Promise.withResolvers<never>();
-  const onAbort = () =>
-    aborted.reject(new Fault("aborted", { operation: "start" }, { cause: signal.reason }));
+  const onAbort = () => aborted.reject(new Fault("aborted", { operation }, { cause: signal.reason }));
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   try {

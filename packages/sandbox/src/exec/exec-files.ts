@@ -97,7 +97,7 @@ export class ExecFiles implements LinkFiles {
     }
     if (!onData && options.length === undefined && size - offset > maxBytes) {
       throw new FileRefusal(
-        "not-a-file",
+        "too-large",
         `${path} has ${size} bytes, more than the ${maxBytes} that may be read at once; read a range`,
       );
     }

@@ -92,7 +92,7 @@ export class InitFiles implements LinkFiles {
     const size = done.requiredNumber(DoneTag.size);
     if (!onData && options.length === undefined && size - (options.offset ?? 0) > maxBytes) {
       throw new FileRefusal(
-        "not-a-file",
+        "too-large",
         `${path} has ${size} bytes, more than the ${maxBytes} that may be read at once; read a range`,
       );
     }
