@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
-import { processes, processesFromOutside, python, sh, syscalls } from "./inside.ts";
+import { processes, processesFromOutside, python, sh, syscalls, threadLeftBehind } from "./inside.ts";
 
 const init = "/.berth/init --workspace /workspace";
 const quick = { timeoutMs: 500, graceMs: 200 };
@@ -14,6 +14,10 @@ describe("after a timeout nothing of the command is left", () => {
     "that double-forked daemons with closed descriptors":
       "sh -c 'setsid sh -c \"exec <&- >&- 2>&-; (sleep 4711 &) ; sleep 4711\" &' ; sleep 4711",
     "whose children are stopped": "sleep 4711 & kill -STOP $!; setsid sleep 4711 & kill -STOP $!; sleep 4711",
+    "that left a process whose main thread has exited": threadLeftBehind(
+      "time.sleep(4711)",
+      "time.sleep(4711)",
+    ),
     "that forks and exits in a chain, faster than anybody can look":
       "perl -e 'use POSIX; while (1) { fork and POSIX::_exit(0); POSIX::setsid(); $0 = q(4711) }' & sleep 4711",
     "that forks two chains and a bush of sleepers":
@@ -45,6 +49,30 @@ test("a cancelled command and one told to kill its background leave nothing eith
   const left = await sh(sandbox, "setsid sleep 4711 & setsid sh -c 'sleep 4711 &' &", { background: "kill" });
   expect(left.outcome).toEqual({ kind: "exited", code: 0 });
   expect((await processes(sandbox)).filter(({ command }) => command !== init)).toEqual([]);
+});
+
+test("a process whose main thread has exited counts as background, and cancel and background kill end it", async ({
+  host,
+}) => {
+  const sandbox = await host.sandbox();
+  const left = async () => (await processes(sandbox)).filter(({ command }) => command !== init);
+  const cancelling = new AbortController();
+  const cancelled = await sandbox.exec(
+    {
+      command: threadLeftBehind("time.sleep(4711)", 'print("up", flush=True); time.sleep(4711)'),
+      limits: quick,
+    },
+    { signal: cancelling.signal, onOutput: () => cancelling.abort("enough") },
+  );
+  expect(cancelled.outcome).toEqual({ kind: "cancelled", reason: "enough" });
+  expect(await left()).toEqual([]);
+  const killed = await sandbox.exec({ command: threadLeftBehind("time.sleep(4711)"), background: "kill" });
+  expect(killed).toMatchObject({ outcome: { kind: "exited", code: 0 }, backgroundProcesses: 0 });
+  expect(await left()).toEqual([]);
+  const kept = await sandbox.exec({ command: threadLeftBehind("time.sleep(4711)") });
+  expect(kept).toMatchObject({ outcome: { kind: "exited", code: 0 }, backgroundProcesses: 1 });
+  expect(await left()).toMatchObject([{ state: "Z" }]);
+  expect(sandbox.origin.restarts).toBe(0);
 });
 
 describe("process 1", () => {
