@@ -179,6 +179,61 @@ grep -h 'open files' /proc/1/limits; ulimit -n 99; ulimit -n`,
   });
 });
 
+describe("scheduling", () => {
+  test("of process 1 and the keepers cannot be changed by a tenant of the same uid", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const answers = await python<Record<string, string>>(
+      sandbox,
+      `${syscalls}
+import struct
+zero = (ctypes.c_int * 1)()
+attributes = struct.pack("IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0) # SCHED_IDLE
+one_cpu = (ctypes.c_ulong * 16)(1)
+def attempts(pid, group):
+    return {
+        "setpriority process": call(141, 140, 0, pid, 19),
+        "setpriority group": call(141, 140, 1, group, 19),
+        "setpriority user": call(141, 140, 2, os.getuid(), 19),
+        "setpriority everybody": call(141, 140, 2, 0, 19),
+        "sched_setscheduler": call(144, 119, pid, 5, zero),
+        "sched_setparam": call(142, 118, pid, zero),
+        "sched_setattr": call(314, 274, pid, attributes, 0),
+        "ioprio_set process": call(251, 30, 1, pid, 3 << 13),
+        "ioprio_set group": call(251, 30, 2, group, 3 << 13),
+        "ioprio_set user": call(251, 30, 3, os.getuid(), 3 << 13),
+    }
+print(json.dumps({
+    **{"process 1 " + what: answer for what, answer in attempts(1, 1).items()},
+    **{"the keeper " + what: answer for what, answer in attempts(os.getppid(), os.getpgid(os.getppid())).items()},
+    "process 1 sched_setaffinity": call(203, 122, 1, 128, one_cpu),
+}))`,
+    );
+    const allowed = Object.entries(answers).filter(([, answer]) => answer !== "EPERM");
+    expect(Object.keys(answers)).toHaveLength(21);
+    expect(allowed).toEqual([]);
+  });
+
+  test("of its own can be changed by nice, taskset, chrt, ionice, and by threads that bind each other", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox();
+    const { stdout, stderr } = await sh(
+      sandbox,
+      `nice -n 7 nice; taskset -c 0 nproc; chrt --batch 0 echo batch; ionice -c 3 ionice
+python3 -c '
+import os, threading
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+os.setpriority(os.PRIO_PROCESS, 0, 12)
+done = threading.Event()
+other = threading.Thread(target=done.wait); other.start()
+os.sched_setaffinity(other.native_id, {0})
+print(os.sched_getscheduler(0) == os.SCHED_IDLE, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(other.native_id))
+done.set()'`,
+    );
+    expect({ stdout, stderr }).toEqual({ stdout: "7\n1\nbatch\nidle\nTrue 12 {0}\n", stderr: "" });
+  });
+});
+
 describe("nothing is gained by", () => {
   test("crashing: no core is written anywhere, and the limit cannot be raised", async ({ host }) => {
     const sandbox = await host.sandbox();
