@@ -78,7 +78,10 @@ export class FakeInit implements ByteStream {
   }
 
   acknowledge(more: (records: RecordWriter) => RecordWriter = (records) => records): void {
-    const records = new RecordWriter().add(HelloAckTag.nonce, this.nonce).add(HelloAckTag.watchdogFired, 0);
+    const records = new RecordWriter()
+      .add(HelloAckTag.nonce, this.nonce)
+      .add(HelloAckTag.watchdogFired, 0)
+      .add(HelloAckTag.filtered, 1);
     this.say(FrameType.helloAck, 0, more(records).finish());
   }
 }

@@ -40,8 +40,8 @@ def take():
     one.payload = exactly(length)
     exactly(4)
     return one
-def ack(hello, more=b""):
-    say(ACK, 0, record(1, hello.payload[5:21]) + record(2, 0) + more)
+def ack(hello, more=b"", filtered=1):
+    say(ACK, 0, record(1, hello.payload[5:21]) + record(2, 0) + record(8, filtered) + more)
 def exited(channel, code=0):
     say(EXIT, channel, record(1, 1) + record(2, code) + record(3, 0))
 def measured(one):
@@ -106,6 +106,10 @@ describe("a process 1 that lies from the start", () => {
       attack: "hello = take(); EPOCH = 99; ack(hello); time.sleep(3600)",
       code: "fenced",
     },
+    "says that its seccomp filter is not on": {
+      attack: "hello = take(); ack(hello, filtered=0); time.sleep(3600)",
+      code: "sandbox-start-failed",
+    },
     "dies of the hello": { attack: "take(); sys.exit(3)", code: "sandbox-start-failed" },
   };
 
@@ -125,6 +129,19 @@ describe("a process 1 that lies from the start", () => {
       expect(await driver.list()).toEqual([]);
     },
   );
+});
+
+test("a process 1 without its seccomp filter is not replaced by the engine's exec, which has no filter either", async ({
+  host,
+}) => {
+  const fallbacks: unknown[] = [];
+  const driver = await driverOf(host, "hello = take(); ack(hello, filtered=0); time.sleep(3600)", {
+    onFallback: (fallback) => fallbacks.push(fallback),
+  });
+  const start = driver.start(startRequest({ profile: { transport: "auto" } }));
+  await expect(start).rejects.toThrow("without its seccomp filter");
+  expect(fallbacks).toEqual([]);
+  expect(await driver.list()).toEqual([]);
 });
 
 describe("a process 1 that turns on a command", () => {

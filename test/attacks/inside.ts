@@ -73,3 +73,22 @@ def call(x86, arm64, *args):
     result = libc.syscall(ctypes.c_long(number), *args)
     return "ok" if result >= 0 else errno.errorcode.get(ctypes.get_errno(), str(ctypes.get_errno()))
 `;
+
+/**
+ * A command that leaves a process behind whose main thread has exited: the kernel shows that process in state Z although its
+ * other thread goes on doing `work`. The command ends, or goes on to `then`, once the kernel shows it so.
+ */
+export const threadLeftBehind = (work: string, then = "pass"): string => `exec python3 -c '
+import ctypes, os, platform, threading, time
+child = os.fork()
+if child:
+    while open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.01)
+    ${then}
+    os._exit(0)
+os.setsid()
+for number in range(3): os.dup2(os.open("/dev/null", os.O_RDWR), number)
+def work():
+${work.replace(/^/gm, "    ")}
+threading.Thread(target=work).start()
+# exit(2), which ends the calling thread only.
+ctypes.CDLL(None).syscall(ctypes.c_long(93 if platform.machine() == "aarch64" else 60), 0)'`;

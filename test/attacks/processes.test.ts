@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
-import { processes, processesFromOutside, python, sh, syscalls } from "./inside.ts";
+import { processes, processesFromOutside, python, sh, syscalls, threadLeftBehind } from "./inside.ts";
 
 const init = "/.berth/init --workspace /workspace";
 const quick = { timeoutMs: 500, graceMs: 200 };
@@ -14,6 +14,10 @@ describe("after a timeout nothing of the command is left", () => {
     "that double-forked daemons with closed descriptors":
       "sh -c 'setsid sh -c \"exec <&- >&- 2>&-; (sleep 4711 &) ; sleep 4711\" &' ; sleep 4711",
     "whose children are stopped": "sleep 4711 & kill -STOP $!; setsid sleep 4711 & kill -STOP $!; sleep 4711",
+    "that left a process whose main thread has exited": threadLeftBehind(
+      "time.sleep(4711)",
+      "time.sleep(4711)",
+    ),
     "that forks and exits in a chain, faster than anybody can look":
       "perl -e 'use POSIX; while (1) { fork and POSIX::_exit(0); POSIX::setsid(); $0 = q(4711) }' & sleep 4711",
     "that forks two chains and a bush of sleepers":
@@ -45,6 +49,30 @@ test("a cancelled command and one told to kill its background leave nothing eith
   const left = await sh(sandbox, "setsid sleep 4711 & setsid sh -c 'sleep 4711 &' &", { background: "kill" });
   expect(left.outcome).toEqual({ kind: "exited", code: 0 });
   expect((await processes(sandbox)).filter(({ command }) => command !== init)).toEqual([]);
+});
+
+test("a process whose main thread has exited counts as background, and cancel and background kill end it", async ({
+  host,
+}) => {
+  const sandbox = await host.sandbox();
+  const left = async () => (await processes(sandbox)).filter(({ command }) => command !== init);
+  const cancelling = new AbortController();
+  const cancelled = await sandbox.exec(
+    {
+      command: threadLeftBehind("time.sleep(4711)", 'print("up", flush=True); time.sleep(4711)'),
+      limits: quick,
+    },
+    { signal: cancelling.signal, onOutput: () => cancelling.abort("enough") },
+  );
+  expect(cancelled.outcome).toEqual({ kind: "cancelled", reason: "enough" });
+  expect(await left()).toEqual([]);
+  const killed = await sandbox.exec({ command: threadLeftBehind("time.sleep(4711)"), background: "kill" });
+  expect(killed).toMatchObject({ outcome: { kind: "exited", code: 0 }, backgroundProcesses: 0 });
+  expect(await left()).toEqual([]);
+  const kept = await sandbox.exec({ command: threadLeftBehind("time.sleep(4711)") });
+  expect(kept).toMatchObject({ outcome: { kind: "exited", code: 0 }, backgroundProcesses: 1 });
+  expect(await left()).toMatchObject([{ state: "Z" }]);
+  expect(sandbox.origin.restarts).toBe(0);
 });
 
 describe("process 1", () => {
@@ -148,6 +176,61 @@ prlimit --pid $PPID --nofile=4:4 2>&1 | grep -c 'not permitted'
 grep -h 'open files' /proc/1/limits; ulimit -n 99; ulimit -n`,
     );
     expect(stdout.replace(/ +/g, " ")).toBe("1\n1\nMax open files 4096 4096 files \n99\n");
+  });
+});
+
+describe("scheduling", () => {
+  test("of process 1 and the keepers cannot be changed by a tenant of the same uid", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const answers = await python<Record<string, string>>(
+      sandbox,
+      `${syscalls}
+import struct
+zero = (ctypes.c_int * 1)()
+attributes = struct.pack("IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0) # SCHED_IDLE
+one_cpu = (ctypes.c_ulong * 16)(1)
+def attempts(pid, group):
+    return {
+        "setpriority process": call(141, 140, 0, pid, 19),
+        "setpriority group": call(141, 140, 1, group, 19),
+        "setpriority user": call(141, 140, 2, os.getuid(), 19),
+        "setpriority everybody": call(141, 140, 2, 0, 19),
+        "sched_setscheduler": call(144, 119, pid, 5, zero),
+        "sched_setparam": call(142, 118, pid, zero),
+        "sched_setattr": call(314, 274, pid, attributes, 0),
+        "ioprio_set process": call(251, 30, 1, pid, 3 << 13),
+        "ioprio_set group": call(251, 30, 2, group, 3 << 13),
+        "ioprio_set user": call(251, 30, 3, os.getuid(), 3 << 13),
+    }
+print(json.dumps({
+    **{"process 1 " + what: answer for what, answer in attempts(1, 1).items()},
+    **{"the keeper " + what: answer for what, answer in attempts(os.getppid(), os.getpgid(os.getppid())).items()},
+    "process 1 sched_setaffinity": call(203, 122, 1, 128, one_cpu),
+}))`,
+    );
+    const allowed = Object.entries(answers).filter(([, answer]) => answer !== "EPERM");
+    expect(Object.keys(answers)).toHaveLength(21);
+    expect(allowed).toEqual([]);
+  });
+
+  test("of its own can be changed by nice, taskset, chrt, ionice, and by threads that bind each other", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox();
+    const { stdout, stderr } = await sh(
+      sandbox,
+      `nice -n 7 nice; taskset -c 0 nproc; chrt --batch 0 echo batch; ionice -c 3 ionice
+python3 -c '
+import os, threading
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+os.setpriority(os.PRIO_PROCESS, 0, 12)
+done = threading.Event()
+other = threading.Thread(target=done.wait); other.start()
+os.sched_setaffinity(other.native_id, {0})
+print(os.sched_getscheduler(0) == os.SCHED_IDLE, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(other.native_id))
+done.set()'`,
+    );
+    expect({ stdout, stderr }).toEqual({ stdout: "7\n1\nbatch\nidle\nTrue 12 {0}\n", stderr: "" });
   });
 });
 

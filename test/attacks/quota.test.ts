@@ -2,7 +2,7 @@ import { FileRefusal, type WorkspaceUsage } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
-import { sh } from "./inside.ts";
+import { sh, threadLeftBehind } from "./inside.ts";
 
 const mebibyte = 1024 * 1024;
 const limit = 32 * mebibyte;
@@ -132,29 +132,37 @@ describe("the quota is not passed by", () => {
     expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(limit);
   });
 
-  test("what a command leaves running in the background", async ({ host }) => {
-    const sandbox = await host.sandbox({ profile });
-    const { outcome } = await sh(
-      sandbox,
-      `(${fill("background")}; touch /workspace/finished) > /dev/null 2>&1 &`,
-    );
-    expect(outcome).toEqual({ kind: "exited", code: 0 });
-    // Filling would take ten seconds and more; whoever fills must be gone long before.
-    let last = -1;
-    await expect
-      .poll(
-        async () => {
-          const { bytes } = await sandbox.usage();
-          const grown = bytes > last;
-          last = bytes;
-          return bytes > limit && !grown;
-        },
-        { timeout: 20_000, interval: 700 },
-      )
-      .toBe(true);
-    await stoppedInTime(sandbox);
-    expect(await refusalOf(sandbox.files.stat("finished"))).toBe("not-found");
-  });
+  const leftBehind: Record<string, string> = {
+    "a process": `(${fill("background")}; touch /workspace/finished) > /dev/null 2>&1 &`,
+    "a process whose main thread has exited": threadLeftBehind(`for number in range(500):
+    with open(f"/workspace/thread-{number}", "wb") as file: file.write(bytes(${4 * mebibyte}))
+    time.sleep(0.05)
+open("/workspace/finished", "w")`),
+  };
+
+  test.for(Object.keys(leftBehind))(
+    "%s that a command leaves running in the background",
+    async (what, { host }) => {
+      const sandbox = await host.sandbox({ profile });
+      const { outcome } = await sh(sandbox, leftBehind[what] ?? "");
+      expect(outcome).toEqual({ kind: "exited", code: 0 });
+      // Filling would take ten seconds and more; whoever fills must be gone long before.
+      let last = -1;
+      await expect
+        .poll(
+          async () => {
+            const { bytes } = await sandbox.usage();
+            const grown = bytes > last;
+            last = bytes;
+            return bytes > limit && !grown;
+          },
+          { timeout: 20_000, interval: 700 },
+        )
+        .toBe(true);
+      await stoppedInTime(sandbox);
+      expect(await refusalOf(sandbox.files.stat("finished"))).toBe("not-found");
+    },
+  );
 
   test("files that are deleted while they are held open", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });

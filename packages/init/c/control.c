@@ -21,8 +21,14 @@
 
 static uint64_t highest_epoch;
 static bool greeted;
+static bool filtered;
 static bool shutting_down;
 static uint64_t shutdown_deadline = NEVER;
+
+void control_filtered(bool installed)
+{
+    filtered = installed;
+}
 
 bool control_shutting_down(void)
 {
@@ -87,6 +93,7 @@ static void acknowledge(const uint8_t nonce[NONCE_BYTES])
     write_number(&writer, ACK_UID, getuid());
     write_number(&writer, ACK_CGROUP, cgroup_version());
     write_number(&writer, ACK_PID, (uint64_t)getpid());
+    write_number(&writer, ACK_FILTERED, filtered);
     outbox_send(T_HELLO_ACK, 0, payload, writer.length);
 }
 

@@ -7,6 +7,9 @@
 
 #include "frame.h"
 
+/* Whether init's seccomp filter is on, for HELLO_ACK. */
+void control_filtered(bool installed);
+
 void control_frame(const struct frame *frame, uint64_t now);
 
 /* SHUTDOWN, or a signal that asks for the same. */

@@ -194,8 +194,10 @@ static uint64_t background_of(const struct channel *channel)
 {
     if (channel->tree_gone || channel->child == 0)
         return 0;
-    tree_scan(scan_budget_us);
-    return tree_count(channel->child);
+    bool whole = tree_scan(scan_budget_us);
+    uint64_t live = tree_count(channel->child);
+    /* The worker stops watching the workspace when it reads 0, so a scan that was cut short must not say that. */
+    return live == 0 && !whole ? 1 : live;
 }
 
 static void answer(struct channel *channel, uint64_t now)

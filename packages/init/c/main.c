@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "control.h"
 #include "descriptors.h"
 #include "loop.h"
 #include "oom.h"
@@ -74,9 +75,9 @@ int main(int argc, char **argv)
     oom_open();
     /* Before anything of the tenant exists: from here on no process of the tenant can look at this memory or its descriptors. Children become
      * dumpable again by their exec; keepers, which never exec, stay as this one. */
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    seccomp_narrow();
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return complain("prctl", errno);
+    control_filtered(seccomp_narrow());
     umask(022);
     const char *workspace = workspace_of(argc, argv);
     if (workspace == NULL)

@@ -67,7 +67,8 @@ int pool_start(const struct order *order, pid_t *keeper, int *socket)
 
 void pool_give(pid_t *keeper, int *socket)
 {
-    if (idle_count == POOL_MAX || *socket < 0)
+    /* A keeper may have been reaped (0) while its last answer waited in the socket. Its place would never become free. */
+    if (idle_count == POOL_MAX || *keeper <= 0 || *socket < 0)
         return;
     idle[idle_count].pid = *keeper;
     idle[idle_count++].socket = *socket;

@@ -134,6 +134,7 @@ enum ack_tag {
     ACK_UID = 5,
     ACK_CGROUP = 6,
     ACK_PID = 7,
+    ACK_FILTERED = 8,
 };
 
 enum exit_tag {

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -32,57 +33,68 @@ enum { MODE_FILTER = 2, ANSWER_ALLOW = 0x7fff0000, ANSWER_ERRNO = 0x00050000 };
 #endif
 
 /* The same on every architecture; older headers do not know them. */
-enum { IO_URING_FIRST = 425, IO_URING_LAST = 427 };
+enum { IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427 };
+enum { IOPRIO_WHO_PROCESS = 1 };
 /* From here on x86-64 counts the calls of its x32 variant. */
 enum { X32_FIRST = 0x40000000 };
 
 #define LOAD(field) {OP_LOAD, 0, 0, (uint32_t)offsetof(struct call, field)}
-#define IF_EQUAL(what, yes, no) {OP_IF_EQUAL, yes, no, (uint32_t)(what)}
-#define IF_AT_LEAST(what, yes, no) {OP_IF_AT_LEAST, yes, no, (uint32_t)(what)}
 #define ALLOW {OP_RETURN, 0, 0, ANSWER_ALLOW}
 #define REFUSE(error) {OP_RETURN, 0, 0, (uint32_t)ANSWER_ERRNO | (uint32_t)(error)}
+/* A test of what was loaded last, and the instructions that are passed over when it fails. */
+#define COUNT(...) (sizeof((struct instruction[]){__VA_ARGS__}) / sizeof(struct instruction))
+#define IF_EQUAL(what, ...) {OP_IF_EQUAL, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
+#define IF_AT_LEAST(what, ...) {OP_IF_AT_LEAST, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
+#define UNLESS_EQUAL(what, ...) {OP_IF_EQUAL, COUNT(__VA_ARGS__), 0, (uint32_t)(what)}, __VA_ARGS__
+/* A call that names a process: 0 is the caller itself. */
+#define ONLY_ITSELF(field) LOAD(field), IF_EQUAL(0, ALLOW), REFUSE(EPERM)
+#define SOCKET_FAMILIES \
+    LOAD(arguments[0]), IF_EQUAL(AF_UNIX, ALLOW), IF_EQUAL(AF_INET, ALLOW), IF_EQUAL(AF_INET6, ALLOW), \
+        IF_EQUAL(AF_NETLINK, ALLOW), REFUSE(EAFNOSUPPORT)
 
-void seccomp_narrow(void)
-{
+/* Each call's rule ends in an answer, so behind it the number of the call is still what was loaded last. */
+static const struct instruction filter[] = {
 #ifdef NATIVE_ARCH
-    /* Another architecture's calls (int 0x80) would pass a filter by numbers. Sockets: only the families that a network namespace
-     * confines; AF_VSOCK reaches the hypervisor whatever the network mode, AF_ALG and the rest are kernel code nobody here needs.
-     * io_uring does its work outside of the calls that a filter sees. prlimit on another process: the tenant has this one's uid,
-     * and without descriptors it could no longer measure the workspace. Not being dumpable would hide from that measuring what a
-     * process has open; it is told yes and stays as it is. */
-    static const struct instruction filter[] = {
-        LOAD(architecture),
-        IF_EQUAL(NATIVE_ARCH, 0, 4),
-        LOAD(number),
-        IF_AT_LEAST(X32_FIRST, 2, 0),
-        IF_AT_LEAST(IO_URING_LAST + 1, 2, 0),
-        IF_AT_LEAST(IO_URING_FIRST, 0, 1),
-        REFUSE(ENOSYS),
-        IF_EQUAL(SYS_prctl, 15, 0),
-        IF_EQUAL(SYS_prlimit64, 10, 0),
-        IF_EQUAL(SYS_socket, 2, 0),
-        IF_EQUAL(SYS_socketpair, 1, 0),
-        ALLOW,
-        LOAD(arguments[0]),
-        IF_EQUAL(AF_UNIX, 4, 0),
-        IF_EQUAL(AF_INET, 3, 0),
-        IF_EQUAL(AF_INET6, 2, 0),
-        IF_EQUAL(AF_NETLINK, 1, 0),
-        REFUSE(EAFNOSUPPORT),
-        ALLOW,
-        LOAD(arguments[0]),
-        IF_EQUAL(0, 0, 1),
-        ALLOW,
-        REFUSE(EPERM),
-        LOAD(arguments[0]),
-        IF_EQUAL(PR_SET_DUMPABLE, 1, 0),
-        ALLOW,
-        LOAD(arguments[1]),
-        IF_EQUAL(0, 0, 1),
-        REFUSE(0),
-        ALLOW,
-    };
+    /* Another architecture's calls (int 0x80) would pass a filter by numbers. */
+    LOAD(architecture),
+    UNLESS_EQUAL(NATIVE_ARCH, REFUSE(ENOSYS)),
+    LOAD(number),
+    IF_AT_LEAST(X32_FIRST, REFUSE(ENOSYS)),
+    /* io_uring does its work outside of the calls that a filter sees. */
+    IF_EQUAL(IO_URING_SETUP, REFUSE(ENOSYS)),
+    IF_EQUAL(IO_URING_ENTER, REFUSE(ENOSYS)),
+    IF_EQUAL(IO_URING_REGISTER, REFUSE(ENOSYS)),
+    /* Only the families that a network namespace confines: AF_VSOCK reaches the hypervisor whatever the network mode, AF_ALG
+     * and the rest are kernel code nobody here needs. */
+    IF_EQUAL(SYS_socket, SOCKET_FAMILIES),
+    IF_EQUAL(SYS_socketpair, SOCKET_FAMILIES),
+    /* Not being dumpable would hide from the quota what a process has open; it is told yes and stays as it is. */
+    IF_EQUAL(SYS_prctl, LOAD(arguments[0]), UNLESS_EQUAL(PR_SET_DUMPABLE, ALLOW), LOAD(arguments[1]),
+             UNLESS_EQUAL(0, ALLOW), REFUSE(0)),
+    /* The tenant has the uid of process 1 and of the keepers. Without descriptors, or at the lowest priority, those could no
+     * longer measure the workspace or answer in time. A filter cannot tell a keeper's number from another's, so each process
+     * and thread may change itself only. */
+    IF_EQUAL(SYS_prlimit64, ONLY_ITSELF(arguments[0])),
+    IF_EQUAL(SYS_setpriority, LOAD(arguments[0]), UNLESS_EQUAL(PRIO_PROCESS, REFUSE(EPERM)), ONLY_ITSELF(arguments[1])),
+    IF_EQUAL(SYS_ioprio_set, LOAD(arguments[0]), UNLESS_EQUAL(IOPRIO_WHO_PROCESS, REFUSE(EPERM)),
+             ONLY_ITSELF(arguments[1])),
+    IF_EQUAL(SYS_sched_setscheduler, ONLY_ITSELF(arguments[0])),
+    IF_EQUAL(SYS_sched_setparam, ONLY_ITSELF(arguments[0])),
+    IF_EQUAL(SYS_sched_setattr, ONLY_ITSELF(arguments[0])),
+    /* Thread libraries bind each new thread by its number. A keeper bound to one processor still gets its share of it, which
+     * is what it gets beside as many busy processes anyway; process 1 may not be bound. */
+    IF_EQUAL(SYS_sched_setaffinity, LOAD(arguments[0]), IF_EQUAL(1, REFUSE(EPERM)), ALLOW),
+#endif
+    ALLOW,
+};
+
+bool seccomp_narrow(void)
+{
     struct program program = {.length = sizeof filter / sizeof *filter, .instructions = filter};
-    prctl(PR_SET_SECCOMP, MODE_FILTER, &program, 0, 0);
+#ifdef NATIVE_ARCH
+    return prctl(PR_SET_SECCOMP, MODE_FILTER, &program, 0, 0) == 0;
+#else
+    (void)program;
+    return false;
 #endif
 }

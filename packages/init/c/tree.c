@@ -1,7 +1,6 @@
 #include "tree.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,12 +8,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "process-stat.h"
 
 enum side { UNKNOWN, INSIDE, OUTSIDE };
 
 struct process {
     pid_t pid, parent, group, session;
-    bool live;
+    bool live; /* at least one thread of it has not exited */
     bool fresh;
     enum side side; /* of the trees being looked at */
 };
@@ -57,47 +57,24 @@ static bool room_for_one(void)
     return true;
 }
 
-static const char *number(const char *at, long *out)
-{
-    while (*at == ' ')
-        at++;
-    char *end;
-    *out = strtol(at, &end, 10);
-    return end;
-}
-
-/* "pid (comm) state ppid pgrp session …"; comm may hold anything, so fields are counted from the last parenthesis. */
 static bool read_process(const char *name, struct process *out)
 {
-    char path[32], line[512];
+    struct process_stat stat;
+    char path[32];
     size_t length = strlen(name);
     if (length > 20)
         return false;
     memcpy(path, name, length);
     memcpy(path + length, "/stat", 6);
-    int fd = openat(dirfd(proc), path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!process_stat_read(dirfd(proc), path, &stat))
         return false;
-    ssize_t got = read(fd, line, sizeof line - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    line[got] = 0;
-    const char *at = strrchr(line, ')');
-    if (at == NULL || at[1] != ' ' || at[2] == 0)
-        return false;
-    char state = at[2];
-    long parent, group, session;
-    at = number(at + 3, &parent);
-    at = number(at, &group);
-    number(at, &session);
-    out->pid = (pid_t)atol(name);
-    out->parent = (pid_t)parent;
-    out->group = (pid_t)group;
-    out->session = (pid_t)session;
-    out->live = state != 'Z' && state != 'X' && state != 'x';
-    out->fresh = false;
-    out->side = UNKNOWN;
+    /* A process whose main thread has exited is in state Z, and runs on as long as another thread of it does. */
+    bool ended = stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1);
+    *out = (struct process){.pid = (pid_t)atol(name),
+                            .parent = stat.parent,
+                            .group = stat.group,
+                            .session = stat.session,
+                            .live = !ended};
     return true;
 }
 
@@ -192,7 +169,10 @@ static void signal_marked(int signal)
 {
     for (size_t i = 0; i < count; i++) {
         struct process *process = &table[i];
-        if (process->side != INSIDE || !process->live || process->pid <= 1 || process->pid == getpid())
+        if (process->side != INSIDE || process->pid <= 1 || process->pid == getpid())
+            continue;
+        /* KILL goes to zombies too: it does nothing to a real one, and a look that was wrong about one costs nothing. */
+        if (!process->live && signal != SIGKILL)
             continue;
         if (signal == SIGKILL && group_is_inside(process))
             kill(-process->group, SIGKILL);

@@ -19,11 +19,11 @@ bool tree_open(void);
 /* Reads /proc anew, for at most that long. False when it could not be read to its end: what is in the table is still true. */
 bool tree_scan(uint64_t budget_us);
 
-/* Live (not zombie) descendants of `root` in the last scan, `root` itself not counted. */
+/* Descendants of `root` in the last scan that have a thread which has not exited, `root` itself not counted. */
 size_t tree_count(pid_t root);
 
 /* Sends `signal` to the live descendants of `root`; returns how many there were. `fresh` counts those that the scan
- * before did not have. With SIGKILL whole groups are taken too, which no fork can outrun. */
+ * before did not have. SIGKILL goes to zombies and to whole groups too, which no fork can outrun. */
 size_t tree_signal(pid_t root, int signal, size_t *fresh);
 
 /* Kills children of this process that `known` does not know, and all below them. Returns how many live ones were found. */

@@ -9,6 +9,7 @@ export const HelloAckTag = {
   uid: 5,
   cgroup: 6,
   pid: 7,
+  filtered: 8,
 } as const;
 
 export const ExecTag = {

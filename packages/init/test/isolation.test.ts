@@ -71,6 +71,31 @@ describe.runIf(isRoot)("a tenant with init's own uid", () => {
   });
 });
 
+/** Runs a program for which the kernel refuses every further seccomp filter. */
+const withoutFilters = `
+import ctypes, os, platform, struct, sys
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PRCTL = 38, 22, 167 if platform.machine() == "aarch64" else 157
+LOAD, IF_EQUAL, RETURN, ALLOW, EINVAL = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050016
+code = b"".join(struct.pack("HBBI", *one) for one in [
+    (LOAD, 0, 0, 0), (IF_EQUAL, 0, 3, PRCTL), (LOAD, 0, 0, 16), (IF_EQUAL, 0, 1, PR_SET_SECCOMP), (RETURN, 0, 0, EINVAL), (RETURN, 0, 0, ALLOW)])
+buffer = ctypes.create_string_buffer(code, len(code))
+program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+libc = ctypes.CDLL(None)
+assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.prctl(PR_SET_SECCOMP, 2, program, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])`;
+
+describe("HELLO_ACK", () => {
+  test("tells that init's seccomp filter is on", async () => {
+    const init = await Init.start();
+    expect((await init.hello()).number(8)).toBe(1);
+  });
+
+  test("tells that the filter is not on where the kernel refuses it", async () => {
+    const init = await Init.start({ wrapper: ["python3", "-c", withoutFilters] });
+    expect((await init.hello()).number(8)).toBe(0);
+  });
+});
+
 describe("init", () => {
   test("says how it is used, and does not start without a workspace or a /proc of its own", async () => {
     const wrong = new Init({ workspace: "/no/such/workspace" });

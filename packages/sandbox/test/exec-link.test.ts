@@ -157,6 +157,13 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
 }
 
+/** In a session of its own, so that only the sweep of all processes finds it. */
+const threadLeftBehind = `
+import ctypes, os, platform, threading, time
+if os.fork(): time.sleep(60)
+os.setsid()
+threading.Thread(target=lambda: time.sleep(61)).start()
+ctypes.CDLL(None).syscall(ctypes.c_long(93 if platform.machine() == "aarch64" else 60), 0)`;
 const free = { budgetBytes: Number.MAX_SAFE_INTEGER };
 const sha256 = (content: string | Uint8Array) => createHash("sha256").update(content).digest("hex");
 
@@ -419,6 +426,18 @@ describe.each(images)("the engine's exec as a transport, in %s", (image) => {
       expect(box.restarts).toBe(1);
       expect((await box.sh("echo again")).stdout).toBe("again\n");
     });
+
+    test.runIf(image === "berth-sandbox:bookworm")(
+      "leaves no process whose main thread has exited while another thread runs",
+      async () => {
+        const { exit } = await box.run(["python3", "-c", threadLeftBehind], {
+          limits: { timeoutMs: 2_000, graceMs: 0 },
+        });
+        expect(exit).toMatchObject({ kind: "signalled", value: 9, reason: "timeout" });
+        await box.nothingRuns();
+        expect(box.restarts).toBe(1);
+      },
+    );
 
     test("ends a fork bomb", async () => {
       const { exit } = await box.sh("sh -c 'bomb() { bomb | bomb & }; bomb' 2> /dev/null & exec sleep 60", {

@@ -113,11 +113,19 @@ function* runtime(
   }
 }
 
-function* security(options: readonly string[]): Generator<Finding> {
+/** What the engine confines containers with. Each option is like `name=seccomp,profile=builtin`. */
+export function* security(options: readonly string[]): Generator<Finding> {
   const has = (name: string) => options.some((option) => option.includes(`name=${name}`));
-  yield has("seccomp")
-    ? ok("seccomp is on")
-    : bad("the engine runs containers without seccomp", "use an engine and a kernel with seccomp");
+  if (!has("seccomp")) {
+    yield bad("the engine runs containers without seccomp", "use an engine and a kernel with seccomp");
+  } else if (options.some((option) => /name=seccomp\b.*\bprofile=unconfined\b/.test(option))) {
+    yield bad(
+      "the engine's default seccomp profile is unconfined, so it filters no system call",
+      "take seccomp-profile out of daemon.json and --seccomp-profile off dockerd's command line, then restart the engine",
+    );
+  } else {
+    yield ok("seccomp is on");
+  }
   if (has("userns"))
     yield bad(
       "the engine remaps user namespaces; workspaces would belong to the wrong user",

@@ -52,7 +52,7 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
         );
     const { rootless } = await driver.check({ signal });
     const ownKernel = /runsc|kata/.test(config.BERTH_RUNTIME ?? "");
-    yield* contained(sandbox, { rootless, ownKernel }, signal);
+    yield* contained(sandbox, { rootless, ownKernel, init: fallback === undefined }, signal);
   } catch (error) {
     if (!isFault(error)) throw error;
     yield bad(error.message, faultTable[error.code].operator);

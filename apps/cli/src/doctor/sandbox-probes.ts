@@ -27,9 +27,11 @@ export interface ProbedWith {
   readonly rootless: boolean;
   /** Another kernel serves the sandbox, and its own filter is outside of what can be seen here. */
   readonly ownKernel: boolean;
+  /** init is process 1, and adds a seccomp filter to the engine's. */
+  readonly init: boolean;
 }
 
-export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[] => [
+export const probesFor = ({ rootless, ownKernel, init }: ProbedWith): readonly Probe[] => [
   {
     name: "commands run in a workspace of their own",
     request: { command: "pwd && : > probe && echo written" },
@@ -45,10 +47,17 @@ export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[]
         CapEff: /^0+$/,
         ...(ownKernel ? {} : { CapBnd: /^0+$/, NoNewPrivs: /^1$/, Seccomp: /^2$/ }),
       };
-      const wrong = Object.entries(wanted).filter(([name, form]) => !form.test(field(stdout, name) ?? ""));
-      return wrong.length === 0
-        ? undefined
-        : wrong.map(([name]) => `${name} is ${field(stdout, name) ?? "not told"}`).join(", ");
+      const wrong = Object.entries(wanted)
+        .filter(([name, form]) => !form.test(field(stdout, name) ?? ""))
+        .map(([name]) => `${name} is ${field(stdout, name) ?? "not told"}`);
+      // Kernels before 5.9 do not show the number of filters.
+      const filters = ownKernel ? undefined : field(stdout, "Seccomp_filters");
+      const wantedFilters = init ? 2 : 1;
+      if (filters !== undefined && Number(filters) < wantedFilters)
+        wrong.push(
+          `Seccomp_filters is ${filters} where ${init ? "the engine's and init's are 2" : "the engine's is 1"}`,
+        );
+      return wrong.length === 0 ? undefined : wrong.join(", ");
     },
   },
   {

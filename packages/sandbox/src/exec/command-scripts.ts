@@ -82,7 +82,8 @@ while :; do
     # The name before it may hold anything, even a closing parenthesis; the last one is the kernel's.
     set -- \${status##*) }
     [ "$process" = "/proc/$$" ] && self=$4
-    [ "$1" = Z ] && continue
+    # The main thread of a process may have exited (state Z) while others run: field 20 is the number of threads.
+    [ "$1" = Z ] && [ "\${18}" -le 1 ] && continue
     if [ "$4" = "$target" ]; then
       own=$((own + 1))
       kill -KILL "\${process#/proc/}" 2>/dev/null

@@ -41,6 +41,8 @@ export interface Hello {
   /** Channels of an earlier holder that still run. */
   readonly running: readonly number[];
   readonly uid: number;
+  /** Whether init's seccomp filter confines everything in the sandbox. */
+  readonly filtered: boolean;
 }
 
 /** In a lease. Each carries what is left of it, so init learns of a renewal within one of these. */
@@ -90,7 +92,7 @@ export class InitConnection implements ChannelWire {
     });
   }
 
-  /** Says hello and waits for the answer. Once. */
+  /** Says hello and waits for the answer. Once. Refuses an init whose seccomp filter is not on. */
   async open(): Promise<Hello> {
     const { resync, deadlineMs, signal } = this.#options;
     if (resync) this.#stream.send(Buffer.alloc(maxFrameBytes));
@@ -106,6 +108,11 @@ export class InitConnection implements ChannelWire {
     if (signal?.aborted) this.close();
     try {
       const hello = await this.#hello.promise;
+      if (!hello.filtered) {
+        this.close();
+        const detail = "init runs without its seccomp filter: the kernel or the runtime did not accept it";
+        throw new Fault("sandbox-start-failed", { sandboxKey: this.#options.sandboxKey, detail });
+      }
       this.#pinger = setInterval(() => this.#ping(), this.#pingMs);
       return hello;
     } finally {
@@ -264,6 +271,7 @@ export class InitConnection implements ChannelWire {
       watchdogFired: records.number(HelloAckTag.watchdogFired) === 1,
       running,
       uid: records.number(HelloAckTag.uid) ?? 0,
+      filtered: records.number(HelloAckTag.filtered) === 1,
     });
   }
 

@@ -1,0 +1,18 @@
+/* One line of /proc/PID/stat or /proc/PID/task/TID/stat, which the kernel shows to everybody. */
+#ifndef BERTH_PROCESS_STAT_H
+#define BERTH_PROCESS_STAT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct process_stat {
+    char state;
+    pid_t parent, group, session;
+    bool exiting; /* it has begun to exit and has let go of its memory, or is about to */
+    long threads; /* of the whole process, an exited main thread included until the last other one is gone */
+};
+
+/* False when it is gone, or the line is not as the kernel writes it. */
+bool process_stat_read(int dir, const char *path, struct process_stat *out);
+
+#endif
