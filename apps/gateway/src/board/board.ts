@@ -46,8 +46,8 @@ export class Board {
 
   readonly #plugin: FastifyPluginAsync = async (board) => {
     const maxMs = this.#parts.config.BERTH_GATEWAY_BODY_MS;
-    const readForm = async (_: FastifyRequest, payload: IncomingMessage) => {
-      const bytes = await readBody(payload, { maxBytes: loginBytes, maxMs });
+    const readForm = async (request: FastifyRequest, payload: IncomingMessage) => {
+      const bytes = await readBody(payload, { maxBytes: loginBytes, maxMs, onBytes: request.bodyHold.take });
       return Object.fromEntries(new URLSearchParams(bytes.toString()));
     };
     board.addContentTypeParser("application/x-www-form-urlencoded", readForm);
