@@ -5,7 +5,7 @@ import { Problem } from "./problem.ts";
 
 /** Of one job or one body. Zod makes an issue of each value that is wrong: with this bound it takes about 0.1 s at worst. */
 const maxValues = 100_000;
-/** Other requests are answered in between when parsing a list takes longer than this. */
+/** Work on a list makes way for other requests this often. */
 const turnMs = 10;
 
 export type ParsedInput<T> = { readonly data: T } | { readonly problems: readonly string[] };
@@ -40,20 +40,37 @@ export async function parseItems<S extends z.ZodType>(
   }
   const items: z.output<S>[] = [];
   const problems: string[] = [];
-  let turnEndsMs = performance.now() + turnMs;
-  for (const [index, one] of value.entries()) {
+  for await (const [index, one] of inTurns(value.entries())) {
     const parsed = parseInput(schema, one, index);
     if ("data" in parsed) items.push(parsed.data);
     else problems.push(...parsed.problems);
     if (problems.length >= maxProblems) break;
-    if (performance.now() < turnEndsMs) continue;
-    await nextTurn();
-    turnEndsMs = performance.now() + turnMs;
   }
   return dataOf(
     problems.length === 0 ? { data: items } : { problems: problems.slice(0, maxProblems) },
     "body",
   );
+}
+
+/** The same items. When working on them takes long, other requests are answered in between. */
+async function* inTurns<T>(items: Iterable<T>): AsyncGenerator<T> {
+  let endsMs = performance.now() + turnMs;
+  for (const item of items) {
+    if (performance.now() >= endsMs) {
+      await nextTurn();
+      endsMs = performance.now() + turnMs;
+    }
+    yield item;
+  }
+}
+
+export async function mapInTurns<T, R>(
+  items: readonly T[],
+  map: (item: T, index: number) => R,
+): Promise<R[]> {
+  const made: R[] = [];
+  for await (const [index, item] of inTurns(items.entries())) made.push(map(item, index));
+  return made;
 }
 
 /** What was parsed, or its problems as the answer. */

@@ -1,6 +1,7 @@
 import { type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
+import { mapInTurns } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import {
@@ -163,14 +164,14 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     isList: boolean,
   ) {
     const key = headers["idempotency-key"];
-    if (key === undefined) return many.map((one) => draftOf(one, principal, { headers }));
+    if (key === undefined) return mapInTurns(many, (one) => draftOf(one, principal, { headers }));
     if (many.some(({ id }) => id !== undefined)) {
       throw new Problem("invalid-request", "give either an Idempotency-Key or ids, not both");
     }
     // Checked before the key is remembered: a request that does not fit may be corrected and sent again.
-    const [first] = many.map((one) => envelope(one, principal, { headers }));
+    const [first] = await mapInTurns(many, (one) => envelope(one, principal, { headers }));
     const base = await idempotentId(parts.redis, key, { principal, tenant: first?.tenant }, many);
-    return many.map((one, index) =>
+    return mapInTurns(many, (one, index) =>
       draftOf(one, principal, { headers, id: isList ? `ik_${base}-${index}` : `ik_${base}` }),
     );
   }
