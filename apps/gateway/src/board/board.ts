@@ -3,7 +3,7 @@ import { tenantId } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
-import { refuseBrowsers, refuseForeign } from "../http/header-guard.ts";
+import { refuseForeign, refuseStrangers } from "../http/header-guard.ts";
 import { Problem, problemBody } from "../http/problem.ts";
 import { noted } from "../keys/audit.ts";
 import { TokenBuckets } from "../keys/token-bucket.ts";
@@ -77,7 +77,7 @@ export class Board {
   async #actor(request: FastifyRequest): Promise<string | undefined> {
     const { authenticator } = this.#parts;
     if (await authenticator.isOpen()) {
-      refuseBrowsers(request);
+      refuseStrangers(request);
       return "local";
     }
     const actor = await this.#sessions.actor(request.headers.cookie);

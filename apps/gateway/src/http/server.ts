@@ -10,7 +10,7 @@ import type { Principal } from "../keys/principal.ts";
 import { type BodyLimits, parseJson, readBody } from "./body.ts";
 import { BodyBudget, type BodyHold } from "./body-budget.ts";
 import { type Failure, failureOf } from "./failure.ts";
-import { refuseAmbiguous, refuseBrowsers } from "./header-guard.ts";
+import { refuseAmbiguous, refuseStrangers } from "./header-guard.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
 import { traceRequests } from "./request-spans.ts";
 import type { Access } from "./route.ts";
@@ -94,7 +94,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
     refuseAmbiguous(request);
     const { access = "open", cost = 1 } = request.routeOptions.config;
-    if (access !== "open" && (await parts.authenticator.isOpen())) refuseBrowsers(request);
+    if (access !== "open" && (await parts.authenticator.isOpen())) refuseStrangers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
     request.bodyHold = budget.hold(request.principal.id);
     // However it ends: an answer to somebody who has gone is never finished, but always closed.
