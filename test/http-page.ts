@@ -38,8 +38,9 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 \`\`\`
 
 - **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
-  only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Without any key the gateway listens on
-  loopback only, answers only to that name, and to no page of another origin.
+  only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Until the first key is
+  made the gateway listens on loopback only, answers only to that name, to no page of another origin, and to nothing that came through a proxy. It
+  stays closed when the last key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
   \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
 - **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.

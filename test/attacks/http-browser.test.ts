@@ -43,6 +43,31 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     expect((await raw(gateway.port, post(host, `Origin: http://${host}\r\n`))).status).toBe(202);
   });
 
+  test("a request that came through a proxy is not the local user's, and is told to make a key", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
+    const host = `127.0.0.1:${gateway.port}`;
+    const signs = [
+      "Forwarded: for=203.0.113.9\r\n",
+      "X-Forwarded-For: 203.0.113.9\r\n",
+      "X-Forwarded-Proto: https\r\n",
+      "x-forwarded-anything:\r\n",
+      "X-Real-IP: 203.0.113.9\r\n",
+      "Via: 1.1 proxy\r\n",
+    ];
+    for (const header of signs) {
+      const answer = await raw(gateway.port, post(host, header));
+      expect(answer.status, header).toBe(401);
+      expect(answer.text).toContain("berth key create NAME --admin");
+      const board = `GET /board/ HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${header}\r\n`;
+      expect((await raw(gateway.port, board)).status, `the board, ${header}`).toBe(401);
+    }
+    const old = post(host, "").replace("HTTP/1.1", "HTTP/1.0");
+    expect((await raw(gateway.port, old)).status, "HTTP/1.0, as nginx has it").toBe(401);
+    expect((await raw(gateway.port, post(host, ""))).status).toBe(202);
+  });
+
   test("a form's content types are not read, and no page is told that it may look", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {

@@ -33,24 +33,77 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("bodies that are held back do not fill the memory: one key has only so much of it", async ({
+  test.for([
+    ["/v1/jobs", "application/json"],
+    ["/v1/batches", "application/json"],
+    ["/v1/batches", "application/x-ndjson"],
+  ] as const)(
+    "bodies of %s as %s that are held back do not fill the memory: one key has only so much of it",
+    async ([path, type], { gateways }) => {
+      const gateway = await gateways.start({
+        BERTH_GATEWAY_BODY_BYTES: "100000",
+        BERTH_GATEWAY_BODIES_BYTES: "1000000",
+      });
+      const post = head("POST", path, `${auth}Content-Type: ${type}\r\nContent-Length: 100000\r\n\r\n`);
+      const held = Array.from({ length: 10 }, () =>
+        raw(gateway.port, [post, "x".repeat(90_000)], { maxMs: 2_000 }),
+      );
+      const answers = await Promise.all(held);
+      expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(7);
+      expect((await gateway.call("POST", "/v1/jobs", { body: "x".repeat(50_000) })).status).toBe(400);
+    },
+  );
+
+  test("a batch may be larger than what one key may have in memory: its lines leave one by one", async ({
     gateways,
   }) => {
-    const gateway = await gateways.start({
-      BERTH_GATEWAY_BODY_BYTES: "100000",
-      BERTH_GATEWAY_BODIES_BYTES: "1000000",
+    const gateway = await gateways.start({ BERTH_GATEWAY_BODIES_BYTES: "4000000" });
+    const request = { kind: "exec", command: "true", stdin: "x".repeat(20_000) };
+    const line = (tenant: string) => `${JSON.stringify({ tenant, request })}\n`;
+    const body = Array.from({ length: 150 }, (_, index) =>
+      line(index % 2 === 0 ? "acme" : "Not A Name"),
+    ).join("");
+    const headers = { "content-type": "application/x-ndjson" };
+    const answer = await gateway.call("POST", "/v1/batches", { body, headers });
+    expect(answer).toMatchObject({ status: 202, body: { total: 150 } });
+  });
+
+  // Without a bound this kept the gateway busy for minutes.
+  test("a body with a million things wrong is refused with the first hundred of them", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const steps = Array.from({ length: 1_000 }, () => ({}));
+    const hostile = Array.from({ length: 1_000 }, () => ({
+      tenant: "acme",
+      request: { kind: "steps", steps },
+    }));
+    const jobs = await gateway.call("POST", "/v1/jobs", { body: hostile });
+    expect(jobs.status).toBe(400);
+    expect(jobs.body.problems).toHaveLength(100);
+    expect(jobs.body.problems[99]).toMatch(/^0\.request\.steps\.99\.kind: the kind is missing/);
+    await stillServes(gateway);
+  });
+
+  test("a job of more values than a job can need is refused before they are looked at", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const request = {
+      kind: "steps",
+      steps: Array.from({ length: 1_000 }, () => ({ kind: "exec", argv: Array(4_096).fill(0) })),
+    };
+    const one = await gateway.call("POST", "/v1/jobs", { body: { tenant: "acme", request } });
+    expect(one).toMatchObject({
+      status: 400,
+      body: { problems: [expect.stringMatching(/^it has more than 100000 /)] },
     });
-    const post = head(
-      "POST",
-      "/v1/jobs",
-      `${auth}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`,
-    );
-    const held = Array.from({ length: 10 }, () =>
-      raw(gateway.port, [post, "x".repeat(90_000)], { maxMs: 2_000 }),
-    );
-    const answers = await Promise.all(held);
-    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(7);
-    expect((await gateway.call("POST", "/v1/jobs", { body: "x".repeat(50_000) })).status).toBe(400);
+    const second = [
+      { tenant: "acme", request: { kind: "list" } },
+      { tenant: "acme", request },
+    ];
+    const listed = await gateway.call("POST", "/v1/jobs", { body: second });
+    expect(listed.body.problems).toEqual([expect.stringMatching(/^1: it has more than 100000 values/)]);
   });
 
   test("what is not JSON, not UTF-8, or poisoned is refused", async ({ gateways }) => {

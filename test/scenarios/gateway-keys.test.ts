@@ -1,3 +1,5 @@
+import { ApiKeys } from "@berth/gateway";
+import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { adminKey, test } from "../support/gateway.ts";
 
@@ -28,6 +30,42 @@ describe("a gateway without keys", () => {
     expect(made.status).toBe(201);
     expect((await gateway.call("GET", "/v1/keys", { key: undefined })).status).toBe(401);
     expect((await gateway.call("GET", "/v1/keys", { key: made.body.token })).status).toBe(200);
+  });
+});
+
+describe("a gateway that once had a key", () => {
+  const open = { BERTH_ADMIN_KEY: "" };
+
+  test("stays closed when the last one is revoked, also after a restart, and says how to get in again", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start(open);
+    const ops = { role: "admin", name: "ops" };
+    const { token, key } = (await gateway.call("POST", "/v1/keys", { key: undefined, body: ops })).body;
+    expect((await gateway.call("DELETE", `/v1/keys/${key.id}`, { key: token })).status).toBe(204);
+    for (const closed of [gateway, await gateways.start(open)]) {
+      for (const sent of [undefined, token]) {
+        const answer = await closed.call("GET", "/v1/keys", { key: sent });
+        expect(answer).toMatchObject({
+          status: 401,
+          body: { detail: expect.stringContaining("BERTH_ADMIN_KEY") },
+        });
+      }
+    }
+    const again = await gateways.start();
+    expect((await again.call("POST", "/v1/keys", { body: ops })).status).toBe(201);
+  });
+
+  test("stays closed when the last one has expired and is no longer listed", async ({ gateways, redis }) => {
+    const client = redis.connect();
+    const keys = new ApiKeys(client);
+    const { key } = await keys.create({ role: "admin", name: "brief" });
+    // As it is a week after the key expired; and as versions left it that did not note the first key.
+    await client.del(redisKeys.apiKey(key.id), redisKeys.apiKeysMade);
+    expect(await keys.list()).toEqual([]);
+    expect(await keys.count()).toBe(0);
+    const gateway = await gateways.start(open);
+    expect((await gateway.call("GET", "/v1/keys", { key: undefined })).status).toBe(401);
   });
 });
 

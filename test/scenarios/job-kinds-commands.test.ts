@@ -86,7 +86,9 @@ describe("code", () => {
       // As in an image that has no such program: the command's own PATH does not decide where init looks.
       exec: (request, options) =>
         sandbox.exec(
-          "argv" in request ? { ...request, argv: ["no-such-python", ...request.argv.slice(1)] } : request,
+          request.argv !== undefined
+            ? { ...request, argv: ["no-such-python", ...request.argv.slice(1)] }
+            : request,
           options,
         ),
     };

@@ -1,11 +1,16 @@
+import type { IncomingMessage } from "node:http";
 import { BlockList } from "node:net";
+import { Readable } from "node:stream";
 import type { GroupResult } from "@berth/client";
 import { Metrics } from "@berth/service";
 import { describe, expect, test } from "vitest";
 import { InOrder } from "../src/batches/in-order.ts";
 import { FinishedJobs } from "../src/finished-jobs.ts";
+import { readBody } from "../src/http/body.ts";
 import { BodyBudget } from "../src/http/body-budget.ts";
 import { rangeOf } from "../src/http/byte-range.ts";
+import { GatheredBytes } from "../src/http/gathered-bytes.ts";
+import { linesOf } from "../src/http/lines.ts";
 import type { Principal } from "../src/keys/principal.ts";
 import { TokenBuckets } from "../src/keys/token-bucket.ts";
 import { Places } from "../src/places.ts";
@@ -58,9 +63,91 @@ describe("room", () => {
     const others = ["b", "c", "d"].map((id) => budget.hold(id));
     for (const other of others) other.take(250);
     expect(() => budget.hold("e").take(100)).toThrow(/too many bytes/);
-    one.giveBack();
-    one.giveBack();
+    one.giveBack(150);
+    expect(budget.used).toBe(800);
+    one.end();
+    one.end();
+    one.take(10);
     expect(budget.used).toBe(750);
+  });
+});
+
+describe("bodies that come in small pieces", () => {
+  /** One byte at a time. Each piece is overwritten once it was read: whoever kept it has other bytes now. */
+  function trickle(text: string): IncomingMessage {
+    async function* pieces() {
+      for (const byte of Buffer.from(text)) {
+        const piece = Buffer.of(byte);
+        yield piece;
+        // A reader of events has the piece only in the next turn.
+        await new Promise((resolve) => setImmediate(resolve));
+        piece.fill(0);
+      }
+    }
+    return Object.assign(Readable.from(pieces(), { objectMode: false }), {
+      headers: {},
+    }) as unknown as IncomingMessage;
+  }
+  const limits = { maxBytes: 1_000, maxMs: 60_000 };
+
+  test("are copied: not one of the pieces is kept", async () => {
+    let counted = 0;
+    const onBytes = (bytes: number) => {
+      counted += bytes;
+    };
+    expect((await readBody(trickle("a body of some length"), { ...limits, onBytes })).toString()).toBe(
+      "a body of some length",
+    );
+    expect(counted).toBe("a body of some length".length);
+  });
+
+  test("are copied where lines are read, too, and each line gives back what it took", async () => {
+    let counted = 0;
+    const room = {
+      onBytes: (bytes: number) => {
+        counted += bytes;
+      },
+      onDone: (bytes: number) => {
+        counted -= bytes;
+      },
+    };
+    const lines: string[] = [];
+    for await (const line of linesOf(trickle("first\n\n second\r\n\nlast"), { ...limits, ...room })) {
+      expect(counted).toBe(line.bytes.length + (line.bytes.toString() === "last" ? 0 : 1));
+      lines.push(line.bytes.toString());
+      line.done();
+    }
+    expect(lines).toEqual(["first", " second\r", "last"]);
+    expect(counted).toBe(0);
+  });
+
+  test("take at most twice the room of their bytes", () => {
+    const gathered = new GatheredBytes();
+    for (let index = 0; index < 100_000; index++) gathered.add(Buffer.of(index % 256));
+    const bytes = gathered.take();
+    expect(bytes).toHaveLength(100_000);
+    expect(bytes.every((byte, index) => byte === index % 256)).toBe(true);
+    expect(bytes.buffer.byteLength).toBeLessThanOrEqual(200_000);
+    expect(gathered.length).toBe(0);
+  });
+});
+
+describe("tasks in order", () => {
+  test("no more are begun while those that run hold as many bytes as may be held", async () => {
+    const work = new InOrder(10, 100);
+    const gate = Promise.withResolvers<void>();
+    await work.add("a", () => gate.promise, 60);
+    let added = false;
+    const adding = work
+      .add("b", () => gate.promise, 60)
+      .then(() => {
+        added = true;
+      });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(added).toBe(false);
+    gate.resolve();
+    await adding;
+    await work.finish();
   });
 });
 

@@ -11,9 +11,7 @@ const argument = text.refine((value) => Buffer.byteLength(value) < 131_072, {
   error: "an argument is at most 131,071 bytes; write it to a file and run that",
 });
 
-const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array, {
-  error: "it is neither text nor bytes",
-});
+const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array);
 
 const environment = z.record(
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "an environment name is letters, digits and _" }),
@@ -23,7 +21,7 @@ const environment = z.record(
 const common = {
   cwd: workspacePath.default("").describe("directory beneath the workspace"),
   env: environment.default({}),
-  stdin: z.union([z.string(), bytes]).optional(),
+  stdin: z.union([z.string(), bytes], { error: "it is neither text nor bytes" }).optional(),
   limits: execLimits.partial().optional().describe("may only tighten the profile's"),
   background: z
     .enum(["keep", "kill"])
@@ -31,13 +29,31 @@ const common = {
     .describe("what becomes of processes the command leaves behind when it ends by itself"),
 };
 
-/** A command for `sh -c`, or an argument vector that no shell touches. */
-export const execRequest = z.union([
-  z.strictObject({ command: argument.min(1), ...common }),
-  z.strictObject({ argv: z.array(argument).min(1).max(4096), ...common }),
-]);
-export type ExecRequest = z.infer<typeof execRequest>;
-export type ExecRequestInput = z.input<typeof execRequest>;
+/** The two ways to name what runs. One object, not a union of two, so that zod tries (and reports) one form only. */
+export const execShape = {
+  command: argument.min(1).optional().describe("a command for `sh -c`; give either command or argv"),
+  argv: z
+    .array(argument)
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe("an argument vector that no shell touches; give either command or argv"),
+  ...common,
+};
+
+export const hasOneForm = ({ command, argv }: { command?: unknown; argv?: unknown }): boolean =>
+  (command === undefined) !== (argv === undefined);
+export const notOneForm = { path: ["command"], error: "give either command or argv, and not both" };
+
+/** What `hasOneForm` leaves of a parsed or given exec. */
+export type OneForm<T extends { command?: string | undefined; argv?: string[] | undefined }> =
+  | (Omit<T, "command" | "argv"> & { command: string; argv?: undefined })
+  | (Omit<T, "command" | "argv"> & { argv: string[]; command?: undefined });
+
+const execObject = z.strictObject(execShape).refine(hasOneForm, notOneForm);
+export type ExecRequest = OneForm<z.infer<typeof execObject>>;
+export type ExecRequestInput = OneForm<z.input<typeof execObject>>;
+export const execRequest = execObject as unknown as z.ZodType<ExecRequest, ExecRequestInput>;
 
 export type OutputStream = "stdout" | "stderr";
 

@@ -13,6 +13,7 @@ export type {
   ExecRequestInput,
   ExecResult,
   KeptOutput,
+  OneForm,
   OutputChunk,
   OutputStream,
 } from "./exec.ts";
@@ -38,7 +39,7 @@ export {
 export { queuePrefix, redisKeys } from "./keys.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
-export { problemsOf } from "./problems.ts";
+export { maxProblems, problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";

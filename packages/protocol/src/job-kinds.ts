@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { execRequest } from "./exec.ts";
+import { execShape, hasOneForm, notOneForm, type OneForm } from "./exec.ts";
 import { workspaceFilePath, workspacePath } from "./workspace-path.ts";
 
 /** What a result carries of a file, and the most of what a job works on in memory. */
@@ -43,11 +43,14 @@ const stdin = z
   })
   .optional();
 
-const [execCommand, execArgv] = execRequest.options;
-const execKind = z.union([
-  execCommand.extend({ kind: z.literal("exec"), artifacts, stdin }),
-  execArgv.extend({ kind: z.literal("exec"), artifacts, stdin }),
-]);
+const execObject = z
+  .strictObject({ kind: z.literal("exec"), ...execShape, artifacts, stdin })
+  .refine(hasOneForm, notOneForm);
+const execKind = execObject as unknown as z.ZodType<
+  OneForm<z.infer<typeof execObject>>,
+  OneForm<z.input<typeof execObject>>
+> &
+  z.core.$ZodTypeDiscriminable;
 
 const codeKind = z.strictObject({
   kind: z.literal("code"),
@@ -55,11 +58,11 @@ const codeKind = z.strictObject({
   source: z.string().max(maxInlineBytes, {
     error: `source is at most ${maxInlineBytes} characters long; write it to files and run those`,
   }),
-  args: z.array(execArgv.shape.argv.element).max(256).default([]),
-  cwd: execArgv.shape.cwd,
-  env: execArgv.shape.env,
+  args: z.array(execShape.argv.unwrap().element).max(256).default([]),
+  cwd: execShape.cwd,
+  env: execShape.env,
   stdin,
-  limits: execArgv.shape.limits,
+  limits: execShape.limits,
   artifacts,
 });
 
@@ -173,7 +176,7 @@ const copyKind = z.strictObject({
     .max(10_000),
 });
 
-const archiveKind = z.union([
+const archiveKind = z.discriminatedUnion("direction", [
   z.strictObject({
     kind: z.literal("archive"),
     direction: z.literal("in"),
@@ -189,23 +192,41 @@ const archiveKind = z.union([
   }),
 ]);
 
+/**
+ * Names the kinds that there are, since a wrong one is mostly a typing mistake. A discriminated union tries only the form
+ * of the given kind: an ordinary one would try all of them, and collect the problems of each, for every step.
+ */
+const knownKind = {
+  error: (issue: { code?: string; input?: unknown; options?: unknown }) => {
+    if (issue.code !== "invalid_union" || !Array.isArray(issue.options)) return undefined;
+    const { kind } = issue.input as { kind?: unknown };
+    const given =
+      typeof kind === "string" ? `there is no kind "${kind.slice(0, 40)}"` : "the kind is missing";
+    return `${given}; the kinds are ${issue.options.join(", ")}`;
+  },
+};
+
 /** One thing a job does. Everything but `steps`, which holds these. */
-export const step = z.union([
-  execKind,
-  codeKind,
-  writeKind,
-  readKind,
-  statKind,
-  listKind,
-  removeKind,
-  moveKind,
-  editKind,
-  patchKind,
-  grepKind,
-  globKind,
-  copyKind,
-  archiveKind,
-]);
+export const step = z.discriminatedUnion(
+  "kind",
+  [
+    execKind,
+    codeKind,
+    writeKind,
+    readKind,
+    statKind,
+    listKind,
+    removeKind,
+    moveKind,
+    editKind,
+    patchKind,
+    grepKind,
+    globKind,
+    copyKind,
+    archiveKind,
+  ],
+  knownKind,
+);
 export type Step = z.infer<typeof step>;
 
 const stepsKind = z.strictObject({
@@ -217,7 +238,7 @@ const stepsKind = z.strictObject({
 /** Ends the sandbox: its container, its workspace and what was persisted in it go. What comes after finds an empty one. */
 const destroyKind = z.strictObject({ kind: z.literal("destroy") });
 
-export const jobRequest = z.union([step, stepsKind, destroyKind]);
+export const jobRequest = z.discriminatedUnion("kind", [...step.options, stepsKind, destroyKind], knownKind);
 export type JobRequest = z.infer<typeof jobRequest>;
 export type JobRequestInput = z.input<typeof jobRequest>;
 export type JobKind = JobRequest["kind"];

@@ -67,6 +67,8 @@ export const redisKeys = {
   apiKey: (id: string): string => `berth:api-key:${id}`,
   /** Sorted set: id of a key for the gateway by when it was made. */
   apiKeys: "berth:api-keys",
+  /** String: when the gateway's first key was made. As long as it is there, no gateway answers without a key. */
+  apiKeysMade: "berth:api-keys-made",
   /** Stream: what administrators did. */
   audit: "berth:audit",
   /** String: fingerprint of the request that an Idempotency-Key came with. */

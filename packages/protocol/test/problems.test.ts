@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { job, problemsOf } from "../src/index.ts";
 
 function problems(request: unknown, more: object = {}): string[] {
@@ -34,15 +33,42 @@ describe("what is wrong with a job", () => {
     ]);
   });
 
-  test("is told of the object that was given, where one or a list may be, and of the list", () => {
-    const oneOrMany = z.union([job, z.array(job)]);
-    const bad = { version: 1, id: "a", tenant: "Bad Name", request: { kind: "exec" } };
-    const told = (value: unknown) =>
-      problemsOf(oneOrMany.safeParse(value).error ?? { issues: [] }).join("\n");
-    for (const part of ["tenant", "request.command"]) expect(told(bad)).toContain(part);
-    for (const part of ["1.tenant", "1.request.command"])
-      expect(told([{ ...bad, tenant: "ok", request: { kind: "stat", path: "" } }, bad])).toContain(part);
-    expect(told({ ...bad, request: { kind: "nope" } })).toContain("request.kind");
+  test("an exec without a command and without argv, or with both, is told to give one", () => {
+    const one = ["request.command: give either command or argv, and not both"];
+    expect(problems({ kind: "exec" })).toEqual(one);
+    expect(problems({ kind: "exec", command: "ls", argv: ["ls"] })).toEqual(one);
+  });
+
+  test("an unknown kind is answered with the kinds that there are", () => {
+    expect(problems({ kind: "exce", command: "ls" })).toEqual([
+      'request.kind: there is no kind "exce"; the kinds are exec, code, write, read, stat, list, remove, move, edit, ' +
+        "patch, grep, glob, copy, archive, steps, destroy",
+    ]);
+    expect(problems({ command: "ls" })).toEqual([
+      expect.stringMatching(/^request\.kind: the kind is missing; the kinds are exec, /),
+    ]);
+    expect(problems({ kind: "steps", steps: [{ kind: "steps" }] })).toEqual([
+      expect.stringMatching(
+        /^request\.steps\.0\.kind: there is no kind "steps"; the kinds are exec, .*archive$/,
+      ),
+    ]);
+    expect(problems({ kind: "archive" })).toEqual([expect.stringMatching(/^request\.direction: .*in.*out/)]);
+  });
+
+  test("a step of no kind has one problem, not one for each form that a step may have", () => {
+    const steps = Array.from({ length: 1_000 }, () => ({}));
+    const parsed = job.safeParse({ version: 1, id: "a", tenant: "acme", request: { kind: "steps", steps } });
+    const issues = parsed.error?.issues ?? [];
+    expect(issues).toHaveLength(1_000);
+    expect(issues.flatMap((issue) => (issue.code === "invalid_union" ? issue.errors : []))).toEqual([]);
+  });
+
+  test("only the first hundred problems are told, and none at the length of what was given", () => {
+    const steps = Array.from({ length: 1_000 }, () => ({}));
+    expect(problems({ kind: "steps", steps })).toHaveLength(100);
+    const [told = ""] = problems({ kind: "list", ["x".repeat(1_000_000)]: 1 });
+    expect(told).toMatch(/^request: /);
+    expect(told.length).toBeLessThan(1_000);
   });
 
   test("is nothing when nothing is", () => {

@@ -17,5 +17,5 @@ export function execEnvironment(profile: SandboxProfile, request: ExecRequest): 
 }
 
 export function argvOf(request: ExecRequest): readonly string[] {
-  return "argv" in request ? request.argv : ["sh", "-c", request.command];
+  return request.argv ?? ["sh", "-c", request.command];
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isFault, problemsOf, sandboxKeyOf } from "@berth/protocol";
+import { isFault, sandboxKeyOf } from "@berth/protocol";
+import { parseInput } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
 import { type Draft, draftOf, type SubmissionHeaders } from "../jobs/submission.ts";
 import type { Principal } from "../keys/principal.ts";
@@ -8,10 +9,21 @@ import { order } from "../schemas/job.ts";
 import { batchJobId } from "./batch-store.ts";
 import { InOrder } from "./in-order.ts";
 
+/** An order as it was sent. */
+export interface SentOrder {
+  readonly bytes: number;
+  /** Throws a `Problem` when it is not JSON. */
+  read(): unknown;
+  /** The fleet has it, or it was refused: its bytes need not stay. */
+  done(): void;
+}
+
 export interface UploadOptions {
   readonly id: string;
   readonly principal: Principal;
   readonly headers: SubmissionHeaders;
+  /** Bytes of orders being enqueued at once; past it the sender is held up. */
+  readonly inFlightBytes: number;
   /** The sender has gone. */
   readonly signal: AbortSignal;
 }
@@ -31,7 +43,7 @@ const refusedMost = 1_000;
 export class Upload {
   readonly #parts: Pick<Parts, "batches" | "submitter">;
   readonly #options: UploadOptions;
-  readonly #work = new InOrder(inFlightMost);
+  readonly #work: InOrder;
   #taken = 0;
   #refused = 0;
   #cancelled = false;
@@ -39,17 +51,18 @@ export class Upload {
   constructor(parts: Pick<Parts, "batches" | "submitter">, options: UploadOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#work = new InOrder(inFlightMost, options.inFlightBytes);
   }
 
-  /** Each draft is an order as it was sent, still to be read. Gives how many there were. */
-  async run(drafts: AsyncIterable<() => unknown>): Promise<number> {
+  /** Gives how many orders there were. */
+  async run(orders: AsyncIterable<SentOrder>): Promise<number> {
     const { batches } = this.#parts;
     const { id } = this.#options;
     const noting = setInterval(() => void this.#note().catch(() => {}), noteEveryMs);
     try {
-      for await (const draft of drafts) {
+      for await (const sent of orders) {
         if (this.#cancelled) throw new Problem("conflict", "the batch was cancelled while it was uploaded");
-        await this.#take(draft, this.#taken++);
+        await this.#take(sent, this.#taken++);
       }
       await this.#work.finish();
     } finally {
@@ -70,18 +83,26 @@ export class Upload {
     this.#cancelled = (await batches.get(id))?.state === "cancelling";
   }
 
-  async #take(draft: () => unknown, index: number): Promise<void> {
-    const made = this.#draft(draft, index);
-    if (typeof made === "string") await this.#refuse(index, made);
-    else await this.#work.add(sandboxKeyOf(made.job), () => this.#submit(made, index));
+  async #take(sent: SentOrder, index: number): Promise<void> {
+    const made = this.#draft(sent, index);
+    if (typeof made === "string") {
+      await this.#refuse(index, made);
+      sent.done();
+      return;
+    }
+    const submit = async () => {
+      await this.#submit(made, index);
+      sent.done();
+    };
+    await this.#work.add(sandboxKeyOf(made.job), submit, sent.bytes);
   }
 
   /** The job to be, or what is wrong with it. */
-  #draft(draft: () => unknown, index: number): Draft | string {
+  #draft(sent: SentOrder, index: number): Draft | string {
     const { id, principal, headers } = this.#options;
     try {
-      const parsed = order.safeParse(draft());
-      if (!parsed.success) return problemsOf(parsed.error).slice(0, 5).join("; ");
+      const parsed = parseInput(order, sent.read());
+      if ("problems" in parsed) return parsed.problems.slice(0, 5).join("; ");
       if (parsed.data.id !== undefined) return "id: the jobs of a batch are named by the batch";
       return draftOf(parsed.data, principal, { headers, id: batchJobId(id, index) });
     } catch (error) {

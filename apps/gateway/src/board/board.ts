@@ -3,7 +3,7 @@ import { tenantId } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
-import { refuseBrowsers, refuseForeign } from "../http/header-guard.ts";
+import { refuseForeign, refuseStrangers } from "../http/header-guard.ts";
 import { Problem, problemBody } from "../http/problem.ts";
 import { noted } from "../keys/audit.ts";
 import { TokenBuckets } from "../keys/token-bucket.ts";
@@ -46,8 +46,8 @@ export class Board {
 
   readonly #plugin: FastifyPluginAsync = async (board) => {
     const maxMs = this.#parts.config.BERTH_GATEWAY_BODY_MS;
-    const readForm = async (_: FastifyRequest, payload: IncomingMessage) => {
-      const bytes = await readBody(payload, { maxBytes: loginBytes, maxMs });
+    const readForm = async (request: FastifyRequest, payload: IncomingMessage) => {
+      const bytes = await readBody(payload, { maxBytes: loginBytes, maxMs, onBytes: request.bodyHold.take });
       return Object.fromEntries(new URLSearchParams(bytes.toString()));
     };
     board.addContentTypeParser("application/x-www-form-urlencoded", readForm);
@@ -77,7 +77,7 @@ export class Board {
   async #actor(request: FastifyRequest): Promise<string | undefined> {
     const { authenticator } = this.#parts;
     if (await authenticator.isOpen()) {
-      refuseBrowsers(request);
+      refuseStrangers(request);
       return "local";
     }
     const actor = await this.#sessions.actor(request.headers.cookie);

@@ -3,6 +3,16 @@ import { Problem } from "./problem.ts";
 /** One key's part of the whole: a quarter, so that one that fills its own leaves room for others. */
 const shareOfOne = 4;
 
+/** What one request's body takes of the budget. */
+export interface BodyHold {
+  /** Counts bytes; throws when there is no room for them. */
+  readonly take: (bytes: number) => void;
+  /** Of a body that is carried out line by line: these are no longer in memory. */
+  readonly giveBack: (bytes: number) => void;
+  /** Gives back all that is left, once. */
+  readonly end: () => void;
+}
+
 /** Bytes of request bodies in memory at once, of all requests and of each key. */
 export class BodyBudget {
   readonly #max: number;
@@ -18,16 +28,25 @@ export class BodyBudget {
   }
 
   /** One request's part. */
-  hold(key: string): { readonly take: (bytes: number) => void; readonly giveBack: () => void } {
+  hold(key: string): BodyHold {
     let taken = 0;
+    let ended = false;
+    const giveBack = (bytes: number) => {
+      const most = Math.min(bytes, taken);
+      if (most > 0) this.#giveBack(key, most);
+      taken -= most;
+    };
     return {
       take: (bytes) => {
+        // The request is over, and nobody would give these back.
+        if (ended) return;
         this.#take(key, bytes);
         taken += bytes;
       },
-      giveBack: () => {
-        if (taken > 0) this.#giveBack(key, taken);
-        taken = 0;
+      giveBack,
+      end: () => {
+        ended = true;
+        giveBack(taken);
       },
     };
   }

@@ -1,12 +1,13 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { GatheredBytes } from "./gathered-bytes.ts";
 import { Problem } from "./problem.ts";
 
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly maxMs: number;
-  /** Told of each piece before it is kept; throws when there is no room for it. */
-  readonly onBytes?: (bytes: number) => void;
+  /** Called with the size of each piece before it is kept; throws when there is no room for it. */
+  readonly onBytes: (bytes: number) => void;
 }
 
 /** The whole body, or a problem as soon as it is too large or too slow. Nothing is allocated by what the headers claim. */
@@ -14,8 +15,7 @@ export async function readBody(message: IncomingMessage, limits: BodyLimits): Pr
   const { maxBytes, maxMs, onBytes } = limits;
   const claimed = Number(message.headers["content-length"] ?? 0);
   if (claimed > maxBytes) throw tooLarge(maxBytes);
-  const pieces: Buffer[] = [];
-  let bytes = 0;
+  const body = new GatheredBytes();
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => finish(tooSlow(maxMs)), maxMs);
     const finish = (problem?: Error) => {
@@ -28,11 +28,10 @@ export async function readBody(message: IncomingMessage, limits: BodyLimits): Pr
       } else resolve();
     };
     const onData = (piece: Buffer) => {
-      bytes += piece.length;
-      if (bytes > maxBytes) return finish(tooLarge(maxBytes));
+      if (body.length + piece.length > maxBytes) return finish(tooLarge(maxBytes));
       try {
-        onBytes?.(piece.length);
-        pieces.push(piece);
+        onBytes(piece.length);
+        body.add(piece);
       } catch (error) {
         finish(error as Error);
       }
@@ -41,7 +40,7 @@ export async function readBody(message: IncomingMessage, limits: BodyLimits): Pr
     const onGone = () => finish(new Problem("malformed-request", "the body ended before it was complete"));
     message.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone);
   });
-  return Buffer.concat(pieces, bytes);
+  return body.take();
 }
 
 export function tooLarge(maxBytes: number): Problem {

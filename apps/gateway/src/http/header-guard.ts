@@ -34,11 +34,30 @@ export function refuseAmbiguous(request: FastifyRequest): void {
   }
 }
 
+/** Headers that a reverse proxy adds. */
+const proxyHeader = /^(forwarded|via|x-forwarded-.*|x-real-ip)$/;
+
+/**
+ * For a gateway without keys, which takes whoever reaches its loopback address for the admin. Through a reverse proxy on
+ * the same machine that would be everybody. HTTP/1.0 is what nginx speaks to the servers behind it unless told otherwise.
+ */
+function refuseProxied(request: FastifyRequest): void {
+  const header = Object.keys(request.headers).find((name) => proxyHeader.test(name));
+  if (header === undefined && request.raw.httpVersion !== "1.0") return;
+  const sign = header === undefined ? "it is HTTP/1.0" : `it has the header ${header}`;
+  throw new Problem(
+    "unauthorized",
+    `the request seems to come through a proxy (${sign}), and this gateway has no key yet; make one on its machine with ` +
+      "`berth key create NAME --admin`, or set BERTH_ADMIN_KEY",
+  );
+}
+
 /**
  * For a gateway without keys: a page in a browser on the same machine must not reach it. A name that a hostile DNS server
  * points at 127.0.0.1 is not ours; an Origin or Sec-Fetch-Site of elsewhere is a page's doing.
  */
-export function refuseBrowsers(request: FastifyRequest): void {
+export function refuseStrangers(request: FastifyRequest): void {
+  refuseProxied(request);
   const { host = "", origin, "sec-fetch-site": site } = request.headers;
   if (!isLoopback(hostName(host))) {
     throw new Problem(

@@ -1,36 +1,50 @@
 import type { IncomingMessage } from "node:http";
-import { tooLarge, tooSlow } from "./body.ts";
+import { type BodyLimits, tooLarge, tooSlow } from "./body.ts";
+import { GatheredBytes } from "./gathered-bytes.ts";
 import { Problem } from "./problem.ts";
 
 const newline = 0x0a;
+
+export interface LineLimits extends BodyLimits {
+  /** Called with the size of what has left memory. `maxBytes` is of one line, `maxMs` between two pieces. */
+  readonly onDone: (bytes: number) => void;
+}
+
+/** One line of a body. Its bytes count as being in memory until it is done. */
+export interface Line {
+  readonly bytes: Buffer;
+  done(): void;
+}
 
 /**
  * The lines of a body, as they come. Nothing is kept but the line that is not complete yet; the sender is held up while
  * nobody takes the next. Empty lines are left out.
  */
-export async function* linesOf(
-  message: IncomingMessage,
-  { maxBytes, maxMs }: { readonly maxBytes: number; readonly maxMs: number },
-): AsyncGenerator<Buffer> {
-  let rest: Buffer[] = [];
-  let restBytes = 0;
+export async function* linesOf(message: IncomingMessage, limits: LineLimits): AsyncGenerator<Line> {
+  const { maxBytes, maxMs, onBytes } = limits;
+  const rest = new GatheredBytes();
   for await (const piece of pieces(message, maxMs)) {
+    onBytes(piece.length);
     let from = 0;
     for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, from)) {
-      const line = Buffer.concat([...rest, piece.subarray(from, at)]);
-      if (line.length > maxBytes) throw tooLarge(maxBytes);
-      rest = [];
-      restBytes = 0;
+      gather(rest, piece.subarray(from, at), maxBytes);
       from = at + 1;
-      if (!isBlank(line)) yield line;
+      yield* lineOf(rest.take(), 1, limits);
     }
-    const tail = piece.subarray(from);
-    restBytes += tail.length;
-    if (restBytes > maxBytes) throw tooLarge(maxBytes);
-    if (tail.length > 0) rest.push(tail);
+    gather(rest, piece.subarray(from), maxBytes);
   }
-  const last = Buffer.concat(rest);
-  if (!isBlank(last)) yield last;
+  yield* lineOf(rest.take(), 0, limits);
+}
+
+function gather(rest: GatheredBytes, piece: Buffer, maxBytes: number): void {
+  if (rest.length + piece.length > maxBytes) throw tooLarge(maxBytes);
+  rest.add(piece);
+}
+
+function* lineOf(bytes: Buffer, ending: number, { onDone }: LineLimits): Generator<Line> {
+  const done = () => onDone(bytes.length + ending);
+  if (isBlank(bytes)) done();
+  else yield { bytes, done };
 }
 
 /** The clock runs only while bytes are waited for. */

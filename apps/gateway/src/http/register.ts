@@ -1,6 +1,6 @@
-import { problemsOf } from "@berth/protocol";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { dataOf, parseInput, parseItems } from "./parse-input.ts";
 import { Problem } from "./problem.ts";
 import type { AnyRoute } from "./route.ts";
 
@@ -29,7 +29,7 @@ async function answer(route: AnyRoute, request: FastifyRequest, reply: FastifyRe
     params: checked(route.params, request.params, "path"),
     query: checked(route.query, request.query, "query"),
     headers: checked(route.headers, request.headers, "header"),
-    body: route.body && !route.raw ? checked(route.body, request.body, "body") : undefined,
+    body: await bodyOf(route, request.body),
     principal: request.principal,
     request,
     reply,
@@ -46,10 +46,12 @@ function checked(schema: z.ZodType | undefined, value: unknown, where: string): 
     if (where !== "query" || Object.keys(value ?? {}).length === 0) return undefined;
     throw new Problem("invalid-request", "this takes no query", { problems: ["query: there is none here"] });
   }
-  const parsed = schema.safeParse(value ?? (where === "body" ? undefined : {}));
-  if (parsed.success) return parsed.data;
-  const problems = problemsOf(parsed.error).slice(0, 100);
-  throw new Problem("invalid-request", `the ${where} does not fit: ${problems[0]}`, { problems });
+  return dataOf(parseInput(schema, value ?? (where === "body" ? undefined : {})), where);
+}
+
+async function bodyOf({ body, items, raw }: AnyRoute, value: unknown): Promise<unknown> {
+  if (!body || raw) return undefined;
+  return items ? parseItems(items.schema, value, items.max) : checked(body, value, "body");
 }
 
 /** A known path with another method is told which would do. */

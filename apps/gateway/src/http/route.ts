@@ -81,6 +81,8 @@ export interface RouteSpec<
   readonly headers?: H;
   /** Absent: the route takes no body. */
   readonly body?: B;
+  /** `body` is one of these or a list of them. They are parsed one by one, so that a long list holds up no other request. */
+  readonly items?: { readonly schema: z.ZodType; readonly max: number };
   /** The handler reads the request itself; with `body`, that describes what `application/json` holds. */
   readonly raw?: { readonly types: readonly string[]; readonly about: string };
   readonly answers: A;

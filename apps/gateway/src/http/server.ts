@@ -7,10 +7,10 @@ import { nanoid } from "nanoid";
 import type { Config } from "../config.ts";
 import type { Authenticator } from "../keys/authenticate.ts";
 import type { Principal } from "../keys/principal.ts";
-import { parseJson, readBody } from "./body.ts";
-import { BodyBudget } from "./body-budget.ts";
+import { type BodyLimits, parseJson, readBody } from "./body.ts";
+import { BodyBudget, type BodyHold } from "./body-budget.ts";
 import { type Failure, failureOf } from "./failure.ts";
-import { refuseAmbiguous, refuseBrowsers } from "./header-guard.ts";
+import { refuseAmbiguous, refuseStrangers } from "./header-guard.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
 import { traceRequests } from "./request-spans.ts";
 import type { Access } from "./route.ts";
@@ -19,7 +19,7 @@ declare module "fastify" {
   interface FastifyRequest {
     principal: Principal;
     /** Counts bytes of its body until its answer has been given: parsed, a body takes no less room. */
-    countBytes: (bytes: number) => void;
+    bodyHold: BodyHold;
   }
   interface FastifyContextConfig {
     access?: Access;
@@ -75,12 +75,12 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   // Node would close without a word.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
-  app.decorateRequest("countBytes", null as unknown as FastifyRequest["countBytes"]);
+  app.decorateRequest("bodyHold", null as unknown as BodyHold);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: IncomingMessage) =>
     request.routeOptions.config.raw
       ? undefined
-      : parseJson(await readBody(payload, { ...limitsOf(config, request), onBytes: request.countBytes })),
+      : parseJson(await readBody(payload, limitsOf(config, request))),
   );
   app.addContentTypeParser("application/x-ndjson", async (request: FastifyRequest) => {
     if (!request.routeOptions.config.raw)
@@ -94,12 +94,11 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
     refuseAmbiguous(request);
     const { access = "open", cost = 1 } = request.routeOptions.config;
-    if (access !== "open" && (await parts.authenticator.isOpen())) refuseBrowsers(request);
+    if (access !== "open" && (await parts.authenticator.isOpen())) refuseStrangers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
-    const held = budget.hold(request.principal.id);
-    request.countBytes = held.take;
+    request.bodyHold = budget.hold(request.principal.id);
     // However it ends: an answer to somebody who has gone is never finished, but always closed.
-    reply.raw.once("close", held.giveBack);
+    reply.raw.once("close", request.bodyHold.end);
   });
   app.addHook("onSend", async (_, reply) => {
     // A connection that is kept alive would keep a gateway from stopping.
@@ -118,8 +117,12 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   return app;
 }
 
-export function limitsOf(config: Config, { principal }: FastifyRequest): { maxBytes: number; maxMs: number } {
-  return { maxBytes: principal.bodyBytes, maxMs: config.BERTH_GATEWAY_BODY_MS };
+export function limitsOf(config: Config, { principal, bodyHold }: FastifyRequest): BodyLimits {
+  return {
+    maxBytes: principal.bodyBytes,
+    maxMs: config.BERTH_GATEWAY_BODY_MS,
+    onBytes: bodyHold.take,
+  };
 }
 
 function sendFailure(parts: ServerParts, error: unknown, request: FastifyRequest, reply: FastifyReply): void {

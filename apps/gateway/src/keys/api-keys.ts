@@ -60,6 +60,7 @@ export class ApiKeys {
       ([, value]) => value !== undefined,
     );
     const change = this.#redis.multi().hset(redisKeys.apiKey(id), Object.fromEntries(fields));
+    change.set(redisKeys.apiKeysMade, createdAtMs, "NX");
     if (key.expiresAtMs !== undefined) {
       change.pexpireat(redisKeys.apiKey(id), key.expiresAtMs + expiredKeptMs);
     }
@@ -86,14 +87,19 @@ export class ApiKeys {
     for (const id of await this.#redis.zrange(redisKeys.apiKeys, "0", "-1")) {
       const found = await this.#read(id);
       if (found) keys.push(found.key);
-      else await this.#redis.zrem(redisKeys.apiKeys, id);
+      else await this.#remove(id);
     }
     return keys;
   }
 
   async revoke(id: string): Promise<boolean> {
-    await this.#redis.zrem(redisKeys.apiKeys, id);
+    await this.#remove(id);
     return (await this.#redis.del(redisKeys.apiKey(id))) === 1;
+  }
+
+  /** Whether there is or ever was a key. */
+  async everMade(): Promise<boolean> {
+    return (await this.#redis.exists(redisKeys.apiKeysMade, redisKeys.apiKeys)) > 0;
   }
 
   count(): Promise<number> {
@@ -105,6 +111,12 @@ export class ApiKeys {
     const now = Date.now();
     if (now - (key.usedAtMs ?? 0) < usedNoticeMs) return;
     await used.run(this.#redis, [redisKeys.apiKey(key.id)], [now]);
+  }
+
+  /** Keys of older versions were made without the note that there was one. */
+  async #remove(id: string): Promise<void> {
+    const change = this.#redis.multi().set(redisKeys.apiKeysMade, Date.now(), "NX");
+    await change.zrem(redisKeys.apiKeys, id).exec();
   }
 
   async #read(id: string): Promise<{ key: ApiKey; sha256: string } | undefined> {

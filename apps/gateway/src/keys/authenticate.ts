@@ -16,6 +16,8 @@ export interface AuthenticateOptions {
 /** How long a key that was found is believed without another look: how long a revoked one still opens. */
 const believedMs = 2_000;
 const maxBelieved = 10_000;
+/** Revoking the last key, or letting it expire, does not open the gateway again. */
+const whenAllAreLost = "if every key is lost, set BERTH_ADMIN_KEY and restart the gateway";
 
 /** Tells who asks, by `Authorization: Bearer`. */
 export class Authenticator {
@@ -50,12 +52,12 @@ export class Authenticator {
     return key !== undefined && (key.expiresAtMs === undefined || key.expiresAtMs > Date.now());
   }
 
-  /** No key is configured and none has been made: whoever reaches the loopback address is the admin. */
+  /** No key is configured and none was ever made: whoever reaches the loopback address is the admin. */
   async isOpen(): Promise<boolean> {
     if (!this.#options.loopbackOnly || this.#options.adminKey !== undefined) return false;
     const now = performance.now();
     if (now > this.#open.untilMs) {
-      this.#open = { is: (await this.#keys.count()) === 0, untilMs: now + believedMs };
+      this.#open = { is: !(await this.#keys.everMade()), untilMs: now + believedMs };
     }
     return this.#open.is;
   }
@@ -75,7 +77,7 @@ export class Authenticator {
 
   async #withoutKey(): Promise<Principal> {
     if (await this.isOpen()) return { id: "local", role: "admin", bodyBytes: this.#options.bodyBytes };
-    throw unauthorized("send `Authorization: Bearer <key>`");
+    throw unauthorized(`send \`Authorization: Bearer <key>\`; ${whenAllAreLost}`);
   }
 
   async #withKey(token: string): Promise<Principal> {
@@ -100,7 +102,7 @@ export class Authenticator {
 
   async #look(token: string): Promise<ApiKey> {
     const key = await this.#keys.find(token);
-    if (!key) throw unauthorized("this key is not known, or no longer good");
+    if (!key) throw unauthorized(`this key is not known, or no longer good; ${whenAllAreLost}`);
     if (this.#believed.size >= maxBelieved) this.#believed.clear();
     this.#believed.set(token, { key, untilMs: performance.now() + believedMs });
     void this.#keys.noteUse(key).catch(() => {});

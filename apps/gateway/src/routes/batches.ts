@@ -6,9 +6,9 @@ import { z } from "zod";
 import type { StoredBatch } from "../batches/batch-store.ts";
 import { batchSchema, batchView } from "../batches/batch-view.ts";
 import { batchLines } from "../batches/results.ts";
-import { Upload } from "../batches/upload.ts";
+import { type SentOrder, Upload } from "../batches/upload.ts";
 import { parseJson, readBody } from "../http/body.ts";
-import { linesOf } from "../http/lines.ts";
+import { type LineLimits, linesOf } from "../http/lines.ts";
 import { LongAnswer } from "../http/long-answer.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -34,6 +34,9 @@ const webhook = z
 
 const newBatch = input("NewBatch", z.strictObject({ jobs: z.array(order).min(1).max(10_000), webhook }));
 const looseBatch = z.strictObject({ jobs: z.array(z.unknown()).min(1).max(10_000), webhook });
+
+/** Of the bytes of bodies in memory, as much may be lines of one upload that the fleet has not taken yet. */
+const shareOfOneUpload = 16;
 
 const line = output(
   "BatchLine",
@@ -76,8 +79,11 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       const owner = principal.tenant ?? "";
       const batch = await batches.open(id, owner, whole?.webhook ?? query.webhook);
       if (batch.owner !== owner) throw new Problem("conflict", "another batch has this id");
-      const drafts = whole ? orders(whole.jobs) : lines(request.raw, limits);
-      await new Upload(parts, { id, principal, headers, signal }).run(drafts);
+      const sent = whole
+        ? orders(whole.jobs)
+        : lines(request.raw, { ...limits, onDone: request.bodyHold.giveBack });
+      const inFlightBytes = config.BERTH_GATEWAY_BODIES_BYTES / shareOfOneUpload;
+      await new Upload(parts, { id, principal, headers, inFlightBytes, signal }).run(sent);
       return {
         status: 202,
         headers: { location: `/v1/batches/${id}` },
@@ -221,13 +227,13 @@ function read(bytes: Buffer): z.output<typeof looseBatch> {
   throw new Problem("invalid-request", `the batch does not fit: ${problems[0]}`, { problems });
 }
 
-async function* orders(jobs: readonly unknown[]): AsyncGenerator<() => unknown> {
-  for (const job of jobs) yield () => job;
+/** Their bytes are one body's, which stays until the answer. */
+async function* orders(jobs: readonly unknown[]): AsyncGenerator<SentOrder> {
+  for (const job of jobs) yield { bytes: 0, read: () => job, done: () => {} };
 }
 
-async function* lines(
-  message: IncomingMessage,
-  limits: { maxBytes: number; maxMs: number },
-): AsyncGenerator<() => unknown> {
-  for await (const one of linesOf(message, limits)) yield () => parseJson(one);
+async function* lines(message: IncomingMessage, limits: LineLimits): AsyncGenerator<SentOrder> {
+  for await (const { bytes, done } of linesOf(message, limits)) {
+    yield { bytes: bytes.length, read: () => parseJson(bytes), done };
+  }
 }

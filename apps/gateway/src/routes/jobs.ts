@@ -1,6 +1,7 @@
 import { type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
+import { mapInTurns } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import {
@@ -14,7 +15,7 @@ import { ended, type Outlook } from "../jobs/submitter.ts";
 import { patience } from "../jobs/synchronous.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
-import { type JobView, jobView, type Order, orders, whyView } from "../schemas/job.ts";
+import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
 
 export const jobParams = z.object({ id: jobId });
 
@@ -44,6 +45,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       query: waitQuery,
       headers: submissionHeaders,
       body: orders,
+      items: { schema: order, max: maxOrders },
       answers: {
         200: { about: "All finished while this request waited", schema: answer },
         202: { about: "Accepted; Location is where to look", schema: answer },
@@ -162,15 +164,15 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     isList: boolean,
   ) {
     const key = headers["idempotency-key"];
-    if (key === undefined) return many.map((order) => draftOf(order, principal, { headers }));
+    if (key === undefined) return mapInTurns(many, (one) => draftOf(one, principal, { headers }));
     if (many.some(({ id }) => id !== undefined)) {
       throw new Problem("invalid-request", "give either an Idempotency-Key or ids, not both");
     }
     // Checked before the key is remembered: a request that does not fit may be corrected and sent again.
-    const [first] = many.map((order) => envelope(order, principal, { headers }));
+    const [first] = await mapInTurns(many, (one) => envelope(one, principal, { headers }));
     const base = await idempotentId(parts.redis, key, { principal, tenant: first?.tenant }, many);
-    return many.map((order, index) =>
-      draftOf(order, principal, { headers, id: isList ? `ik_${base}-${index}` : `ik_${base}` }),
+    return mapInTurns(many, (one, index) =>
+      draftOf(one, principal, { headers, id: isList ? `ik_${base}-${index}` : `ik_${base}` }),
     );
   }
 

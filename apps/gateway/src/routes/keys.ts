@@ -101,7 +101,8 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
       tag: "keys",
       summary: "Revoke a key",
       about:
-        "Within two seconds no gateway accepts it; event streams it opened end with their next heartbeat.",
+        "Within two seconds no gateway accepts it; event streams it opened end with their next heartbeat. Revoking the last " +
+        "key does not open the gateway: set BERTH_ADMIN_KEY to get in again.",
       access: "admin",
       params: z.object({ id: z.string().regex(/^[a-z0-9]{12}$/, { error: "not the id of a key" }) }),
       answers: { 204: { about: "It opens nothing any more" } },

@@ -28,7 +28,8 @@ export const order = input(
 export type Order = z.infer<typeof order>;
 export type OrderInput = z.input<typeof order>;
 
-export const orders = z.union([order, z.array(order).min(1).max(1_000)]);
+export const maxOrders = 1_000;
+export const orders = z.union([order, z.array(order).min(1).max(maxOrders)]);
 
 const fileEntry = z.object({
   path: z.string(),

@@ -1,0 +1,95 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { maxProblems, problemsOf } from "@berth/protocol";
+import type { z } from "zod";
+import { Problem } from "./problem.ts";
+
+/** Of one job or one body. Zod makes an issue of each value that is wrong: with this bound it takes about 0.1 s at worst. */
+const maxValues = 100_000;
+/** Work on a list makes way for other requests this often. */
+const turnMs = 10;
+
+export type ParsedInput<T> = { readonly data: T } | { readonly problems: readonly string[] };
+
+/** Parses what a caller sent, in a bounded time. `index`: which item of a list it is. */
+export function parseInput<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  index?: number,
+): ParsedInput<z.output<S>> {
+  const above = index === undefined ? [] : [index];
+  if (hasMoreValues(value, maxValues)) {
+    const message = `it has more than ${maxValues} values; send it in parts`;
+    return { problems: problemsOf({ issues: [{ path: [], message }] }, above) };
+  }
+  const parsed = schema.safeParse(value);
+  return parsed.success ? { data: parsed.data } : { problems: problemsOf(parsed.error, above) };
+}
+
+/** Parses a body that is one item or a list of them. Stops when there are more problems than anybody reads. */
+export async function parseItems<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  maxItems: number,
+): Promise<z.output<S> | z.output<S>[]> {
+  if (!Array.isArray(value)) return dataOf(parseInput(schema, value), "body");
+  if (value.length < 1 || value.length > maxItems) {
+    return dataOf(
+      { problems: [`a list has 1 to ${maxItems} items, and this one has ${value.length}`] },
+      "body",
+    );
+  }
+  const items: z.output<S>[] = [];
+  const problems: string[] = [];
+  for await (const [index, one] of inTurns(value.entries())) {
+    const parsed = parseInput(schema, one, index);
+    if ("data" in parsed) items.push(parsed.data);
+    else problems.push(...parsed.problems);
+    if (problems.length >= maxProblems) break;
+  }
+  return dataOf(
+    problems.length === 0 ? { data: items } : { problems: problems.slice(0, maxProblems) },
+    "body",
+  );
+}
+
+/** The same items. When working on them takes long, other requests are answered in between. */
+async function* inTurns<T>(items: Iterable<T>): AsyncGenerator<T> {
+  let endsMs = performance.now() + turnMs;
+  for (const item of items) {
+    if (performance.now() >= endsMs) {
+      await nextTurn();
+      endsMs = performance.now() + turnMs;
+    }
+    yield item;
+  }
+}
+
+export async function mapInTurns<T, R>(
+  items: readonly T[],
+  map: (item: T, index: number) => R,
+): Promise<R[]> {
+  const made: R[] = [];
+  for await (const [index, item] of inTurns(items.entries())) made.push(map(item, index));
+  return made;
+}
+
+/** What was parsed, or its problems as the answer. */
+export function dataOf<T>(parsed: ParsedInput<T>, where: string): T {
+  if ("data" in parsed) return parsed.data;
+  const { problems } = parsed;
+  throw new Problem("invalid-request", `the ${where} does not fit: ${problems[0]}`, { problems });
+}
+
+/** Without recursion: JSON may be nested deeper than the stack is. */
+function hasMoreValues(value: unknown, max: number): boolean {
+  const unseen: unknown[] = [value];
+  let seen = 1;
+  for (let one = unseen.pop(); one !== undefined; one = unseen.pop()) {
+    if (typeof one !== "object" || one === null) continue;
+    const inner = Object.values(one);
+    seen += inner.length;
+    if (seen > max) return true;
+    for (const child of inner) if (typeof child === "object" && child !== null) unseen.push(child);
+  }
+  return false;
+}
