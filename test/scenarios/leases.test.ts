@@ -1,5 +1,5 @@
 import { Leases, WorkerIds } from "@berth/lease";
-import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { type SandboxKey, sandboxKey, tenantOf, workerId } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -10,7 +10,14 @@ const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
 const mark = (leases: Leases, key: SandboxKey) =>
   leases.mark(
     key,
-    { id: `job-of-${key}`, attempt: 1, pool: "default", session: "main", kind: "exec" },
+    {
+      id: `job-of-${key}`,
+      tenant: tenantOf(key),
+      attempt: 1,
+      pool: "default",
+      session: "main",
+      kind: "exec",
+    },
     { queueKeys: [], perSandbox: 10, inFleet: 100_000 },
   );
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
