@@ -17,7 +17,9 @@ This page is made from the schemas in \`apps/*/src/config.ts\`, and a test keeps
 
 ${table(worker)}
 
-The file that BERTH_CONFIG names is JSON: the same names, and \`profiles\`, each of which a job may ask for by name:
+The file that BERTH_CONFIG names is JSON: the same names, and \`profiles\`. A job may ask for one by name if its tenant
+was [granted](operations.md#grants) it. A profile has the image and the runtime of \`BERTH_IMAGE\` and \`BERTH_RUNTIME\` unless it
+names its own:
 
 \`\`\`json
 { "BERTH_MAX_SANDBOXES": 16, "profiles": { "small": { "limits": { "memoryBytes": 134217728 } } } }

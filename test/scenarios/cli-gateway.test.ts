@@ -171,10 +171,23 @@ test("a tenant's key opens its tenant only, until it is revoked", async ({ fleet
   await fleet.worker("worker-1", busybox);
   const gateway = await gateways.start();
   const admin = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
-  const made = await runCli(["key", "create", "acme's", "--tenant", "acme", "--json"], { env: admin });
+  const create = ["key", "create", "acme's", "--tenant", "acme", "--profile", "net", "--pool", "gpu"];
+  const early = await runCli(create, { env: admin });
+  expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining("berth tenant grant") });
+  const grant = ["tenant", "grant", "acme", "--profile", "net", "--pool", "gpu", "--pool", "big"];
+  expect((await runCli(grant, { env: { REDIS_URL: fleet.redis.url } })).stdout).toBe(
+    "acme may use profiles default, net; pools default, big, gpu\n",
+  );
+  expect((await runCli(["tenant", "revoke", "acme", "--pool", "big"], { env: admin })).stdout).toBe(
+    "acme may use profiles default, net; pools default, gpu\n",
+  );
+  const made = await runCli([...create, "--json"], { env: admin });
   const { token, key } = JSON.parse(made.stdout);
   const env = { BERTH_URL: gateway.url, BERTH_KEY: token };
   expect((await runCli(["exec", "acme", "--", "echo mine"], { env })).stdout).toBe("mine\n");
+  expect((await runCli(["key", "ls"], { env: admin })).stdout).toMatch(/ acme +default,net +default,gpu /);
+  const usage = await runCli(["tenant", "usage", "acme"], { env });
+  expect(usage.stdout).toContain("profiles default, net; pools default, gpu");
   const foreign = await runCli(["exec", "globex", "--", "true"], { env });
   expect(foreign.code).toBe(1);
   expect(foreign.stderr).toContain("[forbidden]");

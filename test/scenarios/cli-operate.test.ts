@@ -64,6 +64,8 @@ test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) =
     tenant: "acme",
     paused: true,
     unfinished: 0,
+    profiles: ["default"],
+    pools: ["default"],
   });
   const waiting = acme.read("file");
   expect(await (await waiting.enqueued()).status()).toBe("not-started");

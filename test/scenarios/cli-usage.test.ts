@@ -68,6 +68,9 @@ test.each([
   { args: ["cp", "a", "b"], says: "neither side is in a sandbox" },
   { args: ["cp", "a:b", "c:d"], says: "one side is here" },
   { args: ["key", "create", "x"], says: "either --admin or --tenant" },
+  { args: ["key", "create", "x", "--admin", "--pool", "gpu"], says: "leave --profile and --pool out" },
+  { args: ["tenant", "grant", "acme"], says: "--profile NAME or --pool NAME is needed" },
+  { args: ["tenant", "grant", "shared", "--pool", "gpu"], says: "shared is reserved" },
   { args: ["completion", "tcsh"], says: "tcsh is not one of bash, zsh, fish" },
 ])("a command line that cannot be meant ends with 64: berth $args", async ({ args, says }) => {
   const { code, stderr, stdout } = await runCli(args);

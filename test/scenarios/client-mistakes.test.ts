@@ -40,7 +40,16 @@ describe("a wrong value", () => {
     expect(of("worker to drain")?.message).toBe(
       `the worker "Bad Worker" is not valid: a worker id is ${nameRule}`,
     );
-    expect(of("session")?.message).toContain(`session: a tenant id is ${nameRule}`);
+    expect(of("session")?.message).toContain(`session: a session name is ${nameRule}`);
+    expect(of("agent")?.message).toContain(`agent: an agent name is ${nameRule}`);
+    expect(of("pool")?.message).toContain(`pool: a pool name is ${nameRule}`);
+    expect(of("schedule")?.message).toContain(`id: a schedule id is ${nameRule}`);
+    expect(of("tenant that is reserved")?.message).toContain("shared is reserved for the sandbox that all");
+    expect(of("order's tenant reserved")?.message).toContain("shared is reserved for the sandbox that all");
+    expect(of("job's id of the queue's own")?.message).toContain("a name that the queue uses itself");
+    expect(of("job's id of a redriven job")?.message).toContain("-redrive-<n> are the fleet's own");
+    expect(of("job's id of a scheduled run")?.message).toContain("id: a job id is 1 to 128 letters");
+    expect(of("job's id of a tenant's own")?.message).toContain("id: a job id is 1 to 128 letters");
     expect(of("job's id")?.message).toContain("id: a job id is 1 to 128 letters, digits, - and _");
     expect(of("command missing")?.message).toContain("request.command");
   });

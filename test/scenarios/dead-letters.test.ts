@@ -64,7 +64,7 @@ describe("a job that was lost, or that our own machinery refused", { timeout: 12
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const refused = await berth.tenant("other").exec("true", {}, { id: "job-b", profile: "no-such" });
-    expect(refused.outcome).toMatchObject({ kind: "refused", code: "unknown-profile" });
+    expect(refused.outcome).toMatchObject({ kind: "refused", code: "not-granted" });
     const command = "echo ran >> ledger; echo up; [ $(wc -l < ledger) -ge 2 ] || sleep 60";
     const job = await acme.exec(command, {}, { id: "job-a" }).enqueued();
     for await (const event of job.events()) if (event.type === "stdout") break;

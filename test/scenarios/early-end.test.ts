@@ -1,5 +1,5 @@
 import { Leases } from "@berth/lease";
-import { epoch, redisKeys, sandboxKey, workerId } from "@berth/protocol";
+import { epoch, redisKeys, sandboxKey, tenantOf, workerId } from "@berth/protocol";
 import { defaultWaitingLimits, unfinishedKeys } from "@berth/queue";
 import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
@@ -15,7 +15,14 @@ describe("a job that ends between being added and being marked", () => {
     const to = { key, epoch: epoch.parse(taken.taken && taken.epoch), jobId: "early" };
     const result = { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
     await events.publish(to, [{ type: "finished", result }]);
-    const about = { id: "early", attempt: 1, pool: "default", session: "main", kind: "exec" };
+    const about = {
+      id: "early",
+      tenant: tenantOf(key),
+      attempt: 1,
+      pool: "default",
+      session: "main",
+      kind: "exec",
+    };
     await leases.mark(key, about, { ...defaultWaitingLimits, queueKeys: unfinishedKeys(key) });
     expect(await commands.hgetall(redisKeys.job("early"))).toMatchObject({
       ...{ key: "acme", tenant: "acme", session: "main", kind: "exec", outcome: "done" },

@@ -111,6 +111,7 @@ describe("a sandbox", () => {
   test("stays in the pool of its first job, and only workers of that pool take it", async ({ fleet }) => {
     await fleet.worker("plain", busybox);
     const berth = fleet.client();
+    await berth.tenant("acme").grant({ pools: ["gpu"] });
     const job = await berth.tenant("acme").exec("echo gpu", {}, { pool: "gpu" }).enqueued();
     await expect
       .poll(async () => (await berth.why(job.id)).reasons)
@@ -123,6 +124,15 @@ describe("a sandbox", () => {
     // Without a pool of its own a job goes where its sandbox is.
     expect((await berth.tenant("acme").exec("echo there")).value.stdout).toBe("there\n");
     expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
+    // Whoever made the job, and whether it names the pool or not: the worker asks for the grant.
+    const refused = { kind: "refused", code: "not-granted" };
+    expect((await berth.tenant("globex").exec("true", {}, { pool: "gpu" })).outcome).toMatchObject(refused);
+    expect(await berth.tenant("acme").revoke({ pools: ["gpu"] })).toEqual({
+      profiles: ["default"],
+      pools: ["default"],
+    });
+    expect((await berth.tenant("acme").exec("echo there")).outcome).toMatchObject(refused);
+    expect((await berth.tenant("acme").destroy()).outcome).toEqual({ kind: "done" });
   });
 
   test("whose only job is cancelled waits for nobody, and the next worker does not take it", async ({

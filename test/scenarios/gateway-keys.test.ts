@@ -161,3 +161,113 @@ describe("a gateway with keys", () => {
     expect(gateway.log).not.toContain(adminKey);
   });
 });
+
+describe("profiles and pools", () => {
+  const exec = { request: { kind: "exec", command: "true" } };
+
+  test("that a tenant was not granted are refused at every door, in the same words as those that do not exist", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const order = { role: "tenant", tenant: "acme", name: "plain" };
+    const made = (await gateway.call("POST", "/v1/keys", { body: order })).body;
+    expect(made.key).toMatchObject({ profiles: ["default"], pools: ["default"] });
+    const key = made.token;
+    // Another tenant has it: it exists, and acme is not told so.
+    await gateway.call("POST", "/v1/tenants/globex/grant", { body: { profiles: ["net"], pools: ["gpu"] } });
+    for (const [what, name] of [
+      ["profile", "net"],
+      ["profile", "no-such"],
+      ["pool", "gpu"],
+      ["pool", "no-such"],
+    ] as const) {
+      const wanted = { ...exec, scope: "session", session: `${what}-${name}`, [what]: name };
+      const detail = `the ${what} ${name} is not available to the tenant acme`;
+      const refused = { status: 403, body: { code: "forbidden", detail } };
+      expect(await gateway.call("POST", "/v1/jobs", { key, body: wanted })).toMatchObject(refused);
+      expect(await gateway.call("POST", "/v1/jobs", { key, body: [exec, wanted] })).toMatchObject(refused);
+      const schedule = { everyMs: 3_600_000, order: wanted };
+      expect(await gateway.call("PUT", "/v1/schedules/s", { key, body: schedule })).toMatchObject(refused);
+      const batch = await gateway.call("POST", "/v1/batches", { key, body: { jobs: [wanted] } });
+      expect(batch.body).toMatchObject({ refused: 1, finished: 1 });
+      const lines = `/v1/batches/${batch.body.id}/results?follow=false`;
+      expect(JSON.parse(await (await gateway.fetch("GET", lines, { key })).text()).refused).toBe(detail);
+      expect((await gateway.call("POST", "/v1/jobs", { body: { ...wanted, tenant: "acme" } })).status).toBe(
+        202,
+      );
+    }
+    const defaults = { ...exec, profile: "default", pool: "default", scope: "session", session: "s" };
+    expect((await gateway.call("POST", "/v1/jobs", { key, body: defaults })).status).toBe(202);
+  });
+
+  test("are a tenant's by grant and a key's by its making, and gone when the grant is revoked", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const order = { role: "tenant", tenant: "acme", name: "net", profiles: ["net"], pools: ["gpu"] };
+    expect(await gateway.call("POST", "/v1/keys", { body: order })).toMatchObject({
+      status: 409,
+      body: { code: "not-granted", detail: "the profile net is not available to the tenant acme" },
+    });
+    const admin = { role: "admin", name: "ops", profiles: ["net"] };
+    expect((await gateway.call("POST", "/v1/keys", { body: admin })).status).toBe(400);
+    const both = { profiles: ["net"], pools: ["gpu"] };
+    const granted = await gateway.call("POST", "/v1/tenants/acme/grant", { body: both });
+    expect(granted.body).toEqual({ profiles: ["default", "net"], pools: ["default", "gpu"] });
+    const { token: key, key: made } = (await gateway.call("POST", "/v1/keys", { body: order })).body;
+    const plain = { role: "tenant", tenant: "acme", name: "plain" };
+    const { token: other } = (await gateway.call("POST", "/v1/keys", { body: plain })).body;
+    const listed = (await gateway.call("GET", "/v1/keys")).body.keys;
+    expect(listed.find(({ id }: { id: string }) => id === made.id)).toMatchObject(granted.body);
+    const wanted = { ...exec, profile: "net", pool: "gpu" };
+    expect((await gateway.call("POST", "/v1/jobs", { key, body: wanted })).status).toBe(202);
+    expect((await gateway.call("POST", "/v1/jobs", { key: other, body: wanted })).status).toBe(403);
+    expect((await gateway.call("GET", "/v1/tenants/acme", { key })).body).toMatchObject(granted.body);
+    const left = await gateway.call("POST", "/v1/tenants/acme/revoke", { body: { profiles: ["net"] } });
+    expect(left.body).toEqual({ profiles: ["default"], pools: ["default", "gpu"] });
+    expect((await gateway.call("POST", "/v1/jobs", { key, body: wanted })).status).toBe(403);
+    const { entries } = (await gateway.call("GET", "/v1/audit")).body;
+    expect(entries).toMatchObject([
+      { action: "tenant.ungranted", target: "acme profile:net" },
+      { action: "key.created" },
+      { action: "key.created" },
+      { action: "tenant.granted", target: "acme profile:net pool:gpu" },
+    ]);
+  });
+});
+
+test("the tenant shared is reserved: no key, no job and no schedule can be its", async ({
+  gateways,
+  redis,
+}) => {
+  const gateway = await gateways.start();
+  const detail = "the tenant id shared is reserved for the sandbox that all tenants share";
+  const job = { tenant: "shared", request: { kind: "exec", command: "true" } };
+  const asked: [string, string, object?][] = [
+    ["POST", "/v1/keys", { role: "tenant", tenant: "shared", name: "x" }],
+    ["POST", "/v1/jobs", job],
+    ["POST", "/v1/sandbox/bash", { tenant_id: "shared", command: "true" }],
+    ["PUT", "/v1/schedules/s", { everyMs: 3_600_000, order: job }],
+    ["GET", "/v1/tenants/shared"],
+  ];
+  for (const [method, path, body] of asked) {
+    const answer = await gateway.call(method, path, { body });
+    expect(answer, `${method} ${path}`).toMatchObject({ status: 400, body: { code: "invalid-request" } });
+    expect(JSON.stringify(answer.body)).toContain(detail);
+  }
+  // A key that was made for it before opens nothing any more.
+  const { token, key } = (
+    await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant: "acme", name: "old" } })
+  ).body;
+  await redis.connect().hset(`berth:api-key:${key.id}`, "tenant", "shared");
+  expect((await gateway.call("GET", "/v1/jobs/nobody", { key: token })).status).toBe(401);
+  // A job of the shared sandbox is its own tenant's, and nobody else's.
+  const keyOf = async (tenant: string) =>
+    (await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant, name: tenant } })).body.token;
+  const [acme, evil] = [await keyOf("acme"), await keyOf("evil")];
+  const common = { ...job, tenant: "acme", scope: "shared" };
+  const { body } = await gateway.call("POST", "/v1/jobs", { body: common });
+  expect(body).toMatchObject({ tenant: "acme", sandbox: "shared.all" });
+  expect((await gateway.call("GET", `/v1/jobs/${body.id}`, { key: acme })).status).toBe(200);
+  expect((await gateway.call("GET", `/v1/jobs/${body.id}`, { key: evil })).status).toBe(404);
+});

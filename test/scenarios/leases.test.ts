@@ -11,7 +11,14 @@ const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
 const mark = (leases: Leases, key: SandboxKey) =>
   leases.mark(
     key,
-    { id: `job-of-${key}`, attempt: 1, pool: "default", session: "main", kind: "exec" },
+    {
+      id: `job-of-${key}`,
+      tenant: tenantOf(key),
+      attempt: 1,
+      pool: "default",
+      session: "main",
+      kind: "exec",
+    },
     { queueKeys: [], perSandbox: 10, inFleet: 100_000 },
   );
 /** Every page, as a sweep that goes on and on would see them. */

@@ -94,11 +94,21 @@ describe("a worker without an engine", () => {
     await writeFile(file, JSON.stringify({ profiles: { broken: { image: "no-such-image:ever" } } }));
     await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
     const berth = fleet.client();
+    await berth.tenant("acme").grant({ profiles: ["broken"] });
+    await berth.tenant("initech").grant({ profiles: ["never-heard-of"] });
     const bad = berth.tenant("acme").exec("true", {}, { profile: "broken" });
     const unknown = berth.tenant("initech").exec("true", {}, { profile: "never-heard-of" });
     expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
     expect((await bad).outcome).toMatchObject({ kind: "refused", code: "image-missing" });
-    expect((await unknown).outcome).toMatchObject({ kind: "refused", code: "unknown-profile" });
+    const refusal = (profile: string) => ({
+      kind: "refused",
+      code: "not-granted",
+      message: `the profile ${profile} is not available to the tenant initech`,
+    });
+    expect((await unknown).outcome).toEqual(refusal("never-heard-of"));
+    // A profile that exists and was not granted is answered in the same words.
+    const ungranted = berth.tenant("initech").exec("true", {}, { profile: "broken" });
+    expect((await ungranted).outcome).toEqual(refusal("broken"));
   });
 });
 
@@ -114,6 +124,7 @@ describe("a worker's configuration", () => {
     const limit =
       "cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max";
     const acme = berth.tenant("acme");
+    await acme.grant({ profiles: ["small"] });
     const sizes = [await acme.exec(limit), await acme.exec(limit, {}, { profile: "small" })];
     expect(sizes.map(({ value }) => Number(value.stdout) / 1024 ** 2)).toEqual([512, 64]);
   });

@@ -73,6 +73,6 @@ export const jobOptions = {
     value: "SCOPE",
     about: "who shares the sandbox: tenant, session, agent or shared (tenant)",
   },
-  pool: { type: "string", value: "NAME", about: "workers that may run it (default)" },
-  profile: { type: "string", value: "NAME", about: "a profile the workers know" },
+  pool: { type: "string", value: "NAME", about: "workers that may run it; granted to the tenant (default)" },
+  profile: { type: "string", value: "NAME", about: "a profile that the tenant was granted (default)" },
 } as const satisfies OptionSpecs;

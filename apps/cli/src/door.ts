@@ -1,5 +1,6 @@
 import type {
   DeadLetters,
+  GrantList,
   IdentifiedEvent,
   JobOrder,
   SandboxView,
@@ -40,7 +41,7 @@ export interface Query {
   readonly limit: number;
 }
 
-export interface TenantUsage {
+export interface TenantUsage extends GrantList {
   readonly tenant: string;
   readonly paused: boolean;
   readonly unfinished: number;
@@ -53,6 +54,9 @@ export interface TenantsDoor {
   usage(tenant: string): Promise<TenantUsage>;
   pause(tenant: string): Promise<void>;
   resume(tenant: string): Promise<void>;
+  /** Each gives all that the tenant may use afterwards. */
+  grant(tenant: string, list: GrantList): Promise<GrantList>;
+  revoke(tenant: string, list: GrantList): Promise<GrantList>;
   /** Ids of the jobs that do it, one for each sandbox. */
   destroy(tenant: string): Promise<readonly string[]>;
 }
@@ -82,6 +86,8 @@ export interface NewKey {
   readonly role: "admin" | "tenant";
   readonly tenant?: string | undefined;
   readonly name: string;
+  readonly profiles?: readonly string[] | undefined;
+  readonly pools?: readonly string[] | undefined;
   readonly expiresInSeconds?: number | undefined;
   readonly rate?: number | undefined;
 }
@@ -90,6 +96,9 @@ export interface KeyView {
   readonly id: string;
   readonly role: "admin" | "tenant";
   readonly tenant?: string | undefined;
+  /** Absent: all. */
+  readonly profiles?: readonly string[] | undefined;
+  readonly pools?: readonly string[] | undefined;
   readonly name: string;
   readonly createdAtMs: number;
   readonly expiresAtMs?: number | undefined;

@@ -3,10 +3,12 @@ import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import {
   fleetId,
+  hostName,
+  poolName,
   problemsOf,
+  profileName,
   type SandboxProfile,
   sandboxProfile,
-  tenantId,
   workerId,
 } from "@berth/protocol";
 import { readEnvironment, tracingSettings } from "@berth/service";
@@ -14,7 +16,6 @@ import { z } from "zod";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
 const countOrNever = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
-const name = tenantId;
 const directory = (fallback: string) =>
   z
     .string()
@@ -41,7 +42,7 @@ export const environment = z.object({
     .describe("stable across restarts; the host's name when absent"),
   BERTH_HOST: z
     .string()
-    .pipe(name)
+    .pipe(hostName)
     .prefault(defaultName)
     .describe("whose disk has the workspaces; the host's name when absent"),
   BERTH_STORAGE: z
@@ -54,7 +55,7 @@ export const environment = z.object({
     .string()
     .default("default")
     .transform((text) => text.split(",").map((one) => one.trim()))
-    .pipe(z.array(name).min(1))
+    .pipe(z.array(poolName).min(1))
     .describe("pools this worker takes sandboxes of, separated by commas"),
   BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes"),
   BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime, such as runsc"),
@@ -98,10 +99,11 @@ export const environment = z.object({
   ...tracingSettings,
 });
 
-const file = z.looseObject({ profiles: z.record(name, sandboxProfile).default({}) });
+/** A profile is read as a whole once the image and the runtime that it inherits are known. */
+const file = z.looseObject({ profiles: z.record(profileName, z.looseObject({})).default({}) });
 
 export type Config = z.infer<typeof environment> & {
-  /** By name; `default` is the one that BERTH_IMAGE and BERTH_RUNTIME make, unless the file has one. */
+  /** By name. All have the image and the runtime of BERTH_IMAGE and BERTH_RUNTIME, unless the file says otherwise. */
   readonly profiles: ReadonlyMap<string, SandboxProfile>;
 };
 
@@ -127,11 +129,16 @@ export function readConfig(
   const problems = [...fromFile.problems, ...unknown, ...("problems" in read ? read.problems : [])];
   if ("problems" in read || problems.length > 0) return { problems };
   const { BERTH_IMAGE: image, BERTH_RUNTIME: runtime } = read.config;
-  const byName = new Map([
-    ["default", sandboxProfile.parse({ image, runtime })],
-    ...Object.entries(profiles),
-  ]);
-  return { config: { ...read.config, profiles: byName } };
+  const byName = new Map<string, SandboxProfile>();
+  for (const [name, settings] of Object.entries({ default: {}, ...profiles })) {
+    const parsed = sandboxProfile.safeParse({ image, runtime, ...settings });
+    if (parsed.success) byName.set(name, parsed.data);
+    else
+      problems.push(
+        ...problemsOf(parsed.error).map((problem) => `${set.BERTH_CONFIG}: profiles.${name}.${problem}`),
+      );
+  }
+  return problems.length > 0 ? { problems } : { config: { ...read.config, profiles: byName } };
 }
 
 function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {

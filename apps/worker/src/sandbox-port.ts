@@ -1,4 +1,5 @@
 import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
+import { type Grants, grantedToAll } from "@berth/queue";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobArtifacts } from "@berth/streams";
 import {
@@ -15,14 +16,19 @@ export interface DriverSandboxRequest {
   readonly leaseMs: number;
   /** By name; `default` is always there. */
   readonly profiles: ReadonlyMap<string, SandboxProfile>;
+  readonly grants: Pick<Grants, "check">;
+  /** The pool that the sandbox's first job chose. It never changes. */
+  readonly pool: () => Promise<string>;
   /** Absent: no artifacts are kept. */
   readonly artifacts?: ArtifactStore | undefined;
 }
 
-const defaultProfile = "default";
+const defaultProfile = grantedToAll;
 const defaultAgent = "default";
 /** Entries of a workspace's root removed between two listings. */
 const removedAtOnce = 1_000;
+
+type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
 
 /**
  * A sandbox of the driver's, opened when the first job needs it. A job that names another profile waits until nothing runs,
@@ -32,7 +38,8 @@ export class DriverSandbox implements SandboxPort {
   readonly #driver: SandboxDriver;
   readonly #request: DriverSandboxRequest;
   readonly #closing = new AbortController();
-  #profile = defaultProfile;
+  #profile: string = defaultProfile;
+  #pool: string | undefined;
   #opening: Promise<Sandbox> | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
   #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
@@ -45,11 +52,12 @@ export class DriverSandbox implements SandboxPort {
   }
 
   async open(
-    name: string | undefined,
+    job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const wanted = name ?? defaultProfile;
-    const profile = this.#settings(wanted);
+    const wanted = job?.profile ?? defaultProfile;
+    if (job) await unlessAborted(this.#checkGrants(job), signal);
+    const profile = this.#settings(wanted, job?.tenant);
     while (this.#profile !== wanted && this.#users > 0) await unlessAborted(this.#unused.promise, signal);
     this.#users++;
     try {
@@ -126,10 +134,18 @@ export class DriverSandbox implements SandboxPort {
     await this.#driver.removeEmptyWorkspace(key);
   }
 
-  #settings(name: string): SandboxProfile {
-    const { profiles } = this.#request;
-    const found = profiles.get(name);
-    if (!found) throw new Fault("unknown-profile", { profile: name, known: [...profiles.keys()].join(", ") });
+  /** Whoever made the job: producers with access to Redis do not pass the gateway. */
+  async #checkGrants({ tenant, profile, request }: SandboxJob): Promise<void> {
+    const { grants, pool } = this.#request;
+    this.#pool ??= await pool();
+    // What a tenant left in a pool that it may no longer use can still be removed.
+    await grants.check(tenant, { profile, pool: request.kind === "destroy" ? undefined : this.#pool });
+  }
+
+  /** A profile that is not there is answered as one that was not granted. */
+  #settings(name: string, tenant = ""): SandboxProfile {
+    const found = this.#request.profiles.get(name);
+    if (!found) throw new Fault("not-granted", { what: "profile", name, tenant });
     return found;
   }
 

@@ -1,6 +1,6 @@
 import type { Leases } from "@berth/lease";
 import type { Epoch, SandboxKey } from "@berth/protocol";
-import { type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
+import { Grants, grantedToAll, type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
@@ -33,7 +33,7 @@ export interface TenancyParts {
 /** Redis and Docker, as one tenancy sees them. */
 export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
-  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, profiles } = config;
+  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
   const source = new JobSource(redis, key, { instance, epoch });
   const to = (jobId: string, inbox?: string) => ({ key, epoch, jobId, inbox });
   return {
@@ -72,7 +72,14 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
         ]),
       progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
-    sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles, artifacts: parts.artifacts }),
+    sandbox: new DriverSandbox(driver, {
+      ...{ key, epoch, leaseMs, profiles },
+      grants: new Grants(redis),
+      // Redis need not be asked where there is one pool, which everybody may use.
+      pool: async () =>
+        pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
+      artifacts: parts.artifacts,
+    }),
   };
 }
 

@@ -38,12 +38,7 @@ const retryMs = { first: 50, last: 2_000 } as const;
 /** Redis may be away for this long before the batch gives up; the same id goes on later. */
 const outageMs = 60_000;
 /** Faults of one order, which the others do not share. */
-const ofOneOrder: readonly FaultCode[] = [
-  "job-id-taken",
-  "wrong-pool",
-  "payload-too-large",
-  "unknown-profile",
-];
+const ofOneOrder: readonly FaultCode[] = ["job-id-taken", "wrong-pool", "payload-too-large", "not-granted"];
 
 /**
  * Many jobs under one name, submitted as they are asked for and no faster than they end.

@@ -1,9 +1,9 @@
 import {
+  chosenJobId,
   type DueTime,
   type Job,
   type JobInput,
   type JobResult,
-  jobId,
   job as jobSchema,
   problemsOf,
   redisKeys,
@@ -110,7 +110,7 @@ export class Berth {
   /** Many jobs under one name. Submitting the same name again continues where it was. */
   batch(orders: Iterable<JobOrder> | AsyncIterable<JobOrder>, options: BatchOptions): Batch {
     const { id, inFlight = 1 } = options;
-    if (!jobId.safeParse(`${id}-0`).success)
+    if (!chosenJobId.safeParse(`${id}-0`).success)
       throw invalid("the batch's id", id, "it is letters, digits, - and _, 120 at most");
     if (!(inFlight >= 1)) throw invalid("inFlight", inFlight, "at least one job is in flight");
     return new Batch((order) => this.submit(order), orders, options);
@@ -216,6 +216,8 @@ export class Berth {
     const id = order.id ?? nanoid();
     const parsed = jobSchema.safeParse({ ...order, version: 1, id, inbox: this.#reader.name });
     if (!parsed.success) throw new InvalidJob(problemsOf(parsed.error));
+    const chosen = chosenJobId.safeParse(id);
+    if (!chosen.success) throw new InvalidJob(problemsOf(chosen.error).map((problem) => `id: ${problem}`));
     return parsed.data;
   }
 

@@ -68,11 +68,11 @@ export class Enqueuer {
   }
 
   async #add(key: SandboxKey, job: Job, onSent: () => void): Promise<LeaseState> {
-    const { id, attempt, session, pool = defaultPool } = job;
+    const { id, tenant, attempt, session, pool = defaultPool } = job;
     const large = Buffer.byteLength(JSON.stringify(job.request)) > stagedAboveBytes;
     const staged = large ? await this.#staging.put(key, id, job.request) : undefined;
     const limits = { ...defaultWaitingLimits, queueKeys: unfinishedKeys(key) };
-    const about = { id, attempt, pool, session, kind: job.request.kind };
+    const about = { id, tenant, attempt, pool, session, kind: job.request.kind };
     const mark = () => {
       const marking = this.#leases.mark(key, about, limits);
       onSent();

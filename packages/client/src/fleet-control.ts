@@ -8,6 +8,7 @@ import {
   type TenantId,
   workerId,
 } from "@berth/protocol";
+import { Grants } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { checked } from "./checked.ts";
@@ -21,9 +22,11 @@ const pingLookMs = 20;
 export class FleetControl {
   readonly #redis: Redis;
   readonly #leases: Leases;
+  readonly grants: Grants;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+    this.grants = new Grants(redis);
     this.#leases = new Leases(redis);
   }
 

@@ -1,4 +1,12 @@
-import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantId, tenantOf } from "@berth/protocol";
+import {
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  sharedOwner,
+  type TenantId,
+  tenantId,
+  tenantOf,
+} from "@berth/protocol";
 import { unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { checked, invalid } from "./checked.ts";
@@ -80,7 +88,7 @@ export class FleetView {
   }
 
   async sandboxes({ tenant, limit = 1_000 }: SandboxQuery = {}): Promise<SandboxView[]> {
-    const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
+    const of = tenant === undefined ? undefined : checkedOwner(tenant);
     if (!(limit >= 0)) throw invalid("the limit", limit, "a limit is a number from 0 on");
     const now = await redisNow(this.#redis);
     const paused = new Set(await this.#redis.smembers(redisKeys.paused));
@@ -186,4 +194,9 @@ function readWorker(id: string, hash: Record<string, string>, lastSeenMs: number
     version: hash.version ?? "",
     lastSeenMs,
   };
+}
+
+/** A tenant, or the name under which the sandbox is known that all tenants share. */
+function checkedOwner(name: string): TenantId {
+  return name === sharedOwner ? (name as TenantId) : checked(tenantId, name, "the tenant");
 }

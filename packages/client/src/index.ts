@@ -1,4 +1,4 @@
-export type { DeadLetter } from "@berth/queue";
+export type { DeadLetter, GrantList } from "@berth/queue";
 export { NotRedrivable } from "@berth/queue";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";

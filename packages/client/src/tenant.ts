@@ -1,5 +1,7 @@
-import type { JobRequestInput, TenantId } from "@berth/protocol";
+import { type JobRequestInput, poolName, profileName, type TenantId } from "@berth/protocol";
+import type { GrantList } from "@berth/queue";
 import type { Berth, JobOrder } from "./berth.ts";
+import { checked } from "./checked.ts";
 import type { FleetControl } from "./fleet-control.ts";
 import type { PendingJob } from "./pending-job.ts";
 
@@ -148,6 +150,23 @@ export class Tenant {
   resume(): Promise<void> {
     return this.#control.resume(this.id);
   }
+
+  /** Profiles and pools that its jobs may name. */
+  grants(): Promise<GrantList> {
+    return this.#control.grants.of(this.id);
+  }
+
+  /** Its jobs may name these from now on. Gives all that it may name. */
+  async grant(list: Partial<GrantList>): Promise<GrantList> {
+    await this.#control.grants.grant(this.id, checkedGrants(list));
+    return await this.grants();
+  }
+
+  /** Its jobs that need these are refused from now on; what runs goes on. `default` stays every tenant's. */
+  async revoke(list: Partial<GrantList>): Promise<GrantList> {
+    await this.#control.grants.revoke(this.id, checkedGrants(list));
+    return await this.grants();
+  }
 }
 
 /** What is neither text nor bytes, as plain JavaScript may give it, goes on as it is: the job's own check says what is wrong. */
@@ -155,6 +174,13 @@ function inJson(content: string | Uint8Array): { content: string; encoding: "utf
   return content instanceof Uint8Array
     ? { content: Buffer.from(content).toString("base64"), encoding: "base64" }
     : { content, encoding: "utf8" };
+}
+
+function checkedGrants({ profiles = [], pools = [] }: Partial<GrantList>): GrantList {
+  return {
+    profiles: profiles.map((name) => checked(profileName, name, "the profile")),
+    pools: pools.map((name) => checked(poolName, name, "the pool")),
+  };
 }
 
 function isList(command: string | readonly string[]): command is readonly string[] {

@@ -1,7 +1,8 @@
 -- Says that a sandbox has a job, and reads who holds it: what a producer does after adding one.
 -- KEYS  1 lease (hash)  2 pending (sorted set, by when it was marked)  3 paused (set)  4 sandboxes (sorted set)  5 queues (sorted set)
 --       6 job (hash)  7 unfinished (sorted set)  8 staged (string)  9 settings (hash)  10… lists and sorted sets of the sandbox's queue
--- ARGV  1 sandbox key  2 tenant  3 job id  4 attempt  5 pool  6 session  7 kind  8 default limit per sandbox  9 default limit of the fleet
+-- ARGV  1 sandbox key  2 whose sandbox it is  3 job id  4 attempt  5 pool  6 session  7 kind  8 default limit per sandbox  9 default limit of the fleet
+--       10 the job's own tenant: of the shared sandbox, another than whose it is
 -- Reply {live, epoch, deadline, worker, paused, home, pool, room}
 --       live is 1 while somebody's lease is; room is how many more jobs may be added before a limit is reached
 local time = redis.call('TIME')
@@ -9,7 +10,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[2], 'NX', now, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
 redis.call('ZADD', KEYS[5], now, ARGV[1])
-redis.call('HSET', KEYS[6], 'key', ARGV[1], 'tenant', ARGV[2], 'session', ARGV[6], 'kind', ARGV[7])
+redis.call('HSET', KEYS[6], 'key', ARGV[1], 'tenant', ARGV[10], 'session', ARGV[6], 'kind', ARGV[7])
 redis.call('HSETNX', KEYS[6], 'at', now)
 -- A job that ended before its producer came here is known from now on, and not made unfinished again.
 if redis.call('HEXISTS', KEYS[6], 'outcome') == 0 then

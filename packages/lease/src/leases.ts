@@ -108,6 +108,8 @@ export interface Holder {
 
 export interface MarkedJob {
   readonly id: string;
+  /** Its own; not always whose sandbox it is. */
+  readonly tenant: TenantId;
   readonly attempt: number;
   readonly pool: string;
   readonly session: string;
@@ -187,7 +189,7 @@ export class Leases {
       ...limits.queueKeys,
     ];
     const about = [key, tenantOf(key), job.id, job.attempt, job.pool, job.session, job.kind];
-    return mark.run(this.#redis, keys, [...about, limits.perSandbox, limits.inFleet]);
+    return mark.run(this.#redis, keys, [...about, limits.perSandbox, limits.inFleet, job.tenant]);
   }
 
   /**

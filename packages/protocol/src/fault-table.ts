@@ -24,7 +24,7 @@ export interface FaultContexts {
   "fleet-full": { waiting: number; limit: number };
   "job-id-taken": { jobId: string; sandboxKey: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
-  "unknown-profile": { profile: string; known: string };
+  "not-granted": { what: "profile" | "pool"; name: string; tenant: string };
   "schedule-unreadable": { schedule: string; detail: string };
   "no-answer": { worker: string; waitedMs: number };
   "worker-id-taken": { worker: string; host: string; pid: string };
@@ -200,11 +200,13 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator:
       "Use the same pool for all jobs of a sandbox, or give those of another pool a scope of their own.",
   },
-  "unknown-profile": {
-    message: ({ profile, known }) => `no profile is called ${profile}; this worker knows ${known}`,
-    meaning: "The job names a profile that the worker's configuration does not have.",
+  "not-granted": {
+    message: ({ what, name, tenant }) => `the ${what} ${name} is not available to the tenant ${tenant}`,
+    meaning:
+      "The tenant was not granted the profile or pool, or no worker's configuration has such a profile. A tenant is not told which.",
     retry: false,
-    operator: "Add it to the profiles in the workers' configuration file, on every worker of the pool.",
+    operator:
+      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool.",
   },
   "schedule-unreadable": {
     message: ({ schedule, detail }) => `the schedule ${schedule} cannot be read: ${detail}`,

@@ -23,10 +23,36 @@ export type { FaultCode, FaultContexts, FaultEntry } from "./fault-table.ts";
 export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
 export { FileRefusal, fileRefusals } from "./files.ts";
-export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
-export { epoch, fleetId, sandboxKey, tenantId, tenantOf, workerId } from "./ids.ts";
-export type { Job, JobId, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
-export { job, jobId, jobTiming, retry, sandboxKeyOf, scope } from "./job.ts";
+export type {
+  AgentName,
+  Epoch,
+  FleetId,
+  PoolName,
+  ProfileName,
+  SandboxKey,
+  SessionName,
+  TenantId,
+  WorkerId,
+} from "./ids.ts";
+export {
+  agentName,
+  epoch,
+  fleetId,
+  hostName,
+  poolName,
+  profileName,
+  sandboxKey,
+  scheduleId,
+  sessionName,
+  sharedOwner,
+  tenantId,
+  tenantOf,
+  workerId,
+} from "./ids.ts";
+export type { Job, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
+export { job, jobTiming, retry, sandboxKeyOf, scope } from "./job.ts";
+export type { JobId } from "./job-ids.ts";
+export { chosenJobId, jobId, ownedId, scheduledJobId } from "./job-ids.ts";
 export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
 export {
   isRepeatable,
@@ -43,7 +69,7 @@ export { maxProblems, problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
-export { dueTime, latestDueMs, scheduledJobId, scheduleSpec } from "./schedule.ts";
+export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export { signalName } from "./signals.ts";
 export type { TarItem } from "./tar-write.ts";
 export { tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";

@@ -1,20 +1,19 @@
 import { z } from "zod";
 import type { ArtifactRef, ArtifactRefusal } from "./artifact.ts";
 import type { FileEntry, GrepMatch } from "./files.ts";
-import { type SandboxKey, sandboxKey, tenantId } from "./ids.ts";
+import {
+  agentName,
+  poolName,
+  profileName,
+  type SandboxKey,
+  sandboxKey,
+  sessionName,
+  sharedOwner,
+  tenantId,
+} from "./ids.ts";
+import { jobId } from "./job-ids.ts";
 import { jobRequest } from "./job-kinds.ts";
 import { outcome } from "./outcome.ts";
-
-const name = tenantId;
-
-/** BullMQ takes no colon in a job id, and none that is all digits. */
-export const jobId = z
-  .string()
-  .regex(/^(?!\d+$)[A-Za-z0-9_-]{1,128}$/, {
-    error: "a job id is 1 to 128 letters, digits, - and _, and not digits alone",
-  })
-  .brand<"JobId">();
-export type JobId = z.infer<typeof jobId>;
 
 export const scope = z.enum(["tenant", "session", "agent", "shared"]);
 export type Scope = z.infer<typeof scope>;
@@ -45,15 +44,20 @@ export const job = z.strictObject({
   version: z.literal(1),
   id: jobId,
   tenant: tenantId,
-  session: z
-    .string()
-    .pipe(name)
-    .default("main" as never),
-  agent: z.string().pipe(name).optional(),
+  session: z.string().pipe(sessionName).prefault("main"),
+  agent: z.string().pipe(agentName).optional(),
   scope: scope.default("tenant"),
   request: jobRequest,
-  profile: z.string().max(63).optional().describe("name of a profile the fleet knows"),
-  pool: z.string().pipe(name).optional().describe("workers that may run it; default: default"),
+  profile: z
+    .string()
+    .pipe(profileName)
+    .optional()
+    .describe("one that the tenant was granted; default: default"),
+  pool: z
+    .string()
+    .pipe(poolName)
+    .optional()
+    .describe("workers that may run it; one that the tenant was granted; default: default"),
   retry: retry.optional(),
   attempt: z.number().int().min(1).max(20).default(1).describe("which run this is; set by the fleet"),
   idempotent: z.boolean().default(false).describe("may run again if its worker dies in the middle"),
@@ -85,7 +89,7 @@ export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "sco
       return sandboxKey.parse(`${of.tenant}.a.${of.agent ?? "default"}`);
     case "shared":
       // Two names: no other scope makes that many, so no tenant's key can be the same.
-      return sandboxKey.parse("shared.all");
+      return sandboxKey.parse(`${sharedOwner}.all`);
   }
 }
 

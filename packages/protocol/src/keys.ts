@@ -36,6 +36,8 @@ export const redisKeys = {
   queues: "berth:queues",
   /** Set: tenants that are paused. */
   paused: "berth:paused",
+  /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
+  grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
   /** Channel: what workers are told, all of them or one. */

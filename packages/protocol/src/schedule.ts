@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { tenantId } from "./ids.ts";
+import { scheduleId } from "./ids.ts";
 import { type JobInput, job } from "./job.ts";
 import { problemsOf } from "./problems.ts";
 
@@ -33,7 +33,7 @@ const scheduledOrder = z
 /** When and what. `cron` or `everyMs`, one of the two. The expression itself is read where schedules are kept. */
 export const scheduleSpec = z
   .strictObject({
-    id: tenantId.describe("names the schedule; its jobs are <id>-<due time in ms>"),
+    id: scheduleId.describe("names the schedule; its jobs are <id>@<due time in ms>"),
     cron: z
       .string()
       .max(256)
@@ -61,11 +61,6 @@ export const scheduleSpec = z
   });
 export type ScheduleSpec = z.infer<typeof scheduleSpec>;
 export type ScheduleInput = z.input<typeof scheduleSpec>;
-
-/** The same tick always makes the same id, so that none can run twice. */
-export function scheduledJobId(scheduleId: string, dueMs: number): string {
-  return `${scheduleId}-${dueMs}`;
-}
 
 function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;

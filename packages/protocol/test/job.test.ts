@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  chosenJobId,
   isRepeatable,
   type JobRequestInput,
   job,
@@ -162,5 +163,29 @@ describe("a job", () => {
 
   test.each(["123", "a:b", "", "a b", "x".repeat(129)])("cannot have the id %j", (id) => {
     expect(jobId.safeParse(id).success).toBe(false);
+    expect(chosenJobId.safeParse(id).success).toBe(false);
+  });
+
+  test.each([
+    "nightly@1731880000000",
+    "acme.build-1",
+    "acme.nightly@1731880000000-redrive-2",
+    "build-redrive-1",
+  ])("of the fleet's own making may have the id %j, which no caller can choose", (id) => {
+    expect(jobId.safeParse(id).success).toBe(true);
+    expect(chosenJobId.safeParse(id).success).toBe(false);
+  });
+
+  test.each(["wait", "meta", "events", "waiting-children", "id"])(
+    "cannot be given the id %j: the queue keeps a key of that name beside its jobs",
+    (id) => {
+      expect(chosenJobId.safeParse(id).success).toBe(false);
+    },
+  );
+
+  test("of the tenant name shared is refused, and one of the shared sandbox keeps its own tenant", () => {
+    const order = { version: 1, id: "a", tenant: "acme", scope: "shared", request: { kind: "destroy" } };
+    expect(sandboxKeyOf(job.parse(order))).toBe("shared.all");
+    expect(job.safeParse({ ...order, tenant: "shared" }).success).toBe(false);
   });
 });

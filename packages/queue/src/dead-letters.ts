@@ -18,7 +18,6 @@ export const deadQueue = { name: "dead", prefix: "berth" } as const;
 const deadKept = { age: 7 * 24 * 3_600, count: 10_000 };
 const bullEventsKept = 1_000;
 const redriveLabel = "berth.redrive-of";
-const idMost = 128;
 
 const letter = z.object({
   jobId: z.string(),
@@ -173,8 +172,7 @@ export function reasonText(data: unknown): string {
 
 async function freeId(redis: Redis, first: string): Promise<string> {
   for (let n = 1; ; n++) {
-    const suffix = `-redrive-${n}`;
-    const id = first.slice(0, idMost - suffix.length) + suffix;
+    const id = `${first}-redrive-${n}`;
     if ((await redis.exists(redisKeys.job(id))) === 0) return id;
   }
 }

@@ -6,6 +6,8 @@ export { CronRunner } from "./cron-runner.ts";
 export type { Burial, DeadLetter } from "./dead-letters.ts";
 export { DeadLetters, deadQueue, NotRedrivable } from "./dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters-worker.ts";
+export type { GrantList, Wanted } from "./grants.ts";
+export { Grants, grantedToAll } from "./grants.ts";
 export { forgetIdleQueues } from "./idle-queues.ts";
 export type { StagedPayload } from "./job-queues.ts";
 export { JobQueues, jobIdOf, queuedId, takenKey, unfinishedKeys } from "./job-queues.ts";

@@ -34,7 +34,7 @@ describe("a tick", () => {
     const { store, ran, ticks, worker } = await fleetOf(redis.connect());
     const due = made + minute;
     await Promise.all(Array.from({ length: 20 }, () => worker(due).run("tick", due)));
-    expect(new Set(ran)).toEqual(new Set([`tick-${due}`]));
+    expect(new Set(ran)).toEqual(new Set([`tick@${due}`]));
     expect(await store.get("tick")).toMatchObject({ runs: 1, nextDueMs: due + minute });
     expect(new Set(ticks)).toEqual(new Set([due + minute]));
   });
@@ -44,13 +44,13 @@ describe("a tick", () => {
     const due = made + minute;
     await worker(due).run("tick", due);
     await worker(due + 10).run("tick", due);
-    expect(ran).toEqual([`tick-${due}`]);
+    expect(ran).toEqual([`tick@${due}`]);
   });
 
   test("is run even where this worker's clock is behind the one that promoted it", async ({ redis }) => {
     const { ran, worker } = await fleetOf(redis.connect());
     await worker(made + minute - 400).run("tick", made + minute);
-    expect(ran).toEqual([`tick-${made + minute}`]);
+    expect(ran).toEqual([`tick@${made + minute}`]);
   });
 
   test("of a schedule that was removed, paused or replaced meanwhile runs nothing", async ({ redis }) => {
@@ -105,7 +105,7 @@ describe("a worker that dies between two steps", () => {
     expect((await store.get("tick"))?.firing?.dues).toEqual([made + 2 * minute, made + 3 * minute]);
     // Much later: what is due by then is not added to what was decided.
     await worker(made + 60 * minute).run("tick", made + minute);
-    expect(ran).toEqual([1, 2, 3].map((n) => `tick-${made + n * minute}`));
+    expect(ran).toEqual([1, 2, 3].map((n) => `tick@${made + n * minute}`));
     expect(await store.get("tick")).toMatchObject({ runs: 3, nextDueMs: null });
   });
 
@@ -136,7 +136,7 @@ describe("a run that cannot be accepted", () => {
     const due = made + minute;
     await expect(worker(due, () => Promise.reject(full)).run("tick", due)).rejects.toThrow(full);
     await worker(due + 5_000).run("tick", due);
-    expect(ran).toEqual([`tick-${due}`]);
+    expect(ran).toEqual([`tick@${due}`]);
     const taken = new Fault("job-id-taken", { jobId: "x", sandboxKey: "other" });
     await worker(due + minute, () => Promise.reject(taken)).run("tick", due + minute);
     expect(refused).toEqual([taken.message]);

@@ -31,7 +31,7 @@ describe("a schedule", () => {
     expect(first.state).toMatchObject({
       nextDueMs: made + 120 * second,
       runs: 1,
-      lastJobId: `tick-${made + 60 * second}`,
+      lastJobId: `tick@${made + 60 * second}`,
     });
     expect(ran(first.state, made + 61 * second)).toEqual({ state: first.state, dues: [] });
     expect(ran(first.state, made + 120 * second).dues).toEqual([120 * second]);

@@ -53,7 +53,7 @@ export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run)
     admitted.cold = true;
     // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
     const { leaseLeftMs } = authority;
-    opened = await sandbox.open(admitted.job.profile, { signal, leaseLeftMs });
+    opened = await sandbox.open(admitted.job, { signal, leaseLeftMs });
     admitted.cold = opened.cold === true;
     return await beginAndRun(parts, admitted, opened, run);
   } catch (error) {

@@ -109,9 +109,12 @@ export interface TurnsPort {
 export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
 
 export interface SandboxPort {
-  /** Starts or adopts the container, with the profile of that name. Nothing of a job has run when it throws. */
+  /**
+   * Starts or adopts the container, with the profile that the job names; without a job, with the default one. Throws
+   * `not-granted` when the job's tenant may not use the profile or the sandbox's pool. Nothing of a job has run when it throws.
+   */
   open(
-    profile: string | undefined,
+    job: Pick<Job, "tenant" | "profile" | "request"> | undefined,
     options: {
       readonly signal: AbortSignal;
       /** Asked again and again while it is open: when nothing is left, everything inside is killed, whatever becomes of the worker. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
-import { isSuccess, jobId, type OutcomeKind } from "@berth/protocol";
+import { chosenJobId, isSuccess, type OutcomeKind } from "@berth/protocol";
 import { batchLines, checkBatchFile } from "../batch/batch-file.ts";
 import { ResultFile, type ResultSink, resultsTo } from "../batch/result-file.ts";
 import { type BatchEnd, isFailure } from "../batch/run-batch.ts";
@@ -91,7 +91,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
 
 function batchId(given: string | undefined): string {
   const id = given ?? `batch-${randomBytes(5).toString("hex")}`;
-  const parsed = jobId.safeParse(`${id}-0`);
+  const parsed = chosenJobId.safeParse(`${id}-0`);
   if (!parsed.success || id.length > 100)
     throw new UsageError(`--id: ${id} is not 1 to 100 letters, digits, - and _`);
   return id;

@@ -7,6 +7,18 @@ import { durationMs, tenantName, wholeNumber } from "../values.ts";
 const options = {
   admin: { type: "boolean", about: "may do everything" },
   tenant: { type: "string", value: "TENANT", about: "may see and touch this tenant only" },
+  profile: {
+    type: "string",
+    multiple: true,
+    value: "NAME",
+    about: "its jobs may name this profile besides default",
+  },
+  pool: {
+    type: "string",
+    multiple: true,
+    value: "NAME",
+    about: "its jobs may name this pool besides default",
+  },
   expires: { type: "string", value: "TIME", about: "stops working after 12h, 90d, …" },
   rate: { type: "string", value: "N", about: "requests a second at one gateway" },
 } as const;
@@ -21,6 +33,10 @@ export const keyCreate = command({
   examples: [
     { line: "berth key create ops --admin", says: "the first one" },
     { line: "berth key create 'acme backend' --tenant acme --expires 90d", says: "for one tenant" },
+    {
+      line: "berth key create 'acme train' --tenant acme --pool gpu",
+      says: "after `berth tenant grant acme --pool gpu`",
+    },
     { line: "export BERTH_KEY=$(berth key create laptop --admin)", says: "straight into use" },
   ],
   options,
@@ -28,12 +44,14 @@ export const keyCreate = command({
 });
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
-  const { admin, tenant, expires, rate } = values;
+  const { admin, tenant, profile, pool, expires, rate } = values;
   if (admin === (tenant !== undefined)) throw new UsageError("either --admin or --tenant TENANT is needed");
+  if (admin && profile.length + pool.length > 0)
+    throw new UsageError("an admin key may use all profiles and pools; leave --profile and --pool out");
   const made = await (await context.door()).keys.create({
     role: admin ? "admin" : "tenant",
     name: positionals[0] ?? "",
-    ...(tenant === undefined ? {} : { tenant: tenantName(tenant) }),
+    ...(tenant === undefined ? {} : { tenant: tenantName(tenant), profiles: profile, pools: pool }),
     ...(expires === undefined
       ? {}
       : { expiresInSeconds: Math.ceil(durationMs("--expires", expires) / 1_000) }),

@@ -20,11 +20,13 @@ async function run(_: Arguments<typeof options>, context: Context): Promise<numb
   const now = Date.now();
   await context.terminal.answer({ keys }, () =>
     table(
-      ["KEY", "NAME", "FOR", "AGE", "USED", "EXPIRES"],
-      keys.map(({ id, name, role, tenant, createdAtMs, usedAtMs, expiresAtMs }) => [
+      ["KEY", "NAME", "FOR", "PROFILES", "POOLS", "AGE", "USED", "EXPIRES"],
+      keys.map(({ id, name, role, tenant, profiles, pools, createdAtMs, usedAtMs, expiresAtMs }) => [
         id,
         name,
         role === "admin" ? "everything" : (tenant ?? ""),
+        profiles?.join(",") ?? "all",
+        pools?.join(",") ?? "all",
         spanText(now - createdAtMs),
         usedAtMs === undefined ? "never" : `${spanText(now - usedAtMs)} ago`,
         expiresText(expiresAtMs, now),

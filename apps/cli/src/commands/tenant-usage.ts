@@ -22,8 +22,12 @@ export const tenantUsage = command({
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const usage = await (await context.door()).tenants.usage(tenantName(positionals[0] ?? ""));
-  const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes } = usage;
+  const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes, profiles, pools } = usage;
   const line = `${tenant}${paused ? " (paused)" : ""}: ${counted(unfinished, "job")} unfinished, ${counted(artifacts, "artifact")} of ${byteSize(artifactBytes)}`;
-  await context.terminal.answer(usage, () => `${line}\n\n${sandboxTable(sandboxes, context.terminal)}`);
+  const granted = `profiles ${profiles.join(", ")}; pools ${pools.join(", ")}`;
+  await context.terminal.answer(
+    usage,
+    () => `${line}\n${granted}\n\n${sandboxTable(sandboxes, context.terminal)}`,
+  );
   return exitCodes.ok;
 }

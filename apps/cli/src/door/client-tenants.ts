@@ -10,6 +10,8 @@ export function clientTenants(redis: Redis, berth: Berth): TenantsDoor {
   return {
     pause: async (tenant) => berth.tenant(tenant).pause(),
     resume: async (tenant) => berth.tenant(tenant).resume(),
+    grant: async (tenant, list) => berth.tenant(tenant).grant(list),
+    revoke: async (tenant, list) => berth.tenant(tenant).revoke(list),
     async usage(tenant) {
       const sandboxes = await berth.sandboxes({ tenant, limit: most });
       const [bytes, count] = await redis.hmget(redisKeys.artifactUsage, tenant, `${tenant}/count`);
@@ -20,6 +22,7 @@ export function clientTenants(redis: Redis, berth: Berth): TenantsDoor {
         artifacts: Number(count ?? 0),
         artifactBytes: Number(bytes ?? 0),
         sandboxes,
+        ...(await berth.tenant(tenant).grants()),
       };
     },
     async destroy(tenant) {

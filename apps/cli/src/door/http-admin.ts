@@ -15,6 +15,8 @@ export function httpTenants(calls: HttpCalls): TenantsDoor {
     usage: (tenant) => calls.json("GET", path`/v1/tenants/${tenant}`),
     pause: (tenant) => calls.json("POST", path`/v1/tenants/${tenant}/pause`),
     resume: (tenant) => calls.json("POST", path`/v1/tenants/${tenant}/resume`),
+    grant: (tenant, body) => calls.json("POST", path`/v1/tenants/${tenant}/grant`, { body }),
+    revoke: (tenant, body) => calls.json("POST", path`/v1/tenants/${tenant}/revoke`, { body }),
     destroy: async (tenant) =>
       (await calls.json<{ jobs: string[] }>("DELETE", path`/v1/tenants/${tenant}`)).jobs,
   };

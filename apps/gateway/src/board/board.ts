@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { tenantId } from "@berth/protocol";
+import { sharedOwner, type TenantId, tenantId } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
@@ -115,8 +115,8 @@ export class Board {
   async #find(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { tenant } = request.query as { tenant?: string };
     if (tenant === undefined) return html(reply, findPage());
-    const parsed = tenantId.safeParse(tenant);
-    const known = parsed.success ? await this.#shelf.find(parsed.data) : 0;
+    const isName = tenant === sharedOwner || tenantId.safeParse(tenant).success;
+    const known = isName ? await this.#shelf.find(tenant as TenantId) : 0;
     if (known > 0) return reply.redirect("/board/", 303);
     return html(reply.code(404), findPage("Nothing is known of that tenant."));
   }

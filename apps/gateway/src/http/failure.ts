@@ -61,7 +61,7 @@ const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: 
   "fleet-full": { status: 429, title: "Too many jobs wait" },
   "job-id-taken": { status: 409, title: "The id was used before" },
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
-  "unknown-profile": { status: 422, title: "There is no such profile" },
+  "not-granted": { status: 409, title: "The tenant was not granted it" },
   "payload-too-large": { status: 413, title: "The request is too large" },
   "invalid-argument": { status: 400, title: "The request does not fit" },
   "artifact-missing": { status: 410, title: "Its bytes are gone" },

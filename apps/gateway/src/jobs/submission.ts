@@ -4,7 +4,7 @@ import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
-import { type Principal, tenantFor } from "../keys/principal.ts";
+import { type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
@@ -63,6 +63,7 @@ export function envelope(
 ): Job {
   const tenant = tenantFor(principal, order.tenant as TenantId | undefined);
   refuseShared(order.scope, principal);
+  refuseUngranted(principal, order);
   if (order.id !== undefined && reservedIds.test(order.id)) {
     throw new Problem("invalid-request", "ids that begin with bat_ and ik_ are the gateway's own");
   }

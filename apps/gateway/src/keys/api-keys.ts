@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { redisKeys, type TenantId, tenantId } from "@berth/protocol";
+import { Grants, grantedToAll } from "@berth/queue";
 import { type Redis, Script } from "@berth/redis";
 import { customAlphabet } from "nanoid";
 import { z } from "zod";
@@ -11,9 +12,16 @@ const expiredKeptMs = 7 * 24 * 3_600_000;
 const usedNoticeMs = 60_000;
 
 const optionalNumber = z.coerce.number().optional();
+/** Names have no commas. Keys that were made before grants have `default`, as every key has. */
+const names = z
+  .string()
+  .transform((text) => text.split(","))
+  .optional();
 const stored = z.object({
   role: z.enum(["admin", "tenant"]),
   tenant: z.string().pipe(tenantId).optional(),
+  profiles: names,
+  pools: names,
   name: z.string(),
   sha256: z.string(),
   createdAtMs: z.coerce.number(),
@@ -29,11 +37,15 @@ const used = new Script({
   parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply),
 });
 
+/** `profiles`, `pools`: what a tenant key may use; of an admin key undefined, for all. */
 export type ApiKey = Omit<z.infer<typeof stored>, "sha256"> & { readonly id: string };
 
 export interface NewKey {
   readonly role: "admin" | "tenant";
   readonly tenant?: TenantId | undefined;
+  /** Of a tenant key, besides `default`; each must be granted to the tenant. */
+  readonly profiles?: readonly string[] | undefined;
+  readonly pools?: readonly string[] | undefined;
   readonly name: string;
   readonly expiresAtMs?: number | undefined;
   readonly rate?: number | undefined;
@@ -46,19 +58,29 @@ export interface NewKey {
  */
 export class ApiKeys {
   readonly #redis: Redis;
+  readonly #grants: Grants;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+    this.#grants = new Grants(redis);
   }
 
-  /** The token is shown this once. */
-  async create(key: NewKey): Promise<{ readonly token: string; readonly key: ApiKey }> {
+  /** The token is shown this once. Throws `not-granted` when the key would be given more than its tenant has. */
+  async create({
+    profiles,
+    pools,
+    ...wanted
+  }: NewKey): Promise<{ readonly token: string; readonly key: ApiKey }> {
+    const { tenant } = wanted;
+    for (const profile of profiles ?? []) if (tenant) await this.#grants.check(tenant, { profile });
+    for (const pool of pools ?? []) if (tenant) await this.#grants.check(tenant, { pool });
+    const key = tenant ? { ...wanted, profiles: withDefault(profiles), pools: withDefault(pools) } : wanted;
     const id = newId();
     const secret = randomBytes(32).toString("base64url");
     const createdAtMs = Date.now();
-    const fields = Object.entries({ ...key, createdAtMs, sha256: digest(secret).toString("hex") }).filter(
-      ([, value]) => value !== undefined,
-    );
+    const fields = Object.entries({ ...key, createdAtMs, sha256: digest(secret).toString("hex") })
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)]);
     const change = this.#redis.multi().hset(redisKeys.apiKey(id), Object.fromEntries(fields));
     change.set(redisKeys.apiKeysMade, createdAtMs, "NX");
     if (key.expiresAtMs !== undefined) {
@@ -68,14 +90,21 @@ export class ApiKeys {
     return { token: `berth_${id}_${secret}`, key: { id, createdAtMs, ...key } };
   }
 
-  /** The key of a token, if its secret is right and it has not expired. */
+  /** The key of a token, if its secret is right and it has not expired; with what both it and its tenant may use. */
   async find(token: string): Promise<ApiKey | undefined> {
     const [, id, secret] = tokenForm.exec(token) ?? [];
     if (id === undefined || secret === undefined) return undefined;
     const found = await this.#read(id);
     if (!found || !timingSafeEqual(digest(secret), Buffer.from(found.sha256, "hex"))) return undefined;
     if (found.key.expiresAtMs !== undefined && found.key.expiresAtMs <= Date.now()) return undefined;
-    return found.key;
+    const { key } = found;
+    if (key.tenant === undefined) return key;
+    const granted = await this.#grants.of(key.tenant);
+    return {
+      ...key,
+      profiles: key.profiles?.filter((name) => granted.profiles.includes(name)),
+      pools: key.pools?.filter((name) => granted.pools.includes(name)),
+    };
   }
 
   async get(id: string): Promise<ApiKey | undefined> {
@@ -123,8 +152,15 @@ export class ApiKeys {
     const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.apiKey(id)));
     if (!parsed.success) return undefined;
     const { sha256, ...key } = parsed.data;
-    return { key: { id, ...key }, sha256 };
+    if (key.tenant === undefined) return { key: { id, ...key }, sha256 };
+    const { profiles, pools } = key;
+    return { key: { id, ...key, profiles: withDefault(profiles), pools: withDefault(pools) }, sha256 };
   }
+}
+
+/** Every tenant key may use `default`. */
+function withDefault(names: readonly string[] = []): string[] {
+  return [...new Set([grantedToAll, ...names])];
 }
 
 function digest(text: string): Buffer {

@@ -9,6 +9,8 @@ export type AuditAction =
   | "tenant.paused"
   | "tenant.resumed"
   | "tenant.destroyed"
+  | "tenant.granted"
+  | "tenant.ungranted"
   | "session.destroyed"
   | "worker.drained"
   | "schedule.put"

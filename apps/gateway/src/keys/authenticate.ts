@@ -89,7 +89,9 @@ export class Authenticator {
     return {
       id: key.id,
       role: key.role,
-      ...(key.tenant === undefined ? {} : { tenant: key.tenant }),
+      ...(key.tenant === undefined
+        ? {}
+        : { tenant: key.tenant, grants: { profiles: key.profiles ?? [], pools: key.pools ?? [] } }),
       bodyBytes: Math.min(bodyBytes, key.bodyBytes ?? bodyBytes),
       ...(limit === undefined ? {} : { rate: limit }),
     };

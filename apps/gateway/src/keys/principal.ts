@@ -1,4 +1,4 @@
-import type { TenantId } from "@berth/protocol";
+import { Fault, type TenantId } from "@berth/protocol";
 import { Problem } from "../http/problem.ts";
 
 /** Who asks, and what they may use. */
@@ -8,6 +8,8 @@ export interface Principal {
   readonly role: "admin" | "tenant" | "none";
   /** Set exactly for role `tenant`. */
   readonly tenant?: TenantId;
+  /** Profiles and pools that jobs may name; absent: all. */
+  readonly grants?: { readonly profiles: readonly string[]; readonly pools: readonly string[] };
   readonly bodyBytes: number;
   /** Requests a second; absent: no limit. */
   readonly rate?: number;
@@ -28,4 +30,17 @@ export function tenantFor(principal: Principal, named: TenantId | undefined, fal
     throw new Problem("forbidden", "this key belongs to another tenant");
   }
   return tenant;
+}
+
+/** A profile or pool that does not exist is answered as one that was not granted: names are not for guessing. */
+export function refuseUngranted(
+  { grants, tenant = "" as TenantId }: Principal,
+  { profile, pool }: { readonly profile?: string | undefined; readonly pool?: string | undefined },
+): void {
+  if (!grants) return;
+  const refuse = (what: "profile" | "pool", name: string) => {
+    throw new Problem("forbidden", new Fault("not-granted", { what, name, tenant }).message);
+  };
+  if (profile !== undefined && !grants.profiles.includes(profile)) refuse("profile", profile);
+  if (pool !== undefined && !grants.pools.includes(pool)) refuse("pool", pool);
 }

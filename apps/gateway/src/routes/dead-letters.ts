@@ -34,7 +34,7 @@ export function deadLetterRoutes({ berth, audit }: Parts): AnyRoute[] {
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
         after: z
           .string()
-          .regex(/^\d{1,15}\.[\w-]{1,200}$/, { error: "not a letter's cursor" })
+          .regex(/^\d{1,15}\.[\w.@-]{1,260}$/, { error: "not a letter's cursor" })
           .optional(),
       }),
       answers: { 200: { about: "The newest first", schema: z.object({ letters: z.array(letterView) }) } },

@@ -1,4 +1,4 @@
-import { tenantId } from "@berth/protocol";
+import { poolName, profileName, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -14,6 +14,14 @@ const newKey = input(
     .strictObject({
       role: z.enum(["admin", "tenant"]),
       tenant: tenantId.optional().describe("for a tenant key: the one tenant it opens"),
+      profiles: z
+        .array(profileName)
+        .max(100)
+        .optional()
+        .describe(
+          "of a tenant key: profiles that its jobs may name besides `default`; granted to its tenant",
+        ),
+      pools: z.array(poolName).max(100).optional().describe("of a tenant key: the same of pools"),
       name: z.string().min(1).max(100).describe("for people; not secret"),
       expiresInSeconds: positive.max(10 * 365 * 86_400).optional(),
       rate: positive.max(1_000_000).optional().describe("requests a second at one gateway"),
@@ -22,6 +30,10 @@ const newKey = input(
     .refine(({ role, tenant }) => (role === "tenant") === (tenant !== undefined), {
       path: ["tenant"],
       error: "a tenant key has a tenant, an admin key has none",
+    })
+    .refine(({ role, profiles, pools }) => role === "tenant" || (profiles ?? pools) === undefined, {
+      path: ["profiles"],
+      error: "an admin key may use all profiles and pools; leave profiles and pools out",
     }),
 );
 
@@ -31,6 +43,8 @@ const keyView = output(
     id: z.string(),
     role: z.enum(["admin", "tenant"]),
     tenant: z.string().optional(),
+    profiles: z.array(z.string()).optional().describe("that its jobs may name; absent: all"),
+    pools: z.array(z.string()).optional(),
     name: z.string(),
     createdAtMs: z.number(),
     expiresAtMs: z.number().optional(),

@@ -1,4 +1,12 @@
-import { exitCodeOf, type FileEntry, type Job, type JobResult, jobId, type TenantId } from "@berth/protocol";
+import {
+  exitCodeOf,
+  type FileEntry,
+  type Job,
+  type JobResult,
+  jobId,
+  type SessionName,
+  type TenantId,
+} from "@berth/protocol";
 import type { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import {
@@ -26,7 +34,7 @@ export interface SandboxCall<B extends z.ZodType, A extends z.ZodType> {
 /** Commands end as they end, and the answer says how. File operations are done or refused. */
 const runs = new Set(["execute", "bash"]);
 
-type Place = { tenant_id?: TenantId | undefined; session_id: TenantId };
+type Place = { tenant_id?: TenantId | undefined; session_id: SessionName };
 
 /** The routes of a code sandbox: one job each, waited for. A session has a container and a workspace of its own. */
 export function sandboxRoutes(parts: Parts): AnyRoute[] {

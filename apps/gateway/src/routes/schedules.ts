@@ -5,7 +5,7 @@ import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { refuseShared } from "../jobs/submission.ts";
 import { type AuditAction, noted } from "../keys/audit.ts";
-import { mayTouch, type Principal, tenantFor } from "../keys/principal.ts";
+import { mayTouch, type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
 import { input, output } from "../schemas/registry.ts";
@@ -56,6 +56,7 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
     async ({ params, body, principal, request }) => {
       const tenant = tenantFor(principal, body.order.tenant);
       refuseShared(body.order.scope, principal);
+      refuseUngranted(principal, body.order);
       const spec = { ...body, id: params.id, order: { ...body.order, tenant } };
       const made = await berth.schedules.put(spec, {
         // Inside the change itself: no other's schedule can slip in between.

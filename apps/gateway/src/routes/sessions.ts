@@ -1,4 +1,4 @@
-import { tenantId, tenantOf } from "@berth/protocol";
+import { sessionName, tenantId, tenantOf } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { expectDone, runToEnd } from "../jobs/synchronous.ts";
@@ -19,7 +19,7 @@ const sessionView = output(
   }),
 );
 
-const place = z.object({ tenant: tenantId, session: tenantId });
+const place = z.object({ tenant: tenantId, session: sessionName });
 
 export function sessionRoutes(parts: Parts): AnyRoute[] {
   const { berth, audit, config } = parts;

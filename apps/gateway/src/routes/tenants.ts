@@ -1,11 +1,11 @@
-import { redisKeys, type SandboxKey, tenantId } from "@berth/protocol";
+import { poolName, profileName, redisKeys, type SandboxKey, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { draftOf } from "../jobs/submission.ts";
-import { noted } from "../keys/audit.ts";
+import { type AuditAction, noted } from "../keys/audit.ts";
 import { tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
-import { output } from "../schemas/registry.ts";
+import { input, output } from "../schemas/registry.ts";
 import { sandboxView } from "../schemas/sandbox.ts";
 
 const params = z.object({ tenant: tenantId });
@@ -18,9 +18,22 @@ const usageView = output(
     unfinished: z.number().describe("jobs that wait or run"),
     artifactBytes: z.number(),
     artifacts: z.number(),
+    profiles: z.array(z.string()).describe("that its jobs may name"),
+    pools: z.array(z.string()),
     sandboxes: z.array(sandboxView).describe("the most recently used thousand"),
   }),
 );
+const grantList = input(
+  "Grants",
+  z.strictObject({
+    profiles: z.array(profileName).max(100).default([]),
+    pools: z.array(poolName).max(100).default([]),
+  }),
+);
+const grantView = z.object({
+  profiles: z.array(z.string()).describe("all that the tenant has now; `default` is every tenant's"),
+  pools: z.array(z.string()),
+});
 const destroyView = z.object({
   jobs: z.array(z.string()).describe("ids of the jobs that do it, one for each sandbox"),
 });
@@ -51,6 +64,7 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
           unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
           artifactBytes: Number(bytes ?? 0),
           artifacts: Number(count ?? 0),
+          ...(await berth.tenant(tenant).grants()),
           sandboxes,
         },
       };
@@ -117,7 +131,45 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
     },
   );
 
-  return [usage, pause, resume, destroy];
+  const grants = (verb: "grant" | "revoke", action: AuditAction, about: { summary: string; more: string }) =>
+    route(
+      {
+        method: "POST",
+        path: `/v1/tenants/:tenant/${verb}`,
+        tag: "tenants",
+        summary: about.summary,
+        about: about.more,
+        access: "admin",
+        params,
+        body: grantList,
+        answers: { 200: { about: "What it may use now", schema: grantView } },
+      },
+      async ({ params, body, request }) => {
+        const now = await berth.tenant(params.tenant)[verb](body);
+        parts.authenticator.forget();
+        const names = [
+          ...body.profiles.map((name) => `profile:${name}`),
+          ...body.pools.map((name) => `pool:${name}`),
+        ];
+        await audit.note(action, noted(request, [params.tenant, ...names].join(" ")));
+        return { status: 200, body: { profiles: [...now.profiles], pools: [...now.pools] } };
+      },
+    );
+
+  return [
+    usage,
+    pause,
+    resume,
+    destroy,
+    grants("grant", "tenant.granted", {
+      summary: "Let a tenant's jobs name more profiles and pools",
+      more: "Workers ask before each job. A tenant key must have been made with the same names, too.",
+    }),
+    grants("revoke", "tenant.ungranted", {
+      summary: "Take profiles and pools from a tenant",
+      more: "From then on its jobs that need them end as refused, also those that wait and those of schedules. What runs goes on.",
+    }),
+  ];
 }
 
 /** The tenant, session or agent that a sandbox key was made of; undefined for the sandbox that all share. */

@@ -1,9 +1,9 @@
 import {
   artifactRef,
   artifactRefusal,
+  chosenJobId,
   dueTime,
   job,
-  jobId,
   jobRequest,
   outcome,
   tenantId,
@@ -18,7 +18,7 @@ output("Outcome", outcome);
 export const order = input(
   "JobOrder",
   job.omit({ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true }).extend({
-    id: jobId
+    id: chosenJobId
       .optional()
       .describe("the same id is run once; for a day a second order gets the first one's result"),
     tenant: tenantId.optional().describe("with a tenant key: its own, and may be left out"),

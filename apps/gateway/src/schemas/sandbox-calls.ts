@@ -1,16 +1,16 @@
-import { artifactRef, type jobRequest, outcome, tenantId } from "@berth/protocol";
+import { artifactRef, type jobRequest, outcome, sessionName, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { input, output } from "./registry.ts";
 
 const positive = z.number().int().positive();
 
 export const defaultTenant = tenantId.parse("default");
-export const defaultSession = tenantId.parse("main");
+export const defaultSession = sessionName.parse("main");
 
 /** Whose sandbox: a session has its own container and workspace. */
 export const where = {
   tenant_id: tenantId.optional().describe("with a tenant key: its own; otherwise `default` when absent"),
-  session_id: tenantId.default(defaultSession),
+  session_id: sessionName.default(defaultSession),
 };
 
 const running = {

@@ -31,7 +31,7 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
   let container: Container | undefined;
   let users = 0;
   return {
-    open: async (_profile, { signal, leaseLeftMs }) => {
+    open: async (_job, { signal, leaseLeftMs }) => {
       const ready = container ? 1 : random.between(5, 600);
       await process.clock.sleep(ready, signal);
       const fault = container ? undefined : weather.engineFault(time.nowMs);

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import type { TenantId } from "./ids.ts";
+
+/** Keys that BullMQ itself keeps beside the jobs of a queue: a job of that id would overwrite one. */
+const bullKeys = new Set([
+  ...["active", "completed", "de", "delayed", "events", "failed", "id", "limiter", "marker", "meta"],
+  ...["metrics", "paused", "pc", "prioritized", "priority", "repeat", "stalled", "stalled-check", "wait"],
+  "waiting-children",
+]);
+
+/**
+ * A job's id as a caller chooses it. BullMQ takes no colon in one, and none that is all digits. What the fleet adds to an
+ * id (`.`, `@`, `-redrive-<n>`) cannot be chosen, so no caller can take the id of a scheduled or redriven job.
+ */
+export const chosenJobId = z
+  .string()
+  .regex(/^(?!\d+$)[A-Za-z0-9_-]{1,128}$/, {
+    error: "a job id is 1 to 128 letters, digits, - and _, and not digits alone",
+  })
+  .refine((id) => !bullKeys.has(id), { error: "this job id is a name that the queue uses itself" })
+  .refine((id) => !/-redrive-\d+$/.test(id), {
+    error: "job ids that end in -redrive-<n> are the fleet's own",
+  });
+
+/** Any job's id: `[<tenant>.]<chosen>[@<due time>][-redrive-<n>]`. */
+export const jobId = z
+  .string()
+  .regex(/^(?!\d+$)(?:[a-z0-9][a-z0-9_-]{0,62}\.)?[A-Za-z0-9_-]{1,128}(?:@\d{1,16})?(?:-redrive-\d{1,9})?$/, {
+    error: "a job id is 1 to 128 letters, digits, - and _, and not digits alone",
+  })
+  .brand<"JobId">();
+export type JobId = z.infer<typeof jobId>;
+
+/**
+ * The id of what a tenant named through its own key. No other tenant can spell it: names have no dot. Ids of those who may
+ * act for every tenant (Redis clients, admin keys) stay as they were chosen.
+ */
+export function ownedId(tenant: TenantId, chosen: string): string {
+  return `${tenant}.${chosen}`;
+}
+
+/** The same due time always makes the same id, so that none can run twice. */
+export function scheduledJobId(schedule: string, dueMs: number): string {
+  return `${schedule}@${dueMs}`;
+}

@@ -1,0 +1,65 @@
+import { Fault, redisKeys, type TenantId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** Every tenant may use the profile and the pool of this name. */
+export const grantedToAll = "default";
+
+/** The named profiles and pools that somebody may use, `default` included. */
+export interface GrantList {
+  readonly profiles: readonly string[];
+  readonly pools: readonly string[];
+}
+
+/** What a job asks for; undefined asks for `default`. */
+export interface Wanted {
+  readonly profile?: string | undefined;
+  readonly pool?: string | undefined;
+}
+
+/** Which profiles and pools each tenant may use besides `default`. Workers ask before every job that needs a grant. */
+export class Grants {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async of(tenant: TenantId): Promise<GrantList> {
+    const members = await this.#redis.smembers(redisKeys.grants(tenant));
+    const named = (kind: string) => [
+      grantedToAll,
+      ...members
+        .filter((member) => member.startsWith(`${kind}:`))
+        .map((member) => member.slice(kind.length + 1))
+        .sort(),
+    ];
+    return { profiles: named("profile"), pools: named("pool") };
+  }
+
+  async grant(tenant: TenantId, list: Partial<GrantList>): Promise<void> {
+    const members = membersOf(list);
+    if (members.length > 0) await this.#redis.sadd(redisKeys.grants(tenant), ...members);
+  }
+
+  async revoke(tenant: TenantId, list: Partial<GrantList>): Promise<void> {
+    const members = membersOf(list);
+    if (members.length > 0) await this.#redis.srem(redisKeys.grants(tenant), ...members);
+  }
+
+  /** Throws `not-granted` for the first thing that the tenant may not use. Asks Redis only when a grant is needed. */
+  async check(tenant: TenantId, { profile, pool }: Wanted): Promise<void> {
+    const needed = membersOf({ profiles: [profile ?? grantedToAll], pools: [pool ?? grantedToAll] });
+    if (needed.length === 0) return;
+    const granted = await this.#redis.smismember(redisKeys.grants(tenant), ...needed);
+    const missing = needed.find((_, index) => granted[index] !== 1);
+    if (missing === undefined) return;
+    const [kind, name = ""] = missing.split(":");
+    throw new Fault("not-granted", { what: kind === "pool" ? "pool" : "profile", name, tenant });
+  }
+}
+
+function membersOf({ profiles = [], pools = [] }: Partial<GrantList>): string[] {
+  const named = (kind: string, names: readonly string[]) =>
+    names.filter((name) => name !== grantedToAll).map((name) => `${kind}:${name}`);
+  return [...named("profile", profiles), ...named("pool", pools)];
+}
