@@ -1,5 +1,7 @@
-import { Fault } from "@berth/protocol";
-import { Redis } from "ioredis";
+import { Fault, isFault } from "@berth/protocol";
+import type { Redis } from "ioredis";
+import { Connection } from "./connection.ts";
+import { redisFault } from "./refusal.ts";
 
 export interface RedisOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */
@@ -12,12 +14,12 @@ export interface RedisOptions {
 }
 
 /**
- * `commands`: short calls that fail clearly when Redis is away. `blocking`: one reader that waits, and reconnects for as
- * long as it takes; never shared, since everything behind a waiting call would wait too.
+ * `commands`: short calls. A call waits for a reconnection for at most `commandTimeoutMs`; then it fails, and is not sent any more.
+ * `blocking`: one reader that waits, and reconnects for as long as it takes; never shared, since everything behind a waiting call
+ * would wait too.
  */
 export type RedisRole = "commands" | "blocking";
 
-/** A call on a `commands` connection that waits longer than this for a reconnection fails. */
 const commandTimeoutMs = 10_000;
 
 export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis {
@@ -31,7 +33,7 @@ export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),
     ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
   };
-  const redis = "path" in path ? new Redis(options) : new Redis(url, options);
+  const redis = new Connection(options, "path" in path ? undefined : url);
   let lost = false;
   redis.on("error", (error: Error) => {
     if (!lost) onOutage?.({ state: "lost", detail: error.message });
@@ -50,7 +52,9 @@ export async function checkRedis(redis: Redis, address: string): Promise<{ reado
     const info = await redis.info("server");
     return { version: /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown" };
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    const fault = redisFault("INFO", error);
+    if (isFault(fault, "redis-unauthorized")) throw fault;
+    const { detail } = fault.context;
     throw new Fault("redis-unreachable", { address: withoutPassword(address), detail }, { cause: error });
   }
 }
