@@ -72,7 +72,7 @@ describe("a lease", () => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     await leases.take(key, one, 1);
-    await expect.poll(async () => (await mark(leases, key)).live).toBe(false);
+    await expect.poll(async () => (await mark(leases, key))?.live).toBe(false);
     expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
     expect(await mark(leases, key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
   });

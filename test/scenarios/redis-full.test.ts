@@ -1,4 +1,6 @@
 import { Berth } from "@berth/client";
+import { isFault, redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -46,3 +48,55 @@ describe("a Redis that is full", () => {
     await berth.close();
   });
 });
+
+describe("a Redis that is nearly full", () => {
+  test("takes a job or refuses it, says truthfully which, and takes a refused one later under the same id", async ({
+    redis,
+  }) => {
+    const berth = new Berth({ redis: redis.url });
+    const admin = redis.connect();
+    const acme = berth.tenant("acme");
+    await acme.exec("true").enqueued();
+    const accepted = new Set<string>();
+    const refused = new Map<string, string>();
+    for (let tries = 0; tries < 120; tries++) {
+      const command = `true ${"x".repeat(20_000 + ((tries * 7_919) % 80_000))}`;
+      // Room for a part of what adding, marking and offering need.
+      const roomBytes = ((tries * 3_571) % 120_000) - 5_000;
+      await admin.config("SET", "maxmemory", String((await usedBytes(admin)) + roomBytes));
+      try {
+        accepted.add((await acme.exec(command).enqueued()).id);
+      } catch (error) {
+        if (!isFault(error, "redis-full") || error.context.jobId === undefined) throw error;
+        expect(error.context.accepted).toBe("no");
+        expect(error.message).toContain(`the job ${error.context.jobId} was not accepted`);
+        refused.set(error.context.jobId, command);
+      }
+    }
+    await admin.config("SET", "maxmemory", "0");
+    // Otherwise nothing of interest was tried.
+    expect(accepted.size).toBeGreaterThan(5);
+    expect(refused.size).toBeGreaterThan(5);
+    for (const id of accepted)
+      expect(await standing(admin, id)).toEqual({ added: "1", queued: 1, open: true });
+    for (const id of refused.keys())
+      expect(await standing(admin, id)).toEqual({ added: null, queued: 0, open: false });
+    for (const [id, command] of refused) await acme.exec(command, {}, { id }).enqueued();
+    for (const id of refused.keys())
+      expect(await standing(admin, id)).toEqual({ added: "1", queued: 1, open: true });
+    await berth.close();
+  });
+});
+
+async function usedBytes(admin: Redis): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await admin.info("memory"))?.[1]);
+}
+
+/** What the fleet has of a job. */
+async function standing(admin: Redis, id: string) {
+  return {
+    added: await admin.hget(redisKeys.job(id), "added"),
+    queued: (await admin.lrange("berth:{acme}:jobs:wait", 0, -1)).filter((one) => one === id).length,
+    open: (await admin.zscore(redisKeys.unfinished, id)) !== null,
+  };
+}

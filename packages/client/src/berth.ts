@@ -7,13 +7,14 @@ import {
   job as jobSchema,
   problemsOf,
   redisKeys,
+  redisUrl,
   type SandboxKey,
   sandboxKey,
   sandboxKeyOf,
   tenantId,
 } from "@berth/protocol";
 import { Offers, Schedule } from "@berth/queue";
-import { connectRedis, type Redis } from "@berth/redis";
+import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
 import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { Artifacts } from "./artifacts.ts";
@@ -36,6 +37,7 @@ import { InvalidJob } from "./invalid-job.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { ResultGroup, type ResultGroupOptions } from "./result-group.ts";
 import { Schedules } from "./schedules.ts";
+import { acceptForLater } from "./submission.ts";
 import { Tenant } from "./tenant.ts";
 import { type Why, why } from "./why.ts";
 
@@ -75,8 +77,9 @@ export class Berth {
   #closed = false;
 
   constructor({ redis, artifacts }: BerthOptions) {
-    if (typeof redis !== "string" || redis === "")
-      throw invalid("the address of Redis", redis, "it is redis://…, rediss://… or unix:///path");
+    const address = redisUrl.safeParse(redis);
+    if (!address.success)
+      throw invalid("the address of Redis", shownAddress(redis), problemsOf(address.error).join("; "));
     this.#url = redis;
     this.#redis = connectRedis({ url: redis, role: "commands" });
     this.#enqueuer = new Enqueuer(this.#redis);
@@ -201,13 +204,14 @@ export class Berth {
       added =
         dueAtMs === undefined
           ? await this.#enqueuer.enqueue(job, { newId: order.id === undefined })
-          : await this.#schedule.accept(job, dueAtMs);
+          : await acceptForLater(this.#schedule, job, dueAtMs);
     } catch (error) {
       told.forget();
       throw error;
     }
     const options = { told, listenAfterMs: added === "known" ? 0 : listenAfterMs };
-    const result = order.id === undefined ? told.result : this.#reader.result(key, job.id, options);
+    const result =
+      order.id === undefined ? this.#reader.toldResult(told) : this.#reader.result(key, job.id, options);
     result.catch(() => {});
     return this.#handle(key, job.id, result);
   }
@@ -236,4 +240,8 @@ export class Berth {
       events: (after = "", signal) => reader.follow(key, id, after, signal),
     };
   }
+}
+
+function shownAddress(given: unknown): unknown {
+  return typeof given === "string" ? withoutPassword(given) : given;
 }

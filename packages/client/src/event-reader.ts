@@ -1,6 +1,7 @@
 import { Fault, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { invalid } from "./checked.ts";
+import { EndCheck, type EndCheckOptions } from "./end-check.ts";
 import { EventChannels } from "./event-channels.ts";
 import { EventFollower } from "./event-follower.ts";
 import { type Expectation, Inbox } from "./inbox.ts";
@@ -21,8 +22,9 @@ export interface ResultOptions {
  * Everything a client waits for, on one blocking connection: the ends of its jobs, and what happens to any job of any
  * client. Each job's stream is read once, however many follow it.
  *
- * Survives lost connections and restarts of Redis without losing or repeating anything that Redis kept. After `close()`
- * nothing settles any more but with the fault `aborted`, and whoever follows has reached the end.
+ * Survives lost connections and restarts of Redis without losing or repeating anything that Redis kept. A wait for a job that Redis
+ * has forgotten ends with the fault `job-unknown`. After `close()` nothing settles any more but with the fault `aborted`, and whoever
+ * follows has reached the end.
  */
 export class StreamReader {
   readonly name: string;
@@ -30,15 +32,17 @@ export class StreamReader {
   readonly #tail: StreamTail;
   readonly #inbox: Inbox;
   readonly #channels: EventChannels;
+  readonly #check: EndCheck;
   readonly #waits = new Waits();
 
   /** The blocking connection is the reader's own, and closed with it. */
-  constructor(commands: Redis, blocking: Redis, name: string) {
+  constructor(commands: Redis, blocking: Redis, name: string, check: EndCheckOptions = {}) {
     this.name = name;
     this.#commands = commands;
     this.#tail = new StreamTail(commands, blocking, name);
     this.#inbox = new Inbox(commands, this.#tail, name);
     this.#channels = new EventChannels(this.#tail);
+    this.#check = new EndCheck(commands, blocking, check);
   }
 
   /** The end of a job that was enqueued with this reader's name as its inbox. Before enqueueing it. */
@@ -46,7 +50,18 @@ export class StreamReader {
     return this.#inbox.expect(jobId);
   }
 
-  /** The end of any job, whoever enqueued it. */
+  /** The end of a job that nobody else enqueued: its inbox is told. After it was accepted. */
+  async toldResult(told: Expectation): Promise<JobResult> {
+    const check = this.#check.watch(told.jobId);
+    try {
+      return await Promise.race([told.result, check.result]);
+    } finally {
+      check.stop();
+      told.forget();
+    }
+  }
+
+  /** The end of any job that was accepted, whoever enqueued it. */
   async result(key: SandboxKey, jobId: string, options: ResultOptions = {}): Promise<JobResult> {
     const { told, listenAfterMs = 0 } = options;
     try {
@@ -70,6 +85,8 @@ export class StreamReader {
     const wait = this.#waits.begin(signal);
     const stream = redisKeys.events(key, jobId);
     const follower = new EventFollower(this.#commands, this.#channels, stream, after, wait.signal);
+    const check = this.#check.watch(jobId);
+    check.result.catch((fault: Fault) => follower.fail(fault));
     try {
       while (!wait.signal.aborted) {
         for (const event of await follower.next()) {
@@ -79,6 +96,7 @@ export class StreamReader {
         }
       }
     } finally {
+      check.stop();
       follower.stop();
       wait.end();
     }
@@ -88,6 +106,7 @@ export class StreamReader {
   close(): void {
     if (this.#waits.closed) return;
     this.#waits.close();
+    this.#check.close();
     this.#inbox.close();
     this.#tail.close();
   }
@@ -100,9 +119,12 @@ export class StreamReader {
   ): Promise<JobResult> {
     const { signal, end } = this.#waits.begin(outer);
     const stream = redisKeys.events(key, jobId);
+    const check = this.#check.watch(jobId);
+    const watched = watchResult(this.#commands, this.#channels, stream, signal);
     try {
-      return await Promise.race([watchResult(this.#commands, this.#channels, stream, signal), ...others]);
+      return await Promise.race([watched, check.result, ...others]);
     } finally {
+      check.stop();
       end();
     }
   }

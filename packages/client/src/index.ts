@@ -19,6 +19,7 @@ export type { GroupResult, ResultGroupOptions } from "./result-group.ts";
 export { ResultGroup } from "./result-group.ts";
 export type { ScheduleView } from "./schedules.ts";
 export { InvalidSchedule, Schedules } from "./schedules.ts";
+export { acceptForLater } from "./submission.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";
 export type { Why } from "./why.ts";

@@ -2,6 +2,7 @@ import { type JobResult, redisKeys, type SandboxKey, sandboxKey } from "@berth/p
 import type { Redis } from "@berth/redis";
 import { expect } from "vitest";
 import { type TestRedis, test as withRedis } from "../../../test/support/redis.ts";
+import type { EndCheckOptions } from "../src/end-check.ts";
 import { StreamReader } from "../src/event-reader.ts";
 import type { IdentifiedEvent } from "../src/pending-job.ts";
 
@@ -22,10 +23,16 @@ export class Reading {
     this.commands = redis.connect();
   }
 
-  reader(commands: Redis = this.redis.connect()): StreamReader {
-    const reader = new StreamReader(commands, this.redis.connect("blocking"), `r${this.#readers.length}`);
+  reader(commands: Redis = this.redis.connect(), check?: EndCheckOptions): StreamReader {
+    const name = `r${this.#readers.length}`;
+    const reader = new StreamReader(commands, this.redis.connect("blocking"), name, check);
     this.#readers.push(reader);
     return reader;
+  }
+
+  /** Makes their records, as whoever enqueued them did. */
+  async accept(...jobIds: string[]): Promise<void> {
+    for (const jobId of jobIds) await this.commands.hset(redisKeys.job(jobId), "key", acme);
   }
 
   async say(jobId: string, type: string, data: string | Buffer): Promise<string> {

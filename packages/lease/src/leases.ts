@@ -77,7 +77,11 @@ const release = new Script({
   file: lua("release"),
   parse: (reply) => releaseReply.parse(reply),
 });
-const mark = new Script({ name: "mark", file: lua("mark"), parse: (reply) => markReply.parse(reply) });
+const mark = new Script({
+  name: "mark",
+  file: lua("mark"),
+  parse: (reply) => z.union([z.tuple([]).transform(() => undefined), markReply]).parse(reply),
+});
 const unheld = new Script({
   name: "unheld",
   file: lua("unheld"),
@@ -110,6 +114,8 @@ export interface MarkedJob {
   readonly id: string;
   /** Its own; not always whose sandbox it is. */
   readonly tenant: TenantId;
+  /** Key of its entry in the sandbox's queue. A job without it is not marked, unless it has ended. */
+  readonly entry?: string;
   readonly attempt: number;
   readonly pool: string;
   readonly session: string;
@@ -174,8 +180,11 @@ export class Leases {
     return release.run(this.#redis, keys, [key, epoch, options.onlyIfEmpty ? "1" : "0"]);
   }
 
-  /** Says that a job was added to a sandbox's queue. The sweep offers the sandbox until its queue is found empty. */
-  mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState> {
+  /**
+   * Says that a job was added to a sandbox's queue. The sweep offers the sandbox until its queue is found empty. Undefined: the
+   * job has no entry there, and nothing was changed. Redis makes this change also when it has no memory left.
+   */
+  mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState | undefined> {
     const keys = [
       redisKeys.lease(key),
       redisKeys.pending,
@@ -186,10 +195,18 @@ export class Leases {
       redisKeys.unfinished,
       redisKeys.staged(key, job.id),
       redisKeys.settings,
+      job.entry ?? redisKeys.job(job.id),
       ...limits.queueKeys,
     ];
     const about = [key, tenantOf(key), job.id, job.attempt, job.pool, job.session, job.kind];
-    return mark.run(this.#redis, keys, [...about, limits.perSandbox, limits.inFleet, job.tenant]);
+    const onlyWithEntry = job.entry === undefined ? "" : "1";
+    return mark.run(this.#redis, keys, [
+      ...about,
+      limits.perSandbox,
+      limits.inFleet,
+      job.tenant,
+      onlyWithEntry,
+    ]);
   }
 
   /**

@@ -1,3 +1,10 @@
+/** Of a job whose submission failed. Submitting it again with this id runs it once, whatever became of the first try. */
+export interface SubmittedJob {
+  jobId?: string;
+  /** `no`: the fleet does not have it. `unknown`: it may have it, and may run it. */
+  accepted?: "no" | "unknown";
+}
+
 /** What each fault carries. Values end up in logs: never payloads, output, environment or secrets. */
 export interface FaultContexts {
   "engine-unreachable": { address: string; detail: string };
@@ -16,13 +23,15 @@ export interface FaultContexts {
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
   aborted: { operation: string };
-  "redis-unreachable": { address: string; detail: string };
-  "redis-refused": { script: string; detail: string };
-  "redis-full": { script: string; detail: string };
+  "redis-unreachable": { address: string; detail: string } & SubmittedJob;
+  "redis-unauthorized": { detail: string } & SubmittedJob;
+  "redis-refused": { script: string; detail: string } & SubmittedJob;
+  "redis-full": { script: string; detail: string } & SubmittedJob;
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
   "job-id-taken": { jobId: string; sandboxKey: string };
+  "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
   "not-granted": { what: "profile" | "pool"; name: string; tenant: string };
   "schedule-unreadable": { schedule: string; detail: string };
@@ -146,22 +155,33 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Look at the host's disk and the container's limits.",
   },
   "redis-unreachable": {
-    message: ({ address, detail }) => `Redis at ${address} does not answer (${detail})`,
-    meaning: "The connection to Redis failed or is being made again.",
+    message: ({ address, detail, ...job }) =>
+      `Redis at ${address} does not answer (${detail})${standing(job)}`,
+    meaning:
+      "The connection to Redis failed or is being made again. A submission that fails with it names the job's id.",
     retry: true,
     operator: "Start Redis or correct REDIS_URL. Work that was accepted is kept there and goes on by itself.",
   },
+  "redis-unauthorized": {
+    message: ({ detail, ...job }) =>
+      `Redis refuses the user name or password in its address (${detail})${standing(job)}`,
+    meaning: "Redis asks for a password, or for another user name or password than the address has.",
+    retry: false,
+    operator:
+      "Put the right ones into REDIS_URL: `redis://USER:PASSWORD@HOST:6379`, or `redis://:PASSWORD@HOST:6379` for the default user. Write special characters percent-encoded.",
+  },
   "redis-refused": {
-    message: ({ script, detail }) => `Redis refused ${script}: ${detail}`,
+    message: ({ script, detail, ...job }) => `Redis refused ${script}: ${detail}${standing(job)}`,
     meaning: "A script failed or answered what it never should.",
     retry: false,
     operator:
       "Look at Redis' memory, its eviction policy (it must be noeviction) and its version (6.2 or newer).",
   },
   "redis-full": {
-    message: ({ script, detail }) => `Redis has no memory left for ${script}: ${detail}`,
+    message: ({ script, detail, ...job }) =>
+      `Redis has no memory left for ${script}: ${detail}${standing(job)}`,
     meaning:
-      "Redis has reached its maxmemory, and must not forget anything to make room. The change was not made.",
+      "Redis has reached its maxmemory, and must not forget anything to make room. It did not make the change that the message names.",
     retry: true,
     operator:
       "Raise maxmemory, or let jobs end and what they left expire. Producers should wait; workers go on trying to tell what ended.",
@@ -191,6 +211,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The same id stands for the same job for a day; this one belongs to another sandbox.",
     retry: false,
     operator: "A mistake in the caller: give jobs of different sandboxes different ids.",
+  },
+  "job-unknown": {
+    message: ({ jobId }) => `Redis does not know the job ${jobId} any more; nobody will tell its end`,
+    meaning:
+      "A client waited for the job's end, looked for its record twice, and Redis had none: Redis lost its last writes or all of them, or the job ended more than a day ago.",
+    retry: false,
+    operator:
+      "Find out whether Redis was restored, emptied or failed over. The command may have run: look before you submit it again.",
   },
   "wrong-pool": {
     message: ({ sandboxKey, pool, wanted }) =>
@@ -278,5 +306,11 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Nothing.",
   },
 };
+
+function standing({ jobId, accepted }: SubmittedJob): string {
+  if (jobId === undefined) return "";
+  if (accepted === "no") return `; the job ${jobId} was not accepted`;
+  return `; the job ${jobId} may have been accepted: submit it again with the same id, and it runs once`;
+}
 
 export const faultCodes = Object.keys(faultTable) as FaultCode[];

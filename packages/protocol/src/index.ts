@@ -19,7 +19,7 @@ export type {
 } from "./exec.ts";
 export { execRequest } from "./exec.ts";
 export { Fault, isFault } from "./fault.ts";
-export type { FaultCode, FaultContexts, FaultEntry } from "./fault-table.ts";
+export type { FaultCode, FaultContexts, FaultEntry, SubmittedJob } from "./fault-table.ts";
 export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
 export { FileRefusal, fileRefusals } from "./files.ts";
@@ -68,6 +68,7 @@ export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
+export { redisUrl } from "./redis-url.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export { signalName } from "./signals.ts";

@@ -42,7 +42,7 @@ export class JobQueues {
    * job is on its way: what it sends on the same connection is carried out after it, in the same round trip.
    */
   async add<T>(key: SandboxKey, job: Job, then: () => Promise<T>, staged?: StagedPayload): Promise<T> {
-    const queue = this.#queue(key);
+    const { queue, client } = await this.#ready(key);
     const payload = staged ? { ...job, request: undefined, staged } : job;
     const options = {
       ...(job.priority > 0 ? { priority: job.priority } : {}),
@@ -51,7 +51,6 @@ export class JobQueues {
       removeOnFail: finishedKept,
     };
     const queued = new BullJob(queue, job.request.kind, payload, options, queuedId(job.id, job.attempt));
-    const client = await queue.backend.client;
     const { connection } = this.#state;
     const adding = queued.addJob(client).catch(orRedisFull("adding a job"));
     if (this.#state.loaded) {
@@ -82,6 +81,19 @@ export class JobQueues {
     this.#redis.off("close", this.#onClose);
     await Promise.all([...this.#queues.values()].map(({ queue }) => queue.close()));
     this.#queues.clear();
+  }
+
+  /** BullMQ waits for a connection without a bound, and keeps a queue that could not look at Redis' version broken for ever. */
+  async #ready(key: SandboxKey) {
+    if (this.#redis.status !== "ready") await this.#redis.ping();
+    const queue = this.#queue(key);
+    try {
+      return { queue, client: await queue.backend.client };
+    } catch (error) {
+      if (this.#queues.get(key)?.queue === queue) this.#queues.delete(key);
+      queue.close().catch(() => {});
+      throw error;
+    }
   }
 
   #queue(key: SandboxKey): Queue {
@@ -128,7 +140,7 @@ export function attemptOf(queued: string): number {
 }
 
 /** Where BullMQ keeps one job of a sandbox's queue. */
-function entryKey(key: SandboxKey, queued: string): string {
+export function entryKey(key: SandboxKey, queued: string): string {
   return `${queuePrefix(key)}:${jobQueueName}:${queued}`;
 }
 

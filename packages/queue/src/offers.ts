@@ -32,7 +32,14 @@ export class Offers {
   async add(key: SandboxKey, place: OfferPlace): Promise<void> {
     // Removed when settled, or its id would keep out the next.
     const options = { jobId: offerId(key), removeOnComplete: true, removeOnFail: true };
-    await this.#queue(place).add("offer", { key }, options);
+    const queue = this.#queue(place);
+    try {
+      await queue.add("offer", { key }, options);
+    } catch (error) {
+      // BullMQ keeps a queue broken for ever whose first look at Redis failed.
+      this.#drop(place, queue);
+      throw error;
+    }
   }
 
   /** As `add`, past an offer whose taker died before settling it: while it lies there, its id keeps any other out. */
@@ -64,6 +71,13 @@ export class Offers {
   async close(): Promise<void> {
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#queues.clear();
+  }
+
+  #drop(place: OfferPlace, queue: Queue): void {
+    const name = offerQueueName(place);
+    if (this.#queues.get(name) !== queue) return;
+    this.#queues.delete(name);
+    queue.close().catch(() => {});
   }
 
   #queue(place: OfferPlace): Queue {

@@ -1,5 +1,7 @@
-import { Fault } from "@berth/protocol";
-import { Redis } from "ioredis";
+import { Fault, isFault } from "@berth/protocol";
+import type { Redis } from "ioredis";
+import { Connection } from "./connection.ts";
+import { redisFault } from "./refusal.ts";
 
 export interface RedisOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */
@@ -12,7 +14,8 @@ export interface RedisOptions {
 }
 
 /**
- * - `commands`: shared by short calls. A call fails when Redis does not answer within `commandTimeoutMs`.
+ * - `commands`: shared by short calls. A call waits for a reconnection for at most `commandTimeoutMs`; then it fails, and is
+ *   not sent any more.
  * - `patient`: shared by short calls that wait for a reconnection for as long as it takes.
  * - `blocking`: one reader's own, for calls that block in Redis. Never shared: a call behind a blocking one waits too.
  */
@@ -31,7 +34,7 @@ export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),
     ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
   };
-  const redis = "path" in path ? new Redis(options) : new Redis(url, options);
+  const redis = new Connection(options, "path" in path ? undefined : url);
   let lost = false;
   redis.on("error", (error: Error) => {
     if (!lost) onOutage?.({ state: "lost", detail: error.message });
@@ -50,7 +53,9 @@ export async function checkRedis(redis: Redis, address: string): Promise<{ reado
     const info = await redis.info("server");
     return { version: /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown" };
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    const fault = redisFault("INFO", error);
+    if (isFault(fault, "redis-unauthorized")) throw fault;
+    const { detail } = fault.context;
     throw new Fault("redis-unreachable", { address: withoutPassword(address), detail }, { cause: error });
   }
 }

@@ -1,17 +1,36 @@
-import { Fault } from "@berth/protocol";
+import { Fault, isFault } from "@berth/protocol";
 
-const unreachable = /Connection is closed|timed out|ECONN|max retries/i;
+const unreachable =
+  /Connection is closed|aborted due to connection close|isn't writeable|timed out|ECONN|max retries/i;
 /** Also in the middle: Redis before 7 puts a script's own words before it. */
 const full = /\bOOM command not allowed\b/;
+/** Answers of a Redis that wants another user name or password. */
+const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
 
-/** What Redis, or the connection to it, said of a change that was not made. */
-export function redisFault(change: string, error: unknown): Fault {
+type RedisFault = Fault<"redis-unreachable" | "redis-unauthorized" | "redis-full" | "redis-refused">;
+
+/** What Redis, or the connection to it, said of one command or script. */
+export function redisFault(change: string, error: unknown): RedisFault {
+  const known = isFault(error) ? (error as RedisFault) : connectionFault(error);
+  if (known) return known;
   const detail = error instanceof Error ? error.message : String(error);
-  const cause = { cause: error };
-  if (unreachable.test(detail))
-    return new Fault("redis-unreachable", { address: "the configured address", detail }, cause);
-  if (full.test(detail)) return new Fault("redis-full", { script: change, detail }, cause);
-  return new Fault("redis-refused", { script: change, detail }, cause);
+  if (full.test(detail)) return new Fault("redis-full", { script: change, detail }, { cause: error });
+  return new Fault("redis-refused", { script: change, detail }, { cause: error });
+}
+
+/** Undefined for an answer that is about the command itself: ioredis and BullMQ read those. */
+export function connectionFault(
+  error: unknown,
+): Fault<"redis-unreachable" | "redis-unauthorized"> | undefined {
+  if (!(error instanceof Error) || isFault(error)) return undefined;
+  const detail = error.message;
+  if (isPasswordRefusal(detail)) return new Fault("redis-unauthorized", { detail }, { cause: error });
+  if (!unreachable.test(detail)) return undefined;
+  return new Fault("redis-unreachable", { address: "the configured address", detail }, { cause: error });
+}
+
+export function isPasswordRefusal(detail: string): boolean {
+  return wrongPassword.test(detail);
 }
 
 /** For what a library of Redis' says: its word that there is no room is a fault of ours, anything else stays as it is. */

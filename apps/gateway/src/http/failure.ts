@@ -1,5 +1,5 @@
 import { InvalidJob, InvalidSchedule } from "@berth/client";
-import { Fault, type FaultCode, isFault } from "@berth/protocol";
+import { Fault, type FaultCode, isFault, type SubmittedJob } from "@berth/protocol";
 import type { FastifyError } from "fastify";
 import { Problem, type ProblemCode, problemTable } from "./problem.ts";
 
@@ -9,6 +9,8 @@ export interface Failure {
   readonly title: string;
   readonly detail: string;
   readonly problems?: readonly string[] | undefined;
+  /** A job whose submission failed. */
+  readonly job?: SubmittedJob | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** Ours, not the caller's: worth a line in the log. */
   readonly ours: boolean;
@@ -59,6 +61,7 @@ function ofProblem({ code, message, more }: Problem): Failure {
 const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: string }>>> = {
   "sandbox-full": { status: 429, title: "Too many of its jobs wait" },
   "fleet-full": { status: 429, title: "Too many jobs wait" },
+  "job-unknown": { status: 410, title: "The job is gone" },
   "job-id-taken": { status: 409, title: "The id was used before" },
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
   "not-granted": { status: 409, title: "The tenant was not granted it" },
@@ -78,9 +81,15 @@ function ofFault(fault: Fault): Failure {
     // Whose the other job is, is not for everybody.
     detail:
       fault.code === "job-id-taken" ? "another job has this id; ids are remembered for a day" : fault.message,
+    job: submittedJob(fault),
     headers: fault.retry ? { "retry-after": "1" } : {},
     ours: known === undefined,
   };
+}
+
+function submittedJob({ context }: Fault): SubmittedJob | undefined {
+  if (!("accepted" in context) || context.jobId === undefined) return undefined;
+  return { jobId: context.jobId, accepted: context.accepted };
 }
 
 /** What the driver says when Redis is away, where no script translated it. */

@@ -1,3 +1,5 @@
+import type { SubmittedJob } from "@berth/protocol";
+
 /** Everything this door refuses or fails with, by code. What a fault says has the fault's own code instead. */
 export const problemTable = {
   "invalid-request": { status: 400, title: "The request does not fit" },
@@ -54,6 +56,8 @@ export interface ProblemBody {
   readonly detail: string;
   readonly problems?: readonly string[];
   readonly requestId?: string;
+  readonly jobId?: string;
+  readonly accepted?: "no" | "unknown";
 }
 
 export function problemBody(
@@ -63,10 +67,11 @@ export function problemBody(
     title: string;
     detail: string;
     problems?: readonly string[] | undefined;
+    job?: SubmittedJob | undefined;
   },
   requestId?: string,
 ): ProblemBody {
-  const { code, status, title, detail, problems } = problem;
+  const { code, status, title, detail, problems, job } = problem;
   return {
     type: `urn:berth:problem:${code}`,
     title,
@@ -75,6 +80,7 @@ export function problemBody(
     detail,
     ...(problems ? { problems } : {}),
     ...(requestId ? { requestId } : {}),
+    ...job,
   };
 }
 

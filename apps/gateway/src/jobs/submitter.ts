@@ -1,4 +1,4 @@
-import { Enqueuer, type StreamReader } from "@berth/client";
+import { acceptForLater, Enqueuer, type StreamReader } from "@berth/client";
 import { isFault, type Job, type JobResult, sandboxKeyOf } from "@berth/protocol";
 import { Schedule } from "@berth/queue";
 import type { Redis } from "@berth/redis";
@@ -35,7 +35,9 @@ export class Submitter {
   async submit(draft: Draft, { alone = false }: SubmitOptions = {}): Promise<"added" | "known"> {
     const { job, dueAtMs, newId } = draft;
     const hand = (one: Job) =>
-      dueAtMs === undefined ? this.#enqueuer.enqueue(one, { newId }) : this.#schedule.accept(one, dueAtMs);
+      dueAtMs === undefined
+        ? this.#enqueuer.enqueue(one, { newId })
+        : acceptForLater(this.#schedule, one, dueAtMs);
     return this.#tracing && alone ? handTraced(this.#tracing, job, hand) : hand(job);
   }
 

@@ -11,5 +11,13 @@ export const problem = output(
     detail: z.string(),
     problems: z.array(z.string()).optional().describe("each thing that does not fit"),
     requestId: z.string().optional(),
+    jobId: z
+      .string()
+      .optional()
+      .describe("the job whose submission failed; submitting it again with this id runs it once"),
+    accepted: z
+      .enum(["no", "unknown"])
+      .optional()
+      .describe("no: the fleet does not have that job; unknown: it may have it, and may run it"),
   }),
 );

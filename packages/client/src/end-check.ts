@@ -1,0 +1,150 @@
+import { Fault, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { eventsOf } from "./event-channels.ts";
+
+/** One wait for a job's end, looked after. */
+export interface CheckedWait {
+  /** Settles if a look finds the job's end, or finds twice that Redis does not know the job. */
+  readonly result: Promise<JobResult>;
+  /** Always, however the wait went. */
+  stop(): void;
+}
+
+interface Waiting {
+  readonly jobId: string;
+  readonly sinceMs: number;
+  /** Looks in a row that found no record of the job, or no end of a job that has ended. */
+  unknown: number;
+  readonly resolve: (result: JobResult) => void;
+  readonly reject: (fault: Fault) => void;
+}
+
+export interface EndCheckOptions {
+  /** Looks this often, at jobs that have been waited for as long. */
+  readonly everyMs?: number;
+}
+
+const defaultEveryMs = 30_000;
+/** A job that Redis does not know is looked at again after this long. */
+const againMs = 1_000;
+/** Records asked for in one round trip. */
+const idsPerLook = 1_000;
+/** Ends read at once: each may be a megabyte. */
+const endsAtOnce = 16;
+
+/**
+ * Makes sure that nobody waits for an end that will not be told. An inbox and a job's stream can lose it: Redis was restored or emptied,
+ * an inbox was trimmed or expired while its client was away, a worker's last words were lost.
+ *
+ * Looks at the records of the jobs that are waited for, when the blocking connection is made again and every half minute. A record with
+ * an outcome gives the end from the job's stream. A job without a record, twice, ends the wait with the fault `job-unknown`.
+ *
+ * Only jobs that were accepted may be watched: others have no record.
+ */
+export class EndCheck {
+  readonly #commands: Redis;
+  readonly #blocking: Redis;
+  readonly #everyMs: number;
+  readonly #waiting = new Set<Waiting>();
+  #timer: NodeJS.Timeout | undefined;
+  #again: NodeJS.Timeout | undefined;
+  #looking = false;
+  #closed = false;
+
+  constructor(commands: Redis, blocking: Redis, { everyMs = defaultEveryMs }: EndCheckOptions = {}) {
+    this.#commands = commands;
+    this.#blocking = blocking;
+    this.#everyMs = everyMs;
+    blocking.on("ready", this.#onReady);
+  }
+
+  watch(jobId: string): CheckedWait {
+    const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
+    promise.catch(() => {});
+    const waiting: Waiting = { jobId, sinceMs: performance.now(), unknown: 0, resolve, reject };
+    this.#waiting.add(waiting);
+    if (!this.#closed) this.#timer ??= setInterval(() => this.#onTick(), this.#everyMs);
+    return { result: promise, stop: () => this.#stop(waiting) };
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#blocking.off("ready", this.#onReady);
+    this.#rest();
+  }
+
+  #stop(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    if (this.#waiting.size === 0) this.#rest();
+  }
+
+  #rest(): void {
+    clearInterval(this.#timer);
+    clearTimeout(this.#again);
+    this.#timer = undefined;
+    this.#again = undefined;
+  }
+
+  readonly #onReady = (): void => void this.#look([...this.#waiting]);
+
+  #onTick(): void {
+    const before = performance.now() - this.#everyMs;
+    void this.#look([...this.#waiting].filter(({ sinceMs }) => sinceMs <= before));
+  }
+
+  async #look(all: readonly Waiting[]): Promise<void> {
+    if (this.#looking) return this.#lookAgain();
+    this.#looking = true;
+    try {
+      for (let from = 0; from < all.length; from += idsPerLook)
+        await this.#lookAt(all.slice(from, from + idsPerLook));
+    } catch {
+      // Redis is away again: the connection that comes back looks again.
+      this.#lookAgain();
+    }
+    this.#looking = false;
+  }
+
+  #lookAgain(): void {
+    if (this.#closed || this.#waiting.size === 0) return;
+    this.#again ??= setTimeout(() => {
+      this.#again = undefined;
+      void this.#look([...this.#waiting]);
+    }, againMs);
+  }
+
+  async #lookAt(those: readonly Waiting[]): Promise<void> {
+    const pipeline = this.#commands.pipeline();
+    for (const { jobId } of those) pipeline.hmget(redisKeys.job(jobId), "key", "outcome");
+    const replies = (await pipeline.exec()) ?? [];
+    const ended: { readonly waiting: Waiting; readonly key: string }[] = [];
+    for (const [index, waiting] of those.entries()) {
+      const [error, fields] = replies[index] ?? [new Error("no reply")];
+      if (error) throw error;
+      const [key, outcome] = fields as [string | null, string | null];
+      if (key === null) this.#missing(waiting);
+      else if (outcome === null) waiting.unknown = 0;
+      else ended.push({ waiting, key });
+    }
+    for (let from = 0; from < ended.length; from += endsAtOnce)
+      await Promise.all(
+        ended.slice(from, from + endsAtOnce).map(({ waiting, key }) => this.#readEnd(waiting, key)),
+      );
+  }
+
+  async #readEnd(waiting: Waiting, key: string): Promise<void> {
+    if (!this.#waiting.has(waiting)) return;
+    const stream = redisKeys.events(sandboxKey.parse(key), waiting.jobId);
+    const last = await this.#commands.xrevrangeBuffer(stream, "+", "-", "COUNT", 1);
+    const [event] = eventsOf(last);
+    if (event?.type === "finished") waiting.resolve(event.result);
+    else this.#missing(waiting);
+  }
+
+  #missing(waiting: Waiting): void {
+    if (!this.#waiting.has(waiting)) return;
+    waiting.unknown++;
+    if (waiting.unknown > 1) waiting.reject(new Fault("job-unknown", { jobId: waiting.jobId }));
+    else this.#lookAgain();
+  }
+}

@@ -1,0 +1,64 @@
+import { redisKeys } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { acme, allOf, type Reading, resultOf, test } from "./reading.ts";
+
+/** As a worker that publishes the end, without the entries that its readers wait for. */
+async function endUnheard(reading: Reading, jobId: string): Promise<void> {
+  await reading.finish(jobId, jobId);
+  await reading.commands.hset(redisKeys.job(jobId), "outcome", "exited");
+}
+
+const unknown = { name: "Fault", code: "job-unknown", retry: false };
+
+describe("a client that waits for a job whose end its inbox never gets", () => {
+  test("finds the end by the job's record when its blocking connection is made again", async ({
+    reading,
+  }) => {
+    const reader = reading.reader();
+    await reading.accept("a");
+    const result = reader.toldResult(reader.expect("a"));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await endUnheard(reading, "a");
+    await reading.killBlocked();
+    expect(await result).toEqual(resultOf("a"));
+  });
+
+  test("finds the end by the job's record after a while, also without a lost connection", async ({
+    reading,
+  }) => {
+    const reader = reading.reader(undefined, { everyMs: 50 });
+    const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
+    await reading.accept(...ids, "unfinished");
+    const results = ids.map((id) => reader.toldResult(reader.expect(id)));
+    const unfinished = reader.toldResult(reader.expect("unfinished"));
+    for (const id of ids) await endUnheard(reading, id);
+    expect(await Promise.all(results)).toEqual(ids.map(resultOf));
+    await reading.finish("unfinished", "told", reader.name);
+    expect(await unfinished).toEqual(resultOf("told"));
+  });
+});
+
+describe("a client that waits for a job that Redis has forgotten", () => {
+  test("is told job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
+    const reader = reading.reader();
+    await reading.accept("a", "b", "c");
+    const waiting = [
+      reader.toldResult(reader.expect("a")),
+      reader.result(acme, "b"),
+      reader.result(acme, "c", { told: reader.expect("c") }),
+      allOf(reader.follow(acme, "a")),
+    ].map((one) => expect(one).rejects.toMatchObject(unknown));
+    await expect.poll(() => reading.blocked()).toHaveLength(1);
+    await reading.commands.flushall();
+    await reading.killBlocked();
+    await Promise.all(waiting);
+  });
+
+  test("is told job-unknown when the record of the end is left and the end itself is not", async ({
+    reading,
+  }) => {
+    const reader = reading.reader(undefined, { everyMs: 50 });
+    await reading.commands.hset(redisKeys.job("a"), "key", acme, "outcome", "exited");
+    await expect(reader.toldResult(reader.expect("a"))).rejects.toMatchObject(unknown);
+  });
+});

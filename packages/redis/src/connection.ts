@@ -1,0 +1,59 @@
+import { type Command, Redis, type RedisOptions } from "ioredis";
+import { connectionFault } from "./refusal.ts";
+
+/** What ioredis keeps for when it is connected again. Private there; the test beside this file notices when it changes. */
+interface OfflineQueue {
+  peekFront(): { readonly command: Command } | undefined;
+  shift(): unknown;
+}
+
+/** Replies as ioredis gave them before Redis 6. */
+type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
+
+/**
+ * An ioredis connection with three changes.
+ *
+ * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
+ *   (redis/ioredis#2130): the caller was told that the call failed, and it is carried out behind its back.
+ * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
+ * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
+ *
+ * No `#` fields: BullMQ calls it through a Proxy, which has none.
+ */
+export class Connection extends Redis {
+  constructor(options: ConnectionOptions, url?: string) {
+    if (url === undefined) super(options);
+    else super(url, options);
+    this.on("error", () => {});
+  }
+
+  override duplicate<O extends Partial<RedisOptions> | undefined = undefined>(override?: O) {
+    const options = { ...this.options, ...override } as ConnectionOptions;
+    return new Connection(options) as Redis as ReturnType<typeof Redis.prototype.duplicate<O>>;
+  }
+
+  override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {
+    if (command.isSettled) return command.promise;
+    if (this.options.commandTimeout !== undefined) {
+      this.dropFailed();
+      translateFailure(command);
+    }
+    return super.sendCommand(command, stream);
+  }
+
+  /** All commands have the same timeout, so that the first in the queue fail first. Keeps the queue as long as one timeout. */
+  private dropFailed(): void {
+    const { offlineQueue } = this as unknown as { readonly offlineQueue: OfflineQueue };
+    while (offlineQueue.peekFront()?.command.isSettled) offlineQueue.shift();
+  }
+}
+
+const translated = new WeakSet<Command>();
+
+function translateFailure(command: Command): void {
+  // A command comes here again for each connection on which it is sent.
+  if (translated.has(command)) return;
+  translated.add(command);
+  const { reject } = command;
+  command.reject = (error) => reject(connectionFault(error) ?? error);
+}

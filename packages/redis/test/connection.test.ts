@@ -1,0 +1,67 @@
+import { describe, expect, vi } from "vitest";
+import { test } from "../../../test/support/redis.ts";
+import { connectRedis } from "../src/connect.ts";
+
+const away = { name: "Fault", code: "redis-unreachable", retry: true };
+
+describe("a commands connection whose Redis is away", () => {
+  test("fails a call with a code after its timeout, and does not carry it out when Redis is back", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    await commands.ping();
+    commands.options.commandTimeout = 300;
+    await redis.kill();
+    const failed = Array.from({ length: 50 }, (_, index) => commands.set(`late-${index}`, "x"));
+    await Promise.all(failed.map((one) => expect(one).rejects.toMatchObject(away)));
+    // Within its timeout a call waits for the connection.
+    commands.options.commandTimeout = 30_000;
+    const kept = commands.set("kept", "x");
+    expect(offlineQueueOf(commands), "calls that failed are not kept").toHaveLength(1);
+    await redis.start();
+    expect(await kept).toBe("OK");
+    expect(await commands.keys("*")).toEqual(["kept"]);
+  });
+
+  test("does not send again what was on its way and has failed since", async ({ redis }) => {
+    const commands = redis.connect();
+    await commands.ping();
+    commands.options.commandTimeout = 300;
+    redis.freeze();
+    const sent = commands.rpush("list", "x");
+    const piped = commands.pipeline().rpush("list", "y").rpush("list", "z").exec();
+    await expect(sent).rejects.toMatchObject(away);
+    expect(await piped).toMatchObject([[away], [away]]);
+    // Redis never reads what it was sent: its process is gone.
+    await redis.kill();
+    commands.options.commandTimeout = 30_000;
+    await redis.start();
+    expect(await commands.lrange("list", 0, -1)).toEqual([]);
+  });
+});
+
+describe("a connection that somebody else listens to", () => {
+  test("and its duplicates print nothing when Redis goes away", async ({ redis }) => {
+    const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+    const lost = Promise.withResolvers<void>();
+    const commands = connectRedis({ url: redis.url, role: "blocking", onOutage: () => lost.resolve() });
+    const duplicate = commands.duplicate();
+    try {
+      await Promise.all([commands.ping(), duplicate.ping()]);
+      const reconnecting = new Promise((resolve) => duplicate.once("reconnecting", resolve));
+      await redis.kill();
+      await Promise.all([lost.promise, reconnecting]);
+      // The first try to connect again is what ioredis would print.
+      await new Promise((resolve) => duplicate.once("close", resolve));
+      expect(printed).not.toHaveBeenCalled();
+    } finally {
+      printed.mockRestore();
+      commands.disconnect();
+      duplicate.disconnect();
+    }
+  });
+});
+
+function offlineQueueOf(commands: object): unknown[] {
+  return (commands as { offlineQueue: { toArray(): unknown[] } }).offlineQueue.toArray();
+}
