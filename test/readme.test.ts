@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
@@ -60,4 +60,19 @@ test("the README's fleet does what its comments say", async ({ fleet }) => {
   } finally {
     await rm(directory, { recursive: true });
   }
+});
+
+test("every npm script that a page names is there", async () => {
+  const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  const pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md"];
+  for (const file of await readdir(join(root, "docs"), { recursive: true }))
+    if (file.endsWith(".md")) pages.push(join("docs", file));
+  const texts = await Promise.all(pages.map((page) => readFile(join(root, page), "utf8")));
+  const named = new Set(
+    texts.flatMap((text) => [...text.matchAll(/npm run (?:-s )?(\w+)/g)].map(([, name]) => name)),
+  );
+  expect(named).toContain("build");
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...named]));
+  // It is on nobody's PATH.
+  for (const text of texts) expect(text).not.toContain("turbo run");
 });

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { describe, expect } from "vitest";
-import { type TestGateway, fleetTest as test } from "../support/gateway.ts";
+import { runCli } from "../support/cli.ts";
+import { busybox } from "../support/fleet.ts";
+import { adminKey, type TestGateway, fleetTest as test } from "../support/gateway.ts";
 
 const place = { tenant_id: "acme", session_id: "s1" };
 
@@ -93,6 +95,20 @@ describe("the code sandbox over HTTP", () => {
     expect((await sandbox(gateway, "write", { path: "g", content: "%%%", encoding: "base64" })).status).toBe(
       400,
     );
+  });
+
+  test("uses the sandbox of its session, which a job with that scope shares and the tenant's own is not", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const gateway = await gateways.start();
+    const note = { path: "note", content: "here" };
+    expect((await sandbox(gateway, "write", note)).status).toBe(200);
+    const env = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
+    const cat = (...options: string[]) => runCli(["exec", "acme", ...options, "--", "cat", "note"], { env });
+    expect(await cat("--scope", "session", "--session", "s1")).toMatchObject({ code: 0, stdout: "here" });
+    expect(await cat()).toMatchObject({ code: 1, stdout: "" });
   });
 
   test("has sessions apart from each other, filled, listed and destroyed", async ({ fleet, gateways }) => {

@@ -46,13 +46,20 @@ export const exec = command({
   words: "CMD…",
   about:
     "Output comes as it is written, stdout and stderr apart. The exit code is the command's own; 124 after a timeout, 137 out of\n" +
-    "memory, 128 + N for a signal, 130 when it was cancelled. Ctrl-C cancels it. One word is given to a shell; several are run as they are.",
+    "memory, 128 + N for a signal, 130 when it was cancelled. Ctrl-C cancels it. One word is given to a shell; several are run as they are.\n" +
+    "\n" +
+    "All jobs of a tenant share one sandbox unless --scope says otherwise. HTTP's /v1/sandbox/* gives each session a sandbox of its own;\n" +
+    "`--scope session` reaches those.",
   examples: [
     { line: "berth exec acme -- python3 main.py", says: "a program and its arguments, no shell" },
     { line: "berth exec acme -- 'ls | wc -l'", says: "one word: a shell's line" },
     {
       line: "berth exec acme --timeout 5m --session build -- make -j2",
       says: "beside whatever the session main does",
+    },
+    {
+      line: "berth exec acme --scope session -- ls",
+      says: "the sandbox of POST /v1/sandbox/bash with tenant_id acme",
     },
     { line: "tar c . | berth exec acme -i -- tar x", says: "with stdin" },
     {
