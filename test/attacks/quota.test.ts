@@ -2,7 +2,8 @@ import { FileRefusal, type WorkspaceUsage } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
-import { sh, threadLeftBehind } from "./inside.ts";
+import { shown } from "../support/shown.ts";
+import { processes, python, sh, syscalls, threadLeftBehind } from "./inside.ts";
 
 const mebibyte = 1024 * 1024;
 const limit = 32 * mebibyte;
@@ -11,6 +12,12 @@ const profile = { limits: { workspaceBytes: limit }, exec: { timeoutMs: 30_000, 
 /** Far over the limit if nobody stops it, and slow enough that a second of it is little: 4 MiB every 50 ms. */
 const fill = (name: string, files = 500) =>
   `n=0; while [ $n -lt ${files} ]; do n=$((n+1)); head -c ${4 * mebibyte} /dev/zero > /workspace/${name}-$n; sleep 0.05; done`;
+
+/** Python that holds files open which it has deleted: far over the limit, as slowly as `fill`. */
+const unlinkedWork = `held = []
+for number in range(500):
+    file = open("/workspace/gone", "wb"); os.unlink("/workspace/gone")
+    file.write(bytes(${4 * mebibyte})); file.flush(); held.append(file); time.sleep(0.05)`;
 
 async function stoppedInTime(sandbox: Sandbox): Promise<WorkspaceUsage> {
   const usage = await sandbox.usage();
@@ -180,6 +187,76 @@ open("/workspace/finished", "w")`),
     expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
   });
 
+  test("such files held by a process whose main thread has exited", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(sandbox, threadLeftBehind(unlinkedWork, "time.sleep(60)"));
+    expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+    expect((await sandbox.usage()).unlinkedBytes).toBe(0);
+  });
+
+  describe("such files held by a program that its user may execute but not read", () => {
+    const unreadable =
+      "cp /usr/bin/python3 x && chmod 111 x && export PYTHONHOME=/usr PYTHONDONTWRITEBYTECODE=1";
+    const names = async (sandbox: Sandbox) =>
+      (await processes(sandbox)).filter(({ command }) => command.startsWith("./x"));
+
+    test("in the foreground: the command is stopped and told why", async ({ host }) => {
+      const sandbox = await host.sandbox({ profile });
+      const { outcome } = await sh(sandbox, `${unreadable}; ${unlinkedFill("", "./x")}`);
+      expect(outcome).toMatchObject({ kind: "cancelled", reason: expect.stringContaining("not read") });
+      expect(await names(sandbox)).toEqual([]);
+      expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
+      expect(sandbox.origin.restarts).toBe(0);
+    });
+
+    test("in a child that it forked and left behind: that is ended, and nothing else", async ({ host }) => {
+      const sandbox = await host.sandbox({ profile });
+      const fork = "if os.fork(): os._exit(0)\nos.setsid(); os.closerange(0, 3)";
+      const gone = Promise.withResolvers<void>();
+      const other = sandbox.exec(
+        { argv: ["cat"] },
+        {
+          stdin: (async function* () {
+            await gone.promise;
+            yield Buffer.from("still here");
+          })(),
+        },
+      );
+      const { outcome } = await sh(sandbox, `${unreadable}; ${unlinkedFill(fork, "./x")}`);
+      expect(["exited", "cancelled"]).toContain(outcome.kind);
+      await expect.poll(() => names(sandbox), { timeout: 30_000 }).toEqual([]);
+      gone.resolve();
+      expect(shown(await other)).toMatchObject({
+        outcome: { kind: "exited", code: 0 },
+        stdout: "still here",
+      });
+      expect(sandbox.origin.restarts).toBe(0);
+    });
+  });
+
+  test("a thread with descriptors of its own, which no process may make", async ({ host }) => {
+    const sandbox = await host.sandbox({ profile });
+    const answers = await python<Record<string, string>>(
+      sandbox,
+      `${syscalls}
+VM, FS, FILES, SIGHAND, THREAD = 0x100, 0x200, 0x400, 0x800, 0x10000
+stack = ctypes.create_string_buffer(65536)
+top = ctypes.c_void_p(ctypes.addressof(stack) + 65536)
+print(json.dumps({
+    "clone": call(56, 220, VM | FS | SIGHAND | THREAD, top, 0, 0, 0),
+    "clone3": call(435, 435, None, 0),
+    "close_range": call(436, 436, 1000, 1001, 2),
+    "unshare": call(272, 97, FILES),
+}))`,
+    );
+    expect(answers).toEqual({
+      clone: "EINVAL",
+      clone3: "ENOSYS",
+      close_range: "EINVAL",
+      unshare: expect.stringMatching(/^(EINVAL|EPERM)$/),
+    });
+  });
+
   test("directories without permissions, or nested a thousand deep", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(
@@ -245,14 +322,11 @@ for number in range(500):
   });
 });
 
-function unlinkedFill(first: string): string {
-  return `python3 -c '
+function unlinkedFill(first: string, program = "python3"): string {
+  return `${program} -c '
 import os, time
 ${first}
-held = []
-for number in range(500):
-    file = open("/workspace/gone", "wb"); os.unlink("/workspace/gone")
-    file.write(bytes(${4 * mebibyte})); file.flush(); held.append(file); time.sleep(0.05)'`;
+${unlinkedWork}'`;
 }
 
 test("entries are counted as bytes are: past their limit the command is stopped, nothing is added, all can be removed", async ({

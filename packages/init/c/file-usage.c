@@ -75,6 +75,7 @@ enum fail file_usage(struct job *job)
     struct clean_path path;
     struct place place;
     struct stat root;
+    struct unlinked unlinked = {.bytes = 0};
     enum fail fail = path_clean(request->path.at, request->path.length, &path);
     if (fail == OK)
         fail = path_resolve(&path, PATH_FOLLOW, &place);
@@ -88,7 +89,10 @@ enum fail file_usage(struct job *job)
     write_number(&job->done, DONE_BYTES, usage.bytes);
     write_number(&job->done, DONE_APPARENT, usage.apparent);
     write_number(&job->done, DONE_ENTRIES, usage.entries);
-    write_number(&job->done, DONE_UNLINKED, fstat(path_workspace_fd(), &root) == 0 ? unlinked_bytes(root.st_dev) : 0);
+    if (fstat(path_workspace_fd(), &root) == 0)
+        unlinked = unlinked_measure(root.st_dev);
+    write_number(&job->done, DONE_UNLINKED, unlinked.bytes);
     write_number(&job->done, DONE_TRUNCATED, usage.truncated);
+    write_number(&job->done, DONE_HIDDEN, unlinked.hidden);
     return OK;
 }

@@ -11,9 +11,11 @@
 #include "bytes.h"
 #include "clock.h"
 #include "descriptors.h"
+#include "hidden.h"
 #include "job.h"
 #include "outbox.h"
 #include "pool.h"
+#include "record.h"
 #include "request.h"
 #include "stream.h"
 
@@ -123,7 +125,18 @@ static void move_items(struct channel *channel, bool out_ready)
     send_staged(channel);
 }
 
-static void answer(struct channel *channel)
+static bool says_hidden(const struct channel *channel)
+{
+    struct record_reader reader = {.at = channel->result + 1, .left = channel->result_length - 1};
+    struct record record;
+    uint64_t hidden = 0;
+    while (record_next(&reader, &record))
+        if (record.tag == DONE_HIDDEN)
+            record_number(&record, &hidden);
+    return hidden > 0;
+}
+
+static void answer(struct channel *channel, uint64_t now)
 {
     bool whole = channel->result_length > 0;
     if (whole && !channel->used_once && !channel->killed)
@@ -134,6 +147,8 @@ static void answer(struct channel *channel)
     else if (type == T_FAIL && (!whole || channel->killed))
         channel_fail(channel, INTERRUPTED, NULL, 0);
     else {
+        if (type == T_DONE && says_hidden(channel))
+            hidden_suspected(now);
         outbox_send(type, channel->number, channel->result + 1, channel->result_length - 1);
         channel_answered(channel);
     }
@@ -157,7 +172,7 @@ void file_service(struct channel *channel, bool message_ready, bool out_ready, u
         channel->kill_at = NEVER;
     }
     if (channel->over && channel->out.fd < 0 && channel->staged == 0)
-        answer(channel);
+        answer(channel, now);
 }
 
 void file_kill(struct channel *channel, uint64_t grace_ms, uint64_t now)

@@ -158,6 +158,7 @@ enum exit_reason {
     REASON_KILL = 2,
     REASON_WATCHDOG = 3,
     REASON_SWEPT = 4,
+    REASON_HIDDEN = 5,
 };
 
 enum fail_tag { FAIL_CODE = 1, FAIL_MESSAGE = 2, FAIL_ERRNO = 3 };
@@ -184,6 +185,7 @@ enum done_tag {
     DONE_PIDS = 19,
     DONE_OOM_KILLS = 20,
     DONE_CHANNELS = 21,
+    DONE_HIDDEN = 22,
 };
 
 /* The one-number payloads: STARTED pid, CREDIT and STDIN_CREDIT bytes, KILL and SHUTDOWN graceMs, FENCED epoch. */

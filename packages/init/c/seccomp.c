@@ -1,6 +1,7 @@
 #include "seccomp.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -24,7 +25,7 @@ struct call {
     uint64_t at;
     uint64_t arguments[6];
 };
-enum { OP_LOAD = 0x20, OP_IF_EQUAL = 0x15, OP_IF_AT_LEAST = 0x35, OP_RETURN = 0x06 };
+enum { OP_LOAD = 0x20, OP_IF_EQUAL = 0x15, OP_IF_AT_LEAST = 0x35, OP_IF_ANY = 0x45, OP_RETURN = 0x06 };
 enum { MODE_FILTER = 2, ANSWER_ALLOW = 0x7fff0000, ANSWER_ERRNO = 0x00050000 };
 #if defined(__x86_64__)
 #define NATIVE_ARCH 0xc000003eu
@@ -34,7 +35,8 @@ enum { MODE_FILTER = 2, ANSWER_ALLOW = 0x7fff0000, ANSWER_ERRNO = 0x00050000 };
 
 /* The same on every architecture; older headers do not know them. */
 enum { IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427 };
-enum { IOPRIO_WHO_PROCESS = 1 };
+enum { CLONE3 = 435, CLOSE_RANGE = 436 };
+enum { IOPRIO_WHO_PROCESS = 1, UNSHARE_RANGE = 2 };
 /* From here on x86-64 counts the calls of its x32 variant. */
 enum { X32_FIRST = 0x40000000 };
 
@@ -46,6 +48,8 @@ enum { X32_FIRST = 0x40000000 };
 #define IF_EQUAL(what, ...) {OP_IF_EQUAL, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
 #define IF_AT_LEAST(what, ...) {OP_IF_AT_LEAST, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
 #define UNLESS_EQUAL(what, ...) {OP_IF_EQUAL, COUNT(__VA_ARGS__), 0, (uint32_t)(what)}, __VA_ARGS__
+#define IF_ANY(bits, ...) {OP_IF_ANY, 0, COUNT(__VA_ARGS__), (uint32_t)(bits)}, __VA_ARGS__
+#define UNLESS_ANY(bits, ...) {OP_IF_ANY, COUNT(__VA_ARGS__), 0, (uint32_t)(bits)}, __VA_ARGS__
 /* A call that names a process: 0 is the caller itself. */
 #define ONLY_ITSELF(field) LOAD(field), IF_EQUAL(0, ALLOW), REFUSE(EPERM)
 #define SOCKET_FAMILIES \
@@ -71,6 +75,12 @@ static const struct instruction filter[] = {
     /* Not being dumpable would hide from the quota what a process has open; it is told yes and stays as it is. */
     IF_EQUAL(SYS_prctl, LOAD(arguments[0]), UNLESS_EQUAL(PR_SET_DUMPABLE, ALLOW), LOAD(arguments[1]),
              UNLESS_EQUAL(0, ALLOW), REFUSE(0)),
+    /* A thread with a table of descriptors of its own hides that from the quota too, which reads one table of a process. The
+     * flags of clone3 are in memory, out of a filter's reach; libraries use clone where there is no clone3. */
+    IF_EQUAL(SYS_clone, LOAD(arguments[0]), IF_ANY(CLONE_THREAD, UNLESS_ANY(CLONE_FILES, REFUSE(EINVAL))), ALLOW),
+    IF_EQUAL(CLONE3, REFUSE(ENOSYS)),
+    IF_EQUAL(SYS_unshare, LOAD(arguments[0]), IF_ANY(CLONE_FILES, REFUSE(EINVAL)), ALLOW),
+    IF_EQUAL(CLOSE_RANGE, LOAD(arguments[2]), IF_ANY(UNSHARE_RANGE, REFUSE(EINVAL)), ALLOW),
     /* The tenant has the uid of process 1 and of the keepers. Without descriptors, or at the lowest priority, those could no
      * longer measure the workspace or answer in time. A filter cannot tell a keeper's number from another's, so each process
      * and thread may change itself only. */

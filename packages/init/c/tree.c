@@ -197,6 +197,18 @@ size_t tree_count(pid_t root)
     return count_marked(NULL);
 }
 
+bool tree_has(pid_t root, pid_t except, bool (*is)(pid_t pid))
+{
+    if (!is_a_keeper(root))
+        return false;
+    mark_children(root);
+    mark_below();
+    for (size_t i = 0; i < count; i++)
+        if (table[i].side == INSIDE && table[i].live && table[i].pid != except && is(table[i].pid))
+            return true;
+    return false;
+}
+
 size_t tree_signal(pid_t root, int signal, size_t *fresh)
 {
     *fresh = 0;

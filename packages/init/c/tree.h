@@ -22,6 +22,9 @@ bool tree_scan(uint64_t budget_us);
 /* Descendants of `root` in the last scan that have a thread which has not exited, `root` itself not counted. */
 size_t tree_count(pid_t root);
 
+/* Whether `is` holds for a live descendant of `root` other than `except`. */
+bool tree_has(pid_t root, pid_t except, bool (*is)(pid_t pid));
+
 /* Sends `signal` to the live descendants of `root`; returns how many there were. `fresh` counts those that the scan
  * before did not have. SIGKILL goes to zombies and to whole groups too, which no fork can outrun. */
 size_t tree_signal(pid_t root, int signal, size_t *fresh);

@@ -1,48 +1,123 @@
 #include "unlinked.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "inodes.h"
+#include "process-stat.h"
 
-static uint64_t of_process(int proc, const char *pid, dev_t device, struct inodes *seen)
+enum sight { SEEN, HIDDEN, GONE };
+
+struct sum {
+    dev_t device;
+    uint64_t bytes;
+    struct inodes counted;
+};
+
+static void add(struct sum *sum, const struct stat *status)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%.20s/fd", pid);
-    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *fds = fd < 0 ? NULL : fdopendir(fd);
-    if (fds == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    uint64_t bytes = 0;
-    for (struct dirent *entry; (entry = readdir(fds)) != NULL;) {
-        struct stat status;
-        if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &status, 0) != 0)
-            continue;
-        if (S_ISREG(status.st_mode) && status.st_nlink == 0 && status.st_dev == device &&
-            inodes_add(seen, status.st_dev, status.st_ino))
-            bytes += (uint64_t)status.st_blocks * 512;
-    }
-    closedir(fds);
-    return bytes;
+    if (S_ISREG(status->st_mode) && status->st_nlink == 0 && status->st_dev == sum->device &&
+        inodes_add(&sum->counted, status->st_dev, status->st_ino))
+        sum->bytes += (uint64_t)status->st_blocks * 512;
 }
 
-uint64_t unlinked_bytes(dev_t device)
+static DIR *open_below(int dir, const char *name, const char *below)
 {
-    struct inodes seen = {.slots = NULL};
-    uint64_t bytes = 0;
+    char path[64];
+    snprintf(path, sizeof path, "%.20s/%s", name, below);
+    int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    DIR *opened = fdopendir(fd);
+    if (opened == NULL)
+        close(fd);
+    return opened;
+}
+
+static bool is_over(int tasks, const char *tid)
+{
+    char path[64];
+    struct process_stat stat;
+    snprintf(path, sizeof path, "%.20s/stat", tid);
+    return !process_stat_read(tasks, path, &stat) || stat.exiting || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* Without a sum it only finds out whether the thread can be looked at. */
+static enum sight of_thread(int tasks, const char *tid, struct sum *sum)
+{
+    DIR *fds = open_below(tasks, tid, "fd");
+    bool denied = fds == NULL && errno == EACCES, enough = fds == NULL;
+    while (!enough && !denied) {
+        struct dirent *entry = readdir(fds);
+        struct stat status;
+        if (entry == NULL)
+            break;
+        if (entry->d_name[0] == '.')
+            continue;
+        if (fstatat(dirfd(fds), entry->d_name, &status, 0) != 0)
+            denied = errno == EACCES;
+        else if (sum != NULL)
+            add(sum, &status);
+        else
+            enough = true;
+    }
+    if (fds != NULL)
+        closedir(fds);
+    /* One that exits has let go of its memory, which the kernel denies as well, and of its table. So this is asked last. */
+    return is_over(tasks, tid) ? GONE : denied ? HIDDEN : SEEN;
+}
+
+static enum sight of_process(int proc, const char *pid, struct sum *sum)
+{
+    DIR *tasks = open_below(proc, pid, "task");
+    enum sight sight = GONE;
+    if (tasks == NULL)
+        return sight;
+    for (struct dirent *entry; sight == GONE && (entry = readdir(tasks)) != NULL;)
+        if (entry->d_name[0] != '.')
+            sight = of_thread(dirfd(tasks), entry->d_name, sum);
+    closedir(tasks);
+    return sight;
+}
+
+/* Keepers stay in the session of init, and every command has its own. They hide what they have open, from the tenant. */
+static bool is_ours(int proc, const char *pid)
+{
+    char path[64];
+    struct process_stat stat;
+    snprintf(path, sizeof path, "%.20s/stat", pid);
+    return !process_stat_read(proc, path, &stat) || stat.session == getsid(0);
+}
+
+struct unlinked unlinked_measure(dev_t device)
+{
+    struct sum sum = {.device = device};
+    struct unlinked found = {.bytes = 0};
     DIR *proc = opendir("/proc");
     if (proc == NULL)
-        return 0;
+        return found;
     for (struct dirent *entry; (entry = readdir(proc)) != NULL;)
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            bytes += of_process(dirfd(proc), entry->d_name, device, &seen);
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            of_process(dirfd(proc), entry->d_name, &sum) == HIDDEN && !is_ours(dirfd(proc), entry->d_name))
+            found.hidden = true;
     closedir(proc);
-    inodes_free(&seen);
-    return bytes;
+    inodes_free(&sum.counted);
+    found.bytes = sum.bytes;
+    return found;
+}
+
+bool unlinked_is_hidden(pid_t pid)
+{
+    char name[24];
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return false;
+    snprintf(name, sizeof name, "%ld", (long)pid);
+    bool hidden = of_process(proc, name, NULL) == HIDDEN;
+    close(proc);
+    return hidden;
 }

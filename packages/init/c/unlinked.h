@@ -1,12 +1,26 @@
-/* Space that no name leads to any more: deleted files that processes still hold open. */
+/*
+ * Space that no name leads to any more: deleted files that processes still hold open.
+ *
+ * It is read from /proc/PID/task/TID/fd of one living thread of each process: the filter of seccomp.c keeps threads from having a
+ * table of descriptors of their own, and /proc/PID/fd is empty once the main thread has exited. Unseen stays a file that is only
+ * mapped, one that waits in a unix socket to be received, and one that processes pass on faster than they can be looked at.
+ */
 #ifndef BERTH_UNLINKED_H
 #define BERTH_UNLINKED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Allocated bytes on `device`. Sees descriptors of processes this uid may look at; a file that is only mapped, or held by a
- * process that made itself undumpable, stays unseen. */
-uint64_t unlinked_bytes(dev_t device);
+struct unlinked {
+    uint64_t bytes; /* allocated */
+    /* A process of a command may be hidden, see below. A command that is just being started looks like one. */
+    bool hidden;
+};
+
+struct unlinked unlinked_measure(dev_t device);
+
+/* Whether the kernel hides what this process has open: its user may execute its program but not read it. */
+bool unlinked_is_hidden(pid_t pid);
 
 #endif

@@ -87,7 +87,7 @@ export const ExitTag = {
   stuck: 10,
 } as const;
 export const ExitKind = { exited: 1, signalled: 2 } as const;
-export const ExitReason = { itself: 0, timeout: 1, kill: 2, watchdog: 3, collateral: 4 } as const;
+export const ExitReason = { itself: 0, timeout: 1, kill: 2, watchdog: 3, collateral: 4, hidden: 5 } as const;
 
 export const FailTag = { code: 1, message: 2, errno: 3 } as const;
 export const FencedTag = { epoch: 1 } as const;
@@ -126,6 +126,7 @@ export const DoneTag = {
   pids: 19,
   oomKills: 20,
   channels: 21,
+  hidden: 22,
 } as const;
 
 /** Bytes of stdin that may be sent before the first STDIN_CREDIT. */

@@ -37,6 +37,12 @@ export function outcomeOf(
         kind: "cancelled",
         reason: "everything in the sandbox was killed, to end another command that kept forking",
       };
+    case "hidden":
+      return {
+        kind: "cancelled",
+        reason:
+          "it ran a program that its user may execute but not read, which hides from the quota what the program has open; make the program readable",
+      };
     case "kill":
       if (stop) return stop;
       return { kind: "cancelled", reason: "killed" };

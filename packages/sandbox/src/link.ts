@@ -61,7 +61,7 @@ export type LinkExit =
       readonly kind: "exited" | "signalled";
       /** Exit code or signal number. */
       readonly value: number;
-      readonly reason: "itself" | "timeout" | "kill" | "watchdog" | "collateral";
+      readonly reason: "itself" | "timeout" | "kill" | "watchdog" | "collateral" | "hidden";
       readonly oomKills: number;
       readonly wallMs: number;
       readonly cpuMs: number;

@@ -143,6 +143,7 @@ const reasons = {
   [ExitReason.kill]: "kill",
   [ExitReason.watchdog]: "watchdog",
   [ExitReason.collateral]: "collateral",
+  [ExitReason.hidden]: "hidden",
 } as const;
 
 function readExit(frame: Frame): LinkExit {

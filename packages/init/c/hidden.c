@@ -1,0 +1,24 @@
+#include "hidden.h"
+
+#include "channel.h"
+#include "clock.h"
+#include "ending.h"
+#include "tree.h"
+#include "unlinked.h"
+
+/* A leader has a keeper's memory, which is hidden, until its exec is through. Until then its command has not started; the kernel
+ * needs a moment more. */
+static const uint64_t just_started_us = 1 * SECOND;
+
+void hidden_suspected(uint64_t now)
+{
+    tree_scan(NEVER);
+    struct channel *channel;
+    for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
+        if (channel->kind != CHANNEL_EXEC || !channel->started || channel->tree_gone)
+            continue;
+        pid_t except = now - channel->started_at < just_started_us ? channel->leader : 0;
+        if (tree_has(channel->child, except, unlinked_is_hidden))
+            ending_begin(channel, REASON_HIDDEN, 0, now);
+    }
+}
