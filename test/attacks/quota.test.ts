@@ -278,6 +278,23 @@ for number in range(500):
     expect(await sandbox.files.remove("deep", { recursive: true })).toBeGreaterThan(1_000);
   });
 
+  test("taking every permission from the workspace and writing to files that were opened before", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox({ profile });
+    const { outcome } = await sh(
+      sandbox,
+      `python3 -c '
+import os, time
+held = [open(f"held-{number}", "wb") for number in range(300)]
+os.chmod("/workspace", 0)
+for file in held: file.write(bytes(${2 * mebibyte})); file.flush(); time.sleep(0.05)'`,
+    );
+    expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
+    await stoppedInTime(sandbox);
+    expect((await sh(sandbox, "rm held-*; echo usable")).stdout).toBe("usable\n");
+  });
+
   test.for(["KILL", "STOP"])("a command that sends SIG%s to whoever measures", async (signal, { host }) => {
     const sandbox = await host.sandbox({ profile });
     // Enough entries that measuring takes a while.

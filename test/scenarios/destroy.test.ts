@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
@@ -30,5 +31,27 @@ describe("a sandbox that is destroyed", () => {
     const usedBytes = await redis.hget(redisKeys.artifactUsage, "acme");
     expect(Number(usedBytes)).toBe("other".length + "report\n".length);
     expect((await acme.destroy()).outcome, "again, with nothing there").toEqual({ kind: "done" });
+  });
+
+  test("is gone whatever its tenant did to its permissions, its names and its processes", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const attempts = {
+      locked: "chmod 000 /workspace",
+      "keeps-locking": "(while :; do chmod 000 /workspace; done) > /dev/null 2>&1 &",
+      "keeps-writing": "(while :; do echo > $RANDOM$RANDOM; done) > /dev/null 2>&1 &",
+      "odd-names": `touch "$(printf 'a\\nb')" "$(printf '\\377')" ...`,
+    };
+    const outcomes = Object.entries(attempts).map(async ([name, command]) => {
+      const tenant = berth.tenant(name);
+      await tenant.exec("mkdir -p deep/er; echo precious > deep/er/file; chmod 000 deep");
+      expect((await tenant.exec(command)).outcome).toEqual({ kind: "exited", code: 0 });
+      return [name, (await tenant.destroy()).outcome.kind];
+    });
+    expect(await Promise.all(outcomes)).toEqual(Object.keys(attempts).map((name) => [name, "done"]));
+    const left = await readdir(fleet.workspaces);
+    expect(left.filter((name) => name in attempts)).toEqual([]);
   });
 });

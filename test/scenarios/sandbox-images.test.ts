@@ -1,3 +1,5 @@
+import { copyFile, rename, writeFile } from "node:fs/promises";
+import { initBinaryPath } from "@berth/init";
 import { isFault } from "@berth/protocol";
 import type { PullProgress } from "@berth/sandbox";
 import Docker from "dockerode";
@@ -9,6 +11,15 @@ import { shown } from "../support/shown.ts";
 const docker = new Docker(
   process.env.DOCKER_HOST?.startsWith("unix://") ? { socketPath: process.env.DOCKER_HOST.slice(7) } : {},
 );
+
+/** An ELF header of another machine: what an init of a foreign architecture amounts to. */
+function foreignProgram(): Buffer {
+  const header = Buffer.alloc(64);
+  header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);
+  header.writeUInt16LE(2, 16);
+  header.writeUInt16LE(0xf3f3, 18);
+  return header;
+}
 
 describe("any image with an sh", () => {
   test("works: two megabytes of busybox", async ({ host }) => {
@@ -62,15 +73,8 @@ describe("any image with an sh", () => {
 
   test("where init cannot run is reached through the engine's exec, with one warning", async ({ host }) => {
     const warnings: unknown[] = [];
-    // An ELF header of another machine: what an image of a foreign architecture amounts to.
-    const { writeFile, chmod } = await import("node:fs/promises");
     const initPath = `${host.workspacesRoot}/foreign-init`;
-    const header = Buffer.alloc(64);
-    header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);
-    header.writeUInt16LE(2, 16);
-    header.writeUInt16LE(0xf3f3, 18);
-    await writeFile(initPath, header);
-    await chmod(initPath, 0o755);
+    await writeFile(initPath, foreignProgram(), { mode: 0o755 });
     const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
     const sandbox = await host.sandbox({}, driver);
     expect(sandbox.origin.transport).toBe("exec");
@@ -87,8 +91,40 @@ describe("any image with an sh", () => {
     );
     await host.sandbox({ key: "second" }, driver);
     expect(warnings).toEqual([
-      { image: "berth-sandbox:bookworm", detail: expect.stringMatching(/exec format|exit code/) },
+      { image: "berth-sandbox:bookworm", detail: expect.stringMatching(/exec format error/) },
     ]);
+  });
+
+  test("stays with init when init fails to start for any reason but its machine", async ({ host }) => {
+    const initPath = `${host.workspacesRoot}/failing-init`;
+    await writeFile(
+      initPath,
+      "#!/bin/sh\necho '/workspace: permission denied: no such file or directory' >&2; exit 1\n",
+      { mode: 0o755 },
+    );
+    const warnings: unknown[] = [];
+    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
+    const failed = (error: unknown) =>
+      isFault(error, "sandbox-start-failed") && error.message.includes("permission denied");
+    await expect(driver.start(startRequest())).rejects.toSatisfy(failed);
+    await rename(initPath, `${initPath}.failed`);
+    await copyFile(initBinaryPath, initPath);
+    const sandbox = await host.sandbox({}, driver);
+    expect([sandbox.origin.transport, warnings]).toEqual(["init", []]);
+  });
+
+  test("in which init has run once is never moved to the engine's exec", async ({ host }) => {
+    const initPath = `${host.workspacesRoot}/changing-init`;
+    await copyFile(initBinaryPath, initPath);
+    const warnings: unknown[] = [];
+    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
+    await host.sandbox({}, driver);
+    await writeFile(`${initPath}.new`, foreignProgram(), { mode: 0o755 });
+    await rename(`${initPath}.new`, initPath);
+    await expect(driver.start(startRequest({ key: "second" }))).rejects.toSatisfy((error) =>
+      isFault(error, "sandbox-start-failed"),
+    );
+    expect(warnings).toEqual([]);
   });
 
   test("is not started through the engine's exec when only init will do", async ({ host }) => {

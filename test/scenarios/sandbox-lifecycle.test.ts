@@ -101,6 +101,16 @@ describe("a sandbox's container", () => {
     expect(shown(await sandbox.exec({ command: "echo again" })).stdout).toBe("again\n");
   });
 
+  test("that is replaced finds its workspace usable, although a command took every permission from it", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox();
+    await sandbox.exec({ command: "echo kept > file; chmod 000 /workspace" });
+    await container(host).kill();
+    expect(shown(await sandbox.exec({ command: "cat file" })).stdout).toBe("kept\n");
+    expect((await sandbox.files.stat("")).mode & 0o777).toBe(0o700);
+  });
+
   test("that hangs is found out, removed and replaced", async ({ host }) => {
     const sandbox = await host.sandbox({ leaseMs: 600 });
     await container(host).pause();

@@ -9,6 +9,7 @@ import {
   type SandboxPort,
   unlessAborted,
 } from "@berth/tenancy";
+import { emptyWorkspace } from "./empty-workspace.ts";
 
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
@@ -25,8 +26,6 @@ export interface DriverSandboxRequest {
 
 const defaultProfile = grantedToAll;
 const defaultAgent = "default";
-/** Entries of a workspace's root removed between two listings. */
-const removedAtOnce = 1_000;
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
 
@@ -68,7 +67,7 @@ export class DriverSandbox implements SandboxPort {
       const { how, restarts } = sandbox.origin;
       this.#given = { sandbox, restarts };
       const same = before?.sandbox === sandbox && before.restarts === restarts;
-      return { ...this.#opened(sandbox, profile), cold: how === "started" && !same };
+      return { ...this.#opened(sandbox, profile, leaseLeftMs), cold: how === "started" && !same };
     } catch (error) {
       this.#done();
       throw error;
@@ -83,7 +82,7 @@ export class DriverSandbox implements SandboxPort {
     else sandbox.detach();
   }
 
-  #opened(sandbox: Sandbox, profile: SandboxProfile): OpenSandbox {
+  #opened(sandbox: Sandbox, profile: SandboxProfile, leaseLeftMs: () => number): OpenSandbox {
     return {
       limits: profile.exec,
       run: (request, { signal, onOutput, onArtifact, conversation, check }) =>
@@ -95,7 +94,7 @@ export class DriverSandbox implements SandboxPort {
           onArtifact,
           onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
         }),
-      destroy: (signal) => this.#destroy(sandbox, signal),
+      destroy: (signal) => this.#destroy(sandbox, () => this.#sandbox(profile, leaseLeftMs), signal),
       done: () => this.#done(),
     };
   }
@@ -119,19 +118,28 @@ export class DriverSandbox implements SandboxPort {
     this.#unused = Promise.withResolvers<void>();
   }
 
-  /** The files are removed inside, as the tenant; outside only the empty directory is. */
-  async #destroy(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const { items } = await sandbox.files.list("", { signal, maxItems: removedAtOnce });
-      if (items.length === 0) break;
-      for (const { path } of items)
-        await sandbox.files.remove(path, { recursive: true, missingOk: true, signal });
+  /**
+   * The files are removed inside, as the tenant; outside only the empty directory is. What the tenant left running can lock
+   * the workspace or go on writing, so what one pass does not empty is emptied in a container that runs nothing else.
+   */
+  async #destroy(used: Sandbox, restarted: () => Promise<Sandbox>, signal: AbortSignal): Promise<void> {
+    let sandbox = used;
+    if (!(await emptyWorkspace(used, { signal, passes: 1 }))) {
+      await this.#stop(used, signal);
+      sandbox = await unlessAborted(restarted(), signal);
+      const isEmpty = await emptyWorkspace(sandbox, { signal, passes: Number.POSITIVE_INFINITY });
+      if (!isEmpty)
+        throw new Fault("workspace-unusable", { path: this.#request.key, detail: "it cannot be emptied" });
     }
     const { key, epoch, artifacts } = this.#request;
     await artifacts?.forgetPersisted(key, { epoch });
+    await this.#stop(sandbox, signal);
+    await this.#driver.removeEmptyWorkspace(key);
+  }
+
+  async #stop(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     this.#opening = undefined;
     await sandbox.stop({ signal });
-    await this.#driver.removeEmptyWorkspace(key);
   }
 
   /** Whoever made the job: producers with access to Redis do not pass the gateway. */

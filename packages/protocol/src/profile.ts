@@ -61,7 +61,7 @@ export const sandboxProfile = z.strictObject({
   transport: z
     .enum(["auto", "init", "exec"])
     .default("auto")
-    .describe("auto: init, and the engine's exec for images where init cannot run"),
+    .describe("auto: init, and the engine's exec where init was built for another machine"),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(131_072))
     .default({})

@@ -31,6 +31,7 @@ import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
 import type { Containers } from "./containers.ts";
 import { GuardedFiles } from "./guarded-files.ts";
 import type { Started, Starter } from "./starter.ts";
+import { unlockWorkspace } from "./workspace.ts";
 
 /** How long after its own limits a command may stay silent before its container is taken for hung. */
 const silenceMs = 15_000;
@@ -246,8 +247,13 @@ export class DockerSandbox implements Sandbox {
   async #measure(maxEntries: number): Promise<WorkspaceUsage> {
     const timeout = AbortSignal.timeout(measureDeadlineMs);
     const signal = AbortSignal.any([this.#lifetime.signal, timeout]);
+    const measured = async () => (await this.#link()).usage({ maxEntries, signal });
     try {
-      return await (await this.#link()).usage({ maxEntries, signal });
+      return await measured().catch(async (error: unknown) => {
+        const wasLocked = await unlockWorkspace(this.#started.workspacePath).catch(() => false);
+        if (!wasLocked) throw error;
+        return measured();
+      });
     } catch (error) {
       if (!timeout.aborted || this.#lifetime.signal.aborted) throw error;
       const context = { operation: "measuring the workspace", deadlineMs: measureDeadlineMs };

@@ -5,6 +5,7 @@ import { InitConnection } from "../init/connection.ts";
 import { InitLink } from "../init/link.ts";
 import type { Link } from "../link.ts";
 import type { CallOptions, SandboxOrigin, StartRequest } from "../port.ts";
+import type { AttachedStream } from "./attached-stream.ts";
 import { containerSpec, specHash } from "./container-spec.ts";
 import type { ContainerFacts, Containers } from "./containers.ts";
 import type { Engine } from "./engine.ts";
@@ -21,19 +22,20 @@ export interface StarterOptions {
   readonly fileDeadlineMs: number;
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
-  /** Once per image: init cannot run there, the engine's exec is used. */
+  /** Once per image: init is a program for another machine, the engine's exec is used. */
   readonly onFallback?: ((fallback: { readonly image: string; readonly detail: string }) => void) | undefined;
 }
 
 export interface Started {
   readonly containerId: string;
+  /** On the host. */
+  readonly workspacePath: string;
   readonly link: Link;
   readonly origin: Omit<SandboxOrigin, "restarts">;
 }
 
-/** How runtimes put it that process 1 could not begin. */
-const cannotRunWords =
-  /exec format error|no such file or directory|permission denied|operation not permitted/i;
+/** How runtimes put it that init is a program for another machine. No tenant's code has run when they do. */
+const foreignWords = /exec format error/i;
 const killedCode = 137;
 
 /**
@@ -41,13 +43,15 @@ const killedCode = 137;
  *
  *   find by name ──ours, same config, answers hello──▶ adopted
  *        └──anything else: remove──▶ create ──▶ attach and start ──▶ hello ──▶ started
- *                                                      └──init cannot run──▶ the same with the engine's exec
+ *                                                      └──exec format error──▶ the same with the engine's exec
  */
 export class Starter {
   readonly #engine: Engine;
   readonly #containers: Containers;
   readonly #workspaces: () => Promise<WorkspaceOptions>;
   readonly #options: StarterOptions;
+  /** By image. Once init has run there, nothing moves the image to the engine's exec. */
+  readonly #withInit = new Set<string>();
   readonly #withoutInit = new Set<string>();
 
   constructor(
@@ -72,10 +76,12 @@ export class Starter {
     if (adopted) return adopted;
     if (useExec) return this.#startWithExec(request, facts, workspace, call);
     try {
-      return await this.#startWithInit(request, facts, workspace, call);
+      const started = await this.#startWithInit(request, facts, workspace, call);
+      this.#withInit.add(facts.id);
+      return started;
     } catch (error) {
       if (!(error instanceof InitCannotRun)) throw error;
-      if (transport === "init") {
+      if (transport === "init" || this.#withInit.has(facts.id)) {
         throw new Fault(
           "sandbox-start-failed",
           { sandboxKey: request.key, detail: error.message },
@@ -131,7 +137,9 @@ export class Starter {
     const ours = found.running && found.worker === this.#options.worker && found.config === config;
     if (ours && found.transport === "init") {
       try {
-        return await this.#adopt(request, found, call);
+        const adopted = await this.#adopt(request, found, workspace, call);
+        this.#withInit.add(image.id);
+        return adopted;
       } catch (error) {
         if (isFault(error, "fenced") || isFault(error, "aborted")) throw error;
       }
@@ -140,12 +148,18 @@ export class Starter {
     return undefined;
   }
 
-  async #adopt(request: StartRequest, found: ContainerFacts, call: CallOptions): Promise<Started> {
+  async #adopt(
+    request: StartRequest,
+    found: ContainerFacts,
+    workspace: WorkspaceHome,
+    call: CallOptions,
+  ): Promise<Started> {
     const stream = await this.#containers.attach(found.id, call);
     const { connection, hello } = await this.#connect(request, stream, true, call);
     await connection.killLeftovers(hello.running);
     return {
       containerId: found.id,
+      workspacePath: workspace.path,
       link: this.#initLink(connection, request),
       origin: {
         how: "adopted",
@@ -167,14 +181,42 @@ export class Starter {
       throw new Fault("init-missing", { path: initPath }, { cause });
     });
     const { spec } = this.#spec(request, image, workspace, false);
+    const start = (id: string) => this.#containers.start(id, call);
+    const attach = (id: string) => this.#containers.attach(id, call);
+    try {
+      // It takes its turn in the engine beside the start, instead of before it.
+      return await this.#startAttached(request, spec, workspace, call, async (id) => {
+        const [stream] = await Promise.all([attach(id), start(id)]);
+        return stream;
+      });
+    } catch (error) {
+      if (!(error instanceof DiedAtOnce)) throw error;
+    }
+    try {
+      return await this.#startAttached(request, spec, workspace, call, async (id) => {
+        const stream = await attach(id);
+        await start(id);
+        return stream;
+      });
+    } catch (error) {
+      throw error instanceof DiedAtOnce ? error.fault : error;
+    }
+  }
+
+  async #startAttached(
+    request: StartRequest,
+    spec: Parameters<Containers["create"]>[0],
+    workspace: WorkspaceHome,
+    call: CallOptions,
+    attachAndStart: (id: string) => Promise<AttachedStream>,
+  ): Promise<Started> {
     const containerId = await this.#create(request, spec, call);
     try {
-      const starting = this.#containers.start(containerId, call);
-      // Attached at once: it takes its turn in the engine beside the start, instead of after it.
-      const [stream] = await Promise.all([this.#containers.attach(containerId, call), starting]);
+      const stream = await attachAndStart(containerId);
       const { connection } = await this.#connect(request, stream, false, call);
       return {
         containerId,
+        workspacePath: workspace.path,
         link: this.#initLink(connection, request),
         origin: { how: "started", transport: "init", killedLeftovers: 0, watchdogFired: false },
       };
@@ -209,6 +251,7 @@ export class Starter {
     });
     return {
       containerId,
+      workspacePath: workspace.path,
       link,
       origin: { how: "started", transport: "exec", killedLeftovers: 0, watchdogFired: false },
     };
@@ -235,12 +278,7 @@ export class Starter {
     }
   }
 
-  async #connect(
-    request: StartRequest,
-    stream: Awaited<ReturnType<Containers["attach"]>>,
-    resync: boolean,
-    call: CallOptions,
-  ) {
+  async #connect(request: StartRequest, stream: AttachedStream, resync: boolean, call: CallOptions) {
     const connection = new InitConnection(stream, {
       sandboxKey: request.key,
       epoch: request.epoch,
@@ -261,25 +299,35 @@ export class Starter {
     });
   }
 
-  /** Tells an image where init cannot run from a container that failed otherwise. */
+  /** Tells an init that cannot run on this machine from a container that failed otherwise. */
   async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
     if (!isFault(error, "engine-refused") && !isFault(error, "sandbox-start-failed")) return error;
     const { detail } = error.context;
     // The runtime says it to the engine or on the container's own stderr, depending on how far it got.
-    if (cannotRunWords.test(detail)) return new InitCannotRun(detail);
+    if (foreignWords.test(detail)) return new InitCannotRun(detail);
     if (isFault(error, "engine-refused")) return startFault(error, request);
     const found = await this.#containers.find(containerId, {}).catch(() => undefined);
-    // What it said may have been before we were attached. Killed for memory, or by hand, is another matter.
-    if (found && !found.running && !found.oomKilled && found.exitCode !== killedCode) {
-      return new InitCannotRun(`${detail} (exit code ${found.exitCode})`);
-    }
-    return error;
+    // Killed for memory, or by hand, needs no words.
+    if (!found || found.running || found.oomKilled || found.exitCode === killedCode) return error;
+    const why = { sandboxKey: request.key, detail: `${detail} (exit code ${found.exitCode})` };
+    return new DiedAtOnce(new Fault("sandbox-start-failed", why, { cause: error }));
   }
 }
 
 /** Not a fault: another way remains. */
 class InitCannotRun extends Error {
   override readonly name = "InitCannotRun";
+}
+
+/** Its last words may have been before we were attached. */
+class DiedAtOnce extends Error {
+  override readonly name = "DiedAtOnce";
+  readonly fault: Fault;
+
+  constructor(fault: Fault) {
+    super(fault.message);
+    this.fault = fault;
+  }
 }
 
 function startFault(error: unknown, request: StartRequest): unknown {

@@ -27,6 +27,8 @@ export interface WorkspaceHome {
   readonly ownUid: boolean;
 }
 
+const workspaceMode = 0o700;
+
 /**
  * Makes the directory that outlives containers and workers. Only the directory itself is touched from the host, and
  * its parent is ours: nothing beneath it is ever opened, read or followed.
@@ -35,24 +37,33 @@ export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOption
   const path = join(options.root, key);
   try {
     await mkdir(options.root, { recursive: true, mode: 0o711 });
-    await mkdir(path, { mode: 0o700 }).catch(ignoreExisting);
+    await mkdir(path, { mode: workspaceMode }).catch(ignoreExisting);
     const found = await lstat(path);
     if (!found.isDirectory()) throw new Error("it is not a directory");
+    await unlockWorkspace(path);
     if (options.rootlessEngine) return { path, user: "0:0", ownUid: false };
     if (process.getuid?.() !== 0) {
       return { path, user: `${process.getuid?.()}:${process.getgid?.()}`, ownUid: false };
     }
     const uid = found.uid === 0 ? await allocateUid(key, options) : found.uid;
-    if (found.uid !== uid) {
-      await chown(path, uid, uid);
-      await chmod(path, 0o700);
-    }
+    if (found.uid !== uid) await chown(path, uid, uid);
     return { path, user: `${uid}:${uid}`, ownUid: true };
   } catch (error) {
     if (error instanceof Fault) throw error;
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });
   }
+}
+
+/**
+ * A workspace belongs to its tenant, who can take every permission from it, and then neither use nor empty nor measure it.
+ * True when permissions had to be given back.
+ */
+export async function unlockWorkspace(path: string): Promise<boolean> {
+  const found = await lstat(path);
+  if (!found.isDirectory() || (found.mode & 0o7777) === workspaceMode) return false;
+  await chmod(path, workspaceMode);
+  return true;
 }
 
 /** What still has something in it stays, and is reported. Its uid stays its own: the key may come back. */
