@@ -21,4 +21,5 @@ export type { ScheduleView } from "./schedules.ts";
 export { InvalidSchedule, Schedules } from "./schedules.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";
-export type { Why } from "./why.ts";
+export type { Why, WhyCode } from "./why.ts";
+export { whyCodes, whyForTenant } from "./why.ts";

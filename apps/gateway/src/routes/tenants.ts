@@ -51,7 +51,10 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
           unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
           artifactBytes: Number(bytes ?? 0),
           artifacts: Number(count ?? 0),
-          sandboxes,
+          sandboxes:
+            principal.role === "admin"
+              ? sandboxes
+              : sandboxes.map(({ worker: _, home: __, ...sandbox }) => sandbox),
         },
       };
     },
