@@ -1,3 +1,5 @@
+import { redisKeys, sandboxKey } from "@berth/protocol";
+import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { type TestGateway, fleetTest as test } from "../support/gateway.ts";
 import { listen } from "../support/sse.ts";
@@ -153,6 +155,79 @@ describe("a tenant's key", () => {
     expect(own.body.id).not.toBe(theirs.body.id);
     expect((await gateway.call("GET", `/v1/batches/${theirs.body.id}`, { key })).status).toBe(404);
     expect((await gateway.call("GET", "/v1/keys", { key })).status).toBe(403);
+  });
+});
+
+describe("what a tenant's key is told of the fleet", () => {
+  const secrets = /rival|\/var\/lib|worker-7|host-7|payroll/;
+  const trouble = "the sandbox rival.s.payroll did not start: /var/lib/berth/workspaces is full";
+  const sandbox = sandboxKey.parse("acme");
+  const exec = { request: { kind: "exec", command: "true" } };
+
+  test("why its job waits is told without workers, hosts and other tenants' sandboxes", async ({
+    fleet,
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const redis = fleet.redis.connect();
+    const key = await tenantKey(gateway, "acme");
+    const { id } = (await gateway.call("POST", "/v1/jobs", { key, body: exec })).body;
+    const lease = redisKeys.lease(sandbox);
+    const now = Number((await redis.time())[0]) * 1_000;
+    const worker = { host: "host-7", pools: "default", slots: "1", health: trouble };
+    await redis.zadd(redisKeys.workers, now + 60_000, "worker-7");
+    await redis.hset(redisKeys.worker("worker-7"), worker);
+    const told = async (code: string) => {
+      const path = `/v1/jobs/${id}/why`;
+      const [own, full] = [await gateway.call("GET", path, { key }), await gateway.call("GET", path)];
+      expect(own.body.codes).toContain(code);
+      expect(full.body.codes).toEqual(own.body.codes);
+      expect(own.body.reasons).toHaveLength(own.body.codes.length);
+      expect(JSON.stringify(own.body)).not.toMatch(secrets);
+      expect(JSON.stringify(full.body)).toMatch(secrets);
+    };
+    await told("no-engine");
+    await redis.hset(lease, { trouble });
+    await told("sandbox-trouble");
+    await redis.hset(lease, { home: "host-8-of-the-rival" });
+    await told("host-offline");
+    await redis.hset(lease, { worker: "worker-7", deadline: now + 60_000, home: "host-7" });
+    await told("sandbox-held");
+    for (const [path, list] of [
+      ["/v1/tenants/acme", "sandboxes"],
+      ["/v1/sandbox/sessions", "sessions"],
+    ] as const) {
+      const own = await gateway.call("GET", path, { key });
+      expect(own.body).toHaveProperty(list);
+      expect(JSON.stringify(own.body), path).not.toMatch(secrets);
+    }
+    expect(JSON.stringify((await gateway.call("GET", "/v1/tenants/acme")).body)).toMatch(secrets);
+  });
+
+  test("how its job ended is told without a fault's words about the machines", async ({
+    fleet,
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const redis = fleet.redis.connect();
+    const key = await tenantKey(gateway, "acme");
+    const batch = (await gateway.call("POST", "/v1/batches", { key, body: { jobs: [exec] } })).body;
+    const jobId = `${batch.id}-0`;
+    await redis.hset(redisKeys.lease(sandbox), { epoch: 1, worker: "worker-7" });
+    const outcome = { kind: "refused", code: "workspace-unusable", message: trouble } as const;
+    const refused = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+    const events = new JobEvents(redis);
+    await events.publish({ key: sandbox, epoch: 1, jobId }, [
+      { type: "started", worker: "worker-7", epoch: 1, atMs: 1, attempt: 1 },
+      { type: "finished", result: { ...refused, value: { steps: [refused] } } },
+    ]);
+    for (const path of [`/v1/jobs/${jobId}`, `/v1/jobs/${jobId}/events`, `/v1/batches/${batch.id}/results`]) {
+      const read = async (options: object) => (await gateway.fetch("GET", path, options)).text();
+      const own = await read({ key });
+      expect(own, path).toContain("workspace-unusable");
+      expect(own, path).not.toMatch(secrets);
+      expect(await read({}), path).toContain(trouble);
+    }
   });
 });
 

@@ -22,4 +22,5 @@ export { InvalidSchedule, Schedules } from "./schedules.ts";
 export { acceptForLater } from "./submission.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";
-export type { Why } from "./why.ts";
+export type { Why, WhyCode } from "./why.ts";
+export { whyCodes, whyForTenant } from "./why.ts";

@@ -4,17 +4,59 @@ import type { Redis } from "@berth/redis";
 import type { JobEvents, JobProgress } from "@berth/streams";
 import { type FleetView, redisNow } from "./fleet-view.ts";
 
+/** Reasons for programs. The sentences beside them name workers, hosts and what went wrong there. */
+export const whyCodes = [
+  "unknown",
+  "ended",
+  "due-later",
+  "running",
+  "tenant-paused",
+  "worker-gone",
+  "sandbox-trouble",
+  "sandbox-held",
+  "no-worker",
+  "host-offline",
+  "no-engine",
+  "about-to-be-taken",
+  "no-slot",
+  "jobs-before",
+] as const;
+export type WhyCode = (typeof whyCodes)[number];
+
 /** Why a job is where it is. */
 export interface Why {
   readonly jobId: string;
   readonly state: "unknown" | "scheduled" | "waiting" | "running" | "finished";
   /** For people, the most telling first. */
   readonly reasons: readonly string[];
+  /** The same reasons in the same order, for programs. */
+  readonly codes: readonly WhyCode[];
   readonly sandbox?: SandboxKey;
   /** Jobs of the sandbox that are before it. */
   readonly position?: number;
   readonly heldBy?: string;
   readonly dueAtMs?: number;
+}
+
+interface Reason {
+  readonly code: WhyCode;
+  readonly text: string;
+}
+
+/** Instead of sentences that name workers, hosts, or the trouble of a worker, which may be another tenant's. */
+const wordsForTenants: Partial<Readonly<Record<WhyCode, string>>> = {
+  running: "it runs",
+  "sandbox-trouble": "its sandbox could not be started",
+  "sandbox-held": "its sandbox is held by a worker",
+  "no-worker": "no worker of its pool is there",
+  "host-offline": "the host of its workspace is offline",
+  "no-engine": "no worker that could take it can start a sandbox",
+};
+
+/** What a tenant may know of it: nothing of the fleet's workers and hosts, or of what other tenants' sandboxes do there. */
+export function whyForTenant({ heldBy: _, ...why }: Why): Why {
+  const reasons = why.codes.map((code, index) => wordsForTenants[code] ?? why.reasons[index] ?? code);
+  return { ...why, reasons };
 }
 
 export interface WhyParts {
@@ -30,19 +72,19 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
   const { redis, events, dueAtMs } = parts;
   const known = await redis.hgetall(redisKeys.job(jobId));
   if (known.key === undefined) {
-    const reason = "no job of that id was accepted, or it ended more than a day ago";
-    return { jobId, state: "unknown", reasons: [reason] };
+    const text = "no job of that id was accepted, or it ended more than a day ago";
+    return { jobId, state: "unknown", ...told([{ code: "unknown", text }]) };
   }
   const key = sandboxKey.parse(known.key);
   const progress = await events.progress(key, jobId);
   if (progress.state === "finished") {
-    const ended = `it ended: ${progress.result.outcome.kind}`;
-    return { jobId, state: "finished", sandbox: key, reasons: [ended] };
+    const text = `it ended: ${progress.result.outcome.kind}`;
+    return { jobId, state: "finished", sandbox: key, ...told([{ code: "ended", text }]) };
   }
   const due = await dueAtMs(jobId);
   if (due !== undefined) {
-    const reasons = [`it is due at ${new Date(due).toISOString()}`];
-    return { jobId, state: "scheduled", sandbox: key, reasons, dueAtMs: due };
+    const text = `it is due at ${new Date(due).toISOString()}`;
+    return { jobId, state: "scheduled", sandbox: key, ...told([{ code: "due-later", text }]), dueAtMs: due };
   }
   return await unfinished(
     parts,
@@ -69,36 +111,48 @@ async function unfinished(
   const heldBy = worker && Number(deadline) > now ? worker : undefined;
   const about = { jobId, sandbox: key, ...(heldBy === undefined ? {} : { heldBy }) };
   if (progress.state === "started" && heldBy !== undefined) {
-    return { ...about, state: "running", reasons: [`it runs on ${heldBy}`] };
+    return { ...about, state: "running", ...told([{ code: "running", text: `it runs on ${heldBy}` }]) };
   }
   const position = await positionOf(redis, key, queuedId);
-  const reasons: string[] = [];
+  const reasons: Reason[] = [];
+  const add = (code: WhyCode, text: string) => reasons.push({ code, text });
   const paused = (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1;
-  if (paused) reasons.push(`the tenant ${tenantOf(key)} is paused`);
-  if (progress.state === "started") reasons.push("its worker is gone; another is to settle it");
-  if (trouble) reasons.push(`no sandbox could be had for it: ${trouble}`);
-  if (heldBy !== undefined) reasons.push(`its sandbox is held by ${heldBy}`);
+  if (paused) add("tenant-paused", `the tenant ${tenantOf(key)} is paused`);
+  if (progress.state === "started") add("worker-gone", "its worker is gone; another is to settle it");
+  if (trouble) add("sandbox-trouble", `no sandbox could be had for it: ${trouble}`);
+  if (heldBy !== undefined) add("sandbox-held", `its sandbox is held by ${heldBy}`);
   else if (!paused)
-    reasons.push(...(await unheldReasons(parts, key, { pool: pool ?? "default", home: home ?? undefined })));
-  if (position !== undefined && position > 0) reasons.push(`${position} jobs of its sandbox are before it`);
-  return { ...about, state: "waiting", reasons, ...(position === undefined ? {} : { position }) };
+    reasons.push(await unheldReason(parts, key, { pool: pool ?? "default", home: home ?? undefined }));
+  if (position !== undefined && position > 0)
+    add("jobs-before", `${position} jobs of its sandbox are before it`);
+  return { ...about, state: "waiting", ...told(reasons), ...(position === undefined ? {} : { position }) };
 }
 
-async function unheldReasons(
+function told(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
+  return { reasons: reasons.map(({ text }) => text), codes: reasons.map(({ code }) => code) };
+}
+
+async function unheldReason(
   { offers, fleet }: WhyParts,
   key: SandboxKey,
   place: { pool: string; home: string | undefined },
-): Promise<string[]> {
+): Promise<Reason> {
   const workers = (await fleet.workers()).filter(({ pools }) => pools.includes(place.pool));
-  if (workers.length === 0) return [`no worker of the pool ${place.pool} is there`];
+  if (workers.length === 0)
+    return { code: "no-worker", text: `no worker of the pool ${place.pool} is there` };
   const able = workers.filter(({ host }) => place.home === undefined || host === place.home);
-  if (able.length === 0) return [`its workspace is on the host ${place.home}, which is offline`];
+  if (able.length === 0) {
+    return { code: "host-offline", text: `its workspace is on the host ${place.home}, which is offline` };
+  }
   const well = able.filter(({ health }) => health === "ok");
-  if (well.length === 0) return [`no worker that could take it has an engine: ${able[0]?.health}`];
+  if (well.length === 0) {
+    return { code: "no-engine", text: `no worker that could take it has an engine: ${able[0]?.health}` };
+  }
   const before = await offers.before(key, place);
   const line = before === undefined ? "it is about to be offered" : `${before} sandboxes are before its own`;
-  const free = well.some(({ slots, held }) => held < slots);
-  return [free ? `a worker is about to take its sandbox; ${line}` : `no slot is free; ${line}`];
+  return well.some(({ slots, held }) => held < slots)
+    ? { code: "about-to-be-taken", text: `a worker is about to take its sandbox; ${line}` }
+    : { code: "no-slot", text: `no slot is free; ${line}` };
 }
 
 /** How many are before it in the sandbox's queue; 0 when it has been taken from there. */

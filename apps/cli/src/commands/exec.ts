@@ -115,7 +115,8 @@ async function shown({ terminal, interrupts }: Context, job: DoorJob): Promise<J
     if (event.type === "stdout" || event.type === "stderr") await terminal.write(event.bytes, event.type);
     else if (event.type === "retrying") terminal.note(`berth: ${printable(retryText(event))}`);
     else if (event.type === "started" && event.attempt > 1)
-      terminal.note(`berth: run ${event.attempt} begins on ${event.worker}`);
+      // A gateway does not name workers to tenants.
+      terminal.note(`berth: run ${event.attempt} begins${event.worker ? ` on ${event.worker}` : ""}`);
   }
   // Its events ended without an end: the connection was closed under it.
   if (interrupts.interrupted) throw interrupts.signal().reason;

@@ -87,7 +87,7 @@ export class HttpDoor implements Door {
   async why(id: string): Promise<Why> {
     const why = await this.#calls.find<Why>("GET", path`/v1/jobs/${id}/why`);
     const reason = "no job of that id was accepted, or it ended more than a day ago";
-    return why ?? { jobId: id, state: "unknown", reasons: [reason] };
+    return why ?? { jobId: id, state: "unknown", reasons: [reason], codes: ["unknown"] };
   }
 
   async unfinished({ tenant, limit }: Query): Promise<UnfinishedJob[]> {

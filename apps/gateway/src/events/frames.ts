@@ -1,20 +1,33 @@
 import { isUtf8 } from "node:buffer";
 import type { IdentifiedEvent } from "@berth/client";
+import { redactedEvent, type ShownEvent } from "../jobs/told-to.ts";
 
-/** Listeners of one job are given the same objects: each is put into words once, whoever many listen. */
-const made = new WeakMap<IdentifiedEvent, string>();
+type Frames = WeakMap<IdentifiedEvent, string>;
+
+/** The listeners of a job get the same event objects, so each event is serialised once, however many listen. */
+const made: Frames = new WeakMap();
+const madeForTenants: Frames = new WeakMap();
 
 /** An event as `text/event-stream` has it. The data is one line of JSON, so nothing in it can look like another field. */
 export function frameOf(event: IdentifiedEvent): string {
-  const known = made.get(event);
+  return once(made, event, () => event);
+}
+
+/** The same without what tenants are not told. */
+export function tenantFrameOf(event: IdentifiedEvent): string {
+  return once(madeForTenants, event, () => redactedEvent(event));
+}
+
+function once(frames: Frames, event: IdentifiedEvent, shown: () => ShownEvent): string {
+  const known = frames.get(event);
   if (known !== undefined) return known;
-  const frame = `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(dataOf(event))}\n\n`;
-  made.set(event, frame);
+  const frame = `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(dataOf(shown()))}\n\n`;
+  frames.set(event, frame);
   return frame;
 }
 
 /** Bytes as text where they are text. A character that was cut in two by the chunking comes as base64, both halves. */
-function dataOf(event: IdentifiedEvent): Record<string, unknown> {
+function dataOf(event: ShownEvent): Record<string, unknown> {
   if (event.type !== "stdout" && event.type !== "stderr") {
     const { id: _, ...data } = event;
     return data;

@@ -1,6 +1,8 @@
 import { InvalidJob, InvalidSchedule } from "@berth/client";
 import { Fault, type FaultCode, isFault, type SubmittedJob } from "@berth/protocol";
 import type { FastifyError } from "fastify";
+import { meaningForTenants } from "../jobs/told-to.ts";
+import type { Principal } from "../keys/principal.ts";
 import { Problem, type ProblemCode, problemTable } from "./problem.ts";
 
 export interface Failure {
@@ -27,14 +29,17 @@ const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: "not-found",
 };
 
-/** Anything thrown while answering, as what the caller is told. Never a stack, never an inner message that nobody vetted. */
-export function failureOf(error: unknown): Failure {
+/**
+ * Anything thrown while answering, as what the caller is told. Never a stack, never an inner message that nobody vetted;
+ * what a fault says of the fleet's machines is for admins.
+ */
+export function failureOf(error: unknown, role?: Principal["role"]): Failure {
   if (error instanceof Problem) return ofProblem(error);
   if (error instanceof InvalidJob || error instanceof InvalidSchedule) {
     return ofProblem(new Problem("invalid-request", error.message, { problems: error.problems }));
   }
   const fault = isFault(error) ? error : asRedisFault(error);
-  if (fault) return ofFault(fault);
+  if (fault) return ofFault(fault, role);
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
   const known = fastifyCodes[code];
   if (known) return ofProblem(new Problem(known, message ?? ""));
@@ -71,16 +76,14 @@ const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: 
   "artifact-elsewhere": { status: 409, title: "Its bytes cannot be seen from here" },
 };
 
-function ofFault(fault: Fault): Failure {
+function ofFault(fault: Fault, role: Principal["role"] | undefined): Failure {
   const known = faultAnswers[fault.code];
   const { status, title } = known ?? { status: 503, title: "Not now" };
   return {
     code: fault.code,
     status,
     title,
-    // Whose the other job is, is not for everybody.
-    detail:
-      fault.code === "job-id-taken" ? "another job has this id; ids are remembered for a day" : fault.message,
+    detail: detailOf(fault, role),
     job: submittedJob(fault),
     headers: fault.retry ? { "retry-after": "1" } : {},
     ours: known === undefined,
@@ -90,6 +93,12 @@ function ofFault(fault: Fault): Failure {
 function submittedJob({ context }: Fault): SubmittedJob | undefined {
   if (!("accepted" in context) || context.jobId === undefined) return undefined;
   return { jobId: context.jobId, accepted: context.accepted };
+}
+
+function detailOf({ code, message }: Fault, role: Principal["role"] | undefined): string {
+  // Whose the other job is, is not for everybody.
+  if (code === "job-id-taken") return "another job has this id; ids are remembered for a day";
+  return role === "admin" ? message : (meaningForTenants(code) ?? message);
 }
 
 /** What the driver says when Redis is away, where no script translated it. */

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { JobView } from "../schemas/job.ts";
+import { resultFor } from "./told-to.ts";
 
 const stored = z.object({
   key: z.string().pipe(sandboxKey),
@@ -52,13 +53,13 @@ export class JobDesk {
   }
 
   /** Jobs that are not over, the oldest first; of one tenant, or of all. Looks at the oldest ten thousand. */
-  async unfinished(tenant: TenantId | undefined, limit: number): Promise<JobView[]> {
+  async unfinished(tenant: TenantId | undefined, principal: Principal, limit: number): Promise<JobView[]> {
     const found: JobView[] = [];
     for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
       const ids = await this.#redis.zrange(redisKeys.unfinished, String(from), String(from + pageSize - 1));
       const known = await Promise.all(ids.map((id) => this.#read(id)));
       const own = known.filter((job) => job !== undefined && (tenant === undefined || job.tenant === tenant));
-      found.push(...(await Promise.all(own.map((job) => this.view(job as KnownJob)))));
+      found.push(...(await Promise.all(own.map((job) => this.view(job as KnownJob, principal)))));
       if (ids.length < pageSize) break;
     }
     return found.slice(0, limit);
@@ -70,10 +71,15 @@ export class JobDesk {
     return progress.state === "finished" && (await this.#events.read(key, id, after, 1)).length === 0;
   }
 
-  /** As it is; its end need not be looked for where it is known. */
-  async view({ key, added, ...known }: KnownJob, result?: JobResult): Promise<JobView> {
+  /** As it is, for whoever asks; its end need not be looked for where it is known. */
+  async view({ key, added, ...known }: KnownJob, principal: Principal, result?: JobResult): Promise<JobView> {
     const job = { ...known, sandbox: key };
-    if (result) return { ...job, state: "finished", result: result as JobView["result"] };
+    const finished = (end: JobResult): JobView => ({
+      ...job,
+      state: "finished",
+      result: resultFor(principal, end) as JobView["result"],
+    });
+    if (result) return finished(result);
     const progress = await this.#events.progress(key, job.id);
     switch (progress.state) {
       case "not-started":
@@ -81,7 +87,7 @@ export class JobDesk {
       case "started":
         return { ...job, state: "running" };
       case "finished":
-        return { ...job, state: "finished", result: progress.result as JobView["result"] };
+        return finished(progress.result);
     }
   }
 

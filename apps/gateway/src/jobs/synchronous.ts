@@ -3,6 +3,7 @@ import { Problem, type ProblemCode } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import type { Draft } from "./submission.ts";
+import { resultFor } from "./told-to.ts";
 
 /** Fires when a request has waited long enough, nobody waits any more, or the gateway stops. Undefined: it does not wait at all. */
 export function patience(
@@ -27,7 +28,8 @@ export async function runToEnd(
 ): Promise<JobResult | undefined> {
   using _ = parts.waits.take(principal);
   const outlook = await parts.submitter.submitToWait(draft, { alone: true });
-  return outlook(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
+  const result = await outlook(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
+  return result && resultFor(principal, result);
 }
 
 const refusals: Readonly<Record<string, ProblemCode>> = {

@@ -5,7 +5,7 @@ import { nanoid } from "nanoid";
 import { z } from "zod";
 import type { StoredBatch } from "../batches/batch-store.ts";
 import { batchSchema, batchView } from "../batches/batch-view.ts";
-import { batchLines } from "../batches/results.ts";
+import { type BatchLine, batchLines } from "../batches/results.ts";
 import { type SentOrder, Upload } from "../batches/upload.ts";
 import { parseJson, readBody } from "../http/body.ts";
 import { type LineLimits, linesOf } from "../http/lines.ts";
@@ -14,6 +14,7 @@ import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { limitsOf } from "../http/server.ts";
 import { ownerHash, submissionHeaders } from "../jobs/submission.ts";
+import { resultFor } from "../jobs/told-to.ts";
 import { noted } from "../keys/audit.ts";
 import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
@@ -154,7 +155,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
             params.id,
             options,
           )) {
-            for (const one of page) await answer.write(`${JSON.stringify(one)}\n`);
+            for (const one of page) await answer.write(`${JSON.stringify(lineFor(principal, one))}\n`);
           }
           if (stream.signal.aborted) answer.breakOff();
           else answer.end();
@@ -217,6 +218,10 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
   }
 
   return [submit, list, look, results, cancel, secret];
+}
+
+function lineFor(principal: Principal, { result, ...one }: BatchLine): BatchLine {
+  return result ? { ...one, result: resultFor(principal, result) } : one;
 }
 
 /** The orders are read one by one, as lines are: one that does not fit must not refuse the others. */

@@ -1,5 +1,6 @@
+import type { IdentifiedEvent } from "@berth/client";
 import { z } from "zod";
-import { frameOf } from "../events/frames.ts";
+import { frameOf, tenantFrameOf } from "../events/frames.ts";
 import { LongAnswer } from "../http/long-answer.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import type { KnownJob } from "../jobs/job-desk.ts";
@@ -44,7 +45,8 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       const stream = parts.streams.open(principal, reply.raw);
       try {
         const answer = new LongAnswer(reply, "text/event-stream; charset=utf-8", stream.signal);
-        await follow(answer, job, after, stream.signal).catch(() => {});
+        const words = principal.role === "admin" ? frameOf : tenantFrameOf;
+        await follow(answer, job, after, words, stream.signal).catch(() => {});
         // However it came to an end: the listener resumes from its last id.
         answer.end();
       } finally {
@@ -57,11 +59,12 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
     answer: LongAnswer,
     job: KnownJob,
     after: string,
+    words: (event: IdentifiedEvent) => string,
     signal: AbortSignal,
   ): Promise<void> {
     await answer.write("retry: 1000\n\n");
     for await (const event of parts.reader.follow(job.key, job.id, after, signal)) {
-      await answer.write(frameOf(event));
+      await answer.write(words(event));
     }
   }
 

@@ -13,6 +13,7 @@ import {
 } from "../jobs/submission.ts";
 import { ended, type Outlook } from "../jobs/submitter.ts";
 import { patience } from "../jobs/synchronous.ts";
+import { whyFor } from "../jobs/told-to.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
@@ -95,7 +96,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ query, principal }) => {
       const tenant = query.tenant ?? principal.tenant;
       if (tenant !== undefined) tenantFor(principal, tenant);
-      return { status: 200, body: { jobs: await parts.jobs.unfinished(tenant, query.limit) } };
+      return { status: 200, body: { jobs: await parts.jobs.unfinished(tenant, principal, query.limit) } };
     },
   );
 
@@ -115,7 +116,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       using _ = until && parts.waits.take(principal);
       const job = await parts.jobs.find(params.id, principal);
       const result = until && (await ended(parts.reader.result(job.key, job.id, { signal: until }), until));
-      return { status: 200, body: await parts.jobs.view(job, result) };
+      return { status: 200, body: await parts.jobs.view(job, principal, result) };
     },
   );
 
@@ -136,7 +137,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ params, principal }) => {
       const job = await parts.jobs.find(params.id, principal);
       await parts.berth.cancel(job.id);
-      const view = await parts.jobs.view(job);
+      const view = await parts.jobs.view(job, principal);
       return { status: view.state === "finished" ? 200 : 202, body: view };
     },
   );
@@ -153,7 +154,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const job = await parts.jobs.find(params.id, principal);
-      return { status: 200, body: await parts.berth.why(job.id) };
+      return { status: 200, body: whyFor(principal, await parts.berth.why(job.id)) };
     },
   );
 
@@ -183,7 +184,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     end?: Promise<JobResult | undefined>,
   ): Promise<JobView> {
     const [job, result] = await Promise.all([parts.jobs.find(id, principal), end]);
-    return parts.jobs.view(job, result);
+    return parts.jobs.view(job, principal, result);
   }
 
   return [submit, list, look, cancel, why];

@@ -13,7 +13,7 @@ const sessionView = output(
   z.object({
     tenant_id: z.string(),
     session_id: z.string(),
-    worker: z.string().optional().describe("who holds its sandbox now"),
+    worker: z.string().optional().describe("who holds its sandbox now; for admin keys"),
     unfinished: z.number().describe("jobs that wait or run"),
     last_used_ms: z.number(),
   }),
@@ -46,7 +46,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
         const [, kind, session] = key.split(".");
         if (kind !== "s" || session === undefined) return [];
         const about = { tenant_id: tenantOf(key), session_id: session, unfinished, last_used_ms: lastUsedMs };
-        return [worker === undefined ? about : { ...about, worker }];
+        return [worker === undefined || principal.role !== "admin" ? about : { ...about, worker }];
       });
       return { status: 200, body: { sessions } };
     },

@@ -65,7 +65,10 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
           artifactBytes: Number(bytes ?? 0),
           artifacts: Number(count ?? 0),
           ...(await berth.tenant(tenant).grants()),
-          sandboxes,
+          sandboxes:
+            principal.role === "admin"
+              ? sandboxes
+              : sandboxes.map(({ worker: _, home: __, ...sandbox }) => sandbox),
         },
       };
     },

@@ -1,3 +1,4 @@
+import { whyCodes } from "@berth/client";
 import {
   artifactRef,
   artifactRefusal,
@@ -86,10 +87,11 @@ export const whyView = output(
   z.object({
     jobId: z.string(),
     state: z.enum(["unknown", "scheduled", "waiting", "running", "finished"]),
-    reasons: z.array(z.string()),
+    reasons: z.array(z.string()).describe("a tenant key is not told of workers, hosts and their troubles"),
+    codes: z.array(z.enum(whyCodes)).describe("the same reasons, for programs"),
     sandbox: z.string().optional(),
     position: z.number().optional().describe("jobs of the sandbox that are before it"),
-    heldBy: z.string().optional(),
+    heldBy: z.string().optional().describe("the worker; for admin keys"),
     dueAtMs: z.number().optional(),
   }),
 );

@@ -6,9 +6,12 @@ export const sandboxView = output(
   z.object({
     key: z.string().describe("what the scope makes of tenant, session and agent"),
     tenant: z.string(),
-    worker: z.string().optional().describe("who holds it now"),
+    worker: z.string().optional().describe("who holds it now; for admin keys"),
     epoch: z.number(),
-    home: z.string().optional().describe("the host its workspace is on, unless storage is shared"),
+    home: z
+      .string()
+      .optional()
+      .describe("the host its workspace is on, unless storage is shared; for admin keys"),
     pool: z.string(),
     unfinished: z.number().describe("jobs that wait or run"),
     paused: z.boolean(),

@@ -1,0 +1,68 @@
+import type { IdentifiedEvent, Why } from "@berth/client";
+import { whyForTenant } from "@berth/client";
+import { type FaultCode, faultTable, type JobResult, type Outcome } from "@berth/protocol";
+import type { Principal } from "../keys/principal.ts";
+
+/** Faults whose sentences name paths, addresses, images and programs of the fleet's machines. */
+const ofTheMachines: ReadonlySet<string> = new Set<FaultCode>([
+  "engine-unreachable",
+  "engine-timeout",
+  "engine-refused",
+  "engine-wedged",
+  "image-missing",
+  "runtime-missing",
+  "sandbox-start-failed",
+  "init-missing",
+  "workspace-unusable",
+  "artifact-store-failed",
+  "redis-unreachable",
+  "redis-refused",
+  "redis-full",
+]);
+
+/** What a fault means, without what it names; undefined where its own sentence may be told. */
+export function meaningForTenants(code: string): string | undefined {
+  return ofTheMachines.has(code) ? faultTable[code as FaultCode].meaning : undefined;
+}
+
+/** What the caller may know of an end: tenants learn the code of a fleet's fault, and not what it says of the machines. */
+export function resultFor({ role }: Pick<Principal, "role">, result: JobResult): JobResult {
+  return role === "admin" ? result : redactedResult(result);
+}
+
+export function whyFor({ role }: Pick<Principal, "role">, why: Why): Why {
+  return role === "admin" ? why : whyForTenant(why);
+}
+
+type Started = Extract<IdentifiedEvent, { type: "started" }>;
+export type ShownEvent = Exclude<IdentifiedEvent, Started> | Omit<Started, "worker">;
+
+/** An event as tenants see it. */
+export function redactedEvent(event: IdentifiedEvent): ShownEvent {
+  switch (event.type) {
+    case "started": {
+      const { worker: _, ...rest } = event;
+      return rest;
+    }
+    case "retrying":
+      return { ...event, outcome: redactedOutcome(event.outcome) };
+    case "finished":
+      return { ...event, result: redactedResult(event.result) };
+    default:
+      return event;
+  }
+}
+
+function redactedResult(result: JobResult): JobResult {
+  const { steps } = result.value;
+  return {
+    ...result,
+    outcome: redactedOutcome(result.outcome),
+    value: steps ? { ...result.value, steps: steps.map(redactedResult) } : result.value,
+  };
+}
+
+function redactedOutcome(outcome: Outcome): Outcome {
+  if (outcome.kind !== "refused") return outcome;
+  return { ...outcome, message: meaningForTenants(outcome.code) ?? outcome.message };
+}
