@@ -42,6 +42,9 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   loopback only, answers only to that name, and to no page of another origin.
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
   \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
+- **Ids** of jobs and schedules that a tenant key chooses are its tenant's own: another tenant may use the same ones. To an admin key they are
+  \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
+- **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named when its key is made.
 - **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end.
 

@@ -93,7 +93,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ query, principal }) => {
       const tenant = query.tenant ?? principal.tenant;
       if (tenant !== undefined) tenantFor(principal, tenant);
-      return { status: 200, body: { jobs: await parts.jobs.unfinished(tenant, query.limit) } };
+      return { status: 200, body: { jobs: await parts.jobs.unfinished(principal, tenant, query.limit) } };
     },
   );
 
@@ -151,7 +151,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const job = await parts.jobs.find(params.id, principal);
-      return { status: 200, body: await parts.berth.why(job.id) };
+      return { status: 200, body: { ...(await parts.berth.why(job.id)), jobId: job.shownId } };
     },
   );
 
