@@ -13,7 +13,7 @@ async function ledgerOf(berth: Berth, tenant: string): Promise<string[]> {
 /** Ids of the jobs of a schedule that have ended, in order. */
 async function endedRuns(fleet: TestFleet, schedule: string): Promise<string[]> {
   const results = await fleet.redis.connect().xrange("berth:results", "-", "+");
-  return results.map(([, fields]) => fields[1] ?? "").filter((id) => id.startsWith(`${schedule}-`));
+  return results.map(([, fields]) => fields[1] ?? "").filter((id) => id.startsWith(`${schedule}@`));
 }
 
 describe("a delayed job", () => {

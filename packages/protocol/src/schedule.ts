@@ -58,6 +58,10 @@ export const scheduleSpec = z
   })
   .refine(({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined), {
     error: "either cron or everyMs, not both",
+  })
+  .refine(({ id, order }) => !id.includes(".") || id.startsWith(`${order.tenant}.`), {
+    path: ["id"],
+    error: "what is before the dot is the tenant of the schedule's order",
   });
 export type ScheduleSpec = z.infer<typeof scheduleSpec>;
 export type ScheduleInput = z.input<typeof scheduleSpec>;

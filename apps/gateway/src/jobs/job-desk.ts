@@ -3,6 +3,7 @@ import type { Redis } from "@berth/redis";
 import { JobEvents } from "@berth/streams";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
+import { shownId, storedIds } from "../keys/own-ids.ts";
 import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { JobView } from "../schemas/job.ts";
 import { resultFor } from "./told-to.ts";
@@ -22,6 +23,8 @@ const lookedAtMost = 10_000;
 
 export interface KnownJob {
   readonly id: string;
+  /** As whoever asks calls it. */
+  readonly shownId: string;
   readonly key: SandboxKey;
   readonly tenant: string;
   readonly session: string;
@@ -42,8 +45,9 @@ export class JobDesk {
   }
 
   async find(id: string, principal: Principal): Promise<KnownJob> {
-    const job = await this.#read(id);
-    if (!job || !mayTouch(principal, job.tenant)) {
+    const known = await Promise.all(storedIds(principal, id).map((one) => this.#read(one, principal)));
+    const job = known.find((one) => one !== undefined && mayTouch(principal, one.tenant));
+    if (!job) {
       throw new Problem(
         "not-found",
         "no job of that id is known; ids are remembered for a day after the end",
@@ -53,11 +57,11 @@ export class JobDesk {
   }
 
   /** Jobs that are not over, the oldest first; of one tenant, or of all. Looks at the oldest ten thousand. */
-  async unfinished(tenant: TenantId | undefined, principal: Principal, limit: number): Promise<JobView[]> {
+  async unfinished(principal: Principal, tenant: TenantId | undefined, limit: number): Promise<JobView[]> {
     const found: JobView[] = [];
     for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
       const ids = await this.#redis.zrange(redisKeys.unfinished, String(from), String(from + pageSize - 1));
-      const known = await Promise.all(ids.map((id) => this.#read(id)));
+      const known = await Promise.all(ids.map((id) => this.#read(id, principal)));
       const own = known.filter((job) => job !== undefined && (tenant === undefined || job.tenant === tenant));
       found.push(...(await Promise.all(own.map((job) => this.view(job as KnownJob, principal)))));
       if (ids.length < pageSize) break;
@@ -72,15 +76,19 @@ export class JobDesk {
   }
 
   /** As it is, for whoever asks; its end need not be looked for where it is known. */
-  async view({ key, added, ...known }: KnownJob, principal: Principal, result?: JobResult): Promise<JobView> {
-    const job = { ...known, sandbox: key };
+  async view(
+    { key, added, id, shownId, ...known }: KnownJob,
+    principal: Principal,
+    result?: JobResult,
+  ): Promise<JobView> {
+    const job = { ...known, id: shownId, sandbox: key };
     const finished = (end: JobResult): JobView => ({
       ...job,
       state: "finished",
       result: resultFor(principal, end) as JobView["result"],
     });
     if (result) return finished(result);
-    const progress = await this.#events.progress(key, job.id);
+    const progress = await this.#events.progress(key, id);
     switch (progress.state) {
       case "not-started":
         return { ...job, state: added > (progress.retried ?? 0) ? "waiting" : "scheduled" };
@@ -91,10 +99,10 @@ export class JobDesk {
     }
   }
 
-  async #read(id: string): Promise<KnownJob | undefined> {
+  async #read(id: string, principal: Principal): Promise<KnownJob | undefined> {
     const parsed = stored.safeParse(await this.#redis.hgetall(redisKeys.job(id)));
     if (!parsed.success) return undefined;
     const { at, ...job } = parsed.data;
-    return { id, ...job, acceptedAtMs: at };
+    return { id, shownId: shownId(principal, id), ...job, acceptedAtMs: at };
   }
 }

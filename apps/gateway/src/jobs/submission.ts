@@ -4,6 +4,7 @@ import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
+import { storedId } from "../keys/own-ids.ts";
 import { type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
@@ -71,7 +72,7 @@ export function envelope(
   const parsed = jobSchema.safeParse({
     ...rest,
     version: 1,
-    id: id ?? order.id ?? nanoid(),
+    id: id ?? (order.id === undefined ? nanoid() : storedId(principal, order.id)),
     tenant,
     ...traceOf(headers),
   });

@@ -96,7 +96,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ query, principal }) => {
       const tenant = query.tenant ?? principal.tenant;
       if (tenant !== undefined) tenantFor(principal, tenant);
-      return { status: 200, body: { jobs: await parts.jobs.unfinished(tenant, principal, query.limit) } };
+      return { status: 200, body: { jobs: await parts.jobs.unfinished(principal, tenant, query.limit) } };
     },
   );
 
@@ -154,7 +154,8 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const job = await parts.jobs.find(params.id, principal);
-      return { status: 200, body: whyFor(principal, await parts.berth.why(job.id)) };
+      const told = whyFor(principal, await parts.berth.why(job.id));
+      return { status: 200, body: { ...told, jobId: job.shownId } };
     },
   );
 

@@ -1,16 +1,17 @@
 import type { ScheduleView } from "@berth/client";
-import { type ScheduleSpec, scheduleSpec, tenantId } from "@berth/protocol";
+import { type ScheduleSpec, scheduleId, scheduleSpec } from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { refuseShared } from "../jobs/submission.ts";
 import { type AuditAction, noted } from "../keys/audit.ts";
+import { shownId, storedId, storedIds } from "../keys/own-ids.ts";
 import { mayTouch, type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
 import { input, output } from "../schemas/registry.ts";
 
-const params = z.object({ id: tenantId });
+const params = z.object({ id: scheduleId });
 
 const { id: _, order: __, ...timing } = scheduleSpec.shape;
 const schedule = input(
@@ -57,7 +58,8 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       const tenant = tenantFor(principal, body.order.tenant);
       refuseShared(body.order.scope, principal);
       refuseUngranted(principal, body.order);
-      const spec = { ...body, id: params.id, order: { ...body.order, tenant } };
+      const id = (await kept(params.id, principal))?.id ?? storedId(principal, params.id);
+      const spec = { ...body, id, order: { ...body.order, tenant } };
       const made = await berth.schedules.put(spec, {
         // Inside the change itself: no other's schedule can slip in between.
         replaceable: (known) => {
@@ -65,8 +67,8 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
             throw new Problem("conflict", "another schedule has this id");
         },
       });
-      await audit.note("schedule.put", noted(request, params.id));
-      return { status: 200, body: viewOf(made) };
+      await audit.note("schedule.put", noted(request, id));
+      return { status: 200, body: viewOf(made, principal) };
     },
   );
 
@@ -83,7 +85,7 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
     async ({ principal }) => {
       const all = await berth.schedules.list();
       const own = all.filter((one) => mayTouch(principal, ownerOf(one)));
-      return { status: 200, body: { schedules: own.map(viewOf) } };
+      return { status: 200, body: { schedules: own.map((one) => viewOf(one, principal)) } };
     },
   );
 
@@ -97,7 +99,10 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       params,
       answers: { 200: { about: "The schedule", schema: scheduleView } },
     },
-    async ({ params, principal }) => ({ status: 200, body: viewOf(await find(params.id, principal)) }),
+    async ({ params, principal }) => ({
+      status: 200,
+      body: viewOf(await find(params.id, principal), principal),
+    }),
   );
 
   const change = (verb: "pause" | "resume", action: AuditAction, summary: string) =>
@@ -112,10 +117,10 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
         answers: { 200: { about: "As it is now", schema: scheduleView } },
       },
       async ({ params, principal, request }) => {
-        await find(params.id, principal);
-        await berth.schedules[verb](params.id);
-        await audit.note(action, noted(request, params.id));
-        return { status: 200, body: viewOf(await find(params.id, principal)) };
+        const { id } = await find(params.id, principal);
+        await berth.schedules[verb](id);
+        await audit.note(action, noted(request, id));
+        return { status: 200, body: viewOf(await find(params.id, principal), principal) };
       },
     );
 
@@ -130,18 +135,26 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       answers: { 204: { about: "It is gone" } },
     },
     async ({ params, principal, request }) => {
-      await find(params.id, principal);
-      await berth.schedules.remove(params.id);
-      await audit.note("schedule.removed", noted(request, params.id));
+      const { id } = await find(params.id, principal);
+      await berth.schedules.remove(id);
+      await audit.note("schedule.removed", noted(request, id));
       return { status: 204 };
     },
   );
 
   async function find(id: string, principal: Principal): Promise<ScheduleView> {
-    const known = await berth.schedules.get(id);
-    if (!known || !mayTouch(principal, ownerOf(known)))
-      throw new Problem("not-found", "there is no such schedule");
+    const known = await kept(id, principal);
+    if (!known) throw new Problem("not-found", "there is no such schedule");
     return known;
+  }
+
+  /** What the caller calls so, if it is there and the caller's to touch. */
+  async function kept(id: string, principal: Principal): Promise<ScheduleView | undefined> {
+    for (const stored of storedIds(principal, id)) {
+      const known = await berth.schedules.get(stored);
+      if (known && mayTouch(principal, ownerOf(known))) return known;
+    }
+    return undefined;
   }
 
   return [
@@ -158,8 +171,14 @@ function ownerOf({ order: { tenant } }: Pick<ScheduleSpec, "order">): string {
   return tenant;
 }
 
-function viewOf(view: ScheduleView) {
-  const said = { ...view, tenant: ownerOf(view), order: view.order as Record<string, unknown> };
+function viewOf({ id, lastJobId, ...view }: ScheduleView, principal: Principal) {
+  const said = {
+    ...view,
+    id: shownId(principal, id),
+    lastJobId: lastJobId === undefined ? undefined : shownId(principal, lastJobId),
+    tenant: ownerOf(view),
+    order: view.order as Record<string, unknown>,
+  };
   // Absent rather than undefined, as JSON has it.
   return JSON.parse(JSON.stringify(said)) as z.infer<typeof scheduleView>;
 }

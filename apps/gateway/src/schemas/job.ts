@@ -21,7 +21,9 @@ export const order = input(
   job.omit({ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true }).extend({
     id: chosenJobId
       .optional()
-      .describe("the same id is run once; for a day a second order gets the first one's result"),
+      .describe(
+        "the same id is run once; for a day a second order gets the first one's result. With a tenant key, ids are the tenant's own",
+      ),
     tenant: tenantId.optional().describe("with a tenant key: its own, and may be left out"),
     ...dueTime.shape,
   }),
