@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { CliRun, runCli } from "../support/cli.ts";
+import { CuttingProxy } from "../support/cutting-proxy.ts";
 import { busybox } from "../support/fleet.ts";
 import { adminKey, fleetTest as test } from "../support/gateway.ts";
 
@@ -154,6 +155,108 @@ test("files, a batch and its artifacts go through a gateway", async ({ fleet, ga
     await rm(here, { recursive: true });
   }
 });
+
+test("a batch goes on across connections that are cut, brings every result once, and runs nothing twice", async ({
+  fleet,
+  gateways,
+}) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start({ BERTH_ARTIFACTS: join(fleet.workspaces, "../artifacts") });
+  const proxy = new CuttingProxy(gateway.port);
+  await proxy.start();
+  const here = await mkdtemp(join(tmpdir(), "berth-cli-"));
+  const count = 40;
+  await writeFile(join(here, "jobs.jsonl"), batchOf(count, 0.1));
+  const env = { BERTH_URL: proxy.url, BERTH_KEY: adminKey };
+  const args = ["batch", "run", "jobs.jsonl", "--id", "cut", "--out", "results.jsonl", "--in-flight", "8"];
+  const run = new CliRun([...args, "--artifacts", "kept"], { env, cwd: here });
+  const cutting = setInterval(() => proxy.cut(), 150);
+  try {
+    await run.says("batch cut, 40 jobs", "stderr");
+    expect(await run.end()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("40 of 40 jobs ended"),
+    });
+    expect(proxy.cuts, "connections that were cut").toBeGreaterThan(5);
+    const lines = (await readFile(join(here, "results.jsonl"), "utf8")).trimEnd().split("\n");
+    const indexes = lines.map((line) => JSON.parse(line).index).sort((a, b) => a - b);
+    expect(indexes).toEqual(Array.from({ length: count }, (_, index) => index));
+    const { value } = await fleet.client().tenant("acme").read("ran", {}, { session: "look" });
+    expect(
+      (value.content ?? "")
+        .trimEnd()
+        .split("\n")
+        .map(Number)
+        .sort((a, b) => a - b),
+    ).toEqual(indexes);
+    for (const index of indexes)
+      expect(await readFile(join(here, `kept/${index}/f${index}`), "utf8")).toBe("kept\n");
+  } finally {
+    clearInterval(cutting);
+    await run.signal("SIGKILL");
+    await proxy.stop();
+    await rm(here, { recursive: true });
+  }
+});
+
+test("a batch whose gateway stays away ends with the command that goes on with it, flags included", async ({
+  fleet,
+  gateways,
+}) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start();
+  const proxy = new CuttingProxy(gateway.port);
+  await proxy.start();
+  const here = await mkdtemp(join(tmpdir(), "berth-cli-"));
+  await writeFile(join(here, "the jobs.jsonl"), batchOf(12, 0.3));
+  const env = { BERTH_URL: proxy.url, BERTH_KEY: adminKey };
+  const args = [
+    "batch",
+    "run",
+    "the jobs.jsonl",
+    "--id",
+    "away",
+    "--out",
+    "results.jsonl",
+    "--artifacts",
+    "kept",
+  ];
+  const more = ["--in-flight", "4", "--patience", "1s"];
+  const results = () => readFile(join(here, "results.jsonl"), "utf8").catch(() => "");
+  try {
+    const run = new CliRun([...args, ...more], { env, cwd: here });
+    await expect.poll(results, { interval: 20 }).toContain("\n");
+    await proxy.stop();
+    const { code, stderr, stdout } = await run.end();
+    expect(code).toBe(69);
+    expect(stdout).toMatch(/\d+ of 12 jobs ended/);
+    const [, resume] = /To bring the rest: berth (.*)$/m.exec(stderr) ?? [];
+    expect(resume).toBe(
+      "batch run 'the jobs.jsonl' --id away --out results.jsonl --artifacts kept --in-flight 4 --patience 1s",
+    );
+    expect(stderr).toContain("gateway-unreachable");
+    await proxy.start();
+    expect((await runCli([...args, ...more], { env, cwd: here })).code).toBe(0);
+    expect((await results()).trimEnd().split("\n")).toHaveLength(12);
+  } finally {
+    await proxy.stop();
+    await rm(here, { recursive: true });
+  }
+});
+
+/** Each job notes in the tenant's workspace that it ran, and keeps a file. */
+function batchOf(count: number, seconds: number): string {
+  const jobs = Array.from({ length: count }, (_, index) => ({
+    tenant: "acme",
+    session: `s${index % 4}`,
+    request: {
+      kind: "exec",
+      command: `echo ${index} >> ran; sleep ${seconds}; echo kept > f${index}`,
+      artifacts: [`f${index}`],
+    },
+  }));
+  return jobs.map((job) => `${JSON.stringify(job)}\n`).join("");
+}
 
 test("the first key is made through Redis, and shown to nobody afterwards", async ({ redis, gateways }) => {
   const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });

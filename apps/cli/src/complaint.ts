@@ -59,11 +59,20 @@ export function faultAdvice(code: FaultCode): string[] {
   return [faultTable[code].operator, `docs/faults.md says more about ${code}`];
 }
 
+/** For a job whose submission failed: the fleet may have it all the same. */
+export function resubmitAdvice(jobId: string | undefined): string[] {
+  return jobId === undefined
+    ? []
+    : [`the same command with --id ${jobId} runs the job once, whatever became of it`];
+}
+
 function ofFault(fault: Fault): Complaint {
+  const { context } = fault;
+  const jobId = "accepted" in context ? context.jobId : undefined;
   return new Complaint(fault.message, {
     exitCode: exitCodeOfFault(fault.code),
     code: fault.code,
-    advice: faultAdvice(fault.code),
+    advice: [...resubmitAdvice(jobId), ...faultAdvice(fault.code)],
     cause: fault,
   });
 }

@@ -122,6 +122,8 @@ export interface Door {
   /** Jobs that one process should have in flight. */
   readonly inFlight: number;
   submit(order: JobOrder): Promise<DoorJob>;
+  /** From now on a gateway may be away for this long before a call fails. Redis is waited for by the client itself. */
+  waitForOutages(ms: number): void;
   job(id: string): Promise<DoorJob | undefined>;
   why(id: string): Promise<Why>;
   /** Of all tenants or one, the oldest first. */

@@ -102,6 +102,7 @@ export class Batch {
     try {
       for (;;) {
         const { promise } = this.#changed;
+        if (this.#left) return;
         const done = this.#ready.shift();
         if (done) {
           this.#close();
@@ -111,11 +112,16 @@ export class Batch {
         else await promise;
       }
     } finally {
-      this.#left = true;
-      this.#stopped.abort();
-      this.#ready.length = 0;
-      this.#change();
+      this.leave();
     }
+  }
+
+  /** Ends `results()`, also while somebody waits for its next one. Submits nothing more and lets run what was submitted. */
+  leave(): void {
+    this.#left = true;
+    this.#stopped.abort();
+    this.#ready.length = 0;
+    this.#change();
   }
 
   async #takeOrders(): Promise<void> {

@@ -51,19 +51,24 @@ export async function* runBatch({
     const onFatal = (error: Complaint) => fatal.reject(error);
     return asPending(door, line.key, { ...order, id: `${id}-${line.index}` }, onFatal);
   };
-  const results = new Batch(submit, orders(), { id, inFlight }).results();
+  const batch = new Batch(submit, orders(), { id, inFlight });
+  const results = batch.results();
   const stopped = new Promise<undefined>((resolve) => {
     if (stop.aborted) resolve(undefined);
     stop.addEventListener("abort", () => resolve(undefined), { once: true });
   });
-  for (;;) {
-    const next = results.next();
-    next.catch(() => {});
-    const got = await Promise.race([next, fatal.promise, stopped]);
-    if (got === undefined || got.done) return;
-    const line = given[got.value.index] as BatchLine;
-    delete given[got.value.index];
-    yield { index: line.index, id: `${id}-${line.index}`, result: got.value.result };
+  try {
+    for (;;) {
+      const next = results.next();
+      next.catch(() => {});
+      const got = await Promise.race([next, fatal.promise, stopped]);
+      if (got === undefined || got.done) return;
+      const line = given[got.value.index] as BatchLine;
+      delete given[got.value.index];
+      yield { index: line.index, id: `${id}-${line.index}`, result: got.value.result };
+    }
+  } finally {
+    batch.leave();
   }
 }
 

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { chosenJobId, isSuccess, type OutcomeKind } from "@berth/protocol";
 import { batchLines, checkBatchFile } from "../batch/batch-file.ts";
 import { ResultFile, type ResultSink, resultsTo } from "../batch/result-file.ts";
+import { resumeCommand } from "../batch/resume-command.ts";
 import { type BatchEnd, isFailure } from "../batch/run-batch.ts";
 import { type Arguments, command } from "../command.ts";
 import { UsageError } from "../complaint.ts";
@@ -11,14 +12,22 @@ import { exitCodes } from "../exit-codes.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import { counted, spanText } from "../terminal/quantities.ts";
-import { wholeNumber } from "../values.ts";
+import { isBrokenPipe } from "../terminal/terminal.ts";
+import { durationMs, wholeNumber } from "../values.ts";
 
 const options = {
   id: { type: "string", value: "ID", about: "names the batch; the same name again goes on where it was" },
   out: { type: "string", short: "o", value: "FILE", about: "results, one JSON line each; - is stdout" },
   artifacts: { type: "string", value: "DIR", about: "files that jobs keep, in DIR/INDEX/…" },
   "in-flight": { type: "string", value: "N", about: "jobs submitted at once (1000; 64 through a gateway)" },
+  patience: {
+    type: "string",
+    value: "TIME",
+    about: "how long a gateway may be away before it gives up (10m)",
+  },
 } as const;
+
+const defaultPatience = "10m";
 
 export const batchRun = command({
   name: "batch run",
@@ -27,7 +36,8 @@ export const batchRun = command({
   about: `A line is a job: {"tenant": "acme", "session": "s1", "request": {"kind": "exec", "command": "python3 main.py"}}
 Jobs of a tenant's session run in order, sessions and tenants side by side. All lines are checked before the first is submitted.
 Ctrl-C stops submitting; what was submitted goes on. The same --id (and --out) later brings what is missing and runs nothing twice.
-The exit code is 0 when all jobs succeeded, 1 when some did not, 130 when it was interrupted.`,
+A connection to a gateway that breaks is made again. A run that stops early prints the command that goes on with it.
+The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 130 when it was interrupted.`,
   examples: [
     { line: "berth batch run jobs.jsonl --out results.jsonl", says: "" },
     { line: "berth batch run jobs.jsonl --out results.jsonl --id nightly-7", says: "a name to go on with" },
@@ -49,7 +59,9 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const file = resolve(directory, positionals[0] ?? "");
   const id = batchId(values.id);
   const total = await checkBatchFile(file);
+  const patienceMs = durationMs("--patience", values.patience ?? defaultPatience);
   const door = await context.door();
+  door.waitForOutages(patienceMs);
   const inFlight =
     values["in-flight"] === undefined ? door.inFlight : wholeNumber("--in-flight", values["in-flight"]);
   const sink = await sinkOf(values.out, id, context);
@@ -59,6 +71,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     terminal.note(
       `berth: batch ${id}, ${counted(total, "job")}${sink.done.size > 0 ? `, ${sink.done.size} done before` : ""}`,
     );
+  const resume = resumeCommand(positionals[0] ?? "", { ...values, id, json: terminal.json });
   const bar = new ProgressBar(terminal, id, { amount: (count) => `${Math.round(count)}` });
   try {
     // Loaded here: it brings the whole client with it.
@@ -82,11 +95,18 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
       tally.add(end);
       bar.show(tally.finished, total, tally.failed > 0 ? `, ${tally.failed} failed` : "");
     }
+  } catch (error) {
+    bar.end(false);
+    if (!isBrokenPipe(error)) await tellEnd(context, tally, { stopped: true, resume, out: values.out });
+    throw error;
   } finally {
     bar.end(false);
     await sink.close();
   }
-  return tellEnd(context, tally, stop.aborted, positionals[0] ?? "", values.out);
+  const stopped = stop.aborted && tally.finished < total;
+  await tellEnd(context, tally, { stopped, resume, out: values.out });
+  if (stopped) return interrupts.exitCode;
+  return tally.failed === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
 function batchId(given: string | undefined): string {
@@ -140,19 +160,28 @@ class Tally {
   }
 }
 
-async function tellEnd(
-  { terminal, interrupts }: Context,
-  tally: Tally,
-  interrupted: boolean,
-  file: string,
-  out: string | undefined,
-): Promise<number> {
+interface Ending {
+  /** Before all jobs had ended. */
+  readonly stopped: boolean;
+  readonly resume: string;
+  readonly out: string | undefined;
+}
+
+async function tellEnd({ terminal }: Context, tally: Tally, { stopped, resume, out }: Ending): Promise<void> {
   const { id, total, finished, failed, outcomes, seconds, perSecond, failedIds } = tally;
-  const all = finished === total;
   const toStdout = out === "-";
   if (terminal.json && !toStdout)
     await terminal.answer(
-      { id, total, finished, failed, outcomes, seconds, interrupted: interrupted && !all },
+      {
+        id,
+        total,
+        finished,
+        failed,
+        outcomes,
+        seconds,
+        interrupted: stopped,
+        ...(stopped ? { resume } : {}),
+      },
       () => "",
     );
   const say = (text: string) => (toStdout || terminal.json ? terminal.note(text) : terminal.line(text));
@@ -164,12 +193,7 @@ async function tellEnd(
     terminal.note(
       `berth: look at one: berth logs ${failedIds[0]} (${failedIds.join(", ")}${failed > 5 ? ", …" : ""})`,
     );
-  if (interrupted && !all) {
-    terminal.note(
-      `berth: what was submitted goes on. To bring the rest: berth batch run ${file} --id ${id}${out === undefined ? "" : ` --out ${out}`}`,
-    );
-    terminal.note(`berth: to end it instead: berth batch cancel ${id}`);
-    return interrupts.exitCode;
-  }
-  return failed === 0 ? exitCodes.ok : exitCodes.failed;
+  if (!stopped) return;
+  terminal.note(`berth: what was submitted goes on. To bring the rest: ${resume}`);
+  terminal.note(`berth: to end it instead: berth batch cancel ${id}`);
 }

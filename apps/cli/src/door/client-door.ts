@@ -59,6 +59,8 @@ export class ClientDoor implements Door {
     return doorJob(await this.#berth.submit(order).enqueued());
   }
 
+  waitForOutages(): void {}
+
   async job(id: string): Promise<DoorJob | undefined> {
     const job = await this.#berth.job(id);
     return job && doorJob(job);

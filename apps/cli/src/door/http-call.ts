@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { faultCodes } from "@berth/protocol";
-import { Complaint, exitCodeOfFault, faultAdvice } from "../complaint.ts";
+import { Complaint, exitCodeOfFault, faultAdvice, resubmitAdvice } from "../complaint.ts";
 import { exitCodes } from "../exit-codes.ts";
 
 export interface CallOptions {
@@ -8,11 +8,16 @@ export interface CallOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Sent again when the connection breaks or the gateway is away; GET and DELETE are, unless this says no. */
+  readonly repeatable?: boolean;
 }
 
 /** A gateway that says how long to wait is asked again, this often. */
 const patience = 8;
 const longestPauseMs = 5_000;
+const firstPauseMs = 200;
+/** What a broken connection, a proxy without a gateway behind it, and a gateway without its Redis answer. */
+const away = new Set(["gateway-unreachable", "redis-unreachable", "http-502", "http-503", "http-504"]);
 
 /** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */
 export class HttpCalls {
@@ -20,6 +25,9 @@ export class HttpCalls {
   readonly #base: URL;
   readonly #key: string | undefined;
   readonly #closed = new AbortController();
+  /** Repeatable calls go on for this long while the gateway is away. */
+  outageMs = 10_000;
+  #answeredMs = 0;
 
   constructor(url: string, key: string | undefined) {
     this.#base = new URL(url.endsWith("/") ? url : `${url}/`);
@@ -29,9 +37,11 @@ export class HttpCalls {
 
   /** The answer's JSON as its route declares it; undefined where it has none. */
   async json<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
-    const response = await this.response(method, path, options);
-    const text = await response.text().catch((error: unknown) => {
-      throw this.#unreachable(error);
+    const text = await this.#patiently(method, options, async () => {
+      const response = await this.#answered(method, path, options);
+      return response.text().catch((error: unknown) => {
+        throw this.#unreachable(error);
+      });
     });
     return (text === "" ? undefined : JSON.parse(text)) as T;
   }
@@ -46,16 +56,8 @@ export class HttpCalls {
     return (await this.json(method, path).then(() => true, undefinedWhenMissing)) ?? false;
   }
 
-  async response(method: string, path: string, options: CallOptions = {}): Promise<Response> {
-    for (let tries = 1; ; tries++) {
-      const response = await this.#send(method, path, options);
-      if (response.ok) return response;
-      const pauseMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
-      if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= patience)
-        throw await refusal(response);
-      await response.body?.cancel();
-      await sleep(Math.min(pauseMs, longestPauseMs), undefined, { signal: this.#closed.signal });
-    }
+  response(method: string, path: string, options: CallOptions = {}): Promise<Response> {
+    return this.#patiently(method, options, () => this.#answered(method, path, options));
   }
 
   get closed(): boolean {
@@ -65,6 +67,38 @@ export class HttpCalls {
   /** Ends what is still open. */
   close(): void {
     this.#closed.abort();
+  }
+
+  async #patiently<T>(method: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
+    const { repeatable = method === "GET" || method === "DELETE" } = options;
+    let failedMs: number | undefined;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!repeatable || !(error instanceof Complaint) || !away.has(error.code ?? "")) throw error;
+        const now = performance.now();
+        failedMs ??= now;
+        // While the gateway answers other calls it is not away.
+        if (now - Math.max(failedMs, this.#answeredMs) >= this.outageMs) throw error;
+        await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: this.#closed.signal });
+      }
+    }
+  }
+
+  async #answered(method: string, path: string, options: CallOptions): Promise<Response> {
+    for (let tries = 1; ; tries++) {
+      const response = await this.#send(method, path, options);
+      if (response.ok) {
+        this.#answeredMs = performance.now();
+        return response;
+      }
+      const pauseMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
+      if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= patience)
+        throw await refusal(response);
+      await response.body?.cancel();
+      await sleep(Math.min(pauseMs, longestPauseMs), undefined, { signal: this.#closed.signal });
+    }
   }
 
   async #send(
@@ -116,18 +150,21 @@ const advice: Readonly<Record<string, string>> = {
 async function refusal(response: Response): Promise<Complaint> {
   const { status } = response;
   const text = await response.text().catch(() => "");
-  const { code = `http-${status}`, detail, problems = [] } = problemIn(text);
+  const { code = `http-${status}`, detail, problems = [], jobId } = problemIn(text);
   const sentences = problems.length > 0 ? problems.join("; ") : (detail ?? `it answered ${status}`);
   const told = advice[code];
   const fault = faultCodes.find((one) => one === code);
   return new Complaint(`the gateway refused: ${sentences}`, {
     code,
     exitCode: exitCodeOf(status, code),
-    advice: fault === undefined ? (told === undefined ? [] : [told]) : faultAdvice(fault),
+    advice: [
+      ...resubmitAdvice(jobId),
+      ...(fault === undefined ? (told === undefined ? [] : [told]) : faultAdvice(fault)),
+    ],
   });
 }
 
-function problemIn(text: string): { code?: string; detail?: string; problems?: string[] } {
+function problemIn(text: string): { code?: string; detail?: string; problems?: string[]; jobId?: string } {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { JobResult } from "@berth/protocol";
-import { Complaint, UsageError } from "../complaint.ts";
+import { Complaint, resubmitAdvice, UsageError } from "../complaint.ts";
 import type {
   DeadLettersDoor,
   Door,
@@ -18,6 +18,7 @@ import type {
   WorkerRecord,
 } from "../door.ts";
 import { httpDeadLetters, httpKeys, httpSchedules, httpTenants } from "./http-admin.ts";
+import { httpArtifact } from "./http-artifact.ts";
 import { HttpCalls, path } from "./http-call.ts";
 import { httpEvents } from "./http-events.ts";
 
@@ -56,7 +57,7 @@ export class HttpDoor implements Door {
     readonly key: string | undefined;
   }): Promise<HttpDoor> {
     const calls = new HttpCalls(url, key);
-    await calls.json("GET", "/healthz");
+    await calls.json("GET", "/healthz", { repeatable: false });
     return new HttpDoor(calls);
   }
 
@@ -75,8 +76,16 @@ export class HttpDoor implements Door {
   /** With an id of our own: sending it again after a broken connection runs nothing twice. */
   async submit(order: JobOrder): Promise<DoorJob> {
     const id = order.id ?? `cli_${randomBytes(12).toString("base64url")}`;
-    await this.#calls.json("POST", "/v1/jobs", { body: { ...order, id } });
+    try {
+      await this.#calls.json("POST", "/v1/jobs", { body: { ...order, id }, repeatable: true });
+    } catch (error) {
+      throw error instanceof Complaint && error.code === "gateway-unreachable" ? withJobId(error, id) : error;
+    }
     return this.#job(id);
+  }
+
+  waitForOutages(ms: number): void {
+    this.#calls.outageMs = ms;
   }
 
   async job(id: string): Promise<DoorJob | undefined> {
@@ -124,8 +133,7 @@ export class HttpDoor implements Door {
 
   async artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined> {
     try {
-      const { body } = await this.#calls.response("GET", path`/v1/artifacts/${id}`);
-      return body ?? undefined;
+      return await httpArtifact(this.#calls, id);
     } catch (error) {
       if (error instanceof Complaint && error.code === "not-found") return undefined;
       throw error;
@@ -152,4 +160,13 @@ export class HttpDoor implements Door {
       cancel: () => this.#calls.json("DELETE", path`/v1/jobs/${id}`),
     };
   }
+}
+
+/** The gateway may have taken the job before the connection broke. */
+function withJobId(error: Complaint, id: string): Complaint {
+  const { exitCode, code, advice, cause } = error;
+  return new Complaint(`${error.message}; the job ${id} may have been accepted`, {
+    ...{ exitCode, code, cause },
+    advice: [...resubmitAdvice(id), ...advice],
+  });
 }

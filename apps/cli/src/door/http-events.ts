@@ -22,7 +22,10 @@ export async function* httpEvents(
   for (;;) {
     try {
       const headers = last === "" ? {} : { "last-event-id": last };
-      const { body, status } = await calls.response("GET", path`/v1/jobs/${jobId}/events`, { headers });
+      const { body, status } = await calls.response("GET", path`/v1/jobs/${jobId}/events`, {
+        headers,
+        repeatable: false,
+      });
       // Nothing will ever follow the last event.
       if (status === 204) return;
       for await (const event of serverEvents(body ?? Readable.from([]))) {

@@ -1,0 +1,36 @@
+import { type HttpCalls, path } from "./http-call.ts";
+
+/** Connections in a row that broke before they brought a byte. */
+const mostFailures = 20;
+
+/** An artifact's bytes. A connection that breaks is made again behind the last byte: an artifact never changes. */
+export async function httpArtifact(calls: HttpCalls, id: string): Promise<AsyncIterable<Uint8Array>> {
+  const from = (offset: number) =>
+    calls.response("GET", path`/v1/artifacts/${id}`, {
+      headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
+    });
+  return bytesOf(calls, await from(0), from);
+}
+
+async function* bytesOf(
+  calls: HttpCalls,
+  first: Response,
+  from: (offset: number) => Promise<Response>,
+): AsyncGenerator<Uint8Array> {
+  const total = Number(first.headers.get("content-length") ?? Number.NaN);
+  let offset = 0;
+  let failures = 0;
+  for (let response = first; ; response = await from(offset)) {
+    try {
+      for await (const chunk of response.body ?? []) {
+        offset += chunk.length;
+        failures = 0;
+        yield chunk;
+      }
+      return;
+    } catch (error) {
+      if (offset === total) return;
+      if (calls.closed || ++failures > mostFailures) throw error;
+    }
+  }
+}
