@@ -46,6 +46,17 @@ describe("the ids of one tenant's jobs and schedules", () => {
     expect(listed.map(({ id }: { id: string }) => id).sort()).toEqual(["build-1", "run-7"]);
   });
 
+  test("also name a job whose id the gateway made: sending that id again submits the same job", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const [acme = ""] = await tenantKeys(gateway, "acme");
+    const first = await gateway.call("POST", "/v1/jobs", { key: acme, body: exec });
+    const again = await gateway.call("POST", "/v1/jobs", { key: acme, body: { ...exec, id: first.body.id } });
+    expect(again.body).toEqual(first.body);
+    expect((await gateway.call("GET", "/v1/jobs", { key: acme })).body.jobs).toHaveLength(1);
+  });
+
   test("cannot be spelled by another: foreign, reserved and the queue's own names are refused before anything is looked at", async ({
     gateways,
   }) => {

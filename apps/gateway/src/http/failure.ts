@@ -2,6 +2,7 @@ import { InvalidJob, InvalidSchedule } from "@berth/client";
 import { Fault, type FaultCode, isFault, type SubmittedJob } from "@berth/protocol";
 import type { FastifyError } from "fastify";
 import { meaningForTenants } from "../jobs/told-to.ts";
+import { shownId } from "../keys/own-ids.ts";
 import type { Principal } from "../keys/principal.ts";
 import { Problem, type ProblemCode, problemTable } from "./problem.ts";
 
@@ -33,13 +34,13 @@ const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
  * Anything thrown while answering, as what the caller is told. Never a stack, never an inner message that nobody vetted;
  * what a fault says of the fleet's machines is for admins.
  */
-export function failureOf(error: unknown, role?: Principal["role"]): Failure {
+export function failureOf(error: unknown, principal?: Principal): Failure {
   if (error instanceof Problem) return ofProblem(error);
   if (error instanceof InvalidJob || error instanceof InvalidSchedule) {
     return ofProblem(new Problem("invalid-request", error.message, { problems: error.problems }));
   }
   const fault = isFault(error) ? error : asRedisFault(error);
-  if (fault) return ofFault(fault, role);
+  if (fault) return ofFault(fault, principal);
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
   const known = fastifyCodes[code];
   if (known) return ofProblem(new Problem(known, message ?? ""));
@@ -76,29 +77,30 @@ const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: 
   "artifact-elsewhere": { status: 409, title: "Its bytes cannot be seen from here" },
 };
 
-function ofFault(fault: Fault, role: Principal["role"] | undefined): Failure {
+function ofFault(fault: Fault, principal: Principal | undefined): Failure {
   const known = faultAnswers[fault.code];
   const { status, title } = known ?? { status: 503, title: "Not now" };
   return {
     code: fault.code,
     status,
     title,
-    detail: detailOf(fault, role),
-    job: submittedJob(fault),
+    detail: detailOf(fault, principal),
+    job: submittedJob(fault, principal),
     headers: fault.retry ? { "retry-after": "1" } : {},
     ours: known === undefined,
   };
 }
 
-function submittedJob({ context }: Fault): SubmittedJob | undefined {
+function submittedJob({ context }: Fault, principal: Principal | undefined): SubmittedJob | undefined {
   if (!("accepted" in context) || context.jobId === undefined) return undefined;
-  return { jobId: context.jobId, accepted: context.accepted };
+  const { jobId, accepted } = context;
+  return { jobId: principal ? shownId(principal, jobId) : jobId, accepted };
 }
 
-function detailOf({ code, message }: Fault, role: Principal["role"] | undefined): string {
+function detailOf({ code, message }: Fault, principal: Principal | undefined): string {
   // Whose the other job is, is not for everybody.
   if (code === "job-id-taken") return "another job has this id; ids are remembered for a day";
-  return role === "admin" ? message : (meaningForTenants(code) ?? message);
+  return principal?.role === "admin" ? message : (meaningForTenants(code) ?? message);
 }
 
 /** What the driver says when Redis is away, where no script translated it. */

@@ -126,7 +126,7 @@ export function limitsOf(config: Config, { principal, bodyHold }: FastifyRequest
 }
 
 function sendFailure(parts: ServerParts, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = failureOf(error, request.principal?.role);
+  const failure = failureOf(error, request.principal);
   parts.onFailure(request, failure, error);
   if (reply.raw.headersSent) {
     reply.raw.destroy();

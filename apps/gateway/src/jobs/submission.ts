@@ -72,7 +72,8 @@ export function envelope(
   const parsed = jobSchema.safeParse({
     ...rest,
     version: 1,
-    id: id ?? (order.id === undefined ? nanoid() : storedId(principal, order.id)),
+    // Also an id made here: a caller whose submission failed sends it again as its own.
+    id: id ?? storedId(principal, order.id ?? nanoid()),
     tenant,
     ...traceOf(headers),
   });
