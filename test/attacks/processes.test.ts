@@ -180,7 +180,9 @@ grep -h 'open files' /proc/1/limits; ulimit -n 99; ulimit -n`,
 });
 
 describe("scheduling", () => {
-  test("of process 1 and the keepers cannot be changed by a tenant of the same uid", async ({ host }) => {
+  test("a tenant of the same uid cannot change how process 1 and the keepers are scheduled", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const answers = await python<Record<string, string>>(
       sandbox,
@@ -213,7 +215,7 @@ print(json.dumps({
     expect(allowed).toEqual([]);
   });
 
-  test("of its own can be changed by nice, taskset, chrt, ionice, and by threads that bind each other", async ({
+  test("nice, taskset, chrt and ionice work for a tenant, and its threads can bind each other to processors", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();

@@ -194,13 +194,15 @@ open("/workspace/finished", "w")`),
     expect((await sandbox.usage()).unlinkedBytes).toBe(0);
   });
 
-  describe("such files held by a program that its user may execute but not read", () => {
+  describe("a program that its user may execute but not read", () => {
     const unreadable =
       "cp /usr/bin/python3 x && chmod 111 x && export PYTHONHOME=/usr PYTHONDONTWRITEBYTECODE=1";
     const names = async (sandbox: Sandbox) =>
       (await processes(sandbox)).filter(({ command }) => command.startsWith("./x"));
 
-    test("in the foreground: the command is stopped and told why", async ({ host }) => {
+    test("init stops a command whose unreadable program holds deleted files, and its result says why", async ({
+      host,
+    }) => {
       const sandbox = await host.sandbox({ profile });
       const { outcome } = await sh(sandbox, `${unreadable}; ${unlinkedFill("", "./x")}`);
       expect(outcome).toMatchObject({ kind: "cancelled", reason: expect.stringContaining("not read") });
@@ -209,7 +211,9 @@ open("/workspace/finished", "w")`),
       expect(sandbox.origin.restarts).toBe(0);
     });
 
-    test("in a child that it forked and left behind: that is ended, and nothing else", async ({ host }) => {
+    test("init ends what an unreadable program left in the background, and nothing else", async ({
+      host,
+    }) => {
       const sandbox = await host.sandbox({ profile });
       const fork = "if os.fork(): os._exit(0)\nos.setsid(); os.closerange(0, 3)";
       const gone = Promise.withResolvers<void>();
@@ -234,7 +238,7 @@ open("/workspace/finished", "w")`),
     });
   });
 
-  test("a thread with descriptors of its own, which no process may make", async ({ host }) => {
+  test("a thread with descriptors of its own: no process can make one", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const answers = await python<Record<string, string>>(
       sandbox,

@@ -5,9 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel's PF_EXITING. */
-enum { FLAG_EXITING = 0x4 };
-
 /* Numbers behind the state, as proc_pid_stat(5) orders them; those up to THREADS are read. */
 enum { PARENT, GROUP, SESSION, FLAGS = 5, THREADS = 16, NUMBERS };
 
@@ -34,7 +31,7 @@ bool process_stat_read(int dir, const char *path, struct process_stat *out)
     out->parent = (pid_t)numbers[PARENT];
     out->group = (pid_t)numbers[GROUP];
     out->session = (pid_t)numbers[SESSION];
-    out->exiting = (numbers[FLAGS] & FLAG_EXITING) != 0;
+    out->flags = numbers[FLAGS];
     out->threads = numbers[THREADS];
     return true;
 }

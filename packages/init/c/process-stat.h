@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* The thread has let go of its memory and its descriptors, or is about to. */
+enum { PROCESS_EXITING = 0x4 };
+
 struct process_stat {
     char state;
     pid_t parent, group, session;
-    bool exiting; /* it has begun to exit and has let go of its memory, or is about to */
+    long flags;   /* the kernel's PF_…; gVisor tells none */
     long threads; /* of the whole process, an exited main thread included until the last other one is gone */
 };
 

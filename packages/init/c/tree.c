@@ -167,6 +167,7 @@ static bool group_is_inside(const struct process *process)
 
 static void signal_marked(int signal)
 {
+    pid_t group = 0; /* the last one that was killed: thousands in one group must not each kill it */
     for (size_t i = 0; i < count; i++) {
         struct process *process = &table[i];
         if (process->side != INSIDE || process->pid <= 1 || process->pid == getpid())
@@ -174,8 +175,10 @@ static void signal_marked(int signal)
         /* KILL goes to zombies too: it does nothing to a real one, and a look that was wrong about one costs nothing. */
         if (!process->live && signal != SIGKILL)
             continue;
-        if (signal == SIGKILL && group_is_inside(process))
-            kill(-process->group, SIGKILL);
+        if (signal == SIGKILL && process->live && process->group != group && group_is_inside(process)) {
+            group = process->group;
+            kill(-group, SIGKILL);
+        }
         kill(process->pid, signal);
         if (signal != SIGKILL)
             kill(process->pid, SIGCONT);

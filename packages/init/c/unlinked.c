@@ -43,7 +43,8 @@ static bool is_over(int tasks, const char *tid)
     char path[64];
     struct process_stat stat;
     snprintf(path, sizeof path, "%.20s/stat", tid);
-    return !process_stat_read(tasks, path, &stat) || stat.exiting || stat.state == 'Z' || stat.state == 'X';
+    return !process_stat_read(tasks, path, &stat) || (stat.flags & PROCESS_EXITING) != 0 || stat.state == 'Z' ||
+           stat.state == 'X';
 }
 
 /* Without a sum it only finds out whether the thread can be looked at. */
@@ -93,6 +94,14 @@ static bool is_ours(int proc, const char *pid)
     return !process_stat_read(proc, path, &stat) || stat.session == getsid(0);
 }
 
+/* gVisor hides an exiting thread and does not tell that it exits; an unreadable program it does not hide. A keeper, which never
+ * execs, has at least the flag for that where flags are told. */
+static bool flags_are_told(int proc)
+{
+    struct process_stat own;
+    return process_stat_read(proc, "self/stat", &own) && own.flags != 0;
+}
+
 struct unlinked unlinked_measure(dev_t device)
 {
     struct sum sum = {.device = device};
@@ -104,6 +113,7 @@ struct unlinked unlinked_measure(dev_t device)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
             of_process(dirfd(proc), entry->d_name, &sum) == HIDDEN && !is_ours(dirfd(proc), entry->d_name))
             found.hidden = true;
+    found.hidden = found.hidden && flags_are_told(dirfd(proc));
     closedir(proc);
     inodes_free(&sum.counted);
     found.bytes = sum.bytes;

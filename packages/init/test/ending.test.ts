@@ -166,6 +166,17 @@ describe("background children", () => {
     expect(init.marked().length).toBe(1);
   });
 
+  test("are reported as at least one when there are too many processes to look at in time", async () => {
+    const init = await Init.start();
+    // Their numbers are lower than the sleeper's, so init meets them first. It looks for 20 ms.
+    const crowd = init.exec([fixture("zombies"), "4000"]);
+    await crowd.output("made");
+    const exit = await init.sh("sleep 1000 >/dev/null 2>&1 &", { drainMs: 10 }).exit();
+    expect(exit.background).toBeGreaterThanOrEqual(1);
+    crowd.kill();
+    await crowd.exit();
+  });
+
   test("that let go of the pipes cost no drain at all", async () => {
     const init = await Init.start();
     const exit = await init.sh("sleep 1000 >/dev/null 2>&1 </dev/null &", { drainMs: 60_000 }).exit();

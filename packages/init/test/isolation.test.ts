@@ -84,13 +84,13 @@ libc = ctypes.CDLL(None)
 assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.prctl(PR_SET_SECCOMP, 2, program, 0, 0) == 0
 os.execvp(sys.argv[1], sys.argv[1:])`;
 
-describe("HELLO_ACK", () => {
-  test("tells that init's seccomp filter is on", async () => {
+describe("the seccomp filter", () => {
+  test("HELLO_ACK tells that init's seccomp filter is on", async () => {
     const init = await Init.start();
     expect((await init.hello()).number(8)).toBe(1);
   });
 
-  test("tells that the filter is not on where the kernel refuses it", async () => {
+  test("HELLO_ACK tells that the filter is not on where the kernel refuses it", async () => {
     const init = await Init.start({ wrapper: ["python3", "-c", withoutFilters] });
     expect((await init.hello()).number(8)).toBe(0);
   });
