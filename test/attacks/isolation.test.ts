@@ -212,6 +212,9 @@ describe("an image cannot loosen its sandbox:", () => {
       const { Mounts } = await new Docker().getContainer(record?.id ?? "").inspect();
       expect(Mounts.map(({ Type, Destination }) => `${Type} ${Destination}`).sort()).toEqual([
         "bind /.berth/init",
+        "bind /etc/group",
+        "bind /etc/hosts",
+        "bind /etc/passwd",
         "bind /workspace",
       ]);
       await sandbox.stop();

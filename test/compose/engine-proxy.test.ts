@@ -1,11 +1,11 @@
-import { mkdir } from "node:fs/promises";
+import { rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isFault } from "@berth/protocol";
 import Docker from "dockerode";
 import { describe, expect } from "vitest";
 import { startRequest, type TestHost } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
-import { bind, container, enginePath, image, type Spec, test } from "./proxy.ts";
+import { bind, container, enginePath, image, missingImage, type Spec, test, user } from "./proxy.ts";
 
 /** What a worker that was taken over would ask for. */
 const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
@@ -61,6 +61,24 @@ const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
   root: () => (spec) => {
     spec.User = "0:0";
   },
+  "a system user of the host": () => (spec) => {
+    spec.User = "1:1";
+  },
+  "a group of the host": () => (spec) => {
+    spec.User = "2000000:999";
+  },
+  "another sandbox's workspace": () => (spec) => {
+    spec.User = "2000001:2000001";
+  },
+  "another image of the host": () => (spec) => {
+    spec.Image = "berth-sandbox:bookworm";
+  },
+  "another runtime": () => (spec) => {
+    spec.HostConfig.Runtime = "io.containerd.runc.v2";
+  },
+  "a file of the host for its users": () => (spec) => {
+    spec.HostConfig.Mounts = [bind("/etc/passwd", "/etc/passwd", { ReadOnly: true })];
+  },
   "another fleet's name": () => (spec) => {
     spec.Labels = { "berth.fleet": "other" };
   },
@@ -102,16 +120,13 @@ describe("what the driver does", () => {
     host,
     proxy,
   }) => {
-    const missing = proxy
-      .driver(host)
-      .start(startRequest({ profile: { image: "127.0.0.1:1/nothing:here" } }));
+    const missing = proxy.driver(host).start(startRequest({ profile: { image: missingImage } }));
     await expect(missing).rejects.toSatisfy((error) => isFault(error, "image-missing"));
   });
 });
 
 describe("a worker that was taken over", () => {
   test("can make what the attempts below start from", async ({ host, proxy }) => {
-    await mkdir(join(host.workspacesRoot, "acme"));
     const made = await proxy.docker.createContainer(container(host));
     await made.remove({ force: true });
     expect(proxy.log).toBe("");
@@ -124,6 +139,74 @@ describe("a worker that was taken over", () => {
       await expect.poll(() => proxy.log).toContain("engine.refused");
     });
   }
+
+  test("gets no link mounted in the place of a workspace or of init", async ({ host, proxy }) => {
+    const evil = join(host.workspacesRoot, "evil");
+    await symlink("/", evil);
+    await symlink("/etc/shadow", join(host.workspacesRoot, ".init/abcdef"));
+    await symlink("/etc", join(host.workspacesRoot, ".etc"));
+    await symlink("/etc/shadow", join(host.workspacesRoot, ".init/passwd.0"));
+    const mounts = [
+      bind(evil),
+      bind(join(host.workspacesRoot, ".init/abcdef"), "/.berth/init", { ReadOnly: true }),
+      bind(join(host.workspacesRoot, ".etc/passwd.0"), "/etc/passwd", { ReadOnly: true }),
+    ];
+    for (const mount of mounts) {
+      const spec = container(host, (one) => {
+        one.HostConfig.Mounts = [mount];
+      });
+      await expect(proxy.docker.createContainer(spec), mount.Source).rejects.toMatchObject({
+        statusCode: 403,
+      });
+    }
+  });
+
+  test("cannot start a container whose workspace became a link after it was made", async ({
+    host,
+    proxy,
+  }) => {
+    const workspace = join(host.workspacesRoot, "acme");
+    const made = await proxy.docker.createContainer(container(host));
+    try {
+      await rename(workspace, `${workspace}-aside`);
+      await symlink("/", workspace);
+      await expect(made.start()).rejects.toMatchObject({ statusCode: 403 });
+      await expect(made.restart()).rejects.toMatchObject({ statusCode: 403 });
+      await rm(workspace);
+      await rename(`${workspace}-aside`, workspace);
+      await made.start();
+    } finally {
+      await made.remove({ force: true });
+    }
+  });
+
+  test("cannot run a command as anybody but the container's user", async ({ host, proxy }) => {
+    const made = await proxy.docker.createContainer(
+      container(host, (spec) => {
+        spec.Entrypoint = ["sleep", "60"];
+      }),
+    );
+    try {
+      await made.start();
+      for (const other of ["0:0", "0", "root", "2000000:0", ""]) {
+        const asked = made.exec({ Cmd: ["id"], User: other });
+        await expect(asked, other).rejects.toMatchObject({ statusCode: 403 });
+      }
+      await made.exec({ Cmd: ["id"], User: user });
+    } finally {
+      await made.remove({ force: true });
+    }
+  });
+
+  test("can neither look at nor pull an image that is not its fleet's", async ({ proxy }) => {
+    const calls = [
+      "GET /images/berth-sandbox:bookworm/json",
+      "POST /images/create?fromImage=127.0.0.1:1/other&tag=latest",
+      "POST /images/create?fromImage=127.0.0.1:1/nothing&tag=other",
+    ];
+    expect(await Promise.all(calls.map((call) => proxy.status(call)))).toEqual([403, 403, 403]);
+    expect(await proxy.status(`GET /images/${image}/json`)).toBe(200);
+  });
 
   test("neither sees nor touches containers that are not its fleet's", async ({ proxy }) => {
     const engine = new Docker({ socketPath: enginePath });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, copyFile, mkdir } from "node:fs/promises";
+import { chmod, chown, copyFile, mkdir } from "node:fs/promises";
 import http from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -15,24 +15,29 @@ const program = fileURLToPath(new URL("../../infra/apps/start/engine-proxy/main.
 const { DOCKER_HOST = "unix:///var/run/docker.sock" } = process.env;
 export const enginePath = DOCKER_HOST.replace("unix://", "");
 export const image = "berth-busybox:test";
+export const missingImage = "127.0.0.1:1/nothing:here";
+export const user = "2000000:2000000";
 
 /** The proxy as a process, in front of the machine's engine. */
 export class TestProxy {
   readonly socket: string;
   readonly initPath: string;
   readonly docker: Docker;
+  readonly #workspace: string;
   readonly #process: ChildProcess;
   log = "";
 
   constructor(host: TestHost) {
     this.socket = join(host.workspacesRoot, ".engine.sock");
     this.initPath = join(host.workspacesRoot, ".init/0123456789abcdef");
+    this.#workspace = join(host.workspacesRoot, "acme");
     this.docker = new Docker({ socketPath: this.socket });
     this.#process = spawn(process.execPath, [program], {
       env: {
         BERTH_FLEET: host.fleet,
         BERTH_WORKSPACES: host.workspacesRoot,
         BERTH_PROXY_ENGINE: enginePath,
+        BERTH_PROXY_IMAGES: `${image},${missingImage}`,
         BERTH_PROXY_SOCKET: this.socket,
       },
       stdio: ["ignore", "pipe", "inherit"],
@@ -72,6 +77,8 @@ export class TestProxy {
     await mkdir(join(this.initPath, ".."));
     await copyFile(initBinaryPath, this.initPath);
     await chmod(this.initPath, 0o755);
+    await mkdir(this.#workspace);
+    await chown(this.#workspace, 2_000_000, 2_000_000);
     await expect.poll(() => this.docker.ping().then(String, String), { timeout: 10_000 }).toBe("OK");
   }
 
@@ -102,7 +109,7 @@ export function container(
   const spec: Spec = {
     name: `berth-${host.fleet}-probe`,
     Image: image,
-    User: "2000000:2000000",
+    User: user,
     Labels: { "berth.fleet": host.fleet },
     HostConfig: {
       NetworkMode: "none",

@@ -38,6 +38,39 @@ describe("a command in a sandbox", () => {
     ]);
   });
 
+  test("has a user name, a home and a localhost, and can change none of them", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const program = `
+import getpass, grp, os, pwd, socket
+me = pwd.getpwuid(os.getuid())
+server = socket.create_server(("localhost", 0))
+socket.create_connection(("localhost", server.getsockname()[1])).close()
+print(getpass.getuser(), me.pw_name, me.pw_dir, grp.getgrgid(os.getgid()).gr_name, os.path.expanduser("~sandbox"))
+print(pwd.getpwnam("root").pw_uid, pwd.getpwnam("nobody").pw_uid, socket.gethostbyname("localhost"), socket.gethostbyname("sandbox"))
+print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("passwd", "group", "hosts")])`;
+    const named = shown(await sandbox.exec({ command: "whoami; id -un; id -gn" }));
+    expect(named).toMatchObject({ stdout: "sandbox\nsandbox\nsandbox\n", stderr: "" });
+    const { stdout, stderr } = shown(
+      await sandbox.exec({ argv: ["python3", "-c", program], env: { USER: "", LOGNAME: "" } }),
+    );
+    expect(stderr).toBe("");
+    expect(stdout.trim().split("\n")).toEqual([
+      "sandbox sandbox /workspace sandbox /workspace",
+      "0 65534 127.0.0.1 127.0.0.1",
+      "[True, True, True]",
+    ]);
+  });
+
+  test("has the home that its profile says, whatever its transport", async ({ host }) => {
+    const profile = { transport: "exec" as const, env: { HOME: "/tmp/home" }, image: "berth-busybox:test" };
+    const sandbox = await host.sandbox({ profile });
+    const result = shown(
+      await sandbox.exec({ command: "whoami; echo ~ ~sandbox ~root; nc localhost 9 2>&1" }),
+    );
+    expect(result.stdout).toMatch(/^sandbox\n\/tmp\/home \/tmp\/home \/root\n/);
+    expect(result.stdout).toContain("refused");
+  });
+
   test("as an argument vector is touched by no shell", async ({ host }) => {
     const sandbox = await host.sandbox();
     const result = shown(await sandbox.exec({ argv: ["printf", "%s", "$(id) ; `ls` > x"] }));

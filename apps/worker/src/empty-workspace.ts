@@ -1,4 +1,4 @@
-import { FileRefusal } from "@berth/protocol";
+import { FileRefusal, isFault } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 
 /** Entries of a workspace's root removed between two listings. */
@@ -15,27 +15,30 @@ export interface EmptyOptions {
 }
 
 /**
- * Removes everything in a workspace, as the tenant. False when something was in the way: the workspace's permissions, processes
- * that go on writing, or more entries than the passes take.
+ * Removes everything in a workspace, as the tenant. What was in the way, or undefined when it is empty. The tenant can be in
+ * the way by the workspace's permissions, and by processes that go on writing or keep files from being touched.
  */
-export async function emptyWorkspace(sandbox: Sandbox, { signal, passes }: EmptyOptions): Promise<boolean> {
-  const { files } = sandbox;
+export async function emptyWorkspace(
+  sandbox: Sandbox,
+  { signal, passes }: EmptyOptions,
+): Promise<string | undefined> {
   let isRenamed = false;
   try {
     for (let pass = 0; ; pass++) {
-      const { items } = await files.list("", { signal, maxItems: removedAtOnce });
-      if (items.length === 0) return true;
-      if (pass === passes) return false;
+      const { items } = await sandbox.files.list("", { signal, maxItems: removedAtOnce });
+      if (items.length === 0) return undefined;
+      if (pass === passes) return "there are more files than one pass removes";
       let removed = 0;
       for (const { path } of items) removed += await removeEntry(sandbox, path, signal);
       if (removed > 0) continue;
       // Names with control characters, or that are not UTF-8.
-      if (isRenamed) return false;
+      if (isRenamed) return "there are files whose names cannot be used";
       await sandbox.exec({ command: renameAll, env: { LC_ALL: "C" } }, { signal });
       isRenamed = true;
     }
   } catch (error) {
-    if (error instanceof FileRefusal) return false;
+    if (error instanceof FileRefusal) return error.message;
+    if (isFault(error, "operation-timeout") || isFault(error, "file-operation-failed")) return error.message;
     throw error;
   }
 }

@@ -124,14 +124,14 @@ export class DriverSandbox implements SandboxPort {
    */
   async #destroy(used: Sandbox, restarted: () => Promise<Sandbox>, signal: AbortSignal): Promise<void> {
     let sandbox = used;
-    if (!(await emptyWorkspace(used, { signal, passes: 1 }))) {
+    const { key, epoch, artifacts } = this.#request;
+    if ((await emptyWorkspace(used, { signal, passes: 1 })) !== undefined) {
       await this.#stop(used, signal);
       sandbox = await unlessAborted(restarted(), signal);
-      const isEmpty = await emptyWorkspace(sandbox, { signal, passes: Number.POSITIVE_INFINITY });
-      if (!isEmpty)
-        throw new Fault("workspace-unusable", { path: this.#request.key, detail: "it cannot be emptied" });
+      const obstacle = await emptyWorkspace(sandbox, { signal, passes: Number.POSITIVE_INFINITY });
+      if (obstacle !== undefined)
+        throw new Fault("workspace-unusable", { path: key, detail: `it cannot be emptied: ${obstacle}` });
     }
-    const { key, epoch, artifacts } = this.#request;
     await artifacts?.forgetPersisted(key, { epoch });
     await this.#stop(sandbox, signal);
     await this.#driver.removeEmptyWorkspace(key);

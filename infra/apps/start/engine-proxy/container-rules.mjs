@@ -1,4 +1,5 @@
 import path from "node:path";
+import { DEFAULT_RUNTIME, withTag } from "./settings.mjs";
 
 /**
  * What a container may be. The worker's own description of one (packages/sandbox/src/docker/container-spec.ts) passes; what
@@ -9,11 +10,16 @@ import path from "node:path";
  * @property {string} fleet
  * @property {string} workspaces the folder of the workspaces on the host
  * @property {string[]} networks modes that a sandbox may have
+ * @property {string[]} images that a sandbox may be made of
+ * @property {string[]} runtimes that it may have; `default` is the engine's own
+ * @property {string[]} users `uid:gid` that it may have besides the uids of sandboxes' own
  * @property {boolean} rootless container root is the engine's own user, so it may be root inside
  */
 
 const FLEET_LABEL = "berth.fleet";
 const KEY = /^[a-z0-9][a-z0-9._-]*$/;
+/** Where the uids that workers give to sandboxes begin (packages/sandbox/src/docker/workspace.ts). Nothing of the host is theirs. */
+const FIRST_UID = 2_000_000;
 
 const anything = () => true;
 const is = (wanted) => (value) => JSON.stringify(value) === JSON.stringify(wanted);
@@ -21,9 +27,9 @@ const positive = (value) => Number.isFinite(value) && value > 0;
 
 /** @type {Record<string, (value: any, rules: Rules, container: any) => boolean>} */
 const CONTAINER = {
-  Image: (value) => typeof value === "string",
+  Image: (value, { images }) => typeof value === "string" && images.includes(withTag(value)),
   Hostname: anything,
-  User: (value, { rootless }) => rootless || /^[1-9]\d*:[1-9]\d*$/.test(value),
+  User: (value, rules) => userFits(value, rules),
   WorkingDir: anything,
   Entrypoint: anything,
   Cmd: anything,
@@ -40,7 +46,7 @@ const CONTAINER = {
 /** @type {Record<string, (value: any, rules: Rules, container: any) => boolean>} */
 const HOST_CONFIG = {
   NetworkMode: (value, { networks }) => networks.includes(value),
-  Runtime: (value) => typeof value === "string",
+  Runtime: (value, { runtimes }) => value !== DEFAULT_RUNTIME && runtimes.includes(value),
   CapDrop: is(["ALL"]),
   SecurityOpt: is(["no-new-privileges"]),
   Privileged: is(false),
@@ -61,7 +67,7 @@ const HOST_CONFIG = {
 };
 
 /** Without these a container has more than a sandbox has. */
-const NEEDED = ["User", "Labels", "HostConfig"];
+const NEEDED = ["Image", "User", "Labels", "HostConfig"];
 const NEEDED_HOST_CONFIG = Object.keys(HOST_CONFIG).filter(
   (name) => !["Runtime", "AutoRemove"].includes(name),
 );
@@ -78,6 +84,8 @@ export function complaints(container, rules) {
   const found = fieldComplaints(container, CONTAINER, NEEDED, rules, container, "");
   const { HostConfig: host } = container;
   if (host === null || typeof host !== "object") return found;
+  if (host.Runtime === undefined && !rules.runtimes.includes(DEFAULT_RUNTIME))
+    found.push("HostConfig.Runtime is missing");
   return [
     ...found,
     ...fieldComplaints(host, HOST_CONFIG, NEEDED_HOST_CONFIG, rules, container, "HostConfig."),
@@ -98,16 +106,32 @@ function fieldComplaints(value, fields, needed, rules, container, prefix) {
   return [...missing, ...wrong];
 }
 
-/** A workspace onto /workspace, or a version of init, read-only. Nothing else of the host. */
+/** A uid of the sandbox's own, with the group of the same number: a group of the host's would open the host's files. */
+function userFits(value, { rootless, users }) {
+  if (rootless || users.includes(value)) return true;
+  const [, uid, gid] = /^([1-9]\d*):([1-9]\d*)$/.exec(value) ?? [];
+  return uid !== undefined && uid === gid && Number(uid) >= FIRST_UID && Number(uid) < 2 ** 31;
+}
+
+/** Read-only files beside the workspaces: where they are mounted, their folder there, and their names in it. */
+const FILES = {
+  "/.berth/init": { folder: ".init", name: /^[0-9a-f]+$/ },
+  "/etc/passwd": { folder: ".etc", name: /^passwd\.[0-9a-f]+$/ },
+  "/etc/group": { folder: ".etc", name: /^group\.[0-9a-f]+$/ },
+  "/etc/hosts": { folder: ".etc", name: /^hosts\.[0-9a-f]+$/ },
+};
+
+/** A workspace onto /workspace, or one of the files above. Nothing else of the host. */
 function mountFits(mount, { workspaces }) {
   const { Type: type, Source: source, Target: target, ReadOnly: readOnly, ...more } = mount ?? {};
   if (type !== "bind" || typeof source !== "string" || Object.keys(more).length > 0) return false;
   const name = path.basename(source);
   if (target === "/workspace") return source === path.join(workspaces, name) && KEY.test(name);
+  const file = Object.hasOwn(FILES, target) ? FILES[target] : undefined;
   return (
-    target === "/.berth/init" &&
+    file !== undefined &&
     readOnly === true &&
-    source === path.join(workspaces, ".init", name) &&
-    /^[0-9a-f]+$/.test(name)
+    source === path.join(workspaces, file.folder, name) &&
+    file.name.test(name)
   );
 }

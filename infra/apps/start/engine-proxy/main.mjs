@@ -2,17 +2,13 @@
 import { chmodSync, rmSync } from "node:fs";
 import { Engine } from "./engine.mjs";
 import { EngineProxy } from "./proxy.mjs";
+import { rulesFrom } from "./settings.mjs";
 
-const { BERTH_FLEET, BERTH_WORKSPACES, BERTH_PROXY_ENGINE, BERTH_PROXY_NETWORKS, BERTH_PROXY_SOCKET } =
-  process.env;
+const { BERTH_PROXY_ENGINE, BERTH_PROXY_SOCKET } = process.env;
 const engine = new Engine(BERTH_PROXY_ENGINE || "/var/run/docker.sock");
 const info = await engine.value("/info");
-const rules = {
-  fleet: BERTH_FLEET || "default",
-  workspaces: BERTH_WORKSPACES || "/var/lib/berth/workspaces",
-  networks: (BERTH_PROXY_NETWORKS || "none").split(","),
-  rootless: (info?.SecurityOptions ?? []).some((option) => String(option).includes("rootless")),
-};
+const rootless = (info?.SecurityOptions ?? []).some((option) => String(option).includes("rootless"));
+const rules = rulesFrom(process.env, { rootless });
 const proxy = new EngineProxy(engine, rules, (refused) =>
   process.stdout.write(
     `${JSON.stringify({ level: 40, time: Date.now(), event: "engine.refused", ...refused })}\n`,

@@ -1,5 +1,7 @@
 import { complaints } from "./container-rules.mjs";
+import { mountComplaints } from "./mount-check.mjs";
 import { Refusal } from "./refusal.mjs";
+import { withTag } from "./settings.mjs";
 
 const FLEET_LABEL = "berth.fleet";
 const WORKER_LABEL = "berth.role";
@@ -48,9 +50,9 @@ export class Orders {
       case "inspect":
         return { value: await this.#inspect(id) };
       case "start":
-        return { method: "POST", target: `/containers/${await this.ours(id)}/start` };
+        return { method: "POST", target: `/containers/${await this.#startable(id)}/start` };
       case "restart":
-        return { method: "POST", target: `/containers/${await this.ours(id)}/restart?t=0` };
+        return { method: "POST", target: `/containers/${await this.#startable(id)}/restart?t=0` };
       case "remove":
         return { method: "DELETE", target: `/containers/${await this.ours(id)}?force=1&v=1` };
       case "exec create":
@@ -58,9 +60,9 @@ export class Orders {
       case "exec inspect":
         return { method: "GET", target: `/exec/${await this.ourExec(id)}/json` };
       case "image":
-        return { method: "GET", target: `/images/${id}/json` };
+        return { method: "GET", target: `/images/${this.#listed(id)}/json` };
       case "pull":
-        return pull(query);
+        return this.#pull(query);
       default:
         throw new Error(`no order for ${call}`);
     }
@@ -110,12 +112,22 @@ export class Orders {
     return facts;
   }
 
-  #create(query, body) {
+  /** Its full id, if what it mounts is still what it was made with. The engine mounts when it starts a container. */
+  async #startable(id) {
+    const { Id, Config, HostConfig } = await this.#facts(id);
+    const found = await mountComplaints(HostConfig?.Mounts ?? [], Config.User ?? "", this.#rules);
+    if (found.length > 0) throw new Refusal(403, found.join("; "));
+    return Id;
+  }
+
+  async #create(query, body) {
     const name = query.get("name") ?? "";
     const { name: _, ...container } = parsed(body);
     const found = complaints(container, this.#rules);
     if (!name.startsWith(`berth-${this.#rules.fleet}-`) || !/^[A-Za-z0-9_.-]+$/.test(name))
       found.push(`${name || "no name"} is not a name of this fleet's`);
+    if (found.length === 0)
+      found.push(...(await mountComplaints(container.HostConfig.Mounts, container.User, this.#rules)));
     if (found.length > 0) throw new Refusal(403, found.join("; "));
     return { method: "POST", target: `/containers/create?name=${name}`, body: container };
   }
@@ -124,21 +136,30 @@ export class Orders {
     const exec = parsed(body);
     const unknown = Object.keys(exec).filter((name) => !EXEC_FIELDS.includes(name));
     if (unknown.length > 0) throw new Refusal(403, `${unknown.join(", ")} is not for a sandbox's exec`);
-    return { method: "POST", target: `/containers/${await this.ours(id)}/exec`, body: exec };
+    const { Id, Config } = await this.#facts(id);
+    if (exec.User !== undefined && exec.User !== Config.User)
+      throw new Refusal(403, `an exec as ${exec.User} is not the sandbox's, which is ${Config.User}`);
+    return { method: "POST", target: `/containers/${Id}/exec`, body: exec };
+  }
+
+  #listed(image) {
+    if (this.#rules.images.includes(withTag(image))) return image;
+    throw new Refusal(403, `${image} is not an image of this fleet's: BERTH_PROXY_IMAGES lists them`);
+  }
+
+  /** From a registry only: `fromSrc` would make an image of any address or of the body. */
+  #pull(query) {
+    const image = query.get("fromImage");
+    const tag = query.get("tag");
+    if (!image || query.has("fromSrc")) throw new Refusal(403, "only a pull by name is for workers");
+    this.#listed(tag ? `${image}${tag.includes(":") ? "@" : ":"}${tag}` : image);
+    const asked = new URLSearchParams({ fromImage: image, ...(tag ? { tag } : {}) });
+    return { method: "POST", target: `/images/create?${asked}` };
   }
 
   #fleetFilter() {
     return encodeURIComponent(JSON.stringify({ label: [`${FLEET_LABEL}=${this.#rules.fleet}`] }));
   }
-}
-
-/** From a registry only: `fromSrc` would make an image of any address or of the body. */
-function pull(query) {
-  const image = query.get("fromImage");
-  if (!image || query.has("fromSrc")) throw new Refusal(403, "only a pull by name is for workers");
-  const asked = new URLSearchParams({ fromImage: image });
-  if (query.get("tag")) asked.set("tag", query.get("tag") ?? "");
-  return { method: "POST", target: `/images/create?${asked}` };
 }
 
 function picked(value, fields) {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
+import type { EtcFile } from "./etc-files.ts";
 import type { WorkspaceHome } from "./workspace.ts";
 
 export const initMountPath = "/.berth/init";
@@ -9,6 +10,7 @@ export interface SpecInput {
   readonly profile: SandboxProfile;
   readonly workspace: WorkspaceHome;
   readonly initPath: string;
+  readonly etcFiles: readonly EtcFile[];
   /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
   readonly imageVolumes: readonly string[];
   /** Process 1 when init cannot run; undefined for init. */
@@ -72,6 +74,12 @@ function hostConfig(input: SpecInput): HostConfig {
       ...(keepAlive
         ? []
         : [{ Type: "bind" as const, Source: input.initPath, Target: initMountPath, ReadOnly: true }]),
+      ...input.etcFiles.map(({ source, target }) => ({
+        Type: "bind" as const,
+        Source: source,
+        Target: target,
+        ReadOnly: true,
+      })),
     ],
   };
 }

@@ -10,6 +10,7 @@ import { containerSpec, specHash } from "./container-spec.ts";
 import type { ContainerFacts, Containers } from "./containers.ts";
 import type { Engine } from "./engine.ts";
 import { refusedWith } from "./engine-error.ts";
+import { type EtcFile, placeEtcFiles } from "./etc-files.ts";
 import { ensureImage, type ImageFacts, type PullProgress } from "./image.ts";
 import { containerName, writeLabels } from "./labels.ts";
 import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
@@ -32,6 +33,12 @@ export interface Started {
   readonly workspacePath: string;
   readonly link: Link;
   readonly origin: Omit<SandboxOrigin, "restarts">;
+}
+
+/** What of the host a sandbox's container gets. */
+interface Home {
+  readonly workspace: WorkspaceHome;
+  readonly etcFiles: readonly EtcFile[];
 }
 
 /** How runtimes put it that init is a program for another machine. No tenant's code has run when they do. */
@@ -69,14 +76,21 @@ export class Starter {
   async start(request: StartRequest, call: CallOptions): Promise<Started> {
     const { image } = request.profile;
     const facts = await ensureImage(this.#engine, image, { ...this.#options, signal: call.signal });
-    const workspace = await prepareWorkspace(request.key, await this.#workspaces());
+    const workspaces = await this.#workspaces();
+    const workspace = await prepareWorkspace(request.key, workspaces);
+    const etcFiles = await placeEtcFiles({
+      workspacesRoot: workspaces.root,
+      user: workspace.user,
+      profile: request.profile,
+    });
+    const home: Home = { workspace, etcFiles };
     const { transport } = request.profile;
     const useExec = transport === "exec" || (transport === "auto" && this.#withoutInit.has(facts.id));
-    const adopted = await this.#adoptOrClear(request, facts, workspace, useExec, call);
+    const adopted = await this.#adoptOrClear(request, facts, home, useExec, call);
     if (adopted) return adopted;
-    if (useExec) return this.#startWithExec(request, facts, workspace, call);
+    if (useExec) return this.#startWithExec(request, facts, home, call);
     try {
-      const started = await this.#startWithInit(request, facts, workspace, call);
+      const started = await this.#startWithInit(request, facts, home, call);
       this.#withInit.add(facts.id);
       return started;
     } catch (error) {
@@ -90,14 +104,14 @@ export class Starter {
       }
       if (!this.#withoutInit.has(facts.id)) this.#options.onFallback?.({ image, detail: error.message });
       this.#withoutInit.add(facts.id);
-      return this.#startWithExec(request, facts, workspace, call);
+      return this.#startWithExec(request, facts, home, call);
     }
   }
 
-  #spec(request: StartRequest, image: ImageFacts, workspace: WorkspaceHome, useExec: boolean) {
+  #spec(request: StartRequest, image: ImageFacts, home: Home, useExec: boolean) {
     const spec = containerSpec({
       profile: request.profile,
-      workspace,
+      ...home,
       initPath: this.#options.initPath,
       imageVolumes: image.volumes,
       keepAlive: useExec ? keepAliveCommand : undefined,
@@ -124,7 +138,7 @@ export class Starter {
   async #adoptOrClear(
     request: StartRequest,
     image: ImageFacts,
-    workspace: WorkspaceHome,
+    home: Home,
     useExec: boolean,
     call: CallOptions,
   ): Promise<Started | undefined> {
@@ -133,11 +147,11 @@ export class Starter {
     if (found.epoch > request.epoch) {
       throw new Fault("fenced", { sandboxKey: request.key, epoch: request.epoch, highestEpoch: found.epoch });
     }
-    const { config } = this.#spec(request, image, workspace, useExec);
+    const { config } = this.#spec(request, image, home, useExec);
     const ours = found.running && found.worker === this.#options.worker && found.config === config;
     if (ours && found.transport === "init") {
       try {
-        const adopted = await this.#adopt(request, found, workspace, call);
+        const adopted = await this.#adopt(request, found, home, call);
         this.#withInit.add(image.id);
         return adopted;
       } catch (error) {
@@ -151,7 +165,7 @@ export class Starter {
   async #adopt(
     request: StartRequest,
     found: ContainerFacts,
-    workspace: WorkspaceHome,
+    home: Home,
     call: CallOptions,
   ): Promise<Started> {
     const stream = await this.#containers.attach(found.id, call);
@@ -159,7 +173,7 @@ export class Starter {
     await connection.killLeftovers(hello.running);
     return {
       containerId: found.id,
-      workspacePath: workspace.path,
+      workspacePath: home.workspace.path,
       link: this.#initLink(connection, request),
       origin: {
         how: "adopted",
@@ -173,19 +187,19 @@ export class Starter {
   async #startWithInit(
     request: StartRequest,
     image: ImageFacts,
-    workspace: WorkspaceHome,
+    home: Home,
     call: CallOptions,
   ): Promise<Started> {
     const { initPath } = this.#options;
     await access(initPath).catch((cause) => {
       throw new Fault("init-missing", { path: initPath }, { cause });
     });
-    const { spec } = this.#spec(request, image, workspace, false);
+    const { spec } = this.#spec(request, image, home, false);
     const start = (id: string) => this.#containers.start(id, call);
     const attach = (id: string) => this.#containers.attach(id, call);
     try {
       // It takes its turn in the engine beside the start, instead of before it.
-      return await this.#startAttached(request, spec, workspace, call, async (id) => {
+      return await this.#startAttached(request, spec, home, call, async (id) => {
         const [stream] = await Promise.all([attach(id), start(id)]);
         return stream;
       });
@@ -193,7 +207,7 @@ export class Starter {
       if (!(error instanceof DiedAtOnce)) throw error;
     }
     try {
-      return await this.#startAttached(request, spec, workspace, call, async (id) => {
+      return await this.#startAttached(request, spec, home, call, async (id) => {
         const stream = await attach(id);
         await start(id);
         return stream;
@@ -206,7 +220,7 @@ export class Starter {
   async #startAttached(
     request: StartRequest,
     spec: Parameters<Containers["create"]>[0],
-    workspace: WorkspaceHome,
+    home: Home,
     call: CallOptions,
     attachAndStart: (id: string) => Promise<AttachedStream>,
   ): Promise<Started> {
@@ -216,7 +230,7 @@ export class Starter {
       const { connection } = await this.#connect(request, stream, false, call);
       return {
         containerId,
-        workspacePath: workspace.path,
+        workspacePath: home.workspace.path,
         link: this.#initLink(connection, request),
         origin: { how: "started", transport: "init", killedLeftovers: 0, watchdogFired: false },
       };
@@ -230,10 +244,10 @@ export class Starter {
   async #startWithExec(
     request: StartRequest,
     image: ImageFacts,
-    workspace: WorkspaceHome,
+    home: Home,
     call: CallOptions,
   ): Promise<Started> {
-    const { spec } = this.#spec(request, image, workspace, true);
+    const { spec } = this.#spec(request, image, home, true);
     const containerId = await this.#create(request, spec, call);
     try {
       await this.#containers.start(containerId, call);
@@ -251,7 +265,7 @@ export class Starter {
     });
     return {
       containerId,
-      workspacePath: workspace.path,
+      workspacePath: home.workspace.path,
       link,
       origin: { how: "started", transport: "exec", killedLeftovers: 0, watchdogFired: false },
     };
