@@ -4,9 +4,11 @@ import { isAbsolute, resolve } from "node:path";
 import {
   fleetId,
   problemsOf,
+  redisUrl,
   type SandboxProfile,
   sandboxProfile,
   tenantId,
+  unknownSettings,
   workerId,
 } from "@berth/protocol";
 import { readEnvironment, tracingSettings } from "@berth/service";
@@ -14,7 +16,9 @@ import { z } from "zod";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
 const countOrNever = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
-const name = tenantId;
+const name = z.string().refine((text) => tenantId.safeParse(text).success, {
+  error: "use 1 to 63 of a-z, 0-9, - and _, beginning and ending with a letter or digit",
+});
 const directory = (fallback: string) =>
   z
     .string()
@@ -23,11 +27,9 @@ const directory = (fallback: string) =>
 
 /** Every variable, with what it means. The table in docs/configuration.md is made from this. */
 export const environment = z.object({
-  REDIS_URL: z
-    .string()
-    .min(1)
+  REDIS_URL: redisUrl
     .default("redis://127.0.0.1:6379")
-    .describe("redis://, rediss:// or unix:///path"),
+    .describe("redis://, rediss:// (either with USER:PASSWORD@ before the host) or unix:///path"),
   DOCKER_HOST: z.string().min(1).optional().describe("the container engine; its default socket when absent"),
   BERTH_CONFIG: z
     .string()
@@ -132,6 +134,11 @@ export function readConfig(
     ...Object.entries(profiles),
   ]);
   return { config: { ...read.config, profiles: byName } };
+}
+
+/** Variables that look like ours and are nobody's. */
+export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
+  return unknownSettings(variables, Object.keys(environment.shape));
 }
 
 function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {
