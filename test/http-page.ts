@@ -43,6 +43,7 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
   \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
 - **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
+- **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`, and in \`accepted\` whether the fleet has it: \`no\`, or \`unknown\`. Submit it again with that \`id\`: it runs once.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end.
 
 ${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}`;
