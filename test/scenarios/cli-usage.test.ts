@@ -79,7 +79,8 @@ test.each([
 });
 
 test.each([
-  { env: { REDIS_URL: "ftp://x" }, says: "REDIS_URL" },
+  { env: { REDIS_URL: "ftp://x:secret-word@y" }, says: "REDIS_URL" },
+  { env: { REDIS_URL: "redis://:secret-word@" }, says: "REDIS_URL" },
   { env: { BERTH_URL: "http://me:secret-word@127.0.0.1" }, says: "BERTH_URL" },
   { env: { BERTH_KEY: "secret-word with spaces" }, says: "BERTH_KEY" },
 ])("a variable that cannot be used ends with 78 and is named, not shown: $says", async ({ env, says }) => {
@@ -87,6 +88,15 @@ test.each([
   expect(code).toBe(78);
   expect(stderr).toContain(says);
   expect(stderr).not.toContain("secret-word");
+});
+
+test("a variable of Berth's that no program reads is named, with the one that was probably meant", async () => {
+  const env = { BERTH_URI: "http://127.0.0.1:59", BERTH_LEASE_MS: "1", REDIS_URL: "redis://127.0.0.1:9" };
+  const { stderr } = await runCli(["ps"], { env });
+  expect(stderr).toContain(
+    "berth: warning: BERTH_URI is not a setting of Berth and has no effect; did you mean BERTH_URL?",
+  );
+  expect(stderr).not.toContain("BERTH_LEASE_MS");
 });
 
 test.each([

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import type { Fault } from "@berth/protocol";
 import { describe, expect } from "vitest";
+import { busybox } from "../support/fleet.ts";
 import { fleetTest as test } from "../support/gateway.ts";
 
 const exec = (command: string, more: object = {}) => ({
@@ -155,10 +157,7 @@ describe("jobs over HTTP", () => {
     await gone;
   });
 
-  test("a request that waits is answered when the gateway stops, and Redis being away is a 503 that says so", async ({
-    fleet,
-    gateways,
-  }) => {
+  test("a request that waits is answered when the gateway stops", async ({ fleet, gateways }) => {
     const gateway = await gateways.start();
     const waiting = gateway.call("POST", "/v1/jobs?wait=60", { body: exec("true") });
     await expect
@@ -167,11 +166,46 @@ describe("jobs over HTTP", () => {
     const stopped = gateway.stop();
     expect(await waiting).toMatchObject({ status: 202, body: { state: "waiting" } });
     expect(await stopped).toBe(0);
-    const other = await gateways.start();
+  });
+
+  test("a job submitted while Redis is away fails with its id, and runs once when it is submitted again with it", async ({
+    fleet,
+    gateways,
+  }) => {
+    // Longer than Redis is frozen: this is not about leases.
+    await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "60000" });
+    const gateway = await gateways.start();
+    const acme = fleet.client().tenant("acme");
+    // A moment ago there was room, so that the next job is added without asking first.
+    await acme.exec("true");
+    expect((await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("true") })).status).toBe(200);
     fleet.redis.freeze();
-    const answer = await other.call("POST", "/v1/jobs", { body: exec("true") });
+    const beganMs = performance.now();
+    const [answer, mine, later, ...behind] = await Promise.all([
+      gateway.call("POST", "/v1/jobs", { body: exec("echo http >> ran") }),
+      acme.exec("echo client >> ran").catch((error: unknown) => error),
+      acme.exec("echo later >> ran", {}, { delayMs: 500 }).catch((error: unknown) => error),
+      ...[1, 2, 3, 4, 5].map((id) =>
+        acme.exec("true", {}, { id: `n${id}` }).catch((error: unknown) => error),
+      ),
+    ]);
     fleet.redis.thaw();
-    expect(answer).toMatchObject({ status: 503, body: { code: "redis-unreachable" } });
+    // One after the other, those that had to ask first would have taken 10 s each.
+    expect(performance.now() - beganMs).toBeLessThan(30_000);
+    expect(behind).toMatchObject(
+      [1, 2, 3, 4, 5].map((id) => ({ context: { jobId: `n${id}`, accepted: "no" } })),
+    );
+    expect(answer).toMatchObject({ status: 503, body: { code: "redis-unreachable", accepted: "unknown" } });
     expect(answer.headers.get("retry-after")).toBe("1");
+    const away = { code: "redis-unreachable", retry: true, context: { jobId: expect.any(String) } };
+    expect([mine, later]).toMatchObject([{ ...away, context: { accepted: "unknown" } }, away]);
+    const idOf = (error: unknown) => (error as Fault<"redis-unreachable">).context.jobId ?? "";
+    expect((mine as Error).message).toContain(`the job ${idOf(mine)} may have been accepted`);
+    const again = { id: answer.body.jobId };
+    await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("echo http >> ran", again) });
+    await acme.exec("echo client >> ran", {}, { id: idOf(mine) });
+    await acme.exec("echo later >> ran", {}, { id: idOf(later), delayMs: 500 });
+    const { value } = await acme.exec("sort ran");
+    expect(value.stdout).toBe("client\nhttp\nlater\n");
   });
 });

@@ -81,6 +81,24 @@ describe("a gateway with keys", () => {
       expect(gateway.errors).toContain(name);
   });
 
+  test("refuses a Redis address that cannot be one, and blames the address when Redis refuses the password", async ({
+    redis,
+    gateways,
+  }) => {
+    const elsewhere = gateways.spawn({ REDIS_URL: "http://127.0.0.1", BERTH_GATEWAY_PORT: "none" });
+    expect(await elsewhere.ended()).toBe(78);
+    expect(elsewhere.errors).toMatch(/REDIS_URL: it does not begin with redis:\/\//);
+    expect(elsewhere.errors).toContain("BERTH_GATEWAY_PORT");
+    const admin = redis.connect();
+    await admin.config("SET", "requirepass", "secret-word");
+    const refused = gateways.spawn({ BERTH_GATEWAY_PROT: "80", BERTH_LEASE_MS: "5000" });
+    expect(await refused.ended()).toBe(78);
+    expect(refused.errors).toMatch(/Redis refuses the user name or password.*REDIS_URL/);
+    expect(refused.log).toContain("did you mean BERTH_GATEWAY_PORT?");
+    expect(refused.log, "another program's variable").not.toContain("BERTH_LEASE_MS");
+    await admin.config("SET", "requirepass", "");
+  });
+
   test("takes no request without a good key, and says nothing about why a key is bad", async ({
     gateways,
   }) => {

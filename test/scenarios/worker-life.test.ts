@@ -113,6 +113,21 @@ describe("a worker without an engine", () => {
 });
 
 describe("a worker's configuration", () => {
+  test("is blamed for a password that Redis refuses, with exit code 78, and unknown variables are named", async ({
+    fleet,
+  }) => {
+    const admin = fleet.redis.connect();
+    await admin.config("SET", "requirepass", "secret-word");
+    const worker = fleet.launch("worker-1", { BERTH_MAX_SANDBOXS: "4", BERTH_GATEWAY_PORT: "80" });
+    expect(await worker.ended()).toBe(78);
+    expect(worker.log).toMatch(/berth-worker: Redis refuses the user name or password.*REDIS_URL/);
+    expect(worker.log).not.toContain("eviction");
+    expect(worker.log).toContain("BERTH_MAX_SANDBOXS is not a setting of Berth");
+    expect(worker.log).toContain("did you mean BERTH_MAX_SANDBOXES?");
+    expect(worker.log, "another program's variable").not.toContain("BERTH_GATEWAY_PORT");
+    await admin.config("SET", "requirepass", "");
+  });
+
   test("comes from a file too, and the environment wins", async ({ fleet }) => {
     const file = join(fleet.workspaces, "..", "worker.json");
     const small = { image: busybox.BERTH_IMAGE, limits: { memoryBytes: 64 * 1024 ** 2 } };
@@ -134,8 +149,10 @@ describe("a worker's configuration", () => {
       BERTH_MAX_SANDBOXES: "none",
       BERTH_POOLS: "Not A Name",
       BERTH_CONFIG: "/nowhere/worker.json",
+      REDIS_URL: "foo",
     });
     expect(await worker.ended()).toBe(78);
+    expect(worker.log).toMatch(/REDIS_URL: it does not begin with redis:\/\/.*unix:\/\/\/PATH/);
     expect(worker.log).toMatch(/BERTH_MAX_SANDBOXES/);
     expect(worker.log).toMatch(/BERTH_POOLS/);
     expect(worker.log).toMatch(/\/nowhere\/worker\.json/);

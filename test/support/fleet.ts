@@ -169,6 +169,8 @@ export class TestFleet {
     // A worker that was killed cannot clean up; what it leaves is for its next life, or the reaper.
     if (!killed) expect(left, "containers left after the test").toEqual([]);
     expect(stuck, "workers that did not stop when told to").toEqual([]);
+    const printed = this.#workers.filter(({ log }) => log.includes("[ioredis]")).map(({ id }) => id);
+    expect(printed, "workers in whose log a library speaks").toEqual([]);
   }
 
   #observer(): Redis {

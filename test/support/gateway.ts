@@ -161,6 +161,8 @@ export class TestGateways {
       log.split("\n").filter((line) => line.includes('"code":"internal"')),
     );
     expect(broken, "answers of the gateway that are nobody's fault but its own").toEqual([]);
+    const printed = this.#made.flatMap(({ errors }) => (errors.includes("[ioredis]") ? [errors] : []));
+    expect(printed, "what a library printed").toEqual([]);
   }
 }
 

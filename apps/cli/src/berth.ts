@@ -1,14 +1,14 @@
+import { nearest } from "@berth/protocol";
 import type { Command } from "./command.ts";
 import { commandNames, loadCommand } from "./commands.ts";
 import { type Complaint, ConfigError, complaintOf, UsageError } from "./complaint.ts";
-import { readConfig, workingDirectory } from "./config.ts";
+import { readConfig, settingWarnings, workingDirectory } from "./config.ts";
 import type { Context } from "./context.ts";
 import { openDoor } from "./door/open-door.ts";
 import type { Door } from "./door.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { commandHelp, environmentHelp, overview, reference } from "./help.ts";
 import { Interrupts } from "./interrupts.ts";
-import { nearest } from "./nearest.ts";
 import { parse } from "./parse.ts";
 import { printable } from "./terminal/printable.ts";
 import { isBrokenPipe, Terminal } from "./terminal/terminal.ts";
@@ -56,6 +56,7 @@ async function run(
   }
   const opened: { door?: Promise<Door> } = {};
   const known = config();
+  for (const warning of settingWarnings()) terminal.note(`berth: warning: ${printable(warning)}`);
   const context: Context = {
     config: known,
     terminal,

@@ -51,6 +51,7 @@ export function complaintOf(error: unknown): Complaint | undefined {
 }
 
 export function exitCodeOfFault(code: string): number {
+  if (code === "redis-unauthorized") return exitCodes.badConfig;
   return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
 }
 

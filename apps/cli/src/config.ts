@@ -1,11 +1,9 @@
 import { isAbsolute, resolve } from "node:path";
-import { sandboxProfile } from "@berth/protocol";
+import { redisUrl, sandboxProfile, unknownSettings } from "@berth/protocol";
 import { z } from "zod";
 
-const environment = z.object({
-  REDIS_URL: z
-    .string()
-    .regex(/^(rediss?:\/\/|unix:\/\/\/)/, { error: "REDIS_URL is redis://, rediss:// or unix:///path" })
+export const environment = z.object({
+  REDIS_URL: redisUrl
     .optional()
     .describe("the fleet's Redis (redis://127.0.0.1:6379); dev and tour start one of their own when absent"),
   BERTH_URL: z
@@ -70,6 +68,11 @@ export function readConfig(
   const parsed = environment.safeParse(set);
   if (parsed.success) return { config: parsed.data };
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
+}
+
+/** Variables that look like ours and are nobody's. */
+export function settingWarnings(given: NodeJS.ProcessEnv = process.env): string[] {
+  return unknownSettings(given, Object.keys(environment.shape));
 }
 
 /** npm runs scripts in the package's directory; the paths on the command line are meant from where the person is. */

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
+import { nearest } from "@berth/protocol";
 import { type Arguments, type Command, commonOptions, type OptionSpecs } from "./command.ts";
 import { UsageError } from "./complaint.ts";
-import { nearest } from "./nearest.ts";
 
 type OptionToken = {
   readonly name: string;

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult, StreamReader } from "@berth/client";
-import { connectRedis, withoutPassword } from "@berth/redis";
+import { Fault } from "@berth/protocol";
+import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { Metrics, openTracing } from "@berth/service";
 import { nanoid } from "nanoid";
 import { pino } from "pino";
@@ -8,7 +9,7 @@ import { AnswerRecord } from "./answers.ts";
 import { BatchStore } from "./batches/batch-store.ts";
 import { BatchTracker } from "./batches/tracker.ts";
 import { Board } from "./board/board.ts";
-import { type Config, isLoopback } from "./config.ts";
+import { type Config, isLoopback, settingWarnings } from "./config.ts";
 import { OpenStreams } from "./events/open-streams.ts";
 import { FinishedJobs } from "./finished-jobs.ts";
 import { FleetMetrics } from "./fleet-metrics.ts";
@@ -44,9 +45,20 @@ export class Unguarded extends Error {
 /** Puts a gateway together and starts it. The only place where the parts meet. */
 export async function composeGateway(config: Config): Promise<RunningGateway> {
   const log = pino({ level: config.BERTH_LOG, base: { app: "gateway" } });
-  const onOutage = ({ state, detail }: { state: string; detail: string }) =>
-    state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
+  for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
+  const lost = Promise.withResolvers<string>();
+  const onOutage = ({ state, detail }: { state: string; detail: string }) => {
+    lost.resolve(detail);
+    if (state === "lost") log.error({ event: "redis.lost", detail });
+    else log.info({ event: "redis.back" });
+  };
   const redis = connectRedis({ url: config.REDIS_URL, role: "commands", onOutage });
+  // A Redis that is away is waited for; one that wants another password is not.
+  const detail = await Promise.race([redis.ping().then(() => "", String), lost.promise]);
+  if (isPasswordRefusal(detail)) {
+    redis.disconnect();
+    throw new Fault("redis-unauthorized", { detail });
+  }
   const reader = new StreamReader(redis, connectRedis({ url: config.REDIS_URL, role: "blocking" }), nanoid());
   const berth = new Berth({ redis: config.REDIS_URL });
   const tracing = await openTracing(config, {

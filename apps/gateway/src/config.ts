@@ -1,3 +1,4 @@
+import { redisUrl, unknownSettings } from "@berth/protocol";
 import { readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { allowedNetworks } from "./webhooks/address.ts";
@@ -7,11 +8,9 @@ const positive = (fallback: number, most: number = Number.MAX_SAFE_INTEGER) =>
 const mebibyte = 1024 * 1024;
 
 export const environment = z.object({
-  REDIS_URL: z
-    .string()
-    .min(1)
+  REDIS_URL: redisUrl
     .default("redis://127.0.0.1:6379")
-    .describe("redis://, rediss:// or unix:///path"),
+    .describe("redis://, rediss:// (either with USER:PASSWORD@ before the host) or unix:///path"),
   BERTH_ARTIFACTS: z
     .string()
     .min(1)
@@ -101,6 +100,11 @@ export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
   return readEnvironment(environment, variables);
+}
+
+/** Variables that look like ours and are nobody's. */
+export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
+  return unknownSettings(variables, Object.keys(environment.shape));
 }
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { faultTable, isFault } from "@berth/protocol";
 import { configComplaint, exitBadConfig } from "@berth/service";
 import { composeGateway, type RunningGateway, Unguarded } from "./compose.ts";
 import { type Config, readConfig } from "./config.ts";
@@ -13,6 +14,8 @@ async function start(config: Config): Promise<RunningGateway> {
     return await composeGateway(config);
   } catch (error) {
     if (error instanceof Unguarded) refuse([error.message]);
+    if (isFault(error, "redis-unauthorized"))
+      refuse([`REDIS_URL: ${error.message}. ${faultTable[error.code].operator}`]);
     const { code = "", message } = error as NodeJS.ErrnoException;
     // An address that is taken, a Redis that is away: nobody needs a stack for that.
     process.stderr.write(`berth-gateway: it cannot start: ${message}${code === "" ? "" : ` (${code})`}\n`);

@@ -11,7 +11,7 @@ import { ArtifactStore, DirectoryPlace, JobEvents, Staging } from "@berth/stream
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
-import type { Config } from "./config.ts";
+import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
 import { EngineHealth } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
@@ -49,6 +49,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     // The rest of a trace context is its caller's own.
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
   });
+  for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const life = { worker: config.BERTH_WORKER_ID, instance: nanoid() };
   const { instance } = life;
   const name = connectionName(life);

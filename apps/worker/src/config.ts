@@ -7,8 +7,10 @@ import {
   poolName,
   problemsOf,
   profileName,
+  redisUrl,
   type SandboxProfile,
   sandboxProfile,
+  unknownSettings,
   workerId,
 } from "@berth/protocol";
 import { readEnvironment, tracingSettings } from "@berth/service";
@@ -24,11 +26,9 @@ const directory = (fallback: string) =>
 
 /** Every variable, with what it means. The table in docs/configuration.md is made from this. */
 export const environment = z.object({
-  REDIS_URL: z
-    .string()
-    .min(1)
+  REDIS_URL: redisUrl
     .default("redis://127.0.0.1:6379")
-    .describe("redis://, rediss:// or unix:///path"),
+    .describe("redis://, rediss:// (either with USER:PASSWORD@ before the host) or unix:///path"),
   DOCKER_HOST: z.string().min(1).optional().describe("the container engine; its default socket when absent"),
   BERTH_CONFIG: z
     .string()
@@ -139,6 +139,11 @@ export function readConfig(
       );
   }
   return problems.length > 0 ? { problems } : { config: { ...read.config, profiles: byName } };
+}
+
+/** Variables that look like ours and are nobody's. */
+export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
+  return unknownSettings(variables, Object.keys(environment.shape));
 }
 
 function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {

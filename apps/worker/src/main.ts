@@ -46,7 +46,7 @@ function leave(): void {
 function giveUp(error: unknown): never {
   if (!isFault(error)) throw error;
   process.stderr.write(`berth-worker: ${error.message}. ${faultTable[error.code].operator}\n`);
-  process.exit(1);
+  process.exit(error.code === "redis-unauthorized" ? exitBadConfig : 1);
 }
 
 function exitAfter(ms: number): void {

@@ -63,6 +63,7 @@ export {
   step,
 } from "./job-kinds.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
+export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
@@ -71,6 +72,7 @@ export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./prof
 export { redisUrl } from "./redis-url.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
+export { settingNames, unknownSettings } from "./settings.ts";
 export { signalName } from "./signals.ts";
 export type { TarItem } from "./tar-write.ts";
 export { tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";

@@ -1,11 +1,8 @@
 import { Fault } from "@berth/protocol";
-import { checkRedis, connectRedis, type Redis, withoutPassword } from "@berth/redis";
+import { checkRedis, connectRedis, isPasswordRefusal, type Redis, withoutPassword } from "@berth/redis";
 import { ConfigError } from "../complaint.ts";
 
 export const defaultRedis = "redis://127.0.0.1:6379";
-
-/** Answers of a Redis that wants another name or password. */
-const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
 
 /** A connection that works. Says at once when nobody is there, instead of trying again as a worker would. */
 export async function openRedis(url: string): Promise<Redis> {
@@ -29,7 +26,7 @@ export async function openRedis(url: string): Promise<Redis> {
 }
 
 function notReached(address: string, detail: string): Error {
-  if (wrongPassword.test(detail))
+  if (isPasswordRefusal(detail))
     return new ConfigError([`Redis at ${address} wants another name or password than REDIS_URL has`]);
   return new Fault("redis-unreachable", { address, detail });
 }

@@ -1,0 +1,99 @@
+import { nearest } from "./nearest.ts";
+
+/**
+ * Every variable of Berth's, whichever program reads it. Programs are often given one environment together, so that each has to know
+ * the names of the others. A test keeps this equal to the schemas and the Compose files.
+ */
+export const settingNames: readonly string[] = [
+  // the worker
+  "BERTH_CONFIG",
+  "BERTH_FLEET",
+  "BERTH_WORKER_ID",
+  "BERTH_HOST",
+  "BERTH_STORAGE",
+  "BERTH_POOLS",
+  "BERTH_IMAGE",
+  "BERTH_RUNTIME",
+  "BERTH_WORKSPACES",
+  "BERTH_INIT",
+  "BERTH_ARTIFACTS",
+  "BERTH_ARTIFACT_QUOTA_BYTES",
+  "BERTH_ARTIFACT_DAYS",
+  "BERTH_MAX_SANDBOXES",
+  "BERTH_PARALLEL",
+  "BERTH_MAX_RUNNING",
+  "BERTH_LEASE_MS",
+  "BERTH_IDLE_MS",
+  "BERTH_MAX_AGE_MS",
+  "BERTH_QUANTUM_MS",
+  "BERTH_SWEEP_MS",
+  "BERTH_FORGET_MS",
+  "BERTH_DRAIN_MS",
+  "BERTH_ON_STOP",
+  "BERTH_ON_NO_SANDBOX",
+  "BERTH_LOG",
+  // the gateway
+  "BERTH_GATEWAY_HOST",
+  "BERTH_GATEWAY_PORT",
+  "BERTH_ADMIN_KEY",
+  "BERTH_GATEWAY_BODY_BYTES",
+  "BERTH_GATEWAY_BODIES_BYTES",
+  "BERTH_GATEWAY_BODY_MS",
+  "BERTH_GATEWAY_HEADERS_MS",
+  "BERTH_GATEWAY_RATE",
+  "BERTH_GATEWAY_WAIT_MS",
+  "BERTH_GATEWAY_STREAMS",
+  "BERTH_GATEWAY_STREAMS_PER_KEY",
+  "BERTH_GATEWAY_HEARTBEAT_MS",
+  "BERTH_GATEWAY_DRAIN_MS",
+  "BERTH_WEBHOOK_ALLOW",
+  "BERTH_BOARD",
+  "BERTH_BOARD_COOKIE",
+  "BERTH_GATEWAY_METRICS",
+  "BERTH_METRICS_TENANTS",
+  // the command line
+  "BERTH_URL",
+  "BERTH_KEY",
+  // Compose and the images
+  "BERTH_ADMIN_KEY_FILE",
+  "BERTH_CONFIG_FILE",
+  "BERTH_ENGINE_GID",
+  "BERTH_ENGINE_SOCKET",
+  "BERTH_GATEWAY_APP",
+  "BERTH_GATEWAY_BIND",
+  "BERTH_GRAFANA_BIND",
+  "BERTH_GRAFANA_IMAGE",
+  "BERTH_GRAFANA_PASSWORD",
+  "BERTH_GRAFANA_PORT",
+  "BERTH_METRICS_KEPT",
+  "BERTH_PROMETHEUS_IMAGE",
+  "BERTH_PROXY_ENGINE",
+  "BERTH_PROXY_NETWORKS",
+  "BERTH_PROXY_SOCKET",
+  "BERTH_PROXY_USER",
+  "BERTH_REDIS_BIND",
+  "BERTH_REDIS_IMAGE",
+  "BERTH_REDIS_PASSWORD",
+  "BERTH_REDIS_PORT",
+  "BERTH_REDIS_URL",
+  "BERTH_STOP_GRACE",
+  "BERTH_TLS",
+  "BERTH_WORKERS",
+  "BERTH_WORKER_APP",
+  "BERTH_WORKER_USER",
+];
+
+/** A sentence for each variable that has Berth's prefix and is nobody's: probably a slip, and without effect. `own`: the program's. */
+export function unknownSettings(
+  variables: Readonly<Record<string, unknown>>,
+  own: readonly string[],
+): string[] {
+  const known = [...new Set([...own, ...settingNames])];
+  return Object.keys(variables)
+    .filter((name) => name.startsWith("BERTH_") && !known.includes(name))
+    .map((name) => {
+      const meant = nearest(name, known);
+      const advice = meant === undefined ? "docs/configuration.md lists them" : `did you mean ${meant}?`;
+      return `${name} is not a setting of Berth and has no effect; ${advice}`;
+    });
+}
