@@ -234,7 +234,7 @@ describe("a batch upload that means harm", () => {
     expect(endless.status).toBe(413);
     const silent = await raw(gateway.port, [head, piece(`${JSON.stringify(exec)}\n`)]);
     expect(silent.status).toBe(408);
-    expect(silent.ms).toBeLessThan(6_000);
+    expect(silent.ms).toBeLessThan(30_000);
     const garbage = await raw(gateway.port, [head, ...Array(100).fill(piece("nonsense\n".repeat(100)))], {
       pauseMs: 5,
     });

@@ -108,9 +108,7 @@ test("a dev fleet whose process is killed finishes the running job, then nothing
   expect((await runCli(["logs", "-f", "slow"], again)).stdout).toBe("begun\nfinished\n");
 });
 
-test("two dev fleets use the same tenant on one engine, and each goes with its npm", async ({
-  here,
-}) => {
+test("two dev fleets use the same tenant on one engine, and each goes with its npm", async ({ here }) => {
   const [one, two] = await Promise.all([here.devByNpm("one"), here.devByNpm("two")]);
   for (const { env } of [one, two])
     expect((await runCli(["exec", "acme", "--", "true"], { env })).code).toBe(0);
