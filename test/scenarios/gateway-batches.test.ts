@@ -139,7 +139,7 @@ describe("batches over HTTP", () => {
         });
       }
       await expect
-        .poll(async () => (await gateway.call("GET", `/v1/batches/${id}`)).body.webhook, { timeout: 20_000 })
+        .poll(async () => (await gateway.call("GET", `/v1/batches/${id}`)).body.webhook)
         .toMatchObject({ state: "delivered", tries: 2 });
     } finally {
       receiver.close();

@@ -162,9 +162,7 @@ describe("jobs over HTTP", () => {
   }) => {
     const gateway = await gateways.start();
     const waiting = gateway.call("POST", "/v1/jobs?wait=60", { body: exec("true") });
-    await expect
-      .poll(async () => fleet.redis.connect().zcard("berth:unfinished"), { timeout: 20_000 })
-      .toBe(1);
+    await expect.poll(async () => fleet.redis.connect().zcard("berth:unfinished")).toBe(1);
     const stopped = gateway.stop();
     expect(await waiting).toMatchObject({ status: 202, body: { state: "waiting" } });
     expect(await stopped).toBe(0);

@@ -79,7 +79,7 @@ describe("following a job", () => {
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     stop.abort();
     await expect(following).rejects.toMatchObject({ code: "aborted" });
-    await expect.poll(() => reading.blocked(), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
   test("ends quietly with its reader, which leaves no connection behind", async ({ reading }) => {
