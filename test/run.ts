@@ -3,11 +3,13 @@
  * the line `N passed, N failed`. Arguments go to vitest, and then only it runs.
  */
 import { spawn } from "node:child_process";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import Docker from "dockerode";
 
 const reportFile = ".berth/vitest.json";
+/** How long the last whole run on this machine took, in milliseconds. */
+const durationFile = ".berth/test-run-ms";
 
 interface Count {
   passed: number;
@@ -22,7 +24,8 @@ const { values, positionals } = parseArgs({
   options: { help: { type: "boolean", short: "h" } },
 });
 if (values.help) {
-  console.log(`npm test                 lint, types, every test
+  console.log(`npm test                 lint, types, every test: about 20 minutes on two cores
+npm test -- packages     the packages' own tests: about a minute
 npm test -- FILE…        only the tests whose path has one of these in it
 npm test -- FILE -t NAME only those whose title matches; any vitest option works`);
   process.exit(0);
@@ -32,18 +35,30 @@ const onlyTests = positionals.length > 0 || vitestArguments.length > 0;
 
 const total: Count = { passed: 0, failed: 0, skipped: 0 };
 const before = await containersOfOurs();
+const began = performance.now();
 if (!onlyTests) {
+  console.log(await outlook());
   await step("lint", "biome", ["ci", "--error-on-warnings", "."]);
   await step("types and builds", "turbo", ["run", "build", "--output-logs=errors-only"]);
   await step("types of tests and infra", "tsc", ["-b"]);
 }
 await tests();
+if (!onlyTests) await writeFile(durationFile, String(Math.round(performance.now() - began)));
 const left = (await containersOfOurs()).filter((name) => !before.includes(name));
 count("nothing left behind", left.length === 0, left.join(", "));
 
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
 console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`);
 process.exit(total.failed === 0 ? 0 : 1);
+
+/** What a person wants to know before they wait. */
+async function outlook(): Promise<string> {
+  const lastMs = Number(await readFile(durationFile, "utf8").catch(() => 0));
+  const last = lastMs > 0 ? `; the last whole run here took ${Math.ceil(lastMs / 60_000)} min` : "";
+  return `Every test takes about 20 minutes on two cores${last}.
+Less: npm test -- packages (about a minute), or any part of a path: npm test -- cancel -t "at once"
+`;
+}
 
 async function step(title: string, command: string, args: string[]): Promise<void> {
   count(title, (await run(command, args)) === 0);
@@ -89,6 +104,10 @@ function readReport(text: string): Count {
 function run(command: string, args: string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: "inherit" });
+    const stop = () => child.kill("SIGTERM");
+    // The end of the IPC channel: whoever started us was killed.
+    for (const event of ["SIGTERM", "SIGHUP", "disconnect"]) process.once(event, stop);
+    process.channel?.unref();
     child.on("error", reject);
     child.on("close", (code) => resolve(code ?? 1));
   });

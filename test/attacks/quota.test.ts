@@ -163,7 +163,7 @@ open("/workspace/finished", "w")`),
             last = bytes;
             return bytes > limit && !grown;
           },
-          { timeout: 20_000, interval: 700 },
+          { timeout: 30_000, interval: 700 },
         )
         .toBe(true);
       await stoppedInTime(sandbox);

@@ -41,7 +41,8 @@ describe("a worker that dies in the middle of a job", () => {
     console.log(
       `failover with a lease of ${leaseMs} ms: lost told after ${Math.round(failoverMs)} ms, next result after ${Math.round(nextMs)} ms`,
     );
-    expect(failoverMs).toBeLessThan(10_000);
+    // By the lease, not by the end of the command.
+    expect(failoverMs).toBeLessThan(30_000);
     expect(await processesWith(sleep)).toEqual([]);
     expect((await fleet.containers()).every(({ worker }) => worker === "worker-2")).toBe(true);
     await fleet.provesSound(await run.jobs());
@@ -196,7 +197,8 @@ describe("a worker told to stop", () => {
     const told = performance.now();
     first.signal("SIGTERM");
     expect(await first.ended()).toBe(0);
-    expect(performance.now() - told).toBeLessThan(10_000);
+    // What runs has half a minute, and so has the command.
+    expect(performance.now() - told).toBeLessThan(20_000);
     expect(["lost", "cancelled"]).toContain((await risky.result).outcome.kind);
     await fleet.worker("worker-2", brisk);
     expect((await safe.result).outcome).toEqual({ kind: "exited", code: 0 });

@@ -116,7 +116,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     const made = await stack.docker.listContainers({ filters: { label: [`berth.fleet=${stack.fleet}`] } });
     expect(new Set(made.map(({ Labels }) => Labels["berth.transport"]))).toEqual(new Set(["init"]));
     const holders = async () => (await berth.sandboxes()).map(({ worker }) => worker);
-    await expect.poll(holders, { timeout: 20_000 }).not.toContain(killed);
+    await expect.poll(holders).not.toContain(killed);
   });
 
   test("gives the worker that comes back its name, and it clears what it had left", {
@@ -131,7 +131,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
       const holders = new Map((await berth.sandboxes()).map(({ key, worker }) => [String(key), worker]));
       return (await stack.sandboxes()).filter(({ key, worker }) => holders.get(key) !== worker);
     };
-    await expect.poll(foreign, { timeout: 20_000 }).toEqual([]);
+    await expect.poll(foreign).toEqual([]);
   });
 
   test("takes the engine's socket out of the workers' hands", { timeout: upMs }, async () => {

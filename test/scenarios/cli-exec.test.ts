@@ -115,9 +115,7 @@ test("a detached job is followed from elsewhere, with its exit code", async ({ e
 test("logs of a job that still runs end with what there is, unless they are followed", async ({ env }) => {
   const begun = await runCli(["exec", "acme", "-d", "--", "echo so far; sleep 60"], { env });
   const id = begun.stdout.trim();
-  await expect
-    .poll(async () => (await runCli(["logs", id], { env })).stdout, { timeout: 20_000 })
-    .toBe("so far\n");
+  await expect.poll(async () => (await runCli(["logs", id], { env })).stdout).toBe("so far\n");
   expect((await runCli(["cancel", id], { env })).code).toBe(0);
   const followed = await runCli(["logs", "-f", id], { env });
   expect(followed.code).toBe(130);

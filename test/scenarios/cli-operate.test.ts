@@ -33,7 +33,7 @@ test("a command that no worker takes can be left: Ctrl-C cancels it, and it ends
   const run = new CliRun(["exec", "acme", "--id", "stuck", "--", "true"], {
     env: { REDIS_URL: fleet.redis.url },
   });
-  await expect.poll(() => fleet.client().job("stuck"), { timeout: 20_000 }).toBeDefined();
+  await expect.poll(() => fleet.client().job("stuck")).toBeDefined();
   const ended = await run.signal("SIGINT");
   expect(ended.code).toBe(130);
   expect(ended.stderr).toContain("cancelled: by request, before it began");
@@ -84,7 +84,7 @@ test("a schedule runs its command again and again until it is removed", async ({
   const put = ["schedule", "put", "often", "--tenant", "acme", "--every", "300ms"];
   expect((await runCli([...put, "--", "echo tick >> ticks"], { env })).code).toBe(0);
   const ticks = async () => (await fleet.client().tenant("acme").read("ticks")).value.content ?? "";
-  await expect.poll(ticks, { timeout: 20_000 }).toContain("tick\ntick\n");
+  await expect.poll(ticks).toContain("tick\ntick\n");
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(0);
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(1);
 });
@@ -122,10 +122,10 @@ test("a job that ended badly for good is found among the dead letters, run again
   const retry = { attempts: 2, backoffMs: 10 };
   await fleet.client().tenant("acme").exec("echo x >> tries; exit 1", {}, { id: "doomed", retry });
   const letters = async () => (await json(["dead", "ls"], env)).letters;
-  await expect.poll(letters, { timeout: 20_000 }).toMatchObject([{ jobId: "doomed", sandboxKey: "acme" }]);
+  await expect.poll(letters).toMatchObject([{ jobId: "doomed", sandboxKey: "acme" }]);
   const again = await runCli(["dead", "redrive", "doomed"], { env });
   expect(again).toMatchObject({ code: 0, stdout: "doomed-redrive-1\n" });
-  await expect.poll(letters, { timeout: 20_000 }).toMatchObject([{ jobId: "doomed-redrive-1" }]);
+  await expect.poll(letters).toMatchObject([{ jobId: "doomed-redrive-1" }]);
   expect((await runCli(["dead", "rm", "doomed-redrive-1"], { env })).code).toBe(0);
   expect(await letters()).toEqual([]);
   const missing = await runCli(["dead", "redrive", "doomed"], { env });

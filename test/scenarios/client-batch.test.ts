@@ -17,7 +17,7 @@ describe("a batch on a real fleet", () => {
     const heaps: number[] = [];
     for await (const { result } of batch.results()) {
       expect(result.outcome).toEqual({ kind: "exited", code: 0 });
-      if (batch.progress().finished % 1_000 === 0) heaps.push(inUse().heap);
+      if (batch.progress().finished % 1_000 === 0) heaps.push((await inUse()).heap);
     }
     expect(batch.progress()).toMatchObject({ total: 5_000, submitted: 5_000, finished: 5_000, failed: 0 });
     expect(Math.max(...heaps.slice(1)) - (heaps[0] ?? 0)).toBeLessThan(15 * 1024 * 1024);

@@ -7,7 +7,7 @@ const brisk = { BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
 
 async function lettersOf(fleet: TestFleet, count = 1) {
   const { deadLetters } = fleet.client();
-  await expect.poll(() => deadLetters.list(), { timeout: 20_000 }).toHaveLength(count);
+  await expect.poll(() => deadLetters.list()).toHaveLength(count);
   return await deadLetters.list();
 }
 
@@ -95,7 +95,7 @@ describe("a dashboard's retry button", () => {
     expect(failed?.failedReason).toBe("retries-exhausted: exited with code 1");
     await failed?.retry();
     const redriven = () => berth.job("job-a-redrive-1");
-    await expect.poll(redriven, { timeout: 10_000 }).toBeDefined();
+    await expect.poll(redriven).toBeDefined();
     expect((await (await redriven())?.result)?.value.stdout).toBe("yes");
     await queue.close();
   });

@@ -88,7 +88,7 @@ describe("a worker", () => {
     expect(await berth.ping("worker-1")).toMatchObject({ slots: 3, held: 1, health: "ok" });
     expect(await berth.workers()).toMatchObject([{ id: "worker-1", slots: 3, pools: ["default"] }]);
     const scale = { workers: 1, slots: 3, freeSlots: 2, waitingSandboxes: 0 };
-    await expect.poll(() => berth.scale(), { timeout: 5_000 }).toMatchObject(scale);
+    await expect.poll(() => berth.scale()).toMatchObject(scale);
     await berth.drain("worker-1");
     expect(await worker.ended()).toBe(0);
     await expect(berth.ping("worker-1")).rejects.toMatchObject({ code: "no-answer" });
@@ -161,7 +161,7 @@ describe("a sandbox", () => {
     await fleet.worker("worker-b", { ...busybox, BERTH_HOST: "host-b" });
     const job = await berth.tenant("acme").read("kept").enqueued();
     await expect
-      .poll(async () => (await berth.why(job.id)).reasons, { timeout: 10_000 })
+      .poll(async () => (await berth.why(job.id)).reasons)
       .toContain("its workspace is on the host host-a, which is offline");
     expect((await berth.tenant("globex").exec("echo ok")).value.stdout).toBe("ok\n");
     expect(await job.status()).toBe("not-started");
@@ -182,9 +182,7 @@ test("a queue that nobody used for long leaves Redis, and nothing else does", as
   await worker.ended();
   expect((await queueKeys()).length).toBeGreaterThan(0);
   expect(await forgetIdleQueues(redis, { idleMs: 3_600_000, limit: 10 })).toEqual([]);
-  await expect
-    .poll(() => forgetIdleQueues(redis, { idleMs: 1_000, limit: 10 }), { timeout: 5_000 })
-    .toEqual(["acme"]);
+  await expect.poll(() => forgetIdleQueues(redis, { idleMs: 1_000, limit: 10 })).toEqual(["acme"]);
   expect(await queueKeys()).toEqual([]);
   expect(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch")).toBe("1");
   expect((await (await berth.job(job.id))?.result)?.value.stdout).toBe("once\n");

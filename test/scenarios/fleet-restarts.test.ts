@@ -49,7 +49,7 @@ describe("a session's jobs", () => {
     for (const index of [0, 1]) {
       const victim = workers[index];
       if (!victim) throw new Error("two workers");
-      await expect.poll(() => victim.log, { timeout: 20_000 }).toContain("job.finished");
+      await expect.poll(() => victim.log).toContain("job.finished");
       victim.signal("SIGKILL");
       await victim.ended();
       workers[index] = await fleet.worker(victim.id, brisk);

@@ -54,7 +54,7 @@ describe.skipIf(browserPath === undefined)(`the board in a browser${browserNote}
       await page.getByRole("button", { name: "Confirm" }).click();
       await expect
         .poll(async () => (await gateway.call("GET", "/v1/jobs/doomed-redrive-1")).status, {
-          timeout: 20_000,
+          timeout: 30_000,
         })
         .toBe(200);
       expect(problems).toEqual([]);

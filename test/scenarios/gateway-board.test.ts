@@ -152,7 +152,7 @@ describe("the board", () => {
     const visitor = new Visitor(gateway);
     await visitor.logIn();
     const dead = async () => (await visitor.queues()).find(({ name }) => name === "fleet:dead letters");
-    await expect.poll(async () => (await dead())?.counts.failed, { timeout: 20_000 }).toBe(1);
+    await expect.poll(async () => (await dead())?.counts.failed).toBe(1);
     const reader = new Visitor(looking);
     await reader.logIn();
     for (const path of [
@@ -174,9 +174,7 @@ describe("the board", () => {
       headers: { "content-type": "application/json" },
     });
     expect(retried.status).toBeLessThan(300);
-    await expect
-      .poll(async () => (await gateway.call("GET", `/v1/jobs/${id}-redrive-1`)).status, { timeout: 20_000 })
-      .toBe(200);
+    await expect.poll(async () => (await gateway.call("GET", `/v1/jobs/${id}-redrive-1`)).status).toBe(200);
     const { entries } = (await gateway.call("GET", "/v1/audit")).body;
     expect(entries).toContainEqual(expect.objectContaining({ action: "board.changed", actor: "admin" }));
   });

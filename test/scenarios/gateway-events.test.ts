@@ -60,8 +60,8 @@ describe("a job's events over HTTP", () => {
       read = now;
       return false;
     });
-    await expect.poll(() => read.comments.length, { timeout: 10_000 }).toBeGreaterThan(2);
-    await expect.poll(() => types(read), { timeout: 20_000 }).toContain("stdout");
+    await expect.poll(() => read.comments.length).toBeGreaterThan(2);
+    await expect.poll(() => types(read)).toContain("stdout");
     const ended = gateway.stop();
     const seen = await listening;
     expect(seen.retries).toContain("1000");
@@ -87,7 +87,7 @@ describe("a job's events over HTTP", () => {
     await expect
       .poll(
         async () => Number(/event_streams (\d+)/.exec((await gateway.call("GET", "/metrics")).body)?.[1]),
-        { timeout: 20_000 },
+        { timeout: 30_000 },
       )
       .toBe(200);
     expect(await readers()).toBe(1);
@@ -109,9 +109,7 @@ describe("a job's events over HTTP", () => {
       })
     ).body;
     const listening = listen(gateway, `/v1/jobs/${id}/events`, { key: token });
-    await expect
-      .poll(async () => (await gateway.call("GET", "/metrics")).body, { timeout: 20_000 })
-      .toContain("event_streams 1");
+    await expect.poll(async () => (await gateway.call("GET", "/metrics")).body).toContain("event_streams 1");
     await gateway.call("DELETE", `/v1/keys/${key.id}`);
     expect((await listening).events).toEqual([]);
   });

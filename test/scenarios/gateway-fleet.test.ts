@@ -20,15 +20,13 @@ describe("the fleet over HTTP", () => {
     });
     await fleet.worker("worker-1");
     await expect
-      .poll(async () => (await gateway.call("GET", "/readyz")).body, { timeout: 20_000 })
+      .poll(async () => (await gateway.call("GET", "/readyz")).body)
       .toEqual({ ready: true, reasons: [] });
     fleet.redis.freeze();
     expect((await gateway.call("GET", "/readyz")).body.reasons).toEqual(["Redis does not answer"]);
     expect((await gateway.call("GET", "/healthz")).status).toBe(200);
     fleet.redis.thaw();
-    await expect
-      .poll(async () => (await gateway.call("GET", "/readyz")).status, { timeout: 20_000 })
-      .toBe(200);
+    await expect.poll(async () => (await gateway.call("GET", "/readyz")).status).toBe(200);
   });
 
   test.for(["info", "debug"])(
@@ -56,7 +54,7 @@ describe("the fleet over HTTP", () => {
     const gateway = await gateways.start();
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("true") });
     await expect
-      .poll(async () => (await gateway.call("GET", "/v1/fleet/workers")).body.workers, { timeout: 10_000 })
+      .poll(async () => (await gateway.call("GET", "/v1/fleet/workers")).body.workers)
       .toMatchObject([{ id: "worker-1", held: 1, health: "ok" }]);
     expect((await gateway.call("GET", "/v1/fleet/sandboxes")).body.sandboxes).toMatchObject([
       { key: "acme", tenant: "acme", worker: "worker-1", unfinished: 0 },
@@ -105,7 +103,7 @@ describe("the fleet over HTTP", () => {
     const made = await gateway.call("PUT", "/v1/schedules/often", { body });
     expect(made.body).toMatchObject({ id: "often", tenant: "acme", runs: 0 });
     await expect
-      .poll(async () => (await gateway.call("GET", "/v1/schedules/often")).body.runs, { timeout: 20_000 })
+      .poll(async () => (await gateway.call("GET", "/v1/schedules/often")).body.runs)
       .toBeGreaterThan(2);
     expect((await gateway.call("POST", "/v1/schedules/often/pause")).body.paused).toBe(true);
     expect((await gateway.call("DELETE", "/v1/schedules/often")).status).toBe(204);
@@ -124,7 +122,7 @@ describe("the fleet over HTTP", () => {
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("exit 1") });
     const read = async () =>
       `${(await gateway.call("GET", "/metrics")).body}${(await named.call("GET", "/metrics", { key: undefined })).body}`;
-    await expect.poll(read, { timeout: 20_000 }).toContain('berth_jobs_finished_total{outcome="failed"} 1');
+    await expect.poll(read).toContain('berth_jobs_finished_total{outcome="failed"} 1');
     const text = (await gateway.call("GET", "/metrics")).body;
     expect(text).toContain('berth_http_requests_total{method="POST",route="/v1/jobs",status="200"} 2');
     expect(text).toContain("berth_workers 1");

@@ -149,10 +149,8 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
 
   test("ends when it ends, even if a child in the background holds its output", async ({ host }) => {
     const sandbox = await host.sandbox();
-    const started = performance.now();
     const result = await sandbox.exec({ command: "sleep 1235 & echo done" });
     expect(shown(result)).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "done\n" });
-    expect(performance.now() - started).toBeLessThan(5_000);
     expect(result.backgroundProcesses).toBe(1);
     expect(shown(await sandbox.exec({ command: "ps -e -o args= | grep -c '[s]leep 1235'" })).stdout).toBe(
       "1\n",

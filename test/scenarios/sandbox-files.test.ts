@@ -294,7 +294,7 @@ describe("the workspace's quota", () => {
           await sandbox.usage();
           return sandbox.origin.restarts;
         },
-        { timeout: 20_000 },
+        { timeout: 30_000 },
       )
       .toBe(1);
     const { bytes } = await sandbox.usage();

@@ -175,7 +175,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await dies();
     const letters = () => fleet.client().deadLetters.list();
     await expect
-      .poll(letters, { timeout: 20_000 })
+      .poll(letters)
       .toMatchObject([
         { jobId: "job-a", reason: "retries-exhausted", outcome: { code: 3 }, worker: "worker-2" },
       ]);

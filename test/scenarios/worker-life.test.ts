@@ -71,9 +71,9 @@ describe("a worker without an engine", () => {
     const lame = await fleet.worker("worker-1", nowhere);
     const berth = fleet.client();
     const job = await berth.tenant("acme").exec("echo served").enqueued();
-    await expect.poll(() => lame.log, { timeout: 10_000 }).toContain("engine.lost");
+    await expect.poll(() => lame.log).toContain("engine.lost");
     await expect
-      .poll(async () => (await berth.workers())[0]?.health, { timeout: 10_000 })
+      .poll(async () => (await berth.workers())[0]?.health)
       .toContain("no container engine answers");
     expect((await berth.why(job.id)).reasons.join()).toContain("no container engine answers");
     expect(await job.status()).toBe("not-started");

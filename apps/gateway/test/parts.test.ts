@@ -192,7 +192,7 @@ describe("work in order", () => {
     await work.add("a", () => first.promise.then(() => void done.push("a1")));
     await work.add("a", async () => void done.push("a2"));
     await work.add("b", async () => void done.push("b1"));
-    await expect.poll(() => done, { timeout: 20_000 }).toEqual(["b1"]);
+    await expect.poll(() => done).toEqual(["b1"]);
     first.resolve();
     await work.finish();
     expect(done).toEqual(["b1", "a1", "a2"]);

@@ -245,7 +245,7 @@ describe("a batch", () => {
     const heaps: number[] = [];
     let seen = 0;
     for await (const _ of batch.results()) {
-      if (++seen % 50_000 === 0) heaps.push(inUse().heap);
+      if (++seen % 50_000 === 0) heaps.push((await inUse()).heap);
     }
     expect(seen).toBe(count);
     const [first = Number.NaN, , , last = Number.NaN] = heaps;

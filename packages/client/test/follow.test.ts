@@ -79,7 +79,7 @@ describe("following a job", () => {
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     stop.abort();
     await expect(following).rejects.toMatchObject({ code: "aborted" });
-    await expect.poll(() => reading.blocked(), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
   test("ends quietly with its reader, which leaves no connection behind", async ({ reading }) => {
@@ -146,7 +146,7 @@ describe("followers of one job", () => {
     const fast = allOf(reader.follow(acme, "a"));
     await reading.say("a", "stdout", "0|");
     expect(wordOf((await slow.next()).value)).toBe("0|");
-    const before = inUse().buffers;
+    const before = (await inUse()).buffers;
     const count = 800;
     for (let index = 1; index <= count; index++) {
       const bytes = Buffer.alloc(64 * 1024, ".");
@@ -156,7 +156,7 @@ describe("followers of one job", () => {
     await reading.finish("a");
     // The fast one's words are strings, which are not counted here.
     expect((await fast).length).toBe(count + 2);
-    await expect.poll(() => inUse().buffers - before).toBeLessThan(4 * 1024 * 1024);
+    await expect.poll(async () => (await inUse()).buffers - before).toBeLessThan(4 * 1024 * 1024);
     const seen = [];
     for await (const event of slow) seen.push(wordOf(event).split("|")[0]);
     expect(seen).toEqual([...Array.from({ length: count }, (_, index) => `${index + 1}`), "finished"]);

@@ -168,7 +168,7 @@ describe("a group that reads results", () => {
     await groups.reading.redis.kill();
     await groups.reading.redis.start();
     await groups.finish(40, 50);
-    await expect.poll(() => seen.size, { timeout: 10_000 }).toBe(50);
+    await expect.poll(() => seen.size).toBe(50);
     await group.close();
     await reading;
   });

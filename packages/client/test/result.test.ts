@@ -59,7 +59,7 @@ describe("waiting for a job's end", () => {
     await reading.finish("mine", "mine", reader.name);
     await reading.finish("foreign", "foreign");
     expect([await mine, await foreign]).toEqual([resultOf("mine"), resultOf("foreign")]);
-    await expect.poll(() => reading.blocked(), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
   test("does not wait behind a stream that never stops", async ({ reading }) => {

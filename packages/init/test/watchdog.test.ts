@@ -32,8 +32,9 @@ describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))(
 
     test("stays quiet while the worker speaks, if only in PINGs", async () => {
       const init = new Init({ asProcess1 });
-      await init.hello(400);
-      const run = init.sh("sleep 1.5");
+      // Twenty pings in a lease: a busy machine does not keep them all for that long.
+      await init.hello(1_000);
+      const run = init.sh("sleep 2.5");
       while (run.last === undefined) {
         await init.ping();
         await new Promise((resolve) => setTimeout(resolve, 50));

@@ -35,7 +35,7 @@ class Cemetery {
   }
 
   readonly buried = async (count: number) => {
-    await expect.poll(() => this.letters.count(), { timeout: 15_000 }).toBe(count);
+    await expect.poll(() => this.letters.count()).toBe(count);
   };
 
   async close(): Promise<void> {

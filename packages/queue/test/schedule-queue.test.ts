@@ -18,7 +18,7 @@ describe("a scheduled job", () => {
     const due = new Map(ids.map((id, index) => [id, Date.now() + 200 + index * 20]));
     await Promise.all([...due].map(([id, dueAtMs]) => schedule.add(jobOf(id), dueAtMs)));
     const handed = () => workers.flatMap(({ jobs }) => jobs);
-    await expect.poll(() => handed().length, { timeout: 10_000 }).toBe(ids.length);
+    await expect.poll(() => handed().length).toBe(ids.length);
     expect(new Set(handed().map(({ id }) => id))).toEqual(new Set(ids));
     expect(handed().filter(({ id, atMs }) => atMs < (due.get(id) ?? 0))).toEqual([]);
     await expect.poll(() => schedule.find("job-39")).toBeUndefined();
@@ -50,7 +50,7 @@ describe("a scheduled job", () => {
     await schedule.add(jobOf("job-a"), Date.now());
     await expect.poll(() => schedule.find("job-a")).toMatchObject({ failures: 1 });
     expect((await schedule.find("job-a"))?.problem).toMatch(/5 jobs waiting/);
-    await expect.poll(() => tries, { timeout: 15_000 }).toBe(4);
+    await expect.poll(() => tries).toBe(4);
     await expect.poll(() => schedule.find("job-a")).toBeUndefined();
     expect(handing.trouble).toHaveLength(1);
     await handing.worker.stop();
@@ -87,7 +87,7 @@ describe("a scheduled job", () => {
     victim.kill("SIGKILL");
     await once(victim, "exit");
     const { worker, jobs } = handingOn(redis.connect("blocking"), { lockMs: 1_000 });
-    await expect.poll(() => jobs.map(({ id }) => id), { timeout: 20_000 }).toEqual(["job-a"]);
+    await expect.poll(() => jobs.map(({ id }) => id)).toEqual(["job-a"]);
     await worker.stop();
     await schedule.close();
   });

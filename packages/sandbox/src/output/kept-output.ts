@@ -42,6 +42,12 @@ export class OutputKeeper {
     this.#tail.trimTo(this.#tailLimit);
   }
 
+  /** Of the buffers that it keeps alive, whether or not all of their bytes are kept. */
+  get heldBytes(): number {
+    const buffers = new Set([...this.#head.buffers(), ...this.#tail.buffers()]);
+    return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
   finish(): KeptOutput {
     return {
       head: this.#head.chunks(),
@@ -117,6 +123,11 @@ class ChunkRun {
       this.#chunks = this.#chunks.slice(this.#start);
       this.#start = 0;
     }
+  }
+
+  /** Behind every slot, those before the first chunk included. */
+  buffers(): ArrayBufferLike[] {
+    return [this.#block, ...this.#chunks.map(({ bytes }) => bytes)].map(({ buffer }) => buffer);
   }
 
   chunks(): OutputChunk[] {
