@@ -23,6 +23,7 @@ export type { FaultCode, FaultContexts, FaultEntry } from "./fault-table.ts";
 export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
 export { FileRefusal, fileRefusals } from "./files.ts";
+export { heartbeatMs, workerGoneMs } from "./heartbeat.ts";
 export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
 export { epoch, fleetId, sandboxKey, tenantId, tenantOf, workerId } from "./ids.ts";
 export type { Job, JobId, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
