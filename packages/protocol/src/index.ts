@@ -22,12 +22,12 @@ export { Fault, isFault } from "./fault.ts";
 export type { FaultCode, FaultContexts, FaultEntry } from "./fault-table.ts";
 export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
-export { FileRefusal, fileRefusals } from "./files.ts";
+export { FileRefusal, fileEntry, fileRefusals, grepMatch } from "./files.ts";
 export { heartbeatMs, workerGoneMs } from "./heartbeat.ts";
 export type { Epoch, FleetId, SandboxKey, TenantId, WorkerId } from "./ids.ts";
 export { epoch, fleetId, sandboxKey, tenantId, tenantOf, workerId } from "./ids.ts";
-export type { Job, JobId, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
-export { job, jobId, jobTiming, retry, sandboxKeyOf, scope } from "./job.ts";
+export type { Job, JobId, JobInput, Retry, Scope } from "./job.ts";
+export { job, jobId, retry, sandboxKeyOf, scope } from "./job.ts";
 export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
 export {
   isRepeatable,
@@ -37,6 +37,8 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
+export type { JobResult, JobValue } from "./job-result.ts";
+export { jobResult, jobTiming, jobValue } from "./job-result.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";

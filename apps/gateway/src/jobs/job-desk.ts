@@ -77,7 +77,7 @@ export class JobDesk {
     const finished = (end: JobResult): JobView => ({
       ...job,
       state: "finished",
-      result: resultFor(principal, end) as JobView["result"],
+      result: resultFor(principal, end),
     });
     if (result) return finished(result);
     const progress = await this.#events.progress(key, job.id);
