@@ -1,3 +1,5 @@
+import { redisNow } from "@berth/client";
+import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { fleetTest as test } from "../support/gateway.ts";
 
@@ -6,6 +8,11 @@ const exec = (command: string, more: object = {}) => ({
   request: { kind: "exec", command },
   ...more,
 });
+
+/** For a process that takes the time for another one. */
+function clockOffBy(ms: number): string {
+  return `--import=data:text/javascript,${encodeURIComponent(`const now = Date.now; Date.now = () => now() + ${ms};`)}`;
+}
 
 describe("the fleet over HTTP", () => {
   test("is ready when Redis answers and a worker lives, and says why when not", async ({
@@ -27,6 +34,24 @@ describe("the fleet over HTTP", () => {
     expect((await gateway.call("GET", "/healthz")).status).toBe(200);
     fleet.redis.thaw();
     await expect.poll(async () => (await gateway.call("GET", "/readyz")).status).toBe(200);
+  });
+
+  test("whether a worker lives is judged by Redis' clock, however wrong the gateway's is", async ({
+    fleet,
+    gateways,
+  }) => {
+    const redis = fleet.redis.connect();
+    const beat = async (agoMs: number) =>
+      redis.zadd(redisKeys.workers, (await redisNow(redis)) - agoMs, "worker-1");
+    const ahead = await gateways.start({ NODE_OPTIONS: clockOffBy(3_600_000) });
+    const afterBeat = async () => {
+      await beat(0);
+      return (await ahead.call("GET", "/readyz")).body;
+    };
+    await expect.poll(afterBeat).toEqual({ ready: true, reasons: [] });
+    const behind = await gateways.start({ NODE_OPTIONS: clockOffBy(-3_600_000) });
+    await beat(60_000);
+    expect((await behind.call("GET", "/readyz")).body.reasons).toEqual(["no worker is alive"]);
   });
 
   test.for(["info", "debug"])(

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import type { Fault } from "@berth/protocol";
+import { type Fault, jobResult } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox } from "../support/fleet.ts";
 import { fleetTest as test } from "../support/gateway.ts";
@@ -42,6 +42,45 @@ describe("jobs over HTTP", () => {
     const cancelled = await gateway.call("GET", `/v1/jobs/${late.body.id}?wait=30`);
     expect(cancelled.body.result.outcome.kind).toBe("cancelled");
     expect((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status).toBe(200);
+  });
+
+  test("the result of every kind of step is as the OpenAPI document describes it", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-two\n+three\n";
+    const steps = [
+      { kind: "write", path: "a.txt", content: "one\n", persist: true },
+      { kind: "edit", path: "a.txt", find: "one", replace: "two" },
+      { kind: "patch", diff },
+      { kind: "read", path: "a.txt" },
+      { kind: "stat", path: "a.txt", hash: true },
+      { kind: "copy", files: [{ path: "b/c.txt", content: "c" }] },
+      { kind: "exec", command: "ln -s a.txt link; mkdir d", artifacts: ["a.txt", "d"] },
+      { kind: "code", language: "sh", source: "echo x" },
+      { kind: "list", recursive: true },
+      { kind: "glob", patterns: ["**/*.txt"] },
+      { kind: "grep", pattern: "three" },
+      { kind: "archive", direction: "out" },
+      { kind: "move", from: "b/c.txt", to: "c.txt" },
+      { kind: "remove", path: "a.txt" },
+      { kind: "read", path: "never" },
+    ];
+    // `call` compares every answer with what its route declares.
+    const request = { kind: "steps", steps, onFailure: "continue" };
+    const { body } = await gateway.call("POST", "/v1/jobs?wait=60", { body: { tenant: "acme", request } });
+    const { value } = body.result;
+    expect(value.steps).toHaveLength(steps.length);
+    const fields = new Set<string>(value.steps.flatMap((one: { value: object }) => Object.keys(one.value)));
+    // Fields that the gateway's own description of a result once lacked.
+    for (const field of ["persisted", "artifacts", "entries", "matches"]) expect(fields).toContain(field);
+    const missing = structuredClone(body.result);
+    delete missing.value.steps[4].value.entries[0].mode;
+    expect(jobResult.safeParse(body.result).success).toBe(true);
+    expect(jobResult.safeParse(missing).success).toBe(false);
+    expect(jobResult.safeParse({ ...body.result, value: { ...value, undeclared: 1 } }).success).toBe(false);
   });
 
   test("many jobs keep their order, and none is accepted if one does not fit", async ({

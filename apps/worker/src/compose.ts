@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { Enqueuer } from "@berth/client";
 import { Leases, WorkerIds } from "@berth/lease";
-import { isFault, sandboxKey } from "@berth/protocol";
+import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver } from "@berth/sandbox";
@@ -16,7 +16,7 @@ import { Control } from "./control.ts";
 import { EngineHealth } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
 import { FleetMember } from "./member.ts";
-import { heartbeatMs, Registry } from "./registry.ts";
+import { Registry } from "./registry.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
 import { within } from "./within.ts";
@@ -68,7 +68,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   };
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
-  const keptMs = Math.max(3 * heartbeatMs, 2 * config.BERTH_LEASE_MS);
+  const keptMs = Math.max(workerGoneMs, 2 * config.BERTH_LEASE_MS);
   const claiming = claimWorkerId({ redis, ids, life, keptMs, who });
   const heirOf = await claiming.catch((error: unknown) => {
     redis.disconnect();

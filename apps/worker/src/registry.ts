@@ -1,7 +1,5 @@
 import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
-
-/** A worker that has not been heard of for three of these is taken for gone. */
-export const heartbeatMs = 2_000;
+import { heartbeatMs } from "@berth/protocol";
 
 export interface RegistryOptions {
   readonly ids: WorkerIds;

@@ -6,6 +6,7 @@ import {
   type TenantId,
   tenantId,
   tenantOf,
+  workerGoneMs,
 } from "@berth/protocol";
 import { unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
@@ -63,8 +64,6 @@ interface Used {
   readonly usedMs: number;
 }
 
-/** A worker is taken for gone when nothing was heard of it for this long: three heartbeats. */
-const goneMs = 6_000;
 const pageSize = 500;
 /** Of the sandboxes with work, so many are looked at for the scale: beyond it, more workers are needed anyway. */
 const mostLookedAt = 10_000;
@@ -79,7 +78,7 @@ export class FleetView {
 
   async workers(): Promise<WorkerRecord[]> {
     const now = await redisNow(this.#redis);
-    const seen = await this.#redis.zrangebyscore(redisKeys.workers, now - goneMs, "+inf", "WITHSCORES");
+    const seen = await this.#redis.zrangebyscore(redisKeys.workers, now - workerGoneMs, "+inf", "WITHSCORES");
     const ids = seen.filter((_, index) => index % 2 === 0);
     const hashes = await Promise.all(ids.map((id) => this.#redis.hgetall(redisKeys.worker(id))));
     return ids

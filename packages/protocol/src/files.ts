@@ -1,23 +1,23 @@
-export type EntryType = "file" | "directory" | "symlink" | "other";
+import { z } from "zod";
 
-export interface FileEntry {
-  /** From the workspace's root, without a leading slash. */
-  readonly path: string;
-  readonly type: EntryType;
-  readonly size: number;
-  readonly mode: number;
-  readonly modifiedMs: number;
-  /** Where a symlink points, as written. */
-  readonly target?: string;
-}
+export const fileEntry = z.strictObject({
+  path: z.string().describe("from the workspace's root, without a leading slash"),
+  type: z.enum(["file", "directory", "symlink", "other"]),
+  size: z.number(),
+  mode: z.number(),
+  modifiedMs: z.number(),
+  target: z.string().exactOptional().describe("where a symlink points, as written"),
+});
+export type FileEntry = Readonly<z.infer<typeof fileEntry>>;
+export type EntryType = FileEntry["type"];
 
-export interface GrepMatch {
-  readonly path: string;
-  readonly line: number;
-  readonly text: string;
-  /** The line was longer than what is shown. */
-  readonly cut: boolean;
-}
+export const grepMatch = z.strictObject({
+  path: z.string(),
+  line: z.number(),
+  text: z.string(),
+  cut: z.boolean().describe("the line was longer than what is shown"),
+});
+export type GrepMatch = Readonly<z.infer<typeof grepMatch>>;
 
 export interface WorkspaceUsage {
   /** Allocated on disk, hard links once, deleted files that a process still holds open included. */

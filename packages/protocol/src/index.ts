@@ -22,7 +22,8 @@ export { Fault, isFault } from "./fault.ts";
 export type { FaultCode, FaultContexts, FaultEntry, SubmittedJob } from "./fault-table.ts";
 export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
-export { FileRefusal, fileRefusals } from "./files.ts";
+export { FileRefusal, fileEntry, fileRefusals, grepMatch } from "./files.ts";
+export { heartbeatMs, workerGoneMs } from "./heartbeat.ts";
 export type {
   AgentName,
   Epoch,
@@ -49,8 +50,8 @@ export {
   tenantOf,
   workerId,
 } from "./ids.ts";
-export type { Job, JobInput, JobResult, JobValue, Retry, Scope } from "./job.ts";
-export { job, jobTiming, retry, sandboxKeyOf, scope } from "./job.ts";
+export type { Job, JobInput, Retry, Scope } from "./job.ts";
+export { job, retry, sandboxKeyOf, scope } from "./job.ts";
 export type { JobId } from "./job-ids.ts";
 export { chosenJobId, jobId, ownedId, scheduledJobId } from "./job-ids.ts";
 export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
@@ -62,6 +63,8 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
+export type { JobResult, JobValue } from "./job-result.ts";
+export { jobResult, jobTiming, jobValue } from "./job-result.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
 export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";

@@ -1,6 +1,4 @@
 import { z } from "zod";
-import type { ArtifactRef, ArtifactRefusal } from "./artifact.ts";
-import type { FileEntry, GrepMatch } from "./files.ts";
 import {
   agentName,
   poolName,
@@ -91,41 +89,4 @@ export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "sco
       // Two names: no other scope makes that many, so no tenant's key can be the same.
       return sandboxKey.parse(`${sharedOwner}.all`);
   }
-}
-
-/** What a job leaves besides its outcome, by kind. */
-export interface JobValue {
-  readonly stdout?: string;
-  readonly stderr?: string;
-  /** Output bytes that were not kept. */
-  readonly cutBytes?: number;
-  readonly content?: string;
-  readonly encoding?: "utf8" | "base64";
-  readonly sha256?: string;
-  readonly size?: number;
-  readonly created?: boolean;
-  readonly count?: number;
-  readonly lines?: { readonly first: number; readonly last: number; readonly more: boolean };
-  readonly entries?: readonly FileEntry[];
-  readonly matches?: readonly GrepMatch[];
-  readonly truncated?: boolean;
-  /** What was kept of the files the job left. */
-  readonly artifacts?: readonly ArtifactRef[];
-  /** Files that were not kept; at most the first twenty of `artifactsRefusedCount`. */
-  readonly artifactsRefused?: readonly ArtifactRefusal[];
-  readonly artifactsRefusedCount?: number;
-  /** Of `list` and `remove`: what the conversation had persisted there. Of `read`: that it was read instead of the workspace's file. */
-  readonly persisted?: readonly ArtifactRef[];
-  readonly steps?: readonly JobResult[];
-}
-
-export const jobTiming = z.strictObject({
-  wallMs: z.number().min(0),
-  cpuMs: z.number().min(0),
-});
-
-export interface JobResult {
-  readonly outcome: z.infer<typeof outcome>;
-  readonly value: JobValue;
-  readonly timing: z.infer<typeof jobTiming>;
 }

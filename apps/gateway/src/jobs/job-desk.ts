@@ -50,7 +50,9 @@ export class JobDesk {
     if (!job) {
       throw new Problem(
         "not-found",
-        "no job of that id is known; ids are remembered for a day after the end",
+        principal.role === "admin"
+          ? "no job of that id is known; one that was submitted with a tenant key is <tenant>.<id>, and ids are remembered for a day after the end"
+          : "no job of that id is known; ids are remembered for a day after the end",
       );
     }
     return job;
@@ -85,7 +87,7 @@ export class JobDesk {
     const finished = (end: JobResult): JobView => ({
       ...job,
       state: "finished",
-      result: resultFor(principal, end) as JobView["result"],
+      result: resultFor(principal, end),
     });
     if (result) return finished(result);
     const progress = await this.#events.progress(key, id);

@@ -1,11 +1,10 @@
-import { redisKeys } from "@berth/protocol";
+import { redisNow } from "@berth/client";
+import { redisKeys, workerGoneMs } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import type { Parts } from "../parts.ts";
 import { output } from "../schemas/registry.ts";
 
-/** A worker says that it lives every two seconds; three silences and it is taken for gone. */
-const aliveMs = 6_000;
 const redisAnswersMs = 2_000;
 
 const readiness = output(
@@ -47,11 +46,17 @@ export function healthRoutes(parts: Parts): AnyRoute[] {
   async function reasonsAgainst(): Promise<string[]> {
     if (parts.stopping.aborted) return ["this gateway is stopping"];
     const live = await Promise.race([
-      parts.redis.zcount(redisKeys.workers, Date.now() - aliveMs, "+inf").catch(() => undefined),
+      liveWorkers().catch(() => undefined),
       new Promise<undefined>((resolve) => setTimeout(resolve, redisAnswersMs, undefined)),
     ]);
     if (live === undefined) return ["Redis does not answer"];
     return live === 0 ? ["no worker is alive"] : [];
+  }
+
+  /** By Redis' clock, as heartbeats are written: this machine's may be ahead. */
+  async function liveWorkers(): Promise<number> {
+    const since = (await redisNow(parts.redis)) - workerGoneMs;
+    return parts.redis.zcount(redisKeys.workers, since, "+inf");
   }
 
   return [health, ready];

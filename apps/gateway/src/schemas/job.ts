@@ -1,12 +1,12 @@
 import { whyCodes } from "@berth/client";
 import {
-  artifactRef,
-  artifactRefusal,
   chosenJobId,
   dueTime,
   job,
   jobRequest,
+  jobValue,
   outcome,
+  jobResult as resultSchema,
   tenantId,
 } from "@berth/protocol";
 import { z } from "zod";
@@ -34,40 +34,8 @@ export type OrderInput = z.input<typeof order>;
 export const maxOrders = 1_000;
 export const orders = z.union([order, z.array(order).min(1).max(maxOrders)]);
 
-const fileEntry = z.object({
-  path: z.string(),
-  type: z.enum(["file", "directory", "symlink", "other"]),
-  size: z.number(),
-  mode: z.number(),
-  modifiedMs: z.number(),
-  target: z.string().optional(),
-});
-const grepMatch = z.object({ path: z.string(), line: z.number(), text: z.string(), cut: z.boolean() });
-
-const value = z
-  .looseObject({
-    stdout: z.string().optional(),
-    stderr: z.string().optional(),
-    cutBytes: z.number().optional().describe("output that was not kept"),
-    content: z.string().optional(),
-    encoding: z.enum(["utf8", "base64"]).optional(),
-    sha256: z.string().optional(),
-    size: z.number().optional(),
-    created: z.boolean().optional(),
-    count: z.number().optional(),
-    lines: z.object({ first: z.number(), last: z.number(), more: z.boolean() }).optional(),
-    entries: z.array(fileEntry).optional(),
-    matches: z.array(grepMatch).optional(),
-    truncated: z.boolean().optional(),
-    artifacts: z.array(artifactRef).optional(),
-    artifactsRefused: z.array(artifactRefusal).optional(),
-  })
-  .describe("what the job left, by its kind");
-
-export const jobResult = output(
-  "JobResult",
-  z.object({ outcome, value, timing: z.looseObject({ wallMs: z.number(), cpuMs: z.number() }) }),
-);
+output("JobValue", jobValue);
+export const jobResult = output("JobResult", resultSchema);
 
 export const jobView = output(
   "Job",
