@@ -66,6 +66,7 @@ export async function nullTenancy(
     },
     key,
     taken.epoch as Epoch,
+    unused,
   );
   const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;
   const tenancy = new Tenancy(

@@ -159,6 +159,40 @@ describe("a lease", () => {
   });
 });
 
+describe("where a sandbox starts", () => {
+  const here = { ...one, home: "host-1" };
+  const there = { ...two, home: "host-2" };
+
+  test("becomes its home; a worker that only took the lease leaves it without one", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    await leases.take(key, here, 10_000);
+    const early = await epochOf(client, key);
+    expect((await leases.place(key)).home).toBeUndefined();
+    expect(await leases.startFailed(key, one.worker, 60_000)).toEqual(["worker-1"]);
+    await leases.release(key, early, nothingQueued);
+    await leases.take(key, there, 10_000);
+    const epoch = await epochOf(client, key);
+    expect((await leases.startFailed(key, two.worker, 60_000)).sort()).toEqual(["worker-1", "worker-2"]);
+    expect(await leases.started(key, early, "host-1"), "it is another's by now").toBe(false);
+    expect(await leases.started(key, epoch, "host-2")).toBe(true);
+    expect((await leases.place(key)).home).toBe("host-2");
+    expect(await leases.startFailed(key, two.worker, 60_000), "a start forgets them").toEqual(["worker-2"]);
+    await leases.release(key, epoch, nothingQueued);
+    expect(await leases.take(key, here, 10_000)).toEqual({ taken: false, why: "elsewhere", by: "host-2" });
+    expect(await leases.take(key, there, 10_000)).toMatchObject({ taken: true });
+  });
+
+  test("is not kept from a worker whose failed start is long past", async ({ redis }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await leases.startFailed(key, one.worker, 60_000);
+    // Here a failure counts for a millisecond.
+    await expect.poll(() => leases.startFailed(key, two.worker, 1)).toEqual(["worker-2"]);
+  });
+});
+
 describe("the sweep's question", () => {
   test("names pending sandboxes nobody holds, the longest waiting first, and no others", async ({
     redis,

@@ -205,7 +205,7 @@ class Twins {
       clock: systemClock,
       report: () => {},
     };
-    return tenancyPorts(parts, this.#key, asEpoch.parse(epoch));
+    return tenancyPorts(parts, this.#key, asEpoch.parse(epoch), unused);
   }
 }
 

@@ -1,7 +1,7 @@
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { redisKeys, sandboxKey } from "@berth/protocol";
-import { describe, expect } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { busybox, TestWorker, test } from "../support/fleet.ts";
 
 describe("a worker that starts again", () => {
@@ -109,6 +109,104 @@ describe("a worker without an engine", () => {
     // A profile that exists and was not granted is answered in the same words.
     const ungranted = berth.tenant("initech").exec("true", {}, { profile: "broken" });
     expect((await ungranted).outcome).toEqual(refusal("broken"));
+  });
+});
+
+describe("a worker whose host cannot start sandboxes", () => {
+  const onB = { ...busybox, BERTH_HOST: "host-b" };
+
+  test("leaves new tenants to a worker that can, and none of them has its home there", {
+    timeout: 60_000,
+  }, async ({ fleet }) => {
+    const onA = { BERTH_HOST: "host-a", BERTH_IMAGE: "no-such-image:ever" };
+    const lame = await fleet.worker("worker-a", onA);
+    const berth = fleet.client();
+    await fleet.worker("worker-b", onB);
+    const tenants = Array.from({ length: 8 }, (_, index) => `tenant-${index}`);
+    const results = await Promise.all(
+      tenants.map((tenant) =>
+        berth
+          .tenant(tenant)
+          .exec("echo served")
+          .then(({ value }) => value.stdout),
+      ),
+    );
+    expect(results).toEqual(tenants.map(() => "served\n"));
+    expect((await berth.sandboxes()).map(({ home }) => home)).toEqual(tenants.map(() => "host-b"));
+    expect(lame.log).not.toContain("engine.lost");
+  });
+
+  test("refuses the job when every worker that could take it has failed", async ({ fleet }) => {
+    const missing = { BERTH_IMAGE: "no-such-image:ever" };
+    const workers = [
+      await fleet.worker("worker-a", { ...missing, BERTH_HOST: "host-a" }),
+      await fleet.worker("worker-b", { ...missing, BERTH_HOST: "host-b" }),
+    ];
+    const berth = fleet.client();
+    const { outcome } = await berth.tenant("acme").exec("true");
+    expect(outcome).toMatchObject({ kind: "refused", code: "image-missing" });
+    expect((await berth.sandboxes())[0]?.home, "it has no files anywhere").toBeUndefined();
+    expect(
+      workers.filter(({ log }) => log.includes("tenancy.trouble")),
+      "one handed it back",
+    ).toHaveLength(1);
+  });
+
+  test("says that starts fail, once, and not that its engine is lost", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", { ...busybox, BERTH_INIT: "/nowhere/init" });
+    const berth = fleet.client();
+    for (const tenant of ["acme", "globex", "initech"])
+      expect((await berth.tenant(tenant).exec("true")).outcome).toMatchObject({ code: "init-missing" });
+    await expect.poll(() => worker.log).toContain("starts.failing");
+    await expect.poll(async () => (await berth.workers())[0]?.health).toContain("init-missing");
+    expect(worker.log).not.toContain("engine.lost");
+    expect(worker.log.split("starts.failing")).toHaveLength(2);
+  });
+});
+
+describe("a sandbox that never starts", () => {
+  test("holds up no other tenant, and its worker does not say that the engine is lost", async ({ fleet }) => {
+    const file = join(fleet.workspaces, "..", "worker.json");
+    // More than the host has: the engine refuses this container, and starts others.
+    const huge = { image: busybox.BERTH_IMAGE, limits: { cpus: 1_024 } };
+    await writeFile(file, JSON.stringify({ profiles: { huge } }));
+    const worker = await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
+    const berth = fleet.client();
+    const stuck = await berth.tenant("acme").exec("true", {}, { profile: "huge" }).enqueued();
+    await expect.poll(() => worker.log).toContain("tenancy.trouble");
+    expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
+    await expect.poll(async () => (await berth.why(stuck.id)).reasons.join()).toContain("did not start");
+    expect(await berth.ping("worker-1")).toMatchObject({ health: "ok" });
+    expect(worker.log).not.toMatch(/engine.lost|starts.failing/);
+    await stuck.cancel();
+  });
+});
+
+describe("a worker's workspaces", () => {
+  test("that cannot be written end the worker with the setting, the path and the cause, and exit code 78", async () => {
+    const nowhere = "unix:///nowhere/redis.sock";
+    const worker = new TestWorker("worker-1", { BERTH_WORKSPACES: "/proc/x", REDIS_URL: nowhere });
+    onTestFinished(() => worker.signal("SIGKILL"));
+    expect(await worker.ended()).toBe(78);
+    expect(worker.log).toMatch(/BERTH_WORKSPACES.*\/proc\/x cannot be used: ENOENT/);
+  });
+
+  test("that can no longer be written degrade the worker, and jobs wait until they can", async ({
+    fleet,
+  }) => {
+    const worker = await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    await rm(fleet.workspaces, { recursive: true });
+    // A file in its place: not even root can make a directory in it.
+    await writeFile(fleet.workspaces, "");
+    const first = await berth.tenant("acme").exec("true");
+    expect(first.outcome).toMatchObject({ kind: "refused", code: "workspace-unusable" });
+    await expect.poll(() => worker.log).toContain("engine.lost");
+    const job = await berth.tenant("globex").exec("echo served").enqueued();
+    await expect.poll(async () => (await berth.workers())[0]?.health).toContain("cannot be used");
+    expect(await job.status()).toBe("not-started");
+    await rm(fleet.workspaces);
+    expect((await job.result).value.stdout).toBe("served\n");
   });
 });
 

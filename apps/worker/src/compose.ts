@@ -5,7 +5,7 @@ import { Leases, WorkerIds } from "@berth/lease";
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
-import { DockerDriver } from "@berth/sandbox";
+import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
 import { openTracing } from "@berth/service";
 import { ArtifactStore, DirectoryPlace, JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
@@ -13,10 +13,11 @@ import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
 import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
-import { EngineHealth } from "./engine-health.ts";
+import { EngineHealth, type EngineState } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
 import { FleetMember } from "./member.ts";
 import { Registry } from "./registry.ts";
+import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
 import { within } from "./within.ts";
@@ -83,13 +84,17 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
     onFallback: (fallback) => log.warn({ event: "sandbox.fallback", ...fallback }),
   });
+  const resting = new Resting(systemClock);
   const health = new EngineHealth({
-    driver,
+    check: async (signal) => {
+      await driver.check({ signal });
+      await probeWorkspaces(config.BERTH_WORKSPACES);
+    },
     clock: systemClock,
-    onChange: (state) =>
-      state.state === "ok"
-        ? log.info({ event: "engine.back" })
-        : log.error({ event: "engine.lost", why: state.why }),
+    onChange: (state, before) => {
+      if (state.state === "ok") resting.clear();
+      logHealth(log, state, before);
+    },
   });
   const tracing = await openTracing(config, {
     service: "berth-worker",
@@ -129,6 +134,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     driver,
     turns,
     health,
+    resting,
     clock: systemClock,
     report: (event) => {
       log[event.event === "tenancy.trouble" ? "error" : "info"](event);
@@ -180,6 +186,13 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     },
     abandon: () => member.abandon(),
   };
+}
+
+function logHealth(log: Logger, state: EngineState, before: EngineState): void {
+  if (before.state === "away") log.info({ event: "engine.back" });
+  if (before.state === "failing" && state.state === "ok") log.info({ event: "starts.working" });
+  if (state.state === "away") log.error({ event: "engine.lost", why: state.why });
+  if (state.state === "failing") log.error({ event: "starts.failing", why: state.why, detail: state.detail });
 }
 
 /** Containers of an earlier life of this worker: those whose lease it can take again live on, the rest goes, in every state. */

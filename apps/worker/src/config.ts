@@ -91,7 +91,9 @@ export const environment = z.object({
   BERTH_ON_NO_SANDBOX: z
     .enum(["wait", "refuse"])
     .default("wait")
-    .describe("jobs when no sandbox can be had for reasons that may pass, such as an engine that restarts"),
+    .describe(
+      "jobs whose sandbox no worker can start now, for reasons that may pass, such as an engine that restarts",
+    ),
   BERTH_LOG: z
     .enum(["fatal", "error", "warn", "info", "debug", "silent"])
     .default("info")

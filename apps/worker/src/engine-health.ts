@@ -1,28 +1,48 @@
-import type { SandboxDriver } from "@berth/sandbox";
+import { type Fault, type FaultCode, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Clock } from "@berth/tenancy";
 
-export type EngineState = { readonly state: "ok" } | { readonly state: "degraded"; readonly why: string };
+export type EngineState =
+  | { readonly state: "ok" }
+  /** The check fails: no sandbox can be had here. */
+  | { readonly state: "away"; readonly why: string }
+  /** The check passes, and sandboxes do not start. `why` is shown to tenants; `detail` may name another tenant's sandbox. */
+  | { readonly state: "failing"; readonly why: string; readonly detail: string };
 
 export interface EngineHealthOptions {
-  readonly driver: Pick<SandboxDriver, "check">;
+  /** Throws what keeps every sandbox from starting: the engine does not answer, the workspaces cannot be written. */
+  readonly check: (signal: AbortSignal) => Promise<unknown>;
   readonly clock: Clock;
-  /** Once when it is lost, once when it is back. */
-  readonly onChange: (state: EngineState) => void;
+  /** Once per change. */
+  readonly onChange: (state: EngineState, before: EngineState) => void;
 }
 
-const probeMs = { first: 500, last: 5_000 } as const;
+const checkMs = { first: 500, last: 5_000 } as const;
+/** Fewer tenants than this that cannot be started have broken sandboxes; so many have a broken host. */
+const failingTenants = 3;
+/** A worker whose starts fail tries one new sandbox, and waits longer after each that failed. */
+const tryMs = { first: 2_000, last: 60_000 } as const;
+/** These speak of the engine itself, whatever sandbox they were met with. */
+const awayCodes: ReadonlySet<FaultCode> = new Set<FaultCode>(["engine-unreachable", "engine-wedged"]);
 
 /**
  * Whether sandboxes can be had here.
  *
- *   ok ──a sandbox could not be had──▶ degraded ──the engine answers again──▶ ok
+ *            ┌──────────────────────a start works────────────────────┐
+ *   ok ◀─────┴──starts of three tenants failed, none worked since──▶ failing
+ *    ▲ └──a start failed, and the check does──▶ away ◀──the check fails──┘
+ *    └──────────────the check passes────────────┘
  *
- * While degraded the worker stays up and takes no offers: another worker may be luckier.
+ * While away the worker takes no offers. While failing it takes those of sandboxes that live on its host, since nobody else may, and
+ * now and then a new one, to see whether starts work again.
  */
 export class EngineHealth {
   readonly #options: EngineHealthOptions;
+  /** Tenants whose sandboxes failed to start since one last started. */
+  readonly #failed = new Set<string>();
   #state: EngineState = { state: "ok" };
-  #probing = false;
+  #checking = false;
+  #tryAtMs = 0;
+  #tryPauseMs: number = tryMs.first;
 
   constructor(options: EngineHealthOptions) {
     this.#options = options;
@@ -32,32 +52,66 @@ export class EngineHealth {
     return this.#state;
   }
 
-  /** Looks again and again until the engine answers. */
-  degrade(why: string, signal: AbortSignal): void {
-    if (this.#probing) return;
-    this.#probing = true;
-    this.#set({ state: "degraded", why });
-    void this.#probe(signal).finally(() => {
-      this.#probing = false;
+  /** Whether an offer may be taken now. `livesHere`: no other host may take the sandbox. */
+  admits({ livesHere }: { readonly livesHere: boolean }): boolean {
+    if (this.#state.state === "ok") return true;
+    return this.#state.state === "failing" && (livesHere || this.#options.clock.now() >= this.#tryAtMs);
+  }
+
+  /** A new sandbox is taken, perhaps only to see whether it starts. */
+  tried(): void {
+    if (this.#state.state !== "failing") return;
+    this.#tryAtMs = this.#options.clock.now() + this.#tryPauseMs;
+    this.#tryPauseMs = Math.min(this.#tryPauseMs * 2, tryMs.last);
+  }
+
+  started(): void {
+    this.#failed.clear();
+    if (this.#state.state === "failing") this.#set({ state: "ok" });
+  }
+
+  /** A sandbox failed to start because of this host. */
+  startFailed(key: SandboxKey, fault: Fault, signal: AbortSignal): void {
+    this.#failed.add(tenantOf(key));
+    if (this.#state.state === "away") return;
+    if (awayCodes.has(fault.code)) this.#set({ state: "away", why: fault.message });
+    else if (this.#state.state === "ok" && this.#failed.size >= failingTenants) {
+      const why = `sandboxes of ${this.#failed.size} tenants did not start, the last because of ${fault.code}`;
+      this.#tryPauseMs = tryMs.first;
+      this.#set({ state: "failing", why, detail: fault.message });
+      this.tried();
+    }
+    if (this.#checking) return;
+    this.#checking = true;
+    void this.#check(signal).finally(() => {
+      this.#checking = false;
     });
   }
 
-  async #probe(signal: AbortSignal): Promise<void> {
-    const { driver, clock } = this.#options;
-    for (let pause: number = probeMs.first; !signal.aborted; pause = Math.min(pause * 2, probeMs.last)) {
-      await clock.sleep(pause, signal).catch(() => {});
+  /** Checks at once, and then until the check passes. */
+  async #check(signal: AbortSignal): Promise<void> {
+    const { check, clock } = this.#options;
+    for (let pause: number = checkMs.first; !signal.aborted; pause = Math.min(pause * 2, checkMs.last)) {
+      if (this.#state.state === "away") await clock.sleep(pause, signal).catch(() => {});
       if (signal.aborted) return;
       try {
-        await driver.check({ signal });
-        return this.#set({ state: "ok" });
+        await check(signal);
+        if (this.#state.state === "away") {
+          this.#failed.clear();
+          this.#set({ state: "ok" });
+        }
+        return;
       } catch (error) {
-        this.#state = { state: "degraded", why: error instanceof Error ? error.message : String(error) };
+        const away = { state: "away", why: error instanceof Error ? error.message : String(error) } as const;
+        if (this.#state.state === "away") this.#state = away;
+        else if (!signal.aborted) this.#set(away);
       }
     }
   }
 
   #set(state: EngineState): void {
+    const before = this.#state;
     this.#state = state;
-    this.#options.onChange(state);
+    this.#options.onChange(state, before);
   }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { faultTable, isFault } from "@berth/protocol";
+import { probeWorkspaces } from "@berth/sandbox";
 import { configComplaint, exitBadConfig } from "@berth/service";
 import { composeWorker, type RunningWorker } from "./compose.ts";
 import { readConfig } from "./config.ts";
@@ -9,6 +10,11 @@ if ("problems" in read) {
   process.stderr.write(configComplaint("berth-worker", read.problems));
   process.exit(exitBadConfig);
 }
+await probeWorkspaces(read.config.BERTH_WORKSPACES).catch((error: unknown) => {
+  const problem = `BERTH_WORKSPACES: ${error instanceof Error ? error.message : error}`;
+  process.stderr.write(configComplaint("berth-worker", [problem]));
+  process.exit(exitBadConfig);
+});
 /** What telling the ends and letting go may take after the last job. Leases run out by themselves. */
 const lastWordsMs = 10_000;
 const { BERTH_DRAIN_MS: drainMs } = read.config;

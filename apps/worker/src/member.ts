@@ -9,13 +9,15 @@ import {
 import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/queue";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
+import type { Resting } from "./resting.ts";
 import { sweep } from "./sweep.ts";
-import { type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
+import { homeOf, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 import { within } from "./within.ts";
 
 export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
   readonly health: EngineHealth;
+  readonly resting: Resting;
 }
 
 interface Held {
@@ -34,12 +36,13 @@ const lastWordMs = 2_000;
  * offers again what was forgotten.
  *
  *   taking ──drain()──▶ draining ──all tenancies over, or the budget is──▶ stopped
- *      └──no sandbox can be had here──▶ held back ──the engine answers──▶ taking
+ *      └──sandboxes cannot be started here──▶ held back ──they can again──▶ taking
  */
 export class FleetMember {
   readonly #parts: MemberParts;
   readonly #places: readonly OfferPlace[];
-  readonly #takers: readonly OfferTaker[];
+  readonly #takers: readonly { readonly place: OfferPlace; readonly taker: OfferTaker }[];
+  readonly #resting: Resting;
   readonly #tenancies = new Map<SandboxKey, Held>();
   /** Being taken at this moment. Each has its slot already: the loops take side by side. */
   readonly #taking = new Set<SandboxKey>();
@@ -54,7 +57,11 @@ export class FleetMember {
       { pool, home: undefined },
       ...(this.#home === undefined ? [] : [{ pool, home: this.#home }]),
     ]);
-    this.#takers = this.#places.map((place) => new OfferTaker(parts.redis, parts.instance, place));
+    this.#takers = this.#places.map((place) => ({
+      place,
+      taker: new OfferTaker(parts.redis, parts.instance, place),
+    }));
+    this.#resting = parts.resting;
   }
 
   get held(): number {
@@ -70,11 +77,12 @@ export class FleetMember {
       artifacts,
       clock,
       places: this.#places,
+      isResting: (key: SandboxKey) => this.#resting.has(key),
       sweepMs: config.BERTH_SWEEP_MS,
       forgetMs: config.BERTH_FORGET_MS,
     };
     this.#loops.push(
-      ...this.#takers.map((taker) => this.#takeOffers(taker)),
+      ...this.#takers.map(({ place, taker }) => this.#takeOffers(taker, place)),
       this.#watchPressure(),
       sweep(options, this.#stopping.signal),
     );
@@ -94,7 +102,7 @@ export class FleetMember {
     this.#slotFreed.resolve();
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     const timer = setTimeout(() => this.abandon(), budgetMs);
-    await within(lastWordMs, Promise.all(this.#takers.map((taker) => taker.close())));
+    await within(lastWordMs, Promise.all(this.#takers.map(({ taker }) => taker.close())));
     await within(lastWordMs, Promise.all(this.#loops));
     // One that was being taken meanwhile.
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
@@ -126,20 +134,19 @@ export class FleetMember {
   }
 
   get #home(): string | undefined {
-    const { BERTH_STORAGE: storage, BERTH_HOST: host } = this.#parts.config;
-    return storage === "local" ? host : undefined;
+    return homeOf(this.#parts.config);
   }
 
-  async #takeOffers(taker: OfferTaker): Promise<void> {
-    const { clock, health } = this.#parts;
+  async #takeOffers(taker: OfferTaker, place: OfferPlace): Promise<void> {
+    const { clock } = this.#parts;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        if (health.state.state !== "ok") await clock.sleep(pressureLookMs, signal);
+        if (!this.#admits(place)) await clock.sleep(pressureLookMs, signal);
         else if (!this.#hasRoom) await this.#slotFreed.promise;
         else {
           const offer = await taker.next();
-          if (offer) await this.#answer(offer);
+          if (offer) await this.#answer(offer, place);
         }
       } catch {
         await clock.sleep(pressureLookMs, signal).catch(() => {});
@@ -147,7 +154,9 @@ export class FleetMember {
     }
   }
 
-  async #answer(offer: Offer): Promise<void> {
+  async #answer(offer: Offer, place: OfferPlace): Promise<void> {
+    // It could not be started here a moment ago. The sweep offers it again, perhaps to another worker.
+    if (this.#resting.has(offer.key)) return await offer.settle();
     // Its jobs may have been cancelled since it was offered.
     if (!(await this.#parts.leases.isPending(offer.key))) {
       await offer.settle();
@@ -155,10 +164,14 @@ export class FleetMember {
       return await this.#offerAgain(offer.key);
     }
     // Another loop may have taken the last slot, or the engine gone, while this one waited.
-    if (!this.#hasRoom || this.#parts.health.state.state !== "ok" || this.#stopping.signal.aborted)
-      return await offer.putBack();
+    if (!this.#hasRoom || !this.#admits(place) || this.#stopping.signal.aborted) return await offer.putBack();
+    if (place.home === undefined) this.#parts.health.tried();
     await this.#take(offer.key);
     await offer.settle();
+  }
+
+  #admits({ home }: OfferPlace): boolean {
+    return this.#parts.health.admits({ livesHere: home !== undefined });
   }
 
   get #hasRoom(): boolean {
@@ -191,7 +204,7 @@ export class FleetMember {
   }
 
   #hold(key: SandboxKey, holdEpoch: Epoch, takenAtMs: number): Held {
-    const { config, clock } = this.#parts;
+    const { config, clock, health } = this.#parts;
     const tenancy = new Tenancy(
       {
         key,
@@ -204,7 +217,13 @@ export class FleetMember {
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
         removeOnStop: config.BERTH_ON_STOP === "remove",
       },
-      tenancyPorts(this.#parts, key, holdEpoch),
+      tenancyPorts(this.#parts, key, holdEpoch, {
+        started: () => {
+          this.#resting.started(key);
+          health.started();
+        },
+        failed: (fault) => health.startFailed(key, fault, this.#stopping.signal),
+      }),
     );
     const end = tenancy.run().then((how) => this.#ended(key, how));
     const held = { tenancy, sinceMs: clock.now(), end };
@@ -213,12 +232,12 @@ export class FleetMember {
   }
 
   async #ended(key: SandboxKey, how: TenancyEnd): Promise<void> {
-    const { leases, health } = this.#parts;
+    const { leases } = this.#parts;
     const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
     this.#tenancies.delete(key);
     this.#freed();
-    // The sweep offers it again, after a pause in which an engine may come back.
-    if (how === "no-sandbox") health.degrade(trouble ?? "no sandbox could be had", this.#stopping.signal);
+    // The sweeps offer it again: those of other workers at once, this one's after a rest.
+    if (how === "no-sandbox") this.#resting.failed(key);
     await within(lastWordMs, leases.note(key, how === "no-sandbox" ? trouble : undefined));
     if (how === "released" || how === "handed-back") await within(lastWordMs, this.#offerAgain(key));
   }

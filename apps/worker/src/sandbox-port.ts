@@ -22,6 +22,9 @@ export interface DriverSandboxRequest {
   readonly pool: () => Promise<string>;
   /** Absent: no artifacts are kept. */
   readonly artifacts?: ArtifactStore | undefined;
+  /** The sandbox runs here. Nothing runs in it before this has returned. */
+  readonly onStarted: (signal: AbortSignal) => Promise<void>;
+  readonly onStartFailed: (error: unknown) => void;
 }
 
 const defaultProfile = grantedToAll;
@@ -70,6 +73,7 @@ export class DriverSandbox implements SandboxPort {
       return { ...this.#opened(sandbox, profile, leaseLeftMs), cold: how === "started" && !same };
     } catch (error) {
       this.#done();
+      if (!signal.aborted) this.#request.onStartFailed(error);
       throw error;
     }
   }
@@ -159,13 +163,23 @@ export class DriverSandbox implements SandboxPort {
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
   #sandbox(profile: SandboxProfile, leaseLeftMs: () => number): Promise<Sandbox> {
-    const { key, epoch, leaseMs } = this.#request;
-    const starting = () =>
-      this.#driver.start({ key, epoch, leaseMs, leaseLeftMs, profile }, { signal: this.#closing.signal });
-    this.#opening ??= starting().catch((error: unknown) => {
+    this.#opening ??= this.#start(profile, leaseLeftMs).catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
+  }
+
+  async #start(profile: SandboxProfile, leaseLeftMs: () => number): Promise<Sandbox> {
+    const { key, epoch, leaseMs, onStarted } = this.#request;
+    const { signal } = this.#closing;
+    const sandbox = await this.#driver.start({ key, epoch, leaseMs, leaseLeftMs, profile }, { signal });
+    try {
+      await unlessAborted(onStarted(signal), signal);
+      return sandbox;
+    } catch (error) {
+      await sandbox.stop();
+      throw error;
+    }
   }
 }

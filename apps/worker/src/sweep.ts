@@ -13,6 +13,8 @@ export interface SweepOptions {
   readonly clock: Clock;
   /** Where this worker takes offers: nobody could take what is offered to a pool or host without workers. */
   readonly places: readonly OfferPlace[];
+  /** It could not be started here a moment ago: others may offer it to themselves. */
+  readonly isResting: (key: SandboxKey) => boolean;
   readonly sweepMs: number;
   /** Queues unused for this long are removed. */
   readonly forgetMs: number;
@@ -53,13 +55,16 @@ async function offerLapsed({ leases, offers }: SweepOptions): Promise<void> {
 }
 
 /** Walks on through what waits. Gives where the next sweep goes on: at the start again after the last page. */
-async function offerPages({ leases, offers, places, sweepMs }: SweepOptions, from: number): Promise<number> {
+async function offerPages(options: SweepOptions, from: number): Promise<number> {
+  const { leases, offers, places, isResting, sweepMs } = options;
   let after = from;
   let offered = 0;
   for (let page = 0; page < pagesPerSweep && offered < offeredPerSweep; page++) {
     const { keys, next } = await leases.unheld({ after, limit: pageSize, olderThanMs: sweepMs });
     const found = await Promise.all(keys.map(async (key) => ({ key, place: await leases.place(key) })));
-    const ours = found.filter(({ place }) => places.some((one) => isSame(one, place)));
+    const ours = found.filter(
+      ({ key, place }) => !isResting(key) && places.some((one) => isSame(one, place)),
+    );
     for (const { key, place } of ours) await offer({ leases, offers }, key, place);
     offered += ours.length;
     if (next === undefined) return 0;

@@ -1,16 +1,36 @@
+import { FleetView } from "@berth/client";
 import type { Leases } from "@berth/lease";
-import type { Epoch, SandboxKey } from "@berth/protocol";
+import type { Epoch, Fault, SandboxKey } from "@berth/protocol";
 import { Grants, grantedToAll, type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
-import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
+import {
+  type Clock,
+  type FetchedJob,
+  isHostFault,
+  type JobsPort,
+  type TenancyEvent,
+  type TenancyPorts,
+  type TurnsPort,
+} from "@berth/tenancy";
 import { z } from "zod";
 import type { Config } from "./config.ts";
+import { placementOf } from "./placement.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
+
+/** Pause after it could not be noted that a sandbox has started, as while Redis is away. */
+const noteAgainMs = 250;
+
+/** How starting one sandbox goes on this host. */
+export interface StartsReport {
+  readonly started: () => void;
+  /** Because of this host or its engine. */
+  readonly failed: (fault: Fault) => void;
+}
 
 /** What every tenancy of a worker shares. */
 export interface TenancyParts {
@@ -31,7 +51,12 @@ export interface TenancyParts {
 }
 
 /** Redis and Docker, as one tenancy sees them. */
-export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch): TenancyPorts {
+export function tenancyPorts(
+  parts: TenancyParts,
+  key: SandboxKey,
+  epoch: Epoch,
+  starts: StartsReport,
+): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
   const source = new JobSource(redis, key, { instance, epoch });
@@ -72,15 +97,40 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
         ]),
       progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
+    placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
     sandbox: new DriverSandbox(driver, {
-      ...{ key, epoch, leaseMs, profiles },
+      ...{ key, epoch, leaseMs, profiles, artifacts: parts.artifacts },
       grants: new Grants(redis),
       // Redis need not be asked where there is one pool, which everybody may use.
       pool: async () =>
         pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
-      artifacts: parts.artifacts,
+      onStarted: async (signal) => {
+        starts.started();
+        await noteStarted(parts, key, epoch, signal);
+      },
+      onStartFailed: (error) => (isHostFault(error) ? starts.failed(error) : undefined),
     }),
   };
+}
+
+/** Whose disk has the workspaces of this worker's sandboxes; undefined where every worker sees the same ones. */
+export function homeOf({ BERTH_STORAGE: storage, BERTH_HOST: host }: Config): string | undefined {
+  return storage === "local" ? host : undefined;
+}
+
+/** Until Redis has it: what runs before that on another disk later would start without its files. */
+async function noteStarted(
+  { leases, config, clock }: TenancyParts,
+  key: SandboxKey,
+  epoch: Epoch,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const noted = await leases.started(key, epoch, homeOf(config)).catch(() => undefined);
+    if (noted === true) return;
+    if (noted === false) throw new Error(`epoch ${epoch} no longer holds ${key}`);
+    await clock.sleep(noteAgainMs, signal);
+  }
 }
 
 /** A request that was too large for the queue is put back where it belongs. */

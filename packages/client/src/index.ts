@@ -11,7 +11,7 @@ export { Enqueuer } from "./enqueuer.ts";
 export type { ResultOptions } from "./event-reader.ts";
 export { StreamReader } from "./event-reader.ts";
 export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet-view.ts";
-export { redisNow } from "./fleet-view.ts";
+export { FleetView, redisNow } from "./fleet-view.ts";
 export type { Expectation } from "./inbox.ts";
 export { InvalidJob } from "./invalid-job.ts";
 export type { EnqueuedJob, IdentifiedEvent } from "./pending-job.ts";

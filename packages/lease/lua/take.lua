@@ -1,7 +1,7 @@
 -- Takes a sandbox's lease if nobody else's is live.
 -- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)  5 worker (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
---       6 host whose disk will have the workspace, '' where storage is shared
+--       6 host whose disk would have the workspace, '' where storage is shared; started.lua makes it the sandbox's home
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 -- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is one more than ever before. 1: from a dead life, before its deadline
@@ -33,9 +33,6 @@ end
 epoch = math.max(epoch, tonumber(ARGV[8])) + 1
 deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline)
-if ARGV[6] ~= '' then
-  redis.call('HSET', KEYS[1], 'home', ARGV[6])
-end
 redis.call('ZADD', KEYS[2], deadline, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
 return {1, epoch, deadline, (live and held[2] ~= ARGV[3]) and 1 or 0}

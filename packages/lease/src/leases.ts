@@ -92,6 +92,12 @@ const lapsed = new Script({
   file: lua("lapsed"),
   parse: (reply) => z.array(sandboxKey).parse(reply),
 });
+const started = new Script({ name: "started", file: lua("started"), parse: (reply) => flag.parse(reply) });
+const startFailed = new Script({
+  name: "start-failed",
+  file: lua("start-failed"),
+  parse: (reply) => z.array(z.string()).parse(reply),
+});
 const dropIdle = new Script({
   name: "drop-idle",
   file: lua("drop-idle"),
@@ -228,6 +234,19 @@ export class Leases {
   /** Sandboxes with work whose lease has expired: their holder died. Each is named once. */
   lapsed(limit: number): Promise<SandboxKey[]> {
     return lapsed.run(this.#redis, [redisKeys.leases, redisKeys.pending, redisKeys.paused], [limit]);
+  }
+
+  /**
+   * Notes that the holder has the sandbox open, before anything runs in it: from now on only workers of that home take it. False: it
+   * is not this epoch's any more, or lives elsewhere.
+   */
+  started(key: SandboxKey, epoch: number, home: string | undefined): Promise<boolean> {
+    return started.run(this.#redis, [redisKeys.lease(key)], [epoch, home ?? ""]);
+  }
+
+  /** Notes that its holder could not start the sandbox. Gives every worker that failed to within `countsMs`, this one included. */
+  startFailed(key: SandboxKey, worker: WorkerId, countsMs: number): Promise<string[]> {
+    return startFailed.run(this.#redis, [redisKeys.lease(key)], [worker, countsMs]);
   }
 
   /** Stops offering a sandbox whose queue is empty and that nobody holds. False: it has jobs or a holder. */

@@ -2,6 +2,7 @@ export type { DockerDriverOptions } from "./docker/driver.ts";
 export { DockerDriver } from "./docker/driver.ts";
 export type { PullProgress } from "./docker/image.ts";
 export type { UidRange } from "./docker/workspace.ts";
+export { probeWorkspaces } from "./docker/workspace.ts";
 export type {
   CallOptions,
   DriverReport,

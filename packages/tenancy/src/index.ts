@@ -1,4 +1,5 @@
 export type { AttemptRecord } from "./attempt-record.ts";
+export { isHostFault } from "./host-faults.ts";
 export { checkedSandbox } from "./kinds/checked-sandbox.ts";
 export type { RunContext } from "./kinds/run-context.ts";
 export { runRequest } from "./kinds/run-request.ts";
@@ -28,6 +29,7 @@ export type {
   LeasePort,
   OpenSandbox,
   OutputPiece,
+  PlacementPort,
   Progress,
   PublishResult,
   SandboxPort,

@@ -17,6 +17,7 @@ export interface TenancyPorts {
   readonly jobs: JobsPort;
   readonly events: EventsPort;
   readonly sandbox: SandboxPort;
+  readonly placement: PlacementPort;
   readonly turns: TurnsPort;
   readonly later: LaterPort;
   readonly clock: Clock;
@@ -27,6 +28,11 @@ export interface LeasePort {
   /** Throws when the lease's keeper could not be asked: then nobody knows. */
   renew(): Promise<"renewed" | "paused" | "lost">;
   release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost">;
+}
+
+export interface PlacementPort {
+  /** Notes that this host could not start the sandbox. `elsewhere`: another worker may be able to. */
+  startFailed(): Promise<"elsewhere" | "nowhere">;
 }
 
 export interface JobsPort {

@@ -15,6 +15,7 @@ import { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
+import { isHostFault } from "./host-faults.ts";
 import { Line } from "./line.ts";
 import { mayPass } from "./passing.ts";
 import { Sessions } from "./sessions.ts";
@@ -32,7 +33,7 @@ export interface TenancyOptions {
   readonly idleMs: number;
   /** Held for this long, it is given up as soon as it has no work; 0: never. */
   readonly maxAgeMs: number;
-  /** What becomes of jobs when no sandbox can be had here, for reasons that may pass. */
+  /** What becomes of jobs when no worker can start their sandbox, for reasons that may pass. */
   readonly onNoSandbox: "wait" | "refuse";
   /** Whether the container goes when the tenancy ends by order of its worker. */
   readonly removeOnStop: boolean;
@@ -419,8 +420,15 @@ export class Tenancy {
     }
   }
 
+  async #mayStartElsewhere(error: Fault): Promise<boolean> {
+    if (!isHostFault(error)) return false;
+    // While Redis does not say, the job is not refused.
+    const answer = await this.#ports.placement.startFailed().catch(() => "elsewhere" as const);
+    return answer === "elsewhere";
+  }
+
   async #noSandboxFor(admitted: Admitted, error: Fault): Promise<void> {
-    if (error.retry && this.#options.onNoSandbox === "wait") {
+    if ((await this.#mayStartElsewhere(error)) || (error.retry && this.#options.onNoSandbox === "wait")) {
       this.#noSandbox = true;
       this.#trouble(error);
       this.yield();

@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
-import { chmod, chown, lstat, mkdir, readlink, rmdir, symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { createHash, randomUUID } from "node:crypto";
+import { chmod, chown, lstat, mkdir, readlink, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
 
 export interface WorkspaceOptions {
@@ -36,7 +36,7 @@ const workspaceMode = 0o700;
 export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOptions): Promise<WorkspaceHome> {
   const path = join(options.root, key);
   try {
-    await mkdir(options.root, { recursive: true, mode: 0o711 });
+    await makeRoot(options.root);
     await mkdir(path, { mode: workspaceMode }).catch(ignoreExisting);
     const found = await lstat(path);
     if (!found.isDirectory()) throw new Error("it is not a directory");
@@ -66,6 +66,19 @@ export async function unlockWorkspace(path: string): Promise<boolean> {
   return true;
 }
 
+/** Creates the root if it is missing, and proves by writing that workspaces can be created there. */
+export async function probeWorkspaces(root: string): Promise<void> {
+  const probe = join(root, `.probe-${randomUUID()}`);
+  try {
+    await makeRoot(root);
+    await writeFile(probe, "written to see whether this directory can be used\n");
+    await rm(probe);
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new Fault("workspace-unusable", { path: root, detail }, { cause: error });
+  }
+}
+
 /** What still has something in it stays, and is reported. Its uid stays its own: the key may come back. */
 export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promise<void> {
   const path = join(root, key);
@@ -84,7 +97,7 @@ export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promi
  */
 async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): Promise<number> {
   const directory = join(root, ".uids");
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await mkdir(directory, { mode: 0o700 }).catch(ignoreExisting);
   // The root is part of it: two fleets on one host would otherwise give the same tenant the same uid, and the kernel
   // counts a uid's processes on the whole host.
   const start = createHash("sha256").update(`${root}\0${key}`).digest().readUInt32BE(0) % uids.count;
@@ -100,6 +113,22 @@ async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): P
     }
   }
   throw new Error(`all ${uids.count} uids are taken`);
+}
+
+/** Not Node's own `recursive`: in a file system such as /proc, which refuses with ENOENT, that tries again for ever. */
+async function makeRoot(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o711 }).catch(ignoreExisting);
+  } catch (error) {
+    const parent = dirname(path);
+    const hasParent = await stat(parent).then(
+      () => true,
+      () => false,
+    );
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || hasParent || parent === path) throw error;
+    await makeRoot(parent);
+    await mkdir(path, { mode: 0o711 }).catch(ignoreExisting);
+  }
 }
 
 function ignoreExisting(error: unknown): void {

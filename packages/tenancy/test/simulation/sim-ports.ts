@@ -28,6 +28,7 @@ export function simPorts(options: SimPortsOptions): TenancyPorts {
       release: ({ onlyIfEmpty }) =>
         connection.script("release", () => leases.release(key, epoch, redis.queue(key).left, onlyIfEmpty)),
     },
+    placement: { startFailed: async () => "nowhere" },
     jobs: jobsPort(options),
     events: eventsPort(options),
     later: {

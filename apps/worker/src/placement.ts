@@ -1,0 +1,28 @@
+import type { FleetView } from "@berth/client";
+import type { Leases } from "@berth/lease";
+import type { SandboxKey, WorkerId } from "@berth/protocol";
+import type { PlacementPort } from "@berth/tenancy";
+
+export interface PlacementOptions {
+  readonly leases: Leases;
+  readonly fleet: Pick<FleetView, "workers">;
+  readonly worker: WorkerId;
+}
+
+/** A worker that failed to start a sandbox is taken to fail again for so long. */
+const failureCountsMs = 60_000;
+
+/** Whether another worker may start a sandbox that this one could not: one that takes its offers, is well, and has not failed lately. */
+export function placementOf(key: SandboxKey, { leases, fleet, worker }: PlacementOptions): PlacementPort {
+  return {
+    startFailed: async () => {
+      const failed = new Set(await leases.startFailed(key, worker, failureCountsMs));
+      const { pool, home } = await leases.place(key);
+      const others = (await fleet.workers()).filter(
+        ({ id, pools, host, health }) =>
+          !failed.has(id) && pools.includes(pool) && (home === undefined || host === home) && health === "ok",
+      );
+      return others.length > 0 ? "elsewhere" : "nowhere";
+    },
+  };
+}

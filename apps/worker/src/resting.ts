@@ -1,0 +1,41 @@
+import type { SandboxKey } from "@berth/protocol";
+import type { Clock } from "@berth/tenancy";
+
+const restMs = { first: 3_000, last: 60_000 } as const;
+/** Beyond so many the one that rests longest is forgotten, and tried again a little early. */
+const restingMost = 10_000;
+
+/**
+ * Sandboxes that could not be started here. Each rests for a while, longer after every failure: other workers get a chance to start it,
+ * and one broken sandbox costs this worker little.
+ */
+export class Resting {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #rests = new Map<SandboxKey, { readonly untilMs: number; readonly pauseMs: number }>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  has(key: SandboxKey): boolean {
+    return (this.#rests.get(key)?.untilMs ?? 0) > this.#clock.now();
+  }
+
+  failed(key: SandboxKey): void {
+    const before = this.#rests.get(key);
+    const pauseMs = before ? Math.min(before.pauseMs * 2, restMs.last) : restMs.first;
+    this.#rests.delete(key);
+    this.#rests.set(key, { untilMs: this.#clock.now() + pauseMs, pauseMs });
+    const [oldest] = this.#rests.keys();
+    if (oldest !== undefined && this.#rests.size > restingMost) this.#rests.delete(oldest);
+  }
+
+  started(key: SandboxKey): void {
+    this.#rests.delete(key);
+  }
+
+  /** What kept them from starting may be over. */
+  clear(): void {
+    this.#rests.clear();
+  }
+}
