@@ -1,4 +1,4 @@
-import { Leases, WorkerIds } from "@berth/lease";
+import { type Holder, type Holding, Leases, WorkerIds } from "@berth/lease";
 import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
@@ -15,14 +15,21 @@ const mark = (leases: Leases, key: SandboxKey) =>
   );
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
 
+/** Takes it, and gives back what its holder proves itself with. */
+async function taken(leases: Leases, key: SandboxKey, holder: Holder, lengthMs: number): Promise<Holding> {
+  const answer = await leases.take(key, holder, lengthMs);
+  if (!answer.taken) throw new Error(`${key} is not to be had: ${answer.why}`);
+  return { epoch: answer.epoch, instance: holder.instance };
+}
+
 describe("a lease", () => {
   test("is one worker's at a time, and its epoch grows with every holder", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    const first = await taken(leases, key, one, 10_000);
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held", by: "worker-1" });
-    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "released", left: 0 });
-    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+    expect(await leases.release(key, first, nothingQueued)).toEqual({ state: "released", left: 0 });
+    expect((await taken(leases, key, two, 10_000)).epoch).toBeGreaterThan(first.epoch);
   });
 
   test("taken by twenty at once is given to one", async ({ redis }) => {
@@ -34,27 +41,33 @@ describe("a lease", () => {
     const results = await Promise.all(
       takers.map((taker) => new Leases(redis.connect()).take(key, taker, 10_000)),
     );
-    expect(results.filter(({ taken }) => taken)).toHaveLength(1);
-    expect((await new Leases(redis.connect()).renew(key, 1, 10_000)).renewed).toBe(true);
+    const won = results.filter((result) => result.taken);
+    expect(won).toHaveLength(1);
+    const holding = { epoch: won[0]?.epoch ?? 0, instance: "x" };
+    expect((await new Leases(redis.connect()).renew(key, holding, 10_000)).renewed).toBe(true);
   });
 
   test("that ran out can be taken, and its old holder can no longer renew or release", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 1);
-    await expect.poll(async () => (await leases.take(key, two, 10_000)).taken).toBe(true);
-    expect(await leases.renew(key, 1, 10_000)).toEqual({ renewed: false, highestEpoch: 2 });
-    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "lost", highestEpoch: 2 });
-    expect((await leases.renew(key, 2, 10_000)).renewed).toBe(true);
+    const old = await taken(leases, key, one, 1);
+    let next: Holding | undefined;
+    await expect
+      .poll(async () => (next = await taken(leases, key, two, 10_000).catch(() => undefined)))
+      .toBeDefined();
+    const highestEpoch = next?.epoch ?? 0;
+    expect(await leases.renew(key, old, 10_000)).toEqual({ renewed: false, highestEpoch });
+    expect(await leases.release(key, old, nothingQueued)).toEqual({ state: "lost", highestEpoch });
+    expect((await leases.renew(key, { epoch: highestEpoch, instance: "b" }, 10_000)).renewed).toBe(true);
   });
 
   test("that ran out is renewed all the same while nobody took it", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 1);
+    const holding = await taken(leases, key, one, 1);
     await expect.poll(async () => (await mark(leases, key)).live).toBe(false);
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
-    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
+    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
+    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: holding.epoch, worker: "worker-1" });
   });
 
   test("is taken again at once by its own worker whose earlier life is known to be dead", async ({
@@ -62,20 +75,20 @@ describe("a lease", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const old = await taken(leases, key, one, 10_000);
     const heir = { ...one, instance: "restarted", heirOf: one.instance };
-    expect(await leases.take(key, heir, 10_000)).toMatchObject({ taken: true, epoch: 2 });
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(false);
+    expect((await taken(leases, key, heir, 10_000)).epoch).toBeGreaterThan(old.epoch);
+    expect((await leases.renew(key, old, 10_000)).renewed).toBe(false);
   });
 
   test("of an earlier life that may still live has to run out, as anybody else's", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const { epoch } = await taken(leases, key, one, 10_000);
     const other = { ...one, instance: "second" };
     expect(await leases.take(key, other, 10_000)).toMatchObject({ taken: false, why: "held" });
     expect(await leases.take(key, { ...other, heirOf: "older" }, 10_000)).toMatchObject({ taken: false });
-    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+    expect((await taken(leases, key, one, 10_000)).epoch).toBeGreaterThan(epoch);
   });
 
   test("is not given to a process whose worker id another one has", async ({ redis }) => {
@@ -93,7 +106,7 @@ describe("a lease", () => {
     expect(await ids.claim(second, words)).toEqual({ ours: false, by: "first" });
     expect(await ids.claim(second, { ...words, replacing: "first" })).toEqual({ ours: true });
     expect(await leases.take(key, first, 10_000)).toEqual({ taken: false, why: "replaced", by: "second" });
-    expect(await leases.take(key, second, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    expect(await leases.take(key, second, 10_000)).toMatchObject({ taken: true });
     expect(await ids.claim(first, words)).toEqual({ ours: false, by: "second" });
     expect(await ids.leave(first)).toBe(false);
     expect(await ids.leave(second)).toBe(true);
@@ -103,23 +116,23 @@ describe("a lease", () => {
     const client = redis.connect();
     const leases = new Leases(client);
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const first = await taken(leases, key, one, 10_000);
     await mark(leases, key);
     await client.lpush(`list:${key}`, "job-1", "job-2");
     await client.zadd(`zset:${key}`, 1, "job-3");
     const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
-    expect(await leases.release(key, 1, { onlyIfEmpty: true, queueKeys })).toEqual({
+    expect(await leases.release(key, first, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "kept",
       left: 3,
     });
-    expect(await leases.release(key, 1, { onlyIfEmpty: false, queueKeys })).toEqual({
+    expect(await leases.release(key, first, { onlyIfEmpty: false, queueKeys })).toEqual({
       state: "released",
       left: 3,
     });
     expect(await leases.unheld({ limit: 100, olderThanMs: 0 })).toContain(key);
-    await leases.take(key, two, 10_000);
+    const second = await taken(leases, key, two, 10_000);
     await client.del(`list:${key}`, `zset:${key}`);
-    expect(await leases.release(key, 2, { onlyIfEmpty: true, queueKeys })).toEqual({
+    expect(await leases.release(key, second, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "released",
       left: 0,
     });
@@ -131,11 +144,11 @@ describe("a lease", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const holding = await taken(leases, key, one, 10_000);
     await redis.kill();
     await redis.start();
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held" });
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
+    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
   });
 });
 

@@ -1,16 +1,9 @@
-import {
-  type ControlMessage,
-  type Epoch,
-  epoch,
-  redisKeys,
-  type SandboxKey,
-  tenantOf,
-} from "@berth/protocol";
+import { type ControlMessage, epoch, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/queue";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import { sweep } from "./sweep.ts";
-import { type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
+import { type TakenLease, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 import { within } from "./within.ts";
 
 export interface MemberParts extends TenancyParts {
@@ -167,7 +160,8 @@ export class FleetMember {
     try {
       const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
       if (!taken.taken) return undefined;
-      const held = this.#hold(key, epoch.parse(taken.epoch), takenAtMs);
+      const { deadlineMs } = taken;
+      const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
       // What the dead life left running ends before anybody else can have the sandbox.
       if (taken.inherited) void held.tenancy.adopt();
       return held;
@@ -183,12 +177,12 @@ export class FleetMember {
     this.#slotFreed = Promise.withResolvers<void>();
   }
 
-  #hold(key: SandboxKey, holdEpoch: Epoch, takenAtMs: number): Held {
+  #hold(key: SandboxKey, lease: TakenLease, takenAtMs: number): Held {
     const { config, clock } = this.#parts;
     const tenancy = new Tenancy(
       {
         key,
-        epoch: holdEpoch,
+        epoch: lease.epoch,
         leaseMs: config.BERTH_LEASE_MS,
         takenAtMs,
         parallel: config.BERTH_PARALLEL,
@@ -197,7 +191,7 @@ export class FleetMember {
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
         removeOnStop: config.BERTH_ON_STOP === "remove",
       },
-      tenancyPorts(this.#parts, key, holdEpoch),
+      tenancyPorts(this.#parts, key, lease),
     );
     const end = tenancy.run().then((how) => this.#ended(key, how));
     const held = { tenancy, sinceMs: clock.now(), end };

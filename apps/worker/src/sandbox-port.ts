@@ -12,6 +12,8 @@ import {
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
+  /** Of the worker: which of its processes holds the sandbox. */
+  readonly instance: string;
   readonly leaseMs: number;
   /** By name; `default` is always there. */
   readonly profiles: ReadonlyMap<string, SandboxProfile>;
@@ -93,8 +95,8 @@ export class DriverSandbox implements SandboxPort {
   }
 
   #artifactsOf({ agent = defaultAgent, ...conversation }: Conversation): JobArtifacts | undefined {
-    const { artifacts, key, epoch } = this.#request;
-    return artifacts?.forJob({ ...conversation, agent, key, epoch });
+    const { artifacts, key, epoch, instance } = this.#request;
+    return artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
   }
 
   async #changeTo(profile: string): Promise<void> {
@@ -119,8 +121,8 @@ export class DriverSandbox implements SandboxPort {
       for (const { path } of items)
         await sandbox.files.remove(path, { recursive: true, missingOk: true, signal });
     }
-    const { key, epoch, artifacts } = this.#request;
-    await artifacts?.forgetPersisted(key, { epoch });
+    const { key, epoch, instance, artifacts } = this.#request;
+    await artifacts?.forgetPersisted(key, { holder: { epoch, instance } });
     this.#opening = undefined;
     await sandbox.stop({ signal });
     await this.#driver.removeEmptyWorkspace(key);

@@ -1,7 +1,7 @@
 import type { Leases } from "@berth/lease";
 import type { Epoch, SandboxKey } from "@berth/protocol";
-import { type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
-import type { Redis } from "@berth/redis";
+import { entryKey, type HeldJob, JobSource, queuedId, takenKey, unfinishedKeys } from "@berth/queue";
+import { type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
 import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
@@ -30,12 +30,23 @@ export interface TenancyParts {
   readonly report: (event: TenancyEvent) => void;
 }
 
+/** A lease as it was taken. */
+export interface TakenLease {
+  readonly epoch: Epoch;
+  /** By Redis' clock. */
+  readonly deadlineMs: number;
+}
+
 /** Redis and Docker, as one tenancy sees them. */
-export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch): TenancyPorts {
+export function tenancyPorts(parts: TenancyParts, key: SandboxKey, taken: TakenLease): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, profiles } = config;
-  const source = new JobSource(redis, key, { instance, epoch });
-  const to = (jobId: string, inbox?: string) => ({ key, epoch, jobId, inbox });
+  const { epoch } = taken;
+  const holding = { epoch, instance };
+  const source = new JobSource(redis, key, holding);
+  const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
+  const entryOf = (jobId: string, attempt: number) => entryKey(key, queuedId(jobId, attempt));
+  let deadlineMs = taken.deadlineMs;
   return {
     clock,
     report,
@@ -43,21 +54,33 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
     later: parts.scheduler.later(key),
     lease: {
       renew: async () => {
-        const renewed = await leases.renew(key, epoch, leaseMs);
-        if (!renewed.renewed) return "lost";
-        return renewed.paused ? "paused" : "renewed";
+        try {
+          const renewed = await leases.renew(key, holding, leaseMs);
+          if (!renewed.renewed) return "lost";
+          deadlineMs = renewed.deadlineMs;
+          return renewed.paused ? "paused" : "renewed";
+        } catch (error) {
+          if (refusesWrites(error)) return "refused";
+          throw error;
+        }
       },
       release: async ({ onlyIfEmpty }) =>
-        (await leases.release(key, epoch, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
+        (await leases.release(key, holding, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
     },
     jobs: withStaged(source, parts.staging, key),
     events: {
       begin: (jobId, attempt, place) =>
         events.begin(
           to(jobId),
-          { ...place, takenKey: takenKey(key) },
+          {
+            ...place,
+            takenKey: takenKey(key),
+            entryKey: entryOf(jobId, attempt),
+            notAfterMs: deadlineMs,
+          },
           { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
         ),
+      unbegin: async (jobId, attempt) => void (await events.unbegin(key, jobId, { worker, epoch, attempt })),
       output: (jobId, part, pieces) =>
         events.publish(
           { ...to(jobId), part: `${epoch}-${part}` },
@@ -65,14 +88,23 @@ export function tenancyPorts(parts: TenancyParts, key: SandboxKey, epoch: Epoch)
         ),
       artifact: (jobId, part, artifact) =>
         events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
-      finished: (jobId, inbox, result) => events.publish(to(jobId, inbox), [{ type: "finished", result }]),
-      retrying: (jobId, ended) =>
-        events.publish({ ...to(jobId), part: `${epoch}-retrying-${ended.attempt}` }, [
-          { type: "retrying", ...ended },
+      finished: (jobId, attempt, inbox, result) =>
+        events.publish({ ...to(jobId, inbox), entryKey: entryOf(jobId, attempt) }, [
+          { type: "finished", result },
         ]),
-      progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
+      retrying: (jobId, ended) =>
+        events.publish(
+          {
+            ...to(jobId),
+            part: `${epoch}-retrying-${ended.attempt}`,
+            entryKey: entryOf(jobId, ended.attempt),
+          },
+          [{ type: "retrying", ...ended }],
+        ),
+      progress: (jobId, attempt) =>
+        events.attemptProgress(key, jobId, { attempt, entryKey: entryOf(jobId, attempt) }),
     },
-    sandbox: new DriverSandbox(driver, { key, epoch, leaseMs, profiles, artifacts: parts.artifacts }),
+    sandbox: new DriverSandbox(driver, { key, ...holding, leaseMs, profiles, artifacts: parts.artifacts }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
-import { JobQueues, queuedId, type Schedule } from "@berth/queue";
+import { JobQueues, queuedId, queueKeys, type Schedule } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "@berth/streams";
 import type { FleetControl } from "./fleet-control.ts";
@@ -20,7 +20,7 @@ const unbegun: JobResult = {
 /**
  * Ends jobs that somebody no longer wants.
  *
- *   wish noted ──not begun──▶ its end is told here ──▶ out of the queue or the schedule
+ *   wish noted ──not begun──▶ its end is told here, and it is out of the queue ──▶ out of the schedule
  *       └──begun, or on its way──▶ whoever holds its sandbox is told, and tells its end
  *
  * Telling and beginning are each one step in Redis that looks for the other, so a job has one end and does not run after it. Dying
@@ -48,7 +48,6 @@ export class Cancellation {
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
-    await this.#queues.remove(key, queuedId(jobId, waiting.attempt));
   }
 
   async close(): Promise<void> {
@@ -59,12 +58,16 @@ export class Cancellation {
   async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
     const { redis, schedule } = this.#parts;
     const later = await schedule.find(jobId);
-    if (later) return { key, jobId, attempt: later.attempt, inbox: later.inbox, dueAtMs: later.dueAtMs };
+    if (later) {
+      const { attempt, inbox, dueAtMs } = later;
+      return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
+    }
     const [added, begun] = await redis.hmget(redisKeys.job(jobId), "added", "begun");
     if (!added || Number(begun) >= Number(added)) return undefined;
     const data = await this.#queues.find(key, queuedId(jobId, Number(added)));
     if (data === undefined) return undefined;
-    return { key, jobId, attempt: Number(added), inbox: inboxOf(data) };
+    const attempt = Number(added);
+    return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };
   }
 }
 

@@ -53,3 +53,4 @@ export {
   workspaceFilePath,
   workspacePath,
 } from "./workspace-path.ts";
+export { writesRefusedMs } from "./writes-refused.ts";

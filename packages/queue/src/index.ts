@@ -8,7 +8,7 @@ export { DeadLetters, deadQueue, NotRedrivable } from "./dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters-worker.ts";
 export { forgetIdleQueues } from "./idle-queues.ts";
 export type { StagedPayload } from "./job-queues.ts";
-export { JobQueues, jobIdOf, queuedId, takenKey, unfinishedKeys } from "./job-queues.ts";
+export { entryKey, JobQueues, jobIdOf, queuedId, queueKeys, takenKey, unfinishedKeys } from "./job-queues.ts";
 export type { HeldJob } from "./job-source.ts";
 export { JobSource } from "./job-source.ts";
 export type { Offer, OfferPlace } from "./offers.ts";

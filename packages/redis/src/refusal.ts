@@ -1,4 +1,4 @@
-import { Fault } from "@berth/protocol";
+import { Fault, isFault } from "@berth/protocol";
 
 const unreachable = /Connection is closed|timed out|ECONN|max retries/i;
 /** Also in the middle: Redis before 7 puts a script's own words before it. */
@@ -12,6 +12,15 @@ export function redisFault(change: string, error: unknown): Fault {
     return new Fault("redis-unreachable", { address: "the configured address", detail }, cause);
   if (full.test(detail)) return new Fault("redis-full", { script: change, detail }, cause);
   return new Fault("redis-refused", { script: change, detail }, cause);
+}
+
+/**
+ * Whether Redis answered that it writes nothing for anybody, since it cannot write to its disk. Anything else may be true for this
+ * client alone: a replica (READONLY), too few replicas, a lost connection, no answer. Scripts that must run on a Redis without memory
+ * say so in their first line.
+ */
+export function refusesWrites(error: unknown): boolean {
+  return isFault(error, "redis-refused") && /\bMISCONF\b/.test(error.context.detail);
 }
 
 /** For what a library of Redis' says: its word that there is no room is a fault of ours, anything else stays as it is. */

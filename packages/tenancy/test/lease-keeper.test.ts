@@ -4,7 +4,7 @@ import { Random } from "./simulation/random.ts";
 import { SimProcess } from "./simulation/sim-process.ts";
 import { VirtualTime } from "./simulation/virtual-time.ts";
 
-type Answer = "renewed" | "paused" | "lost" | "fails" | "silence";
+type Answer = "renewed" | "paused" | "lost" | "refused" | "fails" | "silence";
 
 const leaseMs = 1_000;
 /** A fifth before the deadline. */
@@ -22,6 +22,7 @@ class KeptLease {
   answerMs = 5;
   lost: { readonly why: string; readonly atMs: number } | undefined;
   paused = 0;
+  refused = 0;
 
   constructor() {
     const { clock } = this.process;
@@ -36,6 +37,9 @@ class KeptLease {
       onPaused: () => {
         this.paused++;
       },
+      onRefused: () => {
+        this.refused++;
+      },
     });
     this.kept = this.keeper.keep(this.stop.signal);
   }
@@ -48,7 +52,7 @@ class KeptLease {
     }
   }
 
-  async #answer(): Promise<"renewed" | "paused" | "lost"> {
+  async #answer(): Promise<"renewed" | "paused" | "lost" | "refused"> {
     this.asked.push(this.time.nowMs);
     const answer = this.plan.shift() ?? "renewed";
     if (answer === "silence") return await new Promise(() => {});

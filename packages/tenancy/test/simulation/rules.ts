@@ -46,6 +46,8 @@ export class Rules {
   readonly #cancelled = new Set<string>();
   readonly #overtaken = new Set<string>();
   readonly #starts = new Map<string, number>();
+  readonly #unbegun = new Set<string>();
+  readonly #ran = new Set<string>();
   readonly #running = new Set<Command>();
   readonly jobs = new Map<string, SimJob>();
   /** Job ids, in the order in which their commands started. */
@@ -89,6 +91,21 @@ export class Rules {
   /** Until when an epoch's lease lasts, by Redis. */
   lasts(key: string, epoch: number, deadlineMs: number): void {
     this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
+  }
+
+  /** Redis wrote nothing for anybody then, and gives the lease to nobody for a lease's length afterwards. */
+  refusedToRenew(key: string, epoch: number): void {
+    const { time, leaseMs } = this.#options;
+    this.#options.trace.note("redis", "refuses", `to renew ${key} epoch ${epoch}`);
+    this.lasts(key, epoch, Math.max(this.#deadlines.get(`${key} ${epoch}`) ?? 0, time.nowMs + leaseMs));
+  }
+
+  /** Nothing of it may have run in that epoch, nor run in it later. */
+  unbegun(jobId: string, attempt: number, epoch: number): void {
+    const name = `${jobId}~${attempt} epoch ${epoch}`;
+    this.#options.trace.note("redis", "unbegun", name);
+    this.#unbegun.add(name);
+    if (this.#ran.has(name)) this.broken("what ran has begun", name, [jobId]);
   }
 
   released(key: string, epoch: number): void {
@@ -138,6 +155,9 @@ export class Rules {
     const { job, index, epoch, worker } = command;
     this.#options.trace.note(worker, "starts", `${entryId(command)}/${index} ${job.key} epoch ${epoch}`);
     this.started.push(job.id);
+    const name = `${job.id}~${command.attempt} epoch ${epoch}`;
+    this.#ran.add(name);
+    if (this.#unbegun.has(name)) this.#complain(command, "what ran has begun");
     this.#checkRepeated(command);
     this.#checkEpoch(command);
     this.#checkOrder(command);
