@@ -36,6 +36,9 @@ export type Attempted =
   | { readonly next: "complete" | "leave" | "look-again" }
   | { readonly next: "no-sandbox"; readonly error: Fault };
 
+/** Until the sandbox has heard of the worker again; it is told several times in a lease. */
+const untouchedPauseMs = 250;
+
 const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
 
 /** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
@@ -106,6 +109,7 @@ async function beginAndRun(
   });
   if (result === "untouched") {
     await authority.whileOurs(unbegin());
+    await clock.sleep(untouchedPauseMs, authority.signal);
     return { next: "look-again" };
   }
   const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;

@@ -93,6 +93,7 @@ export class LeaseKeeper {
       ),
     ]);
     answered.abort("answered");
+    const wasRefused = this.#isRefused;
     if (answer === "refused") this.#refused(asked);
     this.#isRefused = answer === "refused";
     if (answer === "lost") {
@@ -104,7 +105,8 @@ export class LeaseKeeper {
       this.#countedFromMs = asked;
       if (answer === "paused") onPaused();
     } else if (!signal.aborted && this.isLate) {
-      onLost(answer === "refused" ? "Redis refused to write for too long" : "it could not renew in time");
+      const isRefused = answer === "refused" || (answer === "late" && wasRefused && !this.#mayGoOnAt(asked));
+      onLost(isRefused ? "Redis refused to write for too long" : "it could not renew in time");
       return false;
     }
     return true;
@@ -113,6 +115,10 @@ export class LeaseKeeper {
   /** `take.lua` sees that Redis refused, and gives the lease to nobody for a whole length after that. */
   #refused(askedMs: number): void {
     if (!this.#isRefused) this.#options.onRefused();
-    if (askedMs - this.#renewedAtMs <= writesRefusedMs) this.#countedFromMs = askedMs;
+    if (this.#mayGoOnAt(askedMs)) this.#countedFromMs = askedMs;
+  }
+
+  #mayGoOnAt(askedMs: number): boolean {
+    return askedMs - this.#renewedAtMs <= writesRefusedMs;
   }
 }

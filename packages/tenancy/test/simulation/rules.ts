@@ -100,7 +100,7 @@ export class Rules {
     this.lasts(key, epoch, Math.max(this.#deadlines.get(`${key} ${epoch}`) ?? 0, time.nowMs + leaseMs));
   }
 
-  /** Nothing of it may have run in that epoch, nor run in it later. */
+  /** Nothing of it may have run in that epoch, nor run in it unless it begins again. */
   unbegun(jobId: string, attempt: number, epoch: number): void {
     const name = `${jobId}~${attempt} epoch ${epoch}`;
     this.#options.trace.note("redis", "unbegun", name);
@@ -123,6 +123,7 @@ export class Rules {
       this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
     if (epoch !== this.#epochs.get(key)?.epoch)
       this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
+    if (event.type === "started") this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
     if (event.type === "finished") this.#finished.add(jobId);
     if (event.type === "retrying") this.#over.add(`${jobId}~${event.attempt}`);
   }
