@@ -1,5 +1,6 @@
 import { type Holder, type Holding, Leases, WorkerIds } from "@berth/lease";
-import { type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { redisKeys, type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { refusesWrites } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -110,6 +111,50 @@ describe("a lease", () => {
     expect(await ids.claim(first, words)).toEqual({ ours: false, by: "second" });
     expect(await ids.leave(first)).toBe(false);
     expect(await ids.leave(second)).toBe(true);
+  });
+
+  test("of a Redis that lost its last second is not two processes' at once", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    const before = await taken(leases, key, one, 10_000);
+    // As restored from before the take: nobody has it, and its epoch is lower.
+    await client.hset(redisKeys.lease(key), { worker: "", instance: "", epoch: before.epoch - 5, deadline: 0 });
+    await expect.poll(() => Date.now()).toBeGreaterThan(before.epoch);
+    const after = await taken(leases, key, two, 10_000);
+    expect(after.epoch).toBeGreaterThan(before.epoch);
+    // And should an epoch come twice all the same, the instance tells the two apart.
+    const impostor = { epoch: after.epoch, instance: before.instance };
+    for (const stale of [before, impostor]) {
+      expect(await leases.renew(key, stale, 10_000)).toEqual({ renewed: false, highestEpoch: after.epoch });
+      expect(await leases.release(key, stale, nothingQueued)).toMatchObject({ state: "lost" });
+    }
+    expect((await leases.renew(key, after, 10_000)).renewed).toBe(true);
+  });
+
+  test("that ran out while Redis refused writes is its holder's for a lease's length after the last refusal", async ({
+    redis,
+  }) => {
+    const client = redis.connect();
+    const [leases, ids] = [new Leases(client), new WorkerIds(client)];
+    const [kept, left] = [newKey(), newKey()];
+    const worker = workerId.parse("heartbeats");
+    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, says: {} });
+    await beat();
+    const lengthMs = 600;
+    const holding = await taken(leases, kept, one, lengthMs);
+    await taken(leases, left, one, lengthMs);
+    await redis.refuseWrites();
+    await expect.poll(() => leases.renew(kept, holding, lengthMs).catch(refusesWrites)).toBe(true);
+    await redis.acceptWrites();
+    const ranOut = async () => Number(await client.zscore(redisKeys.leases, left)) < Date.now();
+    await expect.poll(ranOut).toBe(true);
+    await beat();
+    const since = Date.now();
+    expect(await leases.take(kept, two, lengthMs)).toMatchObject({ taken: false, why: "held" });
+    expect((await leases.renew(kept, holding, 10_000)).renewed).toBe(true);
+    await expect.poll(async () => (await leases.take(left, two, 10_000)).taken).toBe(true);
+    expect(Date.now() - since).toBeGreaterThanOrEqual(lengthMs - 1);
   });
 
   test("is given up only if the queue is empty, in one step", async ({ redis }) => {
