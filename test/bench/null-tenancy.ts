@@ -65,7 +65,7 @@ export async function nullTenancy(
       },
     },
     key,
-    taken.epoch as Epoch,
+    { epoch: taken.epoch as Epoch, deadlineMs: taken.deadlineMs },
     unused,
   );
   const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;

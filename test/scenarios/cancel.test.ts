@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Berth, EnqueuedJob } from "@berth/client";
 import { Leases } from "@berth/lease";
 import { epoch, type JobResult, redisKeys, sandboxKey, workerId } from "@berth/protocol";
-import { Schedule, takenKey } from "@berth/queue";
-import { JobEvents, Staging } from "@berth/streams";
+import { queueKeys, Schedule, takenKey } from "@berth/queue";
+import { JobEvents, Staging, type WaitingJob } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { busybox, type TestFleet, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";
@@ -35,11 +35,15 @@ async function timesTold(fleet: TestFleet, { id }: EnqueuedJob): Promise<number>
   return results.filter(([, fields]) => fields[1] === id).length;
 }
 
+function waitingJob({ key, id }: Pick<EnqueuedJob, "key" | "id">): WaitingJob {
+  return { key, jobId: id, attempt: 1, inbox: undefined, queue: queueKeys(key, id, 1) };
+}
+
 const history = ({ id, key }: EnqueuedJob): HistoryJob => ({ id, key, session: "main", repeatable: false });
 
-/** By Redis' own record: every time a worker took the sandbox it got a higher one. */
-async function timesTaken(berth: Berth, tenant: string): Promise<number> {
-  return (await berth.sandboxes({ tenant })).reduce((sum, { epoch: taken }) => sum + taken, 0);
+/** By Redis' own record: a sandbox that a worker ever took has an epoch. */
+async function wasTaken(berth: Berth, tenant: string): Promise<boolean> {
+  return (await berth.sandboxes({ tenant })).some(({ epoch: taken }) => taken > 0);
 }
 
 /** Whether a container was ever started for it: its workspace stays. */
@@ -84,7 +88,7 @@ describe("cancelling a job that waits", () => {
     await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "300" });
     expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
     // Its offer was before that one's, and came to nothing.
-    expect(await timesTaken(berth, "acme")).toBe(0);
+    expect(await wasTaken(berth, "acme")).toBe(false);
     expect(wasOpened(fleet, "acme")).toBe(false);
     await fleet.provesSound([history(job)]);
   });
@@ -164,7 +168,7 @@ describe("cancelling a job that waits for its time", () => {
     await fleet.worker("worker-1", busybox);
     // Due at the same time: when it has run, those would have.
     await berth.tenant("globex").exec("true", {}, { runAtMs: dueMs + 500 });
-    expect(await timesTaken(berth, "acme")).toBe(0);
+    expect(await wasTaken(berth, "acme")).toBe(false);
     expect([wasOpened(fleet, "acme"), wasOpened(fleet, "globex")]).toEqual([false, true]);
     expect(await fleet.redis.connect().keys("berth:{acme}:jobs:*"), "no queue was made for it").toEqual([]);
     expect(await berth.deadLetters.list()).toEqual([]);
@@ -182,14 +186,14 @@ describe("cancelling a job that waits for its time", () => {
     const dueMs = Date.now() + 1_500;
     const job = await berth.tenant("acme").exec("echo never", {}, { runAtMs: dueMs }).enqueued();
     const found = await schedule.find(job.id);
-    const waiting = { key: job.key, jobId: job.id, attempt: 1, inbox: found?.inbox, dueAtMs: dueMs };
+    const waiting = { ...waitingJob(job), inbox: found?.inbox, dueAtMs: dueMs };
     expect(await new JobEvents(redis).cancel(waiting, cancelled)).toBe("told");
     expect(await written(fleet, job)).toEqual(cancelled);
     await fleet.worker("worker-1", busybox);
     await expect.poll(() => schedule.find(job.id)).toBeUndefined();
     expect(Date.now()).toBeGreaterThanOrEqual(dueMs);
     await berth.tenant("globex").exec("true");
-    expect(await timesTaken(berth, "acme")).toBe(0);
+    expect(await wasTaken(berth, "acme")).toBe(false);
     await schedule.close();
   });
 
@@ -225,8 +229,7 @@ describe("cancelling against a worker that takes the job", () => {
           jobs.push({ ...plan, id: job.id, key: job.key, session: "main" });
           await new Promise((resolve) => setTimeout(resolve, pausesMs[index]));
           // As one would who saw it waiting a moment ago.
-          if (round % 2 === 1)
-            await events.cancel({ ...job, jobId: job.id, attempt: 1, inbox: undefined }, cancelled);
+          if (round % 2 === 1) await events.cancel(waitingJob(job), cancelled);
           await other.cancel(job.id);
           const { outcome } = (await (await other.job(job.id))?.result) ?? cancelled;
           const how = outcome.kind === "cancelled" ? outcome.reason : outcome.kind;
@@ -246,15 +249,17 @@ describe("cancelling against a worker that takes the job", () => {
     const [events, leases] = [new JobEvents(redis), new Leases(redis)];
     const acme = fleet.client().tenant("acme");
     const taken = await leases.take(acmeKey, { worker: workerId.parse("w"), instance: "i" }, 60_000);
-    const mine = { key: acmeKey, epoch: epoch.parse(taken.taken && taken.epoch) };
+    const mine = { key: acmeKey, instance: "i", epoch: epoch.parse(taken.taken && taken.epoch) };
     for (let round = 0; round < 50; round++) {
       const { id } = await acme.exec("true").enqueued();
       await redis.lpush(takenKey(acmeKey), id);
-      const place = { takenKey: takenKey(acmeKey), queuedId: id, before: [] };
+      const notAfterMs = taken.taken ? taken.deadlineMs : 0;
+      const { entryKey } = queueKeys(acmeKey, id, 1);
+      const place = { takenKey: takenKey(acmeKey), entryKey, queuedId: id, before: [], notAfterMs };
       const started = { worker: "w", epoch: mine.epoch, attempt: 1, atMs: 0 };
       const steps = [
         () => events.begin({ ...mine, jobId: id }, place, started),
-        () => events.cancel({ key: acmeKey, jobId: id, attempt: 1, inbox: undefined }, cancelled),
+        () => events.cancel(waitingJob({ key: acmeKey, id }), cancelled),
       ];
       const inOrder = round % 2 === 0 ? steps : steps.toReversed();
       const said = await Promise.all(inOrder.map((step) => step()));

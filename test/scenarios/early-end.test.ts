@@ -12,7 +12,7 @@ describe("a job that ends between being added and being marked", () => {
     const commands = redis.connect();
     const [leases, events] = [new Leases(commands), new JobEvents(commands)];
     const taken = await leases.take(key, { worker: workerId.parse("w"), instance: "i" }, 60_000);
-    const to = { key, epoch: epoch.parse(taken.taken && taken.epoch), jobId: "early" };
+    const to = { key, epoch: epoch.parse(taken.taken && taken.epoch), instance: "i", jobId: "early" };
     const result = { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
     await events.publish(to, [{ type: "finished", result }]);
     const about = {

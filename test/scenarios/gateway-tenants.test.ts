@@ -215,11 +215,11 @@ describe("what a tenant's key is told of the fleet", () => {
     const key = await tenantKey(gateway, "acme");
     const batch = (await gateway.call("POST", "/v1/batches", { key, body: { jobs: [exec] } })).body;
     const jobId = `${batch.id}-0`;
-    await redis.hset(redisKeys.lease(sandbox), { epoch: 1, worker: "worker-7" });
+    await redis.hset(redisKeys.lease(sandbox), { epoch: 1, instance: "a", worker: "worker-7" });
     const outcome = { kind: "refused", code: "workspace-unusable", message: trouble } as const;
     const refused = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
     const events = new JobEvents(redis);
-    await events.publish({ key: sandbox, epoch: 1, jobId }, [
+    await events.publish({ key: sandbox, epoch: 1, instance: "a", jobId }, [
       { type: "started", worker: "worker-7", epoch: 1, atMs: 1, attempt: 1 },
       { type: "finished", result: { ...refused, value: { steps: [refused] } } },
     ]);

@@ -1,6 +1,6 @@
-import { Leases, WorkerIds } from "@berth/lease";
+import { type Holder, type Holding, Leases, WorkerIds } from "@berth/lease";
 import { redisKeys, type SandboxKey, sandboxKey, tenantOf, workerId } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { refusesWrites } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -31,18 +31,23 @@ async function allUnheld(leases: Leases, { limit = 100, olderThanMs = 0 } = {}):
   }
   return found;
 }
-const epochOf = async (client: Redis, key: SandboxKey) =>
-  Number(await client.hget(redisKeys.lease(key), "epoch"));
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
+
+/** Takes it, and gives back what its holder proves itself with. */
+async function taken(leases: Leases, key: SandboxKey, holder: Holder, lengthMs: number): Promise<Holding> {
+  const answer = await leases.take(key, holder, lengthMs);
+  if (!answer.taken) throw new Error(`${key} is not to be had: ${answer.why}`);
+  return { epoch: answer.epoch, instance: holder.instance };
+}
 
 describe("a lease", () => {
   test("is one worker's at a time, and its epoch grows with every holder", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    const first = await taken(leases, key, one, 10_000);
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held", by: "worker-1" });
-    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "released", left: 0 });
-    expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+    expect(await leases.release(key, first, nothingQueued)).toEqual({ state: "released", left: 0 });
+    expect((await taken(leases, key, two, 10_000)).epoch).toBeGreaterThan(first.epoch);
   });
 
   test("taken by twenty at once is given to one", async ({ redis }) => {
@@ -54,27 +59,33 @@ describe("a lease", () => {
     const results = await Promise.all(
       takers.map((taker) => new Leases(redis.connect()).take(key, taker, 10_000)),
     );
-    expect(results.filter(({ taken }) => taken)).toHaveLength(1);
-    expect((await new Leases(redis.connect()).renew(key, 1, 10_000)).renewed).toBe(true);
+    const won = results.filter((result) => result.taken);
+    expect(won).toHaveLength(1);
+    const holding = { epoch: won[0]?.epoch ?? 0, instance: "x" };
+    expect((await new Leases(redis.connect()).renew(key, holding, 10_000)).renewed).toBe(true);
   });
 
   test("that ran out can be taken, and its old holder can no longer renew or release", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 1);
-    await expect.poll(async () => (await leases.take(key, two, 10_000)).taken).toBe(true);
-    expect(await leases.renew(key, 1, 10_000)).toEqual({ renewed: false, highestEpoch: 2 });
-    expect(await leases.release(key, 1, nothingQueued)).toEqual({ state: "lost", highestEpoch: 2 });
-    expect((await leases.renew(key, 2, 10_000)).renewed).toBe(true);
+    const old = await taken(leases, key, one, 1);
+    let next: Holding | undefined;
+    await expect
+      .poll(async () => (next = await taken(leases, key, two, 10_000).catch(() => undefined)))
+      .toBeDefined();
+    const highestEpoch = next?.epoch ?? 0;
+    expect(await leases.renew(key, old, 10_000)).toEqual({ renewed: false, highestEpoch });
+    expect(await leases.release(key, old, nothingQueued)).toEqual({ state: "lost", highestEpoch });
+    expect((await leases.renew(key, { epoch: highestEpoch, instance: "b" }, 10_000)).renewed).toBe(true);
   });
 
   test("that ran out is renewed all the same while nobody took it", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 1);
+    const holding = await taken(leases, key, one, 1);
     await expect.poll(async () => (await mark(leases, key))?.live).toBe(false);
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
-    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: 1, worker: "worker-1" });
+    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
+    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: holding.epoch, worker: "worker-1" });
   });
 
   test("is taken again at once by its own worker whose earlier life is known to be dead", async ({
@@ -82,20 +93,20 @@ describe("a lease", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const old = await taken(leases, key, one, 10_000);
     const heir = { ...one, instance: "restarted", heirOf: one.instance };
-    expect(await leases.take(key, heir, 10_000)).toMatchObject({ taken: true, epoch: 2 });
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(false);
+    expect((await taken(leases, key, heir, 10_000)).epoch).toBeGreaterThan(old.epoch);
+    expect((await leases.renew(key, old, 10_000)).renewed).toBe(false);
   });
 
   test("of an earlier life that may still live has to run out, as anybody else's", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const { epoch } = await taken(leases, key, one, 10_000);
     const other = { ...one, instance: "second" };
     expect(await leases.take(key, other, 10_000)).toMatchObject({ taken: false, why: "held" });
     expect(await leases.take(key, { ...other, heirOf: "older" }, 10_000)).toMatchObject({ taken: false });
-    expect(await leases.take(key, one, 10_000)).toMatchObject({ taken: true, epoch: 2 });
+    expect((await taken(leases, key, one, 10_000)).epoch).toBeGreaterThan(epoch);
   });
 
   test("is not given to a process whose worker id another one has", async ({ redis }) => {
@@ -113,33 +124,82 @@ describe("a lease", () => {
     expect(await ids.claim(second, words)).toEqual({ ours: false, by: "first" });
     expect(await ids.claim(second, { ...words, replacing: "first" })).toEqual({ ours: true });
     expect(await leases.take(key, first, 10_000)).toEqual({ taken: false, why: "replaced", by: "second" });
-    expect(await leases.take(key, second, 10_000)).toMatchObject({ taken: true, epoch: 1 });
+    expect(await leases.take(key, second, 10_000)).toMatchObject({ taken: true });
     expect(await ids.claim(first, words)).toEqual({ ours: false, by: "second" });
     expect(await ids.leave(first)).toBe(false);
     expect(await ids.leave(second)).toBe(true);
+  });
+
+  test("of a Redis that lost its last second is not two processes' at once", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    const before = await taken(leases, key, one, 10_000);
+    // As restored from before the take: nobody has it, and its epoch is lower.
+    await client.hset(redisKeys.lease(key), {
+      worker: "",
+      instance: "",
+      epoch: before.epoch - 5,
+      deadline: 0,
+    });
+    await expect.poll(() => Date.now()).toBeGreaterThan(before.epoch);
+    const after = await taken(leases, key, two, 10_000);
+    expect(after.epoch).toBeGreaterThan(before.epoch);
+    // And should an epoch come twice all the same, the instance tells the two apart.
+    const impostor = { epoch: after.epoch, instance: before.instance };
+    for (const stale of [before, impostor]) {
+      expect(await leases.renew(key, stale, 10_000)).toEqual({ renewed: false, highestEpoch: after.epoch });
+      expect(await leases.release(key, stale, nothingQueued)).toMatchObject({ state: "lost" });
+    }
+    expect((await leases.renew(key, after, 10_000)).renewed).toBe(true);
+  });
+
+  test("that ran out while Redis refused writes is its holder's for a lease's length after the last refusal", async ({
+    redis,
+  }) => {
+    const client = redis.connect();
+    const [leases, ids] = [new Leases(client), new WorkerIds(client)];
+    const [kept, left] = [newKey(), newKey()];
+    const worker = workerId.parse("heartbeats");
+    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, says: {} });
+    await beat();
+    const lengthMs = 600;
+    const holding = await taken(leases, kept, one, lengthMs);
+    await taken(leases, left, one, lengthMs);
+    await redis.refuseWrites();
+    await expect.poll(() => leases.renew(kept, holding, lengthMs).catch(refusesWrites)).toBe(true);
+    await redis.acceptWrites();
+    const ranOut = async () => Number(await client.zscore(redisKeys.leases, left)) < Date.now();
+    await expect.poll(ranOut).toBe(true);
+    await beat();
+    const since = Date.now();
+    expect(await leases.take(kept, two, lengthMs)).toMatchObject({ taken: false, why: "held" });
+    expect((await leases.renew(kept, holding, 10_000)).renewed).toBe(true);
+    await expect.poll(async () => (await leases.take(left, two, 10_000)).taken).toBe(true);
+    expect(Date.now() - since).toBeGreaterThanOrEqual(lengthMs - 1);
   });
 
   test("is given up only if the queue is empty, in one step", async ({ redis }) => {
     const client = redis.connect();
     const leases = new Leases(client);
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const first = await taken(leases, key, one, 10_000);
     await mark(leases, key);
     await client.lpush(`list:${key}`, "job-1", "job-2");
     await client.zadd(`zset:${key}`, 1, "job-3");
     const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
-    expect(await leases.release(key, 1, { onlyIfEmpty: true, queueKeys })).toEqual({
+    expect(await leases.release(key, first, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "kept",
       left: 3,
     });
-    expect(await leases.release(key, 1, { onlyIfEmpty: false, queueKeys })).toEqual({
+    expect(await leases.release(key, first, { onlyIfEmpty: false, queueKeys })).toEqual({
       state: "released",
       left: 3,
     });
     expect(await allUnheld(leases)).toContain(key);
-    await leases.take(key, two, 10_000);
+    const second = await taken(leases, key, two, 10_000);
     await client.del(`list:${key}`, `zset:${key}`);
-    expect(await leases.release(key, 2, { onlyIfEmpty: true, queueKeys })).toEqual({
+    expect(await leases.release(key, second, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "released",
       left: 0,
     });
@@ -151,11 +211,11 @@ describe("a lease", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.take(key, one, 10_000);
+    const holding = await taken(leases, key, one, 10_000);
     await redis.kill();
     await redis.start();
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held" });
-    expect((await leases.renew(key, 1, 10_000)).renewed).toBe(true);
+    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
   });
 });
 
@@ -167,19 +227,17 @@ describe("where a sandbox starts", () => {
     const client = redis.connect();
     const leases = new Leases(client);
     const key = newKey();
-    await leases.take(key, here, 10_000);
-    const early = await epochOf(client, key);
+    const early = await taken(leases, key, here, 10_000);
     expect((await leases.place(key)).home).toBeUndefined();
     expect(await leases.startFailed(key, one.worker, 60_000)).toEqual(["worker-1"]);
     await leases.release(key, early, nothingQueued);
-    await leases.take(key, there, 10_000);
-    const epoch = await epochOf(client, key);
+    const later = await taken(leases, key, there, 10_000);
     expect((await leases.startFailed(key, two.worker, 60_000)).sort()).toEqual(["worker-1", "worker-2"]);
     expect(await leases.started(key, early, "host-1"), "it is another's by now").toBe(false);
-    expect(await leases.started(key, epoch, "host-2")).toBe(true);
+    expect(await leases.started(key, later, "host-2")).toBe(true);
     expect((await leases.place(key)).home).toBe("host-2");
     expect(await leases.startFailed(key, two.worker, 60_000), "a start forgets them").toEqual(["worker-2"]);
-    await leases.release(key, epoch, nothingQueued);
+    await leases.release(key, later, nothingQueued);
     expect(await leases.take(key, here, 10_000)).toEqual({ taken: false, why: "elsewhere", by: "host-2" });
     expect(await leases.take(key, there, 10_000)).toMatchObject({ taken: true });
   });
@@ -245,7 +303,8 @@ describe("an expired lease", () => {
     const leases = new Leases(client);
     const [working, idle, paused, live] = [newKey(), newKey(), newKey(), newKey()];
     for (const key of [working, paused, live]) await mark(leases, key);
-    for (const key of [working, idle, paused]) await leases.take(key, one, 1);
+    const lapsed = await taken(leases, working, one, 1);
+    for (const key of [idle, paused]) await leases.take(key, one, 1);
     await leases.take(live, one, 60_000);
     await leases.pause(tenantOf(paused));
     const found: SandboxKey[] = [];
@@ -256,7 +315,7 @@ describe("an expired lease", () => {
     await expect.poll(leasesLeft).toBe(1);
     expect(await leasesLeft()).toBe(1);
     expect(found).toEqual([working]);
-    expect((await leases.renew(working, await epochOf(client, working), 60_000)).renewed).toBe(true);
+    expect((await leases.renew(working, lapsed, 60_000)).renewed).toBe(true);
     expect(await allUnheld(leases)).toEqual([]);
     await leases.resume(tenantOf(paused));
     expect(await allUnheld(leases)).toEqual([paused]);
@@ -275,10 +334,10 @@ describe("a sandbox without jobs", () => {
     await client.lpush(`list:${key}`, "job-1");
     expect(await leases.dropIdle(key, queue)).toBe(false);
     await client.del(`list:${key}`);
-    await leases.take(key, one, 60_000);
+    const holding = await taken(leases, key, one, 60_000);
     expect(await leases.dropIdle(key, queue)).toBe(false);
     expect(await leases.isPending(key)).toBe(true);
-    await leases.release(key, await epochOf(client, key), { onlyIfEmpty: false, queueKeys: [] });
+    await leases.release(key, holding, { onlyIfEmpty: false, queueKeys: [] });
     await mark(leases, key);
     expect(await leases.dropIdle(key, queue)).toBe(true);
     expect(await leases.isPending(key)).toBe(false);

@@ -165,9 +165,10 @@ describe("what cannot be persisted", () => {
 
   test("is what a worker says that no longer holds the sandbox", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
-    await artifacts.redis.hset(redisKeys.lease(owner.key), { worker: "worker-2", epoch: 8 });
-    await expect(run(artifacts, sandbox, persist("f", "stale"), { of: { epoch: 7 } })).rejects.toSatisfy(
-      (error) => isFault(error, "lease-lost"),
+    await artifacts.redis.hset(redisKeys.lease(owner.key), { worker: "worker-2", epoch: 8, instance: "b" });
+    const of = { holder: { epoch: 7, instance: "a" } };
+    await expect(run(artifacts, sandbox, persist("f", "stale"), { of })).rejects.toSatisfy((error) =>
+      isFault(error, "lease-lost"),
     );
     expect(await artifacts.redis.exists(redisKeys.persisted(owner.key, "acme", "default", "main"))).toBe(0);
   });

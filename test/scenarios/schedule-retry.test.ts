@@ -109,7 +109,8 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await running(job);
     worker.signal("SIGSTOP");
     const redis = fleet.redis.connect();
-    const epoch = Number(await redis.hget(redisKeys.lease(job.key), "epoch"));
+    const [epoch, instance] = await redis.hmget(redisKeys.lease(job.key), "epoch", "instance");
+    const holding = { epoch: Number(epoch), instance: instance ?? "" };
     const envelope = { version: 1, id, tenant: "acme", request: { kind: "exec", command }, ...more };
     const events = new JobEvents(redis);
     return {
@@ -121,7 +122,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
         await schedule.add(next, Date.now() + 200);
         await schedule.close();
       },
-      tell: (event: JobEvent) => events.publish({ key: job.key, epoch, jobId: id }, [event]),
+      tell: (event: JobEvent) => events.publish({ key: job.key, ...holding, jobId: id }, [event]),
       dies: async () => {
         worker.signal("SIGKILL");
         await fleet.worker("worker-2", brisk);

@@ -7,7 +7,7 @@ import {
   sandboxKey,
   workerId,
 } from "@berth/protocol";
-import { JobQueues } from "@berth/queue";
+import { JobQueues, queueKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { JobEvents, Staging } from "@berth/streams";
 import type { FetchedJob, TenancyPorts } from "@berth/tenancy";
@@ -15,7 +15,7 @@ import { describe, expect } from "vitest";
 import { systemClock } from "../../apps/worker/src/clock.ts";
 import { readConfig } from "../../apps/worker/src/config.ts";
 import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
-import { ModelRig } from "../../packages/tenancy/test/simulation/model-rig.ts";
+import { ModelRig, modelKey } from "../../packages/tenancy/test/simulation/model-rig.ts";
 import { Random } from "../../packages/tenancy/test/simulation/random.ts";
 import { test } from "../support/redis.ts";
 
@@ -29,7 +29,6 @@ interface Both<T> {
 }
 
 interface Holder extends Both<TenancyPorts> {
-  readonly epoch: number;
   readonly fetched: Both<FetchedJob>[];
 }
 
@@ -43,6 +42,7 @@ class Twins {
   readonly #key: ReturnType<typeof sandboxKey.parse>;
   readonly #holders: Holder[] = [];
   readonly #jobs: Job[] = [];
+  readonly #forgotten = new Set<string>();
   readonly answers: string[] = [];
 
   constructor(redis: Redis, seed: number) {
@@ -65,7 +65,7 @@ class Twins {
     if (dice === 7) return await this.#active(holder);
     if (dice <= 9) return await this.#complete(holder);
     if (dice <= 12) return await this.#begin(holder, job);
-    if (dice === 13) return await this.#cancel(job);
+    if (dice === 13) return this.#random.chance(0.3) ? await this.#forget() : await this.#cancel(job);
     if (dice === 14) return await this.#lease(holder);
     await this.#say(holder, job, dice);
   }
@@ -78,11 +78,23 @@ class Twins {
   async #take(): Promise<void> {
     const worker = workerId.parse(this.#random.pick(["worker-1", "worker-2"]));
     const taken = await this.#leases.take(this.#key, { worker, instance: worker }, leaseMs);
-    const epoch = taken.taken ? taken.epoch : undefined;
     const model = this.#model.take(worker);
-    this.#same("take", epoch, model?.epoch);
-    if (epoch !== undefined && model)
-      this.#holders.push({ epoch, real: this.#realPorts(epoch), model: model.ports, fetched: [] });
+    this.#same("take", taken.taken, model !== undefined);
+    if (!taken.taken || !model) return;
+    const { epoch, deadlineMs } = taken;
+    const hold = (instance: string, untilMs?: number) =>
+      this.#holders.push({
+        real: this.#realPorts(instance, epoch, untilMs ?? deadlineMs),
+        model: this.#model.ports(worker, {
+          epoch: model.epoch,
+          instance,
+          deadlineMs: untilMs ?? model.deadlineMs,
+        }),
+        fetched: [],
+      });
+    // One with the same epoch and another instance; one that has not renewed in time, as far as it knows.
+    if (this.#random.chance(0.3)) hold("impostor");
+    hold(worker, this.#random.chance(0.3) ? -1 : undefined);
   }
 
   async #add(before: Job | undefined): Promise<void> {
@@ -137,16 +149,28 @@ class Twins {
   }
 
   async #cancel({ id, attempt }: Job): Promise<void> {
-    if (!this.#random.chance(0.3)) return;
+    if (!this.#random.chance(0.3) || this.#forgotten.has(id)) return;
     if (this.#random.chance(0.5)) {
       await this.#redis.sadd(redisKeys.cancelled(this.#key), id);
       this.#model.redis.events.wishCancelled(id);
       return;
     }
     await this.#redis.hset(redisKeys.job(id), "key", this.#key);
-    const waiting = { key: this.#key, jobId: id, attempt, inbox: undefined };
+    const queue = queueKeys(this.#key, id, attempt);
+    const waiting = { key: this.#key, jobId: id, attempt, inbox: undefined, queue };
     const real = await new JobEvents(this.#redis).cancel(waiting, done);
-    this.#same("cancel", real, this.#model.redis.events.cancel(id, attempt));
+    this.#same("cancel", real, this.#model.redis.events.cancel({ key: modelKey, jobId: id, attempt }));
+  }
+
+  /** A day passes: what Redis keeps of jobs that have ended is gone. */
+  async #forget(): Promise<void> {
+    for (const { id } of this.#jobs) {
+      if ((await new JobEvents(this.#redis).progress(this.#key, id)).state !== "finished") continue;
+      await this.#redis.del(redisKeys.events(this.#key, id), redisKeys.job(id));
+      await this.#redis.srem(redisKeys.cancelled(this.#key), id);
+      this.#forgotten.add(id);
+    }
+    this.#model.redis.events.expire();
   }
 
   async #lease(holder: Holder): Promise<void> {
@@ -165,7 +189,8 @@ class Twins {
       if (dice <= 16) return await events.output(id, part, [{ stream: "stdout", bytes: Buffer.from("x") }]);
       if (dice === 17) return (await events.progress(id, attempt)).state;
       if (dice === 18) return await events.retrying(id, ended);
-      return await events.finished(id, undefined, done);
+      if (part === 0) return await events.unbegin(id, attempt);
+      return await events.finished(id, attempt, undefined, done);
     });
     this.#same("say", real, model);
     const told = await new JobEvents(this.#redis).read(this.#key, id, "");
@@ -173,7 +198,7 @@ class Twins {
     this.#same(
       "told",
       types,
-      this.#model.redis.events.of(id).map(({ type }) => type),
+      this.#model.redis.events.left(id).map(({ type }) => type),
     );
   }
 
@@ -190,12 +215,12 @@ class Twins {
     this.answers.push(`${what} ${JSON.stringify(real)}`);
   }
 
-  #realPorts(epoch: number): TenancyPorts {
+  #realPorts(instance: string, epoch: number, deadlineMs: number): TenancyPorts {
     const read = readConfig({ BERTH_LEASE_MS: String(leaseMs) });
     if ("problems" in read) throw new Error("a configuration of the test's own");
     const parts = {
       config: read.config,
-      instance: "twin",
+      instance,
       redis: this.#redis,
       leases: this.#leases,
       events: new JobEvents(this.#redis),
@@ -205,7 +230,7 @@ class Twins {
       clock: systemClock,
       report: () => {},
     };
-    return tenancyPorts(parts, this.#key, asEpoch.parse(epoch), unused);
+    return tenancyPorts(parts, this.#key, { epoch: asEpoch.parse(epoch), deadlineMs }, unused);
   }
 }
 
@@ -229,7 +254,7 @@ describe("the simulation's Redis", () => {
       for (const answer of twins.answers) seen.add(answer);
       await twins.close();
     }
-    const wanted = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn"];
+    const wanted = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn", "late"];
     expect(wanted.filter((answer) => !seen.has(`begin "${answer}"`))).toEqual([]);
     const ends = ["told", "finished-before", "begun"].map((answer) => `cancel "${answer}"`);
     expect([...seen]).toEqual(expect.arrayContaining([...ends, 'complete "done"', 'complete "refused"']));

@@ -80,7 +80,7 @@ describe("traces", () => {
       "berth.sandbox.key": "acme",
       "berth.sandbox.cold": true,
       "berth.worker.id": "worker-1",
-      "berth.epoch": 1,
+      "berth.epoch": expect.any(Number),
       "berth.attempt": 1,
       "berth.outcome": "exited",
       "berth.exit_code": 3,

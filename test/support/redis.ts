@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectRedis, type Redis } from "@berth/redis";
-import { test as base } from "vitest";
+import { test as base, expect } from "vitest";
 
 /** A redis-server of one test file's own, on a socket nobody else knows, with everything on disk that a fleet would have. */
 export class TestRedis {
@@ -67,6 +67,26 @@ export class TestRedis {
     const client = connectRedis({ url: this.url, role: "blocking" });
     await client.config("SET", "appendfsync", "always");
     client.disconnect();
+  }
+
+  /** As with a full disk: it answers, and refuses every write (MISCONF), since it could not save. */
+  async refuseWrites(): Promise<void> {
+    this.#cutter ??= this.connect();
+    // A directory where it wants to put its snapshot. Without a rule for saving it would not mind.
+    await mkdir(join(this.directory, "dump.rdb", "in-the-way"), { recursive: true });
+    await this.#cutter.config("SET", "save", "86400 1");
+    await this.#saves("err");
+  }
+
+  async acceptWrites(): Promise<void> {
+    await rm(join(this.directory, "dump.rdb"), { recursive: true });
+    await this.#saves("ok");
+  }
+
+  async #saves(status: "ok" | "err"): Promise<void> {
+    await this.#cutter?.bgsave();
+    const saved = async () => (await this.#cutter?.info("persistence"))?.includes(`bgsave_status:${status}`);
+    await expect.poll(saved, { timeout: 30_000 }).toBe(true);
   }
 
   /** Cuts every connection but its own; how many those were. */

@@ -70,7 +70,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
   const keptMs = Math.max(workerGoneMs, 2 * config.BERTH_LEASE_MS);
-  const claiming = claimWorkerId({ redis, ids, life, keptMs, who });
+  const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
+  const claiming = claimWorkerId({ redis, ids, life, keptMs, who, onWaiting });
   const heirOf = await claiming.catch((error: unknown) => {
     redis.disconnect();
     subscriber.disconnect();
@@ -156,7 +157,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     },
   });
   const control = new Control({
-    redis,
+    ids,
     subscriber,
     worker: config.BERTH_WORKER_ID,
     onMessage: (message) => (message.type === "drain" ? onDrain() : member.hear(message)),

@@ -1,8 +1,9 @@
+import type { WorkerIds } from "@berth/lease";
 import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 export interface ControlOptions {
-  readonly redis: Redis;
+  readonly ids: Pick<WorkerIds, "answer">;
   /** A connection of its own: one that listens can do nothing else. */
   readonly subscriber: Redis;
   readonly worker: string;
@@ -12,7 +13,7 @@ export interface ControlOptions {
   readonly describe: () => Record<string, string | number>;
 }
 
-const answerKeptSeconds = 30;
+const answerKeptMs = 30_000;
 
 /** Hears what workers are told: cancel, pause, drain, ping. */
 export class Control {
@@ -48,8 +49,8 @@ export class Control {
   }
 
   async #answer(id: string): Promise<void> {
-    const { redis, describe } = this.#options;
-    await redis.set(redisKeys.answer(id), JSON.stringify(describe()), "EX", answerKeptSeconds);
+    const { ids, describe } = this.#options;
+    await ids.answer(id, describe(), answerKeptMs);
   }
 }
 

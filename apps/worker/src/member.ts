@@ -1,17 +1,10 @@
-import {
-  type ControlMessage,
-  type Epoch,
-  epoch,
-  redisKeys,
-  type SandboxKey,
-  tenantOf,
-} from "@berth/protocol";
+import { type ControlMessage, epoch, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/queue";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
 import { sweep } from "./sweep.ts";
-import { homeOf, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
+import { homeOf, type TakenLease, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 import { within } from "./within.ts";
 
 export interface MemberParts extends TenancyParts {
@@ -187,7 +180,8 @@ export class FleetMember {
     try {
       const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
       if (!taken.taken) return undefined;
-      const held = this.#hold(key, epoch.parse(taken.epoch), takenAtMs);
+      const { deadlineMs } = taken;
+      const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
       // What the dead life left running ends before anybody else can have the sandbox.
       if (taken.inherited) void held.tenancy.adopt();
       return held;
@@ -203,12 +197,12 @@ export class FleetMember {
     this.#slotFreed = Promise.withResolvers<void>();
   }
 
-  #hold(key: SandboxKey, holdEpoch: Epoch, takenAtMs: number): Held {
+  #hold(key: SandboxKey, lease: TakenLease, takenAtMs: number): Held {
     const { config, clock, health } = this.#parts;
     const tenancy = new Tenancy(
       {
         key,
-        epoch: holdEpoch,
+        epoch: lease.epoch,
         leaseMs: config.BERTH_LEASE_MS,
         takenAtMs,
         parallel: config.BERTH_PARALLEL,
@@ -217,7 +211,7 @@ export class FleetMember {
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
         removeOnStop: config.BERTH_ON_STOP === "remove",
       },
-      tenancyPorts(this.#parts, key, holdEpoch, {
+      tenancyPorts(this.#parts, key, lease, {
         started: () => {
           this.#resting.started(key);
           health.started();

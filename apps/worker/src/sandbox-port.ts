@@ -14,6 +14,8 @@ import { emptyWorkspace } from "./empty-workspace.ts";
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
+  /** Of the worker: which of its processes holds the sandbox. */
+  readonly instance: string;
   readonly leaseMs: number;
   /** By name; `default` is always there. */
   readonly profiles: ReadonlyMap<string, SandboxProfile>;
@@ -104,8 +106,8 @@ export class DriverSandbox implements SandboxPort {
   }
 
   #artifactsOf({ agent = defaultAgent, ...conversation }: Conversation): JobArtifacts | undefined {
-    const { artifacts, key, epoch } = this.#request;
-    return artifacts?.forJob({ ...conversation, agent, key, epoch });
+    const { artifacts, key, epoch, instance } = this.#request;
+    return artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
   }
 
   async #changeTo(profile: string): Promise<void> {
@@ -128,7 +130,7 @@ export class DriverSandbox implements SandboxPort {
    */
   async #destroy(used: Sandbox, restarted: () => Promise<Sandbox>, signal: AbortSignal): Promise<void> {
     let sandbox = used;
-    const { key, epoch, artifacts } = this.#request;
+    const { key, epoch, instance, artifacts } = this.#request;
     if ((await emptyWorkspace(used, { signal, passes: 1 })) !== undefined) {
       await this.#stop(used, signal);
       sandbox = await unlessAborted(restarted(), signal);
@@ -136,7 +138,7 @@ export class DriverSandbox implements SandboxPort {
       if (obstacle !== undefined)
         throw new Fault("workspace-unusable", { path: key, detail: `it cannot be emptied: ${obstacle}` });
     }
-    await artifacts?.forgetPersisted(key, { epoch });
+    await artifacts?.forgetPersisted(key, { holder: { epoch, instance } });
     await this.#stop(sandbox, signal);
     await this.#driver.removeEmptyWorkspace(key);
   }

@@ -3,6 +3,7 @@ import {
   CronRunner,
   DeadLetters,
   DeadLetterWorker,
+  queueKeys,
   Schedule,
   ScheduleStore,
   ScheduleWorker,
@@ -111,11 +112,12 @@ export class Scheduler {
     const { events, report } = this.#options;
     const outcome = { kind: "refused", code, message } as const;
     const key = sandboxKeyOf(job);
-    const waiting = { key, jobId: job.id, attempt: job.attempt, inbox: job.inbox };
+    const { id: jobId, attempt, inbox } = job;
+    const waiting = { key, jobId, attempt, inbox, queue: queueKeys(key, jobId, attempt) };
     const told = await events.cancel(waiting, { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
     if (told === "finished-before") return;
-    await this.later(key).bury(job.id, job, outcome, "fault");
-    report({ event: "schedule.job-refused", jobId: job.id, message });
+    await this.later(key).bury(jobId, job, outcome, "fault");
+    report({ event: "schedule.job-refused", jobId, message });
   }
 
   async #buryEntry(entry: string, job: unknown, message: string): Promise<void> {

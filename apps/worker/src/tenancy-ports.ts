@@ -1,8 +1,17 @@
 import { FleetView } from "@berth/client";
-import type { Leases } from "@berth/lease";
+import type { Holding, Leases } from "@berth/lease";
 import type { Epoch, Fault, SandboxKey } from "@berth/protocol";
-import { Grants, grantedToAll, type HeldJob, JobSource, takenKey, unfinishedKeys } from "@berth/queue";
-import type { Redis } from "@berth/redis";
+import {
+  entryKey,
+  Grants,
+  grantedToAll,
+  type HeldJob,
+  JobSource,
+  queuedId,
+  takenKey,
+  unfinishedKeys,
+} from "@berth/queue";
+import { type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
 import {
@@ -50,17 +59,28 @@ export interface TenancyParts {
   readonly report: (event: TenancyEvent) => void;
 }
 
+/** A lease as it was taken. */
+export interface TakenLease {
+  readonly epoch: Epoch;
+  /** By Redis' clock. */
+  readonly deadlineMs: number;
+}
+
 /** Redis and Docker, as one tenancy sees them. */
 export function tenancyPorts(
   parts: TenancyParts,
   key: SandboxKey,
-  epoch: Epoch,
+  taken: TakenLease,
   starts: StartsReport,
 ): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
-  const source = new JobSource(redis, key, { instance, epoch });
-  const to = (jobId: string, inbox?: string) => ({ key, epoch, jobId, inbox });
+  const { epoch } = taken;
+  const holding = { epoch, instance };
+  const source = new JobSource(redis, key, holding);
+  const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
+  const entryOf = (jobId: string, attempt: number) => entryKey(key, queuedId(jobId, attempt));
+  let deadlineMs = taken.deadlineMs;
   return {
     clock,
     report,
@@ -68,21 +88,33 @@ export function tenancyPorts(
     later: parts.scheduler.later(key),
     lease: {
       renew: async () => {
-        const renewed = await leases.renew(key, epoch, leaseMs);
-        if (!renewed.renewed) return "lost";
-        return renewed.paused ? "paused" : "renewed";
+        try {
+          const renewed = await leases.renew(key, holding, leaseMs);
+          if (!renewed.renewed) return "lost";
+          deadlineMs = renewed.deadlineMs;
+          return renewed.paused ? "paused" : "renewed";
+        } catch (error) {
+          if (refusesWrites(error)) return "refused";
+          throw error;
+        }
       },
       release: async ({ onlyIfEmpty }) =>
-        (await leases.release(key, epoch, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
+        (await leases.release(key, holding, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
     },
     jobs: withStaged(source, parts.staging, key),
     events: {
       begin: (jobId, attempt, place) =>
         events.begin(
           to(jobId),
-          { ...place, takenKey: takenKey(key) },
+          {
+            ...place,
+            takenKey: takenKey(key),
+            entryKey: entryOf(jobId, attempt),
+            notAfterMs: deadlineMs,
+          },
           { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
         ),
+      unbegin: async (jobId, attempt) => void (await events.unbegin(key, jobId, { worker, epoch, attempt })),
       output: (jobId, part, pieces) =>
         events.publish(
           { ...to(jobId), part: `${epoch}-${part}` },
@@ -90,23 +122,32 @@ export function tenancyPorts(
         ),
       artifact: (jobId, part, artifact) =>
         events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
-      finished: (jobId, inbox, result) => events.publish(to(jobId, inbox), [{ type: "finished", result }]),
-      retrying: (jobId, ended) =>
-        events.publish({ ...to(jobId), part: `${epoch}-retrying-${ended.attempt}` }, [
-          { type: "retrying", ...ended },
+      finished: (jobId, attempt, inbox, result) =>
+        events.publish({ ...to(jobId, inbox), entryKey: entryOf(jobId, attempt) }, [
+          { type: "finished", result },
         ]),
-      progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
+      retrying: (jobId, ended) =>
+        events.publish(
+          {
+            ...to(jobId),
+            part: `${epoch}-retrying-${ended.attempt}`,
+            entryKey: entryOf(jobId, ended.attempt),
+          },
+          [{ type: "retrying", ...ended }],
+        ),
+      progress: (jobId, attempt) =>
+        events.attemptProgress(key, jobId, { attempt, entryKey: entryOf(jobId, attempt) }),
     },
     placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
     sandbox: new DriverSandbox(driver, {
-      ...{ key, epoch, leaseMs, profiles, artifacts: parts.artifacts },
+      ...{ key, ...holding, leaseMs, profiles, artifacts: parts.artifacts },
       grants: new Grants(redis),
       // Redis need not be asked where there is one pool, which everybody may use.
       pool: async () =>
         pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
       onStarted: async (signal) => {
         starts.started();
-        await noteStarted(parts, key, epoch, signal);
+        await noteStarted(parts, key, holding, signal);
       },
       onStartFailed: (error) => (isHostFault(error) ? starts.failed(error) : undefined),
     }),
@@ -122,13 +163,13 @@ export function homeOf({ BERTH_STORAGE: storage, BERTH_HOST: host }: Config): st
 async function noteStarted(
   { leases, config, clock }: TenancyParts,
   key: SandboxKey,
-  epoch: Epoch,
+  holding: Holding,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    const noted = await leases.started(key, epoch, homeOf(config)).catch(() => undefined);
+    const noted = await leases.started(key, holding, homeOf(config)).catch(() => undefined);
     if (noted === true) return;
-    if (noted === false) throw new Error(`epoch ${epoch} no longer holds ${key}`);
+    if (noted === false) throw new Error(`epoch ${holding.epoch} no longer holds ${key}`);
     await clock.sleep(noteAgainMs, signal);
   }
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
+import type { ClaimResult, WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
 import { type ControlMessage, Fault, redisKeys } from "@berth/protocol";
-import { countConnections, type Redis } from "@berth/redis";
+import { countConnections, type Redis, refusesWrites } from "@berth/redis";
 import { nanoid } from "nanoid";
 
 export interface WorkerClaimOptions {
@@ -12,12 +12,17 @@ export interface WorkerClaimOptions {
   readonly life: WorkerLife;
   readonly keptMs: number;
   readonly who: WorkerWords & { readonly machine: string };
+  /** Redis refuses to write, so the worker cannot start yet: told at first, and again and again while that lasts. */
+  readonly onWaiting: (why: string, waitedMs: number) => void;
 }
 
 /** A process that answers, does so in milliseconds; one that collects garbage or starts up, in less than this. */
 const silentMs = 2_000;
 const askAgainMs = 250;
 const lookMs = 25;
+/** Between two tries while Redis refuses to write, and between two words about it. */
+const refusedPauseMs = 1_000;
+const refusedWordMs = 10_000;
 /** A connection that is being made again is missing for so long. */
 const reconnectMs = 300;
 
@@ -41,11 +46,11 @@ export function connectionName({ worker, instance }: WorkerLife): string {
  * dead loses the id, but its leases run out by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
-  const { ids, life, keptMs, who } = options;
+  const { ids, life, who } = options;
   let replacing: string | undefined;
   let isDead = false;
   for (;;) {
-    const claimed = await ids.claim(life, { replacing, keptMs, seen: false, says: who });
+    const claimed = await claimWhenWritten(options, replacing);
     if (claimed.ours) return isDead ? replacing : undefined;
     const earlier = { worker: life.worker, instance: claimed.by };
     const { host = "", pid = "", machine } = await ids.words(life.worker);
@@ -55,6 +60,23 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
     replacing = earlier.instance;
     // On another machine its containers live on until they miss it.
     isDead = hasGone && machine === who.machine;
+  }
+}
+
+async function claimWhenWritten(
+  { ids, life, keptMs, who, onWaiting }: WorkerClaimOptions,
+  replacing: string | undefined,
+): Promise<ClaimResult> {
+  const sinceMs = performance.now();
+  for (let wordMs = sinceMs; ; await sleep(refusedPauseMs)) {
+    try {
+      return await ids.claim(life, { replacing, keptMs, seen: false, says: who });
+    } catch (error) {
+      if (!refusesWrites(error)) throw error;
+      if (performance.now() < wordMs) continue;
+      wordMs = performance.now() + refusedWordMs;
+      onWaiting((error as Error).message, Math.round(performance.now() - sinceMs));
+    }
   }
 }
 

@@ -1,6 +1,5 @@
-import { Leases } from "@berth/lease";
 import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
-import { JobQueues, queuedId, type Schedule, unfinishedKeys } from "@berth/queue";
+import { JobQueues, queuedId, queueKeys, type Schedule } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "@berth/streams";
 import type { FleetControl } from "./fleet-control.ts";
@@ -21,7 +20,7 @@ const unbegun: JobResult = {
 /**
  * Ends jobs that somebody no longer wants.
  *
- *   wish noted ──not begun──▶ its end is told here ──▶ out of the queue or the schedule
+ *   wish noted ──not begun──▶ its end is told here, and it is out of the queue ──▶ out of the schedule
  *       └──begun, or on its way──▶ whoever holds its sandbox is told, and tells its end
  *
  * Telling and beginning are each one step in Redis that looks for the other, so a job has one end and does not run after it. Dying
@@ -30,12 +29,10 @@ const unbegun: JobResult = {
 export class Cancellation {
   readonly #parts: CancellationParts;
   readonly #queues: JobQueues;
-  readonly #leases: Leases;
 
   constructor(parts: CancellationParts) {
     this.#parts = parts;
     this.#queues = new JobQueues(parts.redis);
-    this.#leases = new Leases(parts.redis);
   }
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
@@ -51,9 +48,6 @@ export class Cancellation {
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
-    await this.#queues.remove(key, queuedId(jobId, waiting.attempt));
-    // That may have been the sandbox's last job, with no worker there to see it.
-    await this.#leases.dropIdle(key, unfinishedKeys(key));
   }
 
   async close(): Promise<void> {
@@ -64,12 +58,16 @@ export class Cancellation {
   async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
     const { redis, schedule } = this.#parts;
     const later = await schedule.find(jobId);
-    if (later) return { key, jobId, attempt: later.attempt, inbox: later.inbox, dueAtMs: later.dueAtMs };
+    if (later) {
+      const { attempt, inbox, dueAtMs } = later;
+      return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
+    }
     const [added, begun] = await redis.hmget(redisKeys.job(jobId), "added", "begun");
     if (!added || Number(begun) >= Number(added)) return undefined;
     const data = await this.#queues.find(key, queuedId(jobId, Number(added)));
     if (data === undefined) return undefined;
-    return { key, jobId, attempt: Number(added), inbox: inboxOf(data) };
+    const attempt = Number(added);
+    return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };
   }
 }
 

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Takes a sandbox without jobs and without a live holder out of the pending ones: its last job was cancelled, or its holder died idle.
 -- KEYS  1 lease (hash)  2 pending (sorted set)  3… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key

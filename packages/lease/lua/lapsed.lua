@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Removes expired leases from the index of leases, and names the sandboxes among them that have work: what a dead worker held. Each
 -- is named once, so many of them hide no others; the walk over pending sandboxes finds what its sweeper failed to offer. The lease
 -- itself is not touched: a holder that renews late is in the index again.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Forgets a worker that stops, unless another process speaks for it by now.
 -- KEYS  1 worker (hash)  2 workers (sorted set)
 -- ARGV  1 worker id  2 instance

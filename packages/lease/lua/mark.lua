@@ -1,4 +1,6 @@
--- Says that a sandbox has a job, and reads who holds it: what a producer does after adding one.
+#!lua flags=allow-oom
+-- Says that a sandbox has a job, and reads who holds it: what a producer does after adding one. Never refused for want of memory: a
+-- job that is in its queue will run, so that it must be marked.
 -- KEYS  1 lease (hash)  2 pending (sorted set, by when it was marked)  3 paused (set)  4 sandboxes (sorted set)  5 queues (sorted set)
 --       6 job (hash)  7 unfinished (sorted set)  8 staged (string)  9 settings (hash)  10 the job's entry in its queue (hash)
 --       11… lists and sorted sets of the sandbox's queue
@@ -13,9 +15,6 @@ local ended = redis.call('HEXISTS', KEYS[6], 'outcome') == 1
 if ARGV[11] == '1' and not ended and redis.call('EXISTS', KEYS[10]) == 0 then
   return {}
 end
--- Changes nothing. A Redis that is out of memory checks the first write of a script only, and lets this one pass: a job that is in its
--- queue will run, so that it must be marked.
-redis.call('PERSIST', KEYS[2])
 redis.call('ZADD', KEYS[2], 'NX', now, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
 redis.call('ZADD', KEYS[5], now, ARGV[1])

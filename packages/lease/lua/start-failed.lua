@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Notes that a worker could not start a sandbox, and reads which others failed lately. Only the holder asks.
 -- KEYS  1 lease (hash)
 -- ARGV  1 worker  2 ms for which a failure counts

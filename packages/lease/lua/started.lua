@@ -1,14 +1,15 @@
+#!lua flags=allow-oom
 -- Notes that the holder has a sandbox open. From now on its workspace may have files, so it has a home.
 -- KEYS  1 lease (hash)
--- ARGV  1 epoch  2 host whose disk has the workspace, '' where storage is shared
+-- ARGV  1 epoch  2 instance  3 host whose disk has the workspace, '' where storage is shared
 -- Reply 1   noted
---       0   another epoch holds the sandbox, or its home is another host: nothing was changed
-local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch', 'home')
-if held[2] ~= ARGV[1] or not held[1] or held[1] == '' or (held[3] and held[3] ~= ARGV[2]) then
+--       0   another process holds the sandbox, or its home is another host: nothing was changed
+local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch', 'home', 'instance')
+if held[2] ~= ARGV[1] or held[4] ~= ARGV[2] or not held[1] or held[1] == '' or (held[3] and held[3] ~= ARGV[3]) then
   return 0
 end
-if ARGV[2] ~= '' then
-  redis.call('HSET', KEYS[1], 'home', ARGV[2])
+if ARGV[3] ~= '' then
+  redis.call('HSET', KEYS[1], 'home', ARGV[3])
 end
 redis.call('HDEL', KEYS[1], 'trouble', 'failed')
 return 1

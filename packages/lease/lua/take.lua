@@ -1,21 +1,25 @@
+#!lua flags=allow-oom
 -- Takes a sandbox's lease if nobody else's is live.
 -- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)  5 worker (hash)
+--       6 writes (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk would have the workspace, '' where storage is shared; started.lua makes it the sandbox's home
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
--- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is one more than ever before. 1: from a dead life, before its deadline
---       {0, epoch, deadline, worker}   somebody else's is live
+--       9 ms for which a holder goes on while Redis refuses to write
+-- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is higher than ever before. 1: from a dead life, before its deadline
+--       {0, epoch, deadline, worker}   somebody else's is live, or may be renewed any moment: Redis refused writes a moment ago
 --       {2, home}                      the workspace is on another host
 --       {3}                            the tenant is paused
 --       {4, instance}                  another process speaks for this worker
+--- @include writes.lua
 local speaks = redis.call('HGET', KEYS[5], 'instance')
 if speaks and speaks ~= ARGV[3] then
   return {4, speaks}
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home')
+local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home', 'length')
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
 -- What a dead life of this worker held is its to take at once. One that only does not answer may still act until the deadline.
@@ -24,15 +28,22 @@ local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
 if live and not own then
   return {0, epoch, deadline, held[1]}
 end
+-- A holder that Redis refused to renew for goes on meanwhile, and counts from that refusal as from a renewal.
+if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9]) then
+  if now < writesSince(KEYS[6], now) + tonumber(held[6] or ARGV[4]) then
+    return {0, epoch, deadline, held[1]}
+  end
+end
 if held[5] and held[5] ~= ARGV[6] then
   return {2, held[5]}
 end
 if redis.call('SISMEMBER', KEYS[3], ARGV[5]) == 1 then
   return {3}
 end
-epoch = math.max(epoch, tonumber(ARGV[8])) + 1
+-- By the clock, so that a Redis which lost its last writes gives no epoch a second time.
+epoch = math.max(epoch + 1, tonumber(ARGV[8]) + 1, now)
 deadline = now + tonumber(ARGV[4])
-redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline)
+redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline, 'length', ARGV[4])
 redis.call('ZADD', KEYS[2], deadline, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
 return {1, epoch, deadline, (live and held[2] ~= ARGV[3]) and 1 or 0}

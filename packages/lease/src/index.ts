@@ -1,5 +1,6 @@
 export type {
   Holder,
+  Holding,
   LeaseState,
   MarkedJob,
   Place,

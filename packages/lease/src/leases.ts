@@ -5,6 +5,7 @@ import {
   type TenantId,
   tenantOf,
   type WorkerId,
+  writesRefusedMs,
 } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
@@ -116,6 +117,12 @@ export interface Holder {
   readonly home?: string | undefined;
 }
 
+/** What a holder proves itself with: both are compared with the lease. */
+export interface Holding {
+  readonly epoch: number;
+  readonly instance: string;
+}
+
 export interface MarkedJob {
   readonly id: string;
   /** Its own; not always whose sandbox it is. */
@@ -158,6 +165,7 @@ export class Leases {
       redisKeys.paused,
       redisKeys.sandboxes,
       redisKeys.worker(holder.worker),
+      redisKeys.writes,
     ];
     return take.run(this.#redis, keys, [
       key,
@@ -168,22 +176,23 @@ export class Leases {
       holder.home ?? "",
       holder.heirOf ?? "",
       holder.obeyed ?? 0,
+      writesRefusedMs,
     ]);
   }
 
-  renew(key: SandboxKey, epoch: number, lengthMs: number): Promise<RenewResult> {
+  renew(key: SandboxKey, { epoch, instance }: Holding, lengthMs: number): Promise<RenewResult> {
     const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused];
-    return renew.run(this.#redis, keys, [key, epoch, lengthMs, tenantOf(key)]);
+    return renew.run(this.#redis, keys, [key, epoch, instance, lengthMs, tenantOf(key)]);
   }
 
   /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */
   release(
     key: SandboxKey,
-    epoch: number,
+    { epoch, instance }: Holding,
     options: { readonly onlyIfEmpty: boolean; readonly queueKeys: readonly string[] },
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.pending, ...options.queueKeys];
-    return release.run(this.#redis, keys, [key, epoch, options.onlyIfEmpty ? "1" : "0"]);
+    return release.run(this.#redis, keys, [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"]);
   }
 
   /**
@@ -238,10 +247,10 @@ export class Leases {
 
   /**
    * Notes that the holder has the sandbox open, before anything runs in it: from now on only workers of that home take it. False: it
-   * is not this epoch's any more, or lives elsewhere.
+   * is not this holder's any more, or lives elsewhere.
    */
-  started(key: SandboxKey, epoch: number, home: string | undefined): Promise<boolean> {
-    return started.run(this.#redis, [redisKeys.lease(key)], [epoch, home ?? ""]);
+  started(key: SandboxKey, { epoch, instance }: Holding, home: string | undefined): Promise<boolean> {
+    return started.run(this.#redis, [redisKeys.lease(key)], [epoch, instance, home ?? ""]);
   }
 
   /** Notes that its holder could not start the sandbox. Gives every worker that failed to within `countsMs`, this one included. */

@@ -19,6 +19,12 @@ const leave = new Script({
   parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
 });
 
+const answer = new Script({
+  name: "answer",
+  file: new URL("../lua/answer.lua", import.meta.url),
+  parse: (reply) => z.literal(1).parse(reply),
+});
+
 /** What a worker says of itself, for people, autoscalers, and its next life. */
 export type WorkerWords = Readonly<Record<string, string | number>>;
 
@@ -49,15 +55,21 @@ export class WorkerIds {
   ): Promise<ClaimResult> {
     const { replacing = "", keptMs, seen, says } = options;
     const words = Object.entries(says).flat();
-    return claim.run(this.#redis, this.#keys(worker), [
-      ...[worker, instance, replacing, keptMs, seen ? "1" : "0"],
-      ...words,
-    ]);
+    return claim.run(
+      this.#redis,
+      [...this.#keys(worker), redisKeys.writes],
+      [...[worker, instance, replacing, keptMs, seen ? "1" : "0"], ...words],
+    );
   }
 
   /** What its present life says of itself. */
   async words(worker: WorkerId): Promise<Record<string, string>> {
     return await this.#redis.hgetall(redisKeys.worker(worker));
+  }
+
+  /** Answers whoever asked under that id. */
+  async answer(id: string, says: WorkerWords, keptMs: number): Promise<void> {
+    await answer.run(this.#redis, [redisKeys.answer(id)], [JSON.stringify(says), keptMs]);
   }
 
   leave({ worker, instance }: WorkerLife): Promise<boolean> {

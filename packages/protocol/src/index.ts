@@ -86,3 +86,4 @@ export {
   workspaceFilePath,
   workspacePath,
 } from "./workspace-path.ts";
+export { writesRefusedMs } from "./writes-refused.ts";

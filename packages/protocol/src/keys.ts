@@ -22,6 +22,8 @@ export const redisKeys = {
   worker: (worker: string): string => `berth:worker:${worker}`,
   /** Sorted set: worker by its last heartbeat. */
   workers: "berth:workers",
+  /** Hash: since when Redis has refused no write, and by which of its counts that is known. */
+  writes: "berth:writes",
   /** Hash: which sandbox a job belongs to, what it is, how far it was handed on. From acceptance to a day after its end. */
   job: (jobId: string): string => `berth:job:${jobId}`,
   /** Sorted set: job id by when it was added to its sandbox's queue; until its terminal record. */

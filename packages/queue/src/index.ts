@@ -10,7 +10,7 @@ export type { GrantList, Wanted } from "./grants.ts";
 export { Grants, grantedToAll } from "./grants.ts";
 export { forgetIdleQueues } from "./idle-queues.ts";
 export type { StagedPayload } from "./job-queues.ts";
-export { entryKey, JobQueues, jobIdOf, queuedId, takenKey, unfinishedKeys } from "./job-queues.ts";
+export { entryKey, JobQueues, jobIdOf, queuedId, queueKeys, takenKey, unfinishedKeys } from "./job-queues.ts";
 export type { HeldJob } from "./job-source.ts";
 export { JobSource } from "./job-source.ts";
 export type { Offer, OfferPlace } from "./offers.ts";

@@ -12,8 +12,6 @@ const finishedKept = { age: 3_600, count: 100 };
 /** Queue objects kept per process; each is a few listeners on a shared connection. */
 const queuesKept = 1_000;
 const reuseMs = 600_000;
-/** Redis walks along a list to take one out. Among so many a sandbox is opened anyway, and its holder drops what has ended. */
-const walkedMost = 10_000;
 
 /** How to find and check a request that was too large for the queue. */
 export interface StagedPayload {
@@ -67,14 +65,6 @@ export class JobQueues {
   async find(key: SandboxKey, queued: string): Promise<unknown> {
     const data = await this.#redis.hget(entryKey(key, queued), "data");
     return data === null ? undefined : JSON.parse(data);
-  }
-
-  /** Takes a job whose end was told out of its queue, where that is cheap. One that somebody took from there is theirs to complete. */
-  async remove(key: SandboxKey, queued: string): Promise<void> {
-    // Merely looking into a queue that is not there would make it.
-    if ((await this.#redis.exists(entryKey(key, queued))) === 0) return;
-    const queue = this.#queue(key);
-    if ((await queue.getWaitingCount()) <= walkedMost) await queue.remove(queued);
   }
 
   async close(): Promise<void> {
@@ -137,6 +127,13 @@ export function jobIdOf(queued: string): string {
 /** Which attempt it is. */
 export function attemptOf(queued: string): number {
   return Number(queued.split("~", 2)[1] ?? 1);
+}
+
+/** Where BullMQ keeps one attempt of a job: for scripts that look at it, or take it out. */
+export function queueKeys(key: SandboxKey, id: string, attempt: number) {
+  const queued = queuedId(id, attempt);
+  const entry = entryKey(key, queued);
+  return { queuedId: queued, entryKey: entry, lockKey: `${entry}:lock`, unfinishedKeys: unfinishedKeys(key) };
 }
 
 /** Where BullMQ keeps one job of a sandbox's queue. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { queuePrefix, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { type Job as BullJob, Queue, Worker } from "bullmq";
@@ -10,6 +11,8 @@ import { OneWait } from "./one-wait.ts";
 const lockMs = 7 * 24 * 3_600_000;
 /** BullMQ's own shortest wait. */
 const shortestWaitSeconds = 0.05;
+/** After an error BullMQ would rest for 5 s and then wait for 10 s, which is longer than a short lease. */
+const restMs = 250;
 
 const own = new Script({
   name: "own",
@@ -39,7 +42,7 @@ export class JobSource {
   readonly #queue: Queue;
   readonly #redis: Redis;
   readonly #key: SandboxKey;
-  readonly #epoch: number;
+  readonly #holder: { readonly instance: string; readonly epoch: number };
   readonly #token: string;
   readonly #lockPrefix: string;
   readonly #wait = new OneWait();
@@ -48,7 +51,7 @@ export class JobSource {
     const shared = { prefix: queuePrefix(key), connection: bullConnection(redis) };
     this.#redis = redis;
     this.#key = key;
-    this.#epoch = holder.epoch;
+    this.#holder = holder;
     this.#token = `${holder.instance}-${holder.epoch}`;
     this.#lockPrefix = `${queuePrefix(key)}:${jobQueueName}`;
     // The producer sets how many BullMQ events are kept; without this option BullMQ would reset that to 10,000.
@@ -62,6 +65,7 @@ export class JobSource {
       removeOnComplete: { age: 3_600, count: 100 },
       removeOnFail: { age: 3_600, count: 100 },
     });
+    this.#worker.delay = () => sleep(restMs);
     // Connection errors are told by the connection itself, once per outage.
     this.#worker.on("error", () => {});
     this.#queue.on("error", () => {});
@@ -70,6 +74,8 @@ export class JobSource {
   /** The next job, or undefined when none came for about so long. One call at a time. */
   async next(waitMs: number): Promise<HeldJob | undefined> {
     this.#worker.opts.drainDelay = Math.max(shortestWaitSeconds, waitMs / 1_000);
+    // Infinity after an error. Nothing is ever delayed in a sandbox's queue, so there is never a time to wait for.
+    (this.#worker as unknown as { blockUntil: number }).blockUntil = 0;
     const job = await this.#wait.for(() => this.#worker.getNextJob(this.#token));
     return job && this.#held(job);
   }
@@ -107,8 +113,10 @@ export class JobSource {
   }
 
   async #own({ id }: BullJob): Promise<void> {
-    const keys = [redisKeys.lease(this.#key), `${this.#lockPrefix}:${id}:lock`];
-    const owned = await own.run(this.#redis, keys, [this.#epoch, this.#token, lockMs]);
-    if (!owned) throw new Error(`epoch ${this.#epoch} no longer holds ${this.#key}`);
+    const entry = `${this.#lockPrefix}:${id}`;
+    const keys = [redisKeys.lease(this.#key), `${entry}:lock`, entry];
+    const { epoch, instance } = this.#holder;
+    const owned = await own.run(this.#redis, keys, [epoch, instance, this.#token, lockMs]);
+    if (!owned) throw new Error(`epoch ${epoch} no longer holds ${this.#key}`);
   }
 }

@@ -33,6 +33,15 @@ export function isPasswordRefusal(detail: string): boolean {
   return wrongPassword.test(detail);
 }
 
+/**
+ * Whether Redis answered that it writes nothing for anybody, since it cannot write to its disk. Anything else may be true for this
+ * client alone: a replica (READONLY), too few replicas, a lost connection, no answer. Scripts that must run on a Redis without memory
+ * say so in their first line.
+ */
+export function refusesWrites(error: unknown): boolean {
+  return isFault(error, "redis-refused") && /\bMISCONF\b/.test(error.context.detail);
+}
+
 /** For what a library of Redis' says: its word that there is no room is a fault of ours, anything else stays as it is. */
 export function orRedisFull(change: string): (error: unknown) => never {
   return (error) => {

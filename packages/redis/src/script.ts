@@ -13,6 +13,14 @@ export interface ScriptOptions<R> {
   readonly parse: (reply: unknown) => R;
 }
 
+/** A line `--- @include name.lua` stands for the file of that name beside it. */
+function sourceOf(file: URL): string {
+  const including = /^--- @include (\S+)$/gm;
+  return readFileSync(file, "utf8").replace(including, (_line, name: string) =>
+    sourceOf(new URL(name, file)),
+  );
+}
+
 /** One change that Redis makes as a whole. */
 export class Script<R> {
   readonly #name: string;
@@ -22,7 +30,7 @@ export class Script<R> {
 
   constructor({ name, file, parse }: ScriptOptions<R>) {
     this.#name = name;
-    this.#source = readFileSync(file, "utf8");
+    this.#source = sourceOf(file);
     this.#sha1 = createHash("sha1").update(this.#source).digest("hex");
     this.#parse = parse;
   }

@@ -1,15 +1,16 @@
+#!lua flags=allow-oom
 -- Drops an artifact. The last one of its content takes the bytes along: at once from Redis, by the sweep from a place.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 lease (hash)  9 conversations (set)
--- ARGV  1 id  2 place  3 '1': only if it has expired  4 epoch, '' when it does not matter
+-- ARGV  1 id  2 place  3 '1': only if it has expired  4 epoch, '' when it does not matter  5 instance, compared with the epoch
 -- Reply {1, file}    dropped; the file that nobody refers to any more, or ''
 --       {0}          it is not there, or has not expired
---       {2, epoch}   another epoch holds the sandbox
+--       {2, epoch}   another process holds the sandbox
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if ARGV[4] ~= '' then
-  local held = redis.call('HMGET', KEYS[8], 'worker', 'epoch')
-  if held[2] ~= ARGV[4] or not held[1] or held[1] == '' then
+  local held = redis.call('HMGET', KEYS[8], 'worker', 'epoch', 'instance')
+  if held[2] ~= ARGV[4] or held[3] ~= ARGV[5] or not held[1] or held[1] == '' then
     return {2, tonumber(held[2] or '0')}
   end
 end

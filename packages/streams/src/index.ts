@@ -2,7 +2,13 @@ export type { ArtifactLimits } from "./artifacts/artifact-limits.ts";
 export { defaultArtifactLimits } from "./artifacts/artifact-limits.ts";
 export type { ArtifactMeta } from "./artifacts/artifact-reader.ts";
 export { ArtifactReader } from "./artifacts/artifact-reader.ts";
-export type { ArtifactOwner, PutAnswer, PutOptions, SweepReport } from "./artifacts/artifact-store.ts";
+export type {
+  ArtifactHolder,
+  ArtifactOwner,
+  PutAnswer,
+  PutOptions,
+  SweepReport,
+} from "./artifacts/artifact-store.ts";
 export { ArtifactStore } from "./artifacts/artifact-store.ts";
 export type { BytePlace, ByteRange } from "./artifacts/byte-place.ts";
 export { DirectoryPlace } from "./artifacts/directory-place.ts";
@@ -15,6 +21,7 @@ export type {
   JobProgress,
   Publication,
   Published,
+  QueueKeys,
   WaitingJob,
 } from "./job-events.ts";
 export { JobEvents, readEvent } from "./job-events.ts";

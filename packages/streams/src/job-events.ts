@@ -6,6 +6,10 @@ import { z } from "zod";
 const keptMs = 24 * 3_600_000;
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
 const stagedKeptMs = 60_000;
+/** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
+const walkedMost = 10_000;
+/** What an entry of the queue says of an attempt that another one follows. */
+const retryingMark = "retrying";
 
 const reply = z.union([
   z.tuple([z.literal(1), z.string()]).transform(() => "published" as const),
@@ -26,6 +30,7 @@ const beginReply = z.union([
   z.tuple([z.literal(2)]).transform(() => "finished-before" as const),
   z.tuple([z.literal(3)]).transform(() => "cancelled" as const),
   z.tuple([z.literal(4)]).transform(() => "out-of-turn" as const),
+  z.tuple([z.literal(5)]).transform(() => "late" as const),
 ]);
 const begin = new Script({
   name: "begin",
@@ -34,6 +39,12 @@ const begin = new Script({
 });
 
 export type Begun = z.infer<typeof beginReply>;
+
+const unbegin = new Script({
+  name: "unbegin",
+  file: new URL("../lua/unbegin.lua", import.meta.url),
+  parse: (value) => z.literal([0, 1]).parse(value) === 1,
+});
 
 const cancelReply = z.union([
   z.literal(1).transform(() => "told" as const),
@@ -54,27 +65,45 @@ export interface WaitingJob {
   readonly jobId: string;
   readonly attempt: number;
   readonly inbox: string | undefined;
+  readonly queue: QueueKeys;
   /** Until when somebody may still hand it on, and must find that it has ended. */
   readonly dueAtMs?: number | undefined;
+}
+
+/** Where one attempt of a job is kept in its sandbox's queue. */
+export interface QueueKeys {
+  readonly queuedId: string;
+  /** Hash: the entry itself. */
+  readonly entryKey: string;
+  readonly lockKey: string;
+  /** Lists and sorted sets of what is not finished. */
+  readonly unfinishedKeys: readonly string[];
 }
 
 export interface Publication {
   readonly key: SandboxKey;
   readonly epoch: number;
+  /** Of the worker that holds the sandbox. */
+  readonly instance: string;
   readonly jobId: string;
   /** Whose inbox learns of the end. */
   readonly inbox?: string | undefined;
   /** Names this publication, so that saying it again after a lost answer adds nothing. */
   readonly part?: string | undefined;
+  /** Of the attempt's entry in its queue, when this is the attempt's end. */
+  readonly entryKey?: string | undefined;
 }
 
 /** Where a job is in its sandbox's queue. */
 export interface JobPlace {
   /** Of the list of what is taken from the queue. */
   readonly takenKey: string;
+  readonly entryKey: string;
   readonly queuedId: string;
   /** What was taken before it and is known to whoever begins it. */
   readonly before: readonly string[];
+  /** Redis' time: until then its holder knows that it holds the sandbox. */
+  readonly notAfterMs: number;
 }
 
 export type JobEvent =
@@ -122,18 +151,14 @@ export class JobEvents {
       redisKeys.job(to.jobId),
       redisKeys.unfinished,
       redisKeys.staged(to.key, to.jobId),
+      to.entryKey ?? redisKeys.job(to.jobId),
     ];
     const fields = events.flatMap((event) => [event.type, dataOf(event)]);
     const hasInbox = to.inbox === undefined ? "0" : "1";
     const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
+    const mark = to.entryKey === undefined ? "" : markOf(events);
     return publish.run(this.#redis, keys, [
-      to.epoch,
-      to.key,
-      to.jobId,
-      keptMs,
-      hasInbox,
-      end,
-      to.part ?? "",
+      ...[to.epoch, to.instance, to.key, to.jobId, keptMs, hasInbox, end, to.part ?? "", mark],
       ...fields,
     ]);
   }
@@ -150,20 +175,27 @@ export class JobEvents {
       redisKeys.cancelled(to.key),
       place.takenKey,
       redisKeys.job(to.jobId),
+      place.entryKey,
     ];
     return begin.run(this.#redis, keys, [
-      to.epoch,
-      to.jobId,
-      keptMs,
-      JSON.stringify(started),
-      started.attempt,
-      place.queuedId,
-      ...place.before,
+      ...[to.epoch, to.instance, to.jobId, place.notAfterMs, JSON.stringify(started)],
+      ...[started.attempt, place.queuedId, ...place.before],
     ]);
   }
 
-  /** Ends a job that nobody has begun, whoever holds its sandbox. `begun`: that is theirs to do. */
-  cancel({ key, jobId, attempt, inbox, dueAtMs = 0 }: WaitingJob, result: JobResult): Promise<Cancelled> {
+  /** Takes a beginning back that nothing followed. False: something did, or it was never recorded. */
+  unbegin(
+    key: SandboxKey,
+    jobId: string,
+    by: { worker: string; epoch: number; attempt: number },
+  ): Promise<boolean> {
+    const keys = [redisKeys.events(key, jobId), redisKeys.job(jobId)];
+    return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+  }
+
+  /** Ends a job that nobody has begun, whoever holds its sandbox, and takes it out of its queue. `begun`: that is theirs to do. */
+  cancel(waiting: WaitingJob, result: JobResult): Promise<Cancelled> {
+    const { key, jobId, attempt, inbox, queue, dueAtMs = 0 } = waiting;
     const keys = [
       redisKeys.events(key, jobId),
       redisKeys.results,
@@ -171,10 +203,19 @@ export class JobEvents {
       redisKeys.job(jobId),
       redisKeys.unfinished,
       redisKeys.staged(key, jobId),
+      queue.entryKey,
+      queue.lockKey,
+      redisKeys.lease(key),
+      redisKeys.pending,
+      ...queue.unfinishedKeys,
     ];
     const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
     const told = [inbox === undefined ? "" : keptMs, result.outcome.kind, JSON.stringify(result)];
-    return cancel.run(this.#redis, keys, [key, jobId, attempt, rememberedMs, ...told, stagedKeptMs]);
+    const mark = JSON.stringify(result.outcome);
+    return cancel.run(this.#redis, keys, [
+      ...[key, jobId, attempt, rememberedMs, ...told, stagedKeptMs],
+      ...[queue.queuedId, mark, walkedMost],
+    ]);
   }
 
   async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
@@ -185,15 +226,26 @@ export class JobEvents {
     return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
   }
 
-  /** As `progress`, of one attempt. `retried`: it has ended, and another follows. */
+  /**
+   * As `progress`, of one attempt. `retried`: it has ended, and another follows. Events expire, or are lost: then the mark on the
+   * attempt's entry tells that it has ended, and the job's own record that it began.
+   */
   async attemptProgress(
     key: SandboxKey,
     jobId: string,
-    attempt: number,
+    { attempt, entryKey }: { readonly attempt: number; readonly entryKey: string },
   ): Promise<JobProgress | { readonly state: "retried" }> {
-    const begun = Number((await this.#redis.hget(redisKeys.job(jobId), "begun")) ?? 0);
-    const progress = await this.progress(key, jobId);
+    const [ended, begunText, progress] = await Promise.all([
+      this.#redis.hget(entryKey, "ended"),
+      this.#redis.hget(redisKeys.job(jobId), "begun"),
+      this.progress(key, jobId),
+    ]);
     if (progress.state === "finished") return progress;
+    if (ended === retryingMark) return { state: "retried" };
+    if (ended !== null) return { state: "finished", result: resultOf(ended) };
+    const begun = Number(begunText ?? 0);
+    if (progress.state === "not-started" && progress.retried === undefined && begun === attempt)
+      return { state: "started" };
     const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;
     // What was last said may be an earlier attempt's, whose end is still being told.
     if (begun > 0 && begun < attempt && retried < attempt) return { state: "not-started" };
@@ -211,6 +263,18 @@ export class JobEvents {
     const entries = await this.#redis.xrangeBuffer(redisKeys.events(key, jobId), from, "+", "COUNT", count);
     return entries.map((entry) => ({ id: entry[0].toString(), event: readEvent(entry) }));
   }
+}
+
+/** What the attempt's entry is to say from now on. */
+function markOf(events: readonly JobEvent[]): string {
+  const last = events.at(-1);
+  if (last?.type === "finished") return JSON.stringify(last.result.outcome);
+  return last?.type === "retrying" ? retryingMark : "";
+}
+
+/** Of a job of which nothing is left but the mark on its entry. */
+function resultOf(mark: string): JobResult {
+  return { outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } };
 }
 
 function dataOf(event: JobEvent): string | Buffer {

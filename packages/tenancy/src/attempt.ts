@@ -36,6 +36,9 @@ export type Attempted =
   | { readonly next: "complete" | "leave" | "look-again" }
   | { readonly next: "no-sandbox"; readonly error: Fault };
 
+/** Until the sandbox has heard of the worker again; it is told several times in a lease. */
+const untouchedPauseMs = 250;
+
 const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
 
 /** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
@@ -81,11 +84,22 @@ async function beginAndRun(
   if (isTooLate(job, ports)) return tooLate;
   run.isBegun = true;
   const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
-  const begun = await authority.publish(() => events.begin(fetched.id, job.attempt, place));
-  if (begun === "finished-before") return { next: "complete" };
-  if (begun === "cancelled") return interrupted(signal, "by request, before it began");
-  if (begun === "out-of-turn") return { next: "look-again" };
-  authority.check();
+  const unbegin = () => events.unbegin(fetched.id, job.attempt);
+  try {
+    const begun = await authority.publish(async () => {
+      const said = await events.begin(fetched.id, job.attempt, place);
+      if (said === "late") throw new Error("the lease has to be renewed before a job begins");
+      return said;
+    });
+    if (begun === "finished-before") return { next: "complete" };
+    if (begun === "cancelled") return interrupted(signal, "by request, before it began");
+    if (begun === "out-of-turn") return { next: "look-again" };
+    authority.check();
+  } catch (error) {
+    // Its beginning is recorded, or may be once Redis is back, and it will not run here. Nobody waits for the answer.
+    void unbegin().catch(() => {});
+    throw error;
+  }
   admitted.begunMs = clock.now();
   const result = await carryOut({
     ...{ jobId: fetched.id, job, sandbox: opened, signal, ports, onTrouble },
@@ -93,6 +107,11 @@ async function beginAndRun(
     check: () => authority.check(),
     publish: (say) => authority.publish(say),
   });
+  if (result === "untouched") {
+    await authority.whileOurs(unbegin());
+    await clock.sleep(untouchedPauseMs, authority.signal);
+    return { next: "look-again" };
+  }
   const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
   // One that is safe to repeat is left to the next holder.
   if (stopped && isRepeatable(job.request, job.idempotent)) return { next: "leave" };

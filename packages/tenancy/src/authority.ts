@@ -4,7 +4,7 @@ import { unlessAborted } from "./unless-aborted.ts";
 
 export interface AuthorityOptions extends LeaseKeeperOptions {
   /** What was to be said was refused for a reason that waiting does not mend. */
-  readonly onRefused: (error: Error) => void;
+  readonly onUnsaid: (error: Error) => void;
 }
 
 /** Pause after something could not be said, as while Redis is away. */
@@ -76,7 +76,7 @@ export class Authority {
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
         // Whatever it is, nobody else can say it for us.
-        if (isFault(error) && !error.retry) this.#options.onRefused(error);
+        if (isFault(error) && !error.retry) this.#options.onUnsaid(error);
         await this.#options.clock.sleep(againMs, this.signal);
         continue;
       }

@@ -1,5 +1,6 @@
 import { isFault, type Job, type JobResult } from "@berth/protocol";
 import { bareResult } from "./bare-result.ts";
+import { LeaseOver } from "./kinds/checked-sandbox.ts";
 import { OutputBatch } from "./output-batch.ts";
 import type { EventsPort, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
 
@@ -19,8 +20,11 @@ export interface CarryOut {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** Carries out a job that has begun, and says what it says meanwhile. Throws only when we may no longer act. */
-export async function carryOut(options: CarryOut): Promise<JobResult> {
+/**
+ * Carries out a job that has begun, and says what it says meanwhile. Throws only when we may no longer act. `untouched`: the sandbox took
+ * nothing of it, since by what it knew the worker's lease was over.
+ */
+export async function carryOut(options: CarryOut): Promise<JobResult | "untouched"> {
   const { jobId, job, sandbox, signal, fence } = options;
   const running = AbortSignal.any([signal, fence]);
   const { batch, say } = saying(options);
@@ -42,6 +46,13 @@ export async function carryOut(options: CarryOut): Promise<JobResult> {
   } catch (error) {
     fence.throwIfAborted();
     if (signal.aborted) return bareResult({ kind: "cancelled", reason: String(signal.reason) });
+    if (error instanceof LeaseOver)
+      return error.touched
+        ? bareResult({
+            kind: "lost",
+            message: "its worker was late, and the sandbox ended it; it may have run in part",
+          })
+        : "untouched";
     // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
     if (isFault(error)) return bareResult({ kind: "refused", code: error.code, message: error.message });
     options.onTrouble(error);

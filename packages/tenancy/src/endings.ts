@@ -49,14 +49,14 @@ export class Endings {
       await this.#runAgain(jobId, job, { attempt: job.attempt, outcome: endedAs, atMs, dueAtMs });
       return dueAtMs - atMs;
     }
-    await this.#tell(jobId, job.inbox, result);
+    await this.#tell({ id: jobId, attempt: job.attempt }, job.inbox, result);
     await this.#bury(jobId, job, job, result.outcome);
     return undefined;
   }
 
   /** A job that could not be read, or not be had whole. `data`: as much of it as there is. */
   async refuse(fetched: FetchedJob, data: unknown, result: JobResult): Promise<void> {
-    await this.#tell(fetched.id, undefined, result);
+    await this.#tell(fetched, undefined, result);
     await this.#bury(fetched.id, data, undefined, result.outcome);
   }
 
@@ -70,9 +70,13 @@ export class Endings {
     await this.#bury(fetched.id, data, jobSchema.safeParse(data).data, outcome);
   }
 
-  async #tell(jobId: string, inbox: string | undefined, result: JobResult): Promise<void> {
+  async #tell(
+    { id, attempt }: Pick<FetchedJob, "id" | "attempt">,
+    inbox: string | undefined,
+    result: JobResult,
+  ): Promise<void> {
     const { ports, publish } = this.#options;
-    await publish(() => ports.events.finished(jobId, inbox, result));
+    await publish(() => ports.events.finished(id, attempt, inbox, result));
   }
 
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {

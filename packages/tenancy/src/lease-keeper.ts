@@ -1,3 +1,4 @@
+import { writesRefusedMs } from "@berth/protocol";
 import type { Clock, LeasePort } from "./tenancy-ports.ts";
 
 export interface LeaseKeeperOptions {
@@ -9,6 +10,8 @@ export interface LeaseKeeperOptions {
   /** Once: we may no longer act in the sandbox's name. */
   readonly onLost: (why: string) => void;
   readonly onPaused: () => void;
+  /** Redis has begun to refuse writes; what runs goes on for a while. */
+  readonly onRefused: () => void;
 }
 
 /** The holder stops this share of a lease before its deadline: its clock and Redis' are not the same. */
@@ -24,18 +27,24 @@ const stuckLeases = 3;
  * Keeps a lease while its tenancy earns it.
  *
  *   kept ──renewed in time, and the loop came round──▶ kept
+ *     │  └──Redis refuses every write──▶ refused ──for two minutes at most, until it renews──▶ kept
  *     └──taken over, not renewed by its deadline less a margin, or the loop is stuck──▶ lost
  *
- * What it decides, it decides by this host's monotonic clock alone: it stops in time without reaching anybody.
+ * What it decides, it decides by this host's monotonic clock alone: it stops in time without reaching anybody. A Redis that refuses
+ * all writes gives the lease to nobody else, so the holder goes on; see docs/adr/0009.
  */
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions;
   #renewedAtMs: number;
+  /** From when the lease's length counts: the last renewal, or a refusal that stands for one. */
+  #countedFromMs: number;
+  #isRefused = false;
   #roundAtMs: number;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
     this.#renewedAtMs = options.takenAtMs;
+    this.#countedFromMs = options.takenAtMs;
     this.#roundAtMs = options.clock.now();
   }
 
@@ -52,11 +61,11 @@ export class LeaseKeeper {
   /** How long things may still run in the sandbox if nobody hears of this worker again. */
   get leftInSandboxMs(): number {
     const { leaseMs, clock } = this.#options;
-    return this.#renewedAtMs + leaseMs * (1 - sandboxMarginShare) - clock.now();
+    return this.#countedFromMs + leaseMs * (1 - sandboxMarginShare) - clock.now();
   }
 
   get #lastMs(): number {
-    return this.#renewedAtMs + this.#options.leaseMs * (1 - marginShare);
+    return this.#countedFromMs + this.#options.leaseMs * (1 - marginShare);
   }
 
   /** Until the signal. Does not throw. */
@@ -84,17 +93,32 @@ export class LeaseKeeper {
       ),
     ]);
     answered.abort("answered");
+    const wasRefused = this.#isRefused;
+    if (answer === "refused") this.#refused(asked);
+    this.#isRefused = answer === "refused";
     if (answer === "lost") {
       onLost("the lease was taken over");
       return false;
     }
     if (answer === "renewed" || answer === "paused") {
       this.#renewedAtMs = asked;
+      this.#countedFromMs = asked;
       if (answer === "paused") onPaused();
-    } else if (!signal.aborted && clock.now() >= lastMs) {
-      onLost("it could not renew in time");
+    } else if (!signal.aborted && this.isLate) {
+      const isRefused = answer === "refused" || (answer === "late" && wasRefused && !this.#mayGoOnAt(asked));
+      onLost(isRefused ? "Redis refused to write for too long" : "it could not renew in time");
       return false;
     }
     return true;
+  }
+
+  /** `take.lua` sees that Redis refused, and gives the lease to nobody for a whole length after that. */
+  #refused(askedMs: number): void {
+    if (!this.#isRefused) this.#options.onRefused();
+    if (this.#mayGoOnAt(askedMs)) this.#countedFromMs = askedMs;
+  }
+
+  #mayGoOnAt(askedMs: number): boolean {
+    return askedMs - this.#renewedAtMs <= writesRefusedMs;
   }
 }

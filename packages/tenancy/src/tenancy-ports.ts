@@ -25,8 +25,10 @@ export interface TenancyPorts {
 }
 
 export interface LeasePort {
-  /** Throws when the lease's keeper could not be asked: then nobody knows. */
-  renew(): Promise<"renewed" | "paused" | "lost">;
+  /**
+   * `refused`: Redis answers, and refuses to write anything for anybody. Throws when it could not be asked: then nobody knows.
+   */
+  renew(): Promise<"renewed" | "paused" | "lost" | "refused">;
   release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost">;
 }
 
@@ -63,17 +65,24 @@ export type PublishResult = "published" | "fenced" | "finished-before";
 export interface EventsPort {
   /**
    * Says that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
-   * before it and is not among those in `before`.
+   * before it and is not among those in `before`. `late`: the lease has to be renewed first.
    */
   begin(
     jobId: string,
     attempt: number,
     place: { readonly queuedId: string; readonly before: readonly string[] },
-  ): Promise<"begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn">;
+  ): Promise<"begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn" | "late">;
+  /** Takes its own `begin` back: nothing was handed to the sandbox. Also when somebody else holds the sandbox by now. */
+  unbegin(jobId: string, attempt: number): Promise<void>;
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
   artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
-  finished(jobId: string, inbox: string | undefined, result: JobResult): Promise<PublishResult>;
+  finished(
+    jobId: string,
+    attempt: number,
+    inbox: string | undefined,
+    result: JobResult,
+  ): Promise<PublishResult>;
   /** Not the end: an attempt ended, and another is due. */
   retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
   progress(jobId: string, attempt: number): Promise<Progress>;

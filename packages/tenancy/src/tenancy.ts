@@ -8,6 +8,7 @@ import {
   type Outcome,
   problemsOf,
   type SandboxKey,
+  writesRefusedMs,
 } from "@berth/protocol";
 import { attempt, backInLine, type Run, stoppingReason } from "./attempt.ts";
 import { type Admitted, attemptRecord } from "./attempt-record.ts";
@@ -51,6 +52,7 @@ const parkedMost = 128;
 const troublePauseMs = 250;
 /** Waiting for jobs to end is progress too, told this often. */
 const roundMs = 1_000;
+const writesRefused = `Redis refuses to write; what runs goes on for up to ${writesRefusedMs / 1_000} s`;
 
 /**
  * The stretch of time in which this worker holds one sandbox.
@@ -97,7 +99,8 @@ export class Tenancy {
       ...{ leaseMs, takenAtMs, clock: ports.clock, lease: ports.lease },
       onLost: (why) => this.#lost(why),
       onPaused: () => this.yield(),
-      onRefused: (error) => (error.message === this.#lastTrouble ? undefined : this.#trouble(error)),
+      onRefused: () => this.#troubleOnce(new Error(writesRefused)),
+      onUnsaid: (error) => this.#troubleOnce(error),
     });
     const publish: Authority["publish"] = (say) => this.#authority.publish(say);
     this.#endings = new Endings({ key: options.key, ports, publish });
@@ -319,12 +322,20 @@ export class Tenancy {
     }
     // What was taken and has not begun stays so: the next holder lines it up again.
     this.#authority.signal.throwIfAborted();
-    const empty = await this.#ports.lease.release({ onlyIfEmpty: true });
+    const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
-    if (empty === "kept" && (await this.#ports.lease.release({ onlyIfEmpty: false })) === "released") {
+    if (empty === "kept" && (await this.#release({ onlyIfEmpty: false })) === "released") {
       return this.#noSandbox ? "no-sandbox" : "handed-back";
     }
     return "fenced";
+  }
+
+  /** Tries until Redis has answered, or we may no longer act: it may refuse writes for a while. */
+  #release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost"> {
+    return this.#authority.publish(() => {
+      this.#authority.round();
+      return this.#ports.lease.release(options);
+    });
   }
 
   /** Puts a job in its session's line. */
@@ -340,7 +351,7 @@ export class Tenancy {
       data = await fetched.load();
     } catch (error) {
       if (!isFault(error) || mayPass(error)) throw error;
-      await this.#refuse(fetched, undefined, error.code, error.message);
+      await this.#unreadable(fetched, error);
       return undefined;
     }
     const parsed = jobSchema.safeParse(data);
@@ -348,6 +359,13 @@ export class Tenancy {
     const problems = problemsOf(parsed.error).join("; ");
     await this.#refuse(fetched, data, "invalid-job", `invalid job: ${problems}`);
     return undefined;
+  }
+
+  /** Its request is gone: with its end, if that was told and only its entry is left. */
+  async #unreadable(fetched: FetchedJob, error: Fault): Promise<void> {
+    const { state } = await this.#ports.events.progress(fetched.id, fetched.attempt);
+    if (state === "finished" || state === "retried") this.#complete(fetched);
+    else await this.#refuse(fetched, undefined, error.code, error.message);
   }
 
   async #refuse(fetched: FetchedJob, data: unknown, code: string, message: string): Promise<void> {
@@ -474,6 +492,10 @@ export class Tenancy {
     this.#stir();
     // One that still waits for a job would take it from whoever holds the sandbox next.
     void this.#ports.jobs.close().catch(() => {});
+  }
+
+  #troubleOnce(error: Error): void {
+    if (error.message !== this.#lastTrouble) this.#trouble(error);
   }
 
   #trouble(error: unknown): void {

@@ -62,7 +62,7 @@ test("a job says one thing at a time: saying it again is noticed only while it i
     },
   });
   await time.pass(1_000);
-  expect((await carried).outcome).toEqual({ kind: "exited", code: 0 });
+  expect(await carried).toMatchObject({ outcome: { kind: "exited", code: 0 } });
   expect(overlaps).toEqual([]);
   expect(said.map((what) => what.split(" ")[1])).toEqual(said.map((_, index) => String(index)));
   expect(said).toHaveLength(5);

@@ -4,7 +4,7 @@ import { Random } from "./simulation/random.ts";
 import { SimProcess } from "./simulation/sim-process.ts";
 import { VirtualTime } from "./simulation/virtual-time.ts";
 
-type Answer = "renewed" | "paused" | "lost" | "fails" | "silence";
+type Answer = "renewed" | "paused" | "lost" | "refused" | "fails" | "silence";
 
 const leaseMs = 1_000;
 /** A fifth before the deadline. */
@@ -22,6 +22,7 @@ class KeptLease {
   answerMs = 5;
   lost: { readonly why: string; readonly atMs: number } | undefined;
   paused = 0;
+  refused = 0;
 
   constructor() {
     const { clock } = this.process;
@@ -36,6 +37,9 @@ class KeptLease {
       onPaused: () => {
         this.paused++;
       },
+      onRefused: () => {
+        this.refused++;
+      },
     });
     this.kept = this.keeper.keep(this.stop.signal);
   }
@@ -48,7 +52,7 @@ class KeptLease {
     }
   }
 
-  async #answer(): Promise<"renewed" | "paused" | "lost"> {
+  async #answer(): Promise<"renewed" | "paused" | "lost" | "refused"> {
     this.asked.push(this.time.nowMs);
     const answer = this.plan.shift() ?? "renewed";
     if (answer === "silence") return await new Promise(() => {});
@@ -88,6 +92,16 @@ describe("a lease is kept", () => {
     lease.plan.push("renewed", "paused");
     await lease.pass(600);
     expect({ paused: lease.paused, lost: lease.lost }).toEqual({ paused: 1, lost: undefined });
+  });
+
+  test("through two minutes in which Redis refuses every write, and the sandbox is told so", async () => {
+    const refusals = Array.from({ length: 460 }, () => "refused" as const);
+    lease.plan.push(...refusals);
+    await lease.pass(115_000);
+    expect({ lost: lease.lost, refused: lease.refused }).toEqual({ lost: undefined, refused: 1 });
+    expect(lease.keeper.leftInSandboxMs).toBeGreaterThan(leaseMs / 2);
+    await lease.pass(5_000);
+    expect(lease.lost, "it was renewed afterwards").toBeUndefined();
   });
 
   test("until it is told to stop, without another question", async () => {
@@ -143,6 +157,24 @@ describe("a lease is lost", () => {
     lease.process.thaw(true);
     await lease.time.pass(10);
     expect(lease.lost?.why).toBe("it could not renew in time");
+  });
+
+  test("when Redis has refused every write for two minutes", async () => {
+    lease.plan.push(...Array.from({ length: 1_000 }, () => "refused" as const));
+    await lease.pass(125_000);
+    expect(lease.lost?.why).toBe("Redis refused to write for too long");
+    expect(lease.lost?.atMs).toBeGreaterThan(119_000);
+    expect(lease.lost?.atMs).toBeLessThan(122_000);
+  });
+
+  test("a fifth before its deadline after the last refusal, when nobody answers any more", async () => {
+    lease.plan.push("refused", "refused", "refused", "silence");
+    await lease.pass(3_000);
+    const lastRefusedMs = lease.asked[2] ?? 0;
+    expect(lease.lost).toEqual({
+      why: "it could not renew in time",
+      atMs: expect.closeTo(lastRefusedMs + lastMs, -1),
+    });
   });
 
   test("not before the clock says so", async () => {

@@ -163,6 +163,112 @@ describe("what a dead holder left", () => {
   });
 });
 
+describe("a job whose records have expired", () => {
+  const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
+
+  test("and that began is not run a second time", async () => {
+    rig.add("a", {}, long);
+    const first = rig.hold("worker-1");
+    await rig.time.pass(650);
+    first.process.die();
+    await rig.time.pass(1_100);
+    rig.redis.events.lose("a");
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect({ started: rig.started, said: rig.said("a") }).toEqual({
+      started: ["a"],
+      said: ["started", "lost"],
+    });
+  });
+
+  test("and whose end was told leaves the queue, without another end", async () => {
+    rig.add("a", {}, { staged: "there" });
+    rig.weather.next("complete a", ...Array.from({ length: 20 }, () => "refused" as const));
+    const first = rig.hold("worker-1", { idleMs: 60_000 });
+    await rig.time.pass(1_200);
+    first.process.die();
+    await rig.time.pass(1_100);
+    rig.redis.events.expire();
+    rig.weather.next("complete a");
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect({ started: rig.started, said: rig.said("a"), left: rig.queue.left }).toEqual({
+      started: ["a"],
+      said: ["started", "exited"],
+      left: 0,
+    });
+  });
+
+  test("and that was cancelled far behind others never runs", async () => {
+    rig.add("a");
+    rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 }, true);
+    rig.redis.events.expire();
+    rig.hold("worker-1");
+    await rig.time.pass(4_000);
+    expect({ started: rig.started, said: rig.said("a"), left: rig.queue.left }).toEqual({
+      started: [],
+      said: ["cancelled"],
+      left: 0,
+    });
+  });
+});
+
+describe("a job that never began", () => {
+  test("is run by the next holder when Redis hears of its beginning too late", async () => {
+    rig.add("a");
+    const first = rig.hold("worker-1");
+    while (rig.queue.active.length === 0) await rig.time.step();
+    rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
+    await rig.time.pass(2_600);
+    expect({ end: first.end, said: rig.said("a") }).toEqual({ end: "fenced", said: [] });
+    await rig.time.pass(1_000);
+    rig.hold("worker-2");
+    await rig.time.pass(3_000);
+    expect({ started: rig.started, said: rig.said("a") }).toEqual({
+      started: ["a"],
+      said: ["started", "exited"],
+    });
+  });
+
+  test("is run by its worker when that slept between telling of it and starting it", async () => {
+    rig.add("a");
+    const first = rig.hold("worker-1");
+    while (rig.said("a").length === 0) await rig.time.step();
+    first.process.freeze();
+    await rig.time.pass(1_200);
+    first.process.thaw(true);
+    await rig.time.pass(100);
+    expect(rig.said("a")).toEqual([]);
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect({ started: rig.started, said: rig.said("a") }).toEqual({
+      started: ["a"],
+      said: ["started", "exited"],
+    });
+  });
+});
+
+describe("a Redis that refuses to write for many leases", () => {
+  test("fences nobody, ends nothing that runs, and is told every end afterwards", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
+    rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
+    const held = rig.hold("worker-1");
+    await rig.time.pass(800);
+    rig.weather.redisRefusesUntilMs = rig.time.nowMs + 8_000;
+    await rig.time.pass(8_000);
+    expect(rig.redis.leases.isLive("ash"), "by Redis' clock it ran out").toBe(false);
+    expect(rig.redis.leases.take("ash", { worker: "worker-2", instance: "b" }, 1_000)).toBeUndefined();
+    await rig.time.pass(1_000);
+    expect(rig.said("ends").at(-1)).toBe("exited");
+    await rig.time.pass(4_000);
+    expect({ end: held.end, long: rig.said("long").at(-1), started: rig.started.toSorted() }).toEqual({
+      end: "released",
+      long: "exited",
+      started: ["ends", "long"],
+    });
+  });
+});
+
 describe("a holder whose time is over", () => {
   test("takes nothing more from the queue", async () => {
     const first = rig.hold("worker-1", { idleMs: 0 });

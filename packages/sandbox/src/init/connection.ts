@@ -123,6 +123,11 @@ export class InitConnection implements ChannelWire {
 
   exec(command: LinkCommand): ExecChannel {
     const channel = new ExecChannel(this.#takeId(), this, command);
+    // A process that was stopped may come here late. Init would refuse the command, or start it and kill it at once.
+    if ((this.#options.leaseLeftMs?.() ?? 1) <= 0) {
+      channel.refuse("lease-over", "the worker's lease was over before the command was sent");
+      return channel;
+    }
     this.#request(channel, FrameType.exec, channel.request());
     channel.begin();
     return channel;

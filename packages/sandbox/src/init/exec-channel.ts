@@ -120,6 +120,11 @@ export class ExecChannel extends Channel implements LinkExecution {
     this.#finish({ kind: "broken", end });
   }
 
+  /** Instead of sending it. */
+  refuse(code: string, message: string): void {
+    this.#finish({ kind: "refused", code, message });
+  }
+
   #finish(exit: LinkExit): void {
     if (this.#ended) return;
     this.#ended = true;

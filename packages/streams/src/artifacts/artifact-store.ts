@@ -34,7 +34,12 @@ export interface ArtifactOwner {
   readonly session: string;
   readonly jobId: string;
   /** Who speaks for the sandbox; compared with its lease. Absent: not compared. */
-  readonly epoch?: number | undefined;
+  readonly holder?: ArtifactHolder | undefined;
+}
+
+export interface ArtifactHolder {
+  readonly epoch: number;
+  readonly instance: string;
 }
 
 export interface PutOptions {
@@ -115,18 +120,21 @@ export class ArtifactStore {
   }
 
   /** Whether there was one. */
-  async remove(id: string, { epoch }: { readonly epoch?: number | undefined } = {}): Promise<boolean> {
+  async remove(
+    id: string,
+    { holder }: { readonly holder?: ArtifactHolder | undefined } = {},
+  ): Promise<boolean> {
     const record = await this.reader.record(id, { expired: true });
-    return record !== undefined && (await this.#drop(id, record, { epoch, onlyExpired: false }));
+    return record !== undefined && (await this.#drop(id, record, { holder, onlyExpired: false }));
   }
 
   /** Drops what any conversation of a sandbox has persisted. What was kept for others goes when it expires. */
   async forgetPersisted(
     key: SandboxKey,
-    { epoch }: { readonly epoch?: number | undefined } = {},
+    { holder }: { readonly holder?: ArtifactHolder | undefined } = {},
   ): Promise<void> {
     for (const conversation of await this.#redis.smembers(redisKeys.conversations(key))) {
-      for (const id of await this.#redis.hvals(conversation)) await this.remove(id, { epoch });
+      for (const id of await this.#redis.hvals(conversation)) await this.remove(id, { holder });
     }
   }
 
@@ -176,7 +184,7 @@ export class ArtifactStore {
   }
 
   async #add(owner: ArtifactOwner, path: string, content: Content, options: PutOptions): Promise<PutAnswer> {
-    const { key, agent, session, jobId, tenant, epoch } = owner;
+    const { key, agent, session, jobId, tenant, holder } = owner;
     const { size, sha256, mime, place, file, bytes } = content;
     const { quotaBytes, quotaCount, keptMs, persistedMs, maxPersisted } = this.limits;
     const { persist = false } = options;
@@ -186,7 +194,14 @@ export class ArtifactStore {
     const before = persist ? await this.#persistedAt(owner, path) : undefined;
     const answer = await addArtifact.run(this.#redis, artifactKeys(id, { ...owner, place, sha256 }), [
       ...[id, tenant, size, quotaBytes, quotaCount, persist ? persistedMs : keptMs, place, file, bytes],
-      ...[epoch ?? "", persist ? path : "", maxPersisted, before?.id ?? "", before?.record?.size ?? 0],
+      ...[
+        holder?.epoch ?? "",
+        persist ? path : "",
+        maxPersisted,
+        before?.id ?? "",
+        before?.record?.size ?? 0,
+      ],
+      holder?.instance ?? "",
       ...["path", path, "sha256", sha256, "mime", mime, "key", key, "agent", agent, "session", session],
       ...["job", jobId],
     ]);
@@ -212,11 +227,11 @@ export class ArtifactStore {
   async #drop(
     id: string,
     record: ArtifactRecord,
-    { onlyExpired, epoch }: { readonly onlyExpired: boolean; readonly epoch?: number | undefined },
+    { onlyExpired, holder }: { readonly onlyExpired: boolean; readonly holder?: ArtifactHolder | undefined },
   ): Promise<boolean> {
-    const args = [id, record.place, onlyExpired ? "1" : "0", epoch ?? ""];
+    const args = [id, record.place, onlyExpired ? "1" : "0", holder?.epoch ?? "", holder?.instance ?? ""];
     const dropped = await dropArtifact.run(this.#redis, artifactKeys(id, record), args);
-    if (dropped.answer === "fenced") throw fenced(record.key, epoch, dropped.epoch);
+    if (dropped.answer === "fenced") throw fenced(record.key, holder, dropped.epoch);
     if (dropped.answer === "kept") return false;
     // Now when it is here; otherwise by the sweep of whoever sees that place.
     if (dropped.file !== "" && (await this.#files.isHere(record.place)))
@@ -225,7 +240,7 @@ export class ArtifactStore {
   }
 
   #refusal(
-    { key, epoch }: ArtifactOwner,
+    { key, holder }: ArtifactOwner,
     path: string,
     answer: Exclude<AddAnswer, { answer: "added" | "changed" }>,
   ): ArtifactRefusal {
@@ -239,7 +254,7 @@ export class ArtifactStore {
       case "swept":
         return { path, code: "not-kept", reason: "storing it took so long that it was given up" };
       case "fenced":
-        throw fenced(key, epoch, answer.epoch);
+        throw fenced(key, holder, answer.epoch);
     }
   }
 
@@ -260,8 +275,8 @@ function tooLarge(path: string, maxBytes: number): ArtifactRefusal {
   return { path, code: "too-large", reason: `an artifact has at most ${byteSize(maxBytes)}` };
 }
 
-function fenced(sandboxKey: string, epoch: number | undefined, highestEpoch: number): Fault {
-  return new Fault("lease-lost", { sandboxKey, epoch: epoch ?? 0, highestEpoch });
+function fenced(sandboxKey: string, holder: ArtifactHolder | undefined, highestEpoch: number): Fault {
+  return new Fault("lease-lost", { sandboxKey, epoch: holder?.epoch ?? 0, highestEpoch });
 }
 
 async function* only(chunk: Uint8Array): AsyncGenerator<Uint8Array, void, void> {

@@ -96,7 +96,7 @@ export class JobArtifacts {
   async forget(path: string, { recursive }: { readonly recursive: boolean }): Promise<ArtifactRef[]> {
     const below = await this.persistedBelow(path);
     const forgotten = recursive ? below : below.filter((ref) => ref.path === path);
-    for (const { id } of forgotten) await this.#store.remove(id, { epoch: this.#owner.epoch });
+    for (const { id } of forgotten) await this.#store.remove(id, { holder: this.#owner.holder });
     return forgotten;
   }
 

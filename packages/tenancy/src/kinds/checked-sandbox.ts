@@ -1,25 +1,60 @@
+import { type ExecResult, isFault } from "@berth/protocol";
 import type { RunnerFiles, RunnerSandbox } from "../ports.ts";
 
-/** The same sandbox, with a look before each thing that is done in it. What `check` throws, the call throws. */
+/** What init says when it takes nothing more: by what it knows, the worker's lease is over. */
+const leaseOver = "lease-over";
+const onlyReading: ReadonlySet<PropertyKey> = new Set(["read", "stat", "list", "glob", "grep"]);
+
+/** The sandbox took the last call no more. `touched`: an earlier call of the same job may have changed something. */
+export class LeaseOver extends Error {
+  override readonly name = "LeaseOver";
+  readonly touched: boolean;
+
+  constructor(touched: boolean) {
+    super("the sandbox takes nothing more: the worker's lease is over");
+    this.touched = touched;
+  }
+}
+
+/** The same sandbox for one job, with a look before each thing that is done in it. What `check` throws, the call throws. */
 export function checkedSandbox(sandbox: RunnerSandbox, check: () => void): RunnerSandbox {
+  let touched = false;
+  /** `changes`: whether a call that was taken may have changed something, whatever became of it. */
+  const taken = async <T>(changes: boolean, call: () => Promise<T>): Promise<T> => {
+    check();
+    try {
+      const result = await call();
+      if (isRefusedExec(result)) throw new LeaseOver(touched);
+      touched ||= changes;
+      return result;
+    } catch (error) {
+      if (isFault(error, "file-operation-failed") && error.context.code === leaseOver)
+        throw new LeaseOver(touched);
+      if (!(error instanceof LeaseOver)) touched ||= changes;
+      throw error;
+    }
+  };
   return {
-    files: checkedFiles(sandbox.files, check),
-    exec: async (request, options) => {
-      check();
-      return await sandbox.exec(request, options);
-    },
+    files: checkedFiles(sandbox.files, taken),
+    exec: (request, options) => taken(true, () => sandbox.exec(request, options)),
   };
 }
 
-function checkedFiles(files: RunnerFiles, check: () => void): RunnerFiles {
+function isRefusedExec(result: unknown): boolean {
+  const { outcome } = (result ?? {}) as Partial<ExecResult>;
+  return outcome?.kind === "refused" && outcome.code === leaseOver;
+}
+
+function checkedFiles(
+  files: RunnerFiles,
+  taken: <T>(changes: boolean, call: () => Promise<T>) => Promise<T>,
+): RunnerFiles {
   return new Proxy(files, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== "function") return member;
-      return async (...given: unknown[]) => {
-        check();
-        return await Reflect.apply(member, target, given);
-      };
+      return (...given: unknown[]) =>
+        taken(!onlyReading.has(name), async () => await Reflect.apply(member, target, given));
     },
   });
 }

@@ -14,7 +14,12 @@ export interface ConnectionOptions {
   readonly timeoutMs: number;
   /** It was carried out, and its answer is on its way. */
   readonly onActed?: (call: string) => void;
+  /** Redis refused to write. */
+  readonly onRefused?: () => void;
 }
+
+/** Calls that change nothing: a Redis that refuses to write answers them. */
+const onlyReads = /^(active|progress|load)\b/;
 
 interface Sent {
   readonly dueMs: number;
@@ -52,7 +57,7 @@ export class Connection {
   }
 
   #call<R>(what: string, act: () => R, faults: boolean): Promise<R> {
-    const { time, process, weather, trace, name, timeoutMs, onActed } = this.#options;
+    const { time, process, weather, trace, name, timeoutMs, onActed, onRefused } = this.#options;
     const mishap = weather.mishap(what);
     if (mishap) trace.note(name, mishap, what);
     this.#open++;
@@ -72,11 +77,13 @@ export class Connection {
         return;
       }
       const answer = () => {
-        const run = outcomeOf(act, resolve, reject);
+        const refused = time.nowMs < weather.redisRefusesUntilMs && !onlyReads.test(what);
+        const run = refused ? () => reject(refusal(faults)) : outcomeOf(act, resolve, reject);
         // Resent after a reconnection: done twice, and answered for the second time.
-        const answered = mishap === "sent-again" ? outcomeOf(act, resolve, reject) : run;
+        const answered = mishap === "sent-again" && !refused ? outcomeOf(act, resolve, reject) : run;
         const said = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
-        onActed?.(what);
+        if (refused) onRefused?.();
+        else onActed?.(what);
         const backMs = weather.latencyMs(mishap === "slow-answer" ? mishap : undefined);
         // Answers come in order, too: one that is late keeps those behind it.
         this.#answeredMs = Math.max(this.#answeredMs, time.nowMs + backMs);
@@ -117,9 +124,15 @@ function outcomeOf<R>(act: () => R, resolve: (value: R) => void, reject: (error:
   }
 }
 
+function refusal(faults: boolean): Error {
+  const detail =
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+  return faults ? new Fault("redis-refused", { script: "simulated", detail }) : new Error(detail);
+}
+
 function errorOf(faults: boolean, mishap: Mishap | undefined, detail: string): Error {
   if (!faults) return new Error(detail);
   return mishap === "out-of-memory"
-    ? new Fault("redis-refused", { script: "simulated", detail: "OOM command not allowed" })
+    ? new Fault("redis-full", { script: "simulated", detail: "OOM command not allowed" })
     : new Fault("redis-unreachable", { address: "here", detail });
 }

@@ -7,7 +7,7 @@ import type { VirtualTime } from "./virtual-time.ts";
 export interface Ears {
   /** Settles when the worker has taken it: then the command may send more. */
   readonly onChunk: (text: string) => Promise<void>;
-  readonly onEnd: (how: "exited" | "killed" | "gone") => void;
+  readonly onEnd: (how: "exited" | "killed" | "gone" | "lease-over") => void;
 }
 
 interface Running {
@@ -78,7 +78,8 @@ export class Container {
     // A worker whose timers are late is heard of before what it asks for.
     if (command.epoch === speaker.epoch && time.nowMs - this.#signMs > this.#signEveryMs) this.#sign(speaker);
     time.after(frameMs, () => {
-      if (this.#gone || this.#starved || command.epoch !== this.epoch) return this.#answer(running, "gone");
+      if (this.#gone || command.epoch !== this.epoch) return this.#answer(running, "gone");
+      if (this.#starved) return this.#answer(running, "lease-over");
       this.#running.add(running);
       rules.starts(command);
       this.#goOn(running, plan, 0);
@@ -108,7 +109,7 @@ export class Container {
     this.#answer(running, how);
   }
 
-  #answer({ ears, speaker }: Running, how: "exited" | "killed" | "gone"): void {
+  #answer({ ears, speaker }: Running, how: Parameters<Ears["onEnd"]>[0]): void {
     speaker.process.after(frameMs, "io", () => ears.onEnd(how));
   }
 

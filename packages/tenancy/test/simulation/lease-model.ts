@@ -1,3 +1,4 @@
+import { writesRefusedMs } from "@berth/protocol";
 import type { Rules } from "./rules.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -6,6 +7,13 @@ interface LeaseRecord {
   instance: string;
   epoch: number;
   deadlineMs: number;
+  lengthMs: number;
+}
+
+/** What a holder proves itself with. */
+export interface SimHolding {
+  readonly epoch: number;
+  readonly instance: string;
 }
 
 /** One process of a worker, and an earlier one that it knows to be dead. */
@@ -24,6 +32,10 @@ export class LeaseModel {
   readonly paused = new Set<string>();
   /** Which life of a worker may speak in its name. */
   readonly #lives = new Map<string, string>();
+  /** Writes that Redis has refused, by its own count; and since when, as far as anybody knows, there were no more. */
+  refusals = 0;
+  #seenRefusals = 0;
+  #writesSinceMs = 0;
 
   constructor(time: VirtualTime, rules: Rules) {
     this.#time = time;
@@ -32,49 +44,68 @@ export class LeaseModel {
 
   claim({ worker, instance }: SimLife): void {
     this.#lives.set(worker, instance);
+    this.writesSince();
+  }
+
+  /** What `writes.lua` does, at every heartbeat and take. */
+  writesSince(): number {
+    if (this.#seenRefusals !== this.refusals) this.#writesSinceMs = this.#time.nowMs;
+    this.#seenRefusals = this.refusals;
+    return this.#writesSinceMs;
   }
 
   take(
     key: string,
     { worker, instance, heirOf }: SimLife,
     lengthMs: number,
-  ): { readonly epoch: number; readonly inherited: boolean } | undefined {
+  ): { readonly epoch: number; readonly deadlineMs: number; readonly inherited: boolean } | undefined {
     if ((this.#lives.get(worker) ?? instance) !== instance) return undefined;
-    const held = this.#leases.get(key) ?? { worker: "", instance: "", epoch: 0, deadlineMs: 0 };
+    const free = { worker: "", instance: "", epoch: 0, deadlineMs: 0, lengthMs };
+    const held = this.#leases.get(key) ?? free;
     const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
     const live = held.worker !== "" && held.deadlineMs > this.#time.nowMs;
     if (live && !own) return undefined;
+    if (held.worker !== "" && !own && this.#mayBeRenewed(held)) return undefined;
     if (this.paused.has(key)) return undefined;
-    const epoch = held.epoch + 1;
+    const epoch = Math.max(held.epoch + 1, Math.floor(this.#time.nowMs));
     const deadlineMs = this.#time.nowMs + lengthMs;
-    this.#leases.set(key, { worker, instance, epoch, deadlineMs });
+    this.#leases.set(key, { worker, instance, epoch, deadlineMs, lengthMs });
     this.#rules.took(key, epoch, worker);
     this.#rules.lasts(key, epoch, deadlineMs);
-    return { epoch, inherited: live && held.instance !== instance };
+    return { epoch, deadlineMs, inherited: live && held.instance !== instance };
   }
 
-  renew(key: string, epoch: number, lengthMs: number): "renewed" | "paused" | "lost" {
-    const held = this.#held(key, epoch);
-    if (!held) return "lost";
+  renew(
+    key: string,
+    holding: SimHolding,
+    lengthMs: number,
+  ): { readonly answer: "renewed" | "paused" | "lost"; readonly deadlineMs: number } {
+    const held = this.#held(key, holding);
+    if (!held) return { answer: "lost", deadlineMs: 0 };
     held.deadlineMs = this.#time.nowMs + lengthMs;
-    this.#rules.lasts(key, epoch, held.deadlineMs);
-    return this.paused.has(key) ? "paused" : "renewed";
+    this.#rules.lasts(key, holding.epoch, held.deadlineMs);
+    return { answer: this.paused.has(key) ? "paused" : "renewed", deadlineMs: held.deadlineMs };
   }
 
-  release(key: string, epoch: number, left: number, onlyIfEmpty: boolean): "released" | "kept" | "lost" {
-    const held = this.#held(key, epoch);
+  release(
+    key: string,
+    holding: SimHolding,
+    left: number,
+    onlyIfEmpty: boolean,
+  ): "released" | "kept" | "lost" {
+    const held = this.#held(key, holding);
     if (!held) return "lost";
     if (left > 0 && onlyIfEmpty) return "kept";
     held.worker = "";
     held.deadlineMs = 0;
     if (left === 0) this.pending.delete(key);
-    this.#rules.released(key, epoch);
+    this.#rules.released(key, holding.epoch);
     return "released";
   }
 
-  /** Whether that epoch may speak for the sandbox. Late is fine while nobody has taken it. */
-  holds(key: string, epoch: number): boolean {
-    return this.#held(key, epoch) !== undefined;
+  /** Whether that holder may speak for the sandbox. Late is fine while nobody has taken it. */
+  holds(key: string, holding: SimHolding): boolean {
+    return this.#held(key, holding) !== undefined;
   }
 
   isLive(key: string): boolean {
@@ -86,8 +117,14 @@ export class LeaseModel {
     return [...this.pending].filter((key) => !this.isLive(key) && !this.paused.has(key));
   }
 
-  #held(key: string, epoch: number): LeaseRecord | undefined {
+  #mayBeRenewed({ lengthMs, deadlineMs }: LeaseRecord): boolean {
+    const { nowMs } = this.#time;
+    return nowMs <= deadlineMs + writesRefusedMs && nowMs < this.writesSince() + lengthMs;
+  }
+
+  #held(key: string, { epoch, instance }: SimHolding): LeaseRecord | undefined {
     const held = this.#leases.get(key);
-    return held && held.epoch === epoch && held.worker !== "" ? held : undefined;
+    const isTheirs = held?.epoch === epoch && held.instance === instance && held.worker !== "";
+    return isTheirs ? held : undefined;
   }
 }

@@ -13,7 +13,7 @@ import { SimTurns } from "./sim-turns.ts";
 import { Trace } from "./trace.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
-const key = "ash";
+export const modelKey = "ash";
 
 /** The simulation's Redis without a fleet: for asking it what it is asked by tenancies. */
 export class ModelRig {
@@ -31,31 +31,37 @@ export class ModelRig {
     this.redis = new SimRedis(this.#time, this.#rules);
   }
 
-  take(worker: string): { readonly epoch: number; readonly ports: TenancyPorts } | undefined {
-    const epoch = this.redis.leases.take(key, { worker, instance: worker }, this.#leaseMs)?.epoch;
-    if (epoch === undefined) return undefined;
+  take(worker: string): { readonly epoch: number; readonly deadlineMs: number } | undefined {
+    return this.redis.leases.take(modelKey, { worker, instance: worker }, this.#leaseMs);
+  }
+
+  /** As a process of that worker sees it that believes to hold the sandbox. */
+  ports(
+    worker: string,
+    holding: { readonly epoch: number; readonly instance: string; readonly deadlineMs: number },
+  ): TenancyPorts {
     const shared = { time: this.#time, random: this.#random, trace: this.#trace, rules: this.#rules };
     const process = new SimProcess(this.#time, this.#random);
     const weather = new PlannedWeather();
     const timeoutMs = this.#leaseMs;
-    const ports = simPorts({
+    return simPorts({
       ...shared,
-      ...{ redis: this.redis, process, weather, worker, key, epoch, leaseMs: this.#leaseMs },
+      ...holding,
+      ...{ redis: this.redis, process, weather, worker, key: modelKey, leaseMs: this.#leaseMs },
       connection: new Connection({ ...shared, name: worker, process, weather, timeoutMs }),
       turns: new SimTurns(1),
       host: new Host({ time: this.#time, rules: this.#rules, leaseMs: this.#leaseMs }),
-      token: `${worker}-${epoch}`,
+      token: `${holding.instance}-${holding.epoch}`,
     });
-    return { epoch, ports };
   }
 
   add(job: Job): void {
     const { id, session, attempt } = job;
     const known: SimJob = {
-      ...{ id, key, session, data: job, job, commands: [] },
+      ...{ id, key: modelKey, session, data: job, job, commands: [] },
       ...{ artifact: false, breaks: false, repeatable: false },
     };
-    this.redis.queue(key).add({ job: known, attempt });
+    this.redis.queue(modelKey).add({ job: known, attempt });
   }
 
   /** What was asked, once as much time has passed as it takes. */

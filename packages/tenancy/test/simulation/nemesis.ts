@@ -18,6 +18,8 @@ export class Nemesis {
       () => this.#yield(),
       () => this.#pause(),
       () => this.#redisAway(),
+      () => this.#redisRefuses(),
+      () => this.#fleetOff(),
       () => this.#engineAway(),
     ];
     // Each seed has its own mix: some faults hide others.
@@ -125,6 +127,26 @@ export class Nemesis {
     const forMs = random.between(10, settings.leaseMs * 2);
     trace.note("redis", "away", `for ${forMs}`);
     weather.redisAwayUntilMs = Math.max(weather.redisAwayUntilMs, time.nowMs + forMs);
+  }
+
+  /** Its disk is full: it answers, and writes nothing for anybody. */
+  #redisRefuses(): void {
+    const { random, time, settings, weather, trace } = this.#world;
+    const forMs = random.between(10, settings.leaseMs * 6);
+    trace.note("redis", "refusing", `for ${forMs}`);
+    weather.redisRefusesUntilMs = Math.max(weather.redisRefusesUntilMs, time.nowMs + forMs);
+  }
+
+  /** All workers are gone for a day. What they had sent is carried out first. */
+  #fleetOff(): void {
+    const { random, time, settings, trace, redis, workers } = this.#world;
+    if (random.chance(0.5)) return;
+    trace.note("world", "off for a day");
+    for (const { current } of workers) current.process.die();
+    time.after(settings.leaseMs * 6, () => {
+      redis.events.expire();
+      for (const place of workers) place.restart();
+    });
   }
 
   #engineAway(): void {

@@ -4,6 +4,7 @@ import type { Mishap, Weather } from "./weather.ts";
 export class PlannedWeather implements Weather {
   readonly #plans = new Map<string, Mishap[]>();
   redisAwayUntilMs = 0;
+  redisRefusesUntilMs = 0;
   slowMs = 0;
   deaf = false;
   fault: ReturnType<Weather["engineFault"]>;

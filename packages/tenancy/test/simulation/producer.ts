@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { makeJob } from "./job-maker.ts";
-import { entryId, type SimJob } from "./sim-job.ts";
+import type { SimJob } from "./sim-job.ts";
 import { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
@@ -14,7 +14,10 @@ export class Producer {
     const { time, random, weather, trace, settings } = world;
     const process = new SimProcess(time, random);
     const { commandTimeoutMs: timeoutMs } = settings;
-    this.#connection = new Connection({ name: "client", time, process, weather, trace, timeoutMs });
+    this.#connection = new Connection({
+      ...{ name: "client", time, process, weather, trace, timeoutMs },
+      onRefused: () => world.redis.leases.refusals++,
+    });
   }
 
   start(): void {
@@ -56,12 +59,13 @@ export class Producer {
       await this.#connection.bull(`wish ${id}`, () => redis.events.wishCancelled(id));
       if (random.chance(0.1)) return;
       const attempt = redis.waitingAttempt(job);
-      const said = await this.#connection.script(`cancel ${id}`, () => redis.events.cancel(id, attempt));
+      const far = random.chance(0.3);
+      const said = await this.#connection.script(`cancel ${id}`, () =>
+        redis.events.cancel({ key, jobId: id, attempt }, far),
+      );
       trace.note("client", `cancel:${said}`, id);
       // Messages get lost while connections are away.
       for (const { current } of workers) if (random.chance(0.9)) current.hearCancel(key, id);
-      if (said === "told" && random.chance(0.9))
-        await this.#connection.bull("remove", () => redis.queue(key).remove(entryId({ job, attempt })));
     } catch {
       return;
     }

@@ -1,3 +1,4 @@
+import type { JobResult } from "@berth/protocol";
 import { Marker } from "./marker.ts";
 import type { Rules } from "./rules.ts";
 import { type Entry, entryId } from "./sim-job.ts";
@@ -11,6 +12,9 @@ export class QueueModel {
   readonly #rules: Rules;
   readonly #known = new Map<string, Entry>();
   readonly #locks = new Map<string, string>();
+  readonly #removed = new Set<string>();
+  /** What the entry of an attempt that has ended says. */
+  readonly #ended = new Map<string, JobResult | "retrying">();
   /** The next first. */
   readonly wait: string[] = [];
   /** The first taken first. */
@@ -36,10 +40,24 @@ export class QueueModel {
     this.#rules.accepted(entry);
   }
 
-  /** One that nobody has taken. */
+  /** Whoever has taken it. */
   remove(id: string): void {
-    const index = this.wait.indexOf(id);
-    if (index >= 0) this.wait.splice(index, 1);
+    for (const list of [this.wait, this.active]) {
+      const index = list.indexOf(id);
+      if (index >= 0) list.splice(index, 1);
+    }
+    this.#locks.delete(id);
+    this.#ended.delete(id);
+    this.#removed.add(id);
+  }
+
+  /** On the entry, which stays for a while when it is completed. */
+  markEnded(id: string, how: JobResult | "retrying"): void {
+    if (this.#known.has(id) && !this.#removed.has(id)) this.#ended.set(id, how);
+  }
+
+  ended(id: string): JobResult | "retrying" | undefined {
+    return this.#ended.get(id);
   }
 
   entry(id: string): Entry {
@@ -62,7 +80,7 @@ export class QueueModel {
   own(id: string, token: string, holds: boolean): void {
     if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);
     this.#rules.queued("owned", id, token);
-    this.#locks.set(id, token);
+    if (this.active.includes(id)) this.#locks.set(id, token);
   }
 
   complete(id: string, token: string): void {

@@ -56,10 +56,14 @@ export class Rig {
     const turns = new SimTurns(2);
     const random = this.#random;
     const process = new SimProcess(time, random);
-    const connection = new Connection({ name: worker, time, process, weather, trace, timeoutMs: leaseMs });
+    const connection = new Connection({
+      ...{ name: worker, time, process, weather, trace, timeoutMs: leaseMs },
+      onRefused: () => redis.leases.refusals++,
+    });
     const takenAtMs = process.clock.now() - answeredAfterMs;
-    const epoch = redis.leases.take(key, { worker, instance: worker }, leaseMs)?.epoch;
-    if (epoch === undefined) throw new Error(`${worker} cannot take ${key}`);
+    const taken = redis.leases.take(key, { worker, instance: worker }, leaseMs);
+    if (!taken) throw new Error(`${worker} cannot take ${key}`);
+    const { epoch, deadlineMs } = taken;
     const settled = { key: sandboxKey.parse(key), epoch, leaseMs, takenAtMs, parallel: 2, idleMs: 500 };
     const tenancy = new Tenancy(
       { ...settled, maxAgeMs: 0, onNoSandbox: "wait", removeOnStop: true, ...options },
@@ -78,6 +82,8 @@ export class Rig {
           epoch,
           leaseMs,
           worker,
+          deadlineMs,
+          instance: worker,
         },
         host: new Host({ time, rules, leaseMs }),
         token: `${worker}-${epoch}`,

@@ -46,6 +46,8 @@ export class Rules {
   readonly #cancelled = new Set<string>();
   readonly #overtaken = new Set<string>();
   readonly #starts = new Map<string, number>();
+  readonly #unbegun = new Set<string>();
+  readonly #ran = new Set<string>();
   readonly #running = new Set<Command>();
   readonly jobs = new Map<string, SimJob>();
   /** Job ids, in the order in which their commands started. */
@@ -91,6 +93,21 @@ export class Rules {
     this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
   }
 
+  /** Redis wrote nothing for anybody then, and gives the lease to nobody for a lease's length afterwards. */
+  refusedToRenew(key: string, epoch: number): void {
+    const { time, leaseMs } = this.#options;
+    this.#options.trace.note("redis", "refuses", `to renew ${key} epoch ${epoch}`);
+    this.lasts(key, epoch, Math.max(this.#deadlines.get(`${key} ${epoch}`) ?? 0, time.nowMs + leaseMs));
+  }
+
+  /** Nothing of it may have run in that epoch, nor run in it unless it begins again. */
+  unbegun(jobId: string, attempt: number, epoch: number): void {
+    const name = `${jobId}~${attempt} epoch ${epoch}`;
+    this.#options.trace.note("redis", "unbegun", name);
+    this.#unbegun.add(name);
+    if (this.#ran.has(name)) this.broken("what ran has begun", name, [jobId]);
+  }
+
   released(key: string, epoch: number): void {
     this.#options.trace.note("redis", "released", `${key} epoch ${epoch}`);
     for (const { job, epoch: of } of this.#running)
@@ -106,6 +123,7 @@ export class Rules {
       this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
     if (epoch !== this.#epochs.get(key)?.epoch)
       this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
+    if (event.type === "started") this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
     if (event.type === "finished") this.#finished.add(jobId);
     if (event.type === "retrying") this.#over.add(`${jobId}~${event.attempt}`);
   }
@@ -138,6 +156,9 @@ export class Rules {
     const { job, index, epoch, worker } = command;
     this.#options.trace.note(worker, "starts", `${entryId(command)}/${index} ${job.key} epoch ${epoch}`);
     this.started.push(job.id);
+    const name = `${job.id}~${command.attempt} epoch ${epoch}`;
+    this.#ran.add(name);
+    if (this.#unbegun.has(name)) this.#complain(command, "what ran has begun");
     this.#checkRepeated(command);
     this.#checkEpoch(command);
     this.#checkOrder(command);

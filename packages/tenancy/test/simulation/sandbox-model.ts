@@ -1,4 +1,5 @@
 import { type ArtifactRef, execLimits, type JobResult, type Outcome } from "@berth/protocol";
+import { LeaseOver } from "../../src/kinds/checked-sandbox.ts";
 import type { OpenSandbox, SandboxPort } from "../../src/tenancy-ports.ts";
 import type { Container, Host } from "./containers.ts";
 import type { Random } from "./random.ts";
@@ -88,12 +89,13 @@ function runCommand(
   const plan = job.commands[index];
   if (!plan) throw new RangeError(`no command ${index} in ${job.id}`);
   if (signal.aborted) return Promise.resolve(cancelled(signal));
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const kill = container.exec({ job, attempt, index, epoch, worker, process }, plan, {
       onChunk: async (text) => onOutput({ stream: "stdout", bytes: Buffer.from(text) }),
       onEnd: (how) => {
         signal.removeEventListener("abort", kill);
-        if (how === "exited") resolve({ kind: "exited", code: plan.code });
+        if (how === "lease-over") reject(new LeaseOver(index > 0));
+        else if (how === "exited") resolve({ kind: "exited", code: plan.code });
         else if (signal.aborted) resolve(cancelled(signal));
         else resolve({ kind: "lost", message: "its container went away" });
       },

@@ -1,4 +1,4 @@
-import { Fault } from "@berth/protocol";
+import { Fault, isFault } from "@berth/protocol";
 import type { EventsPort, FetchedJob, JobsPort, TenancyPorts, TurnsPort } from "../../src/tenancy-ports.ts";
 import type { Connection } from "./connection.ts";
 import { type SandboxModelOptions, sandboxModel } from "./sandbox-model.ts";
@@ -13,24 +13,39 @@ export interface SimPortsOptions extends Omit<SandboxModelOptions, "jobOf"> {
   readonly trace: Trace;
   readonly leaseMs: number;
   readonly token: string;
+  readonly instance: string;
+  /** Of the lease as it was taken. */
+  readonly deadlineMs: number;
 }
 
 /** What `apps/worker` hands a tenancy, over a simulated Redis and containers. */
 export function simPorts(options: SimPortsOptions): TenancyPorts {
-  const { redis, connection, key, epoch, leaseMs, process, turns, trace, worker } = options;
+  const { redis, connection, key, epoch, instance, leaseMs, process, turns, trace, worker } = options;
   const { leases } = redis;
+  const holding = { epoch, instance };
+  let { deadlineMs } = options;
   return {
     clock: process.clock,
     turns,
     report: (event) => trace.note(worker, event.event, JSON.stringify({ ...event, event: undefined })),
     lease: {
-      renew: () => connection.script("renew", () => leases.renew(key, epoch, leaseMs)),
+      renew: async () => {
+        try {
+          const renewed = await connection.script("renew", () => leases.renew(key, holding, leaseMs));
+          if (renewed.answer !== "lost") deadlineMs = renewed.deadlineMs;
+          return renewed.answer;
+        } catch (error) {
+          if (!isFault(error, "redis-refused")) throw error;
+          options.rules.refusedToRenew(key, epoch);
+          return "refused";
+        }
+      },
       release: ({ onlyIfEmpty }) =>
-        connection.script("release", () => leases.release(key, epoch, redis.queue(key).left, onlyIfEmpty)),
+        connection.script("release", () => leases.release(key, holding, redis.queue(key).left, onlyIfEmpty)),
     },
     placement: { startFailed: async () => "nowhere" },
     jobs: jobsPort(options),
-    events: eventsPort(options),
+    events: eventsPort(options, () => deadlineMs),
     later: {
       retry: (next, dueAtMs) =>
         connection.bull("retry", () => redis.schedule(entryOf(redis, key, next.id, next.attempt), dueAtMs)),
@@ -50,7 +65,7 @@ function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
 }
 
 function jobsPort(options: SimPortsOptions): JobsPort {
-  const { redis, connection, weather, trace, worker, key, epoch, token, process, random } = options;
+  const { redis, connection, weather, trace, worker, key, epoch, instance, token, process, random } = options;
   const queue = redis.queue(key);
   const closing = Promise.withResolvers<void>();
   let drained = false;
@@ -92,7 +107,9 @@ function jobsPort(options: SimPortsOptions): JobsPort {
       },
       complete: async () => {
         if (foreignLock) {
-          await connection.script("own", () => queue.own(id, token, redis.leases.holds(key, epoch)));
+          await connection.script("own", () =>
+            queue.own(id, token, redis.leases.holds(key, { epoch, instance })),
+          );
         }
         await connection.bull(`complete ${id}`, () => queue.complete(id, token));
       },
@@ -100,38 +117,41 @@ function jobsPort(options: SimPortsOptions): JobsPort {
   }
 }
 
-function eventsPort({ redis, connection, trace, key, epoch }: SimPortsOptions): EventsPort {
+function eventsPort(
+  { redis, connection, trace, key, epoch, instance }: SimPortsOptions,
+  deadlineMs: () => number,
+): EventsPort {
   const { events } = redis;
+  const of = (jobId: string, attempt = 0) => ({ key, epoch, instance, jobId, attempt });
   return {
-    begin: (jobId, attempt, place) =>
-      connection.script(`begin ${jobId}`, () => {
-        const answer = events.begin({ key, epoch, jobId, attempt, ...place }, redis.queue(key).active);
+    begin: (jobId, attempt, place) => {
+      const notAfterMs = deadlineMs();
+      return connection.script(`begin ${jobId}`, () => {
+        const answer = events.begin({ ...of(jobId, attempt), ...place, notAfterMs });
         if (answer !== "begun") trace.note("redis", `begin:${answer}`, jobId);
         return answer;
-      }),
+      });
+    },
+    unbegin: (jobId, attempt) =>
+      connection.script(`unbegin ${jobId}`, () => events.unbegin({ jobId, attempt }, epoch)),
     output: (jobId, part, chunks) => {
       const text = chunks.map(({ bytes }) => bytes.toString()).join("");
-      return connection.script(`output ${jobId}`, () =>
-        events.publish(key, epoch, jobId, { type: "output", text, part: `${epoch}-${part}` }),
-      );
+      const event = { type: "output", text, part: `${epoch}-${part}` } as const;
+      return connection.script(`output ${jobId}`, () => events.publish({ ...of(jobId), event }));
     },
-    artifact: (jobId, part, { id }) =>
-      connection.script(`artifact ${jobId}`, () =>
-        events.publish(key, epoch, jobId, { type: "artifact", id, part: `${epoch}-${part}` }),
-      ),
-    finished: (jobId, _inbox, result) =>
-      connection.script(`finished ${jobId}`, () =>
-        events.publish(key, epoch, jobId, { type: "finished", result }),
-      ),
-    retrying: (jobId, { attempt }) =>
-      connection.script(`retrying ${jobId}`, () =>
-        events.publish(key, epoch, jobId, {
-          type: "retrying",
-          attempt,
-          part: `${epoch}-retrying-${attempt}`,
-        }),
-      ),
+    artifact: (jobId, part, { id }) => {
+      const event = { type: "artifact", id, part: `${epoch}-${part}` } as const;
+      return connection.script(`artifact ${jobId}`, () => events.publish({ ...of(jobId), event }));
+    },
+    finished: (jobId, attempt, _inbox, result) => {
+      const event = { type: "finished", result } as const;
+      return connection.script(`finished ${jobId}`, () => events.publish({ ...of(jobId, attempt), event }));
+    },
+    retrying: (jobId, { attempt }) => {
+      const event = { type: "retrying", attempt, part: `${epoch}-retrying-${attempt}` } as const;
+      return connection.script(`retrying ${jobId}`, () => events.publish({ ...of(jobId, attempt), event }));
+    },
     progress: (jobId, attempt) =>
-      connection.script(`progress ${jobId}`, () => events.progress(jobId, attempt)),
+      connection.script(`progress ${jobId}`, () => events.progress({ key, jobId, attempt })),
   };
 }

@@ -22,7 +22,7 @@ export class SimRedis {
     this.#rules = rules;
     this.#time = time;
     this.leases = new LeaseModel(time, rules);
-    this.events = new EventsModel(this.leases, rules);
+    this.events = new EventsModel({ time, rules, leases: this.leases, queueOf: (key) => this.queue(key) });
   }
 
   queue(key: string): QueueModel {

@@ -16,6 +16,7 @@ interface Held {
 
 /** Between two looks at whether somebody waits for a slot. */
 const lookMs = 500;
+const heartbeatsInLease = 5;
 
 /** One life of a worker: what `apps/worker`'s member does with offers, leases and slots, in few lines. */
 export class SimWorker {
@@ -46,6 +47,7 @@ export class SimWorker {
       ...{ name, time, process: this.process, weather, trace },
       timeoutMs: settings.commandTimeoutMs,
       onActed: (call) => world.onActed?.(this, call),
+      onRefused: () => world.redis.leases.refusals++,
     });
   }
 
@@ -70,6 +72,7 @@ export class SimWorker {
       void this.#loop(() => this.#takeOffer());
       void this.#loop(() => this.#makeRoom());
       void this.#loop(() => this.#sweep());
+      void this.#loop(() => this.#beat());
     });
   }
 
@@ -140,6 +143,11 @@ export class SimWorker {
     await this.#connection.script("sweep", () => this.#world.redis.sweep());
   }
 
+  async #beat(): Promise<void> {
+    await this.process.clock.sleep(this.#settings.leaseMs / heartbeatsInLease);
+    await this.#connection.script("beat", () => this.#world.redis.leases.writesSince());
+  }
+
   async #take(key: string): Promise<Tenancy | undefined> {
     const { redis, settings } = this.#world;
     if (this.#held.has(key) || this.#stopping) return undefined;
@@ -148,12 +156,17 @@ export class SimWorker {
       redis.leases.take(key, this.life, settings.leaseMs),
     );
     if (!taken || this.#held.has(key)) return undefined;
-    const tenancy = this.#hold(key, taken.epoch, takenAtMs);
+    const tenancy = this.#hold(key, taken, takenAtMs);
     if (taken.inherited) void tenancy.adopt();
     return tenancy;
   }
 
-  #hold(key: string, epoch: number, takenAtMs: number): Tenancy {
+  #hold(
+    key: string,
+    taken: { readonly epoch: number; readonly deadlineMs: number },
+    takenAtMs: number,
+  ): Tenancy {
+    const { epoch, deadlineMs } = taken;
     const { settings, process } = { settings: this.#settings, process: this.process };
     const { leaseMs, parallel, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
     const { time, random, weather, redis, trace, rules } = this.#world;
@@ -170,8 +183,9 @@ export class SimWorker {
         removeOnStop,
       },
       simPorts({
-        ...{ time, random, weather, redis, trace, rules, process, key, epoch, leaseMs },
+        ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs },
         worker: this.name,
+        instance: this.life.instance,
         host: this.#host,
         connection: this.#connection,
         turns: this.#turns,

@@ -6,6 +6,8 @@ export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "slow-a
 /** What goes wrong with calls to Redis, and with sandboxes. */
 export interface Weather {
   readonly redisAwayUntilMs: number;
+  /** Redis answers everybody that it writes nothing, until then. */
+  readonly redisRefusesUntilMs: number;
   mishap(call: string): Mishap | undefined;
   /** Whether a wait for a job never ends: its connection is open at one end only. */
   isDeaf(): boolean;
@@ -27,6 +29,7 @@ export class Storm implements Weather {
   engineAwayUntilMs = 0;
   /** Redis answers nobody until then. */
   redisAwayUntilMs = 0;
+  redisRefusesUntilMs = 0;
 
   constructor(random: Random, leaseMs: number) {
     this.#random = random;
@@ -52,6 +55,7 @@ export class Storm implements Weather {
     this.#calm = true;
     this.engineAwayUntilMs = 0;
     this.redisAwayUntilMs = 0;
+    this.redisRefusesUntilMs = 0;
   }
 
   mishap(): Mishap | undefined {

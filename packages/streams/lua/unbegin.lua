@@ -1,0 +1,25 @@
+#!lua flags=allow-oom
+-- Takes back that a job began: the holder that recorded it gave up before it handed anything to the sandbox. The lease is not
+-- compared, since nobody but that holder could have started the job, whoever holds the sandbox by now.
+-- KEYS  1 events (stream)  2 job (hash)
+-- ARGV  1 epoch  2 worker  3 attempt
+-- Reply 1   taken back
+--       0   it was not the last thing recorded: nothing was changed
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 2)
+if #last == 0 or last[1][2][2] ~= 'started' then
+  return 0
+end
+local said = cjson.decode(last[1][2][4])
+if tostring(said.epoch) ~= ARGV[1] or said.worker ~= ARGV[2] or tostring(said.attempt) ~= ARGV[3] then
+  return 0
+end
+if #last == 1 then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('XDEL', KEYS[1], last[1][1])
+end
+-- One that an earlier holder began as well has begun all the same.
+if #last == 1 or last[2][2][2] == 'retrying' then
+  redis.call('HSET', KEYS[2], 'begun', tonumber(ARGV[3]) - 1)
+end
+return 1

@@ -1,0 +1,200 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { EnqueuedJob } from "@berth/client";
+import { Leases } from "@berth/lease";
+import { type JobResult, redisKeys, type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
+import { JobQueues, queueKeys, takenKey, unfinishedKeys } from "@berth/queue";
+import type { Redis } from "@berth/redis";
+import { type Begun, JobEvents } from "@berth/streams";
+import { describe, expect } from "vitest";
+import { busybox, type TestFleet, test } from "../support/fleet.ts";
+
+const key = sandboxKey.parse("acme");
+const brisk = { ...busybox, BERTH_LEASE_MS: "2000", BERTH_SWEEP_MS: "250" };
+const done: JobResult = { outcome: { kind: "done" }, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+
+/** What expires a day after a job's end, and with an older version while it still ran. */
+async function expire(redis: Redis, { id }: Pick<EnqueuedJob, "id">, of: SandboxKey = key): Promise<void> {
+  await redis.del(redisKeys.events(of, id), redisKeys.job(id), redisKeys.cancelled(of));
+}
+
+/** Lines of a file that each run of the command adds to. */
+function runs(fleet: TestFleet): number {
+  return readFileSync(join(fleet.workspaces, "acme", "ran"), "utf8").split("\n").length - 1;
+}
+
+const onceMore = (name: string) => `echo ${name} >> ran; sleep 60`;
+
+/** How often the results tell of a job. */
+async function timesTold(redis: Redis, { id }: EnqueuedJob): Promise<number> {
+  const results = await redis.xrange(redisKeys.results, "-", "+");
+  return results.filter(([, fields]) => fields[1] === id).length;
+}
+
+describe("a job whose worker died", () => {
+  test("does not run a second time when its events are gone", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    const job = await acme.exec(onceMore("a")).enqueued();
+    await expect.poll(() => job.status()).toBe("started");
+    await expect.poll(() => runs(fleet)).toBe(1);
+    const redis = fleet.redis.connect();
+    expect(await redis.pttl(redisKeys.events(key, job.id)), "while it runs").toBe(-1);
+    worker.signal("SIGKILL");
+    await worker.ended();
+    await redis.del(redisKeys.events(key, job.id));
+    await fleet.worker("worker-1", brisk);
+    expect((await job.result).outcome.kind).toBe("lost");
+    expect(runs(fleet)).toBe(1);
+  });
+
+  test("after its end was told leaves the queue when its records are gone, with no other end", async ({
+    fleet,
+  }) => {
+    const worker = await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    const job = await acme.exec(onceMore("a")).enqueued();
+    await expect.poll(() => job.status()).toBe("started");
+    await expect.poll(() => runs(fleet)).toBe(1);
+    worker.signal("SIGSTOP");
+    const redis = fleet.redis.connect();
+    const [epoch, instance] = await redis.hmget(redisKeys.lease(key), "epoch", "instance");
+    const { entryKey } = queueKeys(key, job.id, 1);
+    const to = { key, epoch: Number(epoch), instance: instance ?? "", jobId: job.id, entryKey };
+    expect(await new JobEvents(redis).publish(to, [{ type: "finished", result: done }])).toBe("published");
+    worker.signal("SIGKILL");
+    await worker.ended();
+    await expire(redis, job);
+    await fleet.worker("worker-1", brisk);
+    await expect.poll(() => redis.llen(takenKey(key))).toBe(0);
+    expect((await acme.exec("true")).outcome.kind).toBe("exited");
+    expect({ runs: runs(fleet), told: await timesTold(redis, job) }).toEqual({ runs: 1, told: 1 });
+  });
+});
+
+describe("a job cancelled while its tenant is paused", () => {
+  test("that a worker had taken never runs, however long the tenant stays paused", async ({ fleet }) => {
+    await fleet.worker("worker-1", brisk);
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    const first = await acme.exec("sleep 2").enqueued();
+    const parked = await Promise.all([1, 2, 3].map(() => acme.exec("touch ran").enqueued()));
+    const redis = fleet.redis.connect();
+    await expect.poll(() => redis.llen(takenKey(key))).toBe(4);
+    await acme.pause();
+    expect((await first.result).outcome.kind).toBe("exited");
+    await expect.poll(async () => (await berth.sandboxes())[0]?.worker).toBeUndefined();
+    for (const job of parked) await job.cancel();
+    for (const job of parked) expect((await job.result).outcome.kind).toBe("cancelled");
+    expect(await redis.exists(...unfinishedKeys(key)), "none is left in the queue").toBe(0);
+    for (const job of parked) await expire(redis, job);
+    await acme.resume();
+    expect((await acme.exec("ls")).value.stdout).toBe("");
+    for (const job of parked) expect(await timesTold(redis, job)).toBe(1);
+  });
+});
+
+describe("cancelling", () => {
+  const holder = { worker: workerId.parse("w"), instance: "i" };
+
+  /** Adds a job as a producer does, and begins it as a worker would that has taken it. */
+  async function setUp(fleet: TestFleet) {
+    const redis = fleet.redis.connect();
+    const taken = await new Leases(redis).take(key, holder, 60_000);
+    if (!taken.taken) throw new Error("the sandbox is not to be had");
+    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
+    const events = new JobEvents(redis);
+    const queue = queueKeys(key, id, 1);
+    const begin = async (): Promise<Begun> =>
+      await events.begin(
+        { key, jobId: id, epoch: taken.epoch, instance: "i" },
+        { ...queue, takenKey: takenKey(key), before: [], notAfterMs: taken.deadlineMs },
+        { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 },
+      );
+    const cancel = () => events.cancel({ key, jobId: id, attempt: 1, inbox: undefined, queue }, done);
+    return { redis, id, events, taken, queue, begin, cancel };
+  }
+
+  test("marks an entry that is too far behind to be taken out, and it does not begin when nothing else is known", async ({
+    fleet,
+  }) => {
+    const { redis, id, cancel, begin, queue } = await setUp(fleet);
+    const ahead = Array.from({ length: 10_001 }, (_, index) => `ahead-${index}`);
+    await redis.rpush(`berth:{acme}:jobs:wait`, ...ahead);
+    expect(await cancel()).toBe("told");
+    expect(await redis.lpos("berth:{acme}:jobs:wait", id)).not.toBeNull();
+    await expire(redis, { id });
+    await redis.lpush(takenKey(key), id);
+    expect(await begin()).toBe("finished-before");
+    expect(await redis.hget(queue.entryKey, "ended")).toContain("done");
+    await redis.del("berth:{acme}:jobs:wait", takenKey(key));
+  });
+
+  test("the only job of a sandbox leaves no sandbox waiting", async ({ fleet }) => {
+    const berth = fleet.client();
+    const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
+    expect(await berth.scale()).toMatchObject({ waitingSandboxes: 1 });
+    await job.cancel();
+    expect(await berth.scale()).toMatchObject({ waitingSandboxes: 0, unfinishedJobs: 0 });
+  });
+});
+
+describe("what is known of a job", () => {
+  test("expires only after its end", async ({ fleet }) => {
+    const redis = fleet.redis.connect();
+    const queues = new JobQueues(redis);
+    const taken = await new Leases(redis).take(key, { worker: workerId.parse("w"), instance: "i" }, 60_000);
+    if (!taken.taken) throw new Error("the sandbox is not to be had");
+    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
+    const events = new JobEvents(redis);
+    const { entryKey } = queueKeys(key, id, 1);
+    const to = { key, jobId: id, epoch: taken.epoch, instance: "i" };
+    const lasting = async () => [
+      await redis.pttl(redisKeys.events(key, id)),
+      await redis.pttl(redisKeys.job(id)),
+    ];
+    // As an acceptance that was never followed by a mark leaves it.
+    await redis.pexpire(redisKeys.job(id), 3_600_000);
+    await redis.lpush(takenKey(key), id);
+    const place = {
+      takenKey: takenKey(key),
+      entryKey,
+      queuedId: id,
+      before: [],
+      notAfterMs: taken.deadlineMs,
+    };
+    await events.begin(to, place, { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 });
+    expect(await lasting(), "begun").toEqual([-1, -1]);
+    await events.publish({ ...to, part: "1" }, [{ type: "stdout", bytes: Buffer.from("x") }]);
+    expect(await lasting(), "printed").toEqual([-1, -1]);
+    await events.publish({ ...to, entryKey }, [{ type: "finished", result: done }]);
+    expect(Math.min(...(await lasting())), "ended").toBeGreaterThan(3_600_000);
+    expect(await redis.hget(entryKey, "ended")).toBe(JSON.stringify(done.outcome));
+    await redis.del(takenKey(key));
+    await queues.close();
+  });
+
+  test("is that it never began, when its holder takes that back", async ({ fleet }) => {
+    const redis = fleet.redis.connect();
+    const events = new JobEvents(redis);
+    const taken = await new Leases(redis).take(key, { worker: workerId.parse("w"), instance: "i" }, 60_000);
+    if (!taken.taken) throw new Error("the sandbox is not to be had");
+    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
+    const { entryKey } = queueKeys(key, id, 1);
+    await redis.lpush(takenKey(key), id);
+    const to = { key, jobId: id, epoch: taken.epoch, instance: "i" };
+    const place = { takenKey: takenKey(key), entryKey, queuedId: id, before: [] };
+    const started = { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 };
+    const progress = async () => (await events.attemptProgress(key, id, { attempt: 1, entryKey })).state;
+    // Redis was frozen when it was sent, and carries it out when its sender's lease is over.
+    expect(await events.begin(to, { ...place, notAfterMs: Date.now() - 1_000 }, started)).toBe("late");
+    expect(await progress()).toBe("not-started");
+    expect(await events.begin(to, { ...place, notAfterMs: taken.deadlineMs }, started)).toBe("begun");
+    expect(await progress()).toBe("started");
+    const { epoch } = taken;
+    expect(await events.unbegin(key, id, { worker: "w", epoch: epoch - 1, attempt: 1 })).toBe(false);
+    expect(await events.unbegin(key, id, { worker: "w", epoch, attempt: 1 })).toBe(true);
+    expect(await progress()).toBe("not-started");
+    await redis.del(takenKey(key));
+  });
+});
