@@ -47,6 +47,9 @@ describe("a sandbox's container", () => {
     );
     expect(Mounts.map(({ Destination, RW }) => [Destination, RW]).sort()).toEqual([
       ["/.berth/init", false],
+      ["/etc/group", false],
+      ["/etc/hosts", false],
+      ["/etc/passwd", false],
       ["/workspace", true],
     ]);
     expect(Config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/);
