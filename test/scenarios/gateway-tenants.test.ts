@@ -218,10 +218,12 @@ describe("what a tenant's key is told of the fleet", () => {
     await redis.hset(redisKeys.lease(sandbox), { epoch: 1, instance: "a", worker: "worker-7" });
     const outcome = { kind: "refused", code: "workspace-unusable", message: trouble } as const;
     const refused = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+    const reason = "the artifact directory /var/lib/berth/artifacts cannot be used: it is full";
+    const notKept = { path: "out.txt", code: "not-kept", reason } as const;
     const events = new JobEvents(redis);
     await events.publish({ key: sandbox, epoch: 1, instance: "a", jobId }, [
       { type: "started", worker: "worker-7", epoch: 1, atMs: 1, attempt: 1 },
-      { type: "finished", result: { ...refused, value: { steps: [refused] } } },
+      { type: "finished", result: { ...refused, value: { steps: [refused], artifactsRefused: [notKept] } } },
     ]);
     for (const path of [`/v1/jobs/${jobId}`, `/v1/jobs/${jobId}/events`, `/v1/batches/${batch.id}/results`]) {
       const read = async (options: object) => (await gateway.fetch("GET", path, options)).text();

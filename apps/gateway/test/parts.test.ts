@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { BlockList } from "node:net";
 import { Readable } from "node:stream";
 import type { GroupResult } from "@berth/client";
+import { Fault } from "@berth/protocol";
 import { Metrics } from "@berth/service";
 import { describe, expect, test } from "vitest";
 import { InOrder } from "../src/batches/in-order.ts";
@@ -9,8 +10,10 @@ import { FinishedJobs } from "../src/finished-jobs.ts";
 import { readBody } from "../src/http/body.ts";
 import { BodyBudget } from "../src/http/body-budget.ts";
 import { rangeOf } from "../src/http/byte-range.ts";
+import { failureOf } from "../src/http/failure.ts";
 import { GatheredBytes } from "../src/http/gathered-bytes.ts";
 import { linesOf } from "../src/http/lines.ts";
+import { mapInTurns } from "../src/http/parse-input.ts";
 import type { Principal } from "../src/keys/principal.ts";
 import { TokenBuckets } from "../src/keys/token-bucket.ts";
 import { Places } from "../src/places.ts";
@@ -129,6 +132,32 @@ describe("bodies that come in small pieces", () => {
     expect(bytes.every((byte, index) => byte === index % 256)).toBe(true);
     expect(bytes.buffer.byteLength).toBeLessThanOrEqual(200_000);
     expect(gathered.length).toBe(0);
+  });
+});
+
+describe("work on a long list", () => {
+  test("lets other requests be answered before it is done", async () => {
+    let answered = false;
+    setImmediate(() => {
+      answered = true;
+    });
+    const seen = await mapInTurns([1, 2, 3], () => {
+      const untilMs = performance.now() + 15;
+      while (performance.now() < untilMs);
+      return answered;
+    });
+    expect(seen).toEqual([false, true, true]);
+  });
+});
+
+describe("a fault of the machines", () => {
+  test("is told to admins in its own words, and to others by its code and meaning", () => {
+    const fault = new Fault("redis-unreachable", { address: "10.1.2.3:6379", detail: "refused" });
+    expect(failureOf(fault, "admin").detail).toContain("10.1.2.3");
+    for (const role of ["tenant", "none", undefined] as const) {
+      expect(failureOf(fault, role).code).toBe("redis-unreachable");
+      expect(failureOf(fault, role).detail).not.toContain("10.1.2.3");
+    }
   });
 });
 

@@ -1,6 +1,12 @@
 import type { IdentifiedEvent, Why } from "@berth/client";
 import { whyForTenant } from "@berth/client";
-import { type FaultCode, faultTable, type JobResult, type Outcome } from "@berth/protocol";
+import {
+  type ArtifactRefusal,
+  type FaultCode,
+  faultTable,
+  type JobResult,
+  type Outcome,
+} from "@berth/protocol";
 import type { Principal } from "../keys/principal.ts";
 
 /** Faults whose sentences name paths, addresses, images and programs of the fleet's machines. */
@@ -53,13 +59,23 @@ export function redactedEvent(event: IdentifiedEvent): ShownEvent {
   }
 }
 
-function redactedResult(result: JobResult): JobResult {
-  const { steps } = result.value;
+function redactedResult({ outcome, value, timing }: JobResult): JobResult {
+  const { steps, artifactsRefused } = value;
   return {
-    ...result,
-    outcome: redactedOutcome(result.outcome),
-    value: steps ? { ...result.value, steps: steps.map(redactedResult) } : result.value,
+    outcome: redactedOutcome(outcome),
+    value: {
+      ...value,
+      ...(steps ? { steps: steps.map(redactedResult) } : {}),
+      ...(artifactsRefused ? { artifactsRefused: artifactsRefused.map(redactedRefusal) } : {}),
+    },
+    timing,
   };
+}
+
+/** `not-kept` may be a fault of the artifact directory, in its own words; a path of the host's begins with a slash. */
+function redactedRefusal(refusal: ArtifactRefusal): ArtifactRefusal {
+  if (refusal.code !== "not-kept" || !/(^|[\s('"])\//.test(refusal.reason)) return refusal;
+  return { ...refusal, reason: faultTable["artifact-store-failed"].meaning };
 }
 
 function redactedOutcome(outcome: Outcome): Outcome {
