@@ -62,8 +62,7 @@ describe("a worker that dies in the middle of a job", () => {
     const heir = await fleet.worker("worker-2", brisk);
     first.signal("SIGKILL");
     await first.ended();
-    const inTime = expect.poll(async () => (await berth.why(risky.id)).state, { timeout: 15_000 });
-    await inTime.toBe("finished");
+    await expect.poll(async () => (await berth.why(risky.id)).state).toBe("finished");
     expect((await risky.result).outcome).toMatchObject({ kind: "lost" });
     expect(heir.log).toContain("tenancy.settled");
     expect((await berth.scale()).waitingSandboxes).toBe(tenants.length);

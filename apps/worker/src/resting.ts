@@ -2,7 +2,7 @@ import type { SandboxKey } from "@berth/protocol";
 import type { Clock } from "@berth/tenancy";
 
 const restMs = { first: 3_000, last: 60_000 } as const;
-/** Beyond so many the one that rests longest is forgotten, and tried again a little early. */
+/** Beyond so many the worker forgets the one that failed longest ago, and tries it again early. */
 const restingMost = 10_000;
 
 /**

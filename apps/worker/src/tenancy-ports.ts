@@ -31,7 +31,7 @@ import type { Scheduler } from "./scheduler.ts";
 
 const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
 
-/** Pause after it could not be noted that a sandbox has started, as while Redis is away. */
+/** Pause before noting a start is tried again, as while Redis is away. */
 const noteAgainMs = 250;
 
 /** How starting one sandbox goes on this host. */
@@ -159,7 +159,7 @@ export function homeOf({ BERTH_STORAGE: storage, BERTH_HOST: host }: Config): st
   return storage === "local" ? host : undefined;
 }
 
-/** Until Redis has it: what runs before that on another disk later would start without its files. */
+/** Retries until Redis has it: a sandbox with files but without a home could start empty on another host. */
 async function noteStarted(
   { leases, config, clock }: TenancyParts,
   key: SandboxKey,
