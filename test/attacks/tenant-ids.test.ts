@@ -20,8 +20,9 @@ describe("the ids of one tenant's jobs and schedules", () => {
     const post = (key: string, body: object) => gateway.call("POST", "/v1/jobs", { key, body });
     const theirs = await post(acme, { ...exec, id: "build-1" });
     expect(theirs).toMatchObject({ status: 202, body: { id: "build-1", tenant: "acme" } });
-    // One that an orchestrator made through Redis or with an admin key, in acme's name.
+    // The same tenant's same id is the same job.
     expect((await post(acme, { ...exec, id: "build-1" })).body.acceptedAtMs).toBe(theirs.body.acceptedAtMs);
+    // One that an orchestrator made through Redis or with an admin key, in acme's name.
     await gateway.call("POST", "/v1/jobs", { body: { ...exec, tenant: "acme", id: "run-7" } });
     const taken = [await post(evil, { ...exec, id: "build-1" }), await post(evil, { ...exec, id: "run-7" })];
     const fresh = await post(evil, { ...exec, id: "build-2" });
@@ -127,7 +128,7 @@ describe("the ids of one tenant's jobs and schedules", () => {
     const dues = [0, 1, 2].map((run) => startAtMs + run * 500);
     const suppress = async (key: string, id: string) =>
       (await gateway.call("POST", "/v1/jobs", { key, body: { ...exec, id } })).status;
-    // Both forms that a run's id ever had, under both names that the schedule has; the second is nobody's to choose.
+    // Ids of runs were <schedule>-<due> once. What they are now, nobody can choose.
     for (const due of dues) {
       expect(await suppress(evil, `nightly-${due}`)).toBe(202);
       expect(await suppress(evil, `nightly@${due}`)).toBe(400);
