@@ -48,6 +48,7 @@ export class EndCheck {
   readonly #waiting = new Set<Waiting>();
   #timer: NodeJS.Timeout | undefined;
   #again: NodeJS.Timeout | undefined;
+  #connected: boolean;
   #looking = false;
   #closed = false;
 
@@ -55,6 +56,7 @@ export class EndCheck {
     this.#commands = commands;
     this.#blocking = blocking;
     this.#everyMs = everyMs;
+    this.#connected = blocking.status === "ready";
     blocking.on("ready", this.#onReady);
   }
 
@@ -85,7 +87,11 @@ export class EndCheck {
     this.#again = undefined;
   }
 
-  readonly #onReady = (): void => void this.#look([...this.#waiting]);
+  readonly #onReady = (): void => {
+    // Before the first connection nothing was read, so that nothing was missed.
+    if (this.#connected) void this.#look([...this.#waiting]);
+    this.#connected = true;
+  };
 
   #onTick(): void {
     const before = performance.now() - this.#everyMs;
