@@ -108,6 +108,20 @@ test("a dev fleet whose process is killed finishes the running job, then nothing
   expect((await runCli(["logs", "-f", "slow"], again)).stdout).toBe("begun\nfinished\n");
 });
 
+test("a second Ctrl-C ends dev at once, and its fleet without waiting for the running job", async ({
+  here,
+}) => {
+  const { run, env } = await here.dev("kept");
+  const long = ["exec", "acme", "--id", "long", "-d", "--", "echo begun; sleep 600"];
+  expect((await runCli(long, { env })).code).toBe(0);
+  await expect.poll(async () => (await runCli(["logs", "long"], { env })).stdout).toBe("begun\n");
+  // Those within half a second of the first count as the first.
+  const impatient = () => !run.process.kill("SIGINT");
+  await expect.poll(impatient, { interval: 100 }).toBe(true);
+  expect((await run.end()).code).toBe(130);
+  await here.isEmptied();
+});
+
 test("two dev fleets use the same tenant on one engine, and each goes with its npm", async ({ here }) => {
   const [one, two] = await Promise.all([here.devByNpm("one"), here.devByNpm("two")]);
   for (const { env } of [one, two])

@@ -23,3 +23,14 @@ test("one that comes later ends the program at once", () => {
     setTimeout(() => { process.emit("SIGINT"); console.log("still here"); process.exit(7); }, 700);`;
   expect(told(script)).toEqual({ status: 130, stdout: "" });
 });
+
+test("the end of the process that started the program is a hang-up", () => {
+  const script = `process.emit("disconnect"); console.log(interrupts.interrupted, interrupts.exitCode); process.exit(7);`;
+  expect(told(script)).toEqual({ status: 7, stdout: "true 129\n" });
+});
+
+test("the end of the process that started the program does not hurry one that is stopping", () => {
+  const script = `process.emit("SIGTERM");
+    setTimeout(() => { process.emit("disconnect"); console.log(interrupts.exitCode); process.exit(7); }, 700);`;
+  expect(told(script)).toEqual({ status: 7, stdout: "143\n" });
+});
