@@ -156,7 +156,13 @@ describe("what is known of a job", () => {
     // As an acceptance that was never followed by a mark leaves it.
     await redis.pexpire(redisKeys.job(id), 3_600_000);
     await redis.lpush(takenKey(key), id);
-    const place = { takenKey: takenKey(key), entryKey, queuedId: id, before: [], notAfterMs: taken.deadlineMs };
+    const place = {
+      takenKey: takenKey(key),
+      entryKey,
+      queuedId: id,
+      before: [],
+      notAfterMs: taken.deadlineMs,
+    };
     await events.begin(to, place, { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 });
     expect(await lasting(), "begun").toEqual([-1, -1]);
     await events.publish({ ...to, part: "1" }, [{ type: "stdout", bytes: Buffer.from("x") }]);

@@ -119,7 +119,12 @@ describe("a lease", () => {
     const key = newKey();
     const before = await taken(leases, key, one, 10_000);
     // As restored from before the take: nobody has it, and its epoch is lower.
-    await client.hset(redisKeys.lease(key), { worker: "", instance: "", epoch: before.epoch - 5, deadline: 0 });
+    await client.hset(redisKeys.lease(key), {
+      worker: "",
+      instance: "",
+      epoch: before.epoch - 5,
+      deadline: 0,
+    });
     await expect.poll(() => Date.now()).toBeGreaterThan(before.epoch);
     const after = await taken(leases, key, two, 10_000);
     expect(after.epoch).toBeGreaterThan(before.epoch);

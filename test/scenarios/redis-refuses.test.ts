@@ -51,7 +51,8 @@ describe("a Redis that refuses writes for many leases", () => {
     const through = await runningUntil(fleet, "acme", "go");
     const within = await fleet.client().tenant("globex").exec("sleep 2; echo done").enqueued();
     await expect.poll(() => within.status()).toBe("started");
-    const deadline = async () => Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "deadline"));
+    const deadline = async () =>
+      Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "deadline"));
     await fleet.redis.refuseWrites();
     const refusedMs = Date.now();
     const third = fleet.launch("worker-3", brisk);
