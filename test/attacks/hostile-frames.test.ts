@@ -327,3 +327,23 @@ describe("the worker does not grow", () => {
     link.close();
   });
 });
+
+describe("a worker whose lease is over", () => {
+  test("sends no command", async () => {
+    const said: number[] = [];
+    const init = new FakeInit((frame, self) => {
+      said.push(frame.type);
+      honest(frame, self);
+    });
+    let leftMs = 5_000;
+    const options = { ...who, leaseMs: 5_000, leaseLeftMs: () => leftMs, deadlineMs: 300, resync: false };
+    const connection = new InitConnection(init, options);
+    open.push(connection);
+    await connection.open();
+    leftMs = 0;
+    const execution = connection.exec(command);
+    expect(await execution.end).toMatchObject({ kind: "refused", code: "lease-over" });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(said).not.toContain(FrameType.exec);
+  });
+});
