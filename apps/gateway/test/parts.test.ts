@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { BlockList } from "node:net";
 import { Readable } from "node:stream";
 import type { GroupResult } from "@berth/client";
-import { Fault } from "@berth/protocol";
+import { Fault, tenantId } from "@berth/protocol";
 import { Metrics } from "@berth/service";
 import { describe, expect, test } from "vitest";
 import { InOrder } from "../src/batches/in-order.ts";
@@ -153,11 +153,20 @@ describe("work on a long list", () => {
 describe("a fault of the machines", () => {
   test("is told to admins in its own words, and to others by its code and meaning", () => {
     const fault = new Fault("redis-unreachable", { address: "10.1.2.3:6379", detail: "refused" });
-    expect(failureOf(fault, "admin").detail).toContain("10.1.2.3");
-    for (const role of ["tenant", "none", undefined] as const) {
-      expect(failureOf(fault, role).code).toBe("redis-unreachable");
-      expect(failureOf(fault, role).detail).not.toContain("10.1.2.3");
+    const of = (role: Principal["role"]): Principal => ({ id: "a", role, bodyBytes: 1 });
+    expect(failureOf(fault, of("admin")).detail).toContain("10.1.2.3");
+    for (const principal of [of("tenant"), of("none"), undefined]) {
+      expect(failureOf(fault, principal).code).toBe("redis-unreachable");
+      expect(failureOf(fault, principal).detail).not.toContain("10.1.2.3");
     }
+  });
+
+  test("names a tenant's job as the tenant calls it", () => {
+    const tenant = tenantId.parse("acme");
+    const context = { address: "a", detail: "b", jobId: "acme.build-1", accepted: "unknown" } as const;
+    const principal: Principal = { id: "a", role: "tenant", tenant, bodyBytes: 1 };
+    const { job } = failureOf(new Fault("redis-unreachable", context), principal);
+    expect(job).toEqual({ jobId: "build-1", accepted: "unknown" });
   });
 });
 
