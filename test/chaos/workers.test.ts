@@ -64,7 +64,7 @@ describe("a worker that dies in the middle of a job", () => {
     await first.ended();
     await expect.poll(async () => (await berth.why(risky.id)).state).toBe("finished");
     expect((await risky.result).outcome).toMatchObject({ kind: "lost" });
-    expect(heir.log).toContain("tenancy.settled");
+    await expect.poll(() => heir.log).toContain("tenancy.settled");
     expect((await berth.scale()).waitingSandboxes).toBe(tenants.length);
   });
 
