@@ -8,7 +8,7 @@
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 --       9 ms for which a holder goes on while Redis refuses to write
 -- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is higher than ever before. 1: from a dead life, before its deadline
---       {0, epoch, deadline, worker}   somebody else's is live, or may be renewed any moment: Redis refused writes a moment ago
+--       {0, epoch, deadline, worker}   somebody else's is live, or may be renewed any moment: Redis refused writes or restarted a moment ago
 --       {2, home}                      the workspace is on another host
 --       {3}                            the tenant is paused
 --       {4, instance}                  another process speaks for this worker
@@ -28,11 +28,16 @@ local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
 if live and not own then
   return {0, epoch, deadline, held[1]}
 end
+local since, restarted = writesSince(KEYS[6], now)
 -- A holder that Redis refused to renew for goes on meanwhile, and counts from that refusal as from a renewal.
 if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9]) then
-  if now < writesSince(KEYS[6], now) + tonumber(held[6] or ARGV[4]) then
+  if now < since + tonumber(held[6] or ARGV[4]) then
     return {0, epoch, deadline, held[1]}
   end
+end
+-- A Redis that restarted may have forgotten a holder. That one learns so at its next renewal, or its time runs out.
+if not own and now < restarted + tonumber(ARGV[4]) then
+  return {0, epoch, deadline, held[1] or ''}
 end
 if held[5] and held[5] ~= ARGV[6] then
   return {2, held[5]}
