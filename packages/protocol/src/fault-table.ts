@@ -175,7 +175,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "A script failed or answered what it never should.",
     retry: false,
     operator:
-      "Look at Redis' memory, its eviction policy (it must be noeviction) and its version (6.2 or newer).",
+      "Look at Redis' disk, its eviction policy (it must be noeviction) and its version (7.0 or newer).",
   },
   "redis-full": {
     message: ({ script, detail, ...job }) =>
@@ -184,7 +184,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       "Redis has reached its maxmemory, and must not forget anything to make room. It did not make the change that the message names.",
     retry: true,
     operator:
-      "Raise maxmemory, or let jobs end and what they left expire. Producers should wait; workers go on trying to tell what ended.",
+      "Raise maxmemory, or let jobs end and what they left expire. Producers should wait; what runs goes on, and its ends are told.",
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>
