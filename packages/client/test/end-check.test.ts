@@ -15,7 +15,6 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
     reading,
   }) => {
     const reader = reading.reader();
-    await reading.accept("a");
     const result = reader.toldResult(reader.expect("a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await endUnheard(reading, "a");
@@ -28,7 +27,6 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
     const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
-    await reading.accept(...ids, "unfinished");
     const results = ids.map((id) => reader.toldResult(reader.expect(id)));
     const unfinished = reader.toldResult(reader.expect("unfinished"));
     for (const id of ids) await endUnheard(reading, id);
@@ -41,7 +39,6 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
 describe("a client that waits for a job that Redis has forgotten", () => {
   test("is told job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
     const reader = reading.reader();
-    await reading.accept("a", "b", "c");
     const waiting = [
       reader.toldResult(reader.expect("a")),
       reader.result(acme, "b"),

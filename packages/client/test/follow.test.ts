@@ -165,7 +165,6 @@ describe("followers of one job", () => {
 
 describe("a follower whose Redis is in trouble", () => {
   test("goes on when its blocking connection is killed", async ({ reading }) => {
-    await reading.accept("a");
     const following = allOf(reading.reader().follow(acme, "a"));
     const expected = [];
     for (let round = 0; round < 5; round++) {
@@ -178,7 +177,6 @@ describe("a follower whose Redis is in trouble", () => {
   });
 
   test("goes on from where it was when Redis is killed and started again", async ({ reading }) => {
-    await reading.accept("a");
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.say("a", "stdout", "before");
@@ -190,7 +188,6 @@ describe("a follower whose Redis is in trouble", () => {
   });
 
   test("begins while Redis is away, and hears when it is back", async ({ reading }) => {
-    await reading.accept("a");
     await reading.say("a", "stdout", "before");
     const reader = reading.reader();
     await reading.redis.kill();

@@ -3,13 +3,34 @@ import type { Redis } from "@berth/redis";
 import { expect } from "vitest";
 import { type TestRedis, test as withRedis } from "../../../test/support/redis.ts";
 import type { EndCheckOptions } from "../src/end-check.ts";
-import { StreamReader } from "../src/event-reader.ts";
+import { type ResultOptions, StreamReader } from "../src/event-reader.ts";
+import type { Expectation } from "../src/inbox.ts";
 import type { IdentifiedEvent } from "../src/pending-job.ts";
 
 export const acme: SandboxKey = sandboxKey.parse("acme");
 
 export function resultOf(stdout: string): JobResult {
   return { outcome: { kind: "exited", code: 0 }, value: { stdout }, timing: { wallMs: 1, cpuMs: 1 } };
+}
+
+/** Every job that is waited for was accepted: it has a record. */
+class AcceptedReader extends StreamReader {
+  onWait: (jobId: string) => void = () => {};
+
+  override toldResult(told: Expectation): Promise<JobResult> {
+    this.onWait(told.jobId);
+    return super.toldResult(told);
+  }
+
+  override result(key: SandboxKey, jobId: string, options?: ResultOptions): Promise<JobResult> {
+    this.onWait(jobId);
+    return super.result(key, jobId, options);
+  }
+
+  override follow(key: SandboxKey, jobId: string, after?: string, signal?: AbortSignal) {
+    this.onWait(jobId);
+    return super.follow(key, jobId, after, signal);
+  }
 }
 
 /** Says things of jobs as a worker would, and lets readers listen. */
@@ -25,14 +46,15 @@ export class Reading {
 
   reader(commands: Redis = this.redis.connect(), check?: EndCheckOptions): StreamReader {
     const name = `r${this.#readers.length}`;
-    const reader = new StreamReader(commands, this.redis.connect("blocking"), name, check);
+    const reader = new AcceptedReader(commands, this.redis.connect("blocking"), name, check);
+    reader.onWait = (jobId) => void this.accept(jobId).catch(() => {});
     this.#readers.push(reader);
     return reader;
   }
 
-  /** Makes their records, as whoever enqueued them did. */
-  async accept(...jobIds: string[]): Promise<void> {
-    for (const jobId of jobIds) await this.commands.hset(redisKeys.job(jobId), "key", acme);
+  /** Makes its record, as whoever enqueued it did. */
+  async accept(jobId: string): Promise<void> {
+    await this.commands.hset(redisKeys.job(jobId), "key", acme);
   }
 
   async say(jobId: string, type: string, data: string | Buffer): Promise<string> {

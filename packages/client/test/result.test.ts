@@ -93,7 +93,6 @@ describe("waiting for a job's end", () => {
 
   test("survives a killed connection and a Redis that starts again", async ({ reading }) => {
     const reader = reading.reader();
-    await reading.accept("b");
     const waiting = [reader.expect("a").result, reader.result(acme, "b"), reader.expect("c").result];
     await reading.killBlocked();
     await reading.finish("a", "a", reader.name);
