@@ -105,7 +105,7 @@ export class EndCheck {
       for (let from = 0; from < all.length; from += idsPerLook)
         await this.#lookAt(all.slice(from, from + idsPerLook));
     } catch {
-      // Redis is away again: the connection that comes back looks again.
+      // Redis is away again, or full of work.
       this.#lookAgain();
     }
     this.#looking = false;

@@ -57,6 +57,7 @@ export class Enqueuer {
    * Redis did not answer.
    */
   readonly #lastSent = new Map<SandboxKey, Promise<Fault | undefined>>();
+  #closed = false;
   readonly #rooms = new Map<SandboxKey, { room: number; readonly atMs: number }>();
 
   constructor(redis: Redis) {
@@ -90,6 +91,7 @@ export class Enqueuer {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#queues.close();
     await this.#offers.close();
   }
@@ -100,7 +102,7 @@ export class Enqueuer {
         return await this.#submit(submission, isNew);
       } catch (error) {
         const waited = performance.now() - submission.beganMs;
-        if (!isBriefOutage(error) || waited >= submitMs) throw error;
+        if (!isBriefOutage(error) || waited >= submitMs || this.#closed) throw error;
         await new Promise((resolve) => setTimeout(resolve, retryMs));
       }
     }

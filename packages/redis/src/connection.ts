@@ -1,21 +1,27 @@
 import { type Command, Redis, type RedisOptions } from "ioredis";
 import { connectionFault } from "./refusal.ts";
 
-/** What ioredis keeps for when it is connected again. Private there; the test beside this file notices when it changes. */
-interface OfflineQueue {
+/** What ioredis keeps for when it is connected again. Private there; the tests of this package notice when it changes. */
+interface Kept {
+  readonly offlineQueue: KeptCommands;
+  readonly prevCommandQueue?: KeptCommands | null;
+}
+
+interface KeptCommands {
   peekFront(): { readonly command: Command } | undefined;
-  shift(): unknown;
+  shift(): { readonly command: Command } | undefined;
 }
 
 /** Replies as ioredis gave them before Redis 6. */
 type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
 
 /**
- * An ioredis connection with three changes.
+ * An ioredis connection with four changes.
  *
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
  *   (redis/ioredis#2130): the caller was told that the call failed, and it is carried out behind its back.
  * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
+ * - Then also a call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
  *
  * No `#` fields: BullMQ calls it through a Proxy, which has none.
@@ -32,6 +38,16 @@ export class Connection extends Redis {
     return new Connection(options) as Redis as ReturnType<typeof Redis.prototype.duplicate<O>>;
   }
 
+  override disconnect(reconnect = false): void {
+    const isAway = this.status === "reconnecting";
+    super.disconnect(reconnect);
+    if (!isAway || reconnect || this.options.commandTimeout === undefined) return;
+    const { offlineQueue, prevCommandQueue } = this as unknown as Kept;
+    for (const queue of [prevCommandQueue, offlineQueue])
+      for (let kept = queue?.shift(); kept; kept = queue?.shift())
+        kept.command.reject(new Error("Connection is closed."));
+  }
+
   override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {
     if (command.isSettled) return command.promise;
     if (this.options.commandTimeout !== undefined) {
@@ -43,7 +59,7 @@ export class Connection extends Redis {
 
   /** All commands have the same timeout, so that the first in the queue fail first. Keeps the queue as long as one timeout. */
   private dropFailed(): void {
-    const { offlineQueue } = this as unknown as { readonly offlineQueue: OfflineQueue };
+    const { offlineQueue } = this as unknown as Kept;
     while (offlineQueue.peekFront()?.command.isSettled) offlineQueue.shift();
   }
 }

@@ -38,6 +38,21 @@ describe("a commands connection whose Redis is away", () => {
     await redis.start();
     expect(await commands.lrange("list", 0, -1)).toEqual([]);
   });
+
+  test("fails its calls at once when it is closed", async ({ redis }) => {
+    const commands = redis.connect();
+    await commands.ping();
+    redis.freeze();
+    const sent = commands.ping();
+    const lost = new Promise((resolve) => commands.once("reconnecting", resolve));
+    await redis.kill();
+    await lost;
+    const kept = commands.ping();
+    const beganMs = performance.now();
+    commands.disconnect();
+    for (const call of [sent, kept]) await expect(call).rejects.toMatchObject(away);
+    expect(performance.now() - beganMs).toBeLessThan(5_000);
+  });
 });
 
 describe("a connection that somebody else listens to", () => {
