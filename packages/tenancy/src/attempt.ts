@@ -29,11 +29,12 @@ export interface AttemptParts {
 /**
  * What is to be done about an attempt now. `end`: this is how it ended; `endedAs` decides whether it runs again, where the tenant is
  * told something else. `complete`: its end was told before. `leave`: it stays taken, for whoever lines it up again. `look-again`: the
- * queue is not as it was thought. `no-sandbox`: it has not begun, and cannot here.
+ * queue is not as it was thought. `untouched`: the sandbox took nothing of it, and its beginning is taken back. `no-sandbox`: it has
+ * not begun, and cannot here.
  */
 export type Attempted =
   | { readonly next: "end"; readonly result: JobResult; readonly endedAs?: Outcome | undefined }
-  | { readonly next: "complete" | "leave" | "look-again" }
+  | { readonly next: "complete" | "leave" | "look-again" | "untouched" }
   | { readonly next: "no-sandbox"; readonly error: Fault };
 
 /** Until the sandbox has heard of the worker again; it is told several times in a lease. */
@@ -110,7 +111,7 @@ async function beginAndRun(
   if (result === "untouched") {
     await authority.whileOurs(unbegin());
     await clock.sleep(untouchedPauseMs, authority.signal);
-    return { next: "look-again" };
+    return { next: "untouched" };
   }
   const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
   // One that is safe to repeat is left to the next holder.

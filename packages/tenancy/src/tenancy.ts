@@ -52,6 +52,8 @@ const parkedMost = 128;
 const troublePauseMs = 250;
 /** Waiting for jobs to end is progress too, told this often. */
 const roundMs = 1_000;
+/** A sandbox hears several times in a lease that it may go on; one that refuses a job so often does not want to. */
+const untouchedMost = 40;
 const writesRefused = `Redis refuses to write; what runs goes on for up to ${writesRefusedMs / 1_000} s`;
 
 /**
@@ -74,6 +76,8 @@ export class Tenancy {
   /** By their ids in the queue: two attempts of a job are two. */
   readonly #runs = new Map<string, Run>();
   readonly #completing = new Map<string, Promise<void>>();
+  /** How often the sandbox took nothing of a job. */
+  readonly #untouchedTimes = new Map<string, number>();
   readonly #line = new Line();
   readonly #endings: Endings;
   readonly #sinceMs: number;
@@ -363,8 +367,9 @@ export class Tenancy {
 
   /** Its request is gone: with its end, if that was told and only its entry is left. */
   async #unreadable(fetched: FetchedJob, error: Fault): Promise<void> {
-    const { state } = await this.#ports.events.progress(fetched.id, fetched.attempt);
-    if (state === "finished" || state === "retried") this.#complete(fetched);
+    const progress = await this.#ports.events.progress(fetched.id, fetched.attempt);
+    if (progress.state === "finished") await this.#endings.told(fetched, progress.result);
+    if (progress.state === "finished" || progress.state === "retried") this.#complete(fetched);
     else await this.#refuse(fetched, undefined, error.code, error.message);
   }
 
@@ -429,6 +434,8 @@ export class Tenancy {
         return this.#complete(fetched);
       case "look-again":
         return this.#lookAgain();
+      case "untouched":
+        return await this.#untouched(admitted);
       case "no-sandbox":
         return await this.#noSandboxFor(admitted, attempted.error);
       case "leave":
@@ -443,6 +450,16 @@ export class Tenancy {
     // While Redis does not say, the job is not refused.
     const answer = await this.#ports.placement.startFailed().catch(() => "elsewhere" as const);
     return answer === "elsewhere";
+  }
+
+  /** It begins again, unless the sandbox goes on refusing it although it hears of us. */
+  async #untouched(admitted: Admitted): Promise<void> {
+    const { queuedId } = admitted.fetched;
+    const times = (this.#untouchedTimes.get(queuedId) ?? 0) + 1;
+    this.#untouchedTimes.set(queuedId, times);
+    if (times < untouchedMost) return this.#lookAgain();
+    const message = "the sandbox went on refusing it, as if its worker's lease were over";
+    await this.#finish(admitted, bareResult({ kind: "lost", message }));
   }
 
   async #noSandboxFor(admitted: Admitted, error: Fault): Promise<void> {
@@ -463,6 +480,7 @@ export class Tenancy {
     const endedMs = clock.now();
     const inMs = await this.#endings.end(fetched.id, job, result, endedAs);
     this.#complete(fetched);
+    this.#untouchedTimes.delete(fetched.queuedId);
     const outcome = inMs === undefined ? result.outcome : (endedAs ?? result.outcome);
     const { epoch } = this.#options;
     const record = attemptRecord(admitted, { key: this.key, epoch, outcome, endedMs, clock });

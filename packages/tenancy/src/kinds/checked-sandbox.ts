@@ -28,8 +28,7 @@ export function checkedSandbox(sandbox: RunnerSandbox, check: () => void): Runne
       touched ||= changes;
       return result;
     } catch (error) {
-      if (isFault(error, "file-operation-failed") && error.context.code === leaseOver)
-        throw new LeaseOver(touched);
+      if (isLeaseOver(error)) throw new LeaseOver(touched);
       if (!(error instanceof LeaseOver)) touched ||= changes;
       throw error;
     }
@@ -38,6 +37,11 @@ export function checkedSandbox(sandbox: RunnerSandbox, check: () => void): Runne
     files: checkedFiles(sandbox.files, taken),
     exec: (request, options) => taken(true, () => sandbox.exec(request, options)),
   };
+}
+
+/** What a file operation fails with that init took no more. */
+export function isLeaseOver(error: unknown): boolean {
+  return isFault(error, "file-operation-failed") && error.context.code === leaseOver;
 }
 
 function isRefusedExec(result: unknown): boolean {
