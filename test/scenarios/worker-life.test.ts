@@ -172,7 +172,9 @@ describe("a sandbox that never starts", () => {
     await writeFile(file, JSON.stringify({ profiles: { huge } }));
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
     const berth = fleet.client();
-    const stuck = await berth.tenant("acme").exec("true", {}, { profile: "huge" }).enqueued();
+    const acme = berth.tenant("acme");
+    await acme.grant({ profiles: ["huge"] });
+    const stuck = await acme.exec("true", {}, { profile: "huge" }).enqueued();
     await expect.poll(() => worker.log).toContain("tenancy.trouble");
     expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
     await expect.poll(async () => (await berth.why(stuck.id)).reasons.join()).toContain("did not start");
