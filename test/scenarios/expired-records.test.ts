@@ -129,14 +129,6 @@ describe("cancelling", () => {
     expect(await redis.hget(queue.entryKey, "ended")).toContain("done");
     await redis.del("berth:{acme}:jobs:wait", takenKey(key));
   });
-
-  test("the only job of a sandbox leaves no sandbox waiting", async ({ fleet }) => {
-    const berth = fleet.client();
-    const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
-    expect(await berth.scale()).toMatchObject({ waitingSandboxes: 1 });
-    await job.cancel();
-    expect(await berth.scale()).toMatchObject({ waitingSandboxes: 0, unfinishedJobs: 0 });
-  });
 });
 
 describe("what is known of a job", () => {

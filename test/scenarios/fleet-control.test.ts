@@ -139,6 +139,7 @@ describe("a sandbox", () => {
     fleet,
   }) => {
     const berth = fleet.client();
+    for (const tenant of ["acme", "globex"]) await berth.tenant(tenant).grant({ pools: ["gpu"] });
     const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
     expect((await berth.scale()).waitingSandboxes).toBe(1);
     expect(await berth.cancel(job.id)).toBe(true);
