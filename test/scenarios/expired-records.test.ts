@@ -130,6 +130,19 @@ describe("cancelling", () => {
     await redis.del("berth:{acme}:jobs:wait", takenKey(key));
   });
 
+  test("a job that has begun is not forgotten while it waits to run again", async ({ fleet }) => {
+    const { redis, id, begin, events, taken } = await setUp(fleet);
+    await redis.lpush(takenKey(key), id);
+    expect(await begin()).toBe("begun");
+    const client = fleet.client();
+    await client.cancel(id);
+    // A day later, when another worker is about to repeat it.
+    await redis.del(redisKeys.cancelled(key));
+    expect(await events.unbegin(key, id, { worker: "w", epoch: taken.epoch, attempt: 1 })).toBe(true);
+    expect(await begin()).toBe("cancelled");
+    await redis.del(takenKey(key));
+  });
+
   test("the only job of a sandbox leaves no sandbox waiting", async ({ fleet }) => {
     const berth = fleet.client();
     const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
