@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { EnqueuedJob } from "@berth/client";
 import { Leases } from "@berth/lease";
 import { type JobResult, redisKeys, type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
-import { JobQueues, queueKeys, takenKey, unfinishedKeys } from "@berth/queue";
+import { queueKeys, takenKey, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { type Begun, JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
@@ -94,27 +94,28 @@ describe("a job cancelled while its tenant is paused", () => {
   });
 });
 
+const holder = { worker: workerId.parse("w"), instance: "i" };
+
+/** Adds a job as a producer does, and begins it as a worker would that has taken it. */
+async function setUp(fleet: TestFleet) {
+  const redis = fleet.redis.connect();
+  const taken = await new Leases(redis).take(key, holder, 60_000);
+  if (!taken.taken) throw new Error("the sandbox is not to be had");
+  const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
+  const events = new JobEvents(redis);
+  const queue = queueKeys(key, id, 1);
+  const to = { key, jobId: id, epoch: taken.epoch, instance: holder.instance };
+  const begin = async (notAfterMs = taken.deadlineMs): Promise<Begun> =>
+    await events.begin(
+      to,
+      { ...queue, takenKey: takenKey(key), before: [], notAfterMs },
+      { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 },
+    );
+  const cancel = () => events.cancel({ key, jobId: id, attempt: 1, inbox: undefined, queue }, done);
+  return { redis, id, events, taken, queue, to, begin, cancel };
+}
+
 describe("cancelling", () => {
-  const holder = { worker: workerId.parse("w"), instance: "i" };
-
-  /** Adds a job as a producer does, and begins it as a worker would that has taken it. */
-  async function setUp(fleet: TestFleet) {
-    const redis = fleet.redis.connect();
-    const taken = await new Leases(redis).take(key, holder, 60_000);
-    if (!taken.taken) throw new Error("the sandbox is not to be had");
-    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
-    const events = new JobEvents(redis);
-    const queue = queueKeys(key, id, 1);
-    const begin = async (): Promise<Begun> =>
-      await events.begin(
-        { key, jobId: id, epoch: taken.epoch, instance: "i" },
-        { ...queue, takenKey: takenKey(key), before: [], notAfterMs: taken.deadlineMs },
-        { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 },
-      );
-    const cancel = () => events.cancel({ key, jobId: id, attempt: 1, inbox: undefined, queue }, done);
-    return { redis, id, events, taken, queue, begin, cancel };
-  }
-
   test("marks an entry that is too far behind to be taken out, and it does not begin when nothing else is known", async ({
     fleet,
   }) => {
@@ -129,18 +130,24 @@ describe("cancelling", () => {
     expect(await redis.hget(queue.entryKey, "ended")).toContain("done");
     await redis.del("berth:{acme}:jobs:wait", takenKey(key));
   });
+
+  test("a job that has begun is not forgotten while it waits to run again", async ({ fleet }) => {
+    const { redis, id, begin, events, taken } = await setUp(fleet);
+    await redis.lpush(takenKey(key), id);
+    expect(await begin()).toBe("begun");
+    const client = fleet.client();
+    await client.cancel(id);
+    // A day later, when another worker is about to repeat it.
+    await redis.del(redisKeys.cancelled(key));
+    expect(await events.unbegin(key, id, { worker: "w", epoch: taken.epoch, attempt: 1 })).toBe(true);
+    expect(await begin()).toBe("cancelled");
+    await redis.del(takenKey(key));
+  });
 });
 
 describe("what is known of a job", () => {
   test("expires only after its end", async ({ fleet }) => {
-    const redis = fleet.redis.connect();
-    const queues = new JobQueues(redis);
-    const taken = await new Leases(redis).take(key, { worker: workerId.parse("w"), instance: "i" }, 60_000);
-    if (!taken.taken) throw new Error("the sandbox is not to be had");
-    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
-    const events = new JobEvents(redis);
-    const { entryKey } = queueKeys(key, id, 1);
-    const to = { key, jobId: id, epoch: taken.epoch, instance: "i" };
+    const { redis, id, events, queue, to, begin } = await setUp(fleet);
     const lasting = async () => [
       await redis.pttl(redisKeys.events(key, id)),
       await redis.pttl(redisKeys.job(id)),
@@ -148,40 +155,25 @@ describe("what is known of a job", () => {
     // As an acceptance that was never followed by a mark leaves it.
     await redis.pexpire(redisKeys.job(id), 3_600_000);
     await redis.lpush(takenKey(key), id);
-    const place = {
-      takenKey: takenKey(key),
-      entryKey,
-      queuedId: id,
-      before: [],
-      notAfterMs: taken.deadlineMs,
-    };
-    await events.begin(to, place, { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 });
+    expect(await begin()).toBe("begun");
     expect(await lasting(), "begun").toEqual([-1, -1]);
     await events.publish({ ...to, part: "1" }, [{ type: "stdout", bytes: Buffer.from("x") }]);
     expect(await lasting(), "printed").toEqual([-1, -1]);
-    await events.publish({ ...to, entryKey }, [{ type: "finished", result: done }]);
+    await events.publish({ ...to, entryKey: queue.entryKey }, [{ type: "finished", result: done }]);
     expect(Math.min(...(await lasting())), "ended").toBeGreaterThan(3_600_000);
-    expect(await redis.hget(entryKey, "ended")).toBe(JSON.stringify(done.outcome));
+    expect(await redis.hget(queue.entryKey, "ended")).toBe(JSON.stringify(done.outcome));
     await redis.del(takenKey(key));
-    await queues.close();
   });
 
   test("is that it never began, when its holder takes that back", async ({ fleet }) => {
-    const redis = fleet.redis.connect();
-    const events = new JobEvents(redis);
-    const taken = await new Leases(redis).take(key, { worker: workerId.parse("w"), instance: "i" }, 60_000);
-    if (!taken.taken) throw new Error("the sandbox is not to be had");
-    const { id } = await fleet.client().tenant("acme").exec("true").enqueued();
-    const { entryKey } = queueKeys(key, id, 1);
+    const { redis, id, events, queue, begin, taken } = await setUp(fleet);
     await redis.lpush(takenKey(key), id);
-    const to = { key, jobId: id, epoch: taken.epoch, instance: "i" };
-    const place = { takenKey: takenKey(key), entryKey, queuedId: id, before: [] };
-    const started = { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 };
+    const { entryKey } = queue;
     const progress = async () => (await events.attemptProgress(key, id, { attempt: 1, entryKey })).state;
     // Redis was frozen when it was sent, and carries it out when its sender's lease is over.
-    expect(await events.begin(to, { ...place, notAfterMs: Date.now() - 1_000 }, started)).toBe("late");
+    expect(await begin(Date.now() - 1_000)).toBe("late");
     expect(await progress()).toBe("not-started");
-    expect(await events.begin(to, { ...place, notAfterMs: taken.deadlineMs }, started)).toBe("begun");
+    expect(await begin()).toBe("begun");
     expect(await progress()).toBe("started");
     const { epoch } = taken;
     expect(await events.unbegin(key, id, { worker: "w", epoch: epoch - 1, attempt: 1 })).toBe(false);

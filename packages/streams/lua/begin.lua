@@ -41,7 +41,7 @@ local time = redis.call('TIME')
 if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[4]) then
   return {5}
 end
-if redis.call('SISMEMBER', KEYS[3], ARGV[3]) == 1 then
+if redis.call('HEXISTS', KEYS[5], 'cancel') == 1 or redis.call('SISMEMBER', KEYS[3], ARGV[3]) == 1 then
   return {3}
 end
 -- A worker that lost the lease, or an answer that was lost, may have taken one: it must not be overtaken by its own session.

@@ -46,6 +46,12 @@ const unbegin = new Script({
   parse: (value) => z.literal([0, 1]).parse(value) === 1,
 });
 
+const wish = new Script({
+  name: "wish",
+  file: new URL("../lua/wish.lua", import.meta.url),
+  parse: (value) => z.literal([0, 1]).parse(value) === 1,
+});
+
 const cancelReply = z.union([
   z.literal(1).transform(() => "told" as const),
   z.literal(2).transform(() => "finished-before" as const),
@@ -191,6 +197,11 @@ export class JobEvents {
   ): Promise<boolean> {
     const keys = [redisKeys.events(key, jobId), redisKeys.job(jobId)];
     return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+  }
+
+  /** From here on the job does not begin, however long it waits. False: no such job is known. */
+  wishCancelled(jobId: string): Promise<boolean> {
+    return wish.run(this.#redis, [redisKeys.job(jobId)], []);
   }
 
   /** Ends a job that nobody has begun, whoever holds its sandbox, and takes it out of its queue. `begun`: that is theirs to do. */

@@ -23,6 +23,8 @@ export class Authority {
   readonly #options: AuthorityOptions;
   readonly #keeper: LeaseKeeper;
   readonly #over = new AbortController();
+  /** Why something could not be said, since something last was: each reason is told once. */
+  readonly #unsaid = new Set<string>();
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
@@ -73,10 +75,14 @@ export class Authority {
       this.check();
       try {
         const said = await this.whileOurs(say());
+        this.#unsaid.clear();
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
         // Whatever it is, nobody else can say it for us.
-        if (isFault(error) && !error.retry) this.#options.onUnsaid(error);
+        if (isFault(error) && !error.retry && !this.#unsaid.has(error.message)) {
+          this.#unsaid.add(error.message);
+          this.#options.onUnsaid(error);
+        }
         await this.#options.clock.sleep(againMs, this.signal);
         continue;
       }

@@ -103,8 +103,8 @@ export class Tenancy {
       ...{ leaseMs, takenAtMs, clock: ports.clock, lease: ports.lease },
       onLost: (why) => this.#lost(why),
       onPaused: () => this.yield(),
-      onRefused: () => this.#troubleOnce(new Error(writesRefused)),
-      onUnsaid: (error) => this.#troubleOnce(error),
+      onRefused: () => this.#trouble(new Error(writesRefused)),
+      onUnsaid: (error) => this.#trouble(error),
     });
     const publish: Authority["publish"] = (say) => this.#authority.publish(say);
     this.#endings = new Endings({ key: options.key, ports, publish });
@@ -510,10 +510,6 @@ export class Tenancy {
     this.#stir();
     // One that still waits for a job would take it from whoever holds the sandbox next.
     void this.#ports.jobs.close().catch(() => {});
-  }
-
-  #troubleOnce(error: Error): void {
-    if (error.message !== this.#lastTrouble) this.#trouble(error);
   }
 
   #trouble(error: unknown): void {
