@@ -40,13 +40,13 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 - **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
   only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Without any key the gateway listens on
   loopback only, answers only to that name, and to no page of another origin.
-- **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
-  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
-- **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
 - **Which sandbox**: \`/v1/jobs\`, \`berth exec\` and the TypeScript client use one sandbox for all jobs of a tenant (scope \`tenant\`, key
   \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
   other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
   \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
+- **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
+  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
+- **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end.
 
 ${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}`;

@@ -90,7 +90,7 @@ describe("the quota is not passed by", () => {
           last = bytes;
           return bytes > limit && !grown;
         },
-        { timeout: 30_000, interval: 700 },
+        { timeout: 20_000, interval: 700 },
       )
       .toBe(true);
     await stoppedInTime(sandbox);
