@@ -43,7 +43,7 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   stays closed when the last key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
   \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
-- **Ids** of jobs and schedules that a tenant key chooses are its tenant's own: another tenant may use the same ones. To an admin key they are
+- **Ids** of jobs and schedules that a tenant key submits are its tenant's own: another tenant may use the same ones. To an admin key they are
   \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
 - **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named when its key is made.
 - **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
