@@ -1,6 +1,6 @@
 import { FleetView } from "@berth/client";
 import type { Holding, Leases } from "@berth/lease";
-import type { Epoch, Fault, SandboxKey } from "@berth/protocol";
+import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
 import {
   entryKey,
   Grants,
@@ -14,15 +14,7 @@ import {
 import { type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
-import {
-  type Clock,
-  type FetchedJob,
-  isHostFault,
-  type JobsPort,
-  type TenancyEvent,
-  type TenancyPorts,
-  type TurnsPort,
-} from "@berth/tenancy";
+import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
 import { z } from "zod";
 import type { Config } from "./config.ts";
 import { placementOf } from "./placement.ts";

@@ -24,6 +24,7 @@ export { faultCodes, faultTable } from "./fault-table.ts";
 export type { EntryType, FileEntry, FileRefusalCode, GrepMatch, WorkspaceUsage } from "./files.ts";
 export { FileRefusal, fileEntry, fileRefusals, grepMatch } from "./files.ts";
 export { heartbeatMs, workerGoneMs } from "./heartbeat.ts";
+export { hostFaults, isHostFault } from "./host-faults.ts";
 export type {
   AgentName,
   Epoch,

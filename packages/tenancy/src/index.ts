@@ -1,5 +1,4 @@
 export type { AttemptRecord } from "./attempt-record.ts";
-export { isHostFault } from "./host-faults.ts";
 export { checkedSandbox } from "./kinds/checked-sandbox.ts";
 export type { RunContext } from "./kinds/run-context.ts";
 export { runRequest } from "./kinds/run-request.ts";

@@ -2,6 +2,7 @@ import {
   assertNever,
   type Fault,
   isFault,
+  isHostFault,
   type Job,
   type JobResult,
   job as jobSchema,
@@ -16,7 +17,6 @@ import { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
-import { isHostFault } from "./host-faults.ts";
 import { Line } from "./line.ts";
 import { mayPass } from "./passing.ts";
 import { Sessions } from "./sessions.ts";

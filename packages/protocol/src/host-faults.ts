@@ -1,7 +1,8 @@
-import { type Fault, type FaultCode, isFault } from "@berth/protocol";
+import { type Fault, isFault } from "./fault.ts";
+import type { FaultCode } from "./fault-table.ts";
 
 /** What keeps a sandbox from starting because of this host or its engine: another worker may be able to start it. */
-const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
+export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "engine-unreachable",
   "engine-timeout",
   "engine-refused",
