@@ -64,7 +64,7 @@ class Here {
     try {
       await this.isEmptied();
     } finally {
-      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGTERM");
+      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGKILL");
       await rm(this.directory, { recursive: true, force: true });
     }
   }
