@@ -64,7 +64,7 @@ class Here {
     try {
       await this.isEmptied();
     } finally {
-      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGTERM");
+      for (const pid of await processesAbout(this.directory)) process.kill(pid, "SIGKILL");
       await rm(this.directory, { recursive: true, force: true });
     }
   }
@@ -86,13 +86,16 @@ test("dev brings a whole fleet up in one command, keeps what tenants made, and t
   const second = await runCli(["dev", "--dir", "kept"], { cwd: here.directory });
   expect(second.code).toBe(1);
   expect(second.stderr).toContain("a fleet is up already");
+  const taken = new URL(first.env.BERTH_URL).port;
+  const third = await runCli(["dev", "--dir", "other", "--port", taken], { cwd: here.directory });
+  expect(third).toMatchObject({ code: 1, stderr: expect.stringContaining("address already in use") });
   expect(await first.run.signal("SIGINT")).toMatchObject({ code: 0, stderr: "" });
   expect(await processesAbout(here.directory)).toEqual([]);
   expect(await here.containers()).toEqual([]);
-  const third = await here.dev("kept");
-  expect((await runCli(["read", "acme", "kept"], third)).stdout).toBe("still here");
-  expect((await third.run.signal("SIGTERM")).code).toBe(0);
-  expect((await runCli(["ls", "acme"], third)).code).toBe(69);
+  const again = await here.dev("kept");
+  expect((await runCli(["read", "acme", "kept"], again)).stdout).toBe("still here");
+  expect((await again.run.signal("SIGTERM")).code).toBe(0);
+  expect((await runCli(["ls", "acme"], again)).code).toBe(69);
 }, 120_000);
 
 test("a dev fleet whose process is killed finishes the running job, then nothing of it remains", async ({

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, type WriteStream } from "node:fs";
+import { closeSync, openSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import type { Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Complaint } from "../complaint.ts";
 
 export interface ChildOptions {
@@ -23,27 +25,32 @@ export interface ChildOptions {
 /** What a child that was told to stop gets before it is killed. */
 const stopMs = 40_000;
 const shownLines = 8;
+const lookMs = 25;
 
-/** A program as a process of its own, its output in a file. */
+/**
+ * A program as a process of its own. It writes to its log file itself: a pipe to us would break when we are killed, and
+ * pino tries for ever to flush into a broken pipe.
+ */
 export class LocalChild {
   /** The line that said it was ready. */
   readyLine = "";
   readonly #options: ChildOptions;
   readonly #process: ChildProcess;
-  readonly #log: WriteStream;
-  #last: string[] = [];
   #stopping = false;
 
   constructor(options: ChildOptions) {
     this.#options = options;
-    this.#log = createWriteStream(options.logFile);
+    const log = openSync(options.logFile, "w");
     const { endsWithUs, holds } = options;
     // In a group of its own: Ctrl-C is for us, and we stop the children in their order.
     this.#process = spawn(options.program, options.args, {
       env: options.env,
-      stdio: ["ignore", "pipe", "pipe", endsWithUs ? "ipc" : "ignore", holds ?? "ignore"],
+      stdio: ["ignore", log, log, endsWithUs ? "ipc" : "ignore", holds ?? "ignore"],
       detached: true,
     });
+    closeSync(log);
+    // `ready` tells of it; without a listener here an error outside of it would end this process.
+    this.#process.on("error", () => {});
     // We leave without waiting, on a second Ctrl-C: to a child that is stopping, a second signal means "at once".
     if (endsWithUs) process.once("exit", () => this.#process.kill("SIGTERM"));
     this.#process.on("exit", (code, signal) => {
@@ -66,46 +73,48 @@ export class LocalChild {
       await exit;
       clearTimeout(timer);
     }
-    this.#log.end();
   }
 
   /** Settles when it has said that it is ready; throws when it ends before. */
-  ready(): Promise<void> {
+  async ready(): Promise<void> {
     const { name, program, readyWord, logFile } = this.#options;
-    return new Promise((resolve, reject) => {
-      this.#process.once("error", (error: NodeJS.ErrnoException) =>
-        reject(
-          new Complaint(
-            `${name} could not be started: ${error.code === "ENOENT" ? `there is no ${program}` : error.message}`,
-            {
-              advice: ["npm run setup installs what is missing"],
-            },
-          ),
-        ),
-      );
-      this.#process.once("exit", (code, signal) =>
-        reject(
-          new Complaint(`${name} ended at once (${signal ?? `exit code ${code}`})`, {
-            advice: [...this.#last, `its log is ${logFile}`],
-          }),
-        ),
-      );
-      if (readyWord === undefined) this.#process.once("spawn", resolve);
-      const onLine = (line: string) => {
-        this.#last = [...this.#last, line].slice(-shownLines);
-        if (readyWord === undefined || !line.includes(readyWord)) return;
-        this.readyLine = line;
-        resolve();
-      };
-      for (const stream of [this.#process.stdout, this.#process.stderr]) {
-        let rest = "";
-        stream?.on("data", (chunk: Buffer) => {
-          this.#log.write(chunk);
-          const lines = (rest + chunk).split("\n");
-          rest = lines.pop() ?? "";
-          lines.forEach(onLine);
+    const stopped = new AbortController();
+    const spawned = once(this.#process, "spawn", { signal: stopped.signal });
+    const ended = once(this.#process, "exit", { signal: stopped.signal });
+    spawned.catch(() => {});
+    ended.catch(() => {});
+    try {
+      await spawned.catch((error: NodeJS.ErrnoException) => {
+        const why = error.code === "ENOENT" ? `there is no ${program}` : error.message;
+        throw new Complaint(`${name} could not be started: ${why}`, {
+          advice: ["npm run setup installs what is missing"],
         });
+      });
+      if (readyWord === undefined) return;
+      const [code, signal] = (await Promise.race([ended, this.#says(readyWord, stopped.signal)])) ?? [];
+      if (code === undefined) return;
+      const last = (await this.#lines()).slice(-shownLines);
+      throw new Complaint(`${name} ended at once (${signal ?? `exit code ${code}`})`, {
+        advice: [...last, `its log is ${logFile}`],
+      });
+    } finally {
+      stopped.abort();
+    }
+  }
+
+  async #says(word: string, signal: AbortSignal): Promise<undefined> {
+    while (!signal.aborted) {
+      const line = (await this.#lines()).find((one) => one.includes(word));
+      if (line !== undefined) {
+        this.readyLine = line;
+        return;
       }
-    });
+      await sleep(lookMs);
+    }
+  }
+
+  /** Whole lines of its log. */
+  async #lines(): Promise<string[]> {
+    return (await readFile(this.#options.logFile, "utf8")).split("\n").slice(0, -1);
   }
 }
