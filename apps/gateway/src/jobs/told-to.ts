@@ -4,6 +4,7 @@ import {
   type ArtifactRefusal,
   type FaultCode,
   faultTable,
+  hostFaults,
   type JobResult,
   type Outcome,
 } from "@berth/protocol";
@@ -11,15 +12,7 @@ import type { Principal } from "../keys/principal.ts";
 
 /** Faults whose sentences name paths, addresses, images and programs of the fleet's machines. */
 const ofTheMachines: ReadonlySet<string> = new Set<FaultCode>([
-  "engine-unreachable",
-  "engine-timeout",
-  "engine-refused",
-  "engine-wedged",
-  "image-missing",
-  "runtime-missing",
-  "sandbox-start-failed",
-  "init-missing",
-  "workspace-unusable",
+  ...hostFaults,
   "artifact-store-failed",
   "redis-unreachable",
   "redis-refused",
