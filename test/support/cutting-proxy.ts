@@ -1,7 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
-/** Passes TCP connections on to a port of this machine, until somebody cuts them. */
+/**
+ * Passes TCP connections on to a port of this machine, until somebody cuts them. With `cutEvery`, each connection that
+ * brings the n-th piece of an answer is cut instead of passing it on: some answers are lost, and the others arrive however
+ * slow the machine is.
+ */
 export class CuttingProxy {
   readonly #target: number;
   readonly #open = new Set<Socket>();
@@ -9,6 +13,8 @@ export class CuttingProxy {
   #port = 0;
   /** Connections that were cut while they were open. */
   cuts = 0;
+  cutEvery = Number.POSITIVE_INFINITY;
+  #pieces = 0;
 
   constructor(target: number) {
     this.#target = target;
@@ -27,11 +33,7 @@ export class CuttingProxy {
   }
 
   cut(): void {
-    for (const socket of this.#open) {
-      if (!socket.destroyed) this.cuts++;
-      socket.resetAndDestroy();
-    }
-    this.#open.clear();
+    for (const socket of this.#open) this.#cutOne(socket);
   }
 
   /** Nobody listens any more, and what was open is cut. */
@@ -45,14 +47,25 @@ export class CuttingProxy {
     await closed;
   }
 
+  #cutOne(inner: Socket): void {
+    if (!inner.destroyed) this.cuts++;
+    inner.resetAndDestroy();
+    this.#open.delete(inner);
+  }
+
   #join(inner: Socket): void {
     const outer = connect(this.#target, "127.0.0.1");
     this.#open.add(inner);
+    inner.pipe(outer);
+    outer.on("data", (piece) => {
+      if (++this.#pieces % this.cutEvery === 0) this.#cutOne(inner);
+      else inner.write(piece);
+    });
+    outer.on("end", () => inner.end());
     for (const [one, other] of [
       [inner, outer],
       [outer, inner],
     ] as const) {
-      one.pipe(other);
       one.on("error", () => {});
       one.on("close", () => {
         other.destroy();
