@@ -1,6 +1,5 @@
 import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
-import { inUse } from "./collected.ts";
 import { acme, allOf, gated, test, wordOf } from "./reading.ts";
 
 describe("following a job", () => {
@@ -59,15 +58,18 @@ describe("following a job", () => {
     const reader = reading.reader();
     const first = allOf(reader.follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    await reading.say("b", "stdout", "1");
-    const began = performance.now();
-    let second = 0;
-    for await (const event of reader.follow(acme, "b")) {
-      if (event.type === "finished") second = performance.now() - began;
-      else await reading.finish("b");
+    let quickest = Number.POSITIVE_INFINITY;
+    // The quickest of several: a busy machine may hold up any one of them.
+    for (const id of ["b", "c", "d", "e", "f"]) {
+      await reading.say(id, "stdout", "1");
+      const began = performance.now();
+      for await (const event of reader.follow(acme, id)) {
+        if (event.type === "finished") quickest = Math.min(quickest, performance.now() - began);
+        else await reading.finish(id);
+      }
     }
     // A read that nobody woke would have waited two seconds.
-    expect(second).toBeLessThan(1_000);
+    expect(quickest).toBeLessThan(1_000);
     await reading.finish("a");
     expect(await first).toEqual(["finished"]);
   });
@@ -140,13 +142,14 @@ describe("followers of one job", () => {
     await ended;
   });
 
-  test("a slow one makes no memory grow and misses nothing", async ({ reading }) => {
+  test("a slow one is not kept events for: it fetches again what it was too slow for, and misses nothing", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const slow = reader.follow(acme, "a");
     const fast = allOf(reader.follow(acme, "a"));
     await reading.say("a", "stdout", "0|");
     expect(wordOf((await slow.next()).value)).toBe("0|");
-    const before = (await inUse()).buffers;
     const count = 800;
     for (let index = 1; index <= count; index++) {
       const bytes = Buffer.alloc(64 * 1024, ".");
@@ -154,11 +157,12 @@ describe("followers of one job", () => {
       await reading.say("a", "stdout", bytes);
     }
     await reading.finish("a");
-    // The fast one's words are strings, which are not counted here.
     expect((await fast).length).toBe(count + 2);
-    await expect.poll(async () => (await inUse()).buffers - before).toBeLessThan(4 * 1024 * 1024);
+    const before = await reading.calls("xrange");
     const seen = [];
     for await (const event of slow) seen.push(wordOf(event).split("|")[0]);
+    // 50 MiB were said and 1 MiB may wait for it: the rest comes in fetches of 64 events.
+    expect((await reading.calls("xrange")) - before).toBeGreaterThanOrEqual(10);
     expect(seen).toEqual([...Array.from({ length: count }, (_, index) => `${index + 1}`), "finished"]);
   });
 });

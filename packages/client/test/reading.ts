@@ -52,6 +52,12 @@ export class Reading {
     return reader;
   }
 
+  /** How often Redis has carried out a command. */
+  async calls(command: string): Promise<number> {
+    const stats = await this.commands.info("commandstats");
+    return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  }
+
   /** Makes its record, as whoever enqueued it did. */
   async accept(jobId: string): Promise<void> {
     await this.commands.hset(redisKeys.job(jobId), "key", acme);

@@ -83,12 +83,17 @@ describe("waiting for a job's end", () => {
     const others = Array.from({ length: 1_000 }, (_, index) => reader.result(acme, `other-${index}`));
     for (const other of others) other.catch(() => {});
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    const waiting = Array.from({ length: 300 }, (_, index) => reader.expect(`job-${index}`));
-    await Promise.all(waiting.map(({ jobId }) => reading.finish(jobId, jobId, reader.name)));
-    const began = performance.now();
-    await Promise.all(waiting.map(({ result }) => result));
+    let quickest = Number.POSITIVE_INFINITY;
+    // The quickest of several: a busy machine may hold up any one of them.
+    for (const round of [1, 2, 3]) {
+      const waiting = Array.from({ length: 300 }, (_, index) => reader.expect(`job-${round}-${index}`));
+      await Promise.all(waiting.map(({ jobId }) => reading.finish(jobId, jobId, reader.name)));
+      const began = performance.now();
+      await Promise.all(waiting.map(({ result }) => result));
+      quickest = Math.min(quickest, performance.now() - began);
+    }
     // One by one, with the pause that a read of a thousand streams is given, they would take six seconds.
-    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(quickest).toBeLessThan(3_000);
   });
 
   test("survives a killed connection and a Redis that starts again", async ({ reading }) => {
