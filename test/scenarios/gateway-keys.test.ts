@@ -56,6 +56,13 @@ describe("a gateway that once had a key", () => {
     expect((await again.call("POST", "/v1/keys", { body: ops })).status).toBe(201);
   });
 
+  test("stays closed when it is started without the key that was configured before", async ({ gateways }) => {
+    const configured = await gateways.start();
+    expect((await configured.call("GET", "/v1/keys")).status).toBe(200);
+    const later = await gateways.start(open);
+    expect((await later.call("GET", "/v1/keys", { key: undefined })).status).toBe(401);
+  });
+
   test("stays closed when the last one has expired and is no longer listed", async ({ gateways, redis }) => {
     const client = redis.connect();
     const keys = new ApiKeys(client);

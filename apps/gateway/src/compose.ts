@@ -82,6 +82,8 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       `BERTH_GATEWAY_HOST: ${config.BERTH_GATEWAY_HOST} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
     );
   }
+  // A gateway that is started without the setting later stays closed. If Redis cannot note it now, the next start does.
+  if (config.BERTH_ADMIN_KEY !== undefined) void keys.noteMade().catch(() => {});
   const authenticator = new Authenticator(keys, {
     adminKey: config.BERTH_ADMIN_KEY,
     loopbackOnly,

@@ -126,6 +126,11 @@ export class ApiKeys {
     return (await this.#redis.del(redisKeys.apiKey(id))) === 1;
   }
 
+  /** A configured key counts as one that was made. */
+  async noteMade(): Promise<void> {
+    await this.#redis.set(redisKeys.apiKeysMade, Date.now(), "NX");
+  }
+
   /** Whether there is or ever was a key. */
   async everMade(): Promise<boolean> {
     return (await this.#redis.exists(redisKeys.apiKeysMade, redisKeys.apiKeys)) > 0;
