@@ -438,9 +438,18 @@ describe.each(images)("the engine's exec as a transport, in %s", (image) => {
     );
 
     test("ends a fork bomb", async () => {
-      const { exit } = await box.sh("sh -c 'bomb() { bomb | bomb & }; bomb' 2> /dev/null & exec sleep 60", {
-        limits: { timeoutMs: 1_500, graceMs: 0 },
-      });
+      const untilFile = "while [ ! -e go ]; do sleep 0.05; done";
+      const bomb = "bomb() { bomb | bomb & }; bomb";
+      // Not before the engine has started the command: without a process to be had, that breaks instead.
+      const { execution, began } = box.begin(
+        ["sh", "-c", `${untilFile}; (${bomb}) 2> /dev/null & exec sleep 60`],
+        {
+          limits: { timeoutMs: 3_000, graceMs: 0 },
+        },
+      );
+      await began;
+      await box.write("go", "");
+      const exit = await execution.end;
       expect(exit).toMatchObject({ kind: "signalled", value: 9 });
       await box.nothingRuns();
       expect((await box.sh("echo again")).stdout).toBe("again\n");
