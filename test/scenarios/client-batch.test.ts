@@ -4,7 +4,9 @@ import { test } from "../support/fleet.ts";
 import { Orchestrator } from "../support/orchestrator.ts";
 
 describe("a batch on a real fleet", () => {
-  test("of two thousand jobs ends each once, and leaves none of their results in its inbox", async ({ fleet }) => {
+  test("of two thousand jobs ends each once, and leaves none of their results in its inbox", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const orders = function* () {
