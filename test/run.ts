@@ -105,7 +105,7 @@ function run(command: string, args: string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: "inherit" });
     const stop = () => child.kill("SIGTERM");
-    // The end of the IPC channel: whoever started us was killed.
+    // The end of the IPC channel: the process that started this one was killed.
     for (const event of ["SIGTERM", "SIGHUP", "disconnect"]) process.once(event, stop);
     process.channel?.unref();
     child.on("error", reject);

@@ -153,7 +153,7 @@ open("/workspace/finished", "w")`),
       const sandbox = await host.sandbox({ profile });
       const { outcome } = await sh(sandbox, leftBehind[what] ?? "");
       expect(outcome).toEqual({ kind: "exited", code: 0 });
-      // Filling would take ten seconds and more; whoever fills must be gone long before.
+      // Filling would take ten seconds and more; the process that fills must be gone long before.
       let last = -1;
       await expect
         .poll(

@@ -135,7 +135,7 @@ describe("a sandbox", () => {
     expect((await berth.tenant("acme").destroy()).outcome).toEqual({ kind: "done" });
   });
 
-  test("whose only job is cancelled waits for nobody, and the next worker does not take it", async ({
+  test("whose only job is cancelled no longer counts as waiting, and the next worker does not take it", async ({
     fleet,
   }) => {
     const berth = fleet.client();

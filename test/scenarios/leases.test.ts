@@ -180,7 +180,7 @@ describe("a lease", () => {
     expect(Date.now() - since).toBeGreaterThanOrEqual(lengthMs - 1);
   });
 
-  test("is nobody's to take for a lease's length after Redis restarted: it may have forgotten the holder", async ({
+  test("cannot be taken for a lease's length after Redis restarted: it may have forgotten the holder", async ({
     redis,
   }) => {
     const client = redis.connect();

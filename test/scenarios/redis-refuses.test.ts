@@ -22,7 +22,7 @@ function fenced(workers: readonly TestWorker[]): string[] {
 }
 
 describe("a Redis that is out of memory for many leases", () => {
-  test("ends nothing that runs, is told what ends, and lets a worker start", async ({ fleet }) => {
+  test("ends nothing that runs, stores every end, and lets a worker start", async ({ fleet }) => {
     const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
     const redis = fleet.redis.connect();
     const through = await runningUntil(fleet, "acme", "go");
@@ -43,7 +43,7 @@ describe("a Redis that is out of memory for many leases", () => {
 });
 
 describe("a Redis that refuses writes for many leases", () => {
-  test("fences nobody, ends nothing that runs, is told every end afterwards; a worker that starts waits and says so", async ({
+  test("fences no worker, ends nothing that runs, gets every end afterwards; a worker that starts waits and logs why", async ({
     fleet,
   }) => {
     const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];

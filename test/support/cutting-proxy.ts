@@ -36,7 +36,7 @@ export class CuttingProxy {
     for (const socket of this.#open) this.#cutOne(socket);
   }
 
-  /** Nobody listens any more, and what was open is cut. */
+  /** Stops listening, and cuts what is open. */
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;

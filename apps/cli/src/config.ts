@@ -70,7 +70,7 @@ export function readConfig(
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
 }
 
-/** Variables that look like ours and are nobody's. */
+/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
 export function settingWarnings(given: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(given, Object.keys(environment.shape));
 }

@@ -102,7 +102,7 @@ export function readConfig(
   return readEnvironment(environment, variables);
 }
 
-/** Variables that look like ours and are nobody's. */
+/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
 export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(variables, Object.keys(environment.shape));
 }

@@ -76,7 +76,7 @@ describe("room", () => {
 });
 
 describe("bodies that come in small pieces", () => {
-  /** One byte at a time. Each piece is overwritten once it was read: whoever kept it has other bytes now. */
+  /** One byte at a time. Each piece is overwritten once it was read: a reader that kept it has other bytes now. */
   function trickle(text: string): IncomingMessage {
     async function* pieces() {
       for (const byte of Buffer.from(text)) {

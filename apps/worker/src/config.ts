@@ -143,7 +143,7 @@ export function readConfig(
   return problems.length > 0 ? { problems } : { config: { ...read.config, profiles: byName } };
 }
 
-/** Variables that look like ours and are nobody's. */
+/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
 export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(variables, Object.keys(environment.shape));
 }

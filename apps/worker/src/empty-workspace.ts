@@ -10,7 +10,7 @@ const renameAll =
 
 export interface EmptyOptions {
   readonly signal: AbortSignal;
-  /** Rounds of listing and removing. One is enough for up to a thousand entries that nobody adds to. */
+  /** Rounds of listing and removing. One is enough for up to a thousand entries, if no process adds to them. */
   readonly passes: number;
 }
 

@@ -32,7 +32,7 @@ const awayCodes: ReadonlySet<FaultCode> = new Set<FaultCode>(["engine-unreachabl
  *    ▲ └──a start failed, and the check does──▶ away ◀──the check fails──┘
  *    └──────────────the check passes────────────┘
  *
- * While away the worker takes no offers. While failing it takes those of sandboxes that live on its host, since nobody else may, and
+ * While away the worker takes no offers. While failing it takes those of sandboxes that live on its host, since no other worker may, and
  * now and then a new one, to see whether starts work again.
  */
 export class EngineHealth {

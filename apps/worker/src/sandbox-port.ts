@@ -148,7 +148,7 @@ export class DriverSandbox implements SandboxPort {
     await sandbox.stop({ signal });
   }
 
-  /** Whoever made the job: producers with access to Redis do not pass the gateway. */
+  /** For every job: producers with access to Redis do not pass the gateway. */
   async #checkGrants({ tenant, profile, request }: SandboxJob): Promise<void> {
     const { grants, pool } = this.#request;
     this.#pool ??= await pool();

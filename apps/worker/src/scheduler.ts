@@ -107,7 +107,7 @@ export class Scheduler {
     await Promise.all([this.#schedule.close(), this.#deadLetters.close()]);
   }
 
-  /** The job was accepted, so it must end. Nobody has begun it: this worker may write its terminal record, as a canceller may. */
+  /** The job was accepted, so it must end. No worker has begun it, so this one may write its terminal record, as a canceller may. */
   async #refuse(job: Job, { code, message }: Fault): Promise<void> {
     const { events, report } = this.#options;
     const outcome = { kind: "refused", code, message } as const;

@@ -11,7 +11,7 @@ export interface SweepOptions {
   readonly offers: Offers;
   readonly artifacts: ArtifactStore;
   readonly clock: Clock;
-  /** Where this worker takes offers: nobody could take what is offered to a pool or host without workers. */
+  /** Where this worker takes offers. An offer to a pool or host without workers would wait for ever. */
   readonly places: readonly OfferPlace[];
   /** It could not be started here a moment ago: others may offer it to themselves. */
   readonly isResting: (key: SandboxKey) => boolean;

@@ -33,7 +33,7 @@ const idsPerLook = 1_000;
 const endsAtOnce = 16;
 
 /**
- * Makes sure that nobody waits for an end that will not be told. An inbox and a job's stream can lose it: Redis was restored or emptied,
+ * Ends waits for results that can no longer arrive. An inbox and a job's stream can lose it: Redis was restored or emptied,
  * an inbox was trimmed or expired while its client was away, a worker's last words were lost.
  *
  * Looks at the records of the jobs that are waited for, when the blocking connection is made again and every half minute. A record with

@@ -40,8 +40,8 @@ interface Submission {
 
 /**
  * Hands jobs to the fleet: accepted, added to the sandbox's queue, marked, offered. Adding and marking are one round trip, in that
- * order: whoever releases in between sees the job, and whoever looks afterwards sees the mark. Only what is in its queue is marked.
- * Whoever dies between two steps leaves something the sweep finds or nothing at all; only after the mark is a job promised to end.
+ * order: a worker that releases in between sees the job, and a sweep that looks afterwards sees the mark. Only what is in its queue is marked.
+ * A producer that dies between two steps leaves something the sweep finds, or nothing at all. A job is promised to end only after its mark.
  *
  * Each step is idempotent under the job's id. A fault of Redis names that id, and says whether the fleet may have the job; enqueueing
  * the job again under the same id runs it once.

@@ -50,7 +50,7 @@ export class StreamReader {
     return this.#inbox.expect(jobId);
   }
 
-  /** The end of a job that nobody else enqueued: its inbox is told. After it was accepted. */
+  /** The end of a job that only this client enqueued, from its inbox. Call it after the job was accepted. */
   async toldResult(told: Expectation): Promise<JobResult> {
     const check = this.#check.watch(told.jobId);
     try {
@@ -61,7 +61,7 @@ export class StreamReader {
     }
   }
 
-  /** The end of any job that was accepted, whoever enqueued it. */
+  /** The end of any job that was accepted, by any client. */
   async result(key: SandboxKey, jobId: string, options: ResultOptions = {}): Promise<JobResult> {
     const { told, listenAfterMs = 0 } = options;
     try {

@@ -10,7 +10,7 @@ export type Accepted = NonNullable<SubmittedJob["accepted"]>;
 type RedisFaultCode = "redis-unreachable" | "redis-unauthorized" | "redis-refused" | "redis-full";
 const ofRedis = ["redis-unreachable", "redis-unauthorized", "redis-refused", "redis-full"] as const;
 
-/** What a caller is told of a submission that failed: with the job's id, and whether the fleet may have the job. */
+/** The fault of a submission that failed: with the job's id, and whether the fleet may have the job. */
 export function submissionFault(error: unknown, jobId: string, accepted: Accepted): unknown {
   const refusal = error instanceof Error && error.name === "ReplyError";
   const fault = refusal ? redisFault("submitting a job", error) : error;

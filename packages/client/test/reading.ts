@@ -58,7 +58,7 @@ export class Reading {
     return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
   }
 
-  /** Makes its record, as whoever enqueued it did. */
+  /** Makes its record, as the client that enqueued it did. */
   async accept(jobId: string): Promise<void> {
     await this.commands.hset(redisKeys.job(jobId), "key", acme);
   }

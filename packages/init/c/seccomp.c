@@ -69,10 +69,10 @@ static const struct instruction filter[] = {
     IF_EQUAL(IO_URING_ENTER, REFUSE(ENOSYS)),
     IF_EQUAL(IO_URING_REGISTER, REFUSE(ENOSYS)),
     /* Only the families that a network namespace confines: AF_VSOCK reaches the hypervisor whatever the network mode, AF_ALG
-     * and the rest are kernel code nobody here needs. */
+     * and the rest are kernel code that no program here needs. */
     IF_EQUAL(SYS_socket, SOCKET_FAMILIES),
     IF_EQUAL(SYS_socketpair, SOCKET_FAMILIES),
-    /* Not being dumpable would hide from the quota what a process has open; it is told yes and stays as it is. */
+    /* Not being dumpable would hide from the quota what a process has open; the call succeeds and changes nothing. */
     IF_EQUAL(SYS_prctl, LOAD(arguments[0]), UNLESS_EQUAL(PR_SET_DUMPABLE, ALLOW), LOAD(arguments[1]),
              UNLESS_EQUAL(0, ALLOW), REFUSE(0)),
     /* A thread with a table of descriptors of its own hides that from the quota too, which reads one table of a process. The

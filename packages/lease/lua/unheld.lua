@@ -1,5 +1,5 @@
--- One page of the pending sandboxes that nobody holds and nobody paused. The sweep walks page by page, so that sandboxes which
--- nobody can take hide no others. Driven by indexes, never by scanning keys.
+-- One page of the pending sandboxes that have no holder and are not paused. The sweep walks page by page, so that sandboxes which
+-- no worker can take hide no others. Driven by indexes, never by scanning keys.
 -- KEYS  1 pending (sorted set, by when it was marked)  2 leases (sorted set, by deadline)  3 paused (set)
 -- ARGV  1 marked after this time in ms  2 how many pending sandboxes to look at  3 marked at least this many ms ago
 -- Reply {next, key, …}   the longest pending first; next: where the next page begins, '' after the last one

@@ -258,7 +258,7 @@ export class Leases {
     return startFailed.run(this.#redis, [redisKeys.lease(key)], [worker, countsMs]);
   }
 
-  /** Stops offering a sandbox whose queue is empty and that nobody holds. False: it has jobs or a holder. */
+  /** Stops offering a sandbox that has an empty queue and no holder. False: it has jobs or a holder. */
   dropIdle(key: SandboxKey, queueKeys: readonly string[]): Promise<boolean> {
     return dropIdle.run(this.#redis, [redisKeys.lease(key), redisKeys.pending, ...queueKeys], [key]);
   }

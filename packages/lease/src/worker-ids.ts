@@ -67,7 +67,7 @@ export class WorkerIds {
     return await this.#redis.hgetall(redisKeys.worker(worker));
   }
 
-  /** Answers whoever asked under that id. */
+  /** Answers the ping of that id. */
   async answer(id: string, says: WorkerWords, keptMs: number): Promise<void> {
     await answer.run(this.#redis, [redisKeys.answer(id)], [JSON.stringify(says), keptMs]);
   }

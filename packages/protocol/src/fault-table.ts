@@ -213,7 +213,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "A mistake in the caller: give jobs of different sandboxes different ids.",
   },
   "job-unknown": {
-    message: ({ jobId }) => `Redis does not know the job ${jobId} any more; nobody will tell its end`,
+    message: ({ jobId }) => `Redis does not know the job ${jobId} any more; its result cannot arrive`,
     meaning:
       "A client waited for the job's end, looked for its record twice, and Redis had none: Redis lost its last writes or all of them, or the job ended more than a day ago.",
     retry: false,

@@ -86,7 +86,7 @@ export const settingNames: readonly string[] = [
   "BERTH_WORKER_USER",
 ];
 
-/** A sentence for each variable that has Berth's prefix and is nobody's: probably a slip, and without effect. `own`: the program's. */
+/** A sentence for each variable that has Berth's prefix and that no program reads: probably a slip, and without effect. `own`: the program's. */
 export function unknownSettings(
   variables: Readonly<Record<string, unknown>>,
   own: readonly string[],

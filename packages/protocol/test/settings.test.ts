@@ -31,7 +31,7 @@ describe("the address of Redis", () => {
   });
 });
 
-test("a variable with Berth's prefix that is nobody's is named, with the nearest known name", () => {
+test("a variable with Berth's prefix that no program reads is named, with the nearest known name", () => {
   const variables = { BERTH_PARALEL: "4", BERTH_KEY: "k", BERTH_OWN: "1", BERTH_XQZWVUTS: "", PATH: "/bin" };
   expect(unknownSettings(variables, ["BERTH_OWN"])).toEqual([
     "BERTH_PARALEL is not a setting of Berth and has no effect; did you mean BERTH_PARALLEL?",

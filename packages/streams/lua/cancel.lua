@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends a job that nobody has begun, for whoever wants it cancelled, and takes its entry out of the queue. No epoch is compared, since
--- nobody speaks for the sandbox here: what is compared is what begin.lua compares, so of a beginning and this end only the first happens.
+-- Ends a job that no worker has begun, for its canceller, and takes its entry out of the queue. No epoch is compared, since the
+-- canceller holds no lease. This script and begin.lua compare the same records, so of a beginning and this end only the first happens.
 -- KEYS  1 events (stream)  2 results (stream)  3 inbox (stream)  4 job (hash)  5 unfinished (sorted set)  6 staged (string)
 --       7 the entry in the queue (hash)  8 its lock (string)  9 lease (hash)  10 pending (sorted set)
 --       11… lists and sorted sets in which the queue keeps jobs that are not finished
@@ -60,7 +60,7 @@ if not isIn then
   return 1
 end
 redis.call('DEL', KEYS[7], KEYS[8])
--- The sandbox's last job: nobody has to take it any more. A holder finds that out by itself.
+-- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself.
 local time = redis.call('TIME')
 local lease = redis.call('HMGET', KEYS[9], 'worker', 'deadline')
 local live = lease[1] and lease[1] ~= '' and tonumber(lease[2] or '0') > time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Takes back that a job began: the holder that recorded it gave up before it handed anything to the sandbox. The lease is not
--- compared, since nobody but that holder could have started the job, whoever holds the sandbox by now.
+-- compared, since only that holder could have started the job, even if another one holds the sandbox by now.
 -- KEYS  1 events (stream)  2 job (hash)
 -- ARGV  1 epoch  2 worker  3 attempt
 -- Reply 1   taken back

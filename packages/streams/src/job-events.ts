@@ -204,7 +204,7 @@ export class JobEvents {
     return wish.run(this.#redis, [redisKeys.job(jobId)], []);
   }
 
-  /** Ends a job that nobody has begun, whoever holds its sandbox, and takes it out of its queue. `begun`: that is theirs to do. */
+  /** Ends a job that no worker has begun, and takes it out of its queue. `begun`: its holder has to end it. */
   cancel(waiting: WaitingJob, result: JobResult): Promise<Cancelled> {
     const { key, jobId, attempt, inbox, queue, dueAtMs = 0 } = waiting;
     const keys = [

@@ -97,7 +97,7 @@ async function beginAndRun(
     if (begun === "out-of-turn") return { next: "look-again" };
     authority.check();
   } catch (error) {
-    // Its beginning is recorded, or may be once Redis is back, and it will not run here. Nobody waits for the answer.
+    // Its beginning is recorded, or may be once Redis is back, and it will not run here. The answer is not waited for.
     void unbegin().catch(() => {});
     throw error;
   }

@@ -31,7 +31,7 @@ const stuckLeases = 3;
  *     └──taken over, not renewed by its deadline less a margin, or the loop is stuck──▶ lost
  *
  * What it decides, it decides by this host's monotonic clock alone: it stops in time without reaching anybody. A Redis that refuses
- * all writes gives the lease to nobody else, so the holder goes on; see docs/adr/0009.
+ * all writes gives the lease to no other worker, so the holder goes on; see docs/adr/0009.
  */
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions;
@@ -112,7 +112,7 @@ export class LeaseKeeper {
     return true;
   }
 
-  /** `take.lua` sees that Redis refused, and gives the lease to nobody for a whole length after that. */
+  /** `take.lua` sees that Redis refused, and gives the lease to no other worker for a whole length after that. */
   #refused(askedMs: number): void {
     if (!this.#isRefused) this.#options.onRefused();
     if (this.#mayGoOnAt(askedMs)) this.#countedFromMs = askedMs;

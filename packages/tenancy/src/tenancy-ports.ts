@@ -26,7 +26,7 @@ export interface TenancyPorts {
 
 export interface LeasePort {
   /**
-   * `refused`: Redis answers, and refuses to write anything for anybody. Throws when it could not be asked: then nobody knows.
+   * `refused`: Redis answers, and refuses every write. Throws when Redis did not answer.
    */
   renew(): Promise<"renewed" | "paused" | "lost" | "refused">;
   release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost">;

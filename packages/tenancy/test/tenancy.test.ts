@@ -249,7 +249,7 @@ describe("a job that never began", () => {
 });
 
 describe("a Redis that refuses to write for many leases", () => {
-  test("fences nobody, ends nothing that runs, and is told every end afterwards", async () => {
+  test("fences no worker, ends nothing that runs, and gets every end afterwards", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
     rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     const held = rig.hold("worker-1");

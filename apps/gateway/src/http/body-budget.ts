@@ -38,7 +38,7 @@ export class BodyBudget {
     };
     return {
       take: (bytes) => {
-        // The request is over, and nobody would give these back.
+        // The request is over: nothing would give these bytes back.
         if (ended) return;
         this.#take(key, bytes);
         taken += bytes;

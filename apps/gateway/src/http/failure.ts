@@ -31,7 +31,7 @@ const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
 };
 
 /**
- * Anything thrown while answering, as what the caller is told. Never a stack, never an inner message that nobody vetted;
+ * Turns anything thrown while answering into the caller's answer. It never has a stack or an inner message of a library;
  * what a fault says of the fleet's machines is for admins.
  */
 export function failureOf(error: unknown, principal?: Principal): Failure {

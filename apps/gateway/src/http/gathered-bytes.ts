@@ -1,5 +1,5 @@
 /**
- * Bytes gathered from pieces. Each piece is copied: whoever sends a body one byte at a time would otherwise make this
+ * Bytes gathered from pieces. Each piece is copied: a client that sends a body one byte at a time would otherwise make this
  * process keep an object of a hundred bytes for each of them. Takes at most twice the room of the bytes.
  */
 export class GatheredBytes {

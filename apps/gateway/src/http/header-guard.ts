@@ -38,7 +38,7 @@ export function refuseAmbiguous(request: FastifyRequest): void {
 const proxyHeader = /^(forwarded|via|x-forwarded-.*|x-real-ip)$/;
 
 /**
- * For a gateway without keys, which takes whoever reaches its loopback address for the admin. Through a reverse proxy on
+ * For a gateway without keys, which takes every caller on its loopback address for the admin. Through a reverse proxy on
  * the same machine that would be everybody. HTTP/1.0 is what nginx speaks to the servers behind it unless told otherwise.
  */
 function refuseProxied(request: FastifyRequest): void {

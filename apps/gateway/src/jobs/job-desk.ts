@@ -23,7 +23,7 @@ const lookedAtMost = 10_000;
 
 export interface KnownJob {
   readonly id: string;
-  /** As whoever asks calls it. */
+  /** The id as the caller knows it. */
   readonly shownId: string;
   readonly key: SandboxKey;
   readonly tenant: string;
@@ -77,7 +77,7 @@ export class JobDesk {
     return progress.state === "finished" && (await this.#events.read(key, id, after, 1)).length === 0;
   }
 
-  /** As it is, for whoever asks; its end need not be looked for where it is known. */
+  /** The job as this caller may see it. `result`: its end, where the caller's request has it already. */
   async view(
     { key, added, id, shownId, ...known }: KnownJob,
     principal: Principal,

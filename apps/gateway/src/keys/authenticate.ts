@@ -52,7 +52,7 @@ export class Authenticator {
     return key !== undefined && (key.expiresAtMs === undefined || key.expiresAtMs > Date.now());
   }
 
-  /** No key is configured and none was ever made: whoever reaches the loopback address is the admin. */
+  /** No key is configured and none was ever made: every caller on the loopback address is the admin. */
   async isOpen(): Promise<boolean> {
     if (!this.#options.loopbackOnly || this.#options.adminKey !== undefined) return false;
     const now = performance.now();
