@@ -38,7 +38,8 @@ describe("jobs over HTTP", () => {
     });
     const late = await gateway.call("POST", "/v1/jobs?wait=0.2", { body: exec("sleep 600") });
     expect(late.status).toBe(202);
-    expect((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status).toBe(202);
+    // 200 if its worker was so quick that the job has ended by the time of the answer.
+    expect([200, 202]).toContain((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status);
     const cancelled = await gateway.call("GET", `/v1/jobs/${late.body.id}?wait=30`);
     expect(cancelled.body.result.outcome.kind).toBe("cancelled");
     expect((await gateway.call("DELETE", `/v1/jobs/${late.body.id}`)).status).toBe(200);

@@ -130,7 +130,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       access: "key",
       params: jobParams,
       answers: {
-        200: { about: "It had ended already", schema: jobView },
+        200: { about: "It has ended: before, or by this request", schema: jobView },
         202: { about: "It will end as cancelled", schema: jobView },
       },
     },
