@@ -68,7 +68,7 @@ async function driverOf(
 
 /** Starts, expects the start to fail, and gives the fault. */
 async function startFailure(driver: DockerDriver): Promise<unknown> {
-  return driver.start(startRequest({ profile: { transport: "init" } })).then(
+  return driver.start(startRequest()).then(
     async (sandbox) => {
       await sandbox.stop();
       return "started";
@@ -131,16 +131,9 @@ describe("a process 1 that lies from the start", () => {
   );
 });
 
-test("a process 1 without its seccomp filter is not replaced by the engine's exec, which has no filter either", async ({
-  host,
-}) => {
-  const fallbacks: unknown[] = [];
-  const driver = await driverOf(host, "hello = take(); ack(hello, filtered=0); time.sleep(3600)", {
-    onFallback: (fallback) => fallbacks.push(fallback),
-  });
-  const start = driver.start(startRequest({ profile: { transport: "auto" } }));
-  await expect(start).rejects.toThrow("without its seccomp filter");
-  expect(fallbacks).toEqual([]);
+test("a process 1 without its seccomp filter is refused", async ({ host }) => {
+  const driver = await driverOf(host, "hello = take(); ack(hello, filtered=0); time.sleep(3600)");
+  await expect(driver.start(startRequest())).rejects.toThrow("without its seccomp filter");
   expect(await driver.list()).toEqual([]);
 });
 
@@ -168,7 +161,7 @@ def turn(one):
     ${turns[what]}
 serve(turn)`,
       );
-      const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
+      const sandbox = await host.sandbox({}, driver);
       const growth = await growthOf(async () => {
         // Never taking what comes is what makes a window overflow.
         const stuck = new Promise<void>(() => {});
@@ -202,7 +195,7 @@ def turn(one):
     if one.kind == KILL: say(EXIT, one.channel, record(1, 2) + record(2, 9) + record(3, 2))
 serve(turn)`,
   );
-  const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
+  const sandbox = await host.sandbox({}, driver);
   const limits = { outputBytes: 200 * 1024 * 1024 };
   const growth = await growthOf(async () => {
     const result = await sandbox.exec({ command: "true", limits });
@@ -216,7 +209,7 @@ test("an init that answers pings but no request is given up at the request's dea
   host,
 }) => {
   const driver = await driverOf(host, "FILE = None; ack(take()); serve(lambda one: None)");
-  const sandbox = await host.sandbox({ profile: { transport: "init" } }, driver);
+  const sandbox = await host.sandbox({}, driver);
   const outcomes = await Promise.allSettled([sandbox.files.list(""), sandbox.stats()]);
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   await containersGone(driver);
@@ -226,7 +219,7 @@ test("an init that stops answering pings is given up within two leases, and the 
   host,
 }) => {
   const driver = await driverOf(host, "ack(take()); time.sleep(3600)");
-  const sandbox = await host.sandbox({ leaseMs: 900, profile: { transport: "init" } }, driver);
+  const sandbox = await host.sandbox({ leaseMs: 900 }, driver);
   const { outcome } = await sandbox.exec({ command: "true" });
   expect(outcome).toMatchObject({ kind: "lost", message: expect.stringContaining("did not answer") });
   await containersGone(driver);
@@ -238,11 +231,11 @@ test("a survivor that claims commands it never ends is not adopted but replaced"
     host,
     `ack(take())\nwhile True:\n    one = take()\n    EPOCH = one.epoch\n    if one.kind == HELLO: ack(one, ${leftovers})\n    if one.kind == PING: say(PONG, 0, one.payload)`,
   );
-  const request = startRequest({ profile: { transport: "init" } });
+  const request = startRequest();
   const first = await driver.start(request);
   first.detach();
   const [before] = await driver.list();
-  const second = await host.sandbox({ profile: { transport: "init" } }, driver);
+  const second = await host.sandbox({}, driver);
   const [after] = await driver.list();
   expect(second.origin.how).toBe("started");
   expect(after?.id).not.toBe(before?.id);
@@ -253,7 +246,7 @@ test("a liar that claims to be fenced cannot keep its sandbox from being started
     host,
     "ack(take())\nwhile True:\n    one = take()\n    if one.kind == FILE: measured(one)\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))",
   );
-  const sandbox = await driver.start(startRequest({ profile: { transport: "init" } }));
+  const sandbox = await driver.start(startRequest());
   await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "fenced" });
   await sandbox.stop();
   const again = await host.driver().start(startRequest({ epoch: 2 }));

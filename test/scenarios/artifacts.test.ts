@@ -131,19 +131,6 @@ describe("code's artifacts", () => {
       expect(value).toEqual({ stdout: "", stderr: "", cutBytes: 0 });
     }
   });
-
-  test("work the same where init cannot run", async ({ host, artifacts }) => {
-    const sandbox = await host.sandbox({ profile: { transport: "exec" } });
-    const result = await run(artifacts, sandbox, {
-      kind: "code",
-      language: "sh",
-      source: "mkdir artifacts; echo 1 > artifacts/one; ln -s /etc/passwd artifacts/link; echo 2 > two.txt",
-      artifacts: ["*.txt"],
-    });
-    expect(paths(result)).toEqual(["artifacts/one", "two.txt"]);
-    expect(refused(result)).toEqual({ "artifacts/link": "not-a-file" });
-    expect(await text(artifacts, result.value.artifacts?.[1])).toBe("2\n");
-  });
 });
 
 describe("steps", () => {

@@ -1,7 +1,7 @@
 import { isFault, type JobRequestInput } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
-import { done, names, run } from "../support/job-kinds.ts";
+import { names, run } from "../support/job-kinds.ts";
 
 describe("whatever the kind", () => {
   test("an abort before it begins is cancelled and touches nothing", async ({ host }) => {
@@ -34,24 +34,5 @@ describe("whatever the kind", () => {
         isFault(error, "sandbox-stopped"),
       );
     }
-  });
-
-  test("an image without init's support does the same", async ({ host }) => {
-    const sandbox = await host.sandbox({ profile: { transport: "exec" } });
-    const result = await run(sandbox, {
-      kind: "steps",
-      steps: [
-        { kind: "copy", files: ["a", "b", "c"].map((path) => ({ path: `d/${path}`, content: `${path}\n` })) },
-        { kind: "edit", path: "d/a", find: "a", replace: "A" },
-        { kind: "patch", diff: "--- a/d/b\n+++ b/d/b\n@@ -1 +1 @@\n-b\n+B\n" },
-        { kind: "code", language: "python", source: "print(open('d/a').read() + open('d/b').read())" },
-        { kind: "archive", direction: "out", paths: ["d"] },
-        { kind: "read", path: "d/c" },
-      ],
-    });
-    expect(result.outcome).toEqual(done);
-    expect(result.value.steps?.[3]?.value.stdout).toBe("A\nB\n\n");
-    expect(result.value.steps?.[4]?.value.count).toBe(4);
-    expect(await names(sandbox)).toEqual(["d", "d/a", "d/b", "d/c"]);
   });
 });

@@ -24,7 +24,6 @@ function foreignProgram(): Buffer {
 describe("any image with an sh", () => {
   test("works: two megabytes of busybox", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { image: "berth-busybox:test" } });
-    expect(sandbox.origin.transport).toBe("init");
     await sandbox.files.write("in.txt", "3\n1\n2\n");
     expect(shown(await sandbox.exec({ command: "sort in.txt | tee out.txt" })).stdout).toBe("1\n2\n3\n");
     expect(Buffer.from((await sandbox.files.read("out.txt")).bytes).toString()).toBe("1\n2\n3\n");
@@ -38,7 +37,6 @@ describe("any image with an sh", () => {
     expect([Config.Entrypoint, Config.User]).not.toContain(null);
     expect(Config.User).not.toBe("");
     const sandbox = await host.sandbox({ profile: { image } });
-    expect(sandbox.origin.transport).toBe("init");
     const result = shown(await sandbox.exec({ command: "echo $$ ran as $(id -u)" }));
     expect(result.stdout).toMatch(/^\d+ ran as \d+\n$/);
     expect(result.stdout).not.toContain(` ${Config.User}\n`);
@@ -56,7 +54,7 @@ describe("any image with an sh", () => {
     const progress: PullProgress[] = [];
     try {
       const driver = host.driver({ onPull: (step) => progress.push(step) });
-      const profile = { image: registry.image, transport: "init" as const };
+      const profile = { image: registry.image };
       const sandbox = await host.sandbox({ profile }, driver);
       expect((await sandbox.exec({ argv: ["sh"] })).outcome).toMatchObject({ code: "command-not-found" });
       expect((await sandbox.files.stat("")).type).toBe("directory");
@@ -71,68 +69,32 @@ describe("any image with an sh", () => {
     }
   });
 
-  test("where init cannot run is reached through the engine's exec, with one warning", async ({ host }) => {
-    const warnings: unknown[] = [];
+  test("is not started where init was built for another machine, and the fault says what to do", async ({
+    host,
+  }) => {
     const initPath = `${host.workspacesRoot}/foreign-init`;
     await writeFile(initPath, foreignProgram(), { mode: 0o755 });
-    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
-    const sandbox = await host.sandbox({}, driver);
-    expect(sandbox.origin.transport).toBe("exec");
-    await sandbox.files.write("dir/a.txt", "content");
-    expect(shown(await sandbox.exec({ command: "cat dir/a.txt; exit 4" }))).toEqual({
-      outcome: { kind: "exited", code: 4 },
-      stdout: "content",
-      stderr: "",
-    });
-    const slow = await sandbox.exec({ command: "sleep 600", limits: { timeoutMs: 500, graceMs: 0 } });
-    expect(slow.outcome).toEqual({ kind: "timed-out", afterMs: 500 });
-    expect(shown(await sandbox.exec({ command: "ps -e -o args= | grep -c '[s]leep 600'" })).stdout).toBe(
-      "0\n",
+    const driver = host.driver({ initPath });
+    await expect(driver.start(startRequest())).rejects.toSatisfy(
+      (error) => isFault(error, "init-foreign") && /exec format error/i.test(error.message),
     );
-    await host.sandbox({ key: "second" }, driver);
-    expect(warnings).toEqual([
-      { image: "berth-sandbox:bookworm", detail: expect.stringMatching(/exec format error/) },
-    ]);
+    expect(await driver.list()).toEqual([]);
   });
 
-  test("stays with init when init fails to start for any reason but its machine", async ({ host }) => {
+  test("whose init fails to start says why, and starts once init works", async ({ host }) => {
     const initPath = `${host.workspacesRoot}/failing-init`;
     await writeFile(
       initPath,
       "#!/bin/sh\necho '/workspace: permission denied: no such file or directory' >&2; exit 1\n",
       { mode: 0o755 },
     );
-    const warnings: unknown[] = [];
-    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
+    const driver = host.driver({ initPath });
     const failed = (error: unknown) =>
       isFault(error, "sandbox-start-failed") && error.message.includes("permission denied");
     await expect(driver.start(startRequest())).rejects.toSatisfy(failed);
     await rename(initPath, `${initPath}.failed`);
     await copyFile(initBinaryPath, initPath);
-    const sandbox = await host.sandbox({}, driver);
-    expect([sandbox.origin.transport, warnings]).toEqual(["init", []]);
-  });
-
-  test("in which init has run once is never moved to the engine's exec", async ({ host }) => {
-    const initPath = `${host.workspacesRoot}/changing-init`;
-    await copyFile(initBinaryPath, initPath);
-    const warnings: unknown[] = [];
-    const driver = host.driver({ initPath, onFallback: (warning) => warnings.push(warning) });
-    await host.sandbox({}, driver);
-    await writeFile(`${initPath}.new`, foreignProgram(), { mode: 0o755 });
-    await rename(`${initPath}.new`, initPath);
-    await expect(driver.start(startRequest({ key: "second" }))).rejects.toSatisfy((error) =>
-      isFault(error, "sandbox-start-failed"),
-    );
-    expect(warnings).toEqual([]);
-  });
-
-  test("is not started through the engine's exec when only init will do", async ({ host }) => {
-    const driver = host.driver({ initPath: "/etc/hostname" });
-    const profile = { transport: "init" as const };
-    await expect(driver.start(startRequest({ profile }))).rejects.toSatisfy((error) =>
-      isFault(error, "sandbox-start-failed"),
-    );
+    expect((await host.sandbox({}, driver)).origin.how).toBe("started");
   });
 
   test("needs an init that has been built", async ({ host }) => {

@@ -4,7 +4,7 @@ import { probesFor } from "../src/doctor/sandbox-probes.ts";
 
 test("the probes bite: a network, an unlimited memory, a capability and root are found out", () => {
   const probes = new Map(
-    probesFor({ rootless: false, ownKernel: false, init: true }).map((probe) => [probe.name, probe]),
+    probesFor({ rootless: false, ownKernel: false }).map((probe) => [probe.name, probe]),
   );
   const seen = (stdout: string) => ({ outcome: { kind: "exited", code: 0 } as const, stdout, stderr: "" });
   const network = probes.get("no network");
@@ -25,15 +25,14 @@ test("the probes bite: a network, an unlimited memory, a capability and root are
 test("doctor wants the engine's seccomp filter and init's, where the kernel shows how many there are", () => {
   const status = (filters: string) =>
     `Uid:\t1000\nCapEff:\t0000\nCapBnd:\t0000\nNoNewPrivs:\t1\nSeccomp:\t2\n${filters}`;
-  const problem = (filters: string, init: boolean, ownKernel = false) =>
-    probesFor({ rootless: false, ownKernel, init })
+  const problem = (filters: string, ownKernel = false) =>
+    probesFor({ rootless: false, ownKernel })
       .find(({ name }) => name.includes("no capabilities"))
       ?.problem({ outcome: { kind: "exited", code: 0 }, stdout: status(filters), stderr: "" });
-  expect(problem("Seccomp_filters:\t2\n", true)).toBeUndefined();
-  expect(problem("Seccomp_filters:\t1\n", true)).toContain("Seccomp_filters is 1");
-  expect(problem("Seccomp_filters:\t1\n", false)).toBeUndefined();
-  expect(problem("", true)).toBeUndefined();
-  expect(problem("Seccomp_filters:\t0\n", true, true)).toBeUndefined();
+  expect(problem("Seccomp_filters:\t2\n")).toBeUndefined();
+  expect(problem("Seccomp_filters:\t1\n")).toContain("Seccomp_filters is 1");
+  expect(problem("")).toBeUndefined();
+  expect(problem("Seccomp_filters:\t0\n", true)).toBeUndefined();
 });
 
 test("doctor does not accept an engine whose default seccomp profile is unconfined", () => {

@@ -83,7 +83,6 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     workspacesRoot: config.BERTH_WORKSPACES,
     engineHost: config.DOCKER_HOST,
     ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
-    onFallback: (fallback) => log.warn({ event: "sandbox.fallback", ...fallback }),
   });
   const resting = new Resting(systemClock);
   const health = new EngineHealth({

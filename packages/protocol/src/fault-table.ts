@@ -18,6 +18,7 @@ export interface FaultContexts {
   "init-unresponsive": { sandboxKey: string; waitedMs: number };
   "init-protocol": { detail: string };
   "init-missing": { path: string };
+  "init-foreign": { path: string; detail: string };
   fenced: { sandboxKey: string; epoch: number; highestEpoch: number };
   "workspace-unusable": { path: string; detail: string };
   "operation-timeout": { operation: string; deadlineMs: number };
@@ -127,6 +128,13 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The static program that becomes process 1 has not been built or is not where it should be.",
     retry: false,
     operator: "Run `npm run setup`, or `make -C packages/init`.",
+  },
+  "init-foreign": {
+    message: ({ path, detail }) =>
+      `the init binary at ${path} does not run on the engine's machine: ${detail}`,
+    meaning: "The program that becomes process 1 was built for another processor than the engine's.",
+    retry: false,
+    operator: "Build init on the engine's machine (`make -C packages/init`), or for its architecture.",
   },
   fenced: {
     message: ({ sandboxKey, epoch, highestEpoch }) =>

@@ -29,7 +29,7 @@ export interface WorkspaceUsage {
   readonly partial: boolean;
 }
 
-/** Why a file operation was refused, as init and the fallback both say it. */
+/** Why a file operation was refused, as init reports it. */
 export const fileRefusals = [
   "invalid-path",
   "outside-workspace",

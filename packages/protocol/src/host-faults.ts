@@ -13,6 +13,7 @@ export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "init-unresponsive",
   "init-protocol",
   "init-missing",
+  "init-foreign",
   "workspace-unusable",
 ]);
 

@@ -58,10 +58,6 @@ export const sandboxProfile = z.strictObject({
     .optional()
     .describe("the engine's name of the OCI runtime; its default when absent"),
   network: z.enum(["none", "bridge"]).default("none"),
-  transport: z
-    .enum(["auto", "init", "exec"])
-    .default("auto")
-    .describe("auto: init, and the engine's exec where init was built for another machine"),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(131_072))
     .default({})

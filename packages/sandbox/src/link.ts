@@ -2,11 +2,10 @@ import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
 import type { CallOptions, SandboxFiles, SandboxStats, WriteOptions } from "./port.ts";
 
 /**
- * A way to reach the inside of one running container: init's frames, or the engine's exec. The sandbox above it adds
+ * A way to reach the inside of one running container, such as init's frames. The sandbox above it adds
  * quota, output limits and replacement of dead containers; the link only carries.
  */
 export interface Link {
-  readonly transport: "init" | "exec";
   /** Settles once, when nothing more can be carried. The value says why; it never rejects. */
   readonly closed: Promise<LinkEnd>;
   readonly files: LinkFiles;

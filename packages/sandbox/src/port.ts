@@ -82,7 +82,6 @@ export interface Sandbox extends AsyncDisposable {
 
 export interface SandboxOrigin {
   readonly how: "started" | "adopted";
-  readonly transport: "init" | "exec";
   /** Commands of an earlier holder that were still running at adoption, and were killed. */
   readonly killedLeftovers: number;
   /** init had lost its worker for a lease's length and killed everything. */

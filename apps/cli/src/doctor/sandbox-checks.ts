@@ -24,15 +24,11 @@ const todo =
 /** Starts a sandbox as a worker would and tries to get out of it. What a setting promises is not what is asked; what holds is. */
 export async function* sandboxChecks(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const root = join(config.BERTH_WORKSPACES, `.doctor-${process.pid}`);
-  let fallback: string | undefined;
   const driver = new DockerDriver({
     fleet: fleetId.parse(`doctor-${process.pid}`),
     worker: workerId.parse("doctor"),
     workspacesRoot: root,
     engineHost: config.DOCKER_HOST,
-    onFallback: ({ detail }) => {
-      fallback = detail;
-    },
   });
   const profile = sandboxProfile.parse({
     image: config.BERTH_IMAGE,
@@ -44,15 +40,10 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
   try {
     const request = { key: sandboxKey.parse("doctor"), epoch: epoch.parse(1), profile, leaseMs: 60_000 };
     sandbox = await driver.start(request, { signal });
-    yield fallback === undefined
-      ? ok(`the image ${config.BERTH_IMAGE} runs, with init as process 1`)
-      : warn(
-          `init cannot run in ${config.BERTH_IMAGE} (${fallback}); the engine's exec is used`,
-          "mount options or architecture keep init from running; commands are slower and end by restarting the container",
-        );
+    yield ok(`the image ${config.BERTH_IMAGE} runs, with init as process 1`);
     const { rootless } = await driver.check({ signal });
     const ownKernel = /runsc|kata/.test(config.BERTH_RUNTIME ?? "");
-    yield* contained(sandbox, { rootless, ownKernel, init: fallback === undefined }, signal);
+    yield* contained(sandbox, { rootless, ownKernel }, signal);
   } catch (error) {
     if (!isFault(error)) throw error;
     yield bad(error.message, faultTable[error.code].operator);

@@ -29,8 +29,6 @@ export async function runSandboxTour(config: Config, say: Say): Promise<number> 
     worker: workerId.parse("tour"),
     workspacesRoot: config.BERTH_WORKSPACES,
     engineHost: config.DOCKER_HOST,
-    onFallback: ({ image, detail }) =>
-      say(`  ! init cannot run in ${image} (${detail}); using the engine's exec`),
   });
   const profile = sandboxProfile.parse({
     image: config.BERTH_IMAGE,
@@ -51,7 +49,7 @@ export async function runSandboxTour(config: Config, say: Say): Promise<number> 
   process.once("SIGINT", interrupted);
   process.once("SIGTERM", interrupted);
   try {
-    say(`sandbox of tenant acme started in ${took(began)}, through ${sandbox.origin.transport}`);
+    say(`sandbox of tenant acme started in ${took(began)}`);
     const tour = new Tour(sandbox, profile, say);
     await tour.walk();
     return tour.failures;

@@ -6,7 +6,6 @@
  *   list                  the fleet's containers           containers.ts
  *   create … remove       one container's life             containers.ts
  *   attach                frames to and from init          containers.ts
- *   exec …                images where init cannot run     exec/exec-host.ts
  *   image, pull           the sandboxes' image             image.ts
  */
 const ID = "([A-Za-z0-9][A-Za-z0-9_.-]*)";
@@ -21,19 +20,17 @@ const CALLS = [
   ["POST", "/containers/create", "create"],
   ["GET", `/containers/${ID}/json`, "inspect"],
   ["POST", `/containers/${ID}/start`, "start"],
-  ["POST", `/containers/${ID}/restart`, "restart"],
   ["DELETE", `/containers/${ID}`, "remove"],
-  ["POST", `/containers/${ID}/exec`, "exec create"],
-  ["GET", `/exec/${ID}/json`, "exec inspect"],
   ["GET", `/images/${IMAGE}/json`, "image"],
   ["POST", "/images/create", "pull"],
 ].map(([method, path, call]) => ({ method, pattern: new RegExp(`^(?:/v1\\.\\d+)?${path}$`), call }));
 
 /** The connection becomes a stream of bytes. */
-const STREAMS = [
-  ["POST", `/containers/${ID}/attach`, "attach"],
-  ["POST", `/exec/${ID}/start`, "exec start"],
-].map(([method, path, call]) => ({ method, pattern: new RegExp(`^(?:/v1\\.\\d+)?${path}$`), call }));
+const STREAMS = [["POST", `/containers/${ID}/attach`, "attach"]].map(([method, path, call]) => ({
+  method,
+  pattern: new RegExp(`^(?:/v1\\.\\d+)?${path}$`),
+  call,
+}));
 
 /**
  * @param {string | undefined} method

@@ -7,10 +7,6 @@ const FLEET_LABEL = "berth.fleet";
 const WORKER_LABEL = "berth.role";
 /** Of the engine's description of itself; the rest is nobody's business. */
 const INFO_FIELDS = ["Name", "ServerVersion", "SecurityOptions", "CgroupVersion", "Runtimes"];
-const EXEC_FIELDS = [
-  ...["Cmd", "Env", "WorkingDir", "User", "Tty"],
-  ...["AttachStdin", "AttachStdout", "AttachStderr"],
-];
 
 /**
  * What the engine is asked in the place of what a worker asked: the same call, made anew from the parts that are understood,
@@ -51,14 +47,8 @@ export class Orders {
         return { value: await this.#inspect(id) };
       case "start":
         return { method: "POST", target: `/containers/${await this.#startable(id)}/start` };
-      case "restart":
-        return { method: "POST", target: `/containers/${await this.#startable(id)}/restart?t=0` };
       case "remove":
         return { method: "DELETE", target: `/containers/${await this.ours(id)}?force=1&v=1` };
-      case "exec create":
-        return this.#createExec(id, body);
-      case "exec inspect":
-        return { method: "GET", target: `/exec/${await this.ourExec(id)}/json` };
       case "image":
         return { method: "GET", target: `/images/${this.#listed(id)}/json` };
       case "pull":
@@ -72,25 +62,14 @@ export class Orders {
    * @param {import('./calls.mjs').Known} known
    * @returns {Promise<{ method: string, target: string, body?: unknown }>}
    */
-  async forStream({ call, id = "" }) {
-    if (call === "attach") {
-      const target = `/containers/${await this.ours(id)}/attach?stream=1&stdin=1&stdout=1&stderr=1`;
-      return { method: "POST", target };
-    }
-    const target = `/exec/${await this.ourExec(id)}/start`;
-    return { method: "POST", target, body: { Detach: false, Tty: false } };
+  async forStream({ id = "" }) {
+    const target = `/containers/${await this.ours(id)}/attach?stream=1&stdin=1&stdout=1&stderr=1`;
+    return { method: "POST", target };
   }
 
   /** The full id of a container of the fleet, which, unlike a name, is never another's later. */
   async ours(id) {
     return (await this.#facts(id)).Id;
-  }
-
-  async ourExec(id) {
-    const exec = await this.#engine.value(`/exec/${id}/json`);
-    if (!exec) throw new Refusal(404, `no such exec: ${id}`);
-    await this.ours(exec.ContainerID);
-    return exec.ID;
   }
 
   async #inspect(id) {
@@ -130,16 +109,6 @@ export class Orders {
       found.push(...(await mountComplaints(container.HostConfig.Mounts, container.User, this.#rules)));
     if (found.length > 0) throw new Refusal(403, found.join("; "));
     return { method: "POST", target: `/containers/create?name=${name}`, body: container };
-  }
-
-  async #createExec(id, body) {
-    const exec = parsed(body);
-    const unknown = Object.keys(exec).filter((name) => !EXEC_FIELDS.includes(name));
-    if (unknown.length > 0) throw new Refusal(403, `${unknown.join(", ")} is not for a sandbox's exec`);
-    const { Id, Config } = await this.#facts(id);
-    if (exec.User !== undefined && exec.User !== Config.User)
-      throw new Refusal(403, `an exec as ${exec.User} is not the sandbox's, which is ${Config.User}`);
-    return { method: "POST", target: `/containers/${Id}/exec`, body: exec };
   }
 
   #listed(image) {

@@ -13,8 +13,6 @@ export interface SpecInput {
   readonly etcFiles: readonly EtcFile[];
   /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
   readonly imageVolumes: readonly string[];
-  /** Process 1 when init cannot run; undefined for init. */
-  readonly keepAlive: readonly string[] | undefined;
 }
 
 /**
@@ -22,14 +20,14 @@ export interface SpecInput {
  * What is not named stays the engine's default: seccomp, masked and read-only paths of /proc.
  */
 export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
-  const { profile, workspace, keepAlive } = input;
+  const { profile, workspace } = input;
   return {
     Image: profile.image,
     Hostname: "sandbox",
     User: workspace.user,
     WorkingDir: workspaceDirectory,
-    Entrypoint: keepAlive ? [...keepAlive] : [initMountPath],
-    Cmd: keepAlive ? [] : ["--workspace", workspaceDirectory],
+    Entrypoint: [initMountPath],
+    Cmd: ["--workspace", workspaceDirectory],
     // An image's own health check would run its commands beside the tenant's.
     Healthcheck: { Test: ["NONE"] },
     StopSignal: "SIGTERM",
@@ -46,7 +44,7 @@ export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
 type HostConfig = Docker.HostConfig & { CgroupnsMode: "private" };
 
 function hostConfig(input: SpecInput): HostConfig {
-  const { profile, workspace, keepAlive } = input;
+  const { profile, workspace } = input;
   const { limits } = profile;
   return {
     NetworkMode: profile.network,
@@ -71,9 +69,7 @@ function hostConfig(input: SpecInput): HostConfig {
     AutoRemove: false,
     Mounts: [
       { Type: "bind", Source: workspace.path, Target: workspaceDirectory },
-      ...(keepAlive
-        ? []
-        : [{ Type: "bind" as const, Source: input.initPath, Target: initMountPath, ReadOnly: true }]),
+      { Type: "bind", Source: input.initPath, Target: initMountPath, ReadOnly: true },
       ...input.etcFiles.map(({ source, target }) => ({
         Type: "bind" as const,
         Source: source,

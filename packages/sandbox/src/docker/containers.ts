@@ -12,7 +12,6 @@ export interface ContainerFacts extends SandboxRecord {
   readonly oomKilled: boolean;
   readonly exitCode: number;
   readonly config: string;
-  readonly transport: string;
 }
 
 interface Call {
@@ -81,7 +80,6 @@ export class Containers {
         oomKilled: found.State.OOMKilled,
         exitCode: found.State.ExitCode,
         config: labels[label.config] ?? "",
-        transport: labels[label.transport] ?? "",
       };
     } catch (error) {
       if (refusedWith(error, 404)) return undefined;
@@ -103,15 +101,6 @@ export class Containers {
       if (!refusedWith(error, 409)) throw error;
       await this.#untilGone(id, call);
     }
-  }
-
-  /** Ends every process in it at once and starts it again. */
-  async restart(id: string, call: Call): Promise<void> {
-    await this.#engine.call(
-      "restart container",
-      (abortSignal) => this.#engine.docker.getContainer(id).restart(abortable(abortSignal, { t: 0 })),
-      { ...call, deadlineMs: this.#engine.slowDeadlineMs },
-    );
   }
 
   async list(fleet: string, call: Call): Promise<SandboxRecord[]> {

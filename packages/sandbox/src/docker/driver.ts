@@ -15,7 +15,7 @@ import { DockerSandbox } from "./sandbox.ts";
 import { Starter, type StarterOptions } from "./starter.ts";
 import { defaultUids, removeEmptyWorkspace, type UidRange } from "./workspace.ts";
 
-export interface DockerDriverOptions extends Pick<StarterOptions, "onPull" | "onFallback"> {
+export interface DockerDriverOptions extends Pick<StarterOptions, "onPull"> {
   readonly fleet: FleetId;
   readonly worker: WorkerId;
   /** Absolute, and the same path for the engine. Made if missing. */
@@ -55,7 +55,6 @@ export class DockerDriver implements SandboxDriver {
       fileDeadlineMs: options.fileDeadlineMs ?? 30_000,
       pullDeadlineMs: options.pullDeadlineMs ?? 600_000,
       onPull: options.onPull,
-      onFallback: options.onFallback,
     });
   }
 

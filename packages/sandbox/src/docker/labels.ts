@@ -7,7 +7,6 @@ export const label = {
   worker: "berth.worker",
   epoch: "berth.epoch",
   config: "berth.config",
-  transport: "berth.transport",
 } as const;
 
 export interface SandboxLabels {
@@ -16,7 +15,6 @@ export interface SandboxLabels {
   readonly worker: string;
   readonly epoch: number;
   readonly config: string;
-  readonly transport: "init" | "exec";
 }
 
 export function writeLabels(labels: SandboxLabels): Record<string, string> {
@@ -26,7 +24,6 @@ export function writeLabels(labels: SandboxLabels): Record<string, string> {
     [label.worker]: labels.worker,
     [label.epoch]: String(labels.epoch),
     [label.config]: labels.config,
-    [label.transport]: labels.transport,
   };
 }
 

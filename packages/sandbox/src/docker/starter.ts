@@ -1,6 +1,5 @@
 import { access } from "node:fs/promises";
 import { Fault, isFault } from "@berth/protocol";
-import { ExecLink, keepAliveCommand } from "../exec/exec-link.ts";
 import { InitConnection } from "../init/connection.ts";
 import { InitLink } from "../init/link.ts";
 import type { Link } from "../link.ts";
@@ -23,8 +22,6 @@ export interface StarterOptions {
   readonly fileDeadlineMs: number;
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
-  /** Once per image: init is a program for another machine, the engine's exec is used. */
-  readonly onFallback?: ((fallback: { readonly image: string; readonly detail: string }) => void) | undefined;
 }
 
 export interface Started {
@@ -41,7 +38,7 @@ interface Home {
   readonly etcFiles: readonly EtcFile[];
 }
 
-/** How runtimes put it that init is a program for another machine. No tenant's code has run when they do. */
+/** How runtimes report that init was built for another machine. */
 const foreignWords = /exec format error/i;
 const killedCode = 137;
 
@@ -50,16 +47,12 @@ const killedCode = 137;
  *
  *   find by name ──ours, same config, answers hello──▶ adopted
  *        └──anything else: remove──▶ create ──▶ attach and start ──▶ hello ──▶ started
- *                                                      └──exec format error──▶ the same with the engine's exec
  */
 export class Starter {
   readonly #engine: Engine;
   readonly #containers: Containers;
   readonly #workspaces: () => Promise<WorkspaceOptions>;
   readonly #options: StarterOptions;
-  /** By image. Once init has run there, nothing moves the image to the engine's exec. */
-  readonly #withInit = new Set<string>();
-  readonly #withoutInit = new Set<string>();
 
   constructor(
     engine: Engine,
@@ -84,37 +77,16 @@ export class Starter {
       profile: request.profile,
     });
     const home: Home = { workspace, etcFiles };
-    const { transport } = request.profile;
-    const useExec = transport === "exec" || (transport === "auto" && this.#withoutInit.has(facts.id));
-    const adopted = await this.#adoptOrClear(request, facts, home, useExec, call);
-    if (adopted) return adopted;
-    if (useExec) return this.#startWithExec(request, facts, home, call);
-    try {
-      const started = await this.#startWithInit(request, facts, home, call);
-      this.#withInit.add(facts.id);
-      return started;
-    } catch (error) {
-      if (!(error instanceof InitCannotRun)) throw error;
-      if (transport === "init" || this.#withInit.has(facts.id)) {
-        throw new Fault(
-          "sandbox-start-failed",
-          { sandboxKey: request.key, detail: error.message },
-          { cause: error },
-        );
-      }
-      if (!this.#withoutInit.has(facts.id)) this.#options.onFallback?.({ image, detail: error.message });
-      this.#withoutInit.add(facts.id);
-      return this.#startWithExec(request, facts, home, call);
-    }
+    const adopted = await this.#adoptOrClear(request, facts, home, call);
+    return adopted ?? (await this.#startFresh(request, facts, home, call));
   }
 
-  #spec(request: StartRequest, image: ImageFacts, home: Home, useExec: boolean) {
+  #spec(request: StartRequest, image: ImageFacts, home: Home) {
     const spec = containerSpec({
       profile: request.profile,
       ...home,
       initPath: this.#options.initPath,
       imageVolumes: image.volumes,
-      keepAlive: useExec ? keepAliveCommand : undefined,
     });
     const config = specHash(spec, image.id);
     const { fleet, worker } = this.#options;
@@ -129,7 +101,6 @@ export class Starter {
           sandboxKey: request.key,
           epoch: request.epoch,
           config,
-          transport: useExec ? "exec" : "init",
         }),
       },
     };
@@ -139,7 +110,6 @@ export class Starter {
     request: StartRequest,
     image: ImageFacts,
     home: Home,
-    useExec: boolean,
     call: CallOptions,
   ): Promise<Started | undefined> {
     const found = await this.#containers.find(containerName(this.#options.fleet, request.key), call);
@@ -147,13 +117,11 @@ export class Starter {
     if (found.epoch > request.epoch) {
       throw new Fault("fenced", { sandboxKey: request.key, epoch: request.epoch, highestEpoch: found.epoch });
     }
-    const { config } = this.#spec(request, image, home, useExec);
+    const { config } = this.#spec(request, image, home);
     const ours = found.running && found.worker === this.#options.worker && found.config === config;
-    if (ours && found.transport === "init") {
+    if (ours) {
       try {
-        const adopted = await this.#adopt(request, found, home, call);
-        this.#withInit.add(image.id);
-        return adopted;
+        return await this.#adopt(request, found, home, call);
       } catch (error) {
         if (isFault(error, "fenced") || isFault(error, "aborted")) throw error;
       }
@@ -177,14 +145,13 @@ export class Starter {
       link: this.#initLink(connection, request),
       origin: {
         how: "adopted",
-        transport: "init",
         killedLeftovers: hello.running.length,
         watchdogFired: hello.watchdogFired,
       },
     };
   }
 
-  async #startWithInit(
+  async #startFresh(
     request: StartRequest,
     image: ImageFacts,
     home: Home,
@@ -194,7 +161,7 @@ export class Starter {
     await access(initPath).catch((cause) => {
       throw new Fault("init-missing", { path: initPath }, { cause });
     });
-    const { spec } = this.#spec(request, image, home, false);
+    const { spec } = this.#spec(request, image, home);
     const start = (id: string) => this.#containers.start(id, call);
     const attach = (id: string) => this.#containers.attach(id, call);
     try {
@@ -232,43 +199,13 @@ export class Starter {
         containerId,
         workspacePath: home.workspace.path,
         link: this.#initLink(connection, request),
-        origin: { how: "started", transport: "init", killedLeftovers: 0, watchdogFired: false },
+        origin: { how: "started", killedLeftovers: 0, watchdogFired: false },
       };
     } catch (error) {
       const cause = await this.#whyNotStarted(error, containerId, request);
       await this.#containers.remove(containerId, {}).catch(() => {});
       throw cause;
     }
-  }
-
-  async #startWithExec(
-    request: StartRequest,
-    image: ImageFacts,
-    home: Home,
-    call: CallOptions,
-  ): Promise<Started> {
-    const { spec } = this.#spec(request, image, home, true);
-    const containerId = await this.#create(request, spec, call);
-    try {
-      await this.#containers.start(containerId, call);
-    } catch (error) {
-      await this.#containers.remove(containerId, {}).catch(() => {});
-      throw startFault(error, request);
-    }
-    const link = new ExecLink({
-      engine: this.#engine,
-      containerId,
-      sandboxKey: request.key,
-      epoch: request.epoch,
-      restart: () => this.#containers.restart(containerId, {}),
-      deadlineMs: this.#options.fileDeadlineMs,
-    });
-    return {
-      containerId,
-      workspacePath: home.workspace.path,
-      link,
-      origin: { how: "started", transport: "exec", killedLeftovers: 0, watchdogFired: false },
-    };
   }
 
   async #create(
@@ -313,12 +250,12 @@ export class Starter {
     });
   }
 
-  /** Tells an init that cannot run on this machine from a container that failed otherwise. */
+  /** Tells an init that was built for another machine from a container that failed otherwise. */
   async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
     if (!isFault(error, "engine-refused") && !isFault(error, "sandbox-start-failed")) return error;
     const { detail } = error.context;
     // The runtime says it to the engine or on the container's own stderr, depending on how far it got.
-    if (foreignWords.test(detail)) return new InitCannotRun(detail);
+    if (foreignWords.test(detail)) return new Fault("init-foreign", { path: this.#options.initPath, detail });
     if (isFault(error, "engine-refused")) return startFault(error, request);
     const found = await this.#containers.find(containerId, {}).catch(() => undefined);
     // Killed for memory, or by hand, needs no words.
@@ -326,11 +263,6 @@ export class Starter {
     const why = { sandboxKey: request.key, detail: `${detail} (exit code ${found.exitCode})` };
     return new DiedAtOnce(new Fault("sandbox-start-failed", why, { cause: error }));
   }
-}
-
-/** Not a fault: another way remains. */
-class InitCannotRun extends Error {
-  override readonly name = "InitCannotRun";
 }
 
 /** Its last words may have been before we were attached. */

@@ -7,7 +7,6 @@ import { InitFiles, type InitFilesOptions } from "./files.ts";
 
 /** The link that init's frames make. */
 export class InitLink implements Link {
-  readonly transport = "init";
   readonly files: InitFiles;
   readonly #connection: InitConnection;
   readonly #options: InitFilesOptions;
