@@ -16,7 +16,7 @@ const { DOCKER_HOST = "unix:///var/run/docker.sock" } = process.env;
 export const enginePath = DOCKER_HOST.replace("unix://", "");
 export const image = "berth-busybox:test";
 export const missingImage = "127.0.0.1:1/nothing:here";
-export const user = "2000000:2000000";
+const user = "2000000:2000000";
 
 /** The proxy as a process, in front of the machine's engine. */
 export class TestProxy {

@@ -151,7 +151,7 @@ describe("work on a long list", () => {
 });
 
 describe("a fault of the machines", () => {
-  test("is told to admins in its own words, and to others by its code and meaning", () => {
+  test("is shown to admins in its own words, and to others by its code and meaning", () => {
     const fault = new Fault("redis-unreachable", { address: "10.1.2.3:6379", detail: "refused" });
     const of = (role: Principal["role"]): Principal => ({ id: "a", role, bodyBytes: 1 });
     expect(failureOf(fault, of("admin")).detail).toContain("10.1.2.3");

@@ -37,7 +37,7 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
 });
 
 describe("a client that waits for a job that Redis has forgotten", () => {
-  test("is told job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
+  test("gets job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
     const reader = reading.reader();
     const waiting = [
       reader.toldResult(reader.expect("a")),
@@ -51,7 +51,7 @@ describe("a client that waits for a job that Redis has forgotten", () => {
     await Promise.all(waiting);
   });
 
-  test("is told job-unknown when the record of the end is left and the end itself is not", async ({
+  test("gets job-unknown when the record of the end is left and the end itself is not", async ({
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });

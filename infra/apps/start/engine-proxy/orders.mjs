@@ -60,7 +60,7 @@ export class Orders {
 
   /**
    * @param {import('./calls.mjs').Known} known
-   * @returns {Promise<{ method: string, target: string, body?: unknown }>}
+   * @returns {Promise<{ method: string, target: string }>}
    */
   async forStream({ id = "" }) {
     const target = `/containers/${await this.ours(id)}/attach?stream=1&stdin=1&stdout=1&stderr=1`;

@@ -95,8 +95,11 @@ export class EngineProxy {
 
   /** The engine's end, once it is a stream. */
   async #streamFor(known, socket) {
-    const { method, target, body } = await this.#orders.forStream(known);
-    const upgrade = this.#engine.request(method, target, body, { connection: "Upgrade", upgrade: "tcp" });
+    const { method, target } = await this.#orders.forStream(known);
+    const upgrade = this.#engine.request(method, target, undefined, {
+      connection: "Upgrade",
+      upgrade: "tcp",
+    });
     socket.once("close", () => upgrade.destroy());
     return new Promise((resolve, reject) => {
       upgrade.on("error", reject);
