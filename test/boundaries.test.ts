@@ -35,7 +35,7 @@ describe("import rules", () => {
     const found = breaches(
       planted({ name: "@berth/sandbox", imports: new Map([["a.ts", importsOf(source)]]) }),
     );
-    expect(found).toContain("a.ts uses bullmq, which only @berth/queue may");
+    expect(found).toContain("a.ts uses bullmq, which only @berth/ledger may");
     expect(found).toContain("a.ts uses ioredis, which only @berth/redis may");
     expect(found).toContain("a.ts imports dockerode, which @berth/sandbox does not declare");
   });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** The one package that may import each vendor, or anything of a vendor's scope. Tests and benchmarks are outside the rule: they hold the baselines. */
 export const vendorOwners: Readonly<Record<string, string>> = {
-  bullmq: "@berth/queue",
+  bullmq: "@berth/ledger",
   ioredis: "@berth/redis",
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
@@ -17,30 +17,18 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/sandbox": ["@berth/protocol", "@berth/init"],
   "@berth/tenancy": ["@berth/protocol"],
   "@berth/redis": ["@berth/protocol"],
-  "@berth/lease": ["@berth/protocol", "@berth/redis"],
-  "@berth/queue": ["@berth/protocol", "@berth/redis"],
-  "@berth/streams": ["@berth/protocol", "@berth/redis"],
-  "@berth/client": ["@berth/protocol", "@berth/redis", "@berth/lease", "@berth/queue", "@berth/streams"],
+  "@berth/ledger": ["@berth/protocol", "@berth/redis"],
+  "@berth/client": ["@berth/protocol", "@berth/redis", "@berth/ledger"],
   "@berth/worker": [
     "@berth/protocol",
     "@berth/redis",
-    "@berth/lease",
-    "@berth/queue",
-    "@berth/streams",
+    "@berth/ledger",
     "@berth/tenancy",
     "@berth/sandbox",
-    "@berth/client",
     "@berth/service",
   ],
   "@berth/service": [],
-  "@berth/gateway": [
-    "@berth/protocol",
-    "@berth/redis",
-    "@berth/queue",
-    "@berth/streams",
-    "@berth/client",
-    "@berth/service",
-  ],
+  "@berth/gateway": ["@berth/protocol", "@berth/redis", "@berth/ledger", "@berth/client", "@berth/service"],
   "@berth/cli": [
     "@berth/protocol",
     "@berth/redis",

@@ -1,8 +1,6 @@
-import { Enqueuer } from "@berth/client";
-import { Leases } from "@berth/lease";
+import { Enqueuer, JobEvents, Leases, Staging } from "@berth/ledger";
 import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { JobEvents, Staging } from "@berth/streams";
 import { type SandboxPort, Tenancy } from "@berth/tenancy";
 import { systemClock } from "../../apps/worker/src/clock.ts";
 import { readConfig } from "../../apps/worker/src/config.ts";

@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { JobEvents, JobQueues, OfferTaker } from "@berth/ledger";
 import { sandboxKey } from "@berth/protocol";
-import { JobQueues, OfferTaker } from "@berth/queue";
-import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { takenKey } from "@berth/ledger";
 import { queuePrefix, type SandboxKey, sandboxKey } from "@berth/protocol";
-import { takenKey } from "@berth/queue";
 import { describe, expect } from "vitest";
 import { busybox, type TestFleet, type TestWorker, test } from "../support/fleet.ts";
 import { exec } from "../support/load.ts";

@@ -3,8 +3,8 @@ import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Artifacts } from "@berth/client";
+import { ArtifactStore, DirectoryPlace } from "@berth/ledger";
 import { artifactRef, isFault, redisKeys } from "@berth/protocol";
-import { ArtifactStore, DirectoryPlace } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { chunksOf, owner, test } from "../support/artifacts.ts";
 

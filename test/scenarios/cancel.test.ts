@@ -1,10 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Berth, EnqueuedJob } from "@berth/client";
-import { Leases } from "@berth/lease";
+import { JobEvents, Leases, queueKeys, Schedule, Staging, takenKey, type WaitingJob } from "@berth/ledger";
 import { epoch, type JobResult, redisKeys, sandboxKey, workerId } from "@berth/protocol";
-import { queueKeys, Schedule, takenKey } from "@berth/queue";
-import { JobEvents, Staging, type WaitingJob } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { busybox, type TestFleet, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";

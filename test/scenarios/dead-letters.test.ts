@@ -1,4 +1,4 @@
-import { NotRedrivable } from "@berth/queue";
+import { NotRedrivable } from "@berth/ledger";
 import { Queue } from "bullmq";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";

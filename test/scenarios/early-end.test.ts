@@ -1,7 +1,5 @@
-import { Leases } from "@berth/lease";
+import { defaultWaitingLimits, JobEvents, Leases, unfinishedKeys } from "@berth/ledger";
 import { epoch, redisKeys, sandboxKey, tenantOf, workerId } from "@berth/protocol";
-import { defaultWaitingLimits, unfinishedKeys } from "@berth/queue";
-import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 

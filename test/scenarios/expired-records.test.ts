@@ -1,11 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EnqueuedJob } from "@berth/client";
-import { Leases } from "@berth/lease";
+import { type Begun, JobEvents, Leases, queueKeys, takenKey, unfinishedKeys } from "@berth/ledger";
 import { type JobResult, redisKeys, type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
-import { queueKeys, takenKey, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
-import { type Begun, JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { busybox, type TestFleet, test } from "../support/fleet.ts";
 

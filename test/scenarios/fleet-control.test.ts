@@ -1,5 +1,5 @@
+import { forgetIdleQueues } from "@berth/ledger";
 import { redisKeys, sandboxKey } from "@berth/protocol";
-import { forgetIdleQueues } from "@berth/queue";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 

@@ -1,4 +1,4 @@
-import { redisNow } from "@berth/client";
+import { redisNow } from "@berth/ledger";
 import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { fleetTest as test } from "../support/gateway.ts";

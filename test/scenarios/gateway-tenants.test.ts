@@ -1,5 +1,5 @@
+import { JobEvents } from "@berth/ledger";
 import { redisKeys, sandboxKey } from "@berth/protocol";
-import { JobEvents } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { type TestGateway, fleetTest as test } from "../support/gateway.ts";
 import { listen } from "../support/sse.ts";

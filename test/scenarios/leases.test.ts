@@ -1,4 +1,4 @@
-import { type Holder, type Holding, Leases, WorkerIds } from "@berth/lease";
+import { type Holder, type Holding, Leases, WorkerIds } from "@berth/ledger";
 import { redisKeys, type SandboxKey, sandboxKey, tenantOf, workerId } from "@berth/protocol";
 import { refusesWrites } from "@berth/redis";
 import { describe, expect } from "vitest";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
+import type { ArtifactOwner } from "@berth/ledger";
 import { isFault, jobRequest, redisKeys } from "@berth/protocol";
-import type { ArtifactOwner } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { owner, run, type TestStore, test } from "../support/artifacts.ts";
 

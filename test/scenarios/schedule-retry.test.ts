@@ -1,7 +1,6 @@
 import type { EnqueuedJob } from "@berth/client";
+import { type JobEvent, JobEvents, Schedule, Staging } from "@berth/ledger";
 import { type Job, job as jobSchema, redisKeys } from "@berth/protocol";
-import { Schedule } from "@berth/queue";
-import { type JobEvent, JobEvents, Staging } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
 

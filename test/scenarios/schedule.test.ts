@@ -1,5 +1,5 @@
 import type { Berth, ScheduleView } from "@berth/client";
-import { JobEvents } from "@berth/streams";
+import { JobEvents } from "@berth/ledger";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
 

@@ -1,4 +1,4 @@
-import { Leases } from "@berth/lease";
+import { JobEvents, JobQueues, Leases, queueKeys, Staging } from "@berth/ledger";
 import {
   epoch as asEpoch,
   type Job,
@@ -7,9 +7,7 @@ import {
   sandboxKey,
   workerId,
 } from "@berth/protocol";
-import { JobQueues, queueKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
-import { JobEvents, Staging } from "@berth/streams";
 import type { FetchedJob, TenancyPorts } from "@berth/tenancy";
 import { describe, expect } from "vitest";
 import { systemClock } from "../../apps/worker/src/clock.ts";

@@ -1,3 +1,4 @@
+import { Staging } from "@berth/ledger";
 import {
   isFault,
   jobRequest,
@@ -6,7 +7,6 @@ import {
   sandboxKey,
   stagedAboveBytes,
 } from "@berth/protocol";
-import { Staging } from "@berth/streams";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 

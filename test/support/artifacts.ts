@@ -1,9 +1,9 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryPlace } from "@berth/ledger";
 import { type JobRequestInput, type JobResult, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryPlace } from "@berth/streams";
 import type { RunContext, RunnerSandbox } from "@berth/tenancy";
 import { TestHost } from "./host.ts";
 import { run as runKind } from "./job-kinds.ts";

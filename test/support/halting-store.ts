@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { ArtifactStore, type BytePlace, type ByteRange, DirectoryPlace } from "@berth/ledger";
 import { sandboxKey } from "@berth/protocol";
 import { connectRedis } from "@berth/redis";
-import { ArtifactStore, type BytePlace, type ByteRange, DirectoryPlace } from "@berth/streams";
 
 /**
  * A program that stores an artifact (and for `remove` drops it again), and stops for good in the middle of one step, so that a

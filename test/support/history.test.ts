@@ -1,8 +1,8 @@
 import { appendFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { unfinishedKeys } from "@berth/ledger";
 import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
-import { unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { type HistoryContainer, type HistoryJob, readHistory } from "./history.ts";

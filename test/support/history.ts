@@ -1,5 +1,5 @@
+import { unfinishedKeys } from "@berth/ledger";
 import { redisKeys, type SandboxKey } from "@berth/protocol";
-import { unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { type LedgerLine, readLedger } from "./ledger.ts";
 

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
-import { Artifacts, Berth, type GroupResult, StreamReader } from "@berth/client";
+import { Artifacts, Berth, type GroupResult } from "@berth/client";
+import { StreamReader } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { Metrics, openTracing } from "@berth/service";

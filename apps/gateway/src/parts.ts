@@ -1,4 +1,5 @@
-import type { Artifacts, Berth, StreamReader } from "@berth/client";
+import type { Artifacts, Berth } from "@berth/client";
+import type { StreamReader } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 import type { Metrics } from "@berth/service";
 import type { Logger } from "pino";

@@ -1,13 +1,19 @@
 import { readFileSync } from "node:fs";
 import { loadavg } from "node:os";
-import { Enqueuer } from "@berth/client";
-import { Leases, WorkerIds } from "@berth/lease";
+import {
+  ArtifactStore,
+  DirectoryPlace,
+  Enqueuer,
+  JobEvents,
+  Leases,
+  Offers,
+  Staging,
+  WorkerIds,
+} from "@berth/ledger";
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
-import { Offers } from "@berth/queue";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
 import { openTracing } from "@berth/service";
-import { ArtifactStore, DirectoryPlace, JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";

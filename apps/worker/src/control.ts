@@ -1,4 +1,4 @@
-import type { WorkerIds } from "@berth/lease";
+import type { WorkerIds } from "@berth/ledger";
 import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 

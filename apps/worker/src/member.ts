@@ -1,5 +1,5 @@
+import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/ledger";
 import { type ControlMessage, epoch, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
-import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/queue";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";

@@ -1,5 +1,4 @@
-import type { FleetView } from "@berth/client";
-import type { Leases } from "@berth/lease";
+import type { FleetView, Leases } from "@berth/ledger";
 import type { SandboxKey, WorkerId } from "@berth/protocol";
 import type { PlacementPort } from "@berth/tenancy";
 

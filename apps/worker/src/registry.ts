@@ -1,4 +1,4 @@
-import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
+import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/ledger";
 import { heartbeatMs } from "@berth/protocol";
 
 export interface RegistryOptions {

@@ -1,7 +1,6 @@
+import { type ArtifactStore, type Grants, grantedToAll, type JobArtifacts } from "@berth/ledger";
 import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
-import { type Grants, grantedToAll } from "@berth/queue";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
-import type { ArtifactStore, JobArtifacts } from "@berth/streams";
 import {
   checkedSandbox,
   type OpenSandbox,

@@ -1,15 +1,16 @@
-import { type Fault, type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import {
   CronRunner,
   DeadLetters,
   DeadLetterWorker,
+  type JobEvents,
   queueKeys,
   Schedule,
   ScheduleStore,
   ScheduleWorker,
-} from "@berth/queue";
+  type Staging,
+} from "@berth/ledger";
+import { type Fault, type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { JobEvents, Staging } from "@berth/streams";
 import type { Clock, LaterPort } from "@berth/tenancy";
 
 export interface SchedulerOptions {

@@ -1,8 +1,13 @@
-import type { Leases } from "@berth/lease";
+import {
+  type ArtifactStore,
+  forgetIdleQueues,
+  type Leases,
+  type OfferPlace,
+  type Offers,
+  unfinishedKeys,
+} from "@berth/ledger";
 import type { SandboxKey } from "@berth/protocol";
-import { forgetIdleQueues, type OfferPlace, type Offers, unfinishedKeys } from "@berth/queue";
 import type { Redis } from "@berth/redis";
-import type { ArtifactStore } from "@berth/streams";
 import type { Clock } from "@berth/tenancy";
 
 export interface SweepOptions {

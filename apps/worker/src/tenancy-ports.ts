@@ -1,19 +1,22 @@
-import { FleetView } from "@berth/client";
-import type { Holding, Leases } from "@berth/lease";
-import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
 import {
+  type ArtifactStore,
   entryKey,
+  FleetView,
   Grants,
   grantedToAll,
   type HeldJob,
+  type Holding,
+  type JobEvents,
   JobSource,
+  type Leases,
   queuedId,
+  type Staging,
   takenKey,
   unfinishedKeys,
-} from "@berth/queue";
+} from "@berth/ledger";
+import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
 import { type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
-import type { ArtifactStore, JobEvents, Staging } from "@berth/streams";
 import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
 import { z } from "zod";
 import type { Config } from "./config.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClaimResult, WorkerIds, WorkerLife, WorkerWords } from "@berth/lease";
+import type { ClaimResult, WorkerIds, WorkerLife, WorkerWords } from "@berth/ledger";
 import { type ControlMessage, Fault, redisKeys } from "@berth/protocol";
 import { countConnections, type Redis, refusesWrites } from "@berth/redis";
 import { nanoid } from "nanoid";

@@ -1,5 +1,5 @@
+import { type ArtifactMeta, ArtifactReader, type ByteRange, DirectoryPlace } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
-import { type ArtifactMeta, ArtifactReader, type ByteRange, DirectoryPlace } from "@berth/streams";
 
 export interface ArtifactsOptions {
   /** The workers' artifact directory, where this process sees it. Without it only small artifacts can be fetched. */

@@ -1,9 +1,9 @@
+import { passes, pause } from "@berth/ledger";
 import { type FaultCode, isFault, isSuccess, type JobResult } from "@berth/protocol";
 import type { JobOrder } from "./berth.ts";
 import { InvalidJob } from "./invalid-job.ts";
 import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { PerSecond } from "./per-second.ts";
-import { passes, pause } from "./redis-errors.ts";
 
 export type Orders = Iterable<JobOrder> | AsyncIterable<JobOrder>;
 

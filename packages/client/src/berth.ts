@@ -1,4 +1,26 @@
 import {
+  acceptForLater,
+  Cancellation,
+  checked,
+  Enqueuer,
+  FleetControl,
+  FleetView,
+  invalid,
+  JobEvents,
+  Offers,
+  ResultGroup,
+  type ResultGroupOptions,
+  type SandboxQuery,
+  type SandboxView,
+  type Scale,
+  Schedule,
+  Staging,
+  StreamReader,
+  type Why,
+  type WorkerRecord,
+  why,
+} from "@berth/ledger";
+import {
   chosenJobId,
   type DueTime,
   type Job,
@@ -13,33 +35,16 @@ import {
   sandboxKeyOf,
   tenantId,
 } from "@berth/protocol";
-import { Offers, Schedule } from "@berth/queue";
 import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
-import { JobEvents, Staging } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { Artifacts } from "./artifacts.ts";
 import { Batch, type BatchOptions } from "./batch.ts";
-import { Cancellation } from "./cancellation.ts";
-import { checked, invalid } from "./checked.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { dueAtMsOf } from "./due-time.ts";
-import { Enqueuer } from "./enqueuer.ts";
-import { StreamReader } from "./event-reader.ts";
-import { FleetControl } from "./fleet-control.ts";
-import {
-  FleetView,
-  type SandboxQuery,
-  type SandboxView,
-  type Scale,
-  type WorkerRecord,
-} from "./fleet-view.ts";
 import { InvalidJob } from "./invalid-job.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
-import { ResultGroup, type ResultGroupOptions } from "./result-group.ts";
 import { Schedules } from "./schedules.ts";
-import { acceptForLater } from "./submission.ts";
 import { Tenant } from "./tenant.ts";
-import { type Why, why } from "./why.ts";
 
 export interface BerthOptions {
   /** `redis://…`, `rediss://…` or `unix:///path`. */

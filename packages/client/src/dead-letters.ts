@@ -1,5 +1,5 @@
+import { type DeadLetter, DeadLetters as Letters } from "@berth/ledger";
 import type { Job } from "@berth/protocol";
-import { type DeadLetter, DeadLetters as Letters } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 
 /** Jobs that ended badly for a reason somebody should look at: unreadable, refused by a fault of ours, lost, or out of attempts. */

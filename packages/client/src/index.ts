@@ -1,5 +1,18 @@
-export type { DeadLetter, GrantList } from "@berth/queue";
-export { NotRedrivable } from "@berth/queue";
+export type {
+  DeadLetter,
+  GrantList,
+  GroupResult,
+  IdentifiedEvent,
+  ResultGroupOptions,
+  ResultOptions,
+  SandboxQuery,
+  SandboxView,
+  Scale,
+  Why,
+  WhyCode,
+  WorkerRecord,
+} from "@berth/ledger";
+export { NotRedrivable, ResultGroup, whyCodes, whyForTenant } from "@berth/ledger";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";
@@ -7,21 +20,10 @@ export { Batch } from "./batch.ts";
 export type { BerthOptions, JobOrder } from "./berth.ts";
 export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
-export { Enqueuer } from "./enqueuer.ts";
-export type { ResultOptions } from "./event-reader.ts";
-export { StreamReader } from "./event-reader.ts";
-export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet-view.ts";
-export { FleetView, redisNow } from "./fleet-view.ts";
-export type { Expectation } from "./inbox.ts";
 export { InvalidJob } from "./invalid-job.ts";
-export type { EnqueuedJob, IdentifiedEvent } from "./pending-job.ts";
+export type { EnqueuedJob } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
-export type { GroupResult, ResultGroupOptions } from "./result-group.ts";
-export { ResultGroup } from "./result-group.ts";
 export type { ScheduleView } from "./schedules.ts";
 export { InvalidSchedule, Schedules } from "./schedules.ts";
-export { acceptForLater } from "./submission.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";
-export type { Why, WhyCode } from "./why.ts";
-export { whyCodes, whyForTenant } from "./why.ts";

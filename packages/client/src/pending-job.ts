@@ -1,7 +1,5 @@
+import type { IdentifiedEvent } from "@berth/ledger";
 import type { JobResult, SandboxKey } from "@berth/protocol";
-import type { JobEvent } from "@berth/streams";
-
-export type IdentifiedEvent = JobEvent & { readonly id: string };
 
 /** A job that the fleet has accepted. */
 export interface EnqueuedJob {

@@ -1,4 +1,3 @@
-import { problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
 import {
   pauseState,
   putState,
@@ -8,7 +7,8 @@ import {
   timingOf,
   timingProblem,
   wakeMs,
-} from "@berth/queue";
+} from "@berth/ledger";
+import { problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** A schedule and how far it got. */

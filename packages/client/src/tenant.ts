@@ -1,8 +1,6 @@
+import { checked, type FleetControl, type GrantList } from "@berth/ledger";
 import { type JobRequestInput, poolName, profileName, type TenantId } from "@berth/protocol";
-import type { GrantList } from "@berth/queue";
 import type { Berth, JobOrder } from "./berth.ts";
-import { checked } from "./checked.ts";
-import type { FleetControl } from "./fleet-control.ts";
 import type { PendingJob } from "./pending-job.ts";
 
 type OfKind<K extends JobRequestInput["kind"]> = Extract<JobRequestInput, { kind: K }>;

@@ -1,12 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { Fault, type JobResult } from "@berth/protocol";
 import { describe, expect, test } from "vitest";
+import { acme, resultOf } from "../../ledger/test/reading.ts";
 import { Batch, type BatchResult } from "../src/batch.ts";
 import type { JobOrder } from "../src/berth.ts";
 import { InvalidJob } from "../src/invalid-job.ts";
 import { PendingJob } from "../src/pending-job.ts";
 import { inUse } from "./collected.ts";
-import { acme, resultOf } from "./reading.ts";
 
 type Ordered = JobOrder & { readonly id: string };
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JobEvents } from "@berth/ledger";
 import { type JobResult, sandboxKey } from "@berth/protocol";
-import type { JobEvents } from "@berth/streams";
 import { type BatchEnd, type BatchStore, batchJobId } from "./batch-store.ts";
 
 /** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */

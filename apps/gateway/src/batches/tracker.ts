@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Berth, GroupResult, ResultGroup } from "@berth/client";
+import { JobEvents } from "@berth/ledger";
 import { isSuccess, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { JobEvents } from "@berth/streams";
 import type { Logger } from "pino";
 import { claimDue } from "../claims.ts";
 import { type BatchStore, batchJobId, batchOf, type StoredBatch } from "./batch-store.ts";

@@ -1,6 +1,6 @@
 import type { Berth } from "@berth/client";
+import { type BoardPlace, boardQueue, offerQueueName } from "@berth/ledger";
 import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
-import { type BoardPlace, boardQueue, offerQueueName } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 

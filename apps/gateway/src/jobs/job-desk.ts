@@ -1,6 +1,6 @@
+import { JobEvents } from "@berth/ledger";
 import { type JobResult, redisKeys, type SandboxKey, sandboxKey, type TenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { JobEvents } from "@berth/streams";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { shownId, storedIds } from "../keys/own-ids.ts";

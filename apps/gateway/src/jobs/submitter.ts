@@ -1,9 +1,7 @@
-import { acceptForLater, Enqueuer, type StreamReader } from "@berth/client";
+import { acceptForLater, Enqueuer, Schedule, Staging, type StreamReader } from "@berth/ledger";
 import { isFault, type Job, type JobResult, sandboxKeyOf } from "@berth/protocol";
-import { Schedule } from "@berth/queue";
 import type { Redis } from "@berth/redis";
 import type { Tracing } from "@berth/service";
-import { Staging } from "@berth/streams";
 import type { Draft } from "./submission.ts";
 
 /** Two requests with one id at the same moment both add it, and one of them is told. The job's own stream is read after this long. */

@@ -1,5 +1,4 @@
-import type { IdentifiedEvent, Why } from "@berth/client";
-import { whyForTenant } from "@berth/client";
+import { type IdentifiedEvent, type Why, whyForTenant } from "@berth/client";
 import {
   type ArtifactRefusal,
   type FaultCode,

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { Grants, grantedToAll } from "@berth/ledger";
 import { redisKeys, type TenantId, tenantId } from "@berth/protocol";
-import { Grants, grantedToAll } from "@berth/queue";
 import { type Redis, Script } from "@berth/redis";
 import { customAlphabet } from "nanoid";
 import { z } from "zod";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import { JobEvents } from "@berth/ledger";
 import { problemsOf } from "@berth/protocol";
-import { JobEvents } from "@berth/streams";
 import { nanoid } from "nanoid";
 import { z } from "zod";
 import type { StoredBatch } from "../batches/batch-store.ts";

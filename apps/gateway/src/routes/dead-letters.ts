@@ -1,5 +1,5 @@
+import { NotRedrivable } from "@berth/ledger";
 import { jobId } from "@berth/protocol";
-import { NotRedrivable } from "@berth/queue";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";

@@ -1,4 +1,4 @@
-import { redisNow } from "@berth/client";
+import { redisNow } from "@berth/ledger";
 import { redisKeys, workerGoneMs } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";

@@ -1,0 +1,53 @@
+import type { Job } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { type Job as BullJob, UnrecoverableError, Worker } from "bullmq";
+import { bullConnection } from "../queues/connection.ts";
+import { deadQueue, reasonText, redriveEntry } from "./dead-letters.ts";
+
+export interface DeadLetterWorkerOptions {
+  readonly redis: Redis;
+  readonly enqueue: (job: Job) => Promise<unknown>;
+  readonly lockMs?: number;
+}
+
+const defaultLockMs = 5_000;
+const reconnectMs = 250;
+
+/**
+ * Makes failed jobs of new letters, and enqueues again what somebody retried in a dashboard. Which of the two is read from
+ * the entry: having failed is written down in the same step as failing, so that no letter is run again by accident.
+ */
+export class DeadLetterWorker {
+  readonly #options: DeadLetterWorkerOptions;
+  readonly #worker: Worker;
+
+  constructor(options: DeadLetterWorkerOptions) {
+    this.#options = options;
+    const lockMs = options.lockMs ?? defaultLockMs;
+    this.#worker = new Worker(deadQueue.name, (entry) => this.#pass(entry), {
+      connection: bullConnection(options.redis),
+      prefix: deadQueue.prefix,
+      autorun: false,
+      lockDuration: lockMs,
+      stalledInterval: lockMs,
+      maxStalledCount: Number.MAX_SAFE_INTEGER,
+      runRetryDelay: reconnectMs,
+    });
+    this.#worker.on("error", () => {});
+  }
+
+  start(): void {
+    void this.#worker.run();
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.close();
+  }
+
+  async #pass(entry: BullJob): Promise<void> {
+    // A dashboard may reset the attempts; the trace of the first failure stays.
+    const buried = entry.attemptsMade > 0 || (entry.stacktrace?.length ?? 0) > 0;
+    if (!buried) throw new UnrecoverableError(reasonText(entry.data));
+    await redriveEntry(this.#options.redis, entry, this.#options.enqueue);
+  }
+}

@@ -1,0 +1,190 @@
+import {
+  deadReason,
+  type Job,
+  jobId,
+  job as jobSchema,
+  outcome,
+  problemsOf,
+  redisKeys,
+  stagedAboveBytes,
+} from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { type Job as BullJob, Queue } from "bullmq";
+import { z } from "zod";
+import { bullConnection } from "../queues/connection.ts";
+
+export const deadQueue = { name: "dead", prefix: "berth" } as const;
+/** Seconds, and how many; what is older or beyond goes by itself. */
+const deadKept = { age: 7 * 24 * 3_600, count: 10_000 };
+const bullEventsKept = 1_000;
+const redriveLabel = "berth.redrive-of";
+
+const letter = z.object({
+  jobId: z.string(),
+  sandboxKey: z.string(),
+  reason: deadReason,
+  outcome,
+  atMs: z.number(),
+  worker: z.string(),
+  /** As it was found. */
+  job: z.unknown(),
+  /** Chosen before it is enqueued again, so that doing so twice enqueues it once. */
+  redriveAs: z.string().optional(),
+});
+export type Burial = Omit<z.infer<typeof letter>, "redriveAs">;
+
+/** A job that ended badly for a reason somebody should look at. */
+export interface DeadLetter extends Burial {
+  /** Where a list goes on after this one. */
+  readonly cursor: string;
+}
+
+/** A dead letter could not be enqueued again: there is none for the job, or its job cannot be parsed. */
+export class NotRedrivable extends Error {
+  override readonly name = "NotRedrivable";
+  readonly reason: "not-found" | "unreadable";
+
+  constructor(reason: NotRedrivable["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Jobs that ended badly, kept to be looked at and run again.
+ *
+ *   waiting ──first pass of a worker──▶ failed ──retried, here or in a dashboard──▶ enqueued again, then gone
+ *                                          └──seven days, ten thousand newer, remove()──▶ gone
+ *
+ * They are kept as failed jobs, so that any dashboard for BullMQ shows the reason and its retry button re-drives. The
+ * terminal record stays as it was told: what runs again is another job, with an id of its own.
+ */
+export class DeadLetters {
+  readonly #redis: Redis;
+  readonly #queue: Queue;
+  readonly #kept: typeof deadKept;
+
+  constructor(redis: Redis, kept = deadKept) {
+    this.#redis = redis;
+    this.#kept = kept;
+    const { name, prefix } = deadQueue;
+    const streams = { events: { maxLen: bullEventsKept } };
+    this.#queue = new Queue(name, { connection: bullConnection(redis), prefix, streams });
+    this.#queue.on("error", () => {});
+  }
+
+  /** The same job again replaces what was there. */
+  async bury(burial: Burial): Promise<void> {
+    const known = await this.#queue.getJob(letterId(burial.jobId));
+    await known?.remove();
+    await this.#queue.add(burial.reason, slim(burial), {
+      jobId: letterId(burial.jobId),
+      attempts: 1,
+      stackTraceLimit: 1,
+      removeOnComplete: true,
+      removeOnFail: this.#kept,
+    });
+  }
+
+  /** Newest first, after a letter's cursor. */
+  async list({ limit = 100, after }: { limit?: number; after?: string } = {}): Promise<DeadLetter[]> {
+    const failed = this.#queue.toKey("failed");
+    const [, at = "+inf", id = ""] = /^(\d+)\.(.*)$/.exec(after ?? "") ?? [];
+    // Those of the same millisecond are in order of their ids, too.
+    const same = at === "+inf" ? 0 : await this.#redis.zcount(failed, at, at);
+    const page = await this.#redis.zrevrangebyscore(
+      failed,
+      at,
+      "-inf",
+      "WITHSCORES",
+      "LIMIT",
+      0,
+      limit + same,
+    );
+    const found = Array.from({ length: page.length / 2 }, (_, index) => ({
+      id: page[index * 2] ?? "",
+      at: page[index * 2 + 1] ?? "",
+    })).filter((one) => !(one.at === at && one.id >= id));
+    const letters = await Promise.all(
+      found.slice(0, limit).map(async (one) => {
+        const data = letter.safeParse((await this.#queue.getJob(one.id))?.data);
+        return data.success ? [{ ...data.data, cursor: `${one.at}.${one.id}` }] : [];
+      }),
+    );
+    return letters.flat();
+  }
+
+  count(): Promise<number> {
+    return this.#queue.getFailedCount();
+  }
+
+  /** Enqueues the job again under a new id, which it gives back. */
+  async redrive(id: string, enqueue: (job: Job) => Promise<unknown>): Promise<string> {
+    const entry = await this.#queue.getJob(letterId(id));
+    if (!entry) throw new NotRedrivable("not-found", `there is no dead letter of the job ${id}`);
+    const newId = await redriveEntry(this.#redis, entry, enqueue);
+    await this.#queue.remove(letterId(id));
+    return newId;
+  }
+
+  /** False: there is none. */
+  async remove(id: string): Promise<boolean> {
+    const entry = await this.#queue.getJob(letterId(id));
+    await entry?.remove();
+    return entry !== undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+  }
+}
+
+/** Chooses an id and keeps it with the letter before anything is enqueued. */
+export async function redriveEntry(
+  redis: Redis,
+  entry: BullJob,
+  enqueue: (job: Job) => Promise<unknown>,
+): Promise<string> {
+  const data = letter.parse(entry.data);
+  const parsed = jobSchema.safeParse(data.job);
+  if (!parsed.success)
+    throw new NotRedrivable(
+      "unreadable",
+      `the job ${data.jobId} cannot be read: ${problemsOf(parsed.error).join("; ")}`,
+    );
+  const { deadlineAtMs: _, inbox: __, ...job } = parsed.data;
+  const first = job.labels[redriveLabel] ?? job.id;
+  const newId = data.redriveAs ?? (await freeId(redis, first));
+  if (data.redriveAs === undefined) await entry.updateData({ ...data, redriveAs: newId });
+  const labels = { ...job.labels, [redriveLabel]: first };
+  await enqueue({ ...job, id: jobId.parse(newId), attempt: 1, labels });
+  return newId;
+}
+
+/** As a sentence, for a dashboard. */
+export function reasonText(data: unknown): string {
+  const parsed = letter.safeParse(data);
+  if (!parsed.success) return "it cannot be read";
+  const { reason: why, outcome: how } = parsed.data;
+  const more = "message" in how ? `: ${how.message}` : "code" in how ? ` with code ${how.code}` : "";
+  return `${why}: ${how.kind}${more}`;
+}
+
+async function freeId(redis: Redis, first: string): Promise<string> {
+  for (let n = 1; ; n++) {
+    const id = `${first}-redrive-${n}`;
+    if ((await redis.exists(redisKeys.job(id))) === 0) return id;
+  }
+}
+
+/** A request that was too large for a queue is not kept: seven days of them would fill Redis. */
+function slim(burial: Burial): Burial {
+  const { job } = burial;
+  const large = JSON.stringify(job ?? null).length > stagedAboveBytes;
+  return large && typeof job === "object" ? { ...burial, job: { ...job, request: undefined } } : burial;
+}
+
+/** With a letter before it: BullMQ takes no id of digits alone, and an unreadable job may have one. */
+function letterId(id: string): string {
+  return `d-${id.replaceAll(":", "_")}`;
+}

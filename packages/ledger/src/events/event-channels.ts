@@ -1,0 +1,76 @@
+import type { Fault } from "@berth/protocol";
+import type { IdentifiedEvent } from "./job-events.ts";
+import { readEvent } from "./job-events.ts";
+import { compareIds, type StreamEntry, type StreamTail, type Watch } from "./stream-tail.ts";
+
+/** Wants what happens to one job, as it happens. */
+export interface Listener {
+  take(events: readonly IdentifiedEvent[]): void;
+  fail(fault: Fault): void;
+}
+
+interface Channel {
+  readonly watch: Watch;
+  readonly listeners: Set<Listener>;
+}
+
+/** The jobs being listened to: each job's stream is read once, however many listen. */
+export class EventChannels {
+  readonly #tail: StreamTail;
+  readonly #channels = new Map<string, Channel>();
+
+  constructor(tail: StreamTail) {
+    this.#tail = tail;
+  }
+
+  /** How far a stream has been read for those who listen to it. */
+  position(stream: string): string | undefined {
+    return this.#channels.get(stream)?.watch.last;
+  }
+
+  /** Gives everything after the position from now on. False: the others are further, read up to them first. */
+  join(stream: string, position: string, listener: Listener): boolean {
+    const channel = this.#channels.get(stream);
+    if (channel && compareIds(position, channel.watch.last) < 0) return false;
+    (channel ?? this.#open(stream, position)).listeners.add(listener);
+    return true;
+  }
+
+  leave(stream: string, listener: Listener): void {
+    const channel = this.#channels.get(stream);
+    if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
+    this.#channels.delete(stream);
+    channel.watch.stop();
+  }
+
+  #open(stream: string, after: string): Channel {
+    const listeners = new Set<Listener>();
+    const onEntries = (entries: readonly StreamEntry[]) => {
+      const events = eventsOf(entries);
+      for (const listener of [...listeners]) listener.take(events);
+    };
+    const onFault = (fault: Fault) => this.#fail(stream, fault);
+    const channel: Channel = { watch: this.#tail.watch({ stream, after, onEntries, onFault }), listeners };
+    this.#channels.set(stream, channel);
+    return channel;
+  }
+
+  #fail(stream: string, fault: Fault): void {
+    const channel = this.#channels.get(stream);
+    if (!channel) return;
+    this.#channels.delete(stream);
+    channel.watch.stop();
+    for (const listener of channel.listeners) listener.fail(fault);
+  }
+}
+
+/** What this client understands of them: a newer worker may say things an older client has no word for. */
+export function eventsOf(entries: readonly StreamEntry[]): IdentifiedEvent[] {
+  return entries.flatMap((entry) => {
+    try {
+      return [{ id: entry[0].toString(), ...readEvent(entry) }];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,328 @@
+import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+
+/** Events of a finished job are kept this long; so is the memory that its id was used. */
+const keptMs = 24 * 3_600_000;
+/** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
+const stagedKeptMs = 60_000;
+/** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
+const walkedMost = 10_000;
+/** What an entry of the queue says of an attempt that another one follows. */
+const retryingMark = "retrying";
+
+const reply = z.union([
+  z.tuple([z.literal(1), z.string()]).transform(() => "published" as const),
+  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
+  z.tuple([z.literal(2), z.string()]).transform(() => "finished-before" as const),
+]);
+const publish = new Script({
+  name: "publish",
+  file: new URL("../../lua/publish.lua", import.meta.url),
+  parse: (value) => reply.parse(value),
+});
+
+export type Published = z.infer<typeof reply>;
+
+const beginReply = z.union([
+  z.tuple([z.literal(1)]).transform(() => "begun" as const),
+  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
+  z.tuple([z.literal(2)]).transform(() => "finished-before" as const),
+  z.tuple([z.literal(3)]).transform(() => "cancelled" as const),
+  z.tuple([z.literal(4)]).transform(() => "out-of-turn" as const),
+  z.tuple([z.literal(5)]).transform(() => "late" as const),
+]);
+const begin = new Script({
+  name: "begin",
+  file: new URL("../../lua/begin.lua", import.meta.url),
+  parse: (value) => beginReply.parse(value),
+});
+
+export type Begun = z.infer<typeof beginReply>;
+
+const unbegin = new Script({
+  name: "unbegin",
+  file: new URL("../../lua/unbegin.lua", import.meta.url),
+  parse: (value) => z.literal([0, 1]).parse(value) === 1,
+});
+
+const wish = new Script({
+  name: "wish",
+  file: new URL("../../lua/wish.lua", import.meta.url),
+  parse: (value) => z.literal([0, 1]).parse(value) === 1,
+});
+
+const cancelReply = z.union([
+  z.literal(1).transform(() => "told" as const),
+  z.literal(2).transform(() => "finished-before" as const),
+  z.literal(0).transform(() => "begun" as const),
+]);
+const cancel = new Script({
+  name: "cancel",
+  file: new URL("../../lua/cancel.lua", import.meta.url),
+  parse: (value) => cancelReply.parse(value),
+});
+
+export type Cancelled = z.infer<typeof cancelReply>;
+
+/** A job that waits: in its sandbox's queue, or for its time. */
+export interface WaitingJob {
+  readonly key: SandboxKey;
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly inbox: string | undefined;
+  readonly queue: QueueKeys;
+  /** Until when somebody may still hand it on, and must find that it has ended. */
+  readonly dueAtMs?: number | undefined;
+}
+
+/** Where one attempt of a job is kept in its sandbox's queue. */
+export interface QueueKeys {
+  readonly queuedId: string;
+  /** Hash: the entry itself. */
+  readonly entryKey: string;
+  readonly lockKey: string;
+  /** Lists and sorted sets of what is not finished. */
+  readonly unfinishedKeys: readonly string[];
+}
+
+export interface Publication {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+  /** Of the worker that holds the sandbox. */
+  readonly instance: string;
+  readonly jobId: string;
+  /** Whose inbox learns of the end. */
+  readonly inbox?: string | undefined;
+  /** Names this publication, so that saying it again after a lost answer adds nothing. */
+  readonly part?: string | undefined;
+  /** Of the attempt's entry in its queue, when this is the attempt's end. */
+  readonly entryKey?: string | undefined;
+}
+
+/** Where a job is in its sandbox's queue. */
+export interface JobPlace {
+  /** Of the list of what is taken from the queue. */
+  readonly takenKey: string;
+  readonly entryKey: string;
+  readonly queuedId: string;
+  /** What was taken before it and is known to whoever begins it. */
+  readonly before: readonly string[];
+  /** Redis' time: until then its holder knows that it holds the sandbox. */
+  readonly notAfterMs: number;
+}
+
+export type JobEvent =
+  | {
+      readonly type: "started";
+      readonly worker: string;
+      readonly epoch: number;
+      readonly atMs: number;
+      readonly attempt: number;
+    }
+  | { readonly type: "stdout" | "stderr"; readonly bytes: Buffer }
+  | { readonly type: "artifact"; readonly artifact: ArtifactRef }
+  | {
+      /** An attempt ended, and another follows. */
+      readonly type: "retrying";
+      readonly attempt: number;
+      readonly outcome: Outcome;
+      readonly atMs: number;
+      readonly dueAtMs: number;
+    }
+  | { readonly type: "finished"; readonly result: JobResult };
+
+/** As read from its stream. `id` is where to go on reading. */
+export type IdentifiedEvent = JobEvent & { readonly id: string };
+
+/** How far a job got, by its stream alone. */
+export type JobProgress =
+  /** `retried`: the attempt that ended, when another is to follow. */
+  | { readonly state: "not-started"; readonly retried?: number }
+  | { readonly state: "started" }
+  | { readonly state: "finished"; readonly result: JobResult };
+
+/** What is said of a job. Everything a tenancy publishes goes through one script that compares the epoch. */
+export class JobEvents {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
+    const inbox = to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox);
+    const keys = [
+      redisKeys.lease(to.key),
+      redisKeys.events(to.key, to.jobId),
+      redisKeys.results,
+      inbox,
+      redisKeys.job(to.jobId),
+      redisKeys.unfinished,
+      redisKeys.staged(to.key, to.jobId),
+      to.entryKey ?? redisKeys.job(to.jobId),
+    ];
+    const fields = events.flatMap((event) => [event.type, dataOf(event)]);
+    const hasInbox = to.inbox === undefined ? "0" : "1";
+    const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
+    const mark = to.entryKey === undefined ? "" : markOf(events);
+    return publish.run(this.#redis, keys, [
+      ...[to.epoch, to.instance, to.key, to.jobId, keptMs, hasInbox, end, to.part ?? "", mark],
+      ...fields,
+    ]);
+  }
+
+  /** Says that a job begins, unless it ended, is to be cancelled, is no longer ours, or would overtake one that nobody runs. */
+  begin(
+    to: Publication,
+    place: JobPlace,
+    started: Omit<Extract<JobEvent, { type: "started" }>, "type">,
+  ): Promise<Begun> {
+    const keys = [
+      redisKeys.lease(to.key),
+      redisKeys.events(to.key, to.jobId),
+      redisKeys.cancelled(to.key),
+      place.takenKey,
+      redisKeys.job(to.jobId),
+      place.entryKey,
+    ];
+    return begin.run(this.#redis, keys, [
+      ...[to.epoch, to.instance, to.jobId, place.notAfterMs, JSON.stringify(started)],
+      ...[started.attempt, place.queuedId, ...place.before],
+    ]);
+  }
+
+  /** Takes a beginning back that nothing followed. False: something did, or it was never recorded. */
+  unbegin(
+    key: SandboxKey,
+    jobId: string,
+    by: { worker: string; epoch: number; attempt: number },
+  ): Promise<boolean> {
+    const keys = [redisKeys.events(key, jobId), redisKeys.job(jobId)];
+    return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+  }
+
+  /** From here on the job does not begin, however long it waits. False: no such job is known. */
+  wishCancelled(jobId: string): Promise<boolean> {
+    return wish.run(this.#redis, [redisKeys.job(jobId)], []);
+  }
+
+  /** Ends a job that no worker has begun, and takes it out of its queue. `begun`: its holder has to end it. */
+  cancel(waiting: WaitingJob, result: JobResult): Promise<Cancelled> {
+    const { key, jobId, attempt, inbox, queue, dueAtMs = 0 } = waiting;
+    const keys = [
+      redisKeys.events(key, jobId),
+      redisKeys.results,
+      inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox),
+      redisKeys.job(jobId),
+      redisKeys.unfinished,
+      redisKeys.staged(key, jobId),
+      queue.entryKey,
+      queue.lockKey,
+      redisKeys.lease(key),
+      redisKeys.pending,
+      ...queue.unfinishedKeys,
+    ];
+    const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
+    const told = [inbox === undefined ? "" : keptMs, result.outcome.kind, JSON.stringify(result)];
+    const mark = JSON.stringify(result.outcome);
+    return cancel.run(this.#redis, keys, [
+      ...[key, jobId, attempt, rememberedMs, ...told, stagedKeptMs],
+      ...[queue.queuedId, mark, walkedMost],
+    ]);
+  }
+
+  async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
+    const [last] = await this.#redis.xrevrangeBuffer(redisKeys.events(key, jobId), "+", "-", "COUNT", 1);
+    if (!last) return { state: "not-started" };
+    const event = readEvent(last);
+    if (event.type === "retrying") return { state: "not-started", retried: event.attempt };
+    return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
+  }
+
+  /**
+   * As `progress`, of one attempt. `retried`: it has ended, and another follows. Events expire, or are lost: then the mark on the
+   * attempt's entry tells that it has ended, and the job's own record that it began.
+   */
+  async attemptProgress(
+    key: SandboxKey,
+    jobId: string,
+    { attempt, entryKey }: { readonly attempt: number; readonly entryKey: string },
+  ): Promise<JobProgress | { readonly state: "retried" }> {
+    const [ended, begunText, progress] = await Promise.all([
+      this.#redis.hget(entryKey, "ended"),
+      this.#redis.hget(redisKeys.job(jobId), "begun"),
+      this.progress(key, jobId),
+    ]);
+    if (progress.state === "finished") return progress;
+    if (ended === retryingMark) return { state: "retried" };
+    if (ended !== null) return { state: "finished", result: resultOf(ended) };
+    const begun = Number(begunText ?? 0);
+    if (progress.state === "not-started" && progress.retried === undefined && begun === attempt)
+      return { state: "started" };
+    const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;
+    // What was last said may be an earlier attempt's, whose end is still being told.
+    if (begun > 0 && begun < attempt && retried < attempt) return { state: "not-started" };
+    return begun > attempt || retried >= attempt ? { state: "retried" } : progress;
+  }
+
+  /** Events after an id, at most `count`. The id of the last one resumes. */
+  async read(
+    key: SandboxKey,
+    jobId: string,
+    after: string,
+    count = 100,
+  ): Promise<{ id: string; event: JobEvent }[]> {
+    const from = after === "" ? "-" : `(${after}`;
+    const entries = await this.#redis.xrangeBuffer(redisKeys.events(key, jobId), from, "+", "COUNT", count);
+    return entries.map((entry) => ({ id: entry[0].toString(), event: readEvent(entry) }));
+  }
+}
+
+/** What the attempt's entry is to say from now on. */
+function markOf(events: readonly JobEvent[]): string {
+  const last = events.at(-1);
+  if (last?.type === "finished") return JSON.stringify(last.result.outcome);
+  return last?.type === "retrying" ? retryingMark : "";
+}
+
+/** Of a job of which nothing is left but the mark on its entry. */
+function resultOf(mark: string): JobResult {
+  return { outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+}
+
+function dataOf(event: JobEvent): string | Buffer {
+  switch (event.type) {
+    case "stdout":
+    case "stderr":
+      return event.bytes;
+    case "started":
+    case "retrying":
+      return JSON.stringify({ ...event, type: undefined });
+    case "artifact":
+      return JSON.stringify(event.artifact);
+    case "finished":
+      return JSON.stringify(event.result);
+  }
+}
+
+type Entry = [id: Buffer, fields: Buffer[]];
+
+export function readEvent([, fields]: Entry): JobEvent {
+  const type = fields[1]?.toString();
+  const data = fields[3] ?? Buffer.alloc(0);
+  switch (type) {
+    case "stdout":
+    case "stderr":
+      return { type, bytes: data };
+    case "started":
+    case "retrying":
+      return { type, ...JSON.parse(data.toString()) };
+    case "artifact":
+      return { type, artifact: JSON.parse(data.toString()) };
+    case "finished":
+      return { type, result: JSON.parse(data.toString()) };
+    default:
+      throw new TypeError(`an event of unknown type ${type}`);
+  }
+}

@@ -1,0 +1,201 @@
+import {
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  sharedOwner,
+  type TenantId,
+  tenantId,
+  tenantOf,
+  workerGoneMs,
+} from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { checked, invalid } from "../checked.ts";
+import { unfinishedKeys } from "../queues/job-queues.ts";
+
+/** What a worker last said of itself. */
+export interface WorkerRecord {
+  readonly id: string;
+  readonly host: string;
+  readonly pools: readonly string[];
+  readonly slots: number;
+  readonly held: number;
+  readonly running: number;
+  /** `ok`, or why no sandbox can be had there. */
+  readonly health: string;
+  readonly load: number;
+  readonly version: string;
+  readonly lastSeenMs: number;
+}
+
+export interface SandboxView {
+  readonly key: SandboxKey;
+  readonly tenant: string;
+  /** Who holds it now. */
+  readonly worker: string | undefined;
+  readonly epoch: number;
+  readonly home: string | undefined;
+  readonly pool: string;
+  /** Jobs that wait or run. */
+  readonly unfinished: number;
+  readonly paused: boolean;
+  readonly lastUsedMs: number;
+}
+
+/** What an autoscaler needs. Zeros included. */
+export interface Scale {
+  /** Sandboxes with work that nobody holds; not those of paused tenants. */
+  readonly waitingSandboxes: number;
+  /** For how long the one that waits longest has waited. */
+  readonly oldestWaitMs: number;
+  readonly unfinishedJobs: number;
+  readonly workers: number;
+  readonly slots: number;
+  readonly freeSlots: number;
+}
+
+export interface SandboxQuery {
+  readonly tenant?: string;
+  /** The most recently used; default 1,000. */
+  readonly limit?: number;
+}
+
+interface Used {
+  readonly key: SandboxKey;
+  readonly usedMs: number;
+}
+
+const pageSize = 500;
+/** Of the sandboxes with work, so many are looked at for the scale: beyond it, more workers are needed anyway. */
+const mostLookedAt = 10_000;
+
+/** Looks at the fleet. Reads indexes only; its cost grows with what is shown, not with what is known. */
+export class FleetView {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async workers(): Promise<WorkerRecord[]> {
+    const now = await redisNow(this.#redis);
+    const seen = await this.#redis.zrangebyscore(redisKeys.workers, now - workerGoneMs, "+inf", "WITHSCORES");
+    const ids = seen.filter((_, index) => index % 2 === 0);
+    const hashes = await Promise.all(ids.map((id) => this.#redis.hgetall(redisKeys.worker(id))));
+    return ids
+      .map((id, index) => readWorker(id, hashes[index] ?? {}, Number(seen[index * 2 + 1])))
+      .filter((worker) => worker !== undefined);
+  }
+
+  async sandboxes({ tenant, limit = 1_000 }: SandboxQuery = {}): Promise<SandboxView[]> {
+    const of = tenant === undefined ? undefined : checkedOwner(tenant);
+    if (!(limit >= 0)) throw invalid("the limit", limit, "a limit is a number from 0 on");
+    const now = await redisNow(this.#redis);
+    const paused = new Set(await this.#redis.smembers(redisKeys.paused));
+    const found: SandboxView[] = [];
+    for (let from = 0; from < limit; from += pageSize) {
+      const known = await this.#page(of, from, Math.min(from + pageSize, limit) - 1);
+      found.push(...(await Promise.all(known.map((one) => this.#sandbox(one, now, paused)))));
+      if (known.length < pageSize) break;
+    }
+    return found.sort((a, b) => b.lastUsedMs - a.lastUsedMs);
+  }
+
+  async scale(): Promise<Scale> {
+    const now = await redisNow(this.#redis);
+    const workers = await this.workers();
+    const page = ["WITHSCORES", "LIMIT", 0, mostLookedAt] as const;
+    const pending = await this.#redis.zrangebyscore(redisKeys.pending, "-inf", "+inf", ...page);
+    const keys = pending.filter((_, index) => index % 2 === 0);
+    const deadlines = keys.length === 0 ? [] : await this.#redis.zmscore(redisKeys.leases, ...keys);
+    const paused = new Set<string>(await this.#redis.smembers(redisKeys.paused));
+    const waits = (key: string, index: number) =>
+      Number(deadlines[index] ?? 0) <= now && !paused.has(tenantOf(sandboxKey.parse(key)));
+    const unheld = keys.flatMap((key, index) =>
+      !waits(key, index) ? [] : [now - Number(pending[index * 2 + 1])],
+    );
+    const sum = (of: (worker: WorkerRecord) => number) =>
+      workers.reduce((total, worker) => total + of(worker), 0);
+    return {
+      waitingSandboxes: unheld.length,
+      oldestWaitMs: Math.max(0, ...unheld.slice(0, 1)),
+      unfinishedJobs: await this.#redis.zcard(redisKeys.unfinished),
+      workers: workers.length,
+      slots: sum(({ slots }) => slots),
+      freeSlots: sum(({ slots, held }) => Math.max(0, slots - held)),
+    };
+  }
+
+  /** From an index of all, or of the tenant's own: others' sandboxes cost nothing. */
+  async #page(tenant: TenantId | undefined, from: number, to: number): Promise<Used[]> {
+    const index = tenant === undefined ? redisKeys.sandboxes : redisKeys.sandboxesOf(tenant);
+    const page = await this.#redis.zrevrange(index, from, to, "WITHSCORES");
+    const keys = page.filter((_, at) => at % 2 === 0).map((text) => sandboxKey.parse(text));
+    const usedMs = keys.map((_, at) => Number(page[at * 2 + 1]));
+    if (tenant === undefined || keys.length === 0)
+      return keys.map((key, at) => ({ key, usedMs: usedMs[at] ?? 0 }));
+    // The tenant's index knows when producers asked; the other one also when a worker took it.
+    const scores = await this.#redis.zmscore(redisKeys.sandboxes, ...keys);
+    return keys.map((key, at) => ({ key, usedMs: Number(scores[at] ?? usedMs[at]) }));
+  }
+
+  async #sandbox({ key, usedMs }: Used, now: number, paused: ReadonlySet<string>): Promise<SandboxView> {
+    const [worker, epoch, deadline, home, pool] = await this.#redis.hmget(
+      redisKeys.lease(key),
+      "worker",
+      "epoch",
+      "deadline",
+      "home",
+      "pool",
+    );
+    const tenant = tenantOf(key);
+    return {
+      key,
+      tenant,
+      worker: worker && Number(deadline) > now ? worker : undefined,
+      epoch: Number(epoch ?? 0),
+      home: home ?? undefined,
+      pool: pool ?? "default",
+      unfinished: await unfinishedCount(this.#redis, key),
+      paused: paused.has(tenant),
+      lastUsedMs: usedMs,
+    };
+  }
+}
+
+export async function redisNow(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+}
+
+async function unfinishedCount(redis: Redis, key: SandboxKey): Promise<number> {
+  const [wait = "", active = "", prioritized = "", paused = ""] = unfinishedKeys(key);
+  const counts = await Promise.all([
+    redis.llen(wait),
+    redis.llen(active),
+    redis.zcard(prioritized),
+    redis.llen(paused),
+  ]);
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Undefined when its hash expired between the two reads. */
+function readWorker(id: string, hash: Record<string, string>, lastSeenMs: number): WorkerRecord | undefined {
+  if (hash.slots === undefined) return undefined;
+  return {
+    id,
+    host: hash.host ?? "",
+    pools: (hash.pools ?? "").split(","),
+    slots: Number(hash.slots),
+    held: Number(hash.held ?? 0),
+    running: Number(hash.running ?? 0),
+    health: hash.health ?? "ok",
+    load: Number(hash.load ?? 0),
+    version: hash.version ?? "",
+    lastSeenMs,
+  };
+}
+
+/** A tenant, or the name under which the sandbox is known that all tenants share. */
+function checkedOwner(name: string): TenantId {
+  return name === sharedOwner ? (name as TenantId) : checked(tenantId, name, "the tenant");
+}

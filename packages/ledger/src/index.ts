@@ -1,0 +1,90 @@
+export type { ArtifactLimits } from "./artifacts/artifact-limits.ts";
+export { defaultArtifactLimits } from "./artifacts/artifact-limits.ts";
+export type { ArtifactMeta } from "./artifacts/artifact-reader.ts";
+export { ArtifactReader } from "./artifacts/artifact-reader.ts";
+export type {
+  ArtifactHolder,
+  ArtifactOwner,
+  PutAnswer,
+  PutOptions,
+  SweepReport,
+} from "./artifacts/artifact-store.ts";
+export { ArtifactStore } from "./artifacts/artifact-store.ts";
+export type { BytePlace, ByteRange } from "./artifacts/byte-place.ts";
+export { DirectoryPlace } from "./artifacts/directory-place.ts";
+export { JobArtifacts } from "./artifacts/job-artifacts.ts";
+export { mimeOf } from "./artifacts/mime.ts";
+export { checked, invalid } from "./checked.ts";
+export type { Burial, DeadLetter } from "./dead-letters/dead-letters.ts";
+export { DeadLetters, deadQueue, NotRedrivable } from "./dead-letters/dead-letters.ts";
+export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
+export type { ResultOptions } from "./events/event-reader.ts";
+export { StreamReader } from "./events/event-reader.ts";
+export type { Expectation } from "./events/inbox.ts";
+export type {
+  Begun,
+  Cancelled,
+  IdentifiedEvent,
+  JobEvent,
+  JobProgress,
+  Publication,
+  Published,
+  QueueKeys,
+  WaitingJob,
+} from "./events/job-events.ts";
+export { JobEvents, readEvent } from "./events/job-events.ts";
+export { passes, pause } from "./events/redis-errors.ts";
+export type { GroupResult, ResultGroupOptions } from "./events/result-group.ts";
+export { ResultGroup } from "./events/result-group.ts";
+export type { StagedRequest } from "./events/staging.ts";
+export { Staging } from "./events/staging.ts";
+export { FleetControl } from "./fleet/fleet-control.ts";
+export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet/fleet-view.ts";
+export { FleetView, redisNow } from "./fleet/fleet-view.ts";
+export { Cancellation } from "./jobs/cancellation.ts";
+export type { Why, WhyCode } from "./jobs/why.ts";
+export { why, whyCodes, whyForTenant } from "./jobs/why.ts";
+export type { GrantList, Wanted } from "./leases/grants.ts";
+export { Grants, grantedToAll } from "./leases/grants.ts";
+export type {
+  Holder,
+  Holding,
+  LeaseState,
+  MarkedJob,
+  Place,
+  ReleaseResult,
+  RenewResult,
+  TakeResult,
+  WaitingLimits,
+} from "./leases/leases.ts";
+export { defaultPool, Leases } from "./leases/leases.ts";
+export type { ClaimResult, WorkerLife, WorkerWords } from "./leases/worker-ids.ts";
+export { WorkerIds } from "./leases/worker-ids.ts";
+export { acceptJob, defaultWaitingLimits } from "./queues/acceptance.ts";
+export type { BoardPlace } from "./queues/board-queue.ts";
+export { boardQueue } from "./queues/board-queue.ts";
+export { Enqueuer } from "./queues/enqueuer.ts";
+export { forgetIdleQueues } from "./queues/idle-queues.ts";
+export type { StagedPayload } from "./queues/job-queues.ts";
+export {
+  entryKey,
+  JobQueues,
+  jobIdOf,
+  queuedId,
+  queueKeys,
+  takenKey,
+  unfinishedKeys,
+} from "./queues/job-queues.ts";
+export type { HeldJob } from "./queues/job-source.ts";
+export { JobSource } from "./queues/job-source.ts";
+export type { Offer, OfferPlace } from "./queues/offers.ts";
+export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
+export { acceptForLater } from "./queues/submission.ts";
+export { timingProblem } from "./schedule/cron.ts";
+export { CronRunner } from "./schedule/cron-runner.ts";
+export type { ScheduledJob, StagingPort } from "./schedule/schedule.ts";
+export { Schedule, scheduleQueue } from "./schedule/schedule.ts";
+export type { ScheduleState } from "./schedule/schedule-state.ts";
+export { pauseState, putState, timingOf, wakeMs } from "./schedule/schedule-state.ts";
+export { ScheduleStore } from "./schedule/schedule-store.ts";
+export { ScheduleWorker } from "./schedule/schedule-worker.ts";

@@ -1,0 +1,79 @@
+import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import type { JobEvents, WaitingJob } from "../events/job-events.ts";
+import type { FleetControl } from "../fleet/fleet-control.ts";
+import { JobQueues, queuedId, queueKeys } from "../queues/job-queues.ts";
+import type { Schedule } from "../schedule/schedule.ts";
+
+export interface CancellationParts {
+  readonly redis: Redis;
+  readonly control: FleetControl;
+  readonly schedule: Schedule;
+  readonly events: JobEvents;
+}
+
+const unbegun: JobResult = {
+  outcome: { kind: "cancelled", reason: "by request, before it began" },
+  value: {},
+  timing: { wallMs: 0, cpuMs: 0 },
+};
+
+/**
+ * Ends jobs that somebody no longer wants.
+ *
+ *   wish noted ──not begun──▶ its end is told here, and it is out of the queue ──▶ out of the schedule
+ *       └──begun, or on its way──▶ whoever holds its sandbox is told, and tells its end
+ *
+ * Telling and beginning are each one step in Redis that looks for the other, so a job has one end and does not run after it. Dying
+ * between telling and taking out leaves an entry that whoever comes to it finds ended.
+ */
+export class Cancellation {
+  readonly #parts: CancellationParts;
+  readonly #queues: JobQueues;
+
+  constructor(parts: CancellationParts) {
+    this.#parts = parts;
+    this.#queues = new JobQueues(parts.redis);
+  }
+
+  async cancel(key: SandboxKey, jobId: string): Promise<void> {
+    const { control, schedule, events } = this.#parts;
+    await control.wishCancelled(key, jobId);
+    await events.wishCancelled(jobId);
+    const waiting = await this.#waiting(key, jobId);
+    const told = waiting && (await events.cancel(waiting, unbegun)) === "told";
+    // Also when its end is told: one that is taken already waits for its turn with a worker.
+    await control.cancel(key, jobId);
+    if (!told) {
+      // One that is between two attempts ends with the next.
+      await schedule.hurry(jobId);
+      return;
+    }
+    await schedule.remove(jobId, waiting.attempt);
+  }
+
+  async close(): Promise<void> {
+    await this.#queues.close();
+  }
+
+  /** The attempt that has not begun as far as anybody knows; undefined when there is none, or it is being added just now. */
+  async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
+    const { redis, schedule } = this.#parts;
+    const later = await schedule.find(jobId);
+    if (later) {
+      const { attempt, inbox, dueAtMs } = later;
+      return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
+    }
+    const [added, begun] = await redis.hmget(redisKeys.job(jobId), "added", "begun");
+    if (!added || Number(begun) >= Number(added)) return undefined;
+    const data = await this.#queues.find(key, queuedId(jobId, Number(added)));
+    if (data === undefined) return undefined;
+    const attempt = Number(added);
+    return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };
+  }
+}
+
+function inboxOf(data: unknown): string | undefined {
+  const { inbox } = (data ?? {}) as { readonly inbox?: unknown };
+  return typeof inbox === "string" ? inbox : undefined;
+}

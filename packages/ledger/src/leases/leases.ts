@@ -1,0 +1,300 @@
+import {
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  type TenantId,
+  tenantOf,
+  type WorkerId,
+  writesRefusedMs,
+} from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+
+const count = z.number().int().min(0);
+const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
+const optional = z.string().transform((text) => (text === "" ? undefined : text));
+
+const takeReply = z.union([
+  z.tuple([z.literal(1), count, count, flag]).transform(([, epoch, deadlineMs, inherited]) => ({
+    taken: true as const,
+    epoch,
+    deadlineMs,
+    inherited,
+  })),
+  z
+    .tuple([z.literal(0), count, count, z.string()])
+    .transform(([, , , worker]) => ({ taken: false as const, why: "held" as const, by: worker })),
+  z
+    .tuple([z.literal(2), z.string()])
+    .transform(([, home]) => ({ taken: false as const, why: "elsewhere" as const, by: home })),
+  z.tuple([z.literal(3)]).transform(() => ({ taken: false as const, why: "paused" as const, by: undefined })),
+  z
+    .tuple([z.literal(4), z.string()])
+    .transform(([, instance]) => ({ taken: false as const, why: "replaced" as const, by: instance })),
+]);
+const renewReply = z.union([
+  z
+    .tuple([z.literal(1), count, flag])
+    .transform(([, deadlineMs, paused]) => ({ renewed: true as const, deadlineMs, paused })),
+  z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ renewed: false as const, highestEpoch: epoch })),
+]);
+const releaseReply = z.union([
+  z.tuple([z.literal(1), count]).transform(([, left]) => ({ state: "released" as const, left })),
+  z.tuple([z.literal(2), count]).transform(([, left]) => ({ state: "kept" as const, left })),
+  z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ state: "lost" as const, highestEpoch: epoch })),
+]);
+
+/** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. `room`: how many more jobs may come. */
+const markReply = z
+  .tuple([flag, count, count, optional, flag, optional, z.string(), count])
+  .transform(([live, epoch, deadlineMs, worker, paused, home, pool, room]) => ({
+    live,
+    epoch,
+    deadlineMs,
+    worker,
+    paused,
+    home,
+    pool,
+    room,
+  }));
+
+const unheldReply = z
+  .tuple([z.string()], sandboxKey)
+  .transform(([next, ...keys]) => ({ keys, next: next === "" ? undefined : Number(next) }));
+
+export type LeaseState = z.infer<typeof markReply>;
+export type TakeResult = z.infer<typeof takeReply>;
+export type RenewResult = z.infer<typeof renewReply>;
+export type ReleaseResult = z.infer<typeof releaseReply>;
+
+function lua(name: string): URL {
+  return new URL(`../../lua/${name}.lua`, import.meta.url);
+}
+
+const take = new Script({ name: "take", file: lua("take"), parse: (reply) => takeReply.parse(reply) });
+const renew = new Script({ name: "renew", file: lua("renew"), parse: (reply) => renewReply.parse(reply) });
+const release = new Script({
+  name: "release",
+  file: lua("release"),
+  parse: (reply) => releaseReply.parse(reply),
+});
+const mark = new Script({
+  name: "mark",
+  file: lua("mark"),
+  parse: (reply) => z.union([z.tuple([]).transform(() => undefined), markReply]).parse(reply),
+});
+const unheld = new Script({
+  name: "unheld",
+  file: lua("unheld"),
+  parse: (reply) => unheldReply.parse(reply),
+});
+const lapsed = new Script({
+  name: "lapsed",
+  file: lua("lapsed"),
+  parse: (reply) => z.array(sandboxKey).parse(reply),
+});
+const started = new Script({ name: "started", file: lua("started"), parse: (reply) => flag.parse(reply) });
+const startFailed = new Script({
+  name: "start-failed",
+  file: lua("start-failed"),
+  parse: (reply) => z.array(z.string()).parse(reply),
+});
+const dropIdle = new Script({
+  name: "drop-idle",
+  file: lua("drop-idle"),
+  parse: (reply) => flag.parse(reply),
+});
+
+export interface Holder {
+  readonly worker: WorkerId;
+  /** Another for each process of that worker. */
+  readonly instance: string;
+  /** An earlier instance on this machine that is known to be dead: its leases need not run out first. */
+  readonly heirOf?: string | undefined;
+  /** What its container obeys. A Redis that lost its memory would begin again below that. */
+  readonly obeyed?: number | undefined;
+  /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
+  readonly home?: string | undefined;
+}
+
+/** What a holder proves itself with: both are compared with the lease. */
+export interface Holding {
+  readonly epoch: number;
+  readonly instance: string;
+}
+
+export interface MarkedJob {
+  readonly id: string;
+  /** Its own; not always whose sandbox it is. */
+  readonly tenant: TenantId;
+  /** Key of its entry in the sandbox's queue. A job without it is not marked, unless it has ended. */
+  readonly entry?: string;
+  readonly attempt: number;
+  readonly pool: string;
+  readonly session: string;
+  readonly kind: string;
+}
+
+/** What decides how many more jobs a sandbox may be given. */
+export interface WaitingLimits {
+  readonly queueKeys: readonly string[];
+  readonly perSandbox: number;
+  readonly inFleet: number;
+}
+
+/** Where a sandbox is offered: its pool, and its home host where it has one. */
+export interface Place {
+  readonly pool: string;
+  readonly home: string | undefined;
+}
+
+export const defaultPool = "default";
+
+/** Who may touch a sandbox, until when (by Redis' clock), and with which epoch. The authority; BullMQ's locks are not. */
+export class Leases {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  take(key: SandboxKey, holder: Holder, lengthMs: number): Promise<TakeResult> {
+    const keys = [
+      redisKeys.lease(key),
+      redisKeys.leases,
+      redisKeys.paused,
+      redisKeys.sandboxes,
+      redisKeys.worker(holder.worker),
+      redisKeys.writes,
+    ];
+    return take.run(this.#redis, keys, [
+      key,
+      holder.worker,
+      holder.instance,
+      lengthMs,
+      tenantOf(key),
+      holder.home ?? "",
+      holder.heirOf ?? "",
+      holder.obeyed ?? 0,
+      writesRefusedMs,
+    ]);
+  }
+
+  renew(key: SandboxKey, { epoch, instance }: Holding, lengthMs: number): Promise<RenewResult> {
+    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused];
+    return renew.run(this.#redis, keys, [key, epoch, instance, lengthMs, tenantOf(key)]);
+  }
+
+  /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */
+  release(
+    key: SandboxKey,
+    { epoch, instance }: Holding,
+    options: { readonly onlyIfEmpty: boolean; readonly queueKeys: readonly string[] },
+  ): Promise<ReleaseResult> {
+    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.pending, ...options.queueKeys];
+    return release.run(this.#redis, keys, [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"]);
+  }
+
+  /**
+   * Says that a job was added to a sandbox's queue. The sweep offers the sandbox until its queue is found empty. Undefined: the
+   * job has no entry there, and nothing was changed. Redis makes this change also when it has no memory left.
+   */
+  mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState | undefined> {
+    const keys = [
+      redisKeys.lease(key),
+      redisKeys.pending,
+      redisKeys.paused,
+      redisKeys.sandboxes,
+      redisKeys.queues,
+      redisKeys.job(job.id),
+      redisKeys.unfinished,
+      redisKeys.staged(key, job.id),
+      redisKeys.settings,
+      job.entry ?? redisKeys.job(job.id),
+      ...limits.queueKeys,
+    ];
+    const about = [key, tenantOf(key), job.id, job.attempt, job.pool, job.session, job.kind];
+    const onlyWithEntry = job.entry === undefined ? "" : "1";
+    return mark.run(this.#redis, keys, [
+      ...about,
+      limits.perSandbox,
+      limits.inFleet,
+      job.tenant,
+      onlyWithEntry,
+    ]);
+  }
+
+  /**
+   * A page of the pending sandboxes without a live lease, the longest waiting first. `next`: the `after` of the next page; undefined
+   * after the last one.
+   */
+  unheld(page: {
+    readonly after: number;
+    readonly limit: number;
+    readonly olderThanMs: number;
+  }): Promise<{ readonly keys: SandboxKey[]; readonly next: number | undefined }> {
+    return unheld.run(
+      this.#redis,
+      [redisKeys.pending, redisKeys.leases, redisKeys.paused],
+      [page.after, page.limit, page.olderThanMs],
+    );
+  }
+
+  /** Sandboxes with work whose lease has expired: their holder died. Each is named once. */
+  lapsed(limit: number): Promise<SandboxKey[]> {
+    return lapsed.run(this.#redis, [redisKeys.leases, redisKeys.pending, redisKeys.paused], [limit]);
+  }
+
+  /**
+   * Notes that the holder has the sandbox open, before anything runs in it: from now on only workers of that home take it. False: it
+   * is not this holder's any more, or lives elsewhere.
+   */
+  started(key: SandboxKey, { epoch, instance }: Holding, home: string | undefined): Promise<boolean> {
+    return started.run(this.#redis, [redisKeys.lease(key)], [epoch, instance, home ?? ""]);
+  }
+
+  /** Notes that its holder could not start the sandbox. Gives every worker that failed to within `countsMs`, this one included. */
+  startFailed(key: SandboxKey, worker: WorkerId, countsMs: number): Promise<string[]> {
+    return startFailed.run(this.#redis, [redisKeys.lease(key)], [worker, countsMs]);
+  }
+
+  /** Stops offering a sandbox that has an empty queue and no holder. False: it has jobs or a holder. */
+  dropIdle(key: SandboxKey, queueKeys: readonly string[]): Promise<boolean> {
+    return dropIdle.run(this.#redis, [redisKeys.lease(key), redisKeys.pending, ...queueKeys], [key]);
+  }
+
+  /** Whether it has, or may have, work. */
+  async isPending(key: SandboxKey): Promise<boolean> {
+    return (await this.#redis.zscore(redisKeys.pending, key)) !== null;
+  }
+
+  /** Whether it has work and nobody holds it: asked by whoever gave it up or removed its offer. */
+  async isUnheld(key: SandboxKey): Promise<boolean> {
+    const [pending, live, paused] = await Promise.all([
+      this.#redis.zscore(redisKeys.pending, key),
+      this.#redis.zscore(redisKeys.leases, key),
+      this.#redis.sismember(redisKeys.paused, tenantOf(key)),
+    ]);
+    return pending !== null && live === null && paused === 0;
+  }
+
+  async place(key: SandboxKey): Promise<Place> {
+    const [pool, home] = await this.#redis.hmget(redisKeys.lease(key), "pool", "home");
+    return { pool: pool ?? defaultPool, home: home ?? undefined };
+  }
+
+  /** Why no sandbox could be had for its jobs, for whoever asks; undefined forgets it. Decides nothing. */
+  async note(key: SandboxKey, trouble: string | undefined): Promise<void> {
+    if (trouble === undefined) await this.#redis.hdel(redisKeys.lease(key), "trouble");
+    else await this.#redis.hset(redisKeys.lease(key), "trouble", trouble.slice(0, 500));
+  }
+
+  /** Nothing of a paused tenant is taken, and who holds something of it gives it up. */
+  async pause(tenant: TenantId): Promise<void> {
+    await this.#redis.sadd(redisKeys.paused, tenant);
+  }
+
+  async resume(tenant: TenantId): Promise<void> {
+    await this.#redis.srem(redisKeys.paused, tenant);
+  }
+}

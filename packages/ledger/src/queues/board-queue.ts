@@ -1,0 +1,35 @@
+import { queuePrefix, type SandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { Queue } from "bullmq";
+import { deadQueue } from "../dead-letters/dead-letters.ts";
+import { scheduleQueue } from "../schedule/schedule.ts";
+import { bullConnection } from "./connection.ts";
+import { jobQueueName } from "./job-queues.ts";
+
+/** A queue that a dashboard may show: one of the fleet's, by its name, or a sandbox's own. */
+export type BoardPlace =
+  | { readonly kind: "schedule" }
+  | { readonly kind: "dead" }
+  | { readonly kind: "offers"; readonly name: string }
+  | { readonly kind: "sandbox"; readonly key: SandboxKey };
+
+/** A queue as BullMQ's dashboards take it. It writes nothing by being made: what is only looked at leaves no keys. */
+export function boardQueue(redis: Redis, place: BoardPlace): Queue {
+  const { name, prefix } = nameOf(place);
+  const queue = new Queue(name, { connection: bullConnection(redis), prefix, skipMetasUpdate: true });
+  queue.on("error", () => {});
+  return queue;
+}
+
+function nameOf(place: BoardPlace): { readonly name: string; readonly prefix: string } {
+  switch (place.kind) {
+    case "schedule":
+      return scheduleQueue;
+    case "dead":
+      return deadQueue;
+    case "offers":
+      return { name: place.name, prefix: "berth" };
+    case "sandbox":
+      return { name: jobQueueName, prefix: queuePrefix(place.key) };
+  }
+}

@@ -1,0 +1,34 @@
+import { queuePrefix, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+import { jobQueueName } from "./job-queues.ts";
+
+const forget = new Script({
+  name: "forget",
+  file: new URL("../../lua/forget.lua", import.meta.url),
+  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply) === 1,
+});
+
+/**
+ * Removes the queues' own keys of sandboxes that nobody used for `idleMs`; at most `limit` of them, found by an index. Lease, epoch,
+ * events and results are not touched, and the next job makes the queue again.
+ */
+export async function forgetIdleQueues(
+  redis: Redis,
+  { idleMs, limit }: { readonly idleMs: number; readonly limit: number },
+): Promise<SandboxKey[]> {
+  const [seconds] = await redis.time();
+  const before = Number(seconds) * 1_000 - idleMs;
+  const found = await redis.zrangebyscore(redisKeys.queues, "-inf", before, "LIMIT", 0, limit);
+  const forgotten: SandboxKey[] = [];
+  for (const key of found.map((text) => sandboxKey.parse(text))) {
+    const keys = [
+      redisKeys.lease(key),
+      redisKeys.pending,
+      redisKeys.queues,
+      `${queuePrefix(key)}:${jobQueueName}`,
+    ];
+    if (await forget.run(redis, keys, [key, idleMs])) forgotten.push(key);
+  }
+  return forgotten;
+}

@@ -1,0 +1,156 @@
+import {
+  Fault,
+  type Job,
+  latestDueMs,
+  redisKeys,
+  type SandboxKey,
+  sandboxKeyOf,
+  stagedAboveBytes,
+} from "@berth/protocol";
+import { orRedisFull, type Redis } from "@berth/redis";
+import { type Job as BullJob, Queue } from "bullmq";
+import { acceptJob, defaultWaitingLimits } from "../queues/acceptance.ts";
+import { bullConnection } from "../queues/connection.ts";
+import type { StagedPayload } from "../queues/job-queues.ts";
+
+export const scheduleQueue = { name: "schedule", prefix: "berth" } as const;
+
+/** Only a dashboard reads it. */
+const bullEventsKept = 1_000;
+/** An entry is handed on or tried again; nothing makes it give up. */
+const tries = 1_000_000_000;
+/** How long it stays known that a delayed job was accepted, should nobody be there to hand it on. */
+const knownPastDueMs = 24 * 3_600_000;
+
+/** Where requests too large for a queue are put meanwhile. */
+export interface StagingPort {
+  put(key: SandboxKey, jobId: string, request: Job["request"]): Promise<StagedPayload>;
+  accept(key: SandboxKey, jobId: string): Promise<void>;
+  take(key: SandboxKey, jobId: string, staged: StagedPayload): Promise<unknown>;
+}
+
+/** A job that waits for its time. */
+export interface ScheduledJob {
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly dueAtMs: number;
+  /** Whose inbox is to be told of its end. */
+  readonly inbox: string | undefined;
+  /** How often handing it on failed, and why the last time. */
+  readonly failures: number;
+  readonly problem: string | undefined;
+}
+
+/**
+ * What is not to run yet: delayed jobs, jobs that run again, and the ticks of schedules. One queue for the whole fleet,
+ * since nobody may be listening to a sandbox's own; any worker hands on what is due.
+ *
+ *   delayed ──due──▶ waiting ──taken by a worker──▶ handed on, then gone
+ *      ▲                                  └──its worker died──▶ waiting
+ *      └────────────── could not be handed on ──┘
+ */
+export class Schedule {
+  readonly #redis: Redis;
+  readonly #staging: StagingPort;
+  readonly #queue: Queue;
+
+  constructor(redis: Redis, staging: StagingPort) {
+    this.#redis = redis;
+    this.#staging = staging;
+    const { name, prefix } = scheduleQueue;
+    const streams = { events: { maxLen: bullEventsKept } };
+    this.#queue = new Queue(name, { connection: bullConnection(redis), prefix, streams });
+    this.#queue.on("error", () => {});
+  }
+
+  /** Accepts a delayed job: from now on it is known, and will run. `known`: it has been added or has run before. */
+  async accept(job: Job, dueAtMs: number): Promise<"added" | "known"> {
+    const key = sandboxKeyOf(job);
+    if ((await acceptJob(this.#redis, key, job)) === "known") return "known";
+    const waiting = await this.#queue.getDelayedCount();
+    const limit = defaultWaitingLimits.inFleet;
+    if (waiting >= limit) throw new Fault("fleet-full", { waiting, limit });
+    await this.#redis.pexpireat(redisKeys.job(job.id), Math.round(dueAtMs) + knownPastDueMs);
+    await this.add(job, dueAtMs);
+    return "added";
+  }
+
+  /** This attempt of the job is handed on when it is due. One that is there already is not added again. */
+  async add(job: Job, dueAtMs: number): Promise<void> {
+    const key = sandboxKeyOf(job);
+    const large = JSON.stringify(job.request).length > stagedAboveBytes;
+    const staged = large ? await this.#staging.put(key, job.id, job.request) : undefined;
+    const payload = staged ? { ...job, request: undefined, staged } : job;
+    await this.#add(entryId(job.id, job.attempt), job.request.kind, { job: payload, dueAtMs }, dueAtMs);
+    // A later attempt's was accepted with the first, unless the job is over and this one comes from a worker that does not know.
+    if (staged && job.attempt === 1) await this.#staging.accept(key, job.id);
+  }
+
+  /** The schedule is looked at at that time. */
+  async addTick(scheduleId: string, wakeMs: number): Promise<void> {
+    await this.#add(tickId(scheduleId, wakeMs), "tick", { tick: scheduleId, dueAtMs: wakeMs }, wakeMs);
+  }
+
+  async find(jobId: string): Promise<ScheduledJob | undefined> {
+    const entry = await this.#entry(jobId);
+    if (!entry) return undefined;
+    const attempt = Number(entry.id?.split("~")[1] ?? 1);
+    const { attemptsMade: failures, failedReason: problem } = entry;
+    const { dueAtMs, job } = entry.data;
+    return { jobId, attempt, dueAtMs, inbox: job?.inbox, failures, problem };
+  }
+
+  /** Takes out a job whose end was told. One that is being handed on just now is known to have ended. */
+  async remove(jobId: string, attempt: number): Promise<void> {
+    await this.#queue.remove(entryId(jobId, attempt));
+  }
+
+  /** Hands a job on now. False: it is not here. */
+  async hurry(jobId: string): Promise<boolean> {
+    const entry = await this.#entry(jobId);
+    if (!entry || !(await entry.isDelayed())) return false;
+    try {
+      await entry.promote();
+      return true;
+    } catch (error) {
+      // It came due in between.
+      if (await entry.isDelayed()) throw error;
+      return false;
+    }
+  }
+
+  async removeTick(scheduleId: string, wakeMs: number): Promise<void> {
+    await this.#queue.remove(tickId(scheduleId, wakeMs));
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+  }
+
+  async #add(jobId: string, name: string, data: object, dueAtMs: number): Promise<void> {
+    const options = {
+      jobId,
+      delay: Math.max(0, Math.min(dueAtMs, latestDueMs) - Date.now()),
+      attempts: tries,
+      backoff: { type: "berth" },
+      stackTraceLimit: 1,
+      removeOnComplete: true,
+    };
+    await this.#queue.add(name, data, options).catch(orRedisFull("adding to the schedule"));
+  }
+
+  async #entry(jobId: string): Promise<BullJob | undefined> {
+    const added = await this.#redis.hget(redisKeys.job(jobId), "added");
+    return await this.#queue.getJob(entryId(jobId, Number(added ?? 0) + 1));
+  }
+}
+
+/** The next attempt is put in while the one before may still be on its way out. */
+function entryId(jobId: string, attempt: number): string {
+  return attempt > 1 ? `${jobId}~${attempt}` : jobId;
+}
+
+/** No job's: those have no or one `~`. */
+function tickId(scheduleId: string, wakeMs: number): string {
+  return `tick~${scheduleId}~${wakeMs}`;
+}

@@ -1,0 +1,236 @@
+import { type Job, type Outcome, redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { Queue, Worker } from "bullmq";
+import { describe, expect } from "vitest";
+import { test as withRedis } from "../../../test/support/redis.ts";
+import { type Burial, DeadLetters } from "../src/dead-letters/dead-letters.ts";
+import { DeadLetterWorker } from "../src/dead-letters/dead-letters-worker.ts";
+import { bullConnection } from "../src/queues/connection.ts";
+import { jobOf } from "./support.ts";
+
+const lost: Outcome = { kind: "lost", message: "its worker died" };
+const burial = (id: string, more: Partial<Burial> = {}): Burial => ({
+  jobId: id,
+  sandboxKey: "acme",
+  reason: "lost",
+  outcome: lost,
+  atMs: 1,
+  worker: "worker-1",
+  job: jobOf(id, { labels: { team: "blue" }, deadlineAtMs: 5, inbox: "somebody" }),
+  ...more,
+});
+
+/** Dead letters, what was enqueued again, and the queue as a dashboard sees it. */
+class Cemetery {
+  readonly letters: DeadLetters;
+  readonly board: Queue;
+  readonly worker: DeadLetterWorker;
+  readonly enqueued: Job[] = [];
+  readonly enqueue = async (job: Job) => this.enqueued.push(job);
+
+  constructor(redis: Redis, kept?: { age: number; count: number }) {
+    this.letters = new DeadLetters(redis, kept);
+    this.board = new Queue("dead", { connection: bullConnection(redis), prefix: "berth" });
+    this.worker = new DeadLetterWorker({ redis, enqueue: this.enqueue, lockMs: 1_000 });
+  }
+
+  readonly buried = async (count: number) => {
+    await expect.poll(() => this.letters.count()).toBe(count);
+  };
+
+  async close(): Promise<void> {
+    await this.worker.stop();
+    await this.letters.close();
+    await this.board.close();
+  }
+}
+
+const test = withRedis.extend<{ cemetery: Cemetery }>({
+  cemetery: async ({ redis }, use) => {
+    const cemetery = new Cemetery(redis.connect("blocking"), { age: 1_000, count: 8 });
+    await use(cemetery);
+    await cemetery.close();
+  },
+});
+
+describe("a dead letter", () => {
+  test("is a failed job with its reason, and says what it was, how it ended, when and where", async ({
+    cemetery,
+  }) => {
+    const { letters, board, worker, buried } = cemetery;
+    worker.start();
+    await letters.bury(burial("job-a"));
+    await buried(1);
+    const [failed] = await board.getFailed();
+    expect(failed?.failedReason).toBe("lost: lost: its worker died");
+    expect(await letters.list()).toMatchObject([
+      { jobId: "job-a", reason: "lost", outcome: lost, worker: "worker-1", atMs: 1, sandboxKey: "acme" },
+    ]);
+  });
+
+  test("of the same job replaces the one before", async ({ cemetery }) => {
+    const { letters, worker, buried } = cemetery;
+    worker.start();
+    await letters.bury(burial("job-a"));
+    await buried(1);
+    await letters.bury(burial("job-a", { atMs: 2 }));
+    await expect.poll(async () => (await letters.list()).map(({ atMs }) => atMs)).toEqual([2]);
+  });
+
+  test("is listed newest first, page by page, however many came in one millisecond", async ({
+    cemetery,
+    redis,
+  }) => {
+    const { letters, worker, buried } = cemetery;
+    const client = redis.connect();
+    worker.start();
+    const ids = Array.from({ length: 7 }, (_, index) => `job-${index}`);
+    for (const id of ids) await letters.bury(burial(id));
+    await buried(7);
+    for (const [index, id] of ids.entries())
+      await client.zadd("berth:dead:failed", index < 5 ? 5 : 9, `d-${id}`);
+    const seen: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await letters.list({ limit: 2, ...(after === undefined ? {} : { after }) });
+      if (page.length === 0) break;
+      seen.push(...page.map(({ jobId }) => jobId));
+      after = page.at(-1)?.cursor;
+    }
+    expect(seen).toEqual(["job-6", "job-5", "job-4", "job-3", "job-2", "job-1", "job-0"]);
+  });
+
+  test("goes when enough newer ones came, or when it is old", async ({ cemetery, redis }) => {
+    const { letters, worker } = cemetery;
+    const client = redis.connect();
+    worker.start();
+    for (let index = 0; index < 10; index++) await letters.bury(burial(`job-${index}`));
+    const ids = async () => (await letters.list()).map(({ jobId }) => jobId);
+    const newest = Array.from({ length: 8 }, (_, index) => `job-${9 - index}`);
+    await expect.poll(ids).toEqual(newest);
+    await client.zadd("berth:dead:failed", Date.now() - 2_000_000, "d-job-4");
+    await letters.bury(burial("job-4-again"));
+    await expect.poll(ids).toEqual(["job-4-again", ...newest.filter((id) => id !== "job-4")]);
+  });
+
+  test("does not keep a request too large for a queue", async ({ cemetery }) => {
+    const { letters, worker, buried, enqueue } = cemetery;
+    worker.start();
+    const request = { kind: "write", path: "a", content: "x".repeat(300_000) };
+    await letters.bury(burial("job-a", { job: jobOf("job-a", { request }) }));
+    await buried(1);
+    await expect(letters.redrive("job-a", enqueue)).rejects.toThrow(/cannot be read: request/);
+  });
+});
+
+describe("a re-drive", () => {
+  test("enqueues the job again under a new id that names the first, and the letter is gone", async ({
+    cemetery,
+    redis,
+  }) => {
+    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+    const client = redis.connect();
+    worker.start();
+    await letters.bury(burial("job-a", { job: jobOf("job-a", { attempt: 3, retry: { attempts: 3 } }) }));
+    await buried(1);
+    expect(await letters.redrive("job-a", enqueue)).toBe("job-a-redrive-1");
+    expect(enqueued).toMatchObject([
+      { id: "job-a-redrive-1", attempt: 1, labels: { "berth.redrive-of": "job-a" }, tenant: "acme" },
+    ]);
+    expect(await letters.count()).toBe(0);
+    // The second one dies as well.
+    await client.hset(redisKeys.job("job-a-redrive-1"), "key", "acme");
+    await letters.bury(burial("job-a-redrive-1", { job: enqueued[0] }));
+    await buried(1);
+    expect(await letters.redrive("job-a-redrive-1", enqueue)).toBe("job-a-redrive-2");
+    expect(enqueued[1]?.labels["berth.redrive-of"]).toBe("job-a");
+  });
+
+  test("lets go of the deadline and the inbox of the first, which nobody waits by any more", async ({
+    cemetery,
+  }) => {
+    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+    worker.start();
+    await letters.bury(burial("job-a"));
+    await buried(1);
+    await letters.redrive("job-a", enqueue);
+    expect(enqueued[0]).toMatchObject({ labels: { team: "blue" } });
+    expect(enqueued[0]).not.toHaveProperty("deadlineAtMs");
+    expect(enqueued[0]).not.toHaveProperty("inbox");
+  });
+
+  test("that died after enqueueing uses the same id again", async ({ cemetery, redis }) => {
+    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+    const client = redis.connect();
+    worker.start();
+    await letters.bury(burial("job-a"));
+    await buried(1);
+    const dying = async (job: Job) => {
+      await enqueue(job);
+      await client.hset(redisKeys.job(job.id), "key", "acme");
+      throw new Error("killed");
+    };
+    await expect(letters.redrive("job-a", dying)).rejects.toThrow("killed");
+    expect(await letters.redrive("job-a", enqueue)).toBe("job-a-redrive-1");
+    expect(new Set(enqueued.map(({ id }) => id))).toEqual(new Set(["job-a-redrive-1"]));
+  });
+
+  test.for([{}, { resetAttemptsMade: true, resetAttemptsStarted: true }])(
+    "is what a dashboard's retry button does, with %o",
+    async (options, { cemetery }) => {
+      const { letters, board, enqueued, worker, buried } = cemetery;
+      worker.start();
+      await letters.bury(burial("job-a"));
+      await buried(1);
+      const [failed] = await board.getFailed();
+      await failed?.retry("failed", options);
+      await expect.poll(() => enqueued.map(({ id }) => id)).toEqual(["job-a-redrive-1"]);
+      await expect.poll(() => board.getJob("d-job-a")).toBeUndefined();
+    },
+  );
+
+  test("of what nobody can read is refused, from a dashboard too", async ({ cemetery }) => {
+    const { letters, board, enqueued, enqueue, worker, buried } = cemetery;
+    worker.start();
+    await letters.bury(burial("job-a", { reason: "unreadable", job: { version: 9 } }));
+    await buried(1);
+    await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
+      reason: "unreadable",
+      message: expect.stringContaining("cannot be read"),
+    });
+    await (await board.getJob("d-job-a"))?.retry();
+    await expect.poll(async () => (await board.getJob("d-job-a"))?.failedReason).toMatch(/cannot be read/);
+    await buried(1);
+    expect(enqueued).toEqual([]);
+  });
+
+  test("never happens by accident: a letter whose burial was cut short is buried, not run", async ({
+    cemetery,
+    redis,
+  }) => {
+    const client = redis.connect("blocking");
+    const { letters, enqueued, worker, buried } = cemetery;
+    await letters.bury(burial("job-a"));
+    // Taken, and its taker is never heard of again.
+    const options = {
+      connection: bullConnection(client),
+      prefix: "berth",
+      autorun: false,
+      lockDuration: 300,
+    };
+    const taker = new Worker("dead", undefined, options);
+    expect((await taker.getNextJob("a-taker-that-dies"))?.id).toBe("d-job-a");
+    await taker.close(true);
+    worker.start();
+    await buried(1);
+    expect(enqueued).toEqual([]);
+  });
+
+  test("of a letter that is not there says so", async ({ cemetery }) => {
+    const { letters, enqueue } = cemetery;
+    await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
+      reason: "not-found",
+      message: "there is no dead letter of the job job-a",
+    });
+    expect(await letters.remove("job-a")).toBe(false);
+  });
+});

@@ -1,0 +1,131 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Fault, redisKeys } from "@berth/protocol";
+import { Queue } from "bullmq";
+import { describe, expect, onTestFinished } from "vitest";
+import { test } from "../../../test/support/redis.ts";
+import { bullConnection } from "../src/queues/connection.ts";
+import { handingOn, jobOf, scheduleOn } from "./support.ts";
+
+const dying = fileURLToPath(new URL("./fixtures/dying-scheduler.ts", import.meta.url));
+
+describe("a scheduled job", () => {
+  test("is handed on once when it is due, and not before, by whichever of two workers", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    const workers = [handingOn(redis.connect("blocking")), handingOn(redis.connect("blocking"))];
+    const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
+    const due = new Map(ids.map((id, index) => [id, Date.now() + 200 + index * 20]));
+    await Promise.all([...due].map(([id, dueAtMs]) => schedule.add(jobOf(id), dueAtMs)));
+    const handed = () => workers.flatMap(({ jobs }) => jobs);
+    await expect.poll(() => handed().length).toBe(ids.length);
+    expect(new Set(handed().map(({ id }) => id))).toEqual(new Set(ids));
+    expect(handed().filter(({ id, atMs }) => atMs < (due.get(id) ?? 0))).toEqual([]);
+    await expect.poll(() => schedule.find("job-39")).toBeUndefined();
+    await Promise.all(workers.map(({ worker }) => worker.stop()));
+    await schedule.close();
+  });
+
+  test("added again is there once, but each attempt is one of its own", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    const later = Date.now() + 60_000;
+    await schedule.add(jobOf("job-a"), later);
+    await schedule.add(jobOf("job-a"), later + 5);
+    expect(await schedule.find("job-a")).toMatchObject({ attempt: 1, dueAtMs: later });
+    await redis.connect().hset(redisKeys.job("job-a"), "added", 1);
+    await schedule.add(jobOf("job-a", { attempt: 2 }), later + 10);
+    expect(await schedule.find("job-a")).toMatchObject({ attempt: 2, dueAtMs: later + 10 });
+    await schedule.close();
+  });
+
+  test("that cannot be handed on is tried again until it can, and told of once", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    let tries = 0;
+    const handing = handingOn(redis.connect("blocking"), {
+      onJob: async () => {
+        tries++;
+        if (tries < 4) throw new Fault("sandbox-full", { sandboxKey: "acme", waiting: 5, limit: 5 });
+      },
+    });
+    await schedule.add(jobOf("job-a"), Date.now());
+    await expect.poll(() => schedule.find("job-a")).toMatchObject({ failures: 1 });
+    expect((await schedule.find("job-a"))?.problem).toMatch(/5 jobs waiting/);
+    await expect.poll(() => tries).toBe(4);
+    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    expect(handing.trouble).toHaveLength(1);
+    await handing.worker.stop();
+    await schedule.close();
+  });
+
+  test("that can never be accepted is refused once and not tried again", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    let tries = 0;
+    const handing = handingOn(redis.connect("blocking"), {
+      onJob: async () => {
+        tries++;
+        throw new Fault("wrong-pool", { sandboxKey: "acme", pool: "default", wanted: "gpu" });
+      },
+    });
+    await schedule.add(jobOf("job-a"), Date.now());
+    await expect.poll(() => handing.refused).toEqual(["job-a: wrong-pool"]);
+    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    expect([tries, handing.trouble]).toEqual([1, []]);
+    await handing.worker.stop();
+    await schedule.close();
+  });
+
+  test("whose worker is killed while handing it on is handed on by another", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    await schedule.add(jobOf("job-a"), Date.now());
+    const victim = spawn(process.execPath, ["--conditions=@berth/source", dying], {
+      env: { PATH: process.env.PATH ?? "", REDIS_URL: redis.url },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void victim.kill("SIGKILL"));
+    const [said] = await once(victim.stdout, "data");
+    expect(String(said)).toBe("taken job-a\n");
+    victim.kill("SIGKILL");
+    await once(victim, "exit");
+    const { worker, jobs } = handingOn(redis.connect("blocking"), { lockMs: 1_000 });
+    await expect.poll(() => jobs.map(({ id }) => id)).toEqual(["job-a"]);
+    await worker.stop();
+    await schedule.close();
+  });
+
+  test("survives Redis being killed and started again", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect("blocking"));
+    const { worker, jobs } = handingOn(redis.connect("blocking"));
+    const ids = Array.from({ length: 10 }, (_, index) => `job-${index}`);
+    for (const id of ids) await schedule.add(jobOf(id), Date.now() + 1_500);
+    await redis.kill();
+    await redis.start();
+    await expect.poll(() => jobs.map(({ id }) => id).sort(), { timeout: 30_000 }).toEqual(ids);
+    await worker.stop();
+    await schedule.close();
+  });
+
+  test("is handed on at once when hurried, and stays gone", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    const { worker, jobs } = handingOn(redis.connect("blocking"));
+    await schedule.add(jobOf("job-a"), Date.now() + 600_000);
+    expect(await schedule.hurry("job-a")).toBe(true);
+    await expect.poll(() => jobs.length).toBe(1);
+    await expect.poll(() => schedule.hurry("job-a")).toBe(false);
+    await worker.stop();
+    await schedule.close();
+  });
+
+  test("that nobody can read is set aside and blocks nothing", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    const raw = new Queue("schedule", { connection: bullConnection(redis.connect()), prefix: "berth" });
+    await raw.add("poison", { job: { version: 9 }, dueAtMs: 1 }, { jobId: "poison-a" });
+    await raw.add("poison", { nonsense: true }, { jobId: "poison-b" });
+    const { worker, jobs, unreadable } = handingOn(redis.connect("blocking"));
+    await schedule.add(jobOf("job-a"), Date.now());
+    await expect.poll(() => jobs.length).toBe(1);
+    expect(unreadable.map((text) => text.split(":")[0]).sort()).toEqual(["poison-a", "poison-b"]);
+    await worker.stop();
+    await raw.close();
+    await schedule.close();
+  });
+});

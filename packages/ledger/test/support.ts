@@ -1,0 +1,42 @@
+import { type Job, job as jobSchema } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { Schedule, type StagingPort } from "../src/schedule/schedule.ts";
+import { ScheduleWorker, type ScheduleWorkerOptions } from "../src/schedule/schedule-worker.ts";
+
+export function jobOf(id: string, more: object = {}): Job {
+  const request = { kind: "exec", command: "true" };
+  return jobSchema.parse({ version: 1, id, tenant: "acme", request, ...more });
+}
+
+/** For entries that are small. */
+export const noStaging: StagingPort = {
+  put: () => Promise.reject(new Error("nothing is staged here")),
+  accept: () => Promise.reject(new Error("nothing is staged here")),
+  take: () => Promise.reject(new Error("nothing is staged here")),
+};
+
+export function scheduleOn(redis: Redis): Schedule {
+  return new Schedule(redis, noStaging);
+}
+
+/** A worker that writes down what it is given. */
+export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> = {}) {
+  const jobs: { id: string; attempt: number; atMs: number }[] = [];
+  const trouble: string[] = [];
+  const unreadable: string[] = [];
+  const refused: string[] = [];
+  const worker = new ScheduleWorker({
+    redis,
+    staging: noStaging,
+    // A loaded machine must not look like a dead worker.
+    lockMs: 10_000,
+    onJob: async ({ id, attempt }) => jobs.push({ id, attempt, atMs: Date.now() }),
+    onRefused: async ({ id }, { code }) => refused.push(`${id}: ${code}`),
+    onTick: async () => {},
+    onUnreadable: async (id, _data, problem) => unreadable.push(`${id}: ${problem}`),
+    onTrouble: (id, message) => trouble.push(`${id}: ${message}`),
+    ...options,
+  });
+  worker.start();
+  return { worker, jobs, trouble, unreadable, refused };
+}
