@@ -1,4 +1,4 @@
-import { Enqueuer, JobEvents, Leases, Staging } from "@berth/ledger";
+import { Enqueuer, JobEvents, Leases, Staging, Wakes } from "@berth/ledger";
 import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type SandboxPort, Tenancy } from "@berth/tenancy";
@@ -45,6 +45,7 @@ export async function nullTenancy(
   const { BERTH_LEASE_MS: leaseMs } = read.config;
   const taken = await leases.take(key, { worker: workerId.parse("bench"), instance: "bench" }, leaseMs);
   if (!taken.taken) throw new Error("the bench's own sandbox could not be taken");
+  const wakes = new Wakes(redis, "bench");
   const ports = tenancyPorts(
     {
       config: read.config,
@@ -53,6 +54,7 @@ export async function nullTenancy(
       leases,
       events: new JobEvents(redis),
       staging: new Staging(redis),
+      wakes,
       driver: unused,
       artifacts: unused,
       scheduler: { later: () => unused },
@@ -78,7 +80,7 @@ export async function nullTenancy(
     },
     { ...ports, sandbox: doesNothing },
   );
-  return { tenancy, running: tenancy.run() };
+  return { tenancy, running: tenancy.run().finally(() => wakes.stop()) };
 }
 
 /** Enqueues jobs that do nothing, over `sessions` sessions. */

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { JobEvents, JobQueues, OfferTaker } from "@berth/ledger";
+import { JobEvents, OfferTaker, submitJob } from "@berth/ledger";
 import { sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
@@ -74,9 +74,8 @@ describe("a poisoned job", () => {
     await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const redis = fleet.redis.connect();
-    const queues = new JobQueues(redis);
-    const poison = { version: 9, id: "poison", request: { kind: "exec" }, priority: 0 } as never;
-    await queues.add(acme, poison, async () => {});
+    const named = { id: "poison", tenant: "acme", session: "main", attempt: 1, priority: 0 };
+    await submitJob(redis, acme, { ...named, version: 9, request: { kind: "exec" } } as never);
     expect((await (await found(run)).result).value.stdout).toBe("found\n");
     expect(await new JobEvents(redis).progress(acme, "poison")).toMatchObject({
       state: "finished",
@@ -84,6 +83,5 @@ describe("a poisoned job", () => {
     });
     const poisoned = { id: "poison", key: acme, session: "main", repeatable: false };
     await fleet.provesSound([poisoned, ...(await run.jobs())]);
-    await queues.close();
   });
 });

@@ -252,8 +252,7 @@ describe("cancelling against a worker that takes the job", () => {
       const { id } = await acme.exec("true").enqueued();
       await redis.lpush(takenKey(acmeKey), id);
       const notAfterMs = taken.taken ? taken.deadlineMs : 0;
-      const { entryKey } = queueKeys(acmeKey, id, 1);
-      const place = { takenKey: takenKey(acmeKey), entryKey, queuedId: id, before: [], notAfterMs };
+      const place = { queuedId: id, before: [], notAfterMs };
       const started = { worker: "w", epoch: mine.epoch, attempt: 1, atMs: 0 };
       const steps = [
         () => events.begin({ ...mine, jobId: id }, place, started),

@@ -57,9 +57,11 @@ describe("a job whose worker died", () => {
     worker.signal("SIGSTOP");
     const redis = fleet.redis.connect();
     const [epoch, instance] = await redis.hmget(redisKeys.lease(key), "epoch", "instance");
-    const { entryKey } = queueKeys(key, job.id, 1);
-    const to = { key, epoch: Number(epoch), instance: instance ?? "", jobId: job.id, entryKey };
-    expect(await new JobEvents(redis).publish(to, [{ type: "finished", result: done }])).toBe("published");
+    const to = { key, epoch: Number(epoch), instance: instance ?? "", jobId: job.id };
+    const ends = { attempt: 1, leaves: false };
+    expect(await new JobEvents(redis).publish({ ...to, ends }, [{ type: "finished", result: done }])).toBe(
+      "published",
+    );
     worker.signal("SIGKILL");
     await worker.ended();
     await expire(redis, job);
@@ -106,7 +108,7 @@ async function setUp(fleet: TestFleet) {
   const begin = async (notAfterMs = taken.deadlineMs): Promise<Begun> =>
     await events.begin(
       to,
-      { ...queue, takenKey: takenKey(key), before: [], notAfterMs },
+      { queuedId: queue.queuedId, before: [], notAfterMs },
       { worker: "w", epoch: taken.epoch, attempt: 1, atMs: 0 },
     );
   const cancel = () => events.cancel({ key, jobId: id, attempt: 1, inbox: undefined, queue }, done);
@@ -157,17 +159,18 @@ describe("what is known of a job", () => {
     expect(await lasting(), "begun").toEqual([-1, -1]);
     await events.publish({ ...to, part: "1" }, [{ type: "stdout", bytes: Buffer.from("x") }]);
     expect(await lasting(), "printed").toEqual([-1, -1]);
-    await events.publish({ ...to, entryKey: queue.entryKey }, [{ type: "finished", result: done }]);
+    await events.publish({ ...to, ends: { attempt: 1, leaves: false } }, [
+      { type: "finished", result: done },
+    ]);
     expect(Math.min(...(await lasting())), "ended").toBeGreaterThan(3_600_000);
     expect(await redis.hget(queue.entryKey, "ended")).toBe(JSON.stringify(done.outcome));
     await redis.del(takenKey(key));
   });
 
   test("is that it never began, when its holder takes that back", async ({ fleet }) => {
-    const { redis, id, events, queue, begin, taken } = await setUp(fleet);
+    const { redis, id, events, begin, taken } = await setUp(fleet);
     await redis.lpush(takenKey(key), id);
-    const { entryKey } = queue;
-    const progress = async () => (await events.attemptProgress(key, id, { attempt: 1, entryKey })).state;
+    const progress = async () => (await events.attemptProgress(key, id, 1)).state;
     // Redis was frozen when it was sent, and carries it out when its sender's lease is over.
     expect(await begin(Date.now() - 1_000)).toBe("late");
     expect(await progress()).toBe("not-started");

@@ -1,6 +1,13 @@
-import { type Holder, type Holding, Leases, WorkerIds } from "@berth/ledger";
-import { redisKeys, type SandboxKey, sandboxKey, tenantOf, workerId } from "@berth/protocol";
-import { refusesWrites } from "@berth/redis";
+import { type Holder, type Holding, Leases, submitJob, WorkerIds } from "@berth/ledger";
+import {
+  job as jobSchema,
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  tenantOf,
+  workerId,
+} from "@berth/protocol";
+import { type Redis, refusesWrites } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { test } from "../support/redis.ts";
 
@@ -8,19 +15,13 @@ const one = { worker: workerId.parse("worker-1"), instance: "a" };
 const two = { worker: workerId.parse("worker-2"), instance: "b" };
 let made = 0;
 const newKey = (): SandboxKey => sandboxKey.parse(`tenant-${made++}`);
-const mark = (leases: Leases, key: SandboxKey) =>
-  leases.mark(
-    key,
-    {
-      id: `job-of-${key}`,
-      tenant: tenantOf(key),
-      attempt: 1,
-      pool: "default",
-      session: "main",
-      kind: "exec",
-    },
-    { queueKeys: [], perSandbox: 10, inFleet: 100_000 },
-  );
+let submitted = 0;
+/** Gives the sandbox a job. */
+const mark = (redis: Redis, key: SandboxKey) => {
+  const request = { kind: "exec", command: "true" };
+  const job = jobSchema.parse({ version: 1, id: `job-${submitted++}`, tenant: tenantOf(key), request });
+  return submitJob(redis, key, job);
+};
 /** Every page, as a sweep that goes on and on would see them. */
 async function allUnheld(leases: Leases, { limit = 100, olderThanMs = 0 } = {}): Promise<SandboxKey[]> {
   const found: SandboxKey[] = [];
@@ -83,9 +84,9 @@ describe("a lease", () => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     const holding = await taken(leases, key, one, 1);
-    await expect.poll(async () => (await mark(leases, key))?.live).toBe(false);
+    await expect.poll(() => mark(redis.connect(), key)).toMatchObject({ live: false });
     expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
-    expect(await mark(leases, key)).toMatchObject({ live: true, epoch: holding.epoch, worker: "worker-1" });
+    expect(await mark(redis.connect(), key)).toMatchObject({ live: true });
   });
 
   test("is taken again at once by its own worker whose earlier life is known to be dead", async ({
@@ -216,7 +217,7 @@ describe("a lease", () => {
     const leases = new Leases(client);
     const key = newKey();
     const first = await taken(leases, key, one, 10_000);
-    await mark(leases, key);
+    await mark(redis.connect(), key);
     await client.lpush(`list:${key}`, "job-1", "job-2");
     await client.zadd(`zset:${key}`, 1, "job-3");
     const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
@@ -290,7 +291,7 @@ describe("the sweep's question", () => {
     const leases = new Leases(redis.connect());
     const [held, lapsed, waiting] = [newKey(), newKey(), newKey()];
     for (const key of [held, lapsed, waiting]) {
-      await mark(leases, key);
+      await mark(redis.connect(), key);
       // A score of its own for each: Redis counts them in milliseconds.
       const marked = Date.now();
       await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(marked + 1);
@@ -306,7 +307,7 @@ describe("the sweep's question", () => {
   test("finds the one unheld among two thousand held", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const keys = Array.from({ length: 2000 }, newKey);
-    await Promise.all(keys.map((key) => mark(leases, key)));
+    await Promise.all(keys.map((key) => mark(redis.connect(), key)));
     const lonely = keys[1999] as SandboxKey;
     await Promise.all(keys.filter((key) => key !== lonely).map((key) => leases.take(key, one, 60_000)));
     expect(await allUnheld(leases)).toEqual([lonely]);
@@ -317,7 +318,7 @@ describe("the sweep's question", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const keys = Array.from({ length: 250 }, newKey);
-    await Promise.all(keys.map((key) => mark(leases, key)));
+    await Promise.all(keys.map((key) => mark(redis.connect(), key)));
     const first = await leases.unheld({ after: 0, limit: 10, olderThanMs: 0 });
     expect(first.keys.length).toBeGreaterThanOrEqual(10);
     expect(first.keys.length).toBeLessThan(250);
@@ -334,7 +335,7 @@ describe("an expired lease", () => {
     const client = redis.connect();
     const leases = new Leases(client);
     const [working, idle, paused, live] = [newKey(), newKey(), newKey(), newKey()];
-    for (const key of [working, paused, live]) await mark(leases, key);
+    for (const key of [working, paused, live]) await mark(redis.connect(), key);
     const lapsed = await taken(leases, working, one, 1);
     for (const key of [idle, paused]) await leases.take(key, one, 1);
     await leases.take(live, one, 60_000);
@@ -362,7 +363,7 @@ describe("a sandbox without jobs", () => {
     const leases = new Leases(client);
     const key = newKey();
     const queue = [`list:${key}`];
-    await mark(leases, key);
+    await mark(redis.connect(), key);
     await client.lpush(`list:${key}`, "job-1");
     expect(await leases.dropIdle(key, queue)).toBe(false);
     await client.del(`list:${key}`);
@@ -370,7 +371,7 @@ describe("a sandbox without jobs", () => {
     expect(await leases.dropIdle(key, queue)).toBe(false);
     expect(await leases.isPending(key)).toBe(true);
     await leases.release(key, holding, { onlyIfEmpty: false, queueKeys: [] });
-    await mark(leases, key);
+    await mark(redis.connect(), key);
     expect(await leases.dropIdle(key, queue)).toBe(true);
     expect(await leases.isPending(key)).toBe(false);
   });

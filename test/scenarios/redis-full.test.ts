@@ -37,7 +37,7 @@ describe("a Redis that is full", () => {
     const batch = berth.batch(orders, { id: "full" });
     const reading = batch.results().next();
     const refusals = async () =>
-      Number(/cmdstat_evalsha:.*failed_calls=(\d+)/.exec(await admin.info("commandstats"))?.[1]);
+      Number(/errorstat_OOM:count=(\d+)/.exec(await admin.info("errorstats"))?.[1] ?? 0);
     const before = await refusals();
     await expect.poll(refusals).toBeGreaterThan(before + 2);
     expect(batch.progress().submitted).toBe(0);

@@ -8,6 +8,7 @@ import {
   Leases,
   Offers,
   Staging,
+  Wakes,
   WorkerIds,
 } from "@berth/ledger";
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
@@ -113,6 +114,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const staging = new Staging(redis);
   const events = new JobEvents(redis);
   const enqueuer = new Enqueuer(redis);
+  const wakes = new Wakes(redis, instance);
   const scheduler = new Scheduler({
     redis,
     staging,
@@ -138,6 +140,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       keptMs: config.BERTH_ARTIFACT_DAYS * dayMs,
     }),
     driver,
+    wakes,
     turns,
     health,
     resting,
@@ -186,6 +189,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       await member.drain(config.BERTH_DRAIN_MS);
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
       await within(lastWordsMs, Promise.all(letting));
+      wakes.stop();
       redis.disconnect();
       subscriber.disconnect();
       log.info({ event: "worker.stopped" });

@@ -1,6 +1,5 @@
 import {
   type ArtifactStore,
-  entryKey,
   FleetView,
   Grants,
   grantedToAll,
@@ -9,10 +8,9 @@ import {
   type JobEvents,
   JobSource,
   type Leases,
-  queuedId,
   type Staging,
-  takenKey,
   unfinishedKeys,
+  type Wakes,
 } from "@berth/ledger";
 import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
 import { type Redis, refusesWrites } from "@berth/redis";
@@ -50,6 +48,7 @@ export interface TenancyParts {
   readonly driver: SandboxDriver;
   readonly turns: TurnsPort;
   readonly scheduler: Pick<Scheduler, "later">;
+  readonly wakes: Wakes;
   readonly clock: Clock;
   readonly report: (event: TenancyEvent) => void;
 }
@@ -72,9 +71,8 @@ export function tenancyPorts(
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
   const { epoch } = taken;
   const holding = { epoch, instance };
-  const source = new JobSource(redis, key, holding);
+  const source = new JobSource(redis, key, holding, parts.wakes);
   const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
-  const entryOf = (jobId: string, attempt: number) => entryKey(key, queuedId(jobId, attempt));
   let deadlineMs = taken.deadlineMs;
   return {
     clock,
@@ -101,12 +99,7 @@ export function tenancyPorts(
       begin: (jobId, attempt, place) =>
         events.begin(
           to(jobId),
-          {
-            ...place,
-            takenKey: takenKey(key),
-            entryKey: entryOf(jobId, attempt),
-            notAfterMs: deadlineMs,
-          },
+          { ...place, notAfterMs: deadlineMs },
           { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
         ),
       unbegin: async (jobId, attempt) => void (await events.unbegin(key, jobId, { worker, epoch, attempt })),
@@ -117,21 +110,18 @@ export function tenancyPorts(
         ),
       artifact: (jobId, part, artifact) =>
         events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
-      finished: (jobId, attempt, inbox, result) =>
-        events.publish({ ...to(jobId, inbox), entryKey: entryOf(jobId, attempt) }, [
-          { type: "finished", result },
-        ]),
+      finished: ({ id, attempt, inbox }, result, { leaves }) =>
+        events.publish({ ...to(id, inbox), ends: { attempt, leaves } }, [{ type: "finished", result }]),
       retrying: (jobId, ended) =>
         events.publish(
           {
             ...to(jobId),
             part: `${epoch}-retrying-${ended.attempt}`,
-            entryKey: entryOf(jobId, ended.attempt),
+            ends: { attempt: ended.attempt, leaves: true },
           },
           [{ type: "retrying", ...ended }],
         ),
-      progress: (jobId, attempt) =>
-        events.attemptProgress(key, jobId, { attempt, entryKey: entryOf(jobId, attempt) }),
+      progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
     placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
     sandbox: new DriverSandbox(driver, {

@@ -191,7 +191,6 @@ export class Berth {
     this.#reader.close();
     for (const group of this.#groups) await group.close();
     await this.#enqueuer.close();
-    await this.#cancellation.close();
     await this.#schedule.close();
     await this.deadLetters.close();
     await this.#offers.close();
@@ -208,7 +207,7 @@ export class Berth {
     try {
       added =
         dueAtMs === undefined
-          ? await this.#enqueuer.enqueue(job, { newId: order.id === undefined })
+          ? await this.#enqueuer.enqueue(job)
           : await acceptForLater(this.#schedule, job, dueAtMs);
     } catch (error) {
       told.forget();

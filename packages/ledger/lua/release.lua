@@ -5,19 +5,12 @@
 -- Reply {1, left}    released; left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
 --       {2, left}    kept: the queue has jobs
 --       {0, epoch}   another process holds it, or it was released already
+--- @include queue-length.lua
 local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch', 'instance')
 if held[2] ~= ARGV[2] or held[3] ~= ARGV[3] or not held[1] or held[1] == '' then
   return {0, tonumber(held[2] or '0')}
 end
-local left = 0
-for index = 4, #KEYS do
-  local kind = redis.call('TYPE', KEYS[index]).ok
-  if kind == 'list' then
-    left = left + redis.call('LLEN', KEYS[index])
-  elseif kind == 'zset' then
-    left = left + redis.call('ZCARD', KEYS[index])
-  end
-end
+local left = queueLength(KEYS, 4)
 if left > 0 and ARGV[4] == '1' then
   return {2, left}
 end

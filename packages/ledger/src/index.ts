@@ -49,37 +49,35 @@ export { Grants, grantedToAll } from "./leases/grants.ts";
 export type {
   Holder,
   Holding,
-  LeaseState,
-  MarkedJob,
   Place,
   ReleaseResult,
   RenewResult,
   TakeResult,
-  WaitingLimits,
 } from "./leases/leases.ts";
 export { defaultPool, Leases } from "./leases/leases.ts";
 export type { ClaimResult, WorkerLife, WorkerWords } from "./leases/worker-ids.ts";
 export { WorkerIds } from "./leases/worker-ids.ts";
-export { acceptJob, defaultWaitingLimits } from "./queues/acceptance.ts";
+export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
 export type { BoardPlace } from "./queues/board-queue.ts";
 export { boardQueue } from "./queues/board-queue.ts";
 export { Enqueuer } from "./queues/enqueuer.ts";
 export { forgetIdleQueues } from "./queues/idle-queues.ts";
-export type { StagedPayload } from "./queues/job-queues.ts";
+export type { HeldJob } from "./queues/job-source.ts";
+export { JobSource } from "./queues/job-source.ts";
+export type { Offer, OfferPlace } from "./queues/offers.ts";
+export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
 export {
   entryKey,
-  JobQueues,
   jobIdOf,
   queuedId,
   queueKeys,
   takenKey,
   unfinishedKeys,
-} from "./queues/job-queues.ts";
-export type { HeldJob } from "./queues/job-source.ts";
-export { JobSource } from "./queues/job-source.ts";
-export type { Offer, OfferPlace } from "./queues/offers.ts";
-export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
+} from "./queues/queue-layout.ts";
 export { acceptForLater } from "./queues/submission.ts";
+export type { StagedPayload, SubmittedTo } from "./queues/submit.ts";
+export { submitJob } from "./queues/submit.ts";
+export { Wakes } from "./queues/wakes.ts";
 export { timingProblem } from "./schedule/cron.ts";
 export { CronRunner } from "./schedule/cron-runner.ts";
 export type { ScheduledJob, StagingPort } from "./schedule/schedule.ts";

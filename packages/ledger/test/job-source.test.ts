@@ -1,24 +1,116 @@
-import { queuePrefix, sandboxKey } from "@berth/protocol";
-import { expect } from "vitest";
+import { redisKeys, sandboxKey, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { describe, expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
-import { JobQueues, jobQueueName } from "../src/queues/job-queues.ts";
+import { Leases } from "../src/leases/leases.ts";
 import { JobSource } from "../src/queues/job-source.ts";
+import { queuedId, takenKey } from "../src/queues/queue-layout.ts";
+import { submitJob } from "../src/queues/submit.ts";
+import { Wakes } from "../src/queues/wakes.ts";
 import { jobOf } from "./support.ts";
 
-test("a worker that takes a sandbox's jobs leaves the limit of its BullMQ event stream as the producer set it", async ({
-  redis,
-}) => {
-  const client = redis.connect();
-  const key = sandboxKey.parse("acme");
-  const queues = new JobQueues(client);
-  await queues.add(key, jobOf("job-a"), async () => {});
-  const limit = () => client.hget(`${queuePrefix(key)}:${jobQueueName}:meta`, "opts.maxLenEvents");
-  await expect.poll(limit).toBe("50");
-  const source = new JobSource(redis.connect("blocking"), key, { instance: "a", epoch: 1 });
-  expect((await source.next(1_000))?.id).toBe("job-a");
-  // Whatever its constructor writes is sent before this.
-  expect(await source.active()).toHaveLength(1);
-  expect(await limit()).toBe("50");
-  await source.close();
-  await queues.close();
+const key = sandboxKey.parse("acme");
+
+/** Takes the lease for a worker's process, and reads the queue in its name. */
+async function holderOf(redis: Redis, instance: string) {
+  const answer = await new Leases(redis).take(key, { worker: workerId.parse(instance), instance }, 60_000);
+  if (!answer.taken) throw new Error(`not to be had: ${answer.why}`);
+  const wakes = new Wakes(redis, instance);
+  const source = new JobSource(redis, key, { epoch: answer.epoch, instance }, wakes);
+  const stop = async () => {
+    await source.close();
+    wakes.stop();
+  };
+  return { source, stop, epoch: answer.epoch };
+}
+
+describe("a job source", () => {
+  test("gives jobs in the order in which they were added, and the more urgent of those with a priority first", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    await submitJob(commands, key, jobOf("late", { priority: 9 }));
+    await submitJob(commands, key, jobOf("soon", { priority: 2 }));
+    await submitJob(commands, key, jobOf("soon-too", { priority: 2 }));
+    for (const id of ["a", "b"]) await submitJob(commands, key, jobOf(id));
+    const ids: (string | undefined)[] = [];
+    for (let index = 0; index < 5; index++) ids.push((await source.next(1_000))?.id);
+    expect(ids).toEqual(["a", "b", "soon", "soon-too", "late"]);
+    await stop();
+  });
+
+  test("that waits is woken by a job, over the worker's one connection", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    expect(await source.next(0)).toBeUndefined();
+    const waiting = source.next(100_000);
+    await submitJob(redis.connect(), key, jobOf("a"));
+    expect((await waiting)?.id).toBe("a");
+    await stop();
+  });
+
+  test("takes nothing once another process holds the sandbox", async ({ redis }) => {
+    const commands = redis.connect();
+    const stale = await holderOf(commands, "w1");
+    await commands.hset(redisKeys.lease(key), "deadline", 0);
+    await commands.del(redisKeys.writes);
+    await commands.hset(redisKeys.lease(key), { worker: "w2", instance: "w2", epoch: stale.epoch + 1 });
+    await submitJob(commands, key, jobOf("a"));
+    await expect(stale.source.next(0)).rejects.toThrow("no longer holds");
+    expect(await commands.llen(takenKey(key))).toBe(0);
+    await stale.stop();
+  });
+
+  test("drops an id whose entry is gone, and goes on with the next", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    await submitJob(commands, key, jobOf("ghost"));
+    await submitJob(commands, key, jobOf("a"));
+    await commands.del("berth:{acme}:jobs:ghost");
+    expect((await source.next(0))?.id).toBe("a");
+    expect(await commands.lrange(takenKey(key), 0, -1)).toEqual(["a"]);
+    await stop();
+  });
+
+  test("finds what it took ahead among what is taken, and does not give it twice", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    for (const id of ["a", "b", "c"]) await submitJob(commands, key, jobOf(id));
+    expect((await source.next(0))?.id).toBe("a");
+    expect((await source.active()).map(({ id }) => id)).toEqual(["a", "b", "c"]);
+    expect(await source.next(0)).toBeUndefined();
+    await stop();
+  });
+});
+
+describe("submitting a job", () => {
+  test("twice adds it once, and a later attempt is another entry", async ({ redis }) => {
+    const commands = redis.connect();
+    expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: false, pool: "default" });
+    expect(await submitJob(commands, key, jobOf("a"))).toBe("known");
+    await submitJob(commands, key, { ...jobOf("a"), attempt: 2 });
+    expect(await commands.lrange("berth:{acme}:jobs:wait", 0, -1)).toEqual([queuedId("a", 2), "a"]);
+  });
+
+  test("changes nothing on a Redis without memory", async ({ redis }) => {
+    const commands = redis.connect();
+    await commands.config("SET", "maxmemory", "1");
+    await expect(submitJob(commands, key, jobOf("a"))).rejects.toMatchObject({ code: "redis-full" });
+    await commands.config("SET", "maxmemory", "0");
+    expect(await commands.keys("berth:*")).toEqual([]);
+    expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: false });
+  });
+
+  test("again after its record expired takes the place of its finished entry", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    await submitJob(commands, key, jobOf("a"));
+    await (await source.next(0))?.complete();
+    await commands.del(redisKeys.job("a"));
+    expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: true });
+    expect(await commands.zcard("berth:{acme}:jobs:completed")).toBe(0);
+    expect((await source.next(1_000))?.id).toBe("a");
+    await stop();
+  });
 });

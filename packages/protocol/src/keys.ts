@@ -42,6 +42,8 @@ export const redisKeys = {
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
+  /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
+  wake: (instance: string): string => `berth:wake:${instance}`,
   /** Channel: what workers are told, all of them or one. */
   control: "berth:control",
   /** String: one worker's answer to one message. */

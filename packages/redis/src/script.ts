@@ -27,6 +27,8 @@ export class Script<R> {
   readonly #source: string;
   readonly #sha1: string;
   readonly #parse: (reply: unknown) => R;
+  /** Connections on which Redis is known to have it. One that is made anew may reach a Redis that restarted. */
+  readonly #loadedOn = new WeakSet<object>();
 
   constructor({ name, file, parse }: ScriptOptions<R>) {
     this.#name = name;
@@ -38,21 +40,32 @@ export class Script<R> {
   async run(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
     let reply: unknown;
     try {
-      reply = await redis.evalsha(this.#sha1, keys.length, ...keys, ...args);
+      reply = await this.#send(redis, keys, args);
     } catch (error) {
-      // Redis forgets its scripts when it restarts.
-      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT"))
-        throw redisFault(this.#name, error);
-      try {
-        reply = await redis.eval(this.#source, keys.length, ...keys, ...args);
-      } catch (again) {
-        throw redisFault(this.#name, again);
-      }
+      throw redisFault(this.#name, error);
     }
     try {
       return this.#parse(reply);
     } catch (error) {
       throw redisFault(this.#name, error);
     }
+  }
+
+  /**
+   * With its source until this connection has answered once. A hash that Redis does not know would have to be sent again, and
+   * calls behind it would overtake it.
+   */
+  async #send(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    if (this.#loadedOn.has(redis.stream ?? redis)) {
+      try {
+        return await redis.evalsha(this.#sha1, keys.length, ...keys, ...args);
+      } catch (error) {
+        // Its scripts were flushed.
+        if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      }
+    }
+    const reply = await redis.eval(this.#source, keys.length, ...keys, ...args);
+    this.#loadedOn.add(redis.stream ?? redis);
+    return reply;
   }
 }

@@ -17,14 +17,23 @@ export interface EndingsOptions {
   readonly publish: <R extends string>(say: () => Promise<R | "fenced">) => Promise<unknown>;
 }
 
+/** What became of an attempt that ended. */
+export interface Ended {
+  /** In how long the next attempt runs; undefined: this was the job's end. */
+  readonly retriedInMs: number | undefined;
+  /** It is out of its queue. */
+  readonly hasLeft: boolean;
+}
+
 /**
  * What becomes of a job that ended.
  *
- *   ended ──attempts left──▶ the next one is put in ──▶ told as retrying ──▶ out of the queue
- *     └──for good──▶ told ──▶ buried, if somebody should look at it ──▶ out of the queue
+ *   ended ──attempts left──▶ the next attempt is scheduled ──▶ published as retrying, and out of the queue
+ *     ├──for good──▶ published, and out of the queue
+ *     └──for good, and an operator should see it──▶ published ──▶ dead letter ──▶ out of the queue
  *
- * Each step can be repeated. Whoever dies between two of them leaves the job in its queue, and whoever takes over repeats the
- * rest: by the last thing that was told, it has ended, is followed by another attempt, or began and was lost.
+ * Each step can be repeated. A holder that dies between two of them leaves the job in its queue, and the next holder repeats the
+ * rest: by the last event, the job has ended, is followed by another attempt, or began and was lost.
  */
 export class Endings {
   readonly #options: EndingsOptions;
@@ -33,30 +42,27 @@ export class Endings {
     this.#options = options;
   }
 
-  /**
-   * `endedAs`: what decides whether it runs again, where the tenant is told something else. Gives in how long it does; undefined:
-   * this was its end.
-   */
-  async end(
-    jobId: string,
-    job: Job,
-    result: JobResult,
-    endedAs: Outcome = result.outcome,
-  ): Promise<number | undefined> {
-    const atMs = Math.round(this.#options.ports.clock.wall());
+  /** `endedAs`: what decides whether it runs again, where the tenant sees another outcome. */
+  async end(jobId: string, job: Job, result: JobResult, endedAs: Outcome = result.outcome): Promise<Ended> {
+    const { ports, publish } = this.#options;
+    const atMs = Math.round(ports.clock.wall());
     const dueAtMs = retryAtMs(job, endedAs, atMs);
     if (dueAtMs !== undefined) {
       await this.#runAgain(jobId, job, { attempt: job.attempt, outcome: endedAs, atMs, dueAtMs });
-      return dueAtMs - atMs;
+      return { retriedInMs: dueAtMs - atMs, hasLeft: true };
     }
-    await this.#tell({ id: jobId, attempt: job.attempt }, job.inbox, result);
+    const hasLeft = deadReasonOf(job, result.outcome) === undefined;
+    const { attempt, inbox } = job;
+    await publish(() => ports.events.finished({ id: jobId, attempt, inbox }, result, { leaves: hasLeft }));
     await this.#bury(jobId, job, job, result.outcome);
-    return undefined;
+    return { retriedInMs: undefined, hasLeft };
   }
 
   /** A job that could not be read, or not be had whole. `data`: as much of it as there is. */
   async refuse(fetched: FetchedJob, data: unknown, result: JobResult): Promise<void> {
-    await this.#tell(fetched, undefined, result);
+    const { ports, publish } = this.#options;
+    const { id, attempt } = fetched;
+    await publish(() => ports.events.finished({ id, attempt }, result, { leaves: false }));
     await this.#bury(fetched.id, data, undefined, result.outcome);
   }
 
@@ -68,15 +74,6 @@ export class Endings {
       if (mayPass(error)) throw error;
     });
     await this.#bury(fetched.id, data, jobSchema.safeParse(data).data, outcome);
-  }
-
-  async #tell(
-    { id, attempt }: Pick<FetchedJob, "id" | "attempt">,
-    inbox: string | undefined,
-    result: JobResult,
-  ): Promise<void> {
-    const { ports, publish } = this.#options;
-    await publish(() => ports.events.finished(id, attempt, inbox, result));
   }
 
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {

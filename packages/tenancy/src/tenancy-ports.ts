@@ -57,6 +57,7 @@ export interface FetchedJob {
   readonly queuedAtMs?: number;
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
+  /** Takes it out of its queue: its end is published, and nothing is left to be done about it. */
   complete(): Promise<void>;
 }
 
@@ -77,13 +78,13 @@ export interface EventsPort {
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
   artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
+  /** `leaves`: the attempt is out of its queue in the same step. Otherwise `complete` takes it out. */
   finished(
-    jobId: string,
-    attempt: number,
-    inbox: string | undefined,
+    job: { readonly id: string; readonly attempt: number; readonly inbox?: string | undefined },
     result: JobResult,
+    options: { readonly leaves: boolean },
   ): Promise<PublishResult>;
-  /** Not the end: an attempt ended, and another is due. */
+  /** Not the end: an attempt ended, and another is due. The attempt is out of its queue in the same step. */
   retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
   progress(jobId: string, attempt: number): Promise<Progress>;
 }

@@ -63,7 +63,7 @@ const writesRefused = `Redis refuses to write; what runs goes on for up to ${wri
  *                              │  └──asked to yield──▶ yielding ──jobs left──▶ handed back
  *                              └──lease lost, or not renewed in time──▶ fenced
  *
- * Promises: a job is completed in its queue only after its terminal record is published; nothing is published with an epoch
+ * Promises: a job leaves its queue only with or after its terminal record; nothing is published with an epoch
  * that no longer holds; a job that began and whose end nobody knows is not begun again unless it is safe to repeat. When it
  * cannot renew in time it stops by itself, without asking anybody. That the container answers is its link's to see: one that does
  * not is removed, what ran in it ends as lost, and the next job gets a fresh one.
@@ -478,8 +478,9 @@ export class Tenancy {
     const { clock, report } = this.#ports;
     const { fetched, job } = admitted;
     const endedMs = clock.now();
-    const inMs = await this.#endings.end(fetched.id, job, result, endedAs);
-    this.#complete(fetched);
+    const { retriedInMs: inMs, hasLeft } = await this.#endings.end(fetched.id, job, result, endedAs);
+    if (hasLeft) this.#line.left(fetched.queuedId);
+    else this.#complete(fetched);
     this.#untouchedTimes.delete(fetched.queuedId);
     const outcome = inMs === undefined ? result.outcome : (endedAs ?? result.outcome);
     const { epoch } = this.#options;

@@ -2,6 +2,12 @@ import { Fault } from "@berth/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Rig } from "./simulation/rig.ts";
 
+/** A job that becomes a dead letter. Only such a job leaves its queue in a step of its own. */
+const deadLetter = [
+  { retry: { attempts: 1, backoffMs: 100, jitter: 0 } },
+  { commands: [{ runMs: 100, code: 1, chunks: [] }] },
+] as const;
+
 let rig: Rig;
 
 beforeEach(() => {
@@ -23,7 +29,7 @@ describe("a sandbox with nothing to do", () => {
   });
 
   test("is given up although the completing of its last job failed", async () => {
-    rig.add("a");
+    rig.add("a", ...deadLetter);
     rig.weather.next("complete a", "refused");
     const held = rig.hold("worker-1");
     await rig.time.pass(4_000);
@@ -87,11 +93,11 @@ describe("a job that was taken and nobody knows of", () => {
     expect(rig.started).toEqual(["a", "b", "c"]);
   });
 
-  test("runs before those behind it when a worker that lost the lease took it", async () => {
+  test("runs before those behind it when the answer to taking it was lost", async () => {
     const held = rig.hold("worker-1", { idleMs: 60_000 });
     await rig.time.pass(100);
     rig.add("a");
-    rig.queue.take("a worker that slept");
+    rig.queue.take("an answer that was lost", true);
     for (const id of ["b", "c"]) rig.add(id);
     await rig.time.pass(2_000);
     expect(rig.started).toEqual(["a", "b", "c"]);
@@ -104,7 +110,7 @@ describe("a job that was taken and nobody knows of", () => {
     rig.hold("worker-1");
     await rig.time.pass(800);
     rig.add("a", { session: "s2" });
-    rig.queue.take("a worker that slept");
+    rig.queue.take("an answer that was lost", true);
     await rig.time.pass(4_000);
     expect(rig.said("a")).toEqual(["started", "exited"]);
     await rig.time.pass(20_000);
@@ -182,7 +188,7 @@ describe("a job whose records have expired", () => {
   });
 
   test("and whose end was told leaves the queue, without another end", async () => {
-    rig.add("a", {}, { staged: "there" });
+    rig.add("a", deadLetter[0], { ...deadLetter[1], staged: "there" });
     rig.weather.next("complete a", ...Array.from({ length: 20 }, () => "refused" as const));
     const first = rig.hold("worker-1", { idleMs: 60_000 });
     await rig.time.pass(1_200);
@@ -404,7 +410,7 @@ describe("an attempt that waits while the end of the one before is still being t
   test("has not begun, whatever was said of that one", async () => {
     const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
     rig.add("a", { session: "s1", retry }, { commands: [{ runMs: 100, code: 1, chunks: [] }] });
-    rig.add("b", { session: "s2" }, { commands: [{ runMs: 500, code: 0, chunks: [] }] });
+    rig.add("b", { ...deadLetter[0], session: "s2" }, { commands: [{ runMs: 500, code: 1, chunks: [] }] });
     rig.weather.next("retrying a", "refused", "refused", "refused", "refused");
     // Something is not as it was thought, so everything that was taken is looked at.
     rig.weather.next("complete b", "refused");

@@ -33,8 +33,6 @@ export interface Draft {
   readonly job: Job;
   /** Undefined: at once. */
   readonly dueAtMs: number | undefined;
-  /** Nobody else can know its id. */
-  readonly newId: boolean;
 }
 
 /** An order as a job, and when it is due. */
@@ -52,7 +50,6 @@ export function draftOf(
   return {
     job: envelope(order, principal, options),
     dueAtMs: dueAtMs !== undefined && dueAtMs > now ? dueAtMs : undefined,
-    newId: options.id === undefined && order.id === undefined,
   };
 }
 

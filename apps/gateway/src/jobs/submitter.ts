@@ -31,11 +31,9 @@ export class Submitter {
 
   /** Nobody is told of its end. `known`: it was submitted before. */
   async submit(draft: Draft, { alone = false }: SubmitOptions = {}): Promise<"added" | "known"> {
-    const { job, dueAtMs, newId } = draft;
+    const { job, dueAtMs } = draft;
     const hand = (one: Job) =>
-      dueAtMs === undefined
-        ? this.#enqueuer.enqueue(one, { newId })
-        : acceptForLater(this.#schedule, one, dueAtMs);
+      dueAtMs === undefined ? this.#enqueuer.enqueue(one) : acceptForLater(this.#schedule, one, dueAtMs);
     return this.#tracing && alone ? handTraced(this.#tracing, job, hand) : hand(job);
   }
 

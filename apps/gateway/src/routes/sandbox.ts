@@ -79,7 +79,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
     const key = headers["idempotency-key"];
     if (key === undefined) return draft;
     const id = await idempotentId(parts.redis, key, { principal, tenant: draft.job.tenant }, asked);
-    return { ...draft, newId: false, job: { ...draft.job, id: jobId.parse(`ik_${id}`) } };
+    return { ...draft, job: { ...draft.job, id: jobId.parse(`ik_${id}`) } };
   }
 
   return [

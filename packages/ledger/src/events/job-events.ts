@@ -1,6 +1,14 @@
 import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import {
+  completedKey,
+  entryKey,
+  entryPrefix,
+  finishedKept,
+  queuedId,
+  takenKey,
+} from "../queues/queue-layout.ts";
 
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
 const keptMs = 24 * 3_600_000;
@@ -12,9 +20,8 @@ const walkedMost = 10_000;
 const retryingMark = "retrying";
 
 const reply = z.union([
-  z.tuple([z.literal(1), z.string()]).transform(() => "published" as const),
-  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
-  z.tuple([z.literal(2), z.string()]).transform(() => "finished-before" as const),
+  z.tuple([z.literal(["published", "finished-before"])]).transform(([word]) => word),
+  z.tuple([z.literal("fenced"), z.number()]).transform(([word]) => word),
 ]);
 const publish = new Script({
   name: "publish",
@@ -81,7 +88,6 @@ export interface QueueKeys {
   readonly queuedId: string;
   /** Hash: the entry itself. */
   readonly entryKey: string;
-  readonly lockKey: string;
   /** Lists and sorted sets of what is not finished. */
   readonly unfinishedKeys: readonly string[];
 }
@@ -96,15 +102,19 @@ export interface Publication {
   readonly inbox?: string | undefined;
   /** Names this publication, so that saying it again after a lost answer adds nothing. */
   readonly part?: string | undefined;
-  /** Of the attempt's entry in its queue, when this is the attempt's end. */
-  readonly entryKey?: string | undefined;
+  /** When this is the attempt's end. */
+  readonly ends?: EndingAttempt | undefined;
+}
+
+/** An attempt that ends. */
+export interface EndingAttempt {
+  readonly attempt: number;
+  /** It leaves its queue in the same step. Otherwise its holder completes it later. */
+  readonly leaves: boolean;
 }
 
 /** Where a job is in its sandbox's queue. */
 export interface JobPlace {
-  /** Of the list of what is taken from the queue. */
-  readonly takenKey: string;
-  readonly entryKey: string;
   readonly queuedId: string;
   /** What was taken before it and is known to whoever begins it. */
   readonly before: readonly string[];
@@ -151,23 +161,27 @@ export class JobEvents {
   }
 
   publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
-    const inbox = to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox);
+    const { key, jobId, ends } = to;
+    const queued = ends === undefined ? "" : queuedId(jobId, ends.attempt);
     const keys = [
-      redisKeys.lease(to.key),
-      redisKeys.events(to.key, to.jobId),
+      redisKeys.lease(key),
+      redisKeys.events(key, jobId),
       redisKeys.results,
-      inbox,
-      redisKeys.job(to.jobId),
+      to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox),
+      redisKeys.job(jobId),
       redisKeys.unfinished,
-      redisKeys.staged(to.key, to.jobId),
-      to.entryKey ?? redisKeys.job(to.jobId),
+      redisKeys.staged(key, jobId),
+      entryKey(key, queued),
+      takenKey(key),
+      completedKey(key),
     ];
     const fields = events.flatMap((event) => [event.type, dataOf(event)]);
     const hasInbox = to.inbox === undefined ? "0" : "1";
     const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
-    const mark = to.entryKey === undefined ? "" : markOf(events);
+    const mark = ends === undefined ? "" : markOf(events);
     return publish.run(this.#redis, keys, [
-      ...[to.epoch, to.instance, to.key, to.jobId, keptMs, hasInbox, end, to.part ?? "", mark],
+      ...[to.epoch, to.instance, key, jobId, keptMs, hasInbox, end, to.part ?? "", mark],
+      ...[ends?.leaves ? queued : "", entryPrefix(key), finishedKept],
       ...fields,
     ]);
   }
@@ -182,9 +196,9 @@ export class JobEvents {
       redisKeys.lease(to.key),
       redisKeys.events(to.key, to.jobId),
       redisKeys.cancelled(to.key),
-      place.takenKey,
+      takenKey(to.key),
       redisKeys.job(to.jobId),
-      place.entryKey,
+      entryKey(to.key, place.queuedId),
     ];
     return begin.run(this.#redis, keys, [
       ...[to.epoch, to.instance, to.jobId, place.notAfterMs, JSON.stringify(started)],
@@ -218,7 +232,6 @@ export class JobEvents {
       redisKeys.unfinished,
       redisKeys.staged(key, jobId),
       queue.entryKey,
-      queue.lockKey,
       redisKeys.lease(key),
       redisKeys.pending,
       ...queue.unfinishedKeys,
@@ -247,10 +260,10 @@ export class JobEvents {
   async attemptProgress(
     key: SandboxKey,
     jobId: string,
-    { attempt, entryKey }: { readonly attempt: number; readonly entryKey: string },
+    attempt: number,
   ): Promise<JobProgress | { readonly state: "retried" }> {
     const [ended, begunText, progress] = await Promise.all([
-      this.#redis.hget(entryKey, "ended"),
+      this.#redis.hget(entryKey(key, queuedId(jobId, attempt)), "ended"),
       this.#redis.hget(redisKeys.job(jobId), "begun"),
       this.progress(key, jobId),
     ]);

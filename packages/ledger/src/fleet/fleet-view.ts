@@ -10,7 +10,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { checked, invalid } from "../checked.ts";
-import { unfinishedKeys } from "../queues/job-queues.ts";
+import { unfinishedKeys } from "../queues/queue-layout.ts";
 
 /** What a worker last said of itself. */
 export interface WorkerRecord {

@@ -2,7 +2,8 @@ import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "../events/job-events.ts";
 import type { FleetControl } from "../fleet/fleet-control.ts";
-import { JobQueues, queuedId, queueKeys } from "../queues/job-queues.ts";
+import { queuedId, queueKeys } from "../queues/queue-layout.ts";
+import { findQueued } from "../queues/submit.ts";
 import type { Schedule } from "../schedule/schedule.ts";
 
 export interface CancellationParts {
@@ -29,11 +30,9 @@ const unbegun: JobResult = {
  */
 export class Cancellation {
   readonly #parts: CancellationParts;
-  readonly #queues: JobQueues;
 
   constructor(parts: CancellationParts) {
     this.#parts = parts;
-    this.#queues = new JobQueues(parts.redis);
   }
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
@@ -52,10 +51,6 @@ export class Cancellation {
     await schedule.remove(jobId, waiting.attempt);
   }
 
-  async close(): Promise<void> {
-    await this.#queues.close();
-  }
-
   /** The attempt that has not begun as far as anybody knows; undefined when there is none, or it is being added just now. */
   async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
     const { redis, schedule } = this.#parts;
@@ -66,7 +61,7 @@ export class Cancellation {
     }
     const [added, begun] = await redis.hmget(redisKeys.job(jobId), "added", "begun");
     if (!added || Number(begun) >= Number(added)) return undefined;
-    const data = await this.#queues.find(key, queuedId(jobId, Number(added)));
+    const data = await findQueued(redis, key, queuedId(jobId, Number(added)));
     if (data === undefined) return undefined;
     const attempt = Number(added);
     return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };

@@ -2,8 +2,8 @@ import { redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protoco
 import type { Redis } from "@berth/redis";
 import type { JobEvents, JobProgress } from "../events/job-events.ts";
 import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
-import { queuedId, unfinishedKeys } from "../queues/job-queues.ts";
 import type { Offers } from "../queues/offers.ts";
+import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
 
 /** Reasons for programs. The sentences beside them name workers, hosts and what went wrong there. */
 export const whyCodes = [

@@ -78,11 +78,6 @@ const release = new Script({
   file: lua("release"),
   parse: (reply) => releaseReply.parse(reply),
 });
-const mark = new Script({
-  name: "mark",
-  file: lua("mark"),
-  parse: (reply) => z.union([z.tuple([]).transform(() => undefined), markReply]).parse(reply),
-});
 const unheld = new Script({
   name: "unheld",
   file: lua("unheld"),
@@ -121,25 +116,6 @@ export interface Holder {
 export interface Holding {
   readonly epoch: number;
   readonly instance: string;
-}
-
-export interface MarkedJob {
-  readonly id: string;
-  /** Its own; not always whose sandbox it is. */
-  readonly tenant: TenantId;
-  /** Key of its entry in the sandbox's queue. A job without it is not marked, unless it has ended. */
-  readonly entry?: string;
-  readonly attempt: number;
-  readonly pool: string;
-  readonly session: string;
-  readonly kind: string;
-}
-
-/** What decides how many more jobs a sandbox may be given. */
-export interface WaitingLimits {
-  readonly queueKeys: readonly string[];
-  readonly perSandbox: number;
-  readonly inFleet: number;
 }
 
 /** Where a sandbox is offered: its pool, and its home host where it has one. */
@@ -193,35 +169,6 @@ export class Leases {
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.pending, ...options.queueKeys];
     return release.run(this.#redis, keys, [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"]);
-  }
-
-  /**
-   * Says that a job was added to a sandbox's queue. The sweep offers the sandbox until its queue is found empty. Undefined: the
-   * job has no entry there, and nothing was changed. Redis makes this change also when it has no memory left.
-   */
-  mark(key: SandboxKey, job: MarkedJob, limits: WaitingLimits): Promise<LeaseState | undefined> {
-    const keys = [
-      redisKeys.lease(key),
-      redisKeys.pending,
-      redisKeys.paused,
-      redisKeys.sandboxes,
-      redisKeys.queues,
-      redisKeys.job(job.id),
-      redisKeys.unfinished,
-      redisKeys.staged(key, job.id),
-      redisKeys.settings,
-      job.entry ?? redisKeys.job(job.id),
-      ...limits.queueKeys,
-    ];
-    const about = [key, tenantOf(key), job.id, job.attempt, job.pool, job.session, job.kind];
-    const onlyWithEntry = job.entry === undefined ? "" : "1";
-    return mark.run(this.#redis, keys, [
-      ...about,
-      limits.perSandbox,
-      limits.inFleet,
-      job.tenant,
-      onlyWithEntry,
-    ]);
   }
 
   /**

@@ -4,7 +4,7 @@ import { Queue } from "bullmq";
 import { deadQueue } from "../dead-letters/dead-letters.ts";
 import { scheduleQueue } from "../schedule/schedule.ts";
 import { bullConnection } from "./connection.ts";
-import { jobQueueName } from "./job-queues.ts";
+import { jobQueueName } from "./queue-layout.ts";
 
 /** A queue that a dashboard may show: one of the fleet's, by its name, or a sandbox's own. */
 export type BoardPlace =

@@ -1,7 +1,7 @@
 import { queuePrefix, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
-import { jobQueueName } from "./job-queues.ts";
+import { jobQueueName } from "./queue-layout.ts";
 
 const forget = new Script({
   name: "forget",

@@ -1,23 +1,37 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { queuePrefix, redisKeys, type SandboxKey } from "@berth/protocol";
+import { redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
-import { type Job as BullJob, Queue, Worker } from "bullmq";
 import { z } from "zod";
-import { bullConnection } from "./connection.ts";
-import { attemptOf, jobIdOf, jobQueueName } from "./job-queues.ts";
-import { OneWait } from "./one-wait.ts";
+import type { Holding } from "../leases/leases.ts";
+import {
+  attemptOf,
+  completedKey,
+  entryKey,
+  entryPrefix,
+  finishedKept,
+  jobIdOf,
+  prioritizedKey,
+  takenKey,
+  waitKey,
+} from "./queue-layout.ts";
+import type { Wakes } from "./wakes.ts";
 
-/** The lease decides who may work on a job. A lock that lapsed would only leave a finished job stuck as active. */
-const lockMs = 7 * 24 * 3_600_000;
-/** BullMQ's own shortest wait. */
-const shortestWaitSeconds = 0.05;
-/** After an error BullMQ would rest for 5 s and then wait for 10 s, which is longer than a short lease. */
-const restMs = 250;
+/** Jobs taken in one call. What is taken ahead stays in order, and the next holder finds it. */
+const fetchedAtOnce = 8;
 
-const own = new Script({
-  name: "own",
-  file: new URL("../../lua/own.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply) === 1,
+const fenced = z.tuple([z.literal("fenced"), z.number()]).transform(() => "fenced" as const);
+const fetch = new Script({
+  name: "fetch",
+  file: new URL("../../lua/fetch.lua", import.meta.url),
+  parse: (reply) =>
+    z
+      .union([fenced, z.tuple([z.literal("taken")], z.string()).transform(([, ...fields]) => fields)])
+      .parse(reply),
+});
+const complete = new Script({
+  name: "complete",
+  file: new URL("../../lua/complete.lua", import.meta.url),
+  parse: (reply) =>
+    z.union([fenced, z.tuple([z.literal("completed")]).transform(([word]) => word)]).parse(reply),
 });
 
 /** A job of the sandbox's queue that is ours to work on. */
@@ -26,7 +40,7 @@ export interface HeldJob {
   /** Another for each attempt. */
   readonly queuedId: string;
   readonly attempt: number;
-  /** Epoch milliseconds, by the clock of whoever added it. */
+  /** Epoch milliseconds, by the clock of its producer. */
   readonly queuedAtMs: number;
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
@@ -34,89 +48,117 @@ export interface HeldJob {
 }
 
 /**
- * Takes jobs from one sandbox's queue, for whoever holds its lease. BullMQ's own loop, stalled checks and lock renewal are
- * off: order within sessions, and what becomes of a dead holder's jobs, are the tenancy's to decide.
+ * Takes jobs from one sandbox's queue, for the holder of its lease. Every call is fenced. The order within sessions, and what becomes
+ * of a dead holder's jobs, are the tenancy's to decide.
  */
 export class JobSource {
-  readonly #worker: Worker;
-  readonly #queue: Queue;
   readonly #redis: Redis;
   readonly #key: SandboxKey;
-  readonly #holder: { readonly instance: string; readonly epoch: number };
-  readonly #token: string;
-  readonly #lockPrefix: string;
-  readonly #wait = new OneWait();
+  readonly #holding: Holding;
+  readonly #stopListening: () => void;
+  /** Taken, and not given to the tenancy yet. */
+  #ahead: HeldJob[] = [];
+  /** The queue may have jobs: it was not found empty since the last wake-up. */
+  #mayHaveJobs = true;
+  #onWake = () => {};
+  #closed = false;
 
-  constructor(redis: Redis, key: SandboxKey, holder: { readonly instance: string; readonly epoch: number }) {
-    const shared = { prefix: queuePrefix(key), connection: bullConnection(redis) };
+  constructor(redis: Redis, key: SandboxKey, holding: Holding, wakes: Wakes) {
     this.#redis = redis;
     this.#key = key;
-    this.#holder = holder;
-    this.#token = `${holder.instance}-${holder.epoch}`;
-    this.#lockPrefix = `${queuePrefix(key)}:${jobQueueName}`;
-    // The producer sets how many BullMQ events are kept; without this option BullMQ would reset that to 10,000.
-    this.#queue = new Queue(jobQueueName, { ...shared, skipMetasUpdate: true });
-    this.#worker = new Worker(jobQueueName, undefined, {
-      ...shared,
-      autorun: false,
-      skipStalledCheck: true,
-      skipLockRenewal: true,
-      lockDuration: lockMs,
-      removeOnComplete: { age: 3_600, count: 100 },
-      removeOnFail: { age: 3_600, count: 100 },
-    });
-    this.#worker.delay = () => sleep(restMs);
-    // Connection errors are told by the connection itself, once per outage.
-    this.#worker.on("error", () => {});
-    this.#queue.on("error", () => {});
+    this.#holding = holding;
+    this.#stopListening = wakes.listen(key, () => this.#wake());
   }
 
-  /** The next job, or undefined when none came for about so long. One call at a time. */
+  /** The next job, or undefined when none came for about so long, or `wake` was called. One call at a time. */
   async next(waitMs: number): Promise<HeldJob | undefined> {
-    this.#worker.opts.drainDelay = Math.max(shortestWaitSeconds, waitMs / 1_000);
-    // Infinity after an error. Nothing is ever delayed in a sandbox's queue, so there is never a time to wait for.
-    (this.#worker as unknown as { blockUntil: number }).blockUntil = 0;
-    const job = await this.#wait.for(() => this.#worker.getNextJob(this.#token));
-    return job && this.#held(job);
+    if (this.#ahead.length === 0 && !this.#mayHaveJobs && !this.#closed) await this.#woken(waitMs);
+    if (this.#ahead.length === 0 && !this.#closed) await this.#fetch();
+    return this.#closed ? undefined : this.#ahead.shift();
   }
 
-  /** What is taken from the queue, by whomever, the first taken first: in the list's order, since workers' clocks differ. */
+  /** What is taken from the queue, by any holder, the first taken first. */
   async active(): Promise<HeldJob[]> {
-    const jobs = await this.#queue.getActive();
-    return jobs.filter((job) => job !== undefined).map((job) => this.#held(job, true));
+    // Those taken ahead are among them.
+    this.#ahead = [];
+    const ids = await this.#redis.lrange(takenKey(this.#key), 0, -1);
+    const entries = await Promise.all(
+      ids.map(async (id) => {
+        const [data, timestamp] = await this.#redis.hmget(entryKey(this.#key, id), "data", "timestamp");
+        return data == null ? undefined : this.#held(id, data, timestamp ?? "0");
+      }),
+    );
+    return entries.filter((held) => held !== undefined).reverse();
   }
 
   /** Makes a `next` that waits look again, and return. */
   async wake(): Promise<void> {
-    // What BullMQ itself puts there when a job is added: a hint, not a job.
-    await this.#redis.zadd(`${this.#lockPrefix}:marker`, 0, "0");
+    this.#wake();
   }
 
   async close(): Promise<void> {
-    this.#wait.end();
-    await this.#worker.close(true);
-    await this.#queue.close();
+    this.#closed = true;
+    this.#stopListening();
+    this.#onWake();
   }
 
-  #held(job: BullJob, foreignLock = false): HeldJob {
+  #wake(): void {
+    this.#mayHaveJobs = true;
+    this.#onWake();
+  }
+
+  async #woken(waitMs: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, waitMs);
+      this.#onWake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#onWake = () => {};
+  }
+
+  async #fetch(): Promise<void> {
+    this.#mayHaveJobs = false;
+    const key = this.#key;
+    const keys = [redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key)];
+    const { epoch, instance } = this.#holding;
+    const taken = await fetch
+      .run(this.#redis, keys, [epoch, instance, fetchedAtOnce, entryPrefix(key)])
+      .catch((error: unknown) => {
+        this.#mayHaveJobs = true;
+        throw error;
+      });
+    if (taken === "fenced") throw this.#notOurs();
+    for (let index = 0; index < taken.length; index += 3) {
+      const [id = "", data = "", timestamp = ""] = taken.slice(index, index + 3);
+      this.#ahead.push(this.#held(id, data, timestamp));
+    }
+    if (this.#ahead.length === fetchedAtOnce) this.#mayHaveJobs = true;
+  }
+
+  #held(queuedId: string, data: string, timestamp: string): HeldJob {
     return {
-      id: jobIdOf(job.id ?? ""),
-      queuedId: job.id ?? "",
-      attempt: attemptOf(job.id ?? ""),
-      queuedAtMs: job.timestamp,
-      load: async () => job.data,
-      complete: async () => {
-        if (foreignLock) await this.#own(job);
-        await job.moveToCompleted("done", this.#token, false);
-      },
+      id: jobIdOf(queuedId),
+      queuedId,
+      attempt: attemptOf(queuedId),
+      queuedAtMs: Number(timestamp),
+      load: async () => JSON.parse(data),
+      complete: () => this.#complete(queuedId),
     };
   }
 
-  async #own({ id }: BullJob): Promise<void> {
-    const entry = `${this.#lockPrefix}:${id}`;
-    const keys = [redisKeys.lease(this.#key), `${entry}:lock`, entry];
-    const { epoch, instance } = this.#holder;
-    const owned = await own.run(this.#redis, keys, [epoch, instance, this.#token, lockMs]);
-    if (!owned) throw new Error(`epoch ${epoch} no longer holds ${this.#key}`);
+  async #complete(queuedId: string): Promise<void> {
+    const key = this.#key;
+    const keys = [redisKeys.lease(key), takenKey(key), completedKey(key)];
+    const { epoch, instance } = this.#holding;
+    const done = await complete.run(this.#redis, keys, [
+      ...[epoch, instance, queuedId, entryPrefix(key), finishedKept],
+    ]);
+    if (done === "fenced") throw this.#notOurs();
+  }
+
+  #notOurs(): Error {
+    return new Error(`epoch ${this.#holding.epoch} no longer holds ${this.#key}`);
   }
 }

@@ -9,9 +9,9 @@ import {
 } from "@berth/protocol";
 import { orRedisFull, type Redis } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
-import { acceptJob, defaultWaitingLimits } from "../queues/acceptance.ts";
+import { acceptJob, defaultWaitingLimits } from "../queues/admission.ts";
 import { bullConnection } from "../queues/connection.ts";
-import type { StagedPayload } from "../queues/job-queues.ts";
+import type { StagedPayload } from "../queues/submit.ts";
 
 export const scheduleQueue = { name: "schedule", prefix: "berth" } as const;
 

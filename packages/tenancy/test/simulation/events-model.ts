@@ -26,6 +26,8 @@ interface Beginning extends JobOf, SimHolding {
 
 interface Said extends JobOf, SimHolding {
   readonly event: SimEvent;
+  /** The attempt is out of its queue in the same step. */
+  readonly leaves?: boolean;
 }
 
 interface EventsModelParts {
@@ -94,7 +96,7 @@ export class EventsModel {
     this.#parts.rules.endedUnbegun(jobId);
     const queue = this.#parts.queueOf(key);
     const queuedId = queuedIdOf({ jobId, attempt });
-    if (far) queue.markEnded(queuedId, result);
+    if (far || !queue.has(queuedId)) queue.markEnded(queuedId, result);
     else queue.remove(queuedId);
     return "told";
   }
@@ -131,9 +133,16 @@ export class EventsModel {
   }
 
   publish(said: Said): PublishResult {
-    const { key, jobId, attempt, event } = said;
     const { leases, queueOf } = this.#parts;
-    if (!leases.holds(key, said)) return "fenced";
+    if (!leases.holds(said.key, said)) return "fenced";
+    const published = this.#publish(said);
+    if (said.leaves) queueOf(said.key).leave(queuedIdOf(said));
+    return published;
+  }
+
+  #publish(said: Said): PublishResult {
+    const { key, jobId, attempt, event } = said;
+    const { queueOf } = this.#parts;
     const last = this.#last(jobId);
     if (last?.type === "finished") return "finished-before";
     if (last && "part" in last && "part" in event && last.part === event.part) return "published";

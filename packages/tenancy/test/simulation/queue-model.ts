@@ -3,15 +3,14 @@ import { Marker } from "./marker.ts";
 import type { Rules } from "./rules.ts";
 import { type Entry, entryId } from "./sim-job.ts";
 
-/**
- * What BullMQ's scripts do with one sandbox's queue: a line, what is taken from it, and a lock with a token on each that is.
- * None of them knows of leases: whoever speaks to Redis may take from the line.
- */
+/** As `JobSource`. */
+const takenAtOnce = 8;
+
+/** What `submit.lua`, `fetch.lua` and `complete.lua` do with one sandbox's queue: a line, and what is taken from it. */
 export class QueueModel {
   readonly #key: string;
   readonly #rules: Rules;
   readonly #known = new Map<string, Entry>();
-  readonly #locks = new Map<string, string>();
   readonly #removed = new Set<string>();
   /** What the entry of an attempt that has ended says. */
   readonly #ended = new Map<string, JobResult | "retrying">();
@@ -30,6 +29,11 @@ export class QueueModel {
     return this.wait.length + this.active.length;
   }
 
+  /** It waits, or is taken. */
+  has(id: string): boolean {
+    return this.wait.includes(id) || this.active.includes(id);
+  }
+
   /** An id that was there before is not added again. */
   add(entry: Entry): void {
     const id = entryId(entry);
@@ -46,7 +50,6 @@ export class QueueModel {
       const index = list.indexOf(id);
       if (index >= 0) list.splice(index, 1);
     }
-    this.#locks.delete(id);
     this.#ended.delete(id);
     this.#removed.add(id);
   }
@@ -66,38 +69,25 @@ export class QueueModel {
     return entry;
   }
 
-  take(token: string): string | undefined {
-    const id = this.wait.shift();
-    if (id === undefined) return undefined;
-    this.active.push(id);
-    this.#locks.set(id, token);
-    this.#rules.queued("taken", id, token);
-    if (this.wait.length > 0) this.marker.set();
-    return id;
-  }
-
-  /** `own.lua`: only for whoever holds the sandbox. */
-  own(id: string, token: string, holds: boolean): void {
+  /** Only for the holder. */
+  take(token: string, holds: boolean): string[] {
     if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);
-    this.#rules.queued("owned", id, token);
-    if (this.active.includes(id)) this.#locks.set(id, token);
+    const ids = this.wait.splice(0, takenAtOnce);
+    this.active.push(...ids);
+    for (const id of ids) this.#rules.queued("taken", id, token);
+    return ids;
   }
 
-  complete(id: string, token: string): void {
-    this.#unlock(id, token);
-    if (!this.#leave(id)) throw new Error(`Job ${id} is not in the active state. finished`);
-    this.#rules.completed(this.#key, this.entry(id));
+  /** Only for the holder. What has left before leaves nothing to do. */
+  complete(id: string, token: string, holds: boolean): void {
+    if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);
+    this.leave(id);
   }
 
-  #unlock(id: string, token: string): void {
-    const lock = this.#locks.get(id);
-    if (lock !== token) throw new Error(`${lock ? "Lock mismatch" : "Missing lock"} for job ${id}`);
-    this.#locks.delete(id);
-  }
-
-  #leave(id: string): boolean {
+  leave(id: string): void {
     const index = this.active.indexOf(id);
-    if (index >= 0) this.active.splice(index, 1);
-    return index >= 0;
+    if (index < 0) return;
+    this.active.splice(index, 1);
+    this.#rules.completed(this.#key, this.entry(id));
   }
 }

@@ -68,18 +68,23 @@ function jobsPort(options: SimPortsOptions): JobsPort {
   const { redis, connection, weather, trace, worker, key, epoch, instance, token, process, random } = options;
   const queue = redis.queue(key);
   const closing = Promise.withResolvers<void>();
+  let ahead: string[] = [];
   let drained = false;
   let closed = false;
   return {
     next: async (waitMs) => {
-      if (drained) await Promise.race([closing.promise, waited(waitMs)]);
-      if (closed) return undefined;
-      const id = await connection.bull("fetch", () => queue.take(token));
-      drained = id === undefined;
-      return id === undefined ? undefined : held(id, false);
+      if (ahead.length === 0 && drained) await Promise.race([closing.promise, waited(waitMs)]);
+      if (ahead.length === 0 && !closed) {
+        ahead = await connection.script("fetch", () => queue.take(token, holds()));
+        drained = queue.wait.length === 0;
+      }
+      const id = closed ? undefined : ahead.shift();
+      return id === undefined ? undefined : held(id);
     },
-    active: () =>
-      connection.bull("active", () => queue.active.slice()).then((ids) => ids.map((id) => held(id, true))),
+    active: async () => {
+      ahead = [];
+      return (await connection.bull("active", () => queue.active.slice())).map(held);
+    },
     wake: () => connection.bull("wake", () => queue.marker.set()),
     close: async () => {
       closed = true;
@@ -94,7 +99,11 @@ function jobsPort(options: SimPortsOptions): JobsPort {
     return new Promise(() => {});
   }
 
-  function held(id: string, foreignLock: boolean): FetchedJob {
+  function holds(): boolean {
+    return redis.leases.holds(key, { epoch, instance });
+  }
+
+  function held(id: string): FetchedJob {
     const { job, attempt } = queue.entry(id);
     return {
       id: job.id,
@@ -105,14 +114,7 @@ function jobsPort(options: SimPortsOptions): JobsPort {
         if (job.staged === "gone") throw new Fault("payload-missing", { jobId: job.id, detail: "simulated" });
         return job.job ? { ...job.job, attempt } : job.data;
       },
-      complete: async () => {
-        if (foreignLock) {
-          await connection.script("own", () =>
-            queue.own(id, token, redis.leases.holds(key, { epoch, instance })),
-          );
-        }
-        await connection.bull(`complete ${id}`, () => queue.complete(id, token));
-      },
+      complete: () => connection.script(`complete ${id}`, () => queue.complete(id, token, holds())),
     };
   }
 }
@@ -143,13 +145,14 @@ function eventsPort(
       const event = { type: "artifact", id, part: `${epoch}-${part}` } as const;
       return connection.script(`artifact ${jobId}`, () => events.publish({ ...of(jobId), event }));
     },
-    finished: (jobId, attempt, _inbox, result) => {
+    finished: ({ id, attempt }, result, { leaves }) => {
       const event = { type: "finished", result } as const;
-      return connection.script(`finished ${jobId}`, () => events.publish({ ...of(jobId, attempt), event }));
+      return connection.script(`finished ${id}`, () => events.publish({ ...of(id, attempt), event, leaves }));
     },
     retrying: (jobId, { attempt }) => {
       const event = { type: "retrying", attempt, part: `${epoch}-retrying-${attempt}` } as const;
-      return connection.script(`retrying ${jobId}`, () => events.publish({ ...of(jobId, attempt), event }));
+      const said = { ...of(jobId, attempt), event, leaves: true };
+      return connection.script(`retrying ${jobId}`, () => events.publish(said));
     },
     progress: (jobId, attempt) =>
       connection.script(`progress ${jobId}`, () => events.progress({ key, jobId, attempt })),

@@ -1,0 +1,32 @@
+-- Whether an attempt of a job may be added. Needs queue-length.lua.
+-- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
+-- Gives nil if it may, or the refusal:
+--       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox
+--       {'sandbox-full', waiting, limit}  too many wait in the sandbox
+--       {'fleet-full', waiting, limit}    too many wait in the fleet
+--       {'wrong-pool', pool}              the sandbox lives in another pool
+local function refusal(record, unfinished, settings, lease, firstQueueKey, wanted)
+  local known = redis.call('HMGET', record, 'key', 'added', 'outcome')
+  local isOther = known[1] and known[1] ~= wanted.key
+  if known[1] and (isOther or known[3] or tonumber(known[2] or '0') >= wanted.attempt) then
+    return {'known', known[1]}
+  end
+  local pool = redis.call('HGET', lease, 'pool')
+  if pool and wanted.pool ~= '' and pool ~= wanted.pool then
+    return {'wrong-pool', pool}
+  end
+  -- A later attempt has its place already.
+  if known[1] then
+    return nil
+  end
+  local limits = redis.call('HMGET', settings, 'maxWaitingPerSandbox', 'maxWaitingInFleet')
+  local inFleet, mostInFleet = redis.call('ZCARD', unfinished), tonumber(limits[2] or wanted.mostInFleet)
+  if inFleet >= mostInFleet then
+    return {'fleet-full', inFleet, mostInFleet}
+  end
+  local waiting, most = queueLength(KEYS, firstQueueKey), tonumber(limits[1] or wanted.mostPerSandbox)
+  if waiting >= most then
+    return {'sandbox-full', waiting, most}
+  end
+  return nil
+end

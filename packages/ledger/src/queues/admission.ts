@@ -1,0 +1,59 @@
+import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+import { unfinishedKeys } from "./queue-layout.ts";
+
+/** Where the fleet's settings say nothing else. */
+export const defaultWaitingLimits = { perSandbox: 100_000, inFleet: 1_000_000 } as const;
+/** An acceptance that no job followed: its producer died. */
+const forgottenAfterMs = 3_600_000;
+
+const count = z.number().int().min(0);
+
+/** What `admission.lua` answers when a job may not be added. */
+export const refusal = z.union([
+  z.tuple([z.literal("known"), z.string()]),
+  z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
+  z.tuple([z.literal("wrong-pool"), z.string()]),
+]);
+
+const reply = z.union([z.tuple([z.literal("accepted")]), refusal]);
+const accept = new Script({
+  name: "accept",
+  file: new URL("../../lua/accept.lua", import.meta.url),
+  parse: (value) => reply.parse(value),
+});
+
+/**
+ * Accepts a job that is to run later. Throws when too many wait already or the id is another job's; `known` when this very
+ * attempt was added before, or the job has ended: it may have been cancelled before it was due.
+ */
+export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promise<"accepted" | "known"> {
+  const keys = [
+    redisKeys.job(job.id),
+    redisKeys.unfinished,
+    redisKeys.settings,
+    redisKeys.lease(key),
+    redisKeys.sandboxesOf(tenantOf(key)),
+    ...unfinishedKeys(key),
+  ];
+  const { perSandbox, inFleet } = defaultWaitingLimits;
+  const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
+  const answer = await accept.run(redis, keys, [...about, perSandbox, inFleet, forgottenAfterMs]);
+  return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
+}
+
+/** `known`, where the refused attempt is the very one that was added before. */
+export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, job: Job): "known" {
+  switch (refused[0]) {
+    case "known":
+      if (refused[1] !== key) throw new Fault("job-id-taken", { jobId: job.id, sandboxKey: refused[1] });
+      return "known";
+    case "sandbox-full":
+      throw new Fault("sandbox-full", { sandboxKey: key, waiting: refused[1], limit: refused[2] });
+    case "fleet-full":
+      throw new Fault("fleet-full", { waiting: refused[1], limit: refused[2] });
+    case "wrong-pool":
+      throw new Fault("wrong-pool", { sandboxKey: key, pool: refused[1], wanted: job.pool ?? "" });
+  }
+}
