@@ -30,7 +30,14 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   ],
   "@berth/service": [],
   "@berth/mcp": ["@berth/protocol"],
-  "@berth/gateway": ["@berth/protocol", "@berth/redis", "@berth/ledger", "@berth/client", "@berth/service", "@berth/mcp"],
+  "@berth/gateway": [
+    "@berth/protocol",
+    "@berth/redis",
+    "@berth/ledger",
+    "@berth/client",
+    "@berth/service",
+    "@berth/mcp",
+  ],
   "@berth/cli": [
     "@berth/protocol",
     "@berth/redis",

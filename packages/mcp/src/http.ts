@@ -25,8 +25,12 @@ export async function answerMcpPost(
 ): Promise<Response> {
   const { onError, ...more } = options;
   const handler = createMcpHandler(
-    // Before 2026-07-28 a connection that breaks is not a cancellation.
-    ({ era }) => makeMcpServer(port, { ...more, cancelsWhenClosed: era === "modern" }).server,
+    ({ era }) => {
+      // Before 2026-07-28 a connection that breaks is not a cancellation; it only ends the reading of the job's events.
+      if (era === "modern") return makeMcpServer(port, { ...more, cancelsWhenClosed: true }).server;
+      const stopping = AbortSignal.any([message.signal, ...(more.stopping ? [more.stopping] : [])]);
+      return makeMcpServer(port, { ...more, stopping, cancelsWhenClosed: false }).server;
+    },
     { onerror: onError, maxSubscriptions: 0 },
   );
   const headers = new Headers();
