@@ -2,8 +2,8 @@ import type { FleetPort, FollowedJob } from "@berth/mcp";
 import { complaintOf } from "./complaint.ts";
 import type { Door, DoorJob } from "./door.ts";
 
-/** Of these, the sandbox that is asked for is one: a tenant has a few. */
-const listedSandboxes = 10_000;
+/** The sandbox that is asked for is looked for among so many that the tenant used last. */
+const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, through either door. */
 export function mcpPort(door: Door, onBug: (error: unknown) => void): FleetPort {
@@ -14,7 +14,7 @@ export function mcpPort(door: Door, onBug: (error: unknown) => void): FleetPort 
       return job && { ...followed(job), sandbox: job.sandbox };
     },
     sandbox: async (tenant, key) => {
-      const known = await door.sandboxes({ tenant, limit: listedSandboxes });
+      const known = await door.sandboxes({ tenant, limit: lookedThrough });
       const found = known.find((one) => one.key === key);
       return found && { ...found, held: found.worker !== undefined };
     },

@@ -19,7 +19,8 @@ export interface Caller {
   readonly onBug: (error: unknown) => void;
 }
 
-const listedSandboxes = 10_000;
+/** The sandbox that is asked for is looked for among so many that the tenant used last: a call must not cost more than its rate. */
+const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, for one caller of this gateway: what its key may do, and no more. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
@@ -46,7 +47,7 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
       return job && { ...followed(job), sandbox: job.key };
     },
     sandbox: async (_, key) => {
-      const known = await parts.berth.sandboxes({ tenant, limit: listedSandboxes });
+      const known = await parts.berth.sandboxes({ tenant, limit: lookedThrough });
       const found = known.find((one) => one.key === key);
       return found && { ...found, held: found.worker !== undefined };
     },

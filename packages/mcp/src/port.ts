@@ -1,6 +1,6 @@
 import type { JobRequestInput, JobResult, Scope } from "@berth/protocol";
 
-/** Where a server's jobs go. Settings of whoever configures the server: a model cannot change them. */
+/** Where a server's jobs go. The person who configures the server sets it; a model cannot change it. */
 export interface Place {
   readonly tenant: string;
   readonly session?: string | undefined;
@@ -36,7 +36,7 @@ export interface FoundJob extends FollowedJob {
 }
 
 export interface SandboxState {
-  /** A worker has it ready. */
+  /** A worker is known to have it ready; a gateway hides it from tenant keys. */
   readonly held: boolean;
   /** Jobs that wait or run. */
   readonly unfinished: number;
@@ -62,7 +62,7 @@ export interface FleetPort {
   submit(order: Order): Promise<FollowedJob>;
   /** Undefined: no such job, or not one that the caller may see. */
   find(id: string): Promise<FoundJob | undefined>;
-  /** Undefined: there is no such sandbox yet. */
+  /** Undefined: there is no such sandbox, or it is not among those that the tenant used last. */
   sandbox(tenant: string, key: string): Promise<SandboxState | undefined>;
   /** Undefined: no such artifact, or not any more. */
   artifact(id: string): Promise<FetchedArtifact | undefined>;

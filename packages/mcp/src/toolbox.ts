@@ -79,14 +79,12 @@ export class Toolbox {
       ];
       const lines = state
         ? [
-            state.held
-              ? "a worker holds it"
-              : "no worker holds it now; the next call starts it again with its files",
+            ...(state.held ? ["a worker holds it"] : []),
             `unfinished jobs: ${state.unfinished}`,
             `last used: ${new Date(state.lastUsedMs).toISOString()}`,
             ...(state.paused ? ["the tenant is paused: nothing begins until an operator resumes it"] : []),
           ]
-        : ["it does not exist yet; the first call makes it"];
+        : ["it was not used lately, or does not exist yet; the next call starts it"];
       const output = [...about, ...lines].join("\n");
       const answer: Answer = { state: "finished", output };
       return { content: [{ type: "text", text: output }], structuredContent: answer };

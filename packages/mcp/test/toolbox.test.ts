@@ -92,18 +92,18 @@ test("a server that stops answers its calls at once, and their jobs go on", asyn
   expect(fleet.cancelled).toEqual([]);
 });
 
-test("output is told as it comes, with progress that only grows", async () => {
+test("the client is notified of output as it comes, with progress that only grows", async () => {
   const fleet = new ScriptedFleet([chunk("1-0", "a"), chunk("2-0", "b")]);
-  const told: [number, string][] = [];
+  const notified: [number, string][] = [];
   const stopping = new AbortController();
   const toolbox = new Toolbox(fleet, { place, stopping: stopping.signal });
   const notify = async (progress: number, message: string) => {
-    told.push([progress, message]);
+    notified.push([progress, message]);
     stopping.abort();
   };
   await toolbox.run({ kind: "list" }, { cancelled: never, notify });
-  expect(told.map(([, message]) => message).join("")).toBe("ab");
-  expect(told.every(([progress], at) => progress > (told[at - 1]?.[0] ?? 0))).toBe(true);
+  expect(notified.map(([, message]) => message).join("")).toBe("ab");
+  expect(notified.every(([progress], at) => progress > (notified[at - 1]?.[0] ?? 0))).toBe(true);
 });
 
 test("a job of another sandbox does not exist, and is not cancelled", async () => {
