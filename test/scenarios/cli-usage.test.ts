@@ -73,6 +73,7 @@ test.each([
   { args: ["tenant", "grant", "shared", "--pool", "gpu"], says: "shared is reserved" },
   { args: ["mcp"], says: "--tenant is missing" },
   { args: ["mcp", "--tenant", "ACME"], says: "a tenant id is" },
+  { args: ["mcp", "--tenant", "acme", "--session", "BAD"], says: "--session: a session name is" },
   { args: ["mcp", "--tenant", "acme", "--url", "ftp://x"], says: "--url: BERTH_URL is http" },
   {
     args: ["mcp", "--tenant", "acme", "--url", "http://x", "--redis", "redis://x"],

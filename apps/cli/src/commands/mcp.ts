@@ -1,4 +1,5 @@
 import { serveMcpStdio } from "@berth/mcp";
+import { agentName, poolName, profileName, sessionName } from "@berth/protocol";
 import { type Arguments, command, jobOptions } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import { type Config, environment } from "../config.ts";
@@ -46,6 +47,7 @@ export const mcp = command({
 async function run({ values }: Arguments<typeof options>, context: Context): Promise<number> {
   const { tenant, wait } = values;
   if (tenant === undefined) throw new UsageError("--tenant is missing", ["berth mcp --tenant acme"]);
+  checkNames(values);
   const place = { tenant: tenantName(tenant), ...placeOf(values) };
   const answerWithinMs = wait === undefined ? undefined : durationMs("--wait", wait);
   const say = (error: unknown) => context.terminal.note(`berth: ${printable(String(error))}`);
@@ -63,6 +65,16 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
     await door.close();
   }
   return context.interrupts.interrupted ? context.interrupts.exitCode : exitCodes.ok;
+}
+
+const names = { session: sessionName, agent: agentName, profile: profileName, pool: poolName } as const;
+
+/** Before it serves: a model could do nothing about a wrong one. */
+function checkNames(values: Readonly<Record<keyof typeof names, string | undefined>>): void {
+  for (const [option, schema] of Object.entries(names)) {
+    const [problem] = schema.optional().safeParse(values[option as keyof typeof names]).error?.issues ?? [];
+    if (problem) throw new UsageError(`--${option}: ${problem.message}`);
+  }
 }
 
 /** What the command line names goes before what the environment names. */
