@@ -8,6 +8,7 @@ export const vendorOwners: Readonly<Record<string, string>> = {
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
   "@opentelemetry": "@berth/service",
+  "@modelcontextprotocol": "@berth/mcp",
 };
 
 /** What each package may import of ours. A package that is not here may import nothing of ours. */
@@ -28,12 +29,21 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/service",
   ],
   "@berth/service": [],
-  "@berth/gateway": ["@berth/protocol", "@berth/redis", "@berth/ledger", "@berth/client", "@berth/service"],
+  "@berth/mcp": ["@berth/protocol"],
+  "@berth/gateway": [
+    "@berth/protocol",
+    "@berth/redis",
+    "@berth/ledger",
+    "@berth/client",
+    "@berth/service",
+    "@berth/mcp",
+  ],
   "@berth/cli": [
     "@berth/protocol",
     "@berth/redis",
     "@berth/sandbox",
     "@berth/client",
+    "@berth/mcp",
     "@berth/worker",
     "@berth/gateway",
   ],

@@ -71,6 +71,14 @@ test.each([
   { args: ["key", "create", "x", "--admin", "--pool", "gpu"], says: "leave --profile and --pool out" },
   { args: ["tenant", "grant", "acme"], says: "--profile NAME or --pool NAME is needed" },
   { args: ["tenant", "grant", "shared", "--pool", "gpu"], says: "shared is reserved" },
+  { args: ["mcp"], says: "--tenant is missing" },
+  { args: ["mcp", "--tenant", "ACME"], says: "a tenant id is" },
+  { args: ["mcp", "--tenant", "acme", "--session", "BAD"], says: "--session: a session name is" },
+  { args: ["mcp", "--tenant", "acme", "--url", "ftp://x"], says: "--url: BERTH_URL is http" },
+  {
+    args: ["mcp", "--tenant", "acme", "--url", "http://x", "--redis", "redis://x"],
+    says: "either --url or --redis",
+  },
   { args: ["completion", "tcsh"], says: "tcsh is not one of bash, zsh, fish" },
 ])("a command line that cannot be meant ends with 64: berth $args", async ({ args, says }) => {
   const { code, stderr, stdout } = await runCli(args);

@@ -20,6 +20,12 @@ export const sections: readonly Section[] = [
     },
   },
   {
+    title: "Agents",
+    commands: {
+      mcp: async () => (await import("./commands/mcp.ts")).mcp,
+    },
+  },
+  {
     title: "Files of a tenant",
     commands: {
       write: async () => (await import("./commands/write.ts")).write,

@@ -16,11 +16,16 @@ export type { IdentifiedEvent, JobOrder, SandboxView, Scale, ScheduleInput, Sche
 /** A job that the fleet has accepted. */
 export interface DoorJob {
   readonly id: string;
-  /** What happens to it, from the beginning or after an event's id, until its end. */
-  events(after?: string): AsyncIterable<IdentifiedEvent>;
+  /** What happens to it, from the beginning or after an event's id, until its end. The signal ends the reading. */
+  events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
   result(): Promise<JobResult>;
   status(): Promise<JobState>;
   cancel(): Promise<void>;
+}
+
+export interface KnownDoorJob extends DoorJob {
+  /** Key of the sandbox that it runs in. */
+  readonly sandbox: string;
 }
 
 export type JobState = "not-started" | "started" | "finished";
@@ -124,7 +129,7 @@ export interface Door {
   submit(order: JobOrder): Promise<DoorJob>;
   /** From now on a gateway may be away for this long before a call fails. Redis is waited for by the client itself. */
   waitForOutages(ms: number): void;
-  job(id: string): Promise<DoorJob | undefined>;
+  job(id: string): Promise<KnownDoorJob | undefined>;
   why(id: string): Promise<Why>;
   /** Of all tenants or one, the oldest first. */
   unfinished(query: Query): Promise<readonly UnfinishedJob[]>;

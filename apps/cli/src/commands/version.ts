@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { ownVersion } from "../own-version.ts";
 
 const options = {} as const;
 
@@ -18,10 +18,7 @@ export const version = command({
 });
 
 async function run(_: Arguments<typeof options>, { terminal }: Context): Promise<number> {
-  const manifest = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8"));
-  await terminal.answer(
-    { version: manifest.version, node: process.version },
-    () => `berth ${manifest.version}`,
-  );
+  const own = await ownVersion();
+  await terminal.answer({ version: own, node: process.version }, () => `berth ${own}`);
   return exitCodes.ok;
 }

@@ -6,6 +6,7 @@ import type {
   DoorJob,
   JobOrder,
   KeysDoor,
+  KnownDoorJob,
   Query,
   SchedulesDoor,
   TenantsDoor,
@@ -61,9 +62,9 @@ export class ClientDoor implements Door {
 
   waitForOutages(): void {}
 
-  async job(id: string): Promise<DoorJob | undefined> {
+  async job(id: string): Promise<KnownDoorJob | undefined> {
     const job = await this.#berth.job(id);
-    return job && doorJob(job);
+    return job && { ...doorJob(job), sandbox: job.key };
   }
 
   why(id: string) {
@@ -104,7 +105,7 @@ export class ClientDoor implements Door {
 function doorJob(job: EnqueuedJob): DoorJob {
   return {
     id: job.id,
-    events: (after) => job.events(after),
+    events: (after, signal) => job.events(after, signal),
     result: () => job.result,
     status: () => job.status(),
     cancel: () => job.cancel(),

@@ -8,6 +8,7 @@ import type {
   JobOrder,
   JobState,
   KeysDoor,
+  KnownDoorJob,
   Query,
   SandboxView,
   Scale,
@@ -88,9 +89,9 @@ export class HttpDoor implements Door {
     this.#calls.outageMs = ms;
   }
 
-  async job(id: string): Promise<DoorJob | undefined> {
-    const view = await this.#calls.find("GET", path`/v1/jobs/${id}`);
-    return view === undefined ? undefined : this.#job(id);
+  async job(id: string): Promise<KnownDoorJob | undefined> {
+    const view = await this.#calls.find<JobView>("GET", path`/v1/jobs/${id}`);
+    return view && { ...this.#job(id), sandbox: view.sandbox };
   }
 
   async why(id: string): Promise<Why> {
@@ -149,7 +150,7 @@ export class HttpDoor implements Door {
       this.#calls.json<JobView>("GET", path`/v1/jobs/${id}`, { query: { wait } });
     return {
       id,
-      events: (after) => httpEvents(this.#calls, id, after),
+      events: (after, signal) => httpEvents(this.#calls, id, after, signal),
       result: async () => {
         for (;;) {
           const { result } = await look(waitSeconds);

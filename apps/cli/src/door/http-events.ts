@@ -16,6 +16,7 @@ export async function* httpEvents(
   calls: HttpCalls,
   jobId: string,
   after = "",
+  signal?: AbortSignal,
 ): AsyncGenerator<IdentifiedEvent> {
   let last = after;
   let failures = 0;
@@ -25,6 +26,7 @@ export async function* httpEvents(
       const { body, status } = await calls.response("GET", path`/v1/jobs/${jobId}/events`, {
         headers,
         repeatable: false,
+        ...(signal ? { signal } : {}),
       });
       // Nothing will ever follow the last event.
       if (status === 204) return;
@@ -37,10 +39,15 @@ export async function* httpEvents(
       }
       failures++;
     } catch (error) {
-      if (calls.closed || (error instanceof Complaint && error.code !== "gateway-unreachable")) throw error;
+      if (
+        calls.closed ||
+        signal?.aborted ||
+        (error instanceof Complaint && error.code !== "gateway-unreachable")
+      )
+        throw error;
       if (++failures > mostFailures) throw error;
     }
-    await sleep(Math.min(firstPauseMs * 2 ** Math.min(failures, 6), longestPauseMs));
+    await sleep(Math.min(firstPauseMs * 2 ** Math.min(failures, 6), longestPauseMs), undefined, { signal });
   }
 }
 

@@ -9,6 +9,7 @@ import { healthRoutes } from "./health.ts";
 import { jobEventRoutes } from "./job-events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
+import { mcpRoutes } from "./mcp.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { sandboxRoutes } from "./sandbox.ts";
 import { scheduleRoutes } from "./schedules.ts";
@@ -23,6 +24,7 @@ export function allRoutes(parts: Parts): AnyRoute[] {
     ...artifactRoutes(parts),
     ...sandboxRoutes(parts),
     ...sessionRoutes(parts),
+    ...mcpRoutes(parts),
     ...batchRoutes(parts),
     ...scheduleRoutes(parts),
     ...tenantRoutes(parts),

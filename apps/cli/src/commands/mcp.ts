@@ -1,0 +1,96 @@
+import { serveMcpStdio } from "@berth/mcp";
+import { agentName, poolName, profileName, sessionName } from "@berth/protocol";
+import { type Arguments, command, jobOptions } from "../command.ts";
+import { UsageError } from "../complaint.ts";
+import { type Config, environment } from "../config.ts";
+import type { Context } from "../context.ts";
+import { openDoor } from "../door/open-door.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { mcpPort } from "../mcp-port.ts";
+import { ownVersion } from "../own-version.ts";
+import { placeOf } from "../run-job.ts";
+import { printable } from "../terminal/printable.ts";
+import { durationMs, tenantName } from "../values.ts";
+
+const options = {
+  tenant: { type: "string", value: "TENANT", about: "whose sandbox the tools use" },
+  ...jobOptions,
+  url: { type: "string", value: "URL", about: "a gateway; instead of BERTH_URL. Its key is BERTH_KEY" },
+  redis: { type: "string", value: "URL", about: "the fleet's Redis; instead of REDIS_URL" },
+  wait: {
+    type: "string",
+    value: "TIME",
+    about: "answer a long call after this time with its job's id (50s)",
+  },
+} as const;
+
+export const mcp = command({
+  name: "mcp",
+  summary: "give an agent a sandbox as MCP tools, on stdin and stdout",
+  positionals: [],
+  about:
+    "A Model Context Protocol server for Claude Code, Cursor, VS Code, Codex and others; they start it. Its tools are bash, read,\n" +
+    "write, edit, glob, grep, list, run_code, job and sandbox. The model cannot choose tenant, profile or pool. docs/mcp.md has the\n" +
+    "lines to paste. It ends when its stdin does, and cancels the jobs whose calls are open then.",
+  examples: [
+    { line: "berth mcp --tenant acme", says: "through REDIS_URL, or BERTH_URL with BERTH_KEY" },
+    {
+      line: "berth mcp --tenant acme --scope session --session chat-42",
+      says: "a sandbox for this conversation alone",
+    },
+    { line: "claude mcp add berth -- berth mcp --tenant acme", says: "for Claude Code" },
+  ],
+  options,
+  run,
+});
+
+async function run({ values }: Arguments<typeof options>, context: Context): Promise<number> {
+  const { tenant, wait } = values;
+  if (tenant === undefined) throw new UsageError("--tenant is missing", ["berth mcp --tenant acme"]);
+  checkNames(values);
+  const place = { tenant: tenantName(tenant), ...placeOf(values) };
+  const answerWithinMs = wait === undefined ? undefined : durationMs("--wait", wait);
+  const say = (error: unknown) => context.terminal.note(`berth: ${printable(String(error))}`);
+  const signal = context.interrupts.signal();
+  const door = await openDoor(chosen(context.config, values));
+  try {
+    await serveMcpStdio(mcpPort(door, say), {
+      place,
+      answerWithinMs,
+      signal,
+      version: await ownVersion(),
+      onError: say,
+    });
+  } finally {
+    await door.close();
+  }
+  return context.interrupts.interrupted ? context.interrupts.exitCode : exitCodes.ok;
+}
+
+const names = { session: sessionName, agent: agentName, profile: profileName, pool: poolName } as const;
+
+/** Before it serves: a model could do nothing about a wrong one. */
+function checkNames(values: Readonly<Record<keyof typeof names, string | undefined>>): void {
+  for (const [option, schema] of Object.entries(names)) {
+    const [problem] = schema.optional().safeParse(values[option as keyof typeof names]).error?.issues ?? [];
+    if (problem) throw new UsageError(`--${option}: ${problem.message}`);
+  }
+}
+
+/** What the command line names goes before what the environment names. */
+function chosen(
+  config: Config,
+  { url, redis }: { url: string | undefined; redis: string | undefined },
+): Config {
+  if (url !== undefined && redis !== undefined)
+    throw new UsageError("give either --url or --redis, not both");
+  const given = {
+    ...(url === undefined ? {} : { BERTH_URL: url }),
+    ...(redis === undefined ? {} : { REDIS_URL: redis }),
+  };
+  const parsed = environment.partial().safeParse(given);
+  const [problem] = parsed.error?.issues ?? [];
+  if (problem) throw new UsageError(`${url === undefined ? "--redis" : "--url"}: ${problem.message}`);
+  if (redis !== undefined) return { ...config, BERTH_URL: undefined, REDIS_URL: redis };
+  return { ...config, ...given };
+}

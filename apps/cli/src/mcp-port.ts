@@ -1,0 +1,46 @@
+import type { FleetPort, FollowedJob } from "@berth/mcp";
+import { complaintOf } from "./complaint.ts";
+import type { Door, DoorJob } from "./door.ts";
+
+/** The sandbox that is asked for is looked for among so many that the tenant used last. */
+const lookedThrough = 20;
+
+/** The fleet as MCP's tools need it, through either door. */
+export function mcpPort(door: Door, onBug: (error: unknown) => void): FleetPort {
+  return {
+    submit: async (order) => followed(await door.submit(order)),
+    find: async (id) => {
+      const job = await door.job(id);
+      return job && { ...followed(job), sandbox: job.sandbox };
+    },
+    sandbox: async (tenant, key) => {
+      const known = await door.sandboxes({ tenant, limit: lookedThrough });
+      const found = known.find((one) => one.key === key);
+      return found && { ...found, held: found.worker !== undefined };
+    },
+    artifact: async (id) => {
+      const bytes = await door.artifact(id);
+      return bytes && { bytes };
+    },
+    explain: (error) => {
+      const complaint = complaintOf(error);
+      if (complaint) return complaint;
+      onBug(error);
+      return {
+        message: "berth mcp failed in a way that it does not know",
+        code: "internal",
+        advice: ["its stderr has the details; whether the call was carried out is not known"],
+      };
+    },
+  };
+}
+
+function followed(job: DoorJob): FollowedJob {
+  const { id } = job;
+  return {
+    id,
+    events: (after, signal) => job.events(after, signal),
+    status: () => job.status(),
+    cancel: () => job.cancel(),
+  };
+}

@@ -1,0 +1,114 @@
+import { answerMcpPost, defaultAnswerWithinMs } from "@berth/mcp";
+import { agentName, poolName, profileName, scope, sessionName, tenantId } from "@berth/protocol";
+import { z } from "zod";
+import { LongAnswer } from "../http/long-answer.ts";
+import { type AnyRoute, type Call, route } from "../http/route.ts";
+import { refuseShared, submissionHeaders } from "../jobs/submission.ts";
+import { refuseUngranted, tenantFor } from "../keys/principal.ts";
+import { mcpPort } from "../mcp-port.ts";
+import { version } from "../openapi/document.ts";
+import type { Parts } from "../parts.ts";
+
+const placeHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend({
+  "berth-tenant": tenantId.optional().describe("whose sandbox; an admin key has to name one"),
+  "berth-session": sessionName.optional().describe("its calls run in order; default: main"),
+  "berth-scope": scope.optional().describe("who shares the sandbox; default: tenant"),
+  "berth-agent": agentName.optional().describe("agent that the jobs belong to"),
+  "berth-profile": profileName.optional().describe("one that the tenant was granted"),
+  "berth-pool": poolName.optional().describe("one that the tenant was granted"),
+});
+
+/** One message. A list of them would be many calls for the price of one. */
+const message = z
+  .looseObject({
+    jsonrpc: z.literal("2.0"),
+    method: z.string().max(256).optional(),
+    id: z.union([z.string().max(256), z.number()]).optional(),
+  })
+  .describe("one JSON-RPC message of the Model Context Protocol");
+
+type Place = z.output<typeof placeHeaders>;
+
+export function mcpRoutes(parts: Parts): AnyRoute[] {
+  const post = route(
+    {
+      method: "POST",
+      path: "/mcp",
+      tag: "sandbox",
+      summary: "A sandbox as tools of the Model Context Protocol",
+      about:
+        "Streamable HTTP without sessions, protocol revisions 2026-07-28 and 2025-11-25 and before. The headers choose the sandbox, so " +
+        "that a model cannot. Answers are JSON, or server-sent events when there is progress to tell. docs/mcp.md says how clients are set up.",
+      access: "key",
+      headers: placeHeaders,
+      body: message,
+      answers: {
+        200: { about: "The answer, as JSON or as server-sent events", type: "application/json" },
+        202: { about: "A notification was taken" },
+        400: { about: "The protocol does not allow that message", type: "application/json" },
+        404: { about: "There is no such method", type: "application/json" },
+        406: { about: "Accept has to name application/json and text/event-stream", type: "application/json" },
+      },
+    },
+    async (call) => {
+      const { body, principal, signal, request } = call;
+      const place = placeOf(call);
+      using _ = body.method === "tools/call" ? parts.waits.take(principal) : undefined;
+      const onBug = (error: unknown) =>
+        parts.log.error({ event: "mcp.failed", err: error, requestId: request.id });
+      const response = await answerMcpPost(
+        mcpPort(parts, { principal, tenant: place.tenant, headers: call.headers, onBug }),
+        { headers: request.headers, body, signal },
+        {
+          place,
+          version,
+          answerWithinMs: Math.min(defaultAnswerWithinMs, parts.config.BERTH_GATEWAY_WAIT_MS),
+          stopping: parts.stopping,
+          onError: () => {},
+        },
+      );
+      const type = response.headers.get("content-type") ?? "";
+      if (type.startsWith("text/event-stream")) {
+        await passOn(call, response, type);
+        return "sent";
+      }
+      const text = await response.text();
+      // As the protocol's own library chose it; the declared ones are those it is known to choose.
+      const status = response.status as 200;
+      return text === "" ? { status } : { status, headers: { "content-type": type }, body: text };
+    },
+  );
+  return [post];
+}
+
+/** What the headers name, checked before anything is done: a client that is set up wrongly learns it when it connects. */
+function placeOf({ headers, principal }: Call<unknown, unknown, Place, unknown>) {
+  const place = {
+    tenant: tenantFor(principal, headers["berth-tenant"]),
+    session: headers["berth-session"],
+    scope: headers["berth-scope"],
+    agent: headers["berth-agent"],
+    profile: headers["berth-profile"],
+    pool: headers["berth-pool"],
+  };
+  refuseShared(place.scope, principal);
+  refuseUngranted(principal, place);
+  return place;
+}
+
+async function passOn(
+  { reply, signal }: Pick<Call<unknown, unknown, unknown, unknown>, "reply" | "signal">,
+  response: Response,
+  type: string,
+): Promise<void> {
+  const answer = new LongAnswer(reply, type, signal);
+  const decoder = new TextDecoder();
+  try {
+    for await (const bytes of response.body ?? [])
+      await answer.write(decoder.decode(bytes, { stream: true }));
+    answer.end();
+  } catch {
+    // Leaving the loop has cancelled the answer: the caller has gone, or reads nothing.
+    answer.breakOff();
+  }
+}

@@ -1,0 +1,161 @@
+import {
+  type ArtifactRef,
+  agentText,
+  exitCodeOf,
+  type FileEntry,
+  type GrepMatch,
+  type JobResult,
+  type JobValue,
+  type KeptOutput,
+  maxInlineBytes,
+  outcome,
+} from "@berth/protocol";
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { imageType } from "./image-type.ts";
+import type { Explained } from "./port.ts";
+
+/** What one answer shows of output, of a file or of a list: about 8,000 tokens. */
+export const shownBytes = 32_000;
+
+/** The same for every tool. `output` repeats the text, because some clients show a model only this object. */
+export const answerShape = z.object({
+  job: z.string().optional().describe("id of the job; the tool `job` asks for it again"),
+  state: z.enum(["finished", "running", "waiting", "failed"]),
+  outcome: outcome.optional().describe("how the job ended"),
+  exit_code: z.number().optional(),
+  output: z.string(),
+  after: z.string().optional().describe("give this to the tool `job` to see only what comes later"),
+  code: z.string().optional().describe("of a failure"),
+});
+export type Answer = z.input<typeof answerShape>;
+
+const noOutput: KeptOutput = { head: [], tail: [], cutBytes: 0, totalBytes: 0 };
+
+/** A job that has ended. A command that ended by itself is an answer whatever its exit code; anything else is an error. */
+export function endedAnswer(job: string, result: JobResult, output: KeptOutput): CallToolResult {
+  const { outcome, value } = result;
+  const image = imageOf(value);
+  if (image?.type === "text") return failedAnswer({ message: image.text, code: "not-an-image", advice: [] });
+  const ended = outcome.kind === "done" || outcome.kind === "exited";
+  const shown = image ? [] : valueLines(value);
+  const text = [
+    agentText({ outcome, output: shown.length > 0 ? textOutput(shown.join("\n")) : output }, { shownBytes }),
+    ...notes(result, output),
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
+  const exitCode = exitCodeOf(outcome);
+  const said = text === "" ? "(no output)" : text;
+  const answer: Answer = {
+    job,
+    state: "finished",
+    outcome,
+    ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+    output: image ? `${image.mimeType}, ${value.size ?? 0} bytes` : said,
+  };
+  const links = [...(value.artifacts ?? [])].map(artifactLink);
+  return {
+    content: [image ?? { type: "text", text: said }, ...links],
+    structuredContent: answer,
+    isError: !ended,
+  };
+}
+
+/** A job that takes longer than a call may. */
+export function unfinishedAnswer(
+  job: string,
+  state: "running" | "waiting",
+  { output, after }: { readonly output: KeptOutput; readonly after: string },
+): CallToolResult {
+  const so = agentText({ outcome: { kind: "done" }, output }, { shownBytes });
+  const what =
+    state === "running"
+      ? `[still running as job ${job}`
+      : `[job ${job} has not begun: jobs of the same session run one after the other, and others may wait for the same workers`;
+  const next = after === "" ? `id ${job}` : `id ${job} and after ${after}`;
+  const text = [so, `${what}; call the tool job with ${next} to go on, or with action cancel to end it]`]
+    .filter((part) => part !== "")
+    .join(so.endsWith("\n") ? "" : "\n");
+  const answer: Answer = { job, state, output: text, ...(after === "" ? {} : { after }) };
+  return { content: [{ type: "text", text }], structuredContent: answer };
+}
+
+export function failedAnswer({ message, code, advice }: Explained): CallToolResult {
+  const text = [`ERR: ${message}${code === undefined ? "" : ` [${code}]`}`, ...advice].join("\n");
+  const answer: Answer = { state: "failed", output: text, ...(code === undefined ? {} : { code }) };
+  return { content: [{ type: "text", text }], structuredContent: answer, isError: true };
+}
+
+export function artifactUri(id: string): string {
+  return `berth://artifact/${id}`;
+}
+
+function artifactLink({ id, path, size, mime }: ArtifactRef) {
+  return { type: "resource_link" as const, uri: artifactUri(id), name: path, mimeType: mime, size };
+}
+
+/** What a file operation found, as lines; nothing for a command. */
+function valueLines({ content, encoding, entries, matches, lines }: JobValue): string[] {
+  if (matches) return matches.length > 0 ? matches.map(matchLine) : ["no matches"];
+  if (entries) return entries.length > 0 ? entries.map(entryLine) : ["nothing is there"];
+  if (content === undefined || encoding === "base64") return [];
+  return [content === "" && (lines?.first ?? 1) === 1 ? "(the file is empty)" : content];
+}
+
+function notes({ value, outcome }: JobResult, output: KeptOutput): string[] {
+  const {
+    lines,
+    truncated,
+    created,
+    count,
+    size,
+    cutBytes = 0,
+    artifacts = [],
+    artifactsRefused = [],
+  } = value;
+  const said: string[] = [];
+  if (lines?.more) said.push(`[lines ${lines.first} to ${lines.last}; go on with offset ${lines.last + 1}]`);
+  if (truncated) said.push("[there is more; narrow it down, or raise limit]");
+  if (cutBytes > 0 && output.cutBytes === 0)
+    said.push(`[${cutBytes} bytes of output were not kept; send it to a file and read that]`);
+  if (outcome.kind === "done" && created !== undefined)
+    said.push(`${created ? "created" : "replaced"}, ${size ?? 0} bytes`);
+  else if (outcome.kind === "done" && count !== undefined && size !== undefined)
+    said.push(`${count} ${count === 1 ? "place" : "places"} changed`);
+  for (const { path, size, id } of artifacts)
+    said.push(`[artifact ${path}, ${size} bytes: ${artifactUri(id)}]`);
+  for (const { path, reason } of artifactsRefused) said.push(`[not kept as an artifact: ${path}: ${reason}]`);
+  if (outcome.kind === "lost") said.push("whether it was done is not known; look before you do it again");
+  return said;
+}
+
+function entryLine({ path, type, size, target }: FileEntry): string {
+  if (type === "directory") return `${path}/`;
+  if (type === "symlink") return `${path} -> ${target ?? "?"}`;
+  return `${path} (${size} bytes)`;
+}
+
+function matchLine({ path, line, text, cut }: GrepMatch): string {
+  return `${path}:${line}:${text}${cut ? " …" : ""}`;
+}
+
+function textOutput(text: string): KeptOutput {
+  const bytes = Buffer.from(text);
+  return { ...noOutput, head: [{ stream: "stdout", bytes }], totalBytes: bytes.length };
+}
+
+/** An image only when its bytes are one, whatever its name is; otherwise why not. */
+function imageOf({ content, encoding, size = 0 }: JobValue) {
+  if (content === undefined || encoding !== "base64") return undefined;
+  const bytes = Buffer.from(content, "base64");
+  const mimeType = imageType(bytes);
+  const refused = (text: string) => ({ type: "text" as const, text });
+  if (mimeType === undefined)
+    return refused(`the file has an image's name, but its ${size} bytes are not one; use bash`);
+  if (bytes.length < size)
+    return refused(
+      `the image has ${size} bytes, and at most ${maxInlineBytes} are shown; make a smaller copy and read that`,
+    );
+  return { type: "image" as const, data: content, mimeType };
+}

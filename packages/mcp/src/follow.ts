@@ -1,0 +1,44 @@
+import type { JobResult, KeptOutput } from "@berth/protocol";
+import { shownBytes } from "./answer.ts";
+import { GatheredOutput } from "./gathered-output.ts";
+import type { FollowedJob } from "./port.ts";
+import { type Notify, Progress } from "./progress.ts";
+
+export interface Followed {
+  readonly output: KeptOutput;
+  /** Absent: it has not ended yet. */
+  readonly result?: JobResult;
+  /** Id of the last event that was seen. */
+  readonly after: string;
+}
+
+export interface FollowOptions {
+  /** Reading ends then, and the job goes on. */
+  readonly until: AbortSignal;
+  readonly after?: string | undefined;
+  readonly notify?: Notify | undefined;
+}
+
+/** Reads a job's events until its end, or until it is time to answer. */
+export async function follow(
+  job: FollowedJob,
+  { until, after = "", notify }: FollowOptions,
+): Promise<Followed> {
+  const output = new GatheredOutput(shownBytes);
+  const progress = notify && new Progress(notify);
+  let last = after;
+  try {
+    for await (const event of job.events(after, until)) {
+      last = event.id;
+      if (event.type === "finished") return { output: output.kept, result: event.result, after: last };
+      if (event.type !== "stdout" && event.type !== "stderr") continue;
+      output.add(event.type, event.bytes);
+      progress?.add(event.bytes);
+    }
+  } catch (error) {
+    if (!until.aborted) throw error;
+  } finally {
+    await progress?.end();
+  }
+  return { output: output.kept, after: last };
+}

@@ -1,0 +1,41 @@
+import { createMcpHandler } from "@modelcontextprotocol/server";
+import type { FleetPort } from "./port.ts";
+import { makeMcpServer, type ServerOptions } from "./server.ts";
+
+export interface HttpMessage {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** One JSON-RPC message, parsed. */
+  readonly body: unknown;
+  /** Fires when the caller has gone. */
+  readonly signal: AbortSignal;
+}
+
+export interface HttpOptions extends Omit<ServerOptions, "cancelsWhenClosed"> {
+  readonly onError: (error: Error) => void;
+}
+
+/** Headers of the protocol; a key or a cookie is not passed on. */
+const passedOn = /^(accept|content-type|mcp-.*)$/;
+
+/** Answers one POST of the streamable HTTP transport, without a session: revision 2026-07-28 and the ones before it. */
+export async function answerMcpPost(
+  port: FleetPort,
+  message: HttpMessage,
+  options: HttpOptions,
+): Promise<Response> {
+  const { onError, ...more } = options;
+  const handler = createMcpHandler(
+    ({ era }) => {
+      // Before 2026-07-28 a connection that breaks is not a cancellation; it only ends the reading of the job's events.
+      if (era === "modern") return makeMcpServer(port, { ...more, cancelsWhenClosed: true }).server;
+      const stopping = AbortSignal.any([message.signal, ...(more.stopping ? [more.stopping] : [])]);
+      return makeMcpServer(port, { ...more, stopping, cancelsWhenClosed: false }).server;
+    },
+    { onerror: onError, maxSubscriptions: 0 },
+  );
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(message.headers))
+    if (typeof value === "string" && passedOn.test(name)) headers.set(name, value);
+  const request = new Request("http://localhost/mcp", { method: "POST", headers, signal: message.signal });
+  return handler.fetch(request, { parsedBody: message.body });
+}

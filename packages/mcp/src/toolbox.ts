@@ -1,0 +1,142 @@
+import { type JobRequestInput, type Scope, sandboxKeyOf, sessionName, tenantId } from "@berth/protocol";
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { type Answer, endedAnswer, failedAnswer, unfinishedAnswer } from "./answer.ts";
+import { follow } from "./follow.ts";
+import type { FleetPort, FollowedJob, Place } from "./port.ts";
+import type { Notify } from "./progress.ts";
+
+/** A call is answered within this: clients commonly give up after 60 s. */
+export const defaultAnswerWithinMs = 50_000;
+
+export interface ToolboxOptions {
+  readonly place: Place;
+  readonly answerWithinMs?: number | undefined;
+  /** Fires when the server is about to end: calls answer at once, and their jobs go on. */
+  readonly stopping?: AbortSignal | undefined;
+}
+
+export interface Call {
+  /** Fires when the client cancelled the call. */
+  readonly cancelled: AbortSignal;
+  readonly notify?: Notify | undefined;
+  /** Overrides the place's session. */
+  readonly session?: string | undefined;
+}
+
+/** Carries out tool calls. What goes wrong is an answer, never an exception. */
+export class Toolbox {
+  readonly #port: FleetPort;
+  readonly #options: ToolboxOptions;
+  readonly #open = new Set<Promise<unknown>>();
+
+  constructor(port: FleetPort, options: ToolboxOptions) {
+    this.#port = port;
+    this.#options = options;
+  }
+
+  get place(): Place {
+    return this.#options.place;
+  }
+
+  run(request: JobRequestInput, call: Call): Promise<CallToolResult> {
+    return this.#explained(async () => this.#toAnswer(await this.#submit(request, call), call));
+  }
+
+  /** Goes on with a job of the same sandbox. */
+  job(
+    { id, action, after }: { id: string; action: "wait" | "cancel"; after?: string | undefined },
+    call: Call,
+  ): Promise<CallToolResult> {
+    return this.#explained(async () => {
+      const job = await this.#port.find(id);
+      if (job?.sandbox !== this.#sandbox(call)) return unknownJob(id);
+      if (action === "cancel") await job.cancel();
+      return this.#toAnswer(job, call, after);
+    });
+  }
+
+  /** Destroys the sandbox; `reset` waits for an empty one, too. */
+  end(action: "reset" | "destroy", call: Call): Promise<CallToolResult> {
+    return this.#explained(async () => {
+      const ended = await this.#toAnswer(await this.#submit({ kind: "destroy" }, call), call);
+      const { state } = ended.structuredContent as Answer;
+      if (ended.isError || state !== "finished" || action === "destroy") return ended;
+      return this.#toAnswer(await this.#submit({ kind: "list" }, call), call);
+    });
+  }
+
+  status(call: Call): Promise<CallToolResult> {
+    return this.#explained(async () => {
+      const { tenant, session = "main", scope = "tenant", profile = "default" } = this.place;
+      const key = this.#sandbox(call);
+      const state = await this.#port.sandbox(tenant, key);
+      const about = [
+        `sandbox ${key}`,
+        `tenant ${tenant}`,
+        `session ${session}`,
+        `scope ${scope}`,
+        `profile ${profile}`,
+      ];
+      const lines = state
+        ? [
+            ...(state.held ? ["a worker holds it"] : []),
+            `unfinished jobs: ${state.unfinished}`,
+            `last used: ${new Date(state.lastUsedMs).toISOString()}`,
+            ...(state.paused ? ["the tenant is paused: nothing begins until an operator resumes it"] : []),
+          ]
+        : ["it was not used lately, or does not exist yet; the next call starts it"];
+      const output = [...about, ...lines].join("\n");
+      const answer: Answer = { state: "finished", output };
+      return { content: [{ type: "text", text: output }], structuredContent: answer };
+    });
+  }
+
+  /** Waits for the calls that are open: one that was cancelled has to cancel its job first. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#open);
+  }
+
+  async #submit(request: JobRequestInput, { session }: Call): Promise<FollowedJob> {
+    const order = { ...this.place, ...(session === undefined ? {} : { session }), request };
+    return this.#port.submit(order);
+  }
+
+  async #toAnswer(job: FollowedJob, call: Call, after?: string): Promise<CallToolResult> {
+    const { answerWithinMs = defaultAnswerWithinMs, stopping } = this.#options;
+    const { cancelled, notify } = call;
+    const until = AbortSignal.any([
+      AbortSignal.timeout(answerWithinMs),
+      cancelled,
+      ...(stopping ? [stopping] : []),
+    ]);
+    const { output, result, after: last } = await follow(job, { until, after, notify });
+    if (result) return endedAnswer(job.id, result, output);
+    if (cancelled.aborted) await job.cancel();
+    const state = (await job.status()) === "not-started" ? "waiting" : "running";
+    return unfinishedAnswer(job.id, state, { output, after: last });
+  }
+
+  #sandbox({ session }: Call): string {
+    const { tenant, agent, scope = "tenant" as Scope } = this.place;
+    return sandboxKeyOf({
+      tenant: tenantId.parse(tenant),
+      session: sessionName.parse(session ?? this.place.session ?? "main"),
+      scope,
+      agent: agent as Parameters<typeof sandboxKeyOf>[0]["agent"],
+    });
+  }
+
+  async #explained(work: () => Promise<CallToolResult>): Promise<CallToolResult> {
+    const answer = work().catch((error: unknown) => failedAnswer(this.#port.explain(error)));
+    this.#open.add(answer);
+    return answer.finally(() => this.#open.delete(answer));
+  }
+}
+
+function unknownJob(id: string): CallToolResult {
+  return failedAnswer({
+    message: `no job ${id.slice(0, 100)} of this sandbox is known`,
+    code: "not-found",
+    advice: ["give the id from an earlier answer; ids are remembered for a day after the job's end"],
+  });
+}

@@ -1,0 +1,128 @@
+import type { JobResult } from "@berth/protocol";
+import { expect, test } from "vitest";
+import type { FleetPort, FollowedEvent, FoundJob, Order } from "../src/port.ts";
+import { Toolbox } from "../src/toolbox.ts";
+
+const done: JobResult = { outcome: { kind: "exited", code: 0 }, value: {}, timing: { wallMs: 1, cpuMs: 1 } };
+const never = new AbortController().signal;
+
+/** A fleet of one job, whose events are given; without `finished` it goes on until the reading ends. */
+class ScriptedFleet implements FleetPort {
+  readonly orders: Order[] = [];
+  readonly cancelled: string[] = [];
+  readonly #events: readonly FollowedEvent[];
+  sandboxKey = "acme";
+
+  constructor(events: readonly FollowedEvent[]) {
+    this.#events = events;
+  }
+
+  async submit(order: Order): Promise<FoundJob> {
+    this.orders.push(order);
+    const events = this.#events;
+    return {
+      id: "j1",
+      sandbox: this.sandboxKey,
+      status: async () => "started",
+      cancel: async () => void this.cancelled.push("j1"),
+      async *events(after, signal) {
+        yield* events.filter(({ id }) => id > after);
+        if (events.at(-1)?.type === "finished" || signal.aborted) return;
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        throw signal.reason;
+      },
+    };
+  }
+
+  find(id: string): Promise<FoundJob | undefined> {
+    return id === "j1"
+      ? this.submit({ tenant: "acme", request: { kind: "list" } })
+      : Promise.resolve(undefined);
+  }
+
+  async sandbox() {
+    return undefined;
+  }
+
+  async artifact() {
+    return undefined;
+  }
+
+  explain(error: unknown) {
+    return { message: String(error), code: "internal", advice: [] };
+  }
+}
+
+const chunk = (id: string, text: string): FollowedEvent => ({ id, type: "stdout", bytes: Buffer.from(text) });
+const place = { tenant: "acme", profile: "small" };
+
+test("a job goes to the configured place, in the call's session", async () => {
+  const fleet = new ScriptedFleet([chunk("1-0", "hi\n"), { id: "2-0", type: "finished", result: done }]);
+  const toolbox = new Toolbox(fleet, { place });
+  const answer = await toolbox.run({ kind: "list" }, { cancelled: never, session: "beside" });
+  expect(fleet.orders).toEqual([{ ...place, session: "beside", request: { kind: "list" } }]);
+  expect(answer).toMatchObject({ content: [{ text: "hi\n" }], structuredContent: { state: "finished" } });
+});
+
+test("a job that takes longer than a call may is answered with what there is, and is not cancelled", async () => {
+  const fleet = new ScriptedFleet([chunk("1-0", "begun\n")]);
+  const toolbox = new Toolbox(fleet, { place, answerWithinMs: 20 });
+  const answer = await toolbox.run({ kind: "list" }, { cancelled: never });
+  expect(answer.structuredContent).toMatchObject({ state: "running", job: "j1", after: "1-0" });
+  expect(fleet.cancelled).toEqual([]);
+});
+
+test("a call that its client cancelled cancels the job, and the toolbox waits for that", async () => {
+  const fleet = new ScriptedFleet([]);
+  const toolbox = new Toolbox(fleet, { place });
+  const gone = new AbortController();
+  void toolbox.run({ kind: "list" }, { cancelled: gone.signal });
+  gone.abort();
+  await toolbox.settle();
+  expect(fleet.cancelled).toEqual(["j1"]);
+});
+
+test("a server that stops answers its calls at once, and their jobs go on", async () => {
+  const fleet = new ScriptedFleet([]);
+  const stopping = new AbortController();
+  const toolbox = new Toolbox(fleet, { place, stopping: stopping.signal });
+  const answer = toolbox.run({ kind: "list" }, { cancelled: never });
+  stopping.abort();
+  expect((await answer).structuredContent).toMatchObject({ state: "running" });
+  expect(fleet.cancelled).toEqual([]);
+});
+
+test("the client is notified of output as it comes, with progress that only grows", async () => {
+  const fleet = new ScriptedFleet([chunk("1-0", "a"), chunk("2-0", "b")]);
+  const notified: [number, string][] = [];
+  const stopping = new AbortController();
+  const toolbox = new Toolbox(fleet, { place, stopping: stopping.signal });
+  const notify = async (progress: number, message: string) => {
+    notified.push([progress, message]);
+    stopping.abort();
+  };
+  await toolbox.run({ kind: "list" }, { cancelled: never, notify });
+  expect(notified.map(([, message]) => message).join("")).toBe("ab");
+  expect(notified.every(([progress], at) => progress > (notified[at - 1]?.[0] ?? 0))).toBe(true);
+});
+
+test("a job of another sandbox does not exist, and is not cancelled", async () => {
+  const fleet = new ScriptedFleet([]);
+  fleet.sandboxKey = "acme.s.other";
+  const toolbox = new Toolbox(fleet, { place: { tenant: "acme", scope: "session", session: "mine" } });
+  for (const id of ["j1", "unknown"]) {
+    const answer = await toolbox.job({ id, action: "cancel" }, { cancelled: never });
+    expect(answer).toMatchObject({ isError: true, structuredContent: { code: "not-found" } });
+  }
+  expect(fleet.cancelled).toEqual([]);
+});
+
+test("what the fleet throws is an answer", async () => {
+  const fleet = new ScriptedFleet([]);
+  fleet.submit = () => Promise.reject(new Error("Redis is away"));
+  const answer = await new Toolbox(fleet, { place }).run({ kind: "list" }, { cancelled: never });
+  expect(answer).toMatchObject({
+    isError: true,
+    content: [{ text: "ERR: Error: Redis is away [internal]" }],
+  });
+});
