@@ -15,6 +15,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": [],
   "@berth/init": [],
   "@berth/sandbox": ["@berth/protocol", "@berth/init"],
+  "@berth/jobs": ["@berth/protocol", "@berth/sandbox"],
   "@berth/tenancy": ["@berth/protocol"],
   "@berth/redis": ["@berth/protocol"],
   "@berth/ledger": ["@berth/protocol", "@berth/redis"],
@@ -24,6 +25,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/redis",
     "@berth/ledger",
     "@berth/tenancy",
+    "@berth/jobs",
     "@berth/sandbox",
     "@berth/service",
   ],
@@ -43,6 +45,11 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
 export const pure: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": ["zod"],
   "@berth/init": [],
+};
+
+/** Where a package may import only this of another: the port, which loads no driver. */
+export const onlyModules: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "@berth/jobs": { "@berth/sandbox": "@berth/sandbox/port" },
 };
 
 export interface PackageSources {
@@ -111,6 +118,9 @@ function sourceBreaches({ name, imports, dependencies }: PackageSources): string
       if (module.startsWith("node:")) continue;
       const dependency = packageOf(module);
       found.push(...complaint(name, dependency, path));
+      const only = onlyModules[name]?.[dependency];
+      if (only !== undefined && module !== only)
+        found.push(`${path} imports ${module}, but ${name} may import only ${only}`);
       if (!dependencies.includes(dependency))
         found.push(`${path} imports ${dependency}, which ${name} does not declare`);
     }
