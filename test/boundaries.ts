@@ -7,6 +7,7 @@ export const vendorOwners: Readonly<Record<string, string>> = {
   ioredis: "@berth/redis",
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
+  "tar-stream": "@berth/tar",
   "@opentelemetry": "@berth/service",
 };
 
@@ -15,7 +16,8 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": [],
   "@berth/init": [],
   "@berth/sandbox": ["@berth/protocol", "@berth/init"],
-  "@berth/jobs": ["@berth/protocol", "@berth/sandbox"],
+  "@berth/tar": ["@berth/protocol"],
+  "@berth/jobs": ["@berth/protocol", "@berth/sandbox", "@berth/tar"],
   "@berth/tenancy": ["@berth/protocol"],
   "@berth/redis": ["@berth/protocol"],
   "@berth/ledger": ["@berth/protocol", "@berth/redis"],
@@ -35,6 +37,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/protocol",
     "@berth/redis",
     "@berth/sandbox",
+    "@berth/tar",
     "@berth/client",
     "@berth/worker",
     "@berth/gateway",

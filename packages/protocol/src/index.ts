@@ -78,8 +78,6 @@ export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./sch
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export { settingNames, unknownSettings } from "./settings.ts";
 export { signalName } from "./signals.ts";
-export type { TarItem } from "./tar-write.ts";
-export { tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";
 export {
   pathProblem,
   withoutWorkspacePrefix,

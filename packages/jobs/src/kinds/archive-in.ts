@@ -10,7 +10,7 @@ import {
   pathProblem,
   workspaceDirectory,
 } from "@berth/protocol";
-import { bad, readTar, type TarEntry, type TarType } from "../files/tar-read.ts";
+import { readTar, type TarEntry, type TarType } from "@berth/tar";
 import { ancestors, joinNames, workspaceName } from "../files/workspace-name.ts";
 import { inPool } from "../in-pool.ts";
 import { Refusal, type RequestOf, type RunContext, throwIfAborted } from "../run-context.ts";
@@ -64,7 +64,7 @@ type Plan = ReadonlyMap<string, Planned>;
 async function planned(packed: Buffer, base: string, signal: AbortSignal): Promise<Plan> {
   const plan = new Map<string, Planned>();
   let index = 0;
-  for await (const entry of readTar(unzipped(packed))) {
+  for await (const entry of readTar(unzipped(packed), bad)) {
     throwIfAborted(signal, "archive");
     const path = entryPath(entry.path, base);
     if (path === "" || path === base) {
@@ -135,7 +135,7 @@ async function writeFiles(
 ): Promise<void> {
   let index = 0;
   await inPool(writesAtOnce, async (add) => {
-    for await (const { type, path: name, size, mode, content } of readTar(unzipped(packed))) {
+    for await (const { type, path: name, size, mode, content } of readTar(unzipped(packed), bad)) {
       throwIfAborted(signal, "archive");
       const path = entryPath(name, base);
       if (plan.get(path)?.index !== index++ || type !== "file") continue;
@@ -215,4 +215,8 @@ async function* unzipped(packed: Buffer): AsyncGenerator<Uint8Array, void, void>
     if (error instanceof Refusal) throw error;
     throw bad(`its gzip data is damaged (${(error as Error).message})`);
   }
+}
+
+function bad(problem: string): Refusal {
+  return new Refusal("bad-archive", `the archive cannot be unpacked: ${problem}`);
 }

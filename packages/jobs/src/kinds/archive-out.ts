@@ -1,13 +1,5 @@
-import {
-  type FileEntry,
-  FileRefusal,
-  type JobValue,
-  maxInlineBytes,
-  type TarItem,
-  tarBytes,
-  tarEndBytes,
-  tarOf,
-} from "@berth/protocol";
+import { type FileEntry, FileRefusal, type JobValue, maxInlineBytes } from "@berth/protocol";
+import { minTarBytes, packTar, type TarItem } from "@berth/tar";
 import { workspaceName } from "../files/workspace-name.ts";
 import { inPool } from "../in-pool.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
@@ -21,13 +13,10 @@ type OutRequest = Extract<RequestOf<"archive">, { direction: "out" }>;
 /** Files, directories and symlinks; sockets and the like are left out, and so is what vanishes meanwhile. */
 export async function runArchiveOut(request: OutRequest, context: RunContext): Promise<JobValue> {
   const entries = await wanted(request.paths, context);
-  const stated = entries.reduce(
-    (sum, entry) => sum + tarBytes(entry, entry.type === "file" ? entry.size : 0),
-    tarEndBytes,
-  );
+  const stated = minTarBytes(entries.map(({ type, size }) => (type === "file" ? size : 0)));
   if (stated > maxInlineBytes) throw tooLarge(stated);
   const items = await withContent(entries, context);
-  const archive = tarOf(items);
+  const archive = await packTar(items);
   if (archive.length > maxInlineBytes) throw tooLarge(archive.length);
   return {
     content: archive.toString("base64"),
