@@ -57,6 +57,15 @@ describe("import rules", () => {
     ]);
   });
 
+  test("a driver imported by a package that may import only the Sandbox port is found", () => {
+    const source =
+      'import type { Sandbox } from "@berth/sandbox/port";\nimport { DockerDriver } from "@berth/sandbox";';
+    const imports = new Map([["a.ts", importsOf(source)]]);
+    expect(breaches(planted({ name: "@berth/jobs", dependencies: ["@berth/sandbox"], imports }))).toEqual([
+      "a.ts imports @berth/sandbox, but @berth/jobs may import only @berth/sandbox/port",
+    ]);
+  });
+
   test("anything but zod in protocol is found", () => {
     expect(breaches(planted({ dependencies: ["zod", "pino"] }))).toEqual([
       "@berth/protocol's package.json uses pino, but @berth/protocol imports only zod",

@@ -7,6 +7,7 @@ export const vendorOwners: Readonly<Record<string, string>> = {
   ioredis: "@berth/redis",
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
+  "tar-stream": "@berth/tar",
   "@opentelemetry": "@berth/service",
   "@modelcontextprotocol": "@berth/mcp",
 };
@@ -16,6 +17,8 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": [],
   "@berth/init": [],
   "@berth/sandbox": ["@berth/protocol", "@berth/init"],
+  "@berth/tar": ["@berth/protocol"],
+  "@berth/jobs": ["@berth/protocol", "@berth/sandbox", "@berth/tar"],
   "@berth/tenancy": ["@berth/protocol"],
   "@berth/redis": ["@berth/protocol"],
   "@berth/ledger": ["@berth/protocol", "@berth/redis"],
@@ -25,6 +28,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/redis",
     "@berth/ledger",
     "@berth/tenancy",
+    "@berth/jobs",
     "@berth/sandbox",
     "@berth/service",
   ],
@@ -42,6 +46,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/protocol",
     "@berth/redis",
     "@berth/sandbox",
+    "@berth/tar",
     "@berth/client",
     "@berth/mcp",
     "@berth/worker",
@@ -53,6 +58,11 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
 export const pure: Readonly<Record<string, readonly string[]>> = {
   "@berth/protocol": ["zod"],
   "@berth/init": [],
+};
+
+/** Where a package may import only this of another: the port, which loads no driver. */
+export const onlyModules: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "@berth/jobs": { "@berth/sandbox": "@berth/sandbox/port" },
 };
 
 export interface PackageSources {
@@ -121,6 +131,9 @@ function sourceBreaches({ name, imports, dependencies }: PackageSources): string
       if (module.startsWith("node:")) continue;
       const dependency = packageOf(module);
       found.push(...complaint(name, dependency, path));
+      const only = onlyModules[name]?.[dependency];
+      if (only !== undefined && module !== only)
+        found.push(`${path} imports ${module}, but ${name} may import only ${only}`);
       if (!dependencies.includes(dependency))
         found.push(`${path} imports ${dependency}, which ${name} does not declare`);
     }

@@ -1,11 +1,11 @@
 import type { Sandbox } from "@berth/sandbox";
+import { packTar, type TarItem } from "@berth/tar";
 import type Docker from "dockerode";
 import { succeeded } from "./bench-host.ts";
 import { drained } from "./engine-exec.ts";
 import { type Contender, inLanes, interleave, median, timedMs } from "./measure.ts";
 import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
-import { tarOf } from "./tar.ts";
 
 const name = "files";
 const large = Buffer.alloc(10_000_000, "berth ");
@@ -26,9 +26,9 @@ export const files: Scenario = {
     await sandbox.files.makeDirectory("ours");
     await sandbox.files.makeDirectory("theirs");
     const contenders = [
-      ...largeFile(sandbox, container),
-      ...oneByOne(sandbox, container),
-      ...allAtOnce(sandbox, container),
+      ...(await largeFile(sandbox, container)),
+      ...(await oneByOne(sandbox, container)),
+      ...(await allAtOnce(sandbox, container)),
     ];
     const samples = await interleave(contenders, plan.quick ? 4 : 12, plan);
     const of = (contender: string) => samples.get(contender) ?? [];
@@ -67,8 +67,12 @@ export const files: Scenario = {
   },
 };
 
-function largeFile(sandbox: Sandbox, container: Docker.Container): Contender[] {
-  const archive = tarOf([{ name: "large", bytes: large }]);
+function file(path: string, bytes: Buffer): TarItem {
+  return { path, bytes, type: "file", mode: 0o644, modifiedMs: 0 };
+}
+
+async function largeFile(sandbox: Sandbox, container: Docker.Container): Promise<Contender[]> {
+  const archive = await packTar([file("large", large)]);
   return [
     once("write large", () => sandbox.files.write("ours/large", large)),
     once("putArchive", () => put(container, archive)),
@@ -79,9 +83,9 @@ function largeFile(sandbox: Sandbox, container: Docker.Container): Contender[] {
   ];
 }
 
-function oneByOne(sandbox: Sandbox, container: Docker.Container): Contender[] {
-  const archives = Array.from({ length: archiveCount }, (_, i) =>
-    tarOf([{ name: fileName(i), bytes: small }]),
+async function oneByOne(sandbox: Sandbox, container: Docker.Container): Promise<Contender[]> {
+  const archives = await Promise.all(
+    Array.from({ length: archiveCount }, (_, i) => packTar([file(fileName(i), small)])),
   );
   return [
     once("write each", () => inLanes(count, 1, (i) => sandbox.files.write(`ours/${fileName(i)}`, small))),
@@ -91,10 +95,8 @@ function oneByOne(sandbox: Sandbox, container: Docker.Container): Contender[] {
   ];
 }
 
-function allAtOnce(sandbox: Sandbox, container: Docker.Container): Contender[] {
-  const archive = tarOf(
-    Array.from({ length: count }, (_, i) => ({ name: `many/${fileName(i)}`, bytes: small })),
-  );
+async function allAtOnce(sandbox: Sandbox, container: Docker.Container): Promise<Contender[]> {
+  const archive = await packTar(Array.from({ length: count }, (_, i) => file(`many/${fileName(i)}`, small)));
   const total = count * small.length;
   return [
     once("write lanes", () =>

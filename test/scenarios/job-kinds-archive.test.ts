@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
-import { type TarItem, tarOf } from "@berth/protocol";
+import { packTar, type TarItem } from "@berth/tar";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { done, names, refused, run, text } from "../support/job-kinds.ts";
@@ -64,7 +64,7 @@ describe("archive", () => {
       [[{ ...good, path: "good/x" }], /good\/x is beneath good/],
     ];
     for (const [items, message] of bad) {
-      const content = tarOf([good, ...items]).toString("base64");
+      const content = (await packTar([good, ...items])).toString("base64");
       const result = await run(sandbox, { kind: "archive", direction: "in", content });
       expect(result.outcome).toEqual(refused("bad-archive", message));
     }
@@ -87,7 +87,7 @@ describe("archive", () => {
     const items = [1, 2, 3, 4, 5].map(
       (index): TarItem => ({ path: `zeros${index}`, type: "file", mode: 0o644, modifiedMs: 0, bytes: zeros }),
     );
-    const content = gzipSync(tarOf(items)).toString("base64");
+    const content = gzipSync(await packTar(items)).toString("base64");
     const result = await run(sandbox, { kind: "archive", direction: "in", content });
     expect(result.outcome).toEqual(refused("quota", /quota.*; 0 of the archive's 5 entries/));
   });

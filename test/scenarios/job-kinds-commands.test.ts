@@ -1,5 +1,5 @@
+import type { JobSandbox } from "@berth/jobs";
 import { execLimits } from "@berth/protocol";
-import type { RunnerSandbox } from "@berth/tenancy";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { done, names, refused, run } from "../support/job-kinds.ts";
@@ -81,7 +81,7 @@ describe("code", () => {
 
   test("whose interpreter is not in the image is refused by name", async ({ host }) => {
     const sandbox = await host.sandbox();
-    const without: RunnerSandbox = {
+    const without: JobSandbox = {
       files: sandbox.files,
       // As in an image that has no such program: the command's own PATH does not decide where init looks.
       exec: (request, options) =>

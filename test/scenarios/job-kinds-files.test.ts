@@ -1,6 +1,6 @@
+import type { JobSandbox } from "@berth/jobs";
 import { maxInlineBytes } from "@berth/protocol";
 import type { ReadOptions } from "@berth/sandbox";
-import type { RunnerSandbox } from "@berth/tenancy";
 import { describe, expect } from "vitest";
 import { before } from "../support/gated-sandbox.ts";
 import { test } from "../support/host.ts";
@@ -67,7 +67,7 @@ describe("write and read", () => {
       command: "head -c 300000 /dev/zero | tr '\\0' x > f; echo >> f; truncate -s 800M f",
     });
     let carriedBytes = 0;
-    const counting: RunnerSandbox = {
+    const counting: JobSandbox = {
       exec: (request, options) => sandbox.exec(request, options),
       files: Object.assign(Object.create(sandbox.files), {
         read: async (path: string, options: ReadOptions = {}) => {

@@ -50,7 +50,7 @@ describe("any image with an sh", () => {
   });
 
   test("that is missing is pulled, and the pull is told as it goes", async ({ host }) => {
-    const registry = await startRegistry([{ name: "etc/pulled", bytes: Buffer.alloc(3_000_000, "x") }]);
+    const registry = await startRegistry([{ path: "etc/pulled", bytes: Buffer.alloc(3_000_000, "x") }]);
     const progress: PullProgress[] = [];
     try {
       const driver = host.driver({ onPull: (step) => progress.push(step) });

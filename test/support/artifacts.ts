@@ -1,10 +1,10 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { JobSandbox, RunContext } from "@berth/jobs";
 import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryPlace } from "@berth/ledger";
 import { type JobRequestInput, type JobResult, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { RunContext, RunnerSandbox } from "@berth/tenancy";
 import { TestHost } from "./host.ts";
 import { run as runKind } from "./job-kinds.ts";
 import { test as withRedis } from "./redis.ts";
@@ -70,7 +70,7 @@ let jobs = 0;
 /** Carries a request out as a worker does; as another job each time, unless it says which. */
 export function run(
   { store }: TestStore,
-  sandbox: RunnerSandbox,
+  sandbox: JobSandbox,
   request: JobRequestInput,
   { of = {}, ...context }: Partial<RunContext> & { readonly of?: Partial<ArtifactOwner> } = {},
 ): Promise<JobResult> {

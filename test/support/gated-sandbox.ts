@@ -1,11 +1,12 @@
-import type { RunnerFiles, RunnerSandbox } from "@berth/tenancy";
+import type { JobSandbox } from "@berth/jobs";
+import type { SandboxFiles } from "@berth/sandbox";
 
 /** The sandbox with something happening right before each of one file operation. */
 export function before(
-  sandbox: RunnerSandbox,
-  method: keyof RunnerFiles,
+  sandbox: JobSandbox,
+  method: keyof SandboxFiles,
   act: (path: string) => Promise<unknown>,
-): RunnerSandbox {
+): JobSandbox {
   const gated = new Proxy(sandbox.files, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name);

@@ -1,11 +1,11 @@
+import { type JobSandbox, type RunContext, runRequest } from "@berth/jobs";
 import { execLimits, type JobRequestInput, type JobResult, jobRequest } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
-import { type RunContext, type RunnerSandbox, runRequest } from "@berth/tenancy";
 import { expect } from "vitest";
 
 /** Carries a request out on a sandbox, without a fleet. */
 export function run(
-  sandbox: RunnerSandbox,
+  sandbox: JobSandbox,
   request: JobRequestInput,
   context: Partial<RunContext> = {},
 ): Promise<JobResult> {

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type TarFile, tarOf } from "../bench/tar.ts";
+import { packTar } from "@berth/tar";
 
 /** A registry with one image in it, on this machine: enough of the distribution protocol for an engine to pull from. */
 export async function startRegistry(
-  files: readonly TarFile[],
+  files: readonly { readonly path: string; readonly bytes: Buffer }[],
 ): Promise<{ image: string; stop: () => Promise<void> }> {
-  const layer = tarOf(files);
+  const common = { type: "file", mode: 0o644, modifiedMs: 0 } as const;
+  const layer = await packTar(files.map((file) => ({ ...common, ...file })));
   const config = Buffer.from(
     JSON.stringify({
       architecture: process.arch === "arm64" ? "arm64" : "amd64",

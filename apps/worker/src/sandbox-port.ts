@@ -1,13 +1,9 @@
+import { runRequest } from "@berth/jobs";
 import { type ArtifactStore, type Grants, grantedToAll, type JobArtifacts } from "@berth/ledger";
 import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
-import {
-  checkedSandbox,
-  type OpenSandbox,
-  runRequest,
-  type SandboxPort,
-  unlessAborted,
-} from "@berth/tenancy";
+import { type OpenSandbox, type SandboxPort, unlessAborted } from "@berth/tenancy";
+import { checkedSandbox } from "./checked-sandbox.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
 
 export interface DriverSandboxRequest {

@@ -55,7 +55,7 @@ export type { Job, JobInput, Retry, Scope } from "./job.ts";
 export { job, retry, sandboxKeyOf, scope } from "./job.ts";
 export type { JobId } from "./job-ids.ts";
 export { chosenJobId, jobId, ownedId, scheduledJobId } from "./job-ids.ts";
-export type { JobKind, JobRequest, JobRequestInput, Step } from "./job-kinds.ts";
+export type { JobKind, JobRequest, JobRequestInput, SandboxRequest, Step } from "./job-kinds.ts";
 export {
   isRepeatable,
   jobRequest,
@@ -78,8 +78,6 @@ export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./sch
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export { settingNames, unknownSettings } from "./settings.ts";
 export { signalName } from "./signals.ts";
-export type { TarItem } from "./tar-write.ts";
-export { tarBytes, tarEndBytes, tarOf } from "./tar-write.ts";
 export {
   pathProblem,
   withoutWorkspacePrefix,

@@ -241,6 +241,8 @@ const destroyKind = z.strictObject({ kind: z.literal("destroy") });
 export const jobRequest = z.discriminatedUnion("kind", [...step.options, stepsKind, destroyKind], knownKind);
 export type JobRequest = z.infer<typeof jobRequest>;
 export type JobRequestInput = z.input<typeof jobRequest>;
+/** Everything but the end of the sandbox itself, which is not carried out in it. */
+export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
 export type JobKind = JobRequest["kind"];
 
 /** Kinds that can be run again without harm when nobody knows whether they ran. */

@@ -1,6 +1,6 @@
 import { isFault, type Job, type JobResult } from "@berth/protocol";
 import { bareResult } from "./bare-result.ts";
-import { isLeaseOver, LeaseOver } from "./kinds/checked-sandbox.ts";
+import { LeaseOver } from "./lease-over.ts";
 import { OutputBatch } from "./output-batch.ts";
 import type { EventsPort, OpenSandbox, PublishResult, TenancyPorts } from "./tenancy-ports.ts";
 
@@ -30,10 +30,7 @@ export async function carryOut(options: CarryOut): Promise<JobResult | "untouche
   const { batch, say } = saying(options);
   try {
     if (job.request.kind === "destroy") {
-      await sandbox.destroy(running).catch((error: unknown) => {
-        // Part of it may be done, and is not undone by doing it again.
-        throw isLeaseOver(error) ? new LeaseOver(false) : error;
-      });
+      await sandbox.destroy(running);
       return bareResult({ kind: "done" });
     }
     return await sandbox.run(job.request, {

@@ -1,21 +1,5 @@
 export type { AttemptRecord } from "./attempt-record.ts";
-export { checkedSandbox } from "./kinds/checked-sandbox.ts";
-export type { RunContext } from "./kinds/run-context.ts";
-export { runRequest } from "./kinds/run-request.ts";
-export type {
-  KeepAnswer,
-  RunnerArtifacts,
-  RunnerCall,
-  RunnerExecOptions,
-  RunnerFileContent,
-  RunnerFiles,
-  RunnerGrepOptions,
-  RunnerListing,
-  RunnerPersisted,
-  RunnerReadOptions,
-  RunnerSandbox,
-  RunnerWriteOptions,
-} from "./ports.ts";
+export { LeaseOver } from "./lease-over.ts";
 export type { TenancyEnd, TenancyOptions } from "./tenancy.ts";
 export { Tenancy } from "./tenancy.ts";
 export type {
@@ -32,7 +16,6 @@ export type {
   Progress,
   PublishResult,
   SandboxPort,
-  SandboxRequest,
   TenancyEvent,
   TenancyPorts,
   TurnsPort,

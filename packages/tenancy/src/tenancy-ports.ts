@@ -4,10 +4,10 @@ import type {
   DeadReason,
   ExecLimits,
   Job,
-  JobRequest,
   JobResult,
   Outcome,
   SandboxKey,
+  SandboxRequest,
 } from "@berth/protocol";
 import type { AttemptRecord } from "./attempt-record.ts";
 
@@ -121,9 +121,6 @@ export interface TurnsPort {
   take(signal: AbortSignal): Promise<() => void>;
 }
 
-/** Everything but the end of the sandbox itself, which is not carried out in it. */
-export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
-
 export interface SandboxPort {
   /**
    * Starts or adopts the container, with the profile that the job names; without a job, with the default one. Throws
@@ -146,6 +143,7 @@ export interface OpenSandbox {
   readonly limits: ExecLimits;
   /** It was not there when it was asked for. */
   readonly cold?: boolean;
+  /** Throws `LeaseOver` when the sandbox takes nothing more of the job. */
   run(
     request: SandboxRequest,
     context: {

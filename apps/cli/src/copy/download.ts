@@ -1,9 +1,12 @@
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { type FileEntry, maxInlineBytes } from "@berth/protocol";
+import { readTar } from "@berth/tar";
+import { Complaint } from "../complaint.ts";
 import { pipelined } from "../pipelined.ts";
 import type { LeftOut } from "./local-source.ts";
 import { type LocalTarget, leadsOut } from "./local-target.ts";
 import { readInParts } from "./read-parts.ts";
-import { unpackTar } from "./tar-unpack.ts";
 import type { SendJob } from "./write-parts.ts";
 
 /** A result carries a megabyte of archive; names, padding and growth need room. */
@@ -35,11 +38,12 @@ export async function download(entries: readonly FileEntry[], options: DownloadO
   await pipelined(archivesAtOnce, archives([...missing.values()]), async (some) => {
     const paths = some.map(({ path }) => path);
     const { value } = await send({ kind: "archive", direction: "out", paths });
-    for (const { path, type, mode, bytes } of unpackTar(Buffer.from(value.content ?? "", "base64"))) {
+    const archive = Readable.from([Buffer.from(value.content ?? "", "base64")]);
+    for await (const { path, type, mode, size, content } of readTar(archive, bad)) {
       // Only what was asked for: the archive's names are the sandbox's word.
       if (type !== "file" || !missing.delete(path)) continue;
-      await target.file(nameOf(path), mode, [bytes ?? new Uint8Array()]);
-      onBytes(bytes?.length ?? 0);
+      await target.file(nameOf(path), mode, [await buffer(content)]);
+      onBytes(size);
     }
   });
   for (const path of missing.keys()) leftOut.push({ path, reason: "it vanished meanwhile" });
@@ -79,4 +83,8 @@ async function* counted(
     onBytes(bytes.length);
     yield bytes;
   }
+}
+
+function bad(problem: string): Complaint {
+  return new Complaint(`an archive from the sandbox cannot be read: ${problem}`);
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { tarOf } from "@berth/protocol";
+import { packTar } from "@berth/tar";
 import type { JobOrder } from "../door.ts";
 import { pipelined } from "../pipelined.ts";
 import type { LocalEntry } from "./local-source.ts";
@@ -57,5 +57,5 @@ async function archiveJob(entries: readonly LocalEntry[]): Promise<JobOrder["req
     const bytes = type === "file" ? await readFile(place) : undefined;
     packed.push({ path, type, mode, modifiedMs, target, bytes });
   }
-  return { kind: "archive", direction: "in", path: "", content: tarOf(packed).toString("base64") };
+  return { kind: "archive", direction: "in", path: "", content: (await packTar(packed)).toString("base64") };
 }

@@ -1,30 +1,16 @@
-import { createHash } from "node:crypto";
 import { type ArtifactRef, Fault, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { refOf } from "./artifact-reader.ts";
 import type { ArtifactOwner, ArtifactStore, PutAnswer } from "./artifact-store.ts";
+import type { ByteRange } from "./byte-place.ts";
 
 /** Lookups sent to Redis at once. */
 const lookupsAtOnce = 50;
 
 export interface PersistedFile {
   readonly ref: ArtifactRef;
-  /** As the sandbox's files are read. */
-  read(options: PersistedReadOptions): Promise<PersistedContent>;
-}
-
-export interface PersistedReadOptions {
-  readonly signal?: AbortSignal | undefined;
-  readonly offset?: number;
-  readonly length?: number;
-  readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
-}
-
-export interface PersistedContent {
-  readonly bytes: Uint8Array;
-  readonly size: number;
-  readonly mode: number;
-  readonly sha256: string;
+  /** Throws `artifact-missing` when it has expired since it was found. */
+  stream(range?: Partial<ByteRange>): Promise<AsyncIterable<Uint8Array>>;
 }
 
 /** One job's side of the store: what it keeps, and what its conversation has persisted. */
@@ -73,7 +59,7 @@ export class JobArtifacts {
     const id = await this.#redis.hget(this.#conversation, path);
     const record = id === null ? undefined : await this.#store.reader.record(id);
     if (id === null || !record) return undefined;
-    return { ref: refOf(id, record), read: (options) => this.#read(id, record.size, options) };
+    return { ref: refOf(id, record), stream: (range) => this.#stream(id, range) };
   }
 
   /** What is persisted at a path and beneath it, by path; all for the empty path. */
@@ -105,21 +91,9 @@ export class JobArtifacts {
     return redisKeys.persisted(key, tenant, agent, session);
   }
 
-  async #read(
-    id: string,
-    size: number,
-    { signal, onData, ...range }: PersistedReadOptions,
-  ): Promise<PersistedContent> {
-    const hash = createHash("sha256");
-    const parts: Uint8Array[] = [];
+  async #stream(id: string, range?: Partial<ByteRange>): Promise<AsyncIterable<Uint8Array>> {
     const stream = await this.#store.reader.stream(id, range);
     if (!stream) throw new Fault("artifact-missing", { artifact: id, detail: "it expired just now" });
-    for await (const chunk of stream) {
-      if (signal?.aborted) throw new Fault("aborted", { operation: "read" }, { cause: signal.reason });
-      hash.update(chunk);
-      if (onData) await onData(chunk);
-      else parts.push(chunk);
-    }
-    return { bytes: Buffer.concat(parts), size, mode: 0o644, sha256: hash.digest("hex") };
+    return stream;
   }
 }

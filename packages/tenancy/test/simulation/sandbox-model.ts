@@ -1,5 +1,5 @@
 import { type ArtifactRef, execLimits, type JobResult, type Outcome } from "@berth/protocol";
-import { LeaseOver } from "../../src/kinds/checked-sandbox.ts";
+import { LeaseOver } from "../../src/lease-over.ts";
 import type { OpenSandbox, SandboxPort } from "../../src/tenancy-ports.ts";
 import type { Container, Host } from "./containers.ts";
 import type { Random } from "./random.ts";

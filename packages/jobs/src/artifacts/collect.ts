@@ -1,0 +1,84 @@
+import { type ArtifactRef, FileRefusal, type JobResult } from "@berth/protocol";
+import { fileChunks } from "../files/file-chunks.ts";
+import { inPool } from "../in-pool.ts";
+import { abortReason, type RunContext } from "../run-context.ts";
+import { ArtifactFiles, type WantedFiles } from "./artifact-files.ts";
+import type { ArtifactsPort, KeepAnswer } from "./artifacts-port.ts";
+import { RefusedArtifacts } from "./refused-artifacts.ts";
+
+const keptAtOnce = 4;
+/** For all files of one command. What is not kept by then is told as refused. */
+const collectMs = 120_000;
+
+/** Adds to a command's result what was kept of its files. How the command ended is not changed by it. */
+export type Collect = (result: JobResult) => Promise<JobResult>;
+
+/** Before the command; what it gives back is for after it. */
+export async function watchArtifacts(wanted: WantedFiles, context: RunContext): Promise<Collect> {
+  const { artifacts } = context;
+  if (wanted.globs.length === 0 && (wanted.cwd === undefined || !artifacts)) return async (result) => result;
+  const refused = new RefusedArtifacts();
+  if (!artifacts) {
+    for (const glob of wanted.globs) refused.add(glob, "not-kept", "this worker keeps no artifacts");
+    return async (result) => ({ ...result, value: { ...result.value, ...refused.value() } });
+  }
+  const files = new ArtifactFiles(context.sandbox.files, wanted);
+  await files.look(context.signal);
+  return async (result) => {
+    // Nothing ran, or nobody knows what did, or nobody wants it any more.
+    if (["refused", "lost", "cancelled"].includes(result.outcome.kind)) return result;
+    const kept = await keepAll(files, refused, artifacts, context);
+    const value = { ...result.value, ...(kept.length > 0 ? { artifacts: kept } : {}), ...refused.value() };
+    return { ...result, value };
+  };
+}
+
+/** Does not throw for what happens to a file, to the sandbox or to the store: the command has run, and its result must be told. */
+async function keepAll(
+  files: ArtifactFiles,
+  refused: RefusedArtifacts,
+  artifacts: ArtifactsPort,
+  context: RunContext,
+): Promise<ArtifactRef[]> {
+  const late = AbortSignal.timeout(collectMs);
+  const signal = AbortSignal.any([context.signal, late]);
+  const kept: (ArtifactRef | undefined)[] = [];
+  const failed = (path: string, error: unknown) => {
+    if (error instanceof FileRefusal) refused.add(path, "unreadable", error.message);
+    else if (context.signal.aborted)
+      refused.add(path, "not-kept", `cancelled: ${abortReason(context.signal)}`);
+    else if (late.aborted)
+      refused.add(path, "not-kept", `keeping the files took longer than ${collectMs} ms`);
+    else refused.add(path, "not-kept", error instanceof Error ? error.message : String(error));
+  };
+  const keep = async (path: string, size: number): Promise<KeepAnswer | undefined> => {
+    try {
+      signal.throwIfAborted();
+      // One byte more than may be kept: what has grown since it was listed is noticed, and read no further.
+      const maxBytes = artifacts.maxBytes + 1;
+      return await artifacts.keep(path, fileChunks(context.sandbox.files, path, { maxBytes, signal }), size);
+    } catch (error) {
+      failed(path, error);
+      return undefined;
+    }
+  };
+  const found = await files.found(signal, refused).catch((error: unknown) => {
+    failed("", error);
+    return [];
+  });
+  await inPool(keptAtOnce, async (add) => {
+    for (const [index, { path, size }] of found.entries()) {
+      await add(async () => {
+        const answer = await keep(path, size);
+        if (!answer) return;
+        if ("refused" in answer) {
+          refused.add(path, answer.refused.code, answer.refused.reason);
+          return;
+        }
+        kept[index] = answer.kept;
+        await context.onArtifact?.(answer.kept);
+      });
+    }
+  });
+  return kept.filter((ref) => ref !== undefined);
+}

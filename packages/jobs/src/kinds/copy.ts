@@ -1,0 +1,54 @@
+import { FileRefusal, type JobValue } from "@berth/protocol";
+import { workspaceName } from "../files/workspace-name.ts";
+import { inPool } from "../in-pool.ts";
+import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
+import { contentBytes } from "./write.ts";
+
+const writesAtOnce = 8;
+
+/** Writes every file it can, and then says which it could not. */
+export async function runCopy(
+  { files }: RequestOf<"copy">,
+  { sandbox, signal }: RunContext,
+): Promise<JobValue> {
+  refuseTwice(files.map(({ path }) => path));
+  const refusals = new Map<string, FileRefusal>();
+  let size = 0;
+  await inPool(writesAtOnce, async (add) => {
+    for (const file of files) {
+      await add(async () => {
+        const options = { signal, ...(file.mode === undefined ? {} : { mode: file.mode }) };
+        try {
+          size += (await sandbox.files.write(file.path, contentBytes(file), options)).size;
+        } catch (refusal) {
+          if (!(refusal instanceof FileRefusal)) throw refusal;
+          refusals.set(file.path, refusal);
+        }
+      });
+    }
+  });
+  const count = files.length - refusals.size;
+  const problems = files.flatMap(({ path }) => {
+    const refusal = refusals.get(path);
+    return refusal ? [{ path, refusal }] : [];
+  });
+  const [first] = problems;
+  if (!first) return { count, size };
+  const texts = problems.map(({ path, refusal: { message } }) =>
+    message.includes(path) ? message : `${path}: ${message}`,
+  );
+  throw new Refusal(
+    first.refusal.code,
+    `${problems.length} of ${files.length} files were not written: ${problemText(texts)}`,
+    { count, size },
+  );
+}
+
+/** Side by side, one of the two would win by chance. */
+function refuseTwice(paths: readonly string[]): void {
+  const seen = new Set<string>();
+  const twice = new Set<string>();
+  for (const path of paths.map(workspaceName)) (seen.has(path) ? twice : seen).add(path);
+  if (twice.size > 0)
+    throw new Refusal("invalid-request", `named more than once: ${problemText([...twice])}`);
+}

@@ -1,0 +1,25 @@
+import type { JobValue } from "@berth/protocol";
+import { workspaceName } from "../files/workspace-name.ts";
+import type { RequestOf, RunContext } from "../run-context.ts";
+
+export async function runMove(
+  { from, to, overwrite }: RequestOf<"move">,
+  { sandbox, signal }: RunContext,
+): Promise<JobValue> {
+  await sandbox.files.move(from, to, { overwrite, parents: true, signal });
+  return {};
+}
+
+/** What the conversation has persisted there goes too, also when the workspace has no such file. */
+export async function runRemove(
+  { path, recursive, missingOk }: RequestOf<"remove">,
+  { sandbox, signal, artifacts }: RunContext,
+): Promise<JobValue> {
+  const name = workspaceName(path);
+  const persisted = (await artifacts?.persistedBelow(name)) ?? [];
+  const only = persisted.filter((ref) => recursive || ref.path === name);
+  const options = { recursive, missingOk: missingOk || only.length > 0, signal };
+  const count = await sandbox.files.remove(path, options);
+  if (!artifacts || only.length === 0) return { count };
+  return { count, persisted: await artifacts.forget(name, { recursive }) };
+}

@@ -1,0 +1,99 @@
+import { isFault, type JobValue, maxInlineBytes } from "@berth/protocol";
+import { type ReadSource, readPersisted } from "../artifacts/read-persisted.ts";
+import { workspaceName } from "../files/workspace-name.ts";
+import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
+import { LineWindow } from "../text/line-window.ts";
+
+/** Most files that agents read are smaller, and are then read in one go. */
+const firstRangeBytes = 256 * 1024;
+
+/** What the conversation has persisted comes before the workspace's file, and the result says so. */
+export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<JobValue> {
+  const { sandbox, artifacts, signal } = context;
+  const persisted = await artifacts?.persisted(workspaceName(request.path));
+  const read: ReadSource = persisted
+    ? (options) => readPersisted(persisted, options)
+    : (options) => sandbox.files.read(request.path, options);
+  const value = await (request.as === "bytes"
+    ? readBytes(request, read, signal)
+    : readText(request, read, signal));
+  return persisted ? { ...value, persisted: [persisted.ref] } : value;
+}
+
+async function readBytes(
+  { offset, bytes: length }: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
+): Promise<JobValue> {
+  const { bytes, size, sha256 } = await read({ offset, length, signal });
+  const whole = offset === 0 && bytes.length === size;
+  return {
+    content: Buffer.from(bytes).toString("base64"),
+    encoding: "base64",
+    size,
+    truncated: offset + bytes.length < size,
+    ...(whole ? { sha256 } : {}),
+  };
+}
+
+async function readText(
+  request: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
+): Promise<JobValue> {
+  const { path } = request;
+  const { bytes, size, sha256 } = await read({ length: firstRangeBytes, signal });
+  let window = newWindow(request);
+  window.add(bytes);
+  const whole = bytes.length === size;
+  // From the start again, in one stream: what is read in two goes could be halves of two different files.
+  if (!whole && !window.full) window = await streamedWindow(request, read, signal);
+  const text = window.finish({ atEnd: window.seenBytes >= size });
+  if (window.tooLongLine !== undefined) {
+    throw new Refusal(
+      "too-large",
+      `line ${window.tooLongLine} of ${path} has more than ${maxInlineBytes} bytes; read a range of it as bytes`,
+    );
+  }
+  return {
+    content: decoded(text, path),
+    encoding: "utf8",
+    size,
+    lines: { first: window.first, last: window.last, more: window.more },
+    ...(whole ? { sha256 } : {}),
+  };
+}
+
+function newWindow({ line, lines }: RequestOf<"read">): LineWindow {
+  return new LineWindow(line, lines, maxInlineBytes);
+}
+
+/** Reads until the lines asked for are there, and not to the file's end. */
+async function streamedWindow(
+  request: RequestOf<"read">,
+  read: ReadSource,
+  signal: AbortSignal,
+): Promise<LineWindow> {
+  const window = newWindow(request);
+  const enough = new AbortController();
+  try {
+    await read({
+      signal: AbortSignal.any([signal, enough.signal]),
+      onData: (bytes) => {
+        window.add(bytes);
+        if (window.full && window.more) enough.abort();
+      },
+    });
+  } catch (error) {
+    if (!enough.signal.aborted || signal.aborted || !isFault(error, "aborted")) throw error;
+  }
+  return window;
+}
+
+function decoded(text: Uint8Array, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
+  } catch {
+    throw new Refusal("not-text", `${path} is not UTF-8 text; read it as bytes`);
+  }
+}

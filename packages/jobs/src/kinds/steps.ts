@@ -1,0 +1,63 @@
+import { isSuccess, type JobResult, type JobValue, type Outcome, type Step } from "@berth/protocol";
+import type { RequestOf, RunContext } from "../run-context.ts";
+
+/** A thousand steps may each read a megabyte; one result must not carry them all. */
+const maxResultBytes = 8 * 1024 * 1024;
+/** Of a command's output, when the steps before it left no room. */
+const minKeptBytes = 1024;
+
+export type RunStep = (step: Step, context: RunContext) => Promise<JobResult>;
+
+/** In order. The whole ends as its first failing step did. */
+export async function runSteps(
+  { steps, onFailure }: RequestOf<"steps">,
+  context: RunContext,
+  run: RunStep,
+): Promise<JobResult> {
+  const startedMs = performance.now();
+  const results: JobResult[] = [];
+  let failed: Outcome | undefined;
+  let roomBytes = maxResultBytes;
+  let cpuMs = 0;
+  for (const step of steps) {
+    const keptBytes = Math.max(minKeptBytes, Math.min(context.limits.keptBytes, roomBytes));
+    const result = fitting(
+      await run(step, { ...context, limits: { ...context.limits, keptBytes } }),
+      roomBytes,
+    );
+    results.push(result);
+    roomBytes -= valueBytes(result.value);
+    cpuMs += result.timing.cpuMs;
+    if (isSuccess(result.outcome)) continue;
+    failed ??= result.outcome;
+    if (onFailure === "stop" || context.signal.aborted) break;
+  }
+  return {
+    outcome: failed ?? { kind: "done" },
+    value: { steps: results },
+    timing: { wallMs: performance.now() - startedMs, cpuMs },
+  };
+}
+
+/** What only reads can be left out of the result and asked for again; a command's output was already cut to fit. */
+function fitting(result: JobResult, roomBytes: number): JobResult {
+  if (valueBytes(result.value) <= Math.max(roomBytes, minKeptBytes)) return result;
+  if (result.value.stdout !== undefined) {
+    const { artifactsRefused: _, ...value } = result.value;
+    return { ...result, value };
+  }
+  return {
+    ...result,
+    outcome: {
+      kind: "refused",
+      code: "too-large",
+      message: `what this step found does not fit into one result beside the steps before it (${maxResultBytes} bytes in all); make it a job of its own`,
+    },
+    value: {},
+  };
+}
+
+function valueBytes({ stdout, stderr, content, ...rest }: JobValue): number {
+  const texts = (stdout?.length ?? 0) + (stderr?.length ?? 0) + (content?.length ?? 0);
+  return texts + JSON.stringify(rest).length;
+}

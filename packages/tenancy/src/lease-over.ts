@@ -1,0 +1,13 @@
+/**
+ * The sandbox took the last call no more: by what it knows, the worker's lease is over. `touched`: an earlier call of the same
+ * job may have changed something.
+ */
+export class LeaseOver extends Error {
+  override readonly name = "LeaseOver";
+  readonly touched: boolean;
+
+  constructor(touched: boolean) {
+    super("the sandbox takes nothing more: the worker's lease is over");
+    this.touched = touched;
+  }
+}
