@@ -66,7 +66,7 @@ describe("cancelling a job that waits", () => {
     await fleet.client().cancel(doomed.id);
     expect(await written(fleet, doomed)).toEqual(cancelled);
     expect(await berth.why(doomed.id)).toMatchObject({ state: "finished" });
-    expect(await kept.status()).toBe("not-started");
+    expect(await kept.status()).toBe("waiting");
     await doomed.cancel();
     await acme.resume();
     expect((await kept.result).value.stdout).toBe("behind it\n");
@@ -100,11 +100,11 @@ describe("cancelling a job that waits", () => {
     const rest = await Promise.all(
       Array.from({ length: 200 }, (_, index) => acme.exec(`echo ${index} >> order`).enqueued()),
     );
-    await expect.poll(() => first.status()).toBe("started");
+    await expect.poll(() => first.status()).toBe("running");
     const doomed = rest.slice(190);
     await Promise.all(doomed.map((job) => job.cancel()));
     for (const job of doomed) expect(await written(fleet, job)).toEqual(cancelled);
-    expect(await first.status(), "they did not wait for their turn").toBe("started");
+    expect(await first.status(), "they did not wait for their turn").toBe("running");
     await first.cancel();
     const { value } = await acme.exec("cat order");
     expect(value.stdout).toBe(Array.from({ length: 190 }, (_, index) => `${index}\n`).join(""));
@@ -120,7 +120,7 @@ describe("cancelling a job that waits", () => {
     const parked = await berth.tenant("acme").exec("echo never").enqueued();
     const taken = () => fleet.redis.connect().llen(takenKey(acmeKey));
     await expect.poll(taken).toBe(2);
-    await expect.poll(() => running.status()).toBe("started");
+    await expect.poll(() => running.status()).toBe("running");
     worker.signal("SIGKILL");
     await worker.ended();
     await parked.cancel();

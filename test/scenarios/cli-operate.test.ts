@@ -68,7 +68,7 @@ test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) =
     pools: ["default"],
   });
   const waiting = acme.read("file");
-  expect(await (await waiting.enqueued()).status()).toBe("not-started");
+  expect(await (await waiting.enqueued()).status()).toBe("waiting");
   expect((await runCli(["tenant", "resume", "acme"], { env })).code).toBe(0);
   expect((await waiting).value.content).toBe("x");
   const unsure = await runCli(["tenant", "destroy", "acme"], { env });

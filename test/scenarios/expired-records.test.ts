@@ -34,7 +34,7 @@ describe("a job whose worker died", () => {
     const worker = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const job = await acme.exec(onceMore("a")).enqueued();
-    await expect.poll(() => job.status()).toBe("started");
+    await expect.poll(() => job.status()).toBe("running");
     await expect.poll(() => runs(fleet)).toBe(1);
     const redis = fleet.redis.connect();
     expect(await redis.pttl(redisKeys.events(key, job.id)), "while it runs").toBe(-1);
@@ -52,7 +52,7 @@ describe("a job whose worker died", () => {
     const worker = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const job = await acme.exec(onceMore("a")).enqueued();
-    await expect.poll(() => job.status()).toBe("started");
+    await expect.poll(() => job.status()).toBe("running");
     await expect.poll(() => runs(fleet)).toBe(1);
     worker.signal("SIGSTOP");
     const redis = fleet.redis.connect();

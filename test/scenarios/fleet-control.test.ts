@@ -17,7 +17,7 @@ describe("a tenant that is paused", () => {
       reasons: expect.arrayContaining(["the tenant acme is paused"]),
     });
     expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
-    expect(await job.status()).toBe("not-started");
+    expect(await job.status()).toBe("waiting");
     await acme.resume();
     expect((await job.result).value.stdout).toBe("after\n");
   });
@@ -63,7 +63,7 @@ describe("a job's id", () => {
     // Behind a job that runs for a minute: it ends now, not then.
     expect(await other.cancel("the-next-one")).toBe(true);
     expect((await waiting.result).outcome).toMatchObject({ kind: "cancelled" });
-    expect(await running.status()).toBe("started");
+    expect(await running.status()).toBe("running");
     expect(await other.cancel("the-long-one")).toBe(true);
     expect((await (await other.job("the-long-one"))?.result)?.outcome).toMatchObject({ kind: "cancelled" });
     expect(await other.why("the-long-one")).toMatchObject({ state: "finished" });
@@ -165,7 +165,7 @@ describe("a sandbox", () => {
       .poll(async () => (await berth.why(job.id)).reasons)
       .toContain("its workspace is on the host host-a, which is offline");
     expect((await berth.tenant("globex").exec("echo ok")).value.stdout).toBe("ok\n");
-    expect(await job.status()).toBe("not-started");
+    expect(await job.status()).toBe("waiting");
     await fleet.worker("worker-c", { ...busybox, BERTH_HOST: "host-a" });
     expect((await job.result).value.content).toBe("here");
   });

@@ -66,6 +66,25 @@ describe("batches over HTTP", () => {
     expect(ledger.body.result.value.stdout).toBe("0\n3\n");
   });
 
+  test("an order of a batch whose job id belongs to another sandbox is refused, and the others go on", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start();
+    const upload = (...tenants: string[]) =>
+      gateway.call("POST", "/v1/batches", {
+        body: tenants.map((tenant) => `${JSON.stringify(exec(tenant, "true"))}\n`).join(""),
+        headers: { "content-type": "application/x-ndjson", "idempotency-key": "nightly-8" },
+      });
+    expect((await upload("acme")).body).toMatchObject({ total: 1, refused: 0 });
+    const again = await upload("globex", "acme");
+    expect(again).toMatchObject({ status: 202, body: { submitted: 2, refused: 1 } });
+    const [line] = await resultLines(gateway, again.body.id, "?follow=false");
+    expect(line).toMatchObject({
+      index: 0,
+      refused: "another job has this id; ids are remembered for a day",
+    });
+  });
+
   test("are cancelled as a whole, what waits and what runs", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();

@@ -21,7 +21,7 @@ describe("a Redis that is full", () => {
     const large = "x".repeat(400 * 1024);
     await expect(acme.write("large", large).enqueued()).rejects.toMatchObject(full);
     await admin.config("SET", "maxmemory", "0");
-    expect(await (await acme.exec("true", {}, { id: "mine" }).enqueued()).status()).toBe("not-started");
+    expect(await (await acme.exec("true", {}, { id: "mine" }).enqueued()).status()).toBe("waiting");
     await berth.close();
   });
 

@@ -13,7 +13,7 @@ const manyLeasesMs = 2.5 * leaseMs;
 async function runningUntil(fleet: TestFleet, tenant: string, file: string): Promise<EnqueuedJob> {
   const command = `until [ -e ${file} ]; do sleep 0.05; done; echo done`;
   const job = await fleet.client().tenant(tenant).exec(command).enqueued();
-  await expect.poll(() => job.status()).toBe("started");
+  await expect.poll(() => job.status()).toBe("running");
   return job;
 }
 
@@ -27,13 +27,13 @@ describe("a Redis that is out of memory for many leases", () => {
     const redis = fleet.redis.connect();
     const through = await runningUntil(fleet, "acme", "go");
     const within = await fleet.client().tenant("globex").exec("sleep 3; echo done").enqueued();
-    await expect.poll(() => within.status()).toBe("started");
+    await expect.poll(() => within.status()).toBe("running");
     await redis.config("SET", "maxmemory", "1");
     const fullMs = Date.now();
     workers.push(await fleet.worker("worker-3", brisk));
     expect((await within.result).value.stdout, "told while it was full").toBe("done\n");
     await sleep(Math.max(0, fullMs + manyLeasesMs - Date.now()));
-    expect(await through.status()).toBe("started");
+    expect(await through.status()).toBe("running");
     await redis.config("SET", "maxmemory", "0");
     await fleet.client().tenant("acme").exec("true", {}, { session: "other" });
     await fleet.client().tenant("acme").write("go", "", {}, { session: "other" });
@@ -50,7 +50,7 @@ describe("a Redis that refuses writes for many leases", () => {
     const redis = fleet.redis.connect();
     const through = await runningUntil(fleet, "acme", "go");
     const within = await fleet.client().tenant("globex").exec("sleep 2; echo done").enqueued();
-    await expect.poll(() => within.status()).toBe("started");
+    await expect.poll(() => within.status()).toBe("running");
     const deadline = async () =>
       Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "deadline"));
     await fleet.redis.refuseWrites();
@@ -60,7 +60,7 @@ describe("a Redis that refuses writes for many leases", () => {
     expect(third.log).toContain("MISCONF");
     await sleep(Math.max(0, refusedMs + manyLeasesMs - Date.now()));
     expect(await deadline(), "the lease has run out by Redis' clock").toBeLessThan(Date.now() - leaseMs);
-    expect([await through.status(), await within.status()]).toEqual(["started", "started"]);
+    expect([await through.status(), await within.status()]).toEqual(["running", "running"]);
     await fleet.redis.acceptWrites();
     expect((await within.result).value.stdout).toBe("done\n");
     await fleet.client().tenant("acme").write("go", "", {}, { session: "other" });

@@ -76,7 +76,7 @@ describe("a worker without an engine", () => {
       .poll(async () => (await berth.workers())[0]?.health)
       .toContain("no container engine answers");
     expect((await berth.why(job.id)).reasons.join()).toContain("no container engine answers");
-    expect(await job.status()).toBe("not-started");
+    expect(await job.status()).toBe("waiting");
     await fleet.worker("worker-2", busybox);
     expect((await job.result).value.stdout).toBe("served\n");
     // Once per outage, not once per look.
@@ -206,7 +206,7 @@ describe("a worker's workspaces", () => {
     await expect.poll(() => worker.log).toContain("engine.lost");
     const job = await berth.tenant("globex").exec("echo served").enqueued();
     await expect.poll(async () => (await berth.workers())[0]?.health).toContain("cannot be used");
-    expect(await job.status()).toBe("not-started");
+    expect(await job.status()).toBe("waiting");
     await rm(fleet.workspaces);
     expect((await job.result).value.stdout).toBe("served\n");
   });

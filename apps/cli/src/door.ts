@@ -3,15 +3,27 @@ import type {
   GrantList,
   IdentifiedEvent,
   JobOrder,
+  JobView,
   SandboxView,
   Scale,
   ScheduleView,
+  ShownState,
   Why,
   WorkerRecord,
 } from "@berth/client";
 import type { JobResult, ScheduleInput } from "@berth/protocol";
 
-export type { IdentifiedEvent, JobOrder, SandboxView, Scale, ScheduleInput, ScheduleView, Why, WorkerRecord };
+export type {
+  IdentifiedEvent,
+  JobOrder,
+  SandboxView,
+  Scale,
+  ScheduleInput,
+  ScheduleView,
+  ShownState,
+  Why,
+  WorkerRecord,
+};
 
 /** A job that the fleet has accepted. */
 export interface DoorJob {
@@ -19,7 +31,7 @@ export interface DoorJob {
   /** What happens to it, from the beginning or after an event's id, until its end. The signal ends the reading. */
   events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
   result(): Promise<JobResult>;
-  status(): Promise<JobState>;
+  status(): Promise<ShownState>;
   cancel(): Promise<void>;
 }
 
@@ -28,17 +40,9 @@ export interface KnownDoorJob extends DoorJob {
   readonly sandbox: string;
 }
 
-export type JobState = "not-started" | "started" | "finished";
-
-export interface UnfinishedJob {
-  readonly id: string;
-  readonly tenant: string;
-  readonly session: string;
-  readonly kind: string;
-  readonly sandbox: string;
+export interface UnfinishedJob extends Omit<JobView, "state" | "result"> {
   /** `scheduled`: it waits for its time, its first or that of another attempt. */
-  readonly state: "scheduled" | "waiting" | "running";
-  readonly acceptedAtMs: number;
+  readonly state: Exclude<ShownState, "finished">;
 }
 
 export interface Query {

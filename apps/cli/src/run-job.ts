@@ -9,7 +9,7 @@ import { oneOf } from "./values.ts";
 import { tellWaiting } from "./waiting.ts";
 
 /** What a cancelled job gets to end before it is left alone: more than a command's grace, less when nobody has begun it. */
-const cancelWaitMs = { "not-started": 1_500, started: 10_000, finished: 10_000 } as const;
+const cancelWaitMs = { scheduled: 1_500, waiting: 1_500, running: 10_000, finished: 10_000 } as const;
 
 /** The part of an order that the shared options say. */
 export function placeOf(

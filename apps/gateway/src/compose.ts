@@ -1,10 +1,8 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
-import { StreamReader } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { Metrics, openTracing } from "@berth/service";
-import { nanoid } from "nanoid";
 import { pino } from "pino";
 import { AnswerRecord } from "./answers.ts";
 import { BatchStore } from "./batches/batch-store.ts";
@@ -17,8 +15,6 @@ import { FleetMetrics } from "./fleet-metrics.ts";
 import { registerRoutes } from "./http/register.ts";
 import { makeServer } from "./http/server.ts";
 import { UnusedConnections } from "./http/unused-connections.ts";
-import { JobDesk } from "./jobs/job-desk.ts";
-import { Submitter } from "./jobs/submitter.ts";
 import { ApiKeys } from "./keys/api-keys.ts";
 import { Audit } from "./keys/audit.ts";
 import { Authenticator } from "./keys/authenticate.ts";
@@ -60,7 +56,6 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     redis.disconnect();
     throw new Fault("redis-unauthorized", { detail });
   }
-  const reader = new StreamReader(redis, connectRedis({ url: config.REDIS_URL, role: "blocking" }), nanoid());
   const berth = new Berth({ redis: config.REDIS_URL });
   const tracing = await openTracing(config, {
     service: "berth-gateway",
@@ -68,13 +63,10 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     onOutage: ({ state, detail }) =>
       state === "lost" ? log.warn({ event: "traces.lost", detail }) : log.info({ event: "traces.back" }),
   });
-  const submitter = new Submitter(redis, reader, tracing);
   const keys = new ApiKeys(redis);
   const loopbackOnly = isLoopback(config.BERTH_GATEWAY_HOST);
   const letGo = async () => {
-    reader.close();
     await berth.close();
-    await submitter.close();
     redis.disconnect();
   };
   if (!loopbackOnly && config.BERTH_ADMIN_KEY === undefined && (await keys.count()) === 0) {
@@ -121,9 +113,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     redis,
     berth,
     artifacts: new Artifacts(redis, { directory: config.BERTH_ARTIFACTS }),
-    submitter,
-    jobs: new JobDesk(redis),
-    reader,
+    tracing,
     streams,
     waits,
     batches,

@@ -1,15 +1,18 @@
+import { shownState } from "@berth/client";
 import type { FleetPort, FollowedEvent } from "@berth/mcp";
 import { sandboxKeyOf } from "@berth/protocol";
 import { failureOf } from "./http/failure.ts";
 import { Problem } from "./http/problem.ts";
-import type { KnownJob } from "./jobs/job-desk.ts";
+import { findJob } from "./jobs/own-jobs.ts";
 import { draftOf, type SubmissionHeaders } from "./jobs/submission.ts";
+import { submitTraced } from "./jobs/submit-traced.ts";
 import { redactedEvent, type ShownEvent } from "./jobs/told-to.ts";
 import { shownId } from "./keys/own-ids.ts";
 import type { Principal } from "./keys/principal.ts";
 import type { Parts } from "./parts.ts";
 
-type Used = Pick<Parts, "submitter" | "jobs" | "reader" | "berth" | "artifacts">;
+type Used = Pick<Parts, "berth" | "artifacts" | "tracing">;
+type Place = Parameters<Parts["berth"]["jobs"]["events"]>[0];
 
 export interface Caller {
   readonly principal: Principal;
@@ -24,13 +27,12 @@ const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, for one caller of this gateway: what its key may do, and no more. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
-  const followed = (job: Pick<KnownJob, "key" | "id">) => ({
+  const followed = (job: Place) => ({
     id: shownId(principal, job.id),
     events: (after: string, signal: AbortSignal) => shownEvents(parts, principal, job, after, signal),
     status: async () => {
-      const { state } = await parts.jobs.view(await parts.jobs.find(job.id, principal), principal);
-      if (state === "finished") return "finished" as const;
-      return state === "running" ? ("started" as const) : ("not-started" as const);
+      const known = await parts.berth.jobs.find(job.id);
+      return known ? shownState(known.state) : ("finished" as const);
     },
     cancel: async () => {
       await parts.berth.cancel(job.id);
@@ -39,12 +41,12 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
   return {
     submit: async (order) => {
       const draft = draftOf({ ...order, tenant: order.tenant }, principal, { headers });
-      await parts.submitter.submit(draft, { alone: true });
-      return followed({ key: sandboxKeyOf(draft.job), id: draft.job.id });
+      const { id } = await submitTraced(parts, draft, { detached: true });
+      return followed({ sandbox: sandboxKeyOf(draft.job), id });
     },
     find: async (id) => {
-      const job = await parts.jobs.find(id, principal).catch(undefinedWhenMissing);
-      return job && { ...followed(job), sandbox: job.key };
+      const job = await findJob(parts.berth, id, principal).catch(undefinedWhenMissing);
+      return job && { ...followed(job), sandbox: job.sandbox };
     },
     sandbox: async (_, key) => {
       const known = await parts.berth.sandboxes({ tenant, limit: lookedThrough });
@@ -66,13 +68,13 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
 }
 
 async function* shownEvents(
-  { reader }: Used,
+  { berth }: Used,
   { role }: Principal,
-  { key, id }: Pick<KnownJob, "key" | "id">,
+  place: Place,
   after: string,
   signal: AbortSignal,
 ): AsyncGenerator<FollowedEvent> {
-  for await (const event of reader.follow(key, id, after, signal)) {
+  for await (const event of berth.jobs.events(place, after, signal)) {
     const shown: ShownEvent = role === "admin" ? event : redactedEvent(event);
     yield shown as FollowedEvent;
   }

@@ -1,15 +1,12 @@
 import type { Artifacts, Berth } from "@berth/client";
-import type { StreamReader } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
-import type { Metrics } from "@berth/service";
+import type { Metrics, Tracing } from "@berth/service";
 import type { Logger } from "pino";
 import type { BatchStore } from "./batches/batch-store.ts";
 import type { Config } from "./config.ts";
 
 import type { OpenStreams } from "./events/open-streams.ts";
 import type { FleetMetrics } from "./fleet-metrics.ts";
-import type { JobDesk } from "./jobs/job-desk.ts";
-import type { Submitter } from "./jobs/submitter.ts";
 import type { ApiKeys } from "./keys/api-keys.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
@@ -23,9 +20,8 @@ export interface Parts {
   readonly redis: Redis;
   readonly berth: Berth;
   readonly artifacts: Artifacts;
-  readonly submitter: Submitter;
-  readonly jobs: JobDesk;
-  readonly reader: StreamReader;
+  /** Undefined: there is no collector. */
+  readonly tracing: Tracing | undefined;
   readonly streams: OpenStreams;
   /** Jobs whose ends are waited for by requests. */
   readonly waits: Places;

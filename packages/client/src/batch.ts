@@ -1,7 +1,8 @@
 import { passes, pause } from "@berth/ledger";
-import { type FaultCode, isFault, isSuccess, type JobResult } from "@berth/protocol";
-import type { JobOrder } from "./berth.ts";
+import { isSuccess, type JobResult } from "@berth/protocol";
 import { InvalidJob } from "./invalid-job.ts";
+import type { JobOrder } from "./order.ts";
+import { isNoRoom, isOrderFault } from "./order-faults.ts";
 import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { PerSecond } from "./per-second.ts";
 
@@ -37,8 +38,6 @@ const defaultInFlight = 1_000;
 const retryMs = { first: 50, last: 2_000 } as const;
 /** Redis may be away for this long before the batch gives up; the same id goes on later. */
 const outageMs = 60_000;
-/** Faults of one order, which the others do not share. */
-const ofOneOrder: readonly FaultCode[] = ["job-id-taken", "wrong-pool", "payload-too-large", "not-granted"];
 
 /**
  * Many jobs under one name, submitted as they are asked for and no faster than they end.
@@ -169,8 +168,7 @@ export class Batch {
           this.#end({ index, jobId, result: refusal });
           return;
         }
-        const noRoom = isFault(error, "sandbox-full") || isFault(error, "fleet-full");
-        awaySinceMs = noRoom ? undefined : (awaySinceMs ?? performance.now());
+        awaySinceMs = isNoRoom(error) ? undefined : (awaySinceMs ?? performance.now());
         const away = awaySinceMs === undefined ? 0 : performance.now() - awaySinceMs;
         if (!passes(error) || away > outageMs) {
           this.#fail(error);
@@ -221,7 +219,7 @@ export class Batch {
 /** The result of an order that can never be a job. */
 function refusalOf(error: unknown): JobResult | undefined {
   const invalid = error instanceof InvalidJob;
-  if (!invalid && !(isFault(error) && ofOneOrder.includes(error.code))) return undefined;
+  if (!invalid && !isOrderFault(error)) return undefined;
   const code = invalid ? "invalid-job" : error.code;
   const outcome = { kind: "refused", code, message: error.message } as const;
   return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };

@@ -10,28 +10,26 @@ import {
   Offers,
   ResultGroup,
   type ResultGroupOptions,
+  readJobRecord,
+  readSandboxKey,
   type SandboxQuery,
   type SandboxView,
   type Scale,
   Schedule,
   Staging,
   StreamReader,
+  stateOf,
   type Why,
   type WorkerRecord,
   why,
 } from "@berth/ledger";
 import {
   chosenJobId,
-  type DueTime,
   type Job,
-  type JobInput,
   type JobResult,
-  job as jobSchema,
   problemsOf,
-  redisKeys,
   redisUrl,
   type SandboxKey,
-  sandboxKey,
   sandboxKeyOf,
   tenantId,
 } from "@berth/protocol";
@@ -40,8 +38,8 @@ import { nanoid } from "nanoid";
 import { Artifacts } from "./artifacts.ts";
 import { Batch, type BatchOptions } from "./batch.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { dueAtMsOf } from "./due-time.ts";
-import { InvalidJob } from "./invalid-job.ts";
+import { Jobs } from "./jobs.ts";
+import { CheckedOrder, checkOrder, type JobOrder } from "./order.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { Schedules } from "./schedules.ts";
 import { Tenant } from "./tenant.ts";
@@ -53,12 +51,22 @@ export interface BerthOptions {
   readonly artifacts?: string | undefined;
 }
 
-/** What a caller says of a job; the rest is filled in. */
-export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> &
-  DueTime & { readonly id?: string };
+export type { JobOrder };
+
+export interface SubmitOptions {
+  /** The trace context that the job carries; replaces the order's own. */
+  readonly trace?: NonNullable<Job["trace"]> | undefined;
+  /** No worker reports the job's end to this client. Its result is read from its events, if asked for. */
+  readonly detached?: boolean;
+  /** Ends the wait for the result with the fault `aborted`; the job goes on. */
+  readonly signal?: AbortSignal;
+}
 
 /** Two clients that submit one id at the same moment both add it, and one inbox is told. The job's stream is read after this long. */
 const listenAfterMs = 1_000;
+
+/** Of a job that Redis has forgotten: only its events tell. */
+const unmarked = { added: 0, begun: 0, outcome: undefined };
 
 /** The fleet, for an orchestrator. Two connections, however many jobs are in flight, and one more for each group of results. */
 export class Berth {
@@ -71,6 +79,8 @@ export class Berth {
   readonly #control: FleetControl;
   readonly #schedule: Schedule;
   readonly #cancellation: Cancellation;
+  /** Any client's jobs: one by its id, or those that have not ended. */
+  readonly jobs: Jobs;
   /** Jobs that are ordered again and again. */
   readonly schedules: Schedules;
   /** What jobs left for others, by id. */
@@ -92,6 +102,7 @@ export class Berth {
     this.#offers = new Offers(this.#redis);
     this.#events = new JobEvents(this.#redis);
     this.#reader = new StreamReader(this.#redis, connectRedis({ url: redis, role: "blocking" }), nanoid());
+    this.jobs = new Jobs(this.#redis, this.#events, this.#reader);
     this.#fleet = new FleetView(this.#redis);
     this.#control = new FleetControl(this.#redis);
     this.#schedule = new Schedule(this.#redis, new Staging(this.#redis));
@@ -111,8 +122,8 @@ export class Berth {
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
-  submit(order: JobOrder): PendingJob {
-    return new PendingJob(this.#enqueue(order ?? {}));
+  submit(order: JobOrder | CheckedOrder, options: SubmitOptions = {}): PendingJob {
+    return new PendingJob(this.#enqueue(order ?? {}, options));
   }
 
   /** Many jobs under one name. Submitting the same name again continues where it was. */
@@ -138,8 +149,8 @@ export class Berth {
 
   /** A job that anybody enqueued, if it is known: from its acceptance to a day after its end. */
   async job(jobId: string): Promise<EnqueuedJob | undefined> {
-    const key = await this.#redis.hget(redisKeys.job(jobId), "key");
-    return key === null ? undefined : this.#handle(sandboxKey.parse(key), jobId);
+    const key = await readSandboxKey(this.#redis, jobId);
+    return key && this.#handle(key, jobId);
   }
 
   /** Ends a job, waiting or running, whoever enqueued it. False: no job of that id is known. */
@@ -197,12 +208,16 @@ export class Berth {
     this.#redis.disconnect();
   }
 
-  async #enqueue(order: JobOrder): Promise<EnqueuedJob> {
-    const { delayMs: _, runAtMs: __, ...rest } = order;
-    const dueAtMs = dueAtMsOf(order, Date.now());
-    const job = this.#checked(rest);
+  async #enqueue(order: JobOrder | CheckedOrder, options: SubmitOptions): Promise<EnqueuedJob> {
+    const { trace, detached = false, signal } = options;
+    const { job: checked, dueAtMs, isNewId } = order instanceof CheckedOrder ? order : checkOrder(order);
+    const job: Job = {
+      ...checked,
+      ...(detached ? {} : { inbox: this.#reader.name }),
+      ...(trace === undefined ? {} : { trace }),
+    };
     const key = sandboxKeyOf(job);
-    const told = this.#reader.expect(job.id);
+    const told = detached ? undefined : this.#reader.expect(job.id);
     let added: "added" | "known";
     try {
       added =
@@ -210,36 +225,37 @@ export class Berth {
           ? await this.#enqueuer.enqueue(job)
           : await acceptForLater(this.#schedule, job, dueAtMs);
     } catch (error) {
-      told.forget();
+      told?.forget();
       throw error;
     }
-    const options = { told, listenAfterMs: added === "known" ? 0 : listenAfterMs };
-    const result =
-      order.id === undefined ? this.#reader.toldResult(told) : this.#reader.result(key, job.id, options);
-    result.catch(() => {});
-    return this.#handle(key, job.id, result);
+    const isNew = added === "added";
+    if (!told) return this.#handle(key, job.id, { isNew });
+    const listening = { told, listenAfterMs: isNew ? listenAfterMs : 0, ...(signal ? { signal } : {}) };
+    const known =
+      isNewId && !signal ? this.#reader.toldResult(told) : this.#reader.result(key, job.id, listening);
+    known.catch(() => {});
+    return this.#handle(key, job.id, { isNew, known });
   }
 
-  #checked(order: JobOrder): Job {
-    const id = order.id ?? nanoid();
-    const parsed = jobSchema.safeParse({ ...order, version: 1, id, inbox: this.#reader.name });
-    if (!parsed.success) throw new InvalidJob(problemsOf(parsed.error));
-    const chosen = chosenJobId.safeParse(id);
-    if (!chosen.success) throw new InvalidJob(problemsOf(chosen.error).map((problem) => `id: ${problem}`));
-    return parsed.data;
-  }
-
-  #handle(key: SandboxKey, id: string, known?: Promise<JobResult>): EnqueuedJob {
+  #handle(
+    key: SandboxKey,
+    id: string,
+    { isNew, known }: { readonly isNew?: boolean; readonly known?: Promise<JobResult> } = {},
+  ): EnqueuedJob {
     const reader = this.#reader;
     const events = this.#events;
     return {
       id,
       key,
+      ...(isNew === undefined ? {} : { isNew }),
       // Only whoever asks for a foreign job's result makes its stream be read.
       get result() {
         return known ?? reader.result(key, id);
       },
-      status: async () => (await events.progress(key, id)).state,
+      status: async () => {
+        const record = await readJobRecord(this.#redis, id);
+        return stateOf(record ?? unmarked, await events.progress(key, id));
+      },
       cancel: () => this.#cancellation.cancel(key, id),
       events: (after = "", signal) => reader.follow(key, id, after, signal),
     };

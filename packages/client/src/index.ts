@@ -3,24 +3,31 @@ export type {
   GrantList,
   GroupResult,
   IdentifiedEvent,
+  JobState,
   ResultGroupOptions,
   ResultOptions,
   SandboxQuery,
   SandboxView,
   Scale,
+  ShownState,
   Why,
   WhyCode,
   WorkerRecord,
 } from "@berth/ledger";
-export { NotRedrivable, ResultGroup, whyCodes, whyForTenant } from "@berth/ledger";
+export { jobStates, NotRedrivable, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";
 export { Batch } from "./batch.ts";
-export type { BerthOptions, JobOrder } from "./berth.ts";
+export type { BerthOptions, SubmitOptions } from "./berth.ts";
 export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
 export { InvalidJob } from "./invalid-job.ts";
+export type { JobQuery, JobView } from "./jobs.ts";
+export { Jobs } from "./jobs.ts";
+export type { CheckOptions, JobOrder } from "./order.ts";
+export { CheckedOrder, checkOrder } from "./order.ts";
+export { isNoRoom, isOrderFault } from "./order-faults.ts";
 export type { EnqueuedJob } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
 export type { ScheduleView } from "./schedules.ts";

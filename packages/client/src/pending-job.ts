@@ -1,11 +1,13 @@
-import type { IdentifiedEvent } from "@berth/ledger";
+import type { IdentifiedEvent, JobState } from "@berth/ledger";
 import type { JobResult, SandboxKey } from "@berth/protocol";
 
 /** A job that the fleet has accepted. */
 export interface EnqueuedJob {
   readonly id: string;
   readonly key: SandboxKey;
-  status(): Promise<"not-started" | "started" | "finished">;
+  /** Of a submission: whether it added the job. False: the id was submitted before. */
+  readonly isNew?: boolean;
+  status(): Promise<JobState>;
   /** Ends it, waiting or running, from any process. Its result then says so. */
   cancel(): Promise<void>;
   /** What happens to it, from the beginning or after an event's id, until its end. */

@@ -3,8 +3,8 @@ import { Fault, type JobResult } from "@berth/protocol";
 import { describe, expect, test } from "vitest";
 import { acme, resultOf } from "../../ledger/test/reading.ts";
 import { Batch, type BatchResult } from "../src/batch.ts";
-import type { JobOrder } from "../src/berth.ts";
 import { InvalidJob } from "../src/invalid-job.ts";
+import type { JobOrder } from "../src/order.ts";
 import { PendingJob } from "../src/pending-job.ts";
 import { inUse } from "./collected.ts";
 
@@ -47,7 +47,7 @@ class Desk {
       id: order.id,
       key: acme,
       result: promise,
-      status: async () => "started" as const,
+      status: async () => "running" as const,
       events: async function* () {},
       cancel: async () => {
         this.cancelled.push(order.id);

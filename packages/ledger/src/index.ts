@@ -42,6 +42,17 @@ export { FleetControl } from "./fleet/fleet-control.ts";
 export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet/fleet-view.ts";
 export { FleetView, redisNow } from "./fleet/fleet-view.ts";
 export { Cancellation } from "./jobs/cancellation.ts";
+export type { JobRecord, JobState, ShownState } from "./jobs/job-record.ts";
+export {
+  areUnfinished,
+  jobStates,
+  readJobRecord,
+  readSandboxKey,
+  resultIn,
+  shownState,
+  stateOf,
+  unfinishedJobIds,
+} from "./jobs/job-record.ts";
 export type { Why, WhyCode } from "./jobs/why.ts";
 export { why, whyCodes, whyForTenant } from "./jobs/why.ts";
 export type { GrantList, Wanted } from "./leases/grants.ts";

@@ -26,7 +26,7 @@ export interface FollowedJob {
   readonly id: string;
   /** Its events until its end, from the beginning or behind an event's id. The signal ends the reading, not the job. */
   events(after: string, signal: AbortSignal): AsyncIterable<FollowedEvent>;
-  status(): Promise<"not-started" | "started" | "finished">;
+  status(): Promise<"scheduled" | "waiting" | "running" | "finished">;
   cancel(): Promise<void>;
 }
 

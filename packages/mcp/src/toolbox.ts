@@ -112,7 +112,8 @@ export class Toolbox {
     const { output, result, after: last } = await follow(job, { until, after, notify });
     if (result) return endedAnswer(job.id, result, output);
     if (cancelled.aborted) await job.cancel();
-    const state = (await job.status()) === "not-started" ? "waiting" : "running";
+    const status = await job.status();
+    const state = status === "scheduled" || status === "waiting" ? "waiting" : "running";
     return unfinishedAnswer(job.id, state, { output, after: last });
   }
 

@@ -23,7 +23,7 @@ class ScriptedFleet implements FleetPort {
     return {
       id: "j1",
       sandbox: this.sandboxKey,
-      status: async () => "started",
+      status: async () => "running",
       cancel: async () => void this.cancelled.push("j1"),
       async *events(after, signal) {
         yield* events.filter(({ id }) => id > after);

@@ -1,10 +1,10 @@
-import type { Door, DoorJob, JobState } from "../door.ts";
+import type { Door, DoorJob, ShownState } from "../door.ts";
 
 const atOnce = 200;
 
 export interface BatchJob {
   readonly index: number;
-  readonly state: JobState;
+  readonly state: ShownState;
   readonly job: DoorJob;
 }
 

@@ -26,8 +26,8 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   const count = { submitted: 0, waiting: 0, running: 0, finished: 0, failed: 0 };
   for await (const { state, job } of batchJobs(await context.door(), id)) {
     count.submitted++;
-    if (state === "not-started") count.waiting++;
-    else if (state === "started") count.running++;
+    if (state === "scheduled" || state === "waiting") count.waiting++;
+    else if (state === "running") count.running++;
     else {
       count.finished++;
       if (!isSuccess((await job.result()).outcome)) count.failed++;

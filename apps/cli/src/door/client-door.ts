@@ -1,4 +1,4 @@
-import { Artifacts, Berth, type EnqueuedJob, NotRedrivable } from "@berth/client";
+import { Artifacts, Berth, type EnqueuedJob, type JobView, NotRedrivable, shownState } from "@berth/client";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
   DeadLettersDoor,
@@ -10,11 +10,11 @@ import type {
   Query,
   SchedulesDoor,
   TenantsDoor,
+  UnfinishedJob,
 } from "../door.ts";
 import { clientKeys } from "./client-keys.ts";
 import { clientTenants } from "./client-tenants.ts";
 import { openRedis } from "./open-redis.ts";
-import { unfinishedJobs } from "./unfinished-jobs.ts";
 
 export interface ClientDoorOptions {
   readonly url: string;
@@ -71,9 +71,8 @@ export class ClientDoor implements Door {
     return this.#berth.why(id);
   }
 
-  unfinished(query: Query) {
-    const stateOf = async (id: string) => (await this.#berth.job(id))?.status();
-    return unfinishedJobs(this.#redis, stateOf, query);
+  async unfinished(query: Query) {
+    return (await this.#berth.jobs.list(query)).flatMap(unfinishedJob);
   }
 
   workers() {
@@ -107,9 +106,14 @@ function doorJob(job: EnqueuedJob): DoorJob {
     id: job.id,
     events: (after, signal) => job.events(after, signal),
     result: () => job.result,
-    status: () => job.status(),
+    status: async () => shownState(await job.status()),
     cancel: () => job.cancel(),
   };
+}
+
+function unfinishedJob({ result: _, ...job }: JobView): UnfinishedJob[] {
+  const state = shownState(job.state);
+  return state === "finished" ? [] : [{ ...job, state }];
 }
 
 function undefinedWhenMissing(error: unknown): undefined {

@@ -6,13 +6,13 @@ import type {
   Door,
   DoorJob,
   JobOrder,
-  JobState,
   KeysDoor,
   KnownDoorJob,
   Query,
   SandboxView,
   Scale,
   SchedulesDoor,
+  ShownState,
   TenantsDoor,
   UnfinishedJob,
   Why,
@@ -28,17 +28,11 @@ const waitSeconds = 25;
 /** What a gateway lists at once. */
 const mostListed = 1_000;
 
-interface JobView extends Omit<UnfinishedJob, "state"> {
-  readonly state: UnfinishedJob["state"] | "finished";
+interface JobView {
+  readonly sandbox: string;
+  readonly state: ShownState;
   readonly result?: JobResult;
 }
-
-const states: Readonly<Record<JobView["state"], JobState>> = {
-  scheduled: "not-started",
-  waiting: "not-started",
-  running: "started",
-  finished: "finished",
-};
 
 /** The fleet through a gateway. */
 export class HttpDoor implements Door {
@@ -106,11 +100,8 @@ export class HttpDoor implements Door {
         "name a tenant, or set REDIS_URL instead of BERTH_URL",
       ]);
     const query = { tenant, limit };
-    const { jobs } = await this.#calls.json<{ jobs: JobView[] }>("GET", "/v1/jobs", { query });
-    return jobs.flatMap(({ id, tenant, session, kind, sandbox, state, acceptedAtMs }) =>
-      // It ended while the gateway looked.
-      state === "finished" ? [] : [{ id, tenant, session, kind, sandbox, state, acceptedAtMs }],
-    );
+    const { jobs } = await this.#calls.json<{ jobs: UnfinishedJob[] }>("GET", "/v1/jobs", { query });
+    return jobs;
   }
 
   async workers(): Promise<WorkerRecord[]> {
@@ -157,7 +148,7 @@ export class HttpDoor implements Door {
           if (result) return result;
         }
       },
-      status: async () => states[(await look(0)).state],
+      status: async () => (await look(0)).state,
       cancel: () => this.#calls.json("DELETE", path`/v1/jobs/${id}`),
     };
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { JobEvents } from "@berth/ledger";
-import { type JobResult, sandboxKey } from "@berth/protocol";
+import type { Jobs } from "@berth/client";
+import type { JobResult } from "@berth/protocol";
 import { type BatchEnd, type BatchStore, batchJobId } from "./batch-store.ts";
 
 /** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */
@@ -18,7 +18,7 @@ const lookMs = 300;
 
 /** The ends of a batch in their order, each with its result; while it goes on, as they come. */
 export async function* batchLines(
-  parts: { readonly batches: BatchStore; readonly events: JobEvents },
+  parts: { readonly batches: BatchStore; readonly jobs: Jobs },
   id: string,
   options: { readonly after: number; readonly follow: boolean; readonly signal: AbortSignal },
 ): AsyncGenerator<readonly BatchLine[]> {
@@ -37,13 +37,13 @@ export async function* batchLines(
 }
 
 async function lineOf(
-  { batches, events }: { readonly batches: BatchStore; readonly events: JobEvents },
+  { batches, jobs }: { readonly batches: BatchStore; readonly jobs: Jobs },
   id: string,
   { index, key }: BatchEnd,
   position: number,
 ): Promise<BatchLine> {
   const about = { position, index, jobId: batchJobId(id, index) };
   if (key === undefined) return { ...about, refused: await batches.refusedProblem(id, index) };
-  const progress = await events.progress(sandboxKey.parse(key), about.jobId);
-  return progress.state === "finished" ? { ...about, result: progress.result } : { ...about, expired: true };
+  const result = (await jobs.find(about.jobId))?.result;
+  return result ? { ...about, result } : { ...about, expired: true };
 }

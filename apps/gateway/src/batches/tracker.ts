@@ -1,8 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Berth, GroupResult, ResultGroup } from "@berth/client";
-import { JobEvents } from "@berth/ledger";
-import { isSuccess, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
+import { isSuccess, type JobResult, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
 import { claimDue } from "../claims.ts";
@@ -33,14 +32,12 @@ const retryMs = 1_000;
  */
 export class BatchTracker {
   readonly #parts: TrackerParts;
-  readonly #events: JobEvents;
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
   #group: ResultGroup | undefined;
 
   constructor(parts: TrackerParts) {
     this.#parts = parts;
-    this.#events = new JobEvents(parts.redis);
   }
 
   start(): void {
@@ -137,25 +134,21 @@ export class BatchTracker {
 
   /** Jobs whose end should be known by now, but is not: told by the jobs themselves, or lost for good. */
   async #findMissed({ id }: StoredBatch, total: number): Promise<void> {
-    const { batches, redis } = this.#parts;
+    const { batches, berth } = this.#parts;
     const from = await batches.firstNotEnded(id);
     if (from >= total) return batches.noteUploaded(id, total);
     const open = await batches.notEnded(id, from, Math.min(indexesPerLook, total - from));
     if (open.length === 0) return;
-    const unfinished = await redis.zmscore(
-      redisKeys.unfinished,
-      ...open.map((index) => batchJobId(id, index)),
-    );
+    const unfinished = await berth.jobs.areUnfinished(open.map((index) => batchJobId(id, index)));
     for (const [at, index] of open.entries()) {
-      if (unfinished[at] === null) await this.#settle(id, index);
+      if (!unfinished[at]) await this.#settle(id, index);
     }
   }
 
   async #settle(id: string, index: number): Promise<void> {
-    const { batches, redis } = this.#parts;
-    const key = await redis.hget(redisKeys.job(batchJobId(id, index)), "key");
-    if (key === null) return batches.noteRefused(id, index, "nothing is known of this job any more");
-    const progress = await this.#events.progress(sandboxKey.parse(key), batchJobId(id, index));
-    if (progress.state === "finished") await this.#noteEnd(id, index, key, progress.result);
+    const { batches, berth } = this.#parts;
+    const job = await berth.jobs.find(batchJobId(id, index));
+    if (!job) return batches.noteRefused(id, index, "nothing is known of this job any more");
+    if (job.result) await this.#noteEnd(id, index, job.sandbox, job.result);
   }
 }

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isFault, sandboxKeyOf } from "@berth/protocol";
+import { type CheckedOrder, isNoRoom, isOrderFault } from "@berth/client";
+import { sandboxKeyOf } from "@berth/protocol";
+import { detailOf } from "../http/failure.ts";
 import { parseInput } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
-import { type Draft, draftOf, type SubmissionHeaders } from "../jobs/submission.ts";
+import { draftOf, type SubmissionHeaders } from "../jobs/submission.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
@@ -41,14 +43,14 @@ const refusedMost = 1_000;
  * Orders of one sandbox stay in their order. One that does not fit ends as refused and does not stop the others.
  */
 export class Upload {
-  readonly #parts: Pick<Parts, "batches" | "submitter">;
+  readonly #parts: Pick<Parts, "batches" | "berth">;
   readonly #options: UploadOptions;
   readonly #work: InOrder;
   #taken = 0;
   #refused = 0;
   #cancelled = false;
 
-  constructor(parts: Pick<Parts, "batches" | "submitter">, options: UploadOptions) {
+  constructor(parts: Pick<Parts, "batches" | "berth">, options: UploadOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#work = new InOrder(inFlightMost, options.inFlightBytes);
@@ -98,7 +100,7 @@ export class Upload {
   }
 
   /** The job to be, or what is wrong with it. */
-  #draft(sent: SentOrder, index: number): Draft | string {
+  #draft(sent: SentOrder, index: number): CheckedOrder | string {
     const { id, principal, headers } = this.#options;
     try {
       const parsed = parseInput(order, sent.read());
@@ -122,16 +124,14 @@ export class Upload {
     await this.#parts.batches.noteRefused(this.#options.id, index, problem);
   }
 
-  async #submit(draft: Draft, index: number): Promise<void> {
+  async #submit(draft: CheckedOrder, index: number): Promise<void> {
     for (;;) {
       try {
-        await this.#parts.submitter.submit(draft);
+        await this.#parts.berth.submit(draft, { detached: true }).enqueued();
         return;
       } catch (error) {
-        const full = isFault(error, "sandbox-full") || isFault(error, "fleet-full");
-        const unfit = isFault(error, "wrong-pool") || isFault(error, "payload-too-large");
-        if (unfit) return this.#refuse(index, error.message);
-        if (!full || this.#options.signal.aborted || this.#cancelled) throw error;
+        if (isOrderFault(error)) return this.#refuse(index, detailOf(error, this.#options.principal));
+        if (!isNoRoom(error) || this.#options.signal.aborted || this.#cancelled) throw error;
         await sleep(fullPauseMs);
       }
     }

@@ -97,7 +97,8 @@ function submittedJob({ context }: Fault, principal: Principal | undefined): Sub
   return { jobId: principal ? shownId(principal, jobId) : jobId, accepted };
 }
 
-function detailOf({ code, message }: Fault, principal: Principal | undefined): string {
+/** What this caller may know of a fault. */
+export function detailOf({ code, message }: Fault, principal: Principal | undefined): string {
   // Whose the other job is, is not for everybody.
   if (code === "job-id-taken") return "another job has this id; ids are remembered for a day";
   return principal?.role === "admin" ? message : (meaningForTenants(code) ?? message);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type Job, job as jobSchema, problemsOf, redisKeys, type TenantId } from "@berth/protocol";
+import { type CheckedOrder, checkOrder, InvalidJob } from "@berth/client";
+import { type Job, redisKeys, type TenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { z } from "zod";
@@ -28,55 +29,33 @@ export const submissionHeaders = z.object({
 });
 export type SubmissionHeaders = z.infer<typeof submissionHeaders>;
 
-/** A job that is ready to be handed to the fleet. */
-export interface Draft {
-  readonly job: Job;
-  /** Undefined: at once. */
-  readonly dueAtMs: number | undefined;
-}
-
-/** An order as a job, and when it is due. */
+/** An order as a job of the caller's tenant, checked. Throws what the caller can do something about. */
 export function draftOf(
   order: OrderInput,
   principal: Principal,
-  options: { readonly id?: string | undefined; readonly headers: SubmissionHeaders },
-): Draft {
-  const { delayMs, runAtMs } = order;
-  if (delayMs !== undefined && runAtMs !== undefined) {
-    throw new Problem("invalid-request", "give either delayMs or runAtMs, not both");
-  }
-  const now = Date.now();
-  const dueAtMs = runAtMs ?? (delayMs === undefined ? undefined : now + delayMs);
-  return {
-    job: envelope(order, principal, options),
-    dueAtMs: dueAtMs !== undefined && dueAtMs > now ? dueAtMs : undefined,
-  };
-}
-
-/** The envelope of an order: whose it is, its id, its trace. Throws what the caller can do something about. */
-export function envelope(
-  order: OrderInput,
-  principal: Principal,
   { id, headers }: { readonly id?: string | undefined; readonly headers: SubmissionHeaders },
-): Job {
+): CheckedOrder {
   const tenant = tenantFor(principal, order.tenant as TenantId | undefined);
   refuseShared(order.scope, principal);
   refuseUngranted(principal, order);
   if (order.id !== undefined && reservedIds.test(order.id)) {
     throw new Problem("invalid-request", "ids that begin with bat_ and ik_ are the gateway's own");
   }
-  const { delayMs: _, runAtMs: __, ...rest } = order;
-  const parsed = jobSchema.safeParse({
-    ...rest,
-    version: 1,
-    // Also an id made here: a caller whose submission failed sends it again as its own.
-    id: id ?? storedId(principal, order.id ?? nanoid()),
-    tenant,
-    ...traceOf(headers),
-  });
-  if (parsed.success) return parsed.data;
-  const problems = problemsOf(parsed.error);
-  throw new Problem("invalid-request", `the job does not fit: ${problems[0]}`, { problems });
+  const { id: chosen, ...rest } = order;
+  try {
+    return checkOrder(
+      { ...rest, tenant, ...traceOf(headers) },
+      // Also an id made here: a caller whose submission failed sends it again as its own.
+      {
+        id: id ?? storedId(principal, chosen ?? nanoid()),
+        isNewId: id === undefined && chosen === undefined,
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof InvalidJob)) throw error;
+    const { problems } = error;
+    throw new Problem("invalid-request", `the job does not fit: ${problems[0]}`, { problems });
+  }
 }
 
 /** What lies in the shared sandbox is everybody's: a tenant's key must neither see it nor leave anything there. */

@@ -1,8 +1,9 @@
+import type { CheckedOrder } from "@berth/client";
 import type { JobResult, Outcome } from "@berth/protocol";
 import { Problem, type ProblemCode } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
-import type { Draft } from "./submission.ts";
+import { submitTraced } from "./submit-traced.ts";
 import { resultFor } from "./told-to.ts";
 
 /** Fires when a request has waited long enough, nobody waits any more, or the gateway stops. Undefined: it does not wait at all. */
@@ -22,14 +23,44 @@ export interface ToEndOptions {
 
 /** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
 export async function runToEnd(
-  parts: Pick<Parts, "submitter" | "stopping" | "waits">,
-  draft: Draft,
+  parts: Pick<Parts, "berth" | "tracing" | "stopping" | "waits">,
+  order: CheckedOrder,
   { maxMs, signal, principal }: ToEndOptions,
 ): Promise<JobResult | undefined> {
   using _ = parts.waits.take(principal);
-  const outlook = await parts.submitter.submitToWait(draft, { alone: true });
-  const result = await outlook(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
+  using wait = new ResultWait();
+  const job = await submitTraced(parts, order, { signal: wait.signal });
+  wait.endWith(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
+  const result = await ended(job.result, wait.signal);
   return result && resultFor(principal, result);
+}
+
+/** The wait for results of jobs that are yet to be submitted. It may be limited once they are, and ends with its scope. */
+export class ResultWait implements Disposable {
+  readonly #over = new AbortController();
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  endWith(signal: AbortSignal): void {
+    if (signal.aborted) this.#over.abort();
+    signal.addEventListener("abort", () => this.#over.abort(), { once: true, signal: this.#over.signal });
+  }
+
+  [Symbol.dispose](): void {
+    this.#over.abort();
+  }
+}
+
+/** A job's result; undefined when the signal came first. */
+export async function ended(result: Promise<JobResult>, until: AbortSignal): Promise<JobResult | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (until.aborted) return undefined;
+    throw error;
+  }
 }
 
 const refusals: Readonly<Record<string, ProblemCode>> = {

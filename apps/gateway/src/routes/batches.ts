@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { JobEvents } from "@berth/ledger";
 import { problemsOf } from "@berth/protocol";
 import { nanoid } from "nanoid";
 import { z } from "zod";
@@ -52,7 +51,7 @@ const line = output(
 );
 
 export function batchRoutes(parts: Parts): AnyRoute[] {
-  const { batches, config, audit, streams, redis } = parts;
+  const { batches, berth, config, audit, streams } = parts;
 
   const submit = route(
     {
@@ -150,11 +149,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
         const answer = new LongAnswer(reply, "application/x-ndjson", stream.signal);
         const options = { ...query, signal: stream.signal };
         try {
-          for await (const page of batchLines(
-            { batches, events: new JobEvents(redis) },
-            params.id,
-            options,
-          )) {
+          for await (const page of batchLines({ batches, jobs: berth.jobs }, params.id, options)) {
             for (const one of page) await answer.write(`${JSON.stringify(lineFor(principal, one))}\n`);
           }
           if (stream.signal.aborted) answer.breakOff();

@@ -1,9 +1,9 @@
-import type { IdentifiedEvent } from "@berth/client";
+import type { IdentifiedEvent, JobView } from "@berth/client";
 import { z } from "zod";
 import { frameOf, tenantFrameOf } from "../events/frames.ts";
 import { LongAnswer } from "../http/long-answer.ts";
 import { type AnyRoute, route } from "../http/route.ts";
-import type { KnownJob } from "../jobs/job-desk.ts";
+import { findJob } from "../jobs/own-jobs.ts";
 import type { Parts } from "../parts.ts";
 import { jobParams } from "./jobs.ts";
 
@@ -39,9 +39,9 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       },
     },
     async ({ params, query, headers, principal, reply }) => {
-      const job = await parts.jobs.find(params.id, principal);
+      const job = await findJob(parts.berth, params.id, principal);
       const after = headers["last-event-id"] ?? query.after ?? "";
-      if (after !== "" && (await parts.jobs.isOverAfter(job, after))) return { status: 204 };
+      if (after !== "" && (await parts.berth.jobs.isOverAfter(job, after))) return { status: 204 };
       const stream = parts.streams.open(principal, reply.raw);
       try {
         const answer = new LongAnswer(reply, "text/event-stream; charset=utf-8", stream.signal);
@@ -57,13 +57,13 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
   );
   async function follow(
     answer: LongAnswer,
-    job: KnownJob,
+    job: JobView,
     after: string,
     words: (event: IdentifiedEvent) => string,
     signal: AbortSignal,
   ): Promise<void> {
     await answer.write("retry: 1000\n\n");
-    for await (const event of parts.reader.follow(job.key, job.id, after, signal)) {
+    for await (const event of parts.berth.jobs.events(job, after, signal)) {
       await answer.write(words(event));
     }
   }

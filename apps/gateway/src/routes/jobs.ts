@@ -1,19 +1,16 @@
+import type { EnqueuedJob } from "@berth/client";
 import { type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
 import { mapInTurns } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
-import {
-  draftOf,
-  envelope,
-  idempotentId,
-  type SubmissionHeaders,
-  submissionHeaders,
-} from "../jobs/submission.ts";
-import { ended, type Outlook } from "../jobs/submitter.ts";
-import { patience } from "../jobs/synchronous.ts";
+import { afterWait, findJob, viewFor } from "../jobs/own-jobs.ts";
+import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from "../jobs/submission.ts";
+import { submitTraced } from "../jobs/submit-traced.ts";
+import { ended, patience, ResultWait } from "../jobs/synchronous.ts";
 import { whyFor } from "../jobs/told-to.ts";
+import { shownId } from "../keys/own-ids.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
@@ -26,6 +23,7 @@ const submittedAtOnce = 32;
 const answer = z.union([jobView, z.array(jobView)]).describe("as it was asked: one job, or as many");
 
 export function jobRoutes(parts: Parts): AnyRoute[] {
+  const { berth } = parts;
   const waitQuery = z.strictObject({
     wait: z.coerce
       .number()
@@ -57,20 +55,27 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
       // Before anything is submitted: a request that is refused has done nothing.
       using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
+      using wait = new ResultWait();
+      const options = query.wait > 0 ? { signal: wait.signal } : { detached: true };
       const alone = drafts.length === 1;
-      const outlooks = new Map<string, Outlook>();
+      const submitted = new Map<string, EnqueuedJob>();
       const work = new InOrder(submittedAtOnce);
       for (const draft of drafts) {
         await work.add(sandboxKeyOf(draft.job), async () => {
-          if (query.wait > 0)
-            outlooks.set(draft.job.id, await parts.submitter.submitToWait(draft, { alone }));
-          else await parts.submitter.submit(draft, { alone });
+          const job = alone
+            ? await submitTraced(parts, draft, options)
+            : await berth.submit(draft, options).enqueued();
+          submitted.set(job.id, job);
         });
       }
       await work.finish();
       const until = patience(parts, signal, query.wait * 1_000);
+      if (until) wait.endWith(until);
       const views = await Promise.all(
-        drafts.map(({ job: { id } }) => viewed(id, principal, until && outlooks.get(id)?.(until))),
+        drafts.map(({ job: { id } }) => {
+          const job = until && submitted.get(id);
+          return viewed(id, principal, job && ended(job.result, wait.signal));
+        }),
       );
       const status = views.every(({ state }) => state === "finished") ? 200 : 202;
       const [first] = views;
@@ -96,7 +101,8 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ query, principal }) => {
       const tenant = query.tenant ?? principal.tenant;
       if (tenant !== undefined) tenantFor(principal, tenant);
-      return { status: 200, body: { jobs: await parts.jobs.unfinished(principal, tenant, query.limit) } };
+      const jobs = await berth.jobs.list({ tenant, limit: query.limit });
+      return { status: 200, body: { jobs: jobs.map((job) => viewFor(principal, job)) } };
     },
   );
 
@@ -114,9 +120,10 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ params, query, principal, signal }) => {
       const until = patience(parts, signal, query.wait * 1_000);
       using _ = until && parts.waits.take(principal);
-      const job = await parts.jobs.find(params.id, principal);
-      const result = until && (await ended(parts.reader.result(job.key, job.id, { signal: until }), until));
-      return { status: 200, body: await parts.jobs.view(job, principal, result) };
+      const job = await findJob(berth, params.id, principal);
+      if (!until || job.result) return { status: 200, body: viewFor(principal, job) };
+      const result = await ended(berth.jobs.result(job, until), until);
+      return { status: 200, body: viewFor(principal, await afterWait(berth, job, result)) };
     },
   );
 
@@ -135,9 +142,9 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       },
     },
     async ({ params, principal }) => {
-      const job = await parts.jobs.find(params.id, principal);
-      await parts.berth.cancel(job.id);
-      const view = await parts.jobs.view(job, principal);
+      const job = await findJob(berth, params.id, principal);
+      await berth.cancel(job.id);
+      const view = viewFor(principal, await afterWait(berth, job, undefined));
       return { status: view.state === "finished" ? 200 : 202, body: view };
     },
   );
@@ -153,9 +160,9 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       answers: { 200: { about: "The reasons, the most telling first", schema: whyView } },
     },
     async ({ params, principal }) => {
-      const job = await parts.jobs.find(params.id, principal);
-      const told = whyFor(principal, await parts.berth.why(job.id));
-      return { status: 200, body: { ...told, jobId: job.shownId } };
+      const job = await findJob(berth, params.id, principal);
+      const told = whyFor(principal, await berth.why(job.id));
+      return { status: 200, body: { ...told, jobId: shownId(principal, job.id) } };
     },
   );
 
@@ -166,16 +173,14 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     isList: boolean,
   ) {
     const key = headers["idempotency-key"];
-    if (key === undefined) return mapInTurns(many, (one) => draftOf(one, principal, { headers }));
-    if (many.some(({ id }) => id !== undefined)) {
+    if (key !== undefined && many.some(({ id }) => id !== undefined)) {
       throw new Problem("invalid-request", "give either an Idempotency-Key or ids, not both");
     }
     // Checked before the key is remembered: a request that does not fit may be corrected and sent again.
-    const [first] = await mapInTurns(many, (one) => envelope(one, principal, { headers }));
-    const base = await idempotentId(parts.redis, key, { principal, tenant: first?.tenant }, many);
-    return mapInTurns(many, (one, index) =>
-      draftOf(one, principal, { headers, id: isList ? `ik_${base}-${index}` : `ik_${base}` }),
-    );
+    const drafts = await mapInTurns(many, (one) => draftOf(one, principal, { headers }));
+    if (key === undefined) return drafts;
+    const base = await idempotentId(parts.redis, key, { principal, tenant: drafts[0]?.job.tenant }, many);
+    return drafts.map((draft, index) => draft.withId(isList ? `ik_${base}-${index}` : `ik_${base}`));
   }
 
   /** The job as it is; or as it ended, when that is waited for and comes in time. */
@@ -184,8 +189,8 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     principal: Principal,
     end?: Promise<JobResult | undefined>,
   ): Promise<JobView> {
-    const [job, result] = await Promise.all([parts.jobs.find(id, principal), end]);
-    return parts.jobs.view(job, principal, result);
+    const [job, result] = await Promise.all([findJob(berth, id, principal), end]);
+    return viewFor(principal, end === undefined ? job : await afterWait(berth, job, result));
   }
 
   return [submit, list, look, cancel, why];

@@ -1,21 +1,15 @@
+import type { CheckedOrder } from "@berth/client";
 import {
   exitCodeOf,
   type FileEntry,
   type Job,
   type JobResult,
-  jobId,
   type SessionName,
   type TenantId,
 } from "@berth/protocol";
 import type { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
-import {
-  type Draft,
-  draftOf,
-  idempotentId,
-  type SubmissionHeaders,
-  submissionHeaders,
-} from "../jobs/submission.ts";
+import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from "../jobs/submission.ts";
 import { expectDone, runToEnd } from "../jobs/synchronous.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
@@ -71,15 +65,15 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
 
   /** With an Idempotency-Key: the same job again, not another. */
   async function once(
-    draft: Draft,
+    draft: CheckedOrder,
     headers: SubmissionHeaders,
     principal: Principal,
     asked: unknown,
-  ): Promise<Draft> {
+  ): Promise<CheckedOrder> {
     const key = headers["idempotency-key"];
     if (key === undefined) return draft;
     const id = await idempotentId(parts.redis, key, { principal, tenant: draft.job.tenant }, asked);
-    return { ...draft, job: { ...draft.job, id: jobId.parse(`ik_${id}`) } };
+    return draft.withId(`ik_${id}`);
   }
 
   return [
@@ -230,7 +224,7 @@ export function sessionDraft(
   { tenant_id, session_id }: Place,
   request: calls.Request,
   headers: SubmissionHeaders,
-): Draft {
+): CheckedOrder {
   const tenant = tenantFor(principal, tenant_id, calls.defaultTenant);
   return draftOf({ tenant, session: session_id, scope: "session", request }, principal, { headers });
 }

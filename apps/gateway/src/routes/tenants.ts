@@ -39,7 +39,7 @@ const destroyView = z.object({
 });
 
 export function tenantRoutes(parts: Parts): AnyRoute[] {
-  const { berth, audit, redis, submitter } = parts;
+  const { berth, audit, redis } = parts;
 
   const usage = route(
     {
@@ -127,7 +127,7 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
         const place = placeOf(key);
         if (!place) continue;
         const draft = draftOf({ ...place, request: { kind: "destroy" } }, principal, { headers: {} });
-        await submitter.submit(draft);
+        await berth.submit(draft, { detached: true }).enqueued();
         jobs.push(draft.job.id);
       }
       return { status: 202, body: { jobs } };

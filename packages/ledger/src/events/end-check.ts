@@ -1,5 +1,6 @@
-import { Fault, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
+import { Fault, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { readEnds } from "../jobs/job-record.ts";
 import { eventsOf } from "./event-channels.ts";
 
 /** One wait for a job's end, looked after. */
@@ -120,17 +121,14 @@ export class EndCheck {
   }
 
   async #lookAt(those: readonly Waiting[]): Promise<void> {
-    const pipeline = this.#commands.pipeline();
-    for (const { jobId } of those) pipeline.hmget(redisKeys.job(jobId), "key", "outcome");
-    const replies = (await pipeline.exec()) ?? [];
-    const ended: { readonly waiting: Waiting; readonly key: string }[] = [];
+    const ids = those.map(({ jobId }) => jobId);
+    const known = await readEnds(this.#commands, ids);
+    const ended: { readonly waiting: Waiting; readonly key: SandboxKey }[] = [];
     for (const [index, waiting] of those.entries()) {
-      const [error, fields] = replies[index] ?? [new Error("no reply")];
-      if (error) throw error;
-      const [key, outcome] = fields as [string | null, string | null];
-      if (key === null) this.#missing(waiting);
-      else if (outcome === null) waiting.unknown = 0;
-      else ended.push({ waiting, key });
+      const job = known[index];
+      if (job === undefined) this.#missing(waiting);
+      else if (job.hasEnded) ended.push({ waiting, key: job.key });
+      else waiting.unknown = 0;
     }
     for (let from = 0; from < ended.length; from += endsAtOnce)
       await Promise.all(
@@ -138,9 +136,9 @@ export class EndCheck {
       );
   }
 
-  async #readEnd(waiting: Waiting, key: string): Promise<void> {
+  async #readEnd(waiting: Waiting, key: SandboxKey): Promise<void> {
     if (!this.#waiting.has(waiting)) return;
-    const stream = redisKeys.events(sandboxKey.parse(key), waiting.jobId);
+    const stream = redisKeys.events(key, waiting.jobId);
     const last = await this.#commands.xrevrangeBuffer(stream, "+", "-", "COUNT", 1);
     const [event] = eventsOf(last);
     if (event?.type === "finished") waiting.resolve(event.result);

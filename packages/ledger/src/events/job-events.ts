@@ -1,6 +1,7 @@
 import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { readAttempts } from "../jobs/job-record.ts";
 import {
   completedKey,
   entryKey,
@@ -262,15 +263,14 @@ export class JobEvents {
     jobId: string,
     attempt: number,
   ): Promise<JobProgress | { readonly state: "retried" }> {
-    const [ended, begunText, progress] = await Promise.all([
+    const [ended, { begun }, progress] = await Promise.all([
       this.#redis.hget(entryKey(key, queuedId(jobId, attempt)), "ended"),
-      this.#redis.hget(redisKeys.job(jobId), "begun"),
+      readAttempts(this.#redis, jobId),
       this.progress(key, jobId),
     ]);
     if (progress.state === "finished") return progress;
     if (ended === retryingMark) return { state: "retried" };
     if (ended !== null) return { state: "finished", result: resultOf(ended) };
-    const begun = Number(begunText ?? 0);
     if (progress.state === "not-started" && progress.retried === undefined && begun === attempt)
       return { state: "started" };
     const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;

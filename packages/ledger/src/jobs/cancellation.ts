@@ -1,10 +1,11 @@
-import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import type { JobResult, SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "../events/job-events.ts";
 import type { FleetControl } from "../fleet/fleet-control.ts";
 import { queuedId, queueKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
 import type { Schedule } from "../schedule/schedule.ts";
+import { readAttempts } from "./job-record.ts";
 
 export interface CancellationParts {
   readonly redis: Redis;
@@ -59,11 +60,10 @@ export class Cancellation {
       const { attempt, inbox, dueAtMs } = later;
       return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
     }
-    const [added, begun] = await redis.hmget(redisKeys.job(jobId), "added", "begun");
-    if (!added || Number(begun) >= Number(added)) return undefined;
-    const data = await findQueued(redis, key, queuedId(jobId, Number(added)));
+    const { added: attempt, begun } = await readAttempts(redis, jobId);
+    if (attempt === 0 || begun >= attempt) return undefined;
+    const data = await findQueued(redis, key, queuedId(jobId, attempt));
     if (data === undefined) return undefined;
-    const attempt = Number(added);
     return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };
   }
 }

@@ -1,9 +1,10 @@
-import { redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protocol";
+import { redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { JobEvents, JobProgress } from "../events/job-events.ts";
+import type { JobEvents } from "../events/job-events.ts";
 import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
 import type { Offers } from "../queues/offers.ts";
 import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
+import { type JobState, readJobRecord, resultIn, type ShownState, stateOf } from "./job-record.ts";
 
 /** Reasons for programs. The sentences beside them name workers, hosts and what went wrong there. */
 export const whyCodes = [
@@ -27,7 +28,7 @@ export type WhyCode = (typeof whyCodes)[number];
 /** Why a job is where it is. */
 export interface Why {
   readonly jobId: string;
-  readonly state: "unknown" | "scheduled" | "waiting" | "running" | "finished";
+  readonly state: "unknown" | ShownState;
   /** For people, the most telling first. */
   readonly reasons: readonly string[];
   /** The same reasons in the same order, for programs. */
@@ -71,15 +72,16 @@ export interface WhyParts {
 
 export async function why(parts: WhyParts, jobId: string): Promise<Why> {
   const { redis, events, dueAtMs } = parts;
-  const known = await redis.hgetall(redisKeys.job(jobId));
-  if (known.key === undefined) {
+  const record = await readJobRecord(redis, jobId);
+  if (!record) {
     const text = "no job of that id was accepted, or it ended more than a day ago";
     return { jobId, state: "unknown", ...told([{ code: "unknown", text }]) };
   }
-  const key = sandboxKey.parse(known.key);
+  const { key, added } = record;
   const progress = await events.progress(key, jobId);
-  if (progress.state === "finished") {
-    const text = `it ended: ${progress.result.outcome.kind}`;
+  const state = stateOf(record, progress);
+  if (state === "finished") {
+    const text = `it ended: ${resultIn(progress)?.outcome.kind ?? record.outcome}`;
     return { jobId, state: "finished", sandbox: key, ...told([{ code: "ended", text }]) };
   }
   const due = await dueAtMs(jobId);
@@ -87,17 +89,13 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
     const text = `it is due at ${new Date(due).toISOString()}`;
     return { jobId, state: "scheduled", sandbox: key, ...told([{ code: "due-later", text }]), dueAtMs: due };
   }
-  return await unfinished(
-    parts,
-    { jobId, key, queuedId: queuedId(jobId, Number(known.added ?? 1)) },
-    progress,
-  );
+  return await unfinished(parts, { jobId, key, queuedId: queuedId(jobId, Math.max(added, 1)) }, state);
 }
 
 async function unfinished(
   parts: WhyParts,
   { jobId, key, queuedId }: { jobId: string; key: SandboxKey; queuedId: string },
-  progress: JobProgress,
+  state: JobState,
 ): Promise<Why> {
   const { redis } = parts;
   const now = await redisNow(redis);
@@ -111,7 +109,7 @@ async function unfinished(
   );
   const heldBy = worker && Number(deadline) > now ? worker : undefined;
   const about = { jobId, sandbox: key, ...(heldBy === undefined ? {} : { heldBy }) };
-  if (progress.state === "started" && heldBy !== undefined) {
+  if (state === "running" && heldBy !== undefined) {
     return { ...about, state: "running", ...told([{ code: "running", text: `it runs on ${heldBy}` }]) };
   }
   const position = await positionOf(redis, key, queuedId);
@@ -119,14 +117,15 @@ async function unfinished(
   const add = (code: WhyCode, text: string) => reasons.push({ code, text });
   const paused = (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1;
   if (paused) add("tenant-paused", `the tenant ${tenantOf(key)} is paused`);
-  if (progress.state === "started") add("worker-gone", "its worker is gone; another is to settle it");
+  if (state === "running") add("worker-gone", "its worker is gone; another is to settle it");
   if (trouble) add("sandbox-trouble", `no sandbox could be had for it: ${trouble}`);
   if (heldBy !== undefined) add("sandbox-held", `its sandbox is held by ${heldBy}`);
   else if (!paused)
     reasons.push(await unheldReason(parts, key, { pool: pool ?? "default", home: home ?? undefined }));
   if (position !== undefined && position > 0)
     add("jobs-before", `${position} jobs of its sandbox are before it`);
-  return { ...about, state: "waiting", ...told(reasons), ...(position === undefined ? {} : { position }) };
+  const shown = state === "running" ? "running" : "waiting";
+  return { ...about, state: shown, ...told(reasons), ...(position === undefined ? {} : { position }) };
 }
 
 function told(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {

@@ -9,6 +9,7 @@ import {
 } from "@berth/protocol";
 import { orRedisFull, type Redis } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
+import { readAttempts } from "../jobs/job-record.ts";
 import { acceptJob, defaultWaitingLimits } from "../queues/admission.ts";
 import { bullConnection } from "../queues/connection.ts";
 import type { StagedPayload } from "../queues/submit.ts";
@@ -140,8 +141,8 @@ export class Schedule {
   }
 
   async #entry(jobId: string): Promise<BullJob | undefined> {
-    const added = await this.#redis.hget(redisKeys.job(jobId), "added");
-    return await this.#queue.getJob(entryId(jobId, Number(added ?? 0) + 1));
+    const { added } = await readAttempts(this.#redis, jobId);
+    return await this.#queue.getJob(entryId(jobId, added + 1));
   }
 }
 

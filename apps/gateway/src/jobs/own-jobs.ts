@@ -1,0 +1,42 @@
+import { type Berth, type JobView as ClientJob, shownState } from "@berth/client";
+import type { JobResult } from "@berth/protocol";
+import { Problem } from "../http/problem.ts";
+import { shownId, storedIds } from "../keys/own-ids.ts";
+import { mayTouch, type Principal } from "../keys/principal.ts";
+import type { JobView } from "../schemas/job.ts";
+import { resultFor } from "./told-to.ts";
+
+/** A job by the id that the caller knows it by. One that the caller may not see does not exist. */
+export async function findJob(berth: Berth, id: string, principal: Principal): Promise<ClientJob> {
+  const known = await Promise.all(storedIds(principal, id).map((one) => berth.jobs.find(one)));
+  const job = known.find((one) => one !== undefined && mayTouch(principal, one.tenant));
+  if (!job) {
+    throw new Problem(
+      "not-found",
+      principal.role === "admin"
+        ? "no job of that id is known; one that was submitted with a tenant key is <tenant>.<id>, and ids are remembered for a day after the end"
+        : "no job of that id is known; ids are remembered for a day after the end",
+    );
+  }
+  return job;
+}
+
+/** The job as this caller may see it. */
+export function viewFor(principal: Principal, { id, state, result, ...job }: ClientJob): JobView {
+  return {
+    ...job,
+    id: shownId(principal, id),
+    state: shownState(state),
+    ...(result === undefined ? {} : { result: resultFor(principal, result) }),
+  };
+}
+
+/** The job as it is once its end was waited for; read again when the wait ended first. */
+export async function afterWait(
+  berth: Berth,
+  job: ClientJob,
+  result: JobResult | undefined,
+): Promise<ClientJob> {
+  if (result) return { ...job, state: "finished", result };
+  return (await berth.jobs.find(job.id)) ?? job;
+}

@@ -1,0 +1,109 @@
+import {
+  areUnfinished,
+  type IdentifiedEvent,
+  invalid,
+  type JobEvents,
+  type JobRecord,
+  type JobState,
+  readJobRecord,
+  resultIn,
+  type StreamReader,
+  stateOf,
+  unfinishedJobIds,
+} from "@berth/ledger";
+import type { JobResult } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** A job as it is now. */
+export interface JobView extends Pick<JobRecord, "id" | "tenant" | "session" | "kind" | "acceptedAtMs"> {
+  /** The sandbox's key. */
+  readonly sandbox: JobRecord["key"];
+  readonly state: JobState;
+  /** Of a finished job, as long as Redis has its events. */
+  readonly result?: JobResult;
+}
+
+/** What a job's events are found by. */
+export type JobPlace = Pick<JobView, "id" | "sandbox">;
+
+export interface JobQuery {
+  readonly tenant?: string | undefined;
+  readonly session?: string | undefined;
+  readonly state?: Exclude<JobState, "finished"> | undefined;
+  /** Default 100. */
+  readonly limit?: number;
+}
+
+const defaultLimit = 100;
+const pageSize = 500;
+/** A query that few jobs match must not read an index of a million. */
+const lookedAtMost = 10_000;
+
+/** Jobs as Redis knows them, from their acceptance to a day after their end. */
+export class Jobs {
+  readonly #redis: Redis;
+  readonly #events: JobEvents;
+  readonly #reader: StreamReader;
+
+  constructor(redis: Redis, events: JobEvents, reader: StreamReader) {
+    this.#redis = redis;
+    this.#events = events;
+    this.#reader = reader;
+  }
+
+  async find(id: string): Promise<JobView | undefined> {
+    const record = await readJobRecord(this.#redis, id);
+    return record && this.#view(record);
+  }
+
+  /** Jobs that have not ended, the oldest first. Looks at the oldest ten thousand of the fleet. */
+  async list({ tenant, session, state, limit = defaultLimit }: JobQuery = {}): Promise<JobView[]> {
+    if (!(limit >= 1)) throw invalid("the limit", limit, "at least one job is listed");
+    const wanted = (job: JobRecord) =>
+      (tenant === undefined || job.tenant === tenant) && (session === undefined || job.session === session);
+    const found: JobView[] = [];
+    for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
+      const ids = await unfinishedJobIds(this.#redis, from, pageSize);
+      const records = await Promise.all(ids.map((id) => readJobRecord(this.#redis, id)));
+      const matching = records.filter((record) => record !== undefined).filter(wanted);
+      const views = await Promise.all(matching.map((record) => this.#view(record)));
+      // One that ended since the index was read is left out.
+      found.push(
+        ...views.filter((job) => (state === undefined ? job.state !== "finished" : job.state === state)),
+      );
+      if (ids.length < pageSize) break;
+    }
+    return found.slice(0, limit);
+  }
+
+  /** The job's result when it has ended. When the signal comes first: the fault `aborted`, and the job goes on. */
+  result({ sandbox, id }: JobPlace, signal?: AbortSignal): Promise<JobResult> {
+    return this.#reader.result(sandbox, id, signal ? { signal } : {});
+  }
+
+  /** What happens to a job, from the beginning or after an event's id, until its end. */
+  events({ sandbox, id }: JobPlace, after = "", signal?: AbortSignal): AsyncGenerator<IdentifiedEvent> {
+    return this.#reader.follow(sandbox, id, after, signal);
+  }
+
+  /** Whether the job has ended and this event is its last. */
+  async isOverAfter({ sandbox, id }: JobPlace, eventId: string): Promise<boolean> {
+    const progress = await this.#events.progress(sandbox, id);
+    return progress.state === "finished" && (await this.#events.read(sandbox, id, eventId, 1)).length === 0;
+  }
+
+  /** For each id, whether the job is known not to have ended. One round trip, however many. */
+  areUnfinished(ids: readonly string[]): Promise<boolean[]> {
+    return areUnfinished(this.#redis, ids);
+  }
+
+  async #view(record: JobRecord): Promise<JobView> {
+    const { id, key, tenant, session, kind, acceptedAtMs } = record;
+    const progress = await this.#events.progress(key, id);
+    const result = resultIn(progress);
+    return {
+      ...{ id, tenant, session, kind, sandbox: key, state: stateOf(record, progress), acceptedAtMs },
+      ...(result === undefined ? {} : { result }),
+    };
+  }
+}

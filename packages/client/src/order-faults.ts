@@ -1,0 +1,14 @@
+import { type Fault, type FaultCode, isFault } from "@berth/protocol";
+
+/** Faults of one order, which the others of its batch do not share. */
+const ofOneOrder: readonly FaultCode[] = ["job-id-taken", "wrong-pool", "payload-too-large", "not-granted"];
+
+/** Whether a fault refuses a single order of a batch, and the batch goes on without it. */
+export function isOrderFault(error: unknown): error is Fault {
+  return isFault(error) && ofOneOrder.includes(error.code);
+}
+
+/** Whether an order finds no room now, and is to be submitted again when something has ended. */
+export function isNoRoom(error: unknown): boolean {
+  return isFault(error, "sandbox-full") || isFault(error, "fleet-full");
+}

@@ -1,0 +1,113 @@
+import { type JobResult, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { z } from "zod";
+import type { JobProgress } from "../events/job-events.ts";
+
+/** A job whose producer died before its mark has no more than `key` and `outcome`. */
+const stored = z.object({
+  key: z.string().pipe(sandboxKey),
+  tenant: z.string().default(""),
+  session: z.string().default(""),
+  kind: z.string().default(""),
+  at: z.coerce.number().default(0),
+  added: z.coerce.number().default(0),
+  begun: z.coerce.number().default(0),
+  outcome: z.string().optional(),
+});
+
+/** What Redis keeps of a job beside its events, from its acceptance to a day after its end. */
+export interface JobRecord {
+  readonly id: string;
+  readonly key: SandboxKey;
+  readonly tenant: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly acceptedAtMs: number;
+  /** The last attempt that was added to the sandbox's queue; 0 while the first waits for its time. */
+  readonly added: number;
+  /** The last attempt that a worker began; 0 for none. */
+  readonly begun: number;
+  /** How the job ended. */
+  readonly outcome: string | undefined;
+}
+
+export const jobStates = ["scheduled", "waiting", "running", "retrying", "finished"] as const;
+/**
+ * `scheduled`: the first attempt waits for its time. `retrying`: an attempt ended, and the next waits for its time.
+ * `waiting`: in the sandbox's queue.
+ */
+export type JobState = (typeof jobStates)[number];
+
+/**
+ * The state of a job. The record must be read before the progress: then a record that lags behind is corrected by the
+ * events. Where events were lost, the record decides.
+ */
+export function stateOf(
+  { added, begun, outcome }: Pick<JobRecord, "added" | "begun" | "outcome">,
+  progress: JobProgress,
+): JobState {
+  if (progress.state === "finished" || outcome !== undefined) return "finished";
+  if (progress.state === "started") return "running";
+  if (progress.retried !== undefined) return added > progress.retried ? "waiting" : "retrying";
+  if (added === 0) return "scheduled";
+  return begun >= added ? "running" : "waiting";
+}
+
+export type ShownState = Exclude<JobState, "retrying">;
+
+/** The HTTP API and the CLI show a job between two attempts as scheduled. */
+export function shownState(state: JobState): ShownState {
+  return state === "retrying" ? "scheduled" : state;
+}
+
+/** Undefined: no job of that id was accepted, or it ended more than a day ago. */
+export async function readJobRecord(redis: Redis, id: string): Promise<JobRecord | undefined> {
+  const parsed = stored.safeParse(await redis.hgetall(redisKeys.job(id)));
+  if (!parsed.success) return undefined;
+  const { at, outcome, ...record } = parsed.data;
+  return { id, ...record, acceptedAtMs: at, outcome };
+}
+
+/** The sandbox of a job, of which nothing else is asked. */
+export async function readSandboxKey(redis: Redis, id: string): Promise<SandboxKey | undefined> {
+  const key = await redis.hget(redisKeys.job(id), "key");
+  return key === null ? undefined : sandboxKey.parse(key);
+}
+
+/** The last attempts that were added and begun; 0 for none, also of a job that is not known. */
+export async function readAttempts(redis: Redis, id: string): Promise<Pick<JobRecord, "added" | "begun">> {
+  const [added, begun] = await redis.hmget(redisKeys.job(id), "added", "begun");
+  return { added: Number(added ?? 0), begun: Number(begun ?? 0) };
+}
+
+/** Of many jobs in one round trip: the sandbox's key, and whether the job has ended. Undefined for one that is not known. */
+export async function readEnds(
+  redis: Redis,
+  ids: readonly string[],
+): Promise<({ readonly key: SandboxKey; readonly hasEnded: boolean } | undefined)[]> {
+  const pipeline = redis.pipeline();
+  for (const id of ids) pipeline.hmget(redisKeys.job(id), "key", "outcome");
+  const replies = (await pipeline.exec()) ?? [];
+  return ids.map((_, index) => {
+    const [error, fields] = replies[index] ?? [new Error("no reply")];
+    if (error) throw error;
+    const [key, outcome] = fields as [string | null, string | null];
+    return key === null ? undefined : { key: sandboxKey.parse(key), hasEnded: outcome !== null };
+  });
+}
+
+/** Ids of jobs that have not ended, the oldest first. */
+export function unfinishedJobIds(redis: Redis, from: number, count: number): Promise<string[]> {
+  return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));
+}
+
+/** For each id, whether the job is known not to have ended. */
+export async function areUnfinished(redis: Redis, ids: readonly string[]): Promise<boolean[]> {
+  if (ids.length === 0) return [];
+  return (await redis.zmscore(redisKeys.unfinished, ...ids)).map((score) => score !== null);
+}
+
+/** The end of a job that has one. */
+export function resultIn(progress: JobProgress): JobResult | undefined {
+  return progress.state === "finished" ? progress.result : undefined;
+}
