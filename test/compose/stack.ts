@@ -8,6 +8,7 @@ import { Berth } from "@berth/client";
 import { fleetId, workerId } from "@berth/protocol";
 import { DockerDriver, type SandboxRecord } from "@berth/sandbox";
 import Docker from "dockerode";
+import { expect } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
@@ -108,7 +109,18 @@ export class ComposeStack {
 
   async down(): Promise<void> {
     for (const client of this.#clients) await client.close();
-    await this.compose(["offline", "redis-port", "engine-proxy"], "down", "--volumes", "--remove-orphans");
+    // The engine may take a moment to let go of the network of containers that are removed.
+    await expect.poll(() => this.#takeDown(), { timeout: 30_000, interval: 500 }).toBe("down");
+  }
+
+  async #takeDown(): Promise<"down" | "network in use"> {
+    try {
+      await this.compose(["offline", "redis-port", "engine-proxy"], "down", "--volumes", "--remove-orphans");
+      return "down";
+    } catch (error) {
+      if (!String(error).includes("has active endpoints")) throw error;
+      return "network in use";
+    }
   }
 
   /** Whatever the tests did. */

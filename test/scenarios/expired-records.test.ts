@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EnqueuedJob } from "@berth/client";
-import { type Begun, JobEvents, Leases, queueKeys, takenKey, unfinishedKeys } from "@berth/ledger";
+import { JobEvents, Leases, queueKeys, takenKey, unfinishedKeys } from "@berth/ledger";
 import { type JobResult, redisKeys, type SandboxKey, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
@@ -13,7 +13,7 @@ const done: JobResult = { outcome: { kind: "done" }, value: {}, timing: { wallMs
 
 /** What expires a day after a job's end, and with an older version while it still ran. */
 async function expire(redis: Redis, { id }: Pick<EnqueuedJob, "id">, of: SandboxKey = key): Promise<void> {
-  await redis.del(redisKeys.events(of, id), redisKeys.job(id), redisKeys.cancelled(of));
+  await redis.del(redisKeys.events(of, id), redisKeys.job(id));
 }
 
 /** Lines of a file that each run of the command adds to. */
@@ -105,7 +105,7 @@ async function setUp(fleet: TestFleet) {
   const events = new JobEvents(redis);
   const queue = queueKeys(key, id, 1);
   const to = { key, jobId: id, epoch: taken.epoch, instance: holder.instance };
-  const begin = async (notAfterMs = taken.deadlineMs): Promise<Begun> =>
+  const begin = async (notAfterMs = taken.deadlineMs) =>
     await events.begin(
       to,
       { queuedId: queue.queuedId, before: [], notAfterMs },
@@ -137,8 +137,6 @@ describe("cancelling", () => {
     expect(await begin()).toBe("begun");
     const client = fleet.client();
     await client.cancel(id);
-    // A day later, when another worker is about to repeat it.
-    await redis.del(redisKeys.cancelled(key));
     expect(await events.unbegin(key, id, { worker: "w", epoch: taken.epoch, attempt: 1 })).toBe(true);
     expect(await begin()).toBe("cancelled");
     await redis.del(takenKey(key));

@@ -151,7 +151,7 @@ class Twins {
   async #cancel({ id, attempt }: Job): Promise<void> {
     if (!this.#random.chance(0.3) || this.#forgotten.has(id)) return;
     if (this.#random.chance(0.5)) {
-      await this.#redis.sadd(redisKeys.cancelled(this.#key), id);
+      await this.#redis.hset(redisKeys.job(id), "cancel", "1");
       this.#model.redis.events.wishCancelled(id);
       return;
     }
@@ -167,7 +167,6 @@ class Twins {
     for (const { id } of this.#jobs) {
       if ((await new JobEvents(this.#redis).progress(this.#key, id)).state !== "finished") continue;
       await this.#redis.del(redisKeys.events(this.#key, id), redisKeys.job(id));
-      await this.#redis.srem(redisKeys.cancelled(this.#key), id);
       this.#forgotten.add(id);
     }
     this.#model.redis.events.expire();

@@ -1,5 +1,5 @@
-import { type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/ledger";
-import { type ControlMessage, epoch, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
+import { areCancelled, type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/ledger";
+import { type ControlMessage, epoch, type SandboxKey, tenantOf } from "@berth/protocol";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
@@ -116,12 +116,11 @@ export class FleetMember {
 
   /** Messages may have been missed: asks which of the jobs here are to be cancelled. */
   async lookAgain(): Promise<void> {
-    for (const [key, { tenancy }] of this.#tenancies) {
+    for (const { tenancy } of this.#tenancies.values()) {
       const here = tenancy.jobIds;
-      if (here.length === 0) continue;
-      const wanted = await this.#parts.redis.smismember(redisKeys.cancelled(key), ...here);
+      const wanted = await areCancelled(this.#parts.redis, here);
       here.forEach((jobId, index) => {
-        if (wanted[index] === 1) tenancy.cancel(jobId);
+        if (wanted[index]) tenancy.cancel(jobId);
       });
     }
   }

@@ -71,7 +71,7 @@ export function tenancyPorts(
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
   const { epoch } = taken;
   const holding = { epoch, instance };
-  const source = new JobSource(redis, key, holding, parts.wakes);
+  const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
   const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
   let deadlineMs = taken.deadlineMs;
   return {

@@ -18,6 +18,7 @@ if #last == 1 then
 else
   redis.call('XDEL', KEYS[1], last[1][1])
 end
+redis.call('HDEL', KEYS[2], 'epoch')
 -- One that an earlier holder began as well has begun all the same.
 if #last == 1 or last[2][2][2] == 'retrying' then
   redis.call('HSET', KEYS[2], 'begun', tonumber(ARGV[3]) - 1)

@@ -22,13 +22,11 @@ export type { ResultOptions } from "./events/event-reader.ts";
 export { StreamReader } from "./events/event-reader.ts";
 export type { Expectation } from "./events/inbox.ts";
 export type {
-  Begun,
   Cancelled,
   IdentifiedEvent,
   JobEvent,
   JobProgress,
   Publication,
-  Published,
   QueueKeys,
   WaitingJob,
 } from "./events/job-events.ts";
@@ -44,6 +42,7 @@ export { FleetView, redisNow } from "./fleet/fleet-view.ts";
 export { Cancellation } from "./jobs/cancellation.ts";
 export type { JobRecord, JobState, ShownState } from "./jobs/job-record.ts";
 export {
+  areCancelled,
   areUnfinished,
   jobStates,
   readJobRecord,

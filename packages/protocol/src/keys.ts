@@ -12,8 +12,6 @@ export const redisKeys = {
   pending: "berth:pending",
   /** Stream: what happened to one job. Its last entry is the terminal record, once there is one. */
   events: (key: SandboxKey, jobId: string): string => `berth:{${key}}:events:${jobId}`,
-  /** Set: ids of jobs that somebody wants cancelled. */
-  cancelled: (key: SandboxKey): string => `berth:{${key}}:cancelled`,
   /** Stream: one entry per finished job, for consumer groups. */
   results: "berth:results",
   /** Stream: what one client waits for. */

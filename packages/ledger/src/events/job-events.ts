@@ -2,17 +2,9 @@ import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type Sandbox
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
-import {
-  completedKey,
-  entryKey,
-  entryPrefix,
-  finishedKept,
-  queuedId,
-  takenKey,
-} from "../queues/queue-layout.ts";
+import { type Begun, Exchanges, keptMs, type Published } from "../queues/exchange.ts";
+import { entryKey, queuedId } from "../queues/queue-layout.ts";
 
-/** Events of a finished job are kept this long; so is the memory that its id was used. */
-const keptMs = 24 * 3_600_000;
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
 const stagedKeptMs = 60_000;
 /** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
@@ -29,24 +21,6 @@ const publish = new Script({
   file: new URL("../../lua/publish.lua", import.meta.url),
   parse: (value) => reply.parse(value),
 });
-
-export type Published = z.infer<typeof reply>;
-
-const beginReply = z.union([
-  z.tuple([z.literal(1)]).transform(() => "begun" as const),
-  z.tuple([z.literal(0), z.number()]).transform(() => "fenced" as const),
-  z.tuple([z.literal(2)]).transform(() => "finished-before" as const),
-  z.tuple([z.literal(3)]).transform(() => "cancelled" as const),
-  z.tuple([z.literal(4)]).transform(() => "out-of-turn" as const),
-  z.tuple([z.literal(5)]).transform(() => "late" as const),
-]);
-const begin = new Script({
-  name: "begin",
-  file: new URL("../../lua/begin.lua", import.meta.url),
-  parse: (value) => beginReply.parse(value),
-});
-
-export type Begun = z.infer<typeof beginReply>;
 
 const unbegin = new Script({
   name: "unbegin",
@@ -156,35 +130,29 @@ export type JobProgress =
 /** What is said of a job. Everything a tenancy publishes goes through one script that compares the epoch. */
 export class JobEvents {
   readonly #redis: Redis;
+  /** What holders say in one tick, as one call. */
+  readonly exchanges: Exchanges;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+    this.exchanges = new Exchanges(redis);
   }
 
   publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
-    const { key, jobId, ends } = to;
-    const queued = ends === undefined ? "" : queuedId(jobId, ends.attempt);
-    const keys = [
-      redisKeys.lease(key),
-      redisKeys.events(key, jobId),
-      redisKeys.results,
-      to.inbox === undefined ? redisKeys.results : redisKeys.inbox(to.inbox),
-      redisKeys.job(jobId),
-      redisKeys.unfinished,
-      redisKeys.staged(key, jobId),
-      entryKey(key, queued),
-      takenKey(key),
-      completedKey(key),
-    ];
-    const fields = events.flatMap((event) => [event.type, dataOf(event)]);
-    const hasInbox = to.inbox === undefined ? "0" : "1";
-    const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
-    const mark = ends === undefined ? "" : markOf(events);
-    return publish.run(this.#redis, keys, [
-      ...[to.epoch, to.instance, key, jobId, keptMs, hasInbox, end, to.part ?? "", mark],
-      ...[ends?.leaves ? queued : "", entryPrefix(key), finishedKept],
-      ...fields,
-    ]);
+    const { key, jobId, part = "" } = to;
+    const said = events.flatMap((event) => [event.type, dataOf(event)]);
+    const last = events.at(-1);
+    if (last?.type !== "finished" && last?.type !== "retrying") {
+      const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(jobId)];
+      return publish.run(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
+    }
+    const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
+    const outcome = last.type === "finished" ? last.result.outcome : undefined;
+    return this.exchanges.end(to, {
+      ...{ jobId, queuedId: queuedId(jobId, attempt), inbox: to.inbox, leaves, part, said },
+      outcome: outcome?.kind ?? "",
+      mark: outcome === undefined ? retryingMark : JSON.stringify(outcome),
+    });
   }
 
   /** Says that a job begins, unless it ended, is to be cancelled, is no longer ours, or would overtake one that nobody runs. */
@@ -193,18 +161,10 @@ export class JobEvents {
     place: JobPlace,
     started: Omit<Extract<JobEvent, { type: "started" }>, "type">,
   ): Promise<Begun> {
-    const keys = [
-      redisKeys.lease(to.key),
-      redisKeys.events(to.key, to.jobId),
-      redisKeys.cancelled(to.key),
-      takenKey(to.key),
-      redisKeys.job(to.jobId),
-      entryKey(to.key, place.queuedId),
-    ];
-    return begin.run(this.#redis, keys, [
-      ...[to.epoch, to.instance, to.jobId, place.notAfterMs, JSON.stringify(started)],
-      ...[started.attempt, place.queuedId, ...place.before],
-    ]);
+    const { attempt } = started;
+    return this.exchanges.begin(to, {
+      ...{ jobId: to.jobId, attempt, data: JSON.stringify(started), ...place },
+    });
   }
 
   /** Takes a beginning back that nothing followed. False: something did, or it was never recorded. */
@@ -290,13 +250,6 @@ export class JobEvents {
     const entries = await this.#redis.xrangeBuffer(redisKeys.events(key, jobId), from, "+", "COUNT", count);
     return entries.map((entry) => ({ id: entry[0].toString(), event: readEvent(entry) }));
   }
-}
-
-/** What the attempt's entry is to say from now on. */
-function markOf(events: readonly JobEvent[]): string {
-  const last = events.at(-1);
-  if (last?.type === "finished") return JSON.stringify(last.result.outcome);
-  return last?.type === "retrying" ? retryingMark : "";
 }
 
 /** Of a job of which nothing is left but the mark on its entry. */

@@ -13,8 +13,6 @@ import { checked } from "../checked.ts";
 import { Grants } from "../leases/grants.ts";
 import { Leases } from "../leases/leases.ts";
 
-/** How long a wish to cancel is remembered. */
-const cancelKeptSeconds = 24 * 3_600;
 const pingWaitMs = 3_000;
 const pingLookMs = 20;
 
@@ -28,12 +26,6 @@ export class FleetControl {
     this.#redis = redis;
     this.grants = new Grants(redis);
     this.#leases = new Leases(redis);
-  }
-
-  /** From here on the job does not begin. */
-  async wishCancelled(key: SandboxKey, jobId: string): Promise<void> {
-    await this.#redis.sadd(redisKeys.cancelled(key), jobId);
-    await this.#redis.expire(redisKeys.cancelled(key), cancelKeptSeconds);
   }
 
   /** Whoever has the job ends it. */

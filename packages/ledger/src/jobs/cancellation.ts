@@ -38,7 +38,6 @@ export class Cancellation {
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
     const { control, schedule, events } = this.#parts;
-    await control.wishCancelled(key, jobId);
     await events.wishCancelled(jobId);
     const waiting = await this.#waiting(key, jobId);
     const told = waiting && (await events.cancel(waiting, unbegun)) === "told";

@@ -96,6 +96,11 @@ export async function readEnds(
   });
 }
 
+/** For each id, whether somebody wants the job cancelled. */
+export async function areCancelled(redis: Redis, ids: readonly string[]): Promise<boolean[]> {
+  return Promise.all(ids.map(async (id) => (await redis.hexists(redisKeys.job(id), "cancel")) === 1));
+}
+
 /** Ids of jobs that have not ended, the oldest first. */
 export function unfinishedJobIds(redis: Redis, from: number, count: number): Promise<string[]> {
   return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));

@@ -2,6 +2,7 @@ import { redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import type { Holding } from "../leases/leases.ts";
+import { Exchanges } from "./exchange.ts";
 import {
   attemptOf,
   completedKey,
@@ -9,9 +10,7 @@ import {
   entryPrefix,
   finishedKept,
   jobIdOf,
-  prioritizedKey,
   takenKey,
-  waitKey,
 } from "./queue-layout.ts";
 import type { Wakes } from "./wakes.ts";
 
@@ -19,14 +18,6 @@ import type { Wakes } from "./wakes.ts";
 const fetchedAtOnce = 8;
 
 const fenced = z.tuple([z.literal("fenced"), z.number()]).transform(() => "fenced" as const);
-const fetch = new Script({
-  name: "fetch",
-  file: new URL("../../lua/fetch.lua", import.meta.url),
-  parse: (reply) =>
-    z
-      .union([fenced, z.tuple([z.literal("taken")], z.string()).transform(([, ...fields]) => fields)])
-      .parse(reply),
-});
 const complete = new Script({
   name: "complete",
   file: new URL("../../lua/complete.lua", import.meta.url),
@@ -55,6 +46,7 @@ export class JobSource {
   readonly #redis: Redis;
   readonly #key: SandboxKey;
   readonly #holding: Holding;
+  readonly #exchanges: Exchanges;
   readonly #stopListening: () => void;
   /** Taken, and not given to the tenancy yet. */
   #ahead: HeldJob[] = [];
@@ -63,8 +55,15 @@ export class JobSource {
   #onWake = () => {};
   #closed = false;
 
-  constructor(redis: Redis, key: SandboxKey, holding: Holding, wakes: Wakes) {
+  constructor(
+    redis: Redis,
+    key: SandboxKey,
+    holding: Holding,
+    wakes: Wakes,
+    exchanges: Exchanges = new Exchanges(redis),
+  ) {
     this.#redis = redis;
+    this.#exchanges = exchanges;
     this.#key = key;
     this.#holding = holding;
     this.#stopListening = wakes.listen(key, () => this.#wake());
@@ -120,21 +119,15 @@ export class JobSource {
 
   async #fetch(): Promise<void> {
     this.#mayHaveJobs = false;
-    const key = this.#key;
-    const keys = [redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key)];
-    const { epoch, instance } = this.#holding;
-    const taken = await fetch
-      .run(this.#redis, keys, [epoch, instance, fetchedAtOnce, entryPrefix(key)])
-      .catch((error: unknown) => {
-        this.#mayHaveJobs = true;
-        throw error;
-      });
+    const holder = { key: this.#key, ...this.#holding };
+    const taken = await this.#exchanges.take(holder, fetchedAtOnce).catch((error: unknown) => {
+      this.#mayHaveJobs = true;
+      throw error;
+    });
     if (taken === "fenced") throw this.#notOurs();
-    for (let index = 0; index < taken.length; index += 3) {
-      const [id = "", data = "", timestamp = ""] = taken.slice(index, index + 3);
-      this.#ahead.push(this.#held(id, data, timestamp));
-    }
-    if (this.#ahead.length === fetchedAtOnce) this.#mayHaveJobs = true;
+    for (const { queuedId, data, timestamp } of taken)
+      this.#ahead.push(this.#held(queuedId, data, timestamp));
+    if (taken.length === fetchedAtOnce) this.#mayHaveJobs = true;
   }
 
   #held(queuedId: string, data: string, timestamp: string): HeldJob {

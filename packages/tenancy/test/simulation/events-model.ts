@@ -37,7 +37,7 @@ interface EventsModelParts {
   readonly queueOf: (key: string) => QueueModel;
 }
 
-/** What `begin.lua`, `unbegin.lua`, `publish.lua` and `cancel.lua` do: the holder is compared, and nothing follows a terminal record. */
+/** What `exchange.lua`, `unbegin.lua`, `publish.lua` and `cancel.lua` do: the holder is compared, and nothing follows a terminal record. */
 export class EventsModel {
   readonly #parts: EventsModelParts;
   /** Everything that was ever said, for the rules. */
@@ -46,6 +46,11 @@ export class EventsModel {
   readonly #streams = new Map<string, SimEvent[]>();
   readonly #cancelled = new Set<string>();
   readonly #begun = new Map<string, number>();
+  /** Which epoch began it last. */
+  readonly #begunBy = new Map<string, number>();
+  readonly #ended = new Set<string>();
+  /** The last part of what it says. */
+  readonly #part = new Map<string, string>();
   /** Accepted once, and forgotten. */
   readonly #unknown = new Set<string>();
 
@@ -67,8 +72,8 @@ export class EventsModel {
     for (const [jobId, stream] of this.#streams) {
       if (stream.at(-1)?.type !== "finished") continue;
       this.#streams.delete(jobId);
-      this.#begun.delete(jobId);
-      this.#cancelled.delete(jobId);
+      for (const known of [this.#begun, this.#begunBy, this.#ended, this.#part, this.#cancelled])
+        known.delete(jobId);
       this.#unknown.add(jobId);
     }
   }
@@ -87,12 +92,13 @@ export class EventsModel {
   /** What `cancel.lua` does: ends an attempt that nobody has begun, whoever holds the sandbox. `far`: behind too many others. */
   cancel({ key, jobId, attempt }: JobOf, far = false): "told" | "finished-before" | "begun" {
     const last = this.#last(jobId);
-    if (last?.type === "finished") return "finished-before";
+    if (this.#ended.has(jobId) || last?.type === "finished") return "finished-before";
     if (this.#unknown.has(jobId) || (this.#begun.get(jobId) ?? 0) >= attempt) return "begun";
     if (last && last.type !== "retrying") return "begun";
     const outcome = { kind: "cancelled", reason: "by request, before it began" } as const;
     const result = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
     this.#put(jobId, { type: "finished", result });
+    this.#ended.add(jobId);
     this.#parts.rules.endedUnbegun(jobId);
     const queue = this.#parts.queueOf(key);
     const queuedId = queuedIdOf({ jobId, attempt });
@@ -105,18 +111,16 @@ export class EventsModel {
     const { leases, queueOf, time } = this.#parts;
     const queue = queueOf(key);
     if (!leases.holds(key, holding)) return "fenced" as const;
-    if (queue.ended(queuedId)) return "finished-before" as const;
-    const last = this.#last(jobId);
-    if (last?.type === "finished") return "finished-before" as const;
-    if (last?.type === "retrying" && last.attempt >= attempt) return "finished-before" as const;
-    if ((this.#begun.get(jobId) ?? 0) > attempt) return "finished-before" as const;
-    if (last?.type === "started" && last.epoch === holding.epoch && last.attempt === attempt)
-      return "begun" as const;
+    const begun = this.#begun.get(jobId) ?? 0;
+    if (this.#ended.has(jobId) || begun > attempt || queue.ended(queuedId)) return "finished-before" as const;
+    if (begun === attempt && this.#begunBy.get(jobId) === holding.epoch) return "begun" as const;
     if (time.nowMs > notAfterMs) return "late" as const;
     if (this.#cancelled.has(jobId)) return "cancelled" as const;
     if (queue.active.find((id) => !before.includes(id)) !== queuedId) return "out-of-turn" as const;
     this.#add({ key, jobId, attempt, ...holding, event: { type: "started", epoch: holding.epoch, attempt } });
     this.#begun.set(jobId, attempt);
+    this.#begunBy.set(jobId, holding.epoch);
+    this.#part.delete(jobId);
     return "begun" as const;
   }
 
@@ -125,6 +129,7 @@ export class EventsModel {
     const last = stream?.at(-1);
     if (last?.type !== "started" || last.epoch !== epoch || last.attempt !== attempt) return;
     stream?.pop();
+    this.#begunBy.delete(jobId);
     this.#told.get(jobId)?.pop();
     this.#parts.rules.unbegun(jobId, attempt, epoch);
     const before = stream?.at(-1)?.type;
@@ -141,17 +146,15 @@ export class EventsModel {
   }
 
   #publish(said: Said): PublishResult {
-    const { key, jobId, attempt, event } = said;
-    const { queueOf } = this.#parts;
-    const last = this.#last(jobId);
-    if (last?.type === "finished") return "finished-before";
-    if (last && "part" in last && "part" in event && last.part === event.part) return "published";
-    if (event.type === "finished" || event.type === "retrying") {
-      const ended = queueOf(key).ended(queuedIdOf(said));
-      if (ended !== undefined && ended !== "retrying") return "finished-before";
-      const mark = event.type === "finished" ? event.result : "retrying";
-      queueOf(key).markEnded(queuedIdOf({ jobId, attempt }), mark);
-    }
+    const { key, jobId, event } = said;
+    const queue = this.#parts.queueOf(key);
+    const ends = event.type === "finished" || event.type === "retrying";
+    const marked = ends ? queue.ended(queuedIdOf(said)) : undefined;
+    if (this.#ended.has(jobId) || (marked !== undefined && marked !== "retrying")) return "finished-before";
+    if ("part" in event && this.#part.get(jobId) === event.part) return "published";
+    if (ends) queue.markEnded(queuedIdOf(said), event.type === "finished" ? event.result : "retrying");
+    if ("part" in event) this.#part.set(jobId, event.part);
+    if (event.type === "finished") this.#ended.add(jobId);
     this.#add(said);
     return "published";
   }

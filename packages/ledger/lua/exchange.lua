@@ -1,0 +1,73 @@
+#!lua flags=allow-oom
+-- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order.
+-- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
+--       6 results (stream)  7 unfinished (sorted set)
+--       then of each end: events (stream), inbox (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
+-- ARGV  1 epoch  2 instance  3 sandbox key  4 latest time by Redis' clock at which a job may begin: the deadline that the holder knows of
+--       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries are kept
+--       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
+--       then those ids, the first taken first
+--       then of each end: job id, id in the queue, '1' if it leaves now, '1' if there is an inbox, outcome ('' if another attempt
+--       follows), mark for the entry, part, number of events, and of each event its type and its data
+--       then of each beginning: id in the queue, attempt, data of the event
+-- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
+--       {'exchanged', word of each end …, word of each beginning …, id, data, timestamp, id, data, timestamp, …}
+--- @include now.lua
+--- @include fenced.lua
+--- @include leave-queue.lua
+--- @include end-job.lua
+--- @include begin-job.lua
+--- @include take-jobs.lua
+local epoch, prefix, active = ARGV[1], ARGV[6], KEYS[4]
+local takes, ends, begins, knowns = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local heldBy = fencedBy(KEYS[1], epoch, ARGV[2])
+if heldBy then
+  return {'fenced', heldBy}
+end
+local now = redisNow()
+local reply = {'exchanged'}
+local key, argument = 8, 12 + knowns
+local common = {
+  key = ARGV[3], active = active, completed = KEYS[5], results = KEYS[6], unfinished = KEYS[7],
+  prefix = prefix, now = now, keptMs = ARGV[5], keptEntries = tonumber(ARGV[7]),
+}
+for _ = 1, ends do
+  local count = tonumber(ARGV[argument + 7])
+  local said = {}
+  for index = 1, 2 * count do
+    said[index] = ARGV[argument + 7 + index]
+  end
+  reply[#reply + 1] = endJob({
+    events = KEYS[key], inbox = KEYS[key + 1], record = KEYS[key + 2], staged = KEYS[key + 3],
+    entry = prefix .. ARGV[argument + 1], jobId = ARGV[argument], queuedId = ARGV[argument + 1],
+    leaves = ARGV[argument + 2] == '1', hasInbox = ARGV[argument + 3] == '1',
+    outcome = ARGV[argument + 4], mark = ARGV[argument + 5], part = ARGV[argument + 6], said = said,
+  }, common)
+  key, argument = key + 4, argument + 8 + 2 * count
+end
+if begins > 0 then
+  -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job
+  -- may begin while the holder knows every one that was taken before it.
+  local known, inTurn = {}, {}
+  for index = 12, 11 + knowns do
+    known[ARGV[index]] = true
+  end
+  local taken = redis.call('LRANGE', active, -knowns, -1)
+  for index = #taken, 1, -1 do
+    if not known[taken[index]] then
+      break
+    end
+    inTurn[taken[index]] = true
+  end
+  -- A call that a frozen Redis carries out late comes from a holder that has given up: the job would count as begun and never run.
+  local late = now > tonumber(ARGV[4])
+  for _ = 1, begins do
+    reply[#reply + 1] = beginJob({
+      events = KEYS[key], record = KEYS[key + 1], entry = prefix .. ARGV[argument], queuedId = ARGV[argument],
+      attempt = tonumber(ARGV[argument + 1]), data = ARGV[argument + 2],
+    }, epoch, late, inTurn)
+    key, argument = key + 2, argument + 3
+  end
+end
+takeJobs(KEYS[2], KEYS[3], active, prefix, now, takes, reply)
+return reply

@@ -1,0 +1,229 @@
+import { redisKeys, type SandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import type { Holding } from "../leases/leases.ts";
+import {
+  completedKey,
+  entryPrefix,
+  finishedKept,
+  prioritizedKey,
+  takenKey,
+  waitKey,
+} from "./queue-layout.ts";
+
+/** Events of a finished job are kept this long; so is the memory that its id was used. */
+export const keptMs = 24 * 3_600_000;
+/** One script runs alone in Redis: more would hold up other tenants. */
+const mostEndsAtOnce = 32;
+const mostBytesAtOnce = 1024 * 1024;
+
+const published = ["published", "fenced", "finished-before"] as const;
+export type Published = (typeof published)[number];
+
+const begun = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn", "late"] as const;
+export type Begun = (typeof begun)[number];
+
+/** An attempt as it was taken from the queue. */
+export interface TakenEntry {
+  readonly queuedId: string;
+  readonly data: string;
+  readonly timestamp: string;
+}
+
+export interface Ending {
+  readonly jobId: string;
+  readonly queuedId: string;
+  /** Whose inbox learns of the end. */
+  readonly inbox?: string | undefined;
+  /** It leaves its queue in the same step. Otherwise its holder completes it later. */
+  readonly leaves: boolean;
+  /** How the job ended; empty if another attempt follows. */
+  readonly outcome: string;
+  /** What the entry says from now on. */
+  readonly mark: string;
+  /** Names this publication, so that a repetition after a lost answer adds nothing. */
+  readonly part: string;
+  /** Type, data, type, data, … */
+  readonly said: readonly (string | Buffer)[];
+}
+
+export interface Beginning {
+  readonly jobId: string;
+  readonly queuedId: string;
+  readonly attempt: number;
+  /** Of the event. */
+  readonly data: string;
+  /** What was taken before it and is known to its holder, the first taken first. */
+  readonly before: readonly string[];
+  /** Redis' time: until then its holder knows that it holds the sandbox. */
+  readonly notAfterMs: number;
+}
+
+type Holder = Holding & { readonly key: SandboxKey };
+
+const exchange = new Script({
+  name: "exchange",
+  file: new URL("../../lua/exchange.lua", import.meta.url),
+  parse: (reply) => {
+    if (!Array.isArray(reply) || (reply[0] !== "exchanged" && reply[0] !== "fenced"))
+      throw new TypeError(`not the reply of an exchange: ${String(reply).slice(0, 100)}`);
+    return reply[0] === "fenced" ? ("fenced" as const) : (reply.slice(1) as unknown[]);
+  },
+});
+
+interface Waiting<T, R> {
+  readonly what: T;
+  readonly settle: PromiseWithResolvers<R>;
+}
+
+/** What one holder has said in this tick. */
+class Gathered {
+  readonly ends: Waiting<Ending, Published>[] = [];
+  readonly begins: Waiting<Beginning, Begun>[] = [];
+  take: Waiting<number, readonly TakenEntry[] | "fenced"> | undefined;
+  bytes = 0;
+
+  get isFull(): boolean {
+    return this.ends.length + this.begins.length >= mostEndsAtOnce || this.bytes >= mostBytesAtOnce;
+  }
+}
+
+/**
+ * Gathers what the holder of a sandbox says in one tick of the event loop, and says it in one script: ends, then beginnings, then
+ * the jobs it takes. Each can be repeated after a lost answer. Calls of one connection are carried out in their order, so several
+ * may be on their way.
+ */
+export class Exchanges {
+  readonly #redis: Redis;
+  readonly #gathered = new Map<string, { holder: Holder; gathered: Gathered }>();
+  #scheduled = false;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  end(holder: Holder, what: Ending): Promise<Published> {
+    const settle = Promise.withResolvers<Published>();
+    const gathered = this.#of(holder);
+    gathered.ends.push({ what, settle });
+    for (const said of what.said) gathered.bytes += said.length;
+    return settle.promise;
+  }
+
+  begin(holder: Holder, what: Beginning): Promise<Begun> {
+    const settle = Promise.withResolvers<Begun>();
+    this.#of(holder).begins.push({ what, settle });
+    return settle.promise;
+  }
+
+  /** Takes the next jobs of the queue. One call at a time. */
+  take(holder: Holder, most: number): Promise<readonly TakenEntry[] | "fenced"> {
+    const settle = Promise.withResolvers<readonly TakenEntry[] | "fenced">();
+    this.#of(holder).take = { what: most, settle };
+    return settle.promise;
+  }
+
+  #of(holder: Holder): Gathered {
+    const name = `${holder.key}/${holder.epoch}/${holder.instance}`;
+    let found = this.#gathered.get(name);
+    if (found?.gathered.isFull) {
+      this.#gathered.delete(name);
+      void this.#say(found.holder, found.gathered);
+      found = undefined;
+    }
+    if (found === undefined) {
+      found = { holder, gathered: new Gathered() };
+      this.#gathered.set(name, found);
+    }
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(() => this.#sayAll());
+    }
+    return found.gathered;
+  }
+
+  #sayAll(): void {
+    this.#scheduled = false;
+    const all = [...this.#gathered.values()];
+    this.#gathered.clear();
+    for (const { holder, gathered } of all) void this.#say(holder, gathered);
+  }
+
+  async #say(holder: Holder, gathered: Gathered): Promise<void> {
+    const { ends, begins, take } = gathered;
+    try {
+      const reply = await exchange.run(
+        this.#redis,
+        keysOf(holder.key, gathered),
+        argumentsOf(holder, gathered),
+      );
+      if (reply === "fenced") {
+        for (const { settle } of [...ends, ...begins]) settle.resolve("fenced");
+        take?.settle.resolve("fenced");
+        return;
+      }
+      ends.forEach(({ settle }, index) => {
+        settle.resolve(wordIn(published, reply[index]));
+      });
+      begins.forEach(({ settle }, index) => {
+        settle.resolve(wordIn(begun, reply[ends.length + index]));
+      });
+      take?.settle.resolve(entriesIn(reply, ends.length + begins.length));
+    } catch (error) {
+      for (const { settle } of [...ends, ...begins]) settle.reject(error);
+      take?.settle.reject(error);
+    }
+  }
+}
+
+function keysOf(key: SandboxKey, { ends, begins }: Gathered): string[] {
+  const keys = [
+    ...[redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key), completedKey(key)],
+    ...[redisKeys.results, redisKeys.unfinished],
+  ];
+  for (const { what } of ends) {
+    const { jobId, inbox } = what;
+    keys.push(redisKeys.events(key, jobId), inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox));
+    keys.push(redisKeys.job(jobId), redisKeys.staged(key, jobId));
+  }
+  for (const { what } of begins) keys.push(redisKeys.events(key, what.jobId), redisKeys.job(what.jobId));
+  return keys;
+}
+
+function argumentsOf({ key, epoch, instance }: Holder, { ends, begins, take }: Gathered) {
+  const notAfterMs = Math.min(...begins.map(({ what }) => what.notAfterMs), Number.MAX_SAFE_INTEGER);
+  const known = knownBefore(begins.map(({ what }) => what));
+  const args: (string | number | Buffer)[] = [
+    ...[epoch, instance, key, notAfterMs, keptMs, entryPrefix(key), finishedKept],
+    ...[take?.what ?? 0, ends.length, begins.length, known.length, ...known],
+  ];
+  for (const { what } of ends) {
+    const { jobId, queuedId, leaves, inbox, outcome, mark, part, said } = what;
+    args.push(jobId, queuedId, leaves ? "1" : "", inbox === undefined ? "" : "1", outcome, mark, part);
+    args.push(said.length / 2, ...said);
+  }
+  for (const { what } of begins) args.push(what.queuedId, what.attempt, what.data);
+  return args;
+}
+
+/** Each knows the jobs before it in the same line, so the longest of these lists has the others. */
+function knownBefore(begins: readonly Beginning[]): string[] {
+  const known = new Set<string>();
+  for (const { before } of begins) if (before.length > known.size) for (const id of before) known.add(id);
+  for (const { queuedId } of begins) known.add(queuedId);
+  return [...known];
+}
+
+function wordIn<W extends string>(words: readonly W[], reply: unknown): W {
+  const word = words.find((one) => one === reply);
+  if (word === undefined) throw new TypeError(`an exchange replied ${String(reply).slice(0, 100)}`);
+  return word;
+}
+
+function entriesIn(reply: readonly unknown[], from: number): TakenEntry[] {
+  const entries: TakenEntry[] = [];
+  for (let index = from; index < reply.length; index += 3) {
+    const [queuedId, data, timestamp] = reply.slice(index, index + 3);
+    entries.push({ queuedId: String(queuedId), data: String(data), timestamp: String(timestamp) });
+  }
+  return entries;
+}
