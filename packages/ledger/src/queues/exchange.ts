@@ -13,7 +13,7 @@ import {
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
 export const keptMs = 24 * 3_600_000;
 /** One script runs alone in Redis: more would hold up other tenants. */
-const mostEndsAtOnce = 32;
+const mostEndsAtOnce = 16;
 const mostBytesAtOnce = 1024 * 1024;
 
 const published = ["published", "fenced", "finished-before"] as const;
