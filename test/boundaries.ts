@@ -8,6 +8,7 @@ export const vendorOwners: Readonly<Record<string, string>> = {
   dockerode: "@berth/sandbox",
   fastify: "@berth/gateway",
   "tar-stream": "@berth/tar",
+  "prom-client": "@berth/service",
   "@opentelemetry": "@berth/service",
   "@modelcontextprotocol": "@berth/mcp",
 };

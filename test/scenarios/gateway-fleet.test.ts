@@ -151,6 +151,9 @@ describe("the fleet over HTTP", () => {
     const text = (await gateway.call("GET", "/metrics")).body;
     expect(text).toContain('berth_http_requests_total{method="POST",route="/v1/jobs",status="200"} 2');
     expect(text).toContain("berth_workers 1");
+    expect(text).toMatch(/^berth_build_info\{app="gateway",version="[\d.]+"\} 1$/m);
+    expect(text).toMatch(/^process_resident_memory_bytes \d+$/m);
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds [\d.e+-]+$/m);
     expect(text).not.toContain("acme");
     expect((await gateway.call("GET", "/metrics", { key: undefined })).status).toBe(401);
   });

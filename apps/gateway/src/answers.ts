@@ -16,10 +16,15 @@ export class AnswerRecord {
 
   constructor(log: Logger, metrics: Metrics) {
     this.#log = log;
-    this.#requests = metrics.counter("berth_http_requests_total", "Requests answered, by route and status.");
+    this.#requests = metrics.counter("berth_http_requests_total", "Requests answered, by route and status.", [
+      "method",
+      "route",
+      "status",
+    ]);
     this.#seconds = metrics.histogram(
       "berth_http_request_seconds",
       "From a request's headers to the end of its answer; event streams as long as they are open.",
+      ["method", "route"],
       secondsBounds,
     );
   }
@@ -28,7 +33,7 @@ export class AnswerRecord {
     const route = request.routeOptions.url ?? "none";
     const { method } = request;
     const status = reply.raw.statusCode;
-    this.#requests.add({ method, route, status });
+    this.#requests.inc({ method, route, status });
     this.#seconds.observe({ method, route }, reply.elapsedTime / 1_000);
     this.#log[probes.has(route) ? "debug" : "info"]({
       event: "http.answered",

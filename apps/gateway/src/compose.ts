@@ -11,7 +11,7 @@ import { Board } from "./board/board.ts";
 import { type Config, isLoopback, settingWarnings } from "./config.ts";
 import { OpenStreams } from "./events/open-streams.ts";
 import { FinishedJobs } from "./finished-jobs.ts";
-import { FleetMetrics } from "./fleet-metrics.ts";
+import { addFleetMetrics } from "./fleet-metrics.ts";
 import { registerRoutes } from "./http/register.ts";
 import { makeServer } from "./http/server.ts";
 import { UnusedConnections } from "./http/unused-connections.ts";
@@ -84,6 +84,8 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     rate: config.BERTH_GATEWAY_RATE,
   });
   const metrics = new Metrics();
+  metrics.describeProcess("gateway", version);
+  addFleetMetrics(metrics, berth);
   const record = new AnswerRecord(log, metrics);
   const streams = new OpenStreams({
     max: config.BERTH_GATEWAY_STREAMS,
@@ -122,7 +124,6 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     audit: new Audit(redis),
     authenticator,
     metrics,
-    fleetMetrics: new FleetMetrics(berth, metrics),
     stopping: stopping.signal,
   };
   const app = makeServer({

@@ -6,7 +6,7 @@ const tracked = 10;
 
 /** Counts of jobs that ended, as this gateway sees its share of the results; the sum over all gateways is the fleet's. */
 export class FinishedJobs {
-  readonly #outcomes: Counter;
+  readonly #outcomes: Counter<"outcome">;
   readonly #tenants = new Map<string, number>();
   readonly #top: number;
 
@@ -15,19 +15,24 @@ export class FinishedJobs {
     this.#outcomes = metrics.counter(
       "berth_jobs_finished_total",
       "Jobs that ended, by how; sum over gateways.",
+      ["outcome"],
     );
     if (top === 0) return;
-    metrics.gauge("berth_tenant_jobs_finished", "Jobs that ended of the busiest tenants, about.", () =>
-      [...this.#tenants]
-        .sort(([, a], [, b]) => b - a)
-        .slice(0, top)
-        .map(([tenant, value]) => ({ labels: { tenant }, value })),
+    metrics.labelledGauge(
+      "berth_tenant_jobs_finished",
+      "Jobs that ended of the busiest tenants, about.",
+      ["tenant"],
+      () =>
+        [...this.#tenants]
+          .sort(([, a], [, b]) => b - a)
+          .slice(0, top)
+          .map(([tenant, value]) => ({ labels: { tenant }, value })),
     );
   }
 
   add({ result, tenant }: GroupResult): void {
     const { outcome } = result;
-    this.#outcomes.add({
+    this.#outcomes.inc({
       outcome: outcome.kind === "exited" && outcome.code !== 0 ? "failed" : outcome.kind,
     });
     if (this.#top > 0) this.#count(tenant);

@@ -1,7 +1,7 @@
 import type { Berth, Scale } from "@berth/client";
 import type { Metrics } from "@berth/service";
 
-/** Several scrapers a second cost one look. */
+/** All gauges of a scrape, and several scrapers a second, share one read of Redis. */
 const freshMs = 1_000;
 
 const gauges: readonly [name: string, help: string, of: (scale: Scale) => number][] = [
@@ -21,30 +21,23 @@ const gauges: readonly [name: string, help: string, of: (scale: Scale) => number
   ],
 ];
 
-/** The fleet in numbers, as Redis has it at the moment somebody looks. The same from every gateway. */
-export class FleetMetrics {
-  readonly #berth: Berth;
-  #scale: Scale | undefined;
-  #looking: Promise<void> | undefined;
-  #atMs = Number.NEGATIVE_INFINITY;
-
-  constructor(berth: Berth, metrics: Metrics) {
-    this.#berth = berth;
-    metrics.gauge("berth_redis_up", "1 when Redis answered the last look.", () => (this.#scale ? 1 : 0));
-    for (const [name, help, of] of gauges) metrics.gauge(name, help, () => this.#scale && of(this.#scale));
-  }
-
-  /** Looks, unless somebody just did. Redis being away is a number too. */
-  async refresh(): Promise<void> {
-    if (performance.now() - this.#atMs < freshMs) return;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+/** The fleet in numbers, as Redis has it at the moment of the scrape. The same from every gateway. */
+export function addFleetMetrics(metrics: Metrics, berth: Berth): void {
+  let scale: Promise<Scale | undefined> | undefined;
+  let atMs = 0;
+  const read = () => {
+    if (scale && performance.now() - atMs < freshMs) return scale;
+    atMs = performance.now();
+    scale = berth.scale().catch(() => undefined);
+    return scale;
+  };
+  metrics.gauge("berth_redis_up", "1 when Redis answered the last look.", async () =>
+    (await read()) ? 1 : 0,
+  );
+  for (const [name, help, of] of gauges) {
+    metrics.gauge(name, help, async () => {
+      const found = await read();
+      return found && of(found);
     });
-    await this.#looking;
-  }
-
-  async #look(): Promise<void> {
-    this.#scale = await this.#berth.scale().catch(() => undefined);
-    this.#atMs = performance.now();
   }
 }

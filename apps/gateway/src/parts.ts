@@ -6,7 +6,6 @@ import type { BatchStore } from "./batches/batch-store.ts";
 import type { Config } from "./config.ts";
 
 import type { OpenStreams } from "./events/open-streams.ts";
-import type { FleetMetrics } from "./fleet-metrics.ts";
 import type { ApiKeys } from "./keys/api-keys.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
@@ -31,7 +30,6 @@ export interface Parts {
   readonly audit: Audit;
   readonly authenticator: Authenticator;
   readonly metrics: Metrics;
-  readonly fleetMetrics: FleetMetrics;
   /** Fires when the gateway was told to stop. */
   readonly stopping: AbortSignal;
 }

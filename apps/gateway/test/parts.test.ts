@@ -295,7 +295,7 @@ describe("webhook addresses", () => {
   });
 });
 
-test("the busiest tenants are found among many, in bounded memory", () => {
+test("the busiest tenants are found among many, in bounded memory", async () => {
   const metrics = new Metrics();
   const finished = new FinishedJobs(metrics, 2);
   const end = (tenant: string) =>
@@ -305,6 +305,6 @@ test("the busiest tenants are found among many, in bounded memory", () => {
     end("busy");
     if (index % 2 === 0) end("half");
   }
-  const shown = [...metrics.text().matchAll(/tenant="([^"]+)"/g)].map((match) => match[1]);
+  const shown = [...(await metrics.text()).matchAll(/tenant="([^"]+)"/g)].map((match) => match[1]);
   expect(shown).toEqual(["busy", "half"]);
 });

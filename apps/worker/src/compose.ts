@@ -14,7 +14,7 @@ import {
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
-import { openTracing } from "@berth/service";
+import { Metrics, openTracing } from "@berth/service";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -23,6 +23,7 @@ import { Control } from "./control.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
 import { FleetMember } from "./member.ts";
+import { type MetricsServer, serveMetrics } from "./metrics-server.ts";
 import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -58,6 +59,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
   });
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
+  const metricsServer = await openMetrics(config);
   const life = { worker: config.BERTH_WORKER_ID, instance: nanoid() };
   const { instance } = life;
   const name = connectionName(life);
@@ -80,6 +82,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
   const claiming = claimWorkerId({ redis, ids, life, keptMs, who, onWaiting });
   const heirOf = await claiming.catch((error: unknown) => {
+    metricsServer?.close();
     redis.disconnect();
     subscriber.disconnect();
     throw error;
@@ -182,6 +185,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     redis: withoutPassword(config.REDIS_URL),
     slots: config.BERTH_MAX_SANDBOXES,
     version,
+    metrics: metricsServer?.url,
   });
   return {
     stop: async () => {
@@ -189,6 +193,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       await member.drain(config.BERTH_DRAIN_MS);
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
       await within(lastWordsMs, Promise.all(letting));
+      metricsServer?.close();
       wakes.stop();
       redis.disconnect();
       subscriber.disconnect();
@@ -196,6 +201,13 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     },
     abandon: () => member.abandon(),
   };
+}
+
+async function openMetrics({ BERTH_WORKER_METRICS: at }: Config): Promise<MetricsServer | undefined> {
+  if (at === undefined) return undefined;
+  const metrics = new Metrics();
+  metrics.describeProcess("worker", version);
+  return await serveMetrics(metrics, at);
 }
 
 function logHealth(log: Logger, state: EngineState, before: EngineState): void {

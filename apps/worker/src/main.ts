@@ -50,6 +50,10 @@ function leave(): void {
 }
 
 function giveUp(error: unknown): never {
+  if (error instanceof Error && "syscall" in error) {
+    process.stderr.write(`berth-worker: it cannot start: ${error.message}\n`);
+    process.exit(1);
+  }
   if (!isFault(error)) throw error;
   process.stderr.write(`berth-worker: ${error.message}. ${faultTable[error.code].operator}\n`);
   process.exit(error.code === "redis-unauthorized" ? exitBadConfig : 1);

@@ -52,3 +52,15 @@ describe("a named profile of the worker's configuration file", () => {
     expect(problems).not.toContain("tenant");
   });
 });
+
+test("the address of the worker's metrics is a host and a port, also of IPv6", () => {
+  const of = (text: string) => {
+    const read = readConfig({ BERTH_WORKER_METRICS: text });
+    return "config" in read ? read.config.BERTH_WORKER_METRICS : read.problems.join("; ");
+  };
+  expect(of("")).toBeUndefined();
+  expect(of("0.0.0.0:9464")).toEqual({ host: "0.0.0.0", port: 9464 });
+  expect(of("[::1]:0")).toEqual({ host: "::1", port: 0 });
+  for (const bad of ["9464", ":9464", "::1:9464", "localhost:", "localhost:65536"])
+    expect(of(bad), bad).toContain("BERTH_WORKER_METRICS: ");
+});

@@ -31,6 +31,7 @@ export const settingNames: readonly string[] = [
   "BERTH_DRAIN_MS",
   "BERTH_ON_STOP",
   "BERTH_ON_NO_SANDBOX",
+  "BERTH_WORKER_METRICS",
   "BERTH_LOG",
   // the gateway
   "BERTH_GATEWAY_HOST",

@@ -1,6 +1,6 @@
 export { configComplaint, exitBadConfig, readEnvironment } from "./environment.ts";
-export type { Sample } from "./metrics.ts";
-export { Counter, Histogram, Metrics } from "./metrics.ts";
+export type { Counter, Histogram, Sample } from "./metrics.ts";
+export { Metrics } from "./metrics.ts";
 export type { TracingOptions } from "./tracing/open-tracing.ts";
 export { openTracing } from "./tracing/open-tracing.ts";
 export type { TracingSettings } from "./tracing/settings.ts";

@@ -1,3 +1,4 @@
+import { Metrics } from "@berth/service";
 import { type AnyRoute, route } from "../http/route.ts";
 import type { Parts } from "../parts.ts";
 
@@ -11,14 +12,11 @@ export function metricsRoutes(parts: Parts): AnyRoute[] {
       access: parts.config.BERTH_GATEWAY_METRICS === "open" ? "open" : "admin",
       answers: { 200: { about: "Prometheus' text format", type: "text/plain; version=0.0.4" } },
     },
-    async () => {
-      await parts.fleetMetrics.refresh();
-      return {
-        status: 200,
-        headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
-        body: parts.metrics.text(),
-      };
-    },
+    async () => ({
+      status: 200,
+      headers: { "content-type": Metrics.contentType },
+      body: await parts.metrics.text(),
+    }),
   );
   return [read];
 }

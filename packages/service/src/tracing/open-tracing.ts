@@ -10,7 +10,7 @@ export interface TracingOptions {
   readonly onOutage: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
 }
 
-/** Undefined when no collector is named: then nothing of OpenTelemetry is loaded, and no span is ever made. */
+/** Undefined when no collector is named: then no SDK of OpenTelemetry is loaded, and no span is ever made. */
 export async function openTracing(
   settings: TracingSettings,
   options: TracingOptions,
