@@ -72,12 +72,18 @@ export class LeaseKeeper {
   async keep(signal: AbortSignal): Promise<void> {
     const { leaseMs, clock, onLost } = this.#options;
     while (!signal.aborted) {
-      const pauseMs = Math.min(leaseMs / renewals, this.#lastMs - clock.now());
+      const pauseMs = Math.min(this.#toNextTickMs, this.#lastMs - clock.now());
       await clock.sleep(Math.max(0, pauseMs), signal).catch(() => {});
       if (signal.aborted) return;
       if (clock.now() - this.#roundAtMs > leaseMs * stuckLeases) return onLost("its loop made no progress");
       if (!(await this.#renew(signal))) return;
     }
+  }
+
+  /** Ticks of the process' clock, the same for all its leases: they are renewed in one call. */
+  get #toNextTickMs(): number {
+    const tickMs = this.#options.leaseMs / renewals;
+    return Math.ceil(tickMs - (this.#options.clock.now() % tickMs));
   }
 
   async #renew(signal: AbortSignal): Promise<boolean> {
