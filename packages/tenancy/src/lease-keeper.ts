@@ -87,18 +87,10 @@ export class LeaseKeeper {
   }
 
   async #renew(signal: AbortSignal): Promise<boolean> {
-    const { clock, lease, onLost, onPaused } = this.#options;
+    const { clock, onLost, onPaused } = this.#options;
     const asked = clock.now();
     const lastMs = this.#lastMs;
-    const answered = new AbortController();
-    const answer = await Promise.race([
-      lease.renew().catch(() => "unknown" as const),
-      clock.sleep(Math.max(0, lastMs - asked), AbortSignal.any([signal, answered.signal])).then(
-        () => "late" as const,
-        () => "late" as const,
-      ),
-    ]);
-    answered.abort("answered");
+    const answer = await this.#answerUntil(lastMs, signal);
     const wasRefused = this.#isRefused;
     if (answer === "refused") this.#refused(asked);
     this.#isRefused = answer === "refused";
@@ -116,6 +108,24 @@ export class LeaseKeeper {
       return false;
     }
     return true;
+  }
+
+  /** `AbortSignal.any` over the tenancy's signal would keep something of every renewal for as long as the sandbox is held. */
+  async #answerUntil(lastMs: number, signal: AbortSignal) {
+    const { clock, lease } = this.#options;
+    const waiting = new AbortController();
+    const stop = () => waiting.abort();
+    signal.addEventListener("abort", stop);
+    try {
+      const late = () => "late" as const;
+      return await Promise.race([
+        lease.renew().catch(() => "unknown" as const),
+        clock.sleep(Math.max(0, lastMs - clock.now()), waiting.signal).then(late, late),
+      ]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+      stop();
+    }
   }
 
   /** `take.lua` sees that Redis refused, and gives the lease to no other worker for a whole length after that. */

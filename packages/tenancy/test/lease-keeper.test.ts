@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LeaseKeeper } from "../src/lease-keeper.ts";
 import { Random } from "./simulation/random.ts";
@@ -62,6 +63,15 @@ class KeptLease {
   }
 }
 
+/** What a signal keeps for whoever waits on it. `AbortSignal.any` makes dependants, which Node keeps in a private set. */
+function heldBy(signal: AbortSignal) {
+  const set = Object.getOwnPropertySymbols(signal).find(
+    (symbol) => symbol.description === "kDependantSignals",
+  );
+  const dependants = set && (signal as unknown as Record<symbol, Set<unknown> | undefined>)[set];
+  return { listeners: getEventListeners(signal, "abort").length, dependants: dependants?.size ?? 0 };
+}
+
 let lease: KeptLease;
 
 beforeEach(() => {
@@ -87,6 +97,15 @@ describe("a lease is kept", () => {
     const { clock } = lease.process;
     const sinceTick = (atMs: number) => (atMs - lease.time.nowMs + clock.now()) % (leaseMs / 4);
     expect(lease.asked.map(sinceTick)).toEqual(lease.asked.map(() => 0));
+  });
+
+  test("without anything of past renewals staying on the tenancy's signal", async () => {
+    const { signal } = lease.stop;
+    await lease.pass(leaseMs);
+    const before = heldBy(signal);
+    await lease.pass(10 * leaseMs);
+    expect(heldBy(signal)).toEqual(before);
+    expect(before.dependants).toBe(0);
   });
 
   test("past failures, as long as one renewal succeeds in time", async () => {
