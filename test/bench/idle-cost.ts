@@ -3,7 +3,7 @@ import type { Redis } from "@berth/redis";
 import { type ConnectionOptions, Queue, Worker } from "bullmq";
 import { BenchFleet } from "./bench-fleet.ts";
 import { inLanes } from "./measure.ts";
-import { enqueueNothing, nullTenancy } from "./null-tenancy.ts";
+import { enqueueNothing, NullWorker } from "./null-worker.ts";
 import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
@@ -140,17 +140,20 @@ async function info(redis: Redis, section: string, field: string): Promise<strin
 async function useOnce(redis: Redis, tenant: string): Promise<void> {
   await enqueueNothing(redis, tenant, 1, 1);
   const done = Promise.withResolvers<void>();
-  const { tenancy, running } = await nullTenancy(redis, tenant, { onFinished: () => done.resolve() });
+  using worker = new NullWorker(redis);
+  const { tenancy, running } = await worker.hold(tenant, { onFinished: () => done.resolve() });
   await done.promise;
   tenancy.yield();
   await running;
 }
 
 async function holdOurs(redis: Redis, tenants: readonly string[]): Promise<() => Promise<void>> {
-  const all = await Promise.all(tenants.map((tenant) => nullTenancy(redis, tenant)));
+  const worker = new NullWorker(redis);
+  const all = await Promise.all(tenants.map((tenant) => worker.hold(tenant)));
   return async () => {
     for (const { tenancy } of all) tenancy.yield();
     await Promise.all(all.map(({ running }) => running));
+    worker[Symbol.dispose]();
   };
 }
 

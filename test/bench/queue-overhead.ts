@@ -2,7 +2,7 @@ import type { Redis } from "@berth/redis";
 import { type ConnectionOptions, Queue, Worker } from "bullmq";
 import { BenchFleet } from "./bench-fleet.ts";
 import { interleave, median } from "./measure.ts";
-import { enqueueNothing, nullTenancy } from "./null-tenancy.ts";
+import { enqueueNothing, NullWorker } from "./null-worker.ts";
 import { type Findings, row, type Scenario } from "./scenario.ts";
 
 const name = "queue-overhead";
@@ -58,7 +58,8 @@ async function ours(redis: Redis): Promise<number> {
     if (++finished === batch) all.resolve();
   };
   const startedMs = performance.now();
-  const { tenancy, running } = await nullTenancy(redis, tenant, { parallel, onFinished });
+  using worker = new NullWorker(redis);
+  const { tenancy, running } = await worker.hold(tenant, { parallel, onFinished });
   await all.promise;
   const perSecond = batch / ((performance.now() - startedMs) / 1_000);
   tenancy.yield();

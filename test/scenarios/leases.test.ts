@@ -32,6 +32,12 @@ async function allUnheld(leases: Leases, { limit = 100, olderThanMs = 0 } = {}):
   }
   return found;
 }
+const renewed = { state: "renewed" };
+/** One lease by itself. */
+async function renew(leases: Leases, key: SandboxKey, { epoch, instance }: Holding, lengthMs: number) {
+  const [answer] = await leases.renew([{ key, epoch }], instance, lengthMs);
+  return answer;
+}
 const nothingQueued = { onlyIfEmpty: true, queueKeys: [] };
 
 /** Takes it, and gives back what its holder proves itself with. */
@@ -63,7 +69,7 @@ describe("a lease", () => {
     const won = results.filter((result) => result.taken);
     expect(won).toHaveLength(1);
     const holding = { epoch: won[0]?.epoch ?? 0, instance: "x" };
-    expect((await new Leases(redis.connect()).renew(key, holding, 10_000)).renewed).toBe(true);
+    expect(await renew(new Leases(redis.connect()), key, holding, 10_000)).toMatchObject(renewed);
   });
 
   test("that ran out can be taken, and its old holder can no longer renew or release", async ({ redis }) => {
@@ -75,9 +81,9 @@ describe("a lease", () => {
       .poll(async () => (next = await taken(leases, key, two, 10_000).catch(() => undefined)))
       .toBeDefined();
     const highestEpoch = next?.epoch ?? 0;
-    expect(await leases.renew(key, old, 10_000)).toEqual({ renewed: false, highestEpoch });
+    expect(await renew(leases, key, old, 10_000)).toEqual({ state: "lost", highestEpoch });
     expect(await leases.release(key, old, nothingQueued)).toEqual({ state: "lost", highestEpoch });
-    expect((await leases.renew(key, { epoch: highestEpoch, instance: "b" }, 10_000)).renewed).toBe(true);
+    expect(await renew(leases, key, { epoch: highestEpoch, instance: "b" }, 10_000)).toMatchObject(renewed);
   });
 
   test("that ran out is renewed all the same while nobody took it", async ({ redis }) => {
@@ -85,7 +91,7 @@ describe("a lease", () => {
     const key = newKey();
     const holding = await taken(leases, key, one, 1);
     await expect.poll(() => mark(redis.connect(), key)).toMatchObject({ live: false });
-    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
+    expect(await renew(leases, key, holding, 10_000)).toMatchObject(renewed);
     expect(await mark(redis.connect(), key)).toMatchObject({ live: true });
   });
 
@@ -97,7 +103,7 @@ describe("a lease", () => {
     const old = await taken(leases, key, one, 10_000);
     const heir = { ...one, instance: "restarted", heirOf: one.instance };
     expect((await taken(leases, key, heir, 10_000)).epoch).toBeGreaterThan(old.epoch);
-    expect((await leases.renew(key, old, 10_000)).renewed).toBe(false);
+    expect(await renew(leases, key, old, 10_000)).toMatchObject({ state: "lost" });
   });
 
   test("of an earlier life that may still live has to run out, as anybody else's", async ({ redis }) => {
@@ -149,10 +155,10 @@ describe("a lease", () => {
     // And should an epoch come twice all the same, the instance tells the two apart.
     const impostor = { epoch: after.epoch, instance: before.instance };
     for (const stale of [before, impostor]) {
-      expect(await leases.renew(key, stale, 10_000)).toEqual({ renewed: false, highestEpoch: after.epoch });
+      expect(await renew(leases, key, stale, 10_000)).toEqual({ state: "lost", highestEpoch: after.epoch });
       expect(await leases.release(key, stale, nothingQueued)).toMatchObject({ state: "lost" });
     }
-    expect((await leases.renew(key, after, 10_000)).renewed).toBe(true);
+    expect(await renew(leases, key, after, 10_000)).toMatchObject(renewed);
   });
 
   test("that ran out while Redis refused writes is its holder's for a lease's length after the last refusal", async ({
@@ -168,7 +174,7 @@ describe("a lease", () => {
     const holding = await taken(leases, kept, one, lengthMs);
     await taken(leases, left, one, lengthMs);
     await redis.refuseWrites();
-    await expect.poll(() => leases.renew(kept, holding, lengthMs).catch(refusesWrites)).toBe(true);
+    await expect.poll(() => renew(leases, kept, holding, lengthMs).catch(refusesWrites)).toBe(true);
     await redis.acceptWrites();
     const ranOut = async () => Number(await client.zscore(redisKeys.leases, left)) < Date.now();
     await expect.poll(ranOut).toBe(true);
@@ -176,7 +182,7 @@ describe("a lease", () => {
     // Sent together, so that Redis carries out one right behind the other, however slow this process is.
     const [, early] = await Promise.all([beat(), leases.take(kept, two, lengthMs)]);
     expect(early).toMatchObject({ taken: false, why: "held" });
-    expect((await leases.renew(kept, holding, 10_000)).renewed).toBe(true);
+    expect(await renew(leases, kept, holding, 10_000)).toMatchObject(renewed);
     await expect.poll(async () => (await leases.take(left, two, 10_000)).taken).toBe(true);
     expect(Date.now() - since).toBeGreaterThanOrEqual(lengthMs - 1);
   });
@@ -205,8 +211,8 @@ describe("a lease", () => {
     const since = Date.now();
     const [, early] = await Promise.all([beat(), leases.take(forgotten, two, lengthMs)]);
     expect(early).toMatchObject({ taken: false, why: "held" });
-    expect((await leases.renew(known, holding, 60_000)).renewed, "what it kept stays its holder's").toBe(
-      true,
+    expect(await renew(leases, known, holding, 60_000), "what it kept stays its holder's").toMatchObject(
+      renewed,
     );
     await expect.poll(async () => (await leases.take(forgotten, two, lengthMs)).taken).toBe(true);
     expect(Date.now() - since).toBeGreaterThanOrEqual(lengthMs - 1);
@@ -248,7 +254,7 @@ describe("a lease", () => {
     await redis.kill();
     await redis.start();
     expect(await leases.take(key, two, 10_000)).toMatchObject({ taken: false, why: "held" });
-    expect((await leases.renew(key, holding, 10_000)).renewed).toBe(true);
+    expect(await renew(leases, key, holding, 10_000)).toMatchObject(renewed);
   });
 });
 
@@ -348,7 +354,7 @@ describe("an expired lease", () => {
     await expect.poll(leasesLeft).toBe(1);
     expect(await leasesLeft()).toBe(1);
     expect(found).toEqual([working]);
-    expect((await leases.renew(working, lapsed, 60_000)).renewed).toBe(true);
+    expect(await renew(leases, working, lapsed, 60_000)).toMatchObject(renewed);
     expect(await allUnheld(leases)).toEqual([]);
     await leases.resume(tenantOf(paused));
     expect(await allUnheld(leases)).toEqual([paused]);

@@ -1,8 +1,9 @@
-import { JobEvents, Leases, queueKeys, Staging, submitJob, Wakes } from "@berth/ledger";
+import { JobEvents, Leases, queueKeys, Renewals, Staging, submitJob, Wakes } from "@berth/ledger";
 import {
   epoch as asEpoch,
   type Job,
   job as jobSchema,
+  queuePrefix,
   redisKeys,
   sandboxKey,
   workerId,
@@ -113,7 +114,12 @@ class Twins {
 
   async #next(holder: Holder): Promise<void> {
     const [real, model] = await this.#both(holder, ({ jobs }) => jobs.next(0).catch(() => "fenced" as const));
-    if (real === "fenced" || model === "fenced") return this.#same("next", real, model);
+    if (real === "fenced" || model === "fenced") {
+      // Whether a stale holder looks at an empty queue or asks for its jobs depends on when a wake-up reached it.
+      const isEmpty = (await this.#redis.exists(`${queuePrefix(this.#key)}:jobs:wait`)) === 0;
+      if (isEmpty && (real === undefined || model === undefined)) return;
+      return this.#same("next", real, model);
+    }
     this.#same("next", shown(real), shown(model));
     if (real && model) holder.fetched.push({ real, model });
   }
@@ -222,6 +228,7 @@ class Twins {
       instance,
       redis: this.#redis,
       leases: this.#leases,
+      renewals: new Renewals(this.#leases, instance, leaseMs),
       events: new JobEvents(this.#redis),
       staging: new Staging(this.#redis),
       wakes: this.#wakes,

@@ -7,6 +7,7 @@ import {
   JobEvents,
   Leases,
   Offers,
+  Renewals,
   Staging,
   Wakes,
   WorkerIds,
@@ -118,6 +119,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const events = new JobEvents(redis);
   const enqueuer = new Enqueuer(redis);
   const wakes = new Wakes(redis, instance);
+  const leases = new Leases(redis);
   const scheduler = new Scheduler({
     redis,
     staging,
@@ -133,7 +135,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     instance,
     heirOf,
     redis,
-    leases: new Leases(redis),
+    leases,
+    renewals: new Renewals(leases, instance, config.BERTH_LEASE_MS),
     offers: new Offers(redis),
     events,
     staging,

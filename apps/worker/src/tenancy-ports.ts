@@ -8,6 +8,7 @@ import {
   type JobEvents,
   JobSource,
   type Leases,
+  type Renewals,
   type Staging,
   unfinishedKeys,
   type Wakes,
@@ -42,6 +43,7 @@ export interface TenancyParts {
   readonly heirOf?: string | undefined;
   readonly redis: Redis;
   readonly leases: Leases;
+  readonly renewals: Renewals;
   readonly events: JobEvents;
   readonly staging: Staging;
   readonly artifacts: ArtifactStore;
@@ -82,10 +84,9 @@ export function tenancyPorts(
     lease: {
       renew: async () => {
         try {
-          const renewed = await leases.renew(key, holding, leaseMs);
-          if (!renewed.renewed) return "lost";
-          deadlineMs = renewed.deadlineMs;
-          return renewed.paused ? "paused" : "renewed";
+          const renewed = await parts.renewals.renew(key, epoch);
+          if (renewed.state !== "lost") deadlineMs = renewed.deadlineMs;
+          return renewed.state;
         } catch (error) {
           if (refusesWrites(error)) return "refused";
           throw error;

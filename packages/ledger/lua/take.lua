@@ -7,18 +7,20 @@
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 --       9 ms for which a holder goes on while Redis refuses to write
--- Reply {1, epoch, deadline, 1 or 0}   taken; the epoch is higher than ever before. 1: from a dead life, before its deadline
---       {0, epoch, deadline, worker}   somebody else's is live, or may be renewed any moment: Redis refused writes or restarted a moment ago
---       {2, home}                      the workspace is on another host
---       {3}                            the tenant is paused
---       {4, instance}                  another process speaks for this worker
+-- Reply {'taken', epoch, deadline}       the epoch is higher than ever before
+--       {'inherited', epoch, deadline}   taken from a dead life, before its deadline
+--       {'held', worker}                 somebody else's is live, or may be renewed any moment: Redis refused writes or restarted a
+--                                        moment ago
+--       {'elsewhere', home}              the workspace is on another host
+--       {'paused'}                       the tenant is paused
+--       {'replaced', instance}           another process speaks for this worker
+--- @include now.lua
 --- @include writes.lua
 local speaks = redis.call('HGET', KEYS[5], 'instance')
 if speaks and speaks ~= ARGV[3] then
-  return {4, speaks}
+  return {'replaced', speaks}
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = redisNow()
 local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home', 'length')
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
@@ -26,24 +28,24 @@ local deadline = tonumber(held[4] or '0')
 local live = held[1] and held[1] ~= '' and deadline > now
 local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
 if live and not own then
-  return {0, epoch, deadline, held[1]}
+  return {'held', held[1]}
 end
 local since, restarted = writesSince(KEYS[6], now)
 -- A holder that Redis refused to renew for goes on meanwhile, and counts from that refusal as from a renewal.
 if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9]) then
   if now < since + tonumber(held[6] or ARGV[4]) then
-    return {0, epoch, deadline, held[1]}
+    return {'held', held[1]}
   end
 end
 -- A Redis that restarted may have forgotten a holder. That one learns so at its next renewal, or its time runs out.
 if not own and now < restarted + tonumber(ARGV[4]) then
-  return {0, epoch, deadline, held[1] or ''}
+  return {'held', held[1] or ''}
 end
 if held[5] and held[5] ~= ARGV[6] then
-  return {2, held[5]}
+  return {'elsewhere', held[5]}
 end
 if redis.call('SISMEMBER', KEYS[3], ARGV[5]) == 1 then
-  return {3}
+  return {'paused'}
 end
 -- By the clock, so that a Redis which lost its last writes gives no epoch a second time.
 epoch = math.max(epoch + 1, tonumber(ARGV[8]) + 1, now)
@@ -51,4 +53,4 @@ deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline, 'length', ARGV[4])
 redis.call('ZADD', KEYS[2], deadline, ARGV[1])
 redis.call('ZADD', KEYS[4], now, ARGV[1])
-return {1, epoch, deadline, (live and held[2] ~= ARGV[3]) and 1 or 0}
+return {(live and held[2] ~= ARGV[3]) and 'inherited' or 'taken', epoch, deadline}

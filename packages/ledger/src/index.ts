@@ -65,6 +65,7 @@ export type {
   TakeResult,
 } from "./leases/leases.ts";
 export { defaultPool, Leases } from "./leases/leases.ts";
+export { Renewals } from "./leases/renewals.ts";
 export type { ClaimResult, WorkerLife, WorkerWords } from "./leases/worker-ids.ts";
 export { WorkerIds } from "./leases/worker-ids.ts";
 export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";

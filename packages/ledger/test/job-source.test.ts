@@ -21,7 +21,7 @@ async function holderOf(redis: Redis, instance: string) {
     await source.close();
     wakes.stop();
   };
-  return { source, stop, epoch: answer.epoch };
+  return { source, stop, wakes, epoch: answer.epoch };
 }
 
 describe("a job source", () => {
@@ -47,6 +47,18 @@ describe("a job source", () => {
     const waiting = source.next(100_000);
     await submitJob(redis.connect(), key, jobOf("a"));
     expect((await waiting)?.id).toBe("a");
+    await stop();
+  });
+
+  test("that missed a wake-up finds the job when it looks by itself", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop, wakes } = await holderOf(commands, "w1");
+    expect(await source.next(0)).toBeUndefined();
+    wakes.stop();
+    await submitJob(redis.connect(), key, jobOf("urgent", { priority: 1 }));
+    expect((await source.next(0))?.id).toBe("urgent");
+    await submitJob(redis.connect(), key, jobOf("plain"));
+    await expect.poll(async () => (await source.next(0))?.id).toBe("plain");
     await stop();
   });
 

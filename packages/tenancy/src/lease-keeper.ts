@@ -72,7 +72,7 @@ export class LeaseKeeper {
   async keep(signal: AbortSignal): Promise<void> {
     const { leaseMs, clock, onLost } = this.#options;
     while (!signal.aborted) {
-      const pauseMs = Math.min(leaseMs / renewals, this.#lastMs - clock.now());
+      const pauseMs = Math.min(this.#toNextTickMs, this.#lastMs - clock.now());
       await clock.sleep(Math.max(0, pauseMs), signal).catch(() => {});
       if (signal.aborted) return;
       if (clock.now() - this.#roundAtMs > leaseMs * stuckLeases) return onLost("its loop made no progress");
@@ -80,19 +80,17 @@ export class LeaseKeeper {
     }
   }
 
+  /** Ticks of the process' clock, the same for all its leases: they are renewed in one call. */
+  get #toNextTickMs(): number {
+    const tickMs = this.#options.leaseMs / renewals;
+    return Math.ceil(tickMs - (this.#options.clock.now() % tickMs));
+  }
+
   async #renew(signal: AbortSignal): Promise<boolean> {
-    const { clock, lease, onLost, onPaused } = this.#options;
+    const { clock, onLost, onPaused } = this.#options;
     const asked = clock.now();
     const lastMs = this.#lastMs;
-    const answered = new AbortController();
-    const answer = await Promise.race([
-      lease.renew().catch(() => "unknown" as const),
-      clock.sleep(Math.max(0, lastMs - asked), AbortSignal.any([signal, answered.signal])).then(
-        () => "late" as const,
-        () => "late" as const,
-      ),
-    ]);
-    answered.abort("answered");
+    const answer = await this.#answerUntil(lastMs, signal);
     const wasRefused = this.#isRefused;
     if (answer === "refused") this.#refused(asked);
     this.#isRefused = answer === "refused";
@@ -110,6 +108,24 @@ export class LeaseKeeper {
       return false;
     }
     return true;
+  }
+
+  /** `AbortSignal.any` over the tenancy's signal would keep something of every renewal for as long as the sandbox is held. */
+  async #answerUntil(lastMs: number, signal: AbortSignal) {
+    const { clock, lease } = this.#options;
+    const waiting = new AbortController();
+    const stop = () => waiting.abort();
+    signal.addEventListener("abort", stop);
+    try {
+      const late = () => "late" as const;
+      return await Promise.race([
+        lease.renew().catch(() => "unknown" as const),
+        clock.sleep(Math.max(0, lastMs - clock.now()), waiting.signal).then(late, late),
+      ]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+      stop();
+    }
   }
 
   /** `take.lua` sees that Redis refused, and gives the lease to no other worker for a whole length after that. */

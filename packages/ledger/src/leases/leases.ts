@@ -15,33 +15,29 @@ const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value ==
 const optional = z.string().transform((text) => (text === "" ? undefined : text));
 
 const takeReply = z.union([
-  z.tuple([z.literal(1), count, count, flag]).transform(([, epoch, deadlineMs, inherited]) => ({
+  z.tuple([z.literal(["taken", "inherited"]), count, count]).transform(([word, epoch, deadlineMs]) => ({
     taken: true as const,
     epoch,
     deadlineMs,
-    inherited,
+    inherited: word === "inherited",
   })),
   z
-    .tuple([z.literal(0), count, count, z.string()])
-    .transform(([, , , worker]) => ({ taken: false as const, why: "held" as const, by: worker })),
-  z
-    .tuple([z.literal(2), z.string()])
-    .transform(([, home]) => ({ taken: false as const, why: "elsewhere" as const, by: home })),
-  z.tuple([z.literal(3)]).transform(() => ({ taken: false as const, why: "paused" as const, by: undefined })),
-  z
-    .tuple([z.literal(4), z.string()])
-    .transform(([, instance]) => ({ taken: false as const, why: "replaced" as const, by: instance })),
+    .tuple([z.literal(["held", "elsewhere", "replaced"]), z.string()])
+    .transform(([why, by]) => ({ taken: false as const, why, by })),
+  z.tuple([z.literal("paused")]).transform(([why]) => ({ taken: false as const, why, by: undefined })),
 ]);
+const lost = z
+  .tuple([z.literal("lost"), count])
+  .transform(([state, highestEpoch]) => ({ state, highestEpoch }));
 const renewReply = z.union([
   z
-    .tuple([z.literal(1), count, flag])
-    .transform(([, deadlineMs, paused]) => ({ renewed: true as const, deadlineMs, paused })),
-  z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ renewed: false as const, highestEpoch: epoch })),
+    .tuple([z.literal(["renewed", "paused"]), count])
+    .transform(([state, deadlineMs]) => ({ state, deadlineMs })),
+  lost,
 ]);
 const releaseReply = z.union([
-  z.tuple([z.literal(1), count]).transform(([, left]) => ({ state: "released" as const, left })),
-  z.tuple([z.literal(2), count]).transform(([, left]) => ({ state: "kept" as const, left })),
-  z.tuple([z.literal(0), count]).transform(([, epoch]) => ({ state: "lost" as const, highestEpoch: epoch })),
+  z.tuple([z.literal(["released", "kept"]), count]).transform(([state, left]) => ({ state, left })),
+  lost,
 ]);
 
 /** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. `room`: how many more jobs may come. */
@@ -72,7 +68,11 @@ function lua(name: string): URL {
 }
 
 const take = new Script({ name: "take", file: lua("take"), parse: (reply) => takeReply.parse(reply) });
-const renew = new Script({ name: "renew", file: lua("renew"), parse: (reply) => renewReply.parse(reply) });
+const renew = new Script({
+  name: "renew",
+  file: lua("renew"),
+  parse: (reply) => z.array(renewReply).parse(reply),
+});
 const release = new Script({
   name: "release",
   file: lua("release"),
@@ -156,9 +156,17 @@ export class Leases {
     ]);
   }
 
-  renew(key: SandboxKey, { epoch, instance }: Holding, lengthMs: number): Promise<RenewResult> {
-    const keys = [redisKeys.lease(key), redisKeys.leases, redisKeys.paused];
-    return renew.run(this.#redis, keys, [key, epoch, instance, lengthMs, tenantOf(key)]);
+  /** For each of one process's leases, in the same order. One step for Redis: 50 leases take it half a millisecond. */
+  renew(
+    held: readonly { readonly key: SandboxKey; readonly epoch: number }[],
+    instance: string,
+    lengthMs: number,
+  ): Promise<RenewResult[]> {
+    return renew.run(
+      this.#redis,
+      [redisKeys.leases, redisKeys.paused, ...held.map(({ key }) => redisKeys.lease(key))],
+      [instance, lengthMs, ...held.flatMap(({ key, epoch }) => [key, epoch, tenantOf(key)])],
+    );
   }
 
   /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */

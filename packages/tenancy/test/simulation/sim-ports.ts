@@ -73,8 +73,11 @@ function jobsPort(options: SimPortsOptions): JobsPort {
   let closed = false;
   return {
     next: async (waitMs) => {
-      if (ahead.length === 0 && drained) await Promise.race([closing.promise, waited(waitMs)]);
-      if (ahead.length === 0 && !closed) {
+      if (ahead.length === 0 && drained) {
+        await Promise.race([closing.promise, waited(waitMs)]);
+        if (!closed) drained = await connection.bull("look", () => queue.wait.length === 0);
+      }
+      if (ahead.length === 0 && !drained && !closed) {
         ahead = await connection.script("fetch", () => queue.take(token, holds()));
         drained = queue.wait.length === 0;
       }

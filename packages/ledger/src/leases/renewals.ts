@@ -1,0 +1,55 @@
+import type { SandboxKey } from "@berth/protocol";
+import type { Leases, RenewResult } from "./leases.ts";
+
+interface Asked {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+  readonly resolve: (answer: RenewResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Holders renew on the ticks of one clock; their timers fire a few milliseconds apart. */
+const collectedMs = 10;
+/** Redis does nothing else meanwhile. */
+const renewedAtOnce = 50;
+
+/** Renews the leases of one worker process: those asked for at about the same time in one call. */
+export class Renewals {
+  readonly #leases: Leases;
+  readonly #instance: string;
+  readonly #lengthMs: number;
+  #asked: Asked[] = [];
+
+  constructor(leases: Leases, instance: string, lengthMs: number) {
+    this.#leases = leases;
+    this.#instance = instance;
+    this.#lengthMs = lengthMs;
+  }
+
+  renew(key: SandboxKey, epoch: number): Promise<RenewResult> {
+    return new Promise((resolve, reject) => {
+      if (this.#asked.push({ key, epoch, resolve, reject }) === 1)
+        setTimeout(() => this.#send(), collectedMs);
+    });
+  }
+
+  #send(): void {
+    const asked = this.#asked;
+    this.#asked = [];
+    for (let from = 0; from < asked.length; from += renewedAtOnce)
+      void this.#renew(asked.slice(from, from + renewedAtOnce));
+  }
+
+  async #renew(page: readonly Asked[]): Promise<void> {
+    try {
+      const answers = await this.#leases.renew(page, this.#instance, this.#lengthMs);
+      page.forEach(({ resolve, reject }, index) => {
+        const answer = answers[index];
+        if (answer) resolve(answer);
+        else reject(new Error(`${answers.length} answers to ${page.length} renewals`));
+      });
+    } catch (error) {
+      for (const { reject } of page) reject(error);
+    }
+  }
+}

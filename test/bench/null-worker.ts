@@ -1,0 +1,119 @@
+import { Enqueuer, JobEvents, Leases, Renewals, Staging, Wakes } from "@berth/ledger";
+import { type Epoch, execLimits, type JobResult, job, sandboxKey, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { type SandboxPort, Tenancy } from "@berth/tenancy";
+import { systemClock } from "../../apps/worker/src/clock.ts";
+import { readConfig } from "../../apps/worker/src/config.ts";
+import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
+import { Turns } from "../../apps/worker/src/turns.ts";
+
+/** What only a real sandbox or a failed job would need. */
+const unused = undefined as never;
+
+/** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
+const doesNothing: SandboxPort = {
+  open: async () => ({
+    limits: execLimits.parse({}),
+    run: async (): Promise<JobResult> => ({
+      outcome: { kind: "done" },
+      value: {},
+      timing: { wallMs: 0, cpuMs: 0 },
+    }),
+    destroy: async () => {},
+    done: () => {},
+  }),
+  close: async () => {},
+};
+
+const instance = "bench";
+const read = readConfig({});
+if ("problems" in read) throw new Error("a configuration of the bench's own");
+const { config } = read;
+
+/** A worker in this process whose tenancies do nothing for their jobs, on the real Redis. */
+export class NullWorker implements Disposable {
+  readonly #redis: Redis;
+  readonly #leases: Leases;
+  readonly #renewals: Renewals;
+  readonly #wakes: Wakes;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+    this.#leases = new Leases(redis);
+    this.#renewals = new Renewals(this.#leases, instance, config.BERTH_LEASE_MS);
+    this.#wakes = new Wakes(redis, instance);
+  }
+
+  async hold(
+    tenant: string,
+    {
+      parallel = 4,
+      onFinished = () => {},
+    }: { readonly parallel?: number; readonly onFinished?: () => void } = {},
+  ): Promise<{ readonly tenancy: Tenancy; readonly running: Promise<unknown> }> {
+    const key = sandboxKey.parse(tenant);
+    const { BERTH_LEASE_MS: leaseMs } = config;
+    const taken = await this.#leases.take(key, { worker: workerId.parse("bench"), instance }, leaseMs);
+    if (!taken.taken) throw new Error("the bench's own sandbox could not be taken");
+    const ports = tenancyPorts(
+      {
+        config,
+        instance,
+        redis: this.#redis,
+        leases: this.#leases,
+        renewals: this.#renewals,
+        events: new JobEvents(this.#redis),
+        staging: new Staging(this.#redis),
+        wakes: this.#wakes,
+        driver: unused,
+        artifacts: unused,
+        scheduler: { later: () => unused },
+        turns: new Turns(1_000),
+        clock: systemClock,
+        report: ({ event }) => {
+          if (event === "job.finished") onFinished();
+        },
+      },
+      key,
+      { epoch: taken.epoch as Epoch, deadlineMs: taken.deadlineMs },
+      unused,
+    );
+    const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;
+    const tenancy = new Tenancy(
+      {
+        key,
+        epoch: taken.epoch,
+        takenAtMs: systemClock.now(),
+        ...limits,
+        onNoSandbox: "refuse",
+        removeOnStop: true,
+      },
+      { ...ports, sandbox: doesNothing },
+    );
+    return { tenancy, running: tenancy.run() };
+  }
+
+  [Symbol.dispose](): void {
+    this.#wakes.stop();
+  }
+}
+
+/** Enqueues jobs that do nothing, over `sessions` sessions. */
+export async function enqueueNothing(
+  redis: Redis,
+  tenant: string,
+  jobs: number,
+  sessions: number,
+): Promise<void> {
+  const enqueuer = new Enqueuer(redis);
+  const request = { kind: "stat", path: "" } as const;
+  await Promise.all(
+    Array.from({ length: jobs }, (_, index) => {
+      const id = `${tenant}-${index}`;
+      return enqueuer.enqueue(
+        job.parse({ version: 1, id, tenant, session: `s${index % sessions}`, request }),
+      );
+    }),
+  );
+  await enqueuer.close();
+}
