@@ -10,7 +10,9 @@ import {
   entryPrefix,
   finishedKept,
   jobIdOf,
+  prioritizedKey,
   takenKey,
+  waitKey,
 } from "./queue-layout.ts";
 import type { Wakes } from "./wakes.ts";
 
