@@ -250,18 +250,18 @@ export class FleetMember {
     }
   }
 
-  /** Somebody waits and no slot is free: the longest idle goes; if none is idle, those past their quantum. */
+  /** Offers wait and no slot is free: as many sandboxes yield as are needed, the longest idle first, then those past their quantum. */
   async #makeRoom(): Promise<void> {
     const { offers, clock, config } = this.#parts;
-    const waiting = await offers.waiting(this.#places);
-    if (waiting === 0) return;
     const held = [...this.#tenancies.values()].filter(({ tenancy }) => !tenancy.yielding);
+    const needed = (await offers.waiting(this.#places)) - (this.#tenancies.size - held.length);
+    if (needed <= 0) return;
     const idle = held
       .filter(({ tenancy }) => tenancy.idleSinceMs !== undefined)
       .sort((a, b) => (a.tenancy.idleSinceMs ?? 0) - (b.tenancy.idleSinceMs ?? 0));
-    const leaving = this.#tenancies.size - held.length;
-    for (const { tenancy } of idle.slice(0, Math.max(0, waiting - leaving))) tenancy.yield();
-    if (idle.length > 0) return;
-    for (const one of held) if (clock.now() - one.sinceMs > config.BERTH_QUANTUM_MS) one.tenancy.yield();
+    const pastQuantum = held
+      .filter((one) => !idle.includes(one) && clock.now() - one.sinceMs > config.BERTH_QUANTUM_MS)
+      .sort((a, b) => a.sinceMs - b.sinceMs);
+    for (const { tenancy } of [...idle, ...pastQuantum].slice(0, needed)) tenancy.yield();
   }
 }

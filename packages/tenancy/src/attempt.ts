@@ -3,20 +3,8 @@ import type { Admitted } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import { carryOut } from "./carry-out.ts";
+import type { Run } from "./run.ts";
 import type { OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
-
-/** Why an attempt is ended that nobody wants to end for good. */
-export const stoppingReason = "its worker is stopping";
-export const backInLine = "back in line";
-
-/** One job's way through a tenancy. */
-export interface Run {
-  readonly jobId: string;
-  readonly abort: AbortController;
-  readonly end: Promise<void>;
-  /** Nobody but this run may say what becomes of it. */
-  isBegun: boolean;
-}
 
 export interface AttemptParts {
   readonly ports: TenancyPorts;
@@ -40,15 +28,14 @@ export type Attempted =
 /** Until the sandbox has heard of the worker again; it is told several times in a lease. */
 const untouchedPauseMs = 250;
 
-const lostWithItsWorker: Outcome = { kind: "lost", message: stoppingReason };
+const lostWithItsWorker: Outcome = { kind: "lost", message: "its worker is stopping" };
 
 /** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
 export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run): Promise<Attempted> {
   const { ports, authority } = parts;
   const { sandbox, turns, clock } = ports;
-  const { signal: wanted } = run.abort;
+  const { signal } = run;
   if (isTooLate(admitted.job, ports)) return tooLate;
-  const signal = AbortSignal.any([wanted, authority.signal]);
   let turnOver: (() => void) | undefined;
   let opened: OpenSandbox | undefined;
   try {
@@ -63,7 +50,7 @@ export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run)
   } catch (error) {
     if (opened) throw error;
     authority.signal.throwIfAborted();
-    if (wanted.aborted) return interrupted(wanted, "before it began");
+    if (run.stopped) return interrupted(run, "before it began");
     if (!isFault(error)) throw error;
     return { next: "no-sandbox", error };
   } finally {
@@ -80,8 +67,8 @@ async function beginAndRun(
 ): Promise<Attempted> {
   const { events, clock } = ports;
   const { fetched, job } = admitted;
-  const { signal } = run.abort;
-  if (signal.aborted) return interrupted(signal, "before it began");
+  authority.signal.throwIfAborted();
+  if (run.stopped) return interrupted(run, "before it began");
   if (isTooLate(job, ports)) return tooLate;
   run.isBegun = true;
   const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
@@ -93,7 +80,7 @@ async function beginAndRun(
       return said;
     });
     if (begun === "finished-before") return { next: "complete" };
-    if (begun === "cancelled") return interrupted(signal, "by request, before it began");
+    if (begun === "cancelled") return interrupted(run, "by request, before it began");
     if (begun === "out-of-turn") return { next: "look-again" };
     authority.check();
   } catch (error) {
@@ -103,7 +90,7 @@ async function beginAndRun(
   }
   admitted.begunMs = clock.now();
   const result = await carryOut({
-    ...{ jobId: fetched.id, job, sandbox: opened, signal, ports, onTrouble },
+    ...{ jobId: fetched.id, job, sandbox: opened, signal: run.signal, ports, onTrouble },
     fence: authority.signal,
     check: () => authority.check(),
     publish: (say) => authority.publish(say),
@@ -113,7 +100,7 @@ async function beginAndRun(
     await clock.sleep(untouchedPauseMs, authority.signal);
     return { next: "untouched" };
   }
-  const stopped = result.outcome.kind === "cancelled" && signal.reason === stoppingReason;
+  const stopped = result.outcome.kind === "cancelled" && run.stopped === "worker-stops";
   // One that is safe to repeat is left to the next holder.
   if (stopped && isRepeatable(job.request, job.idempotent)) return { next: "leave" };
   // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
@@ -121,8 +108,8 @@ async function beginAndRun(
 }
 
 /** Of one that had not begun. */
-function interrupted({ reason }: AbortSignal, how: string): Attempted {
-  if (reason === stoppingReason || reason === backInLine) return { next: "leave" };
+function interrupted({ stopped }: Run, how: string): Attempted {
+  if (stopped !== undefined && stopped !== "cancelled") return { next: "leave" };
   return { next: "end", result: bareResult({ kind: "cancelled", reason: how }) };
 }
 

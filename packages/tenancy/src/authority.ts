@@ -1,11 +1,13 @@
-import { isFault } from "@berth/protocol";
+import { isFault, writesRefusedMs } from "@berth/protocol";
 import { LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
-export interface AuthorityOptions extends LeaseKeeperOptions {
-  /** What was to be said was refused for a reason that waiting does not mend. */
-  readonly onUnsaid: (error: Error) => void;
+export interface AuthorityOptions extends Omit<LeaseKeeperOptions, "onRefused"> {
+  /** Redis refuses to write, or refused a publication for a reason that waiting does not mend. */
+  readonly onTrouble: (error: Error) => void;
 }
+
+const writesRefused = `Redis refuses to write; what runs goes on for up to ${writesRefusedMs / 1_000} s`;
 
 /** Pause after something could not be said, as while Redis is away. */
 const againMs = 250;
@@ -28,7 +30,11 @@ export class Authority {
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
-    this.#keeper = new LeaseKeeper({ ...options, onLost: (why) => void this.lose(why) });
+    this.#keeper = new LeaseKeeper({
+      ...options,
+      onLost: (why) => void this.lose(why),
+      onRefused: () => options.onTrouble(new Error(writesRefused)),
+    });
   }
 
   /** Aborted when it has ended. */
@@ -81,7 +87,7 @@ export class Authority {
         // Whatever it is, nobody else can say it for us.
         if (isFault(error) && !error.retry && !this.#unsaid.has(error.message)) {
           this.#unsaid.add(error.message);
-          this.#options.onUnsaid(error);
+          this.#options.onTrouble(error);
         }
         await this.#options.clock.sleep(againMs, this.signal);
         continue;

@@ -9,7 +9,7 @@ export interface CarryOut {
   readonly job: Job;
   readonly sandbox: OpenSandbox;
   readonly ports: Pick<TenancyPorts, "events" | "clock">;
-  /** Somebody wants this job ended. */
+  /** The job is to end, or we may no longer act in the sandbox's name. */
   readonly signal: AbortSignal;
   /** We may no longer act in the sandbox's name. */
   readonly fence: AbortSignal;
@@ -26,15 +26,14 @@ export interface CarryOut {
  */
 export async function carryOut(options: CarryOut): Promise<JobResult | "untouched"> {
   const { jobId, job, sandbox, signal, fence } = options;
-  const running = AbortSignal.any([signal, fence]);
   const { batch, say } = saying(options);
   try {
     if (job.request.kind === "destroy") {
-      await sandbox.destroy(running);
+      await sandbox.destroy(signal);
       return bareResult({ kind: "done" });
     }
     return await sandbox.run(job.request, {
-      signal: running,
+      signal,
       onOutput: (piece) => batch.add(piece),
       onArtifact: async (artifact) => {
         await batch.flush();

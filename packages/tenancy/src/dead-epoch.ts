@@ -1,49 +1,60 @@
-import { isRepeatable, type Job, type JobResult } from "@berth/protocol";
-import type { EventsPort, FetchedJob } from "./tenancy-ports.ts";
+import { isRepeatable, type Job, type JobResult, type SandboxKey } from "@berth/protocol";
+import { bareResult } from "./bare-result.ts";
+import type { Endings } from "./endings.ts";
+import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface DeadEpoch {
   /** The first in line first. */
   readonly left: readonly FetchedJob[];
-  readonly events: EventsPort;
+  readonly key: SandboxKey;
+  readonly ports: Pick<TenancyPorts, "events" | "report">;
+  readonly endings: Pick<Endings, "told">;
   /** The job itself; undefined when it cannot be read, and has ended so. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
-  /** A job whose end was told: what follows the telling may not have been done. */
-  readonly onTold: (fetched: FetchedJob, result: JobResult) => Promise<void>;
   /** One that is to be begun, in its turn. */
   readonly onAgain: (fetched: FetchedJob) => Promise<void>;
   /** A job that began, whose end nobody knows, and that must not begin again. */
-  readonly onLost: (fetched: FetchedJob, job: Job) => Promise<void>;
+  readonly onLost: (fetched: FetchedJob, job: Job, result: JobResult) => Promise<void>;
   /** After each job. */
   readonly onStep: () => void;
 }
 
-/** A dead epoch's jobs, one by one: told already, never begun, safe to repeat, or lost. */
-export async function settleDeadEpoch({ left, events, read, onTold, onAgain, onLost, onStep }: DeadEpoch) {
-  const counts = { lost: 0, again: 0, done: 0 };
-  const runAgain = async (fetched: FetchedJob) => {
-    await onAgain(fetched);
-    counts.again++;
-  };
+type Fate = "lost" | "again" | "done";
+
+const lost = bareResult({
+  kind: "lost",
+  message: "its worker died while it ran; it may have run in part and was not run again",
+});
+
+/** Takeover: a dead epoch's jobs, one by one. Their end is published already, they never began, are safe to repeat, or are lost. */
+export async function settleDeadEpoch(options: DeadEpoch): Promise<void> {
+  const { left, key, ports, onStep } = options;
+  const counts: Record<Fate, number> = { lost: 0, again: 0, done: 0 };
   for (const fetched of left) {
-    const progress = await events.progress(fetched.id, fetched.attempt);
-    if (progress.state === "finished") {
-      await onTold(fetched, progress.result);
-      counts.done++;
-    } else if (progress.state === "not-started") {
-      await runAgain(fetched);
-    } else if (progress.state === "retried") {
-      await fetched.complete();
-      counts.done++;
-    } else {
-      const job = await read(fetched);
-      if (!job) counts.done++;
-      else if (isRepeatable(job.request, job.idempotent)) await runAgain(fetched);
-      else {
-        await onLost(fetched, job);
-        counts.lost++;
-      }
-    }
+    counts[await settle(options, fetched)]++;
     onStep();
   }
-  return counts;
+  if (left.length > 0) ports.report({ event: "tenancy.settled", key, ...counts });
+}
+
+async function settle(options: DeadEpoch, fetched: FetchedJob): Promise<Fate> {
+  const { ports, endings, read, onAgain, onLost } = options;
+  const progress = await ports.events.progress(fetched.id, fetched.attempt);
+  if (progress.state === "finished") await endings.told(fetched, progress.result);
+  if (progress.state === "finished" || progress.state === "retried") {
+    await fetched.complete();
+    return "done";
+  }
+  if (progress.state === "not-started") {
+    await onAgain(fetched);
+    return "again";
+  }
+  const job = await read(fetched);
+  if (!job) return "done";
+  if (isRepeatable(job.request, job.idempotent)) {
+    await onAgain(fetched);
+    return "again";
+  }
+  await onLost(fetched, job, lost);
+  return "lost";
 }

@@ -1,7 +1,7 @@
 export type { AttemptRecord } from "./attempt-record.ts";
 export { LeaseOver } from "./lease-over.ts";
-export type { TenancyEnd, TenancyOptions } from "./tenancy.ts";
 export { Tenancy } from "./tenancy.ts";
+export type { TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 export type {
   Clock,
   EndedAttempt,

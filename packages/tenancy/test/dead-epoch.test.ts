@@ -1,4 +1,4 @@
-import { job as jobSchema } from "@berth/protocol";
+import { job as jobSchema, sandboxKey } from "@berth/protocol";
 import { expect, test } from "vitest";
 import { settleDeadEpoch } from "../src/dead-epoch.ts";
 import type { EventsPort, FetchedJob, Progress } from "../src/tenancy-ports.ts";
@@ -27,8 +27,9 @@ async function settled(progress: Record<number, Progress>): Promise<Record<numbe
     request: { kind: "exec", command: "x" },
   });
   await settleDeadEpoch({
-    ...{ left, events: events as EventsPort, read: async () => job, onStep: () => {} },
-    onTold: note("told"),
+    ...{ left, key: sandboxKey.parse("acme"), read: async () => job, onStep: () => {} },
+    ports: { events: events as EventsPort, report: () => {} },
+    endings: { told: note("told") },
     onAgain: note("again"),
     onLost: note("lost"),
   });

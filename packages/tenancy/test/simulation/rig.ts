@@ -1,5 +1,6 @@
 import { isRepeatable, type JobInput, job as jobSchema, sandboxKey } from "@berth/protocol";
-import { Tenancy, type TenancyEnd, type TenancyOptions } from "../../src/tenancy.ts";
+import { Tenancy } from "../../src/tenancy.ts";
+import type { TenancyEnd, TenancyOptions } from "../../src/tenancy-options.ts";
 import { Connection } from "./connection.ts";
 import { Host } from "./containers.ts";
 import { PlannedWeather } from "./planned-weather.ts";

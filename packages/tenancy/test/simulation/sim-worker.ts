@@ -131,11 +131,11 @@ export class SimWorker {
     await this.process.clock.sleep(lookMs);
     if (this.#hasRoom || redis.offersWaiting === 0) return;
     const held = [...this.#held.values()].filter(({ tenancy }) => !tenancy.yielding);
-    const idle = held.find(({ tenancy }) => tenancy.idleSinceMs !== undefined);
-    if (idle) idle.tenancy.yield();
-    else
-      for (const { tenancy, sinceMs } of held)
-        if (this.process.clock.now() - sinceMs > settings.quantumMs) tenancy.yield();
+    const idle = held.filter(({ tenancy }) => tenancy.idleSinceMs !== undefined);
+    const nowMs = this.process.clock.now();
+    const pastQuantum = held.filter((one) => !idle.includes(one) && nowMs - one.sinceMs > settings.quantumMs);
+    const needed = redis.offersWaiting - (this.#held.size - held.length);
+    for (const { tenancy } of [...idle, ...pastQuantum].slice(0, Math.max(0, needed))) tenancy.yield();
   }
 
   async #sweep(): Promise<void> {

@@ -1,0 +1,24 @@
+import type { TenancyOptions } from "./tenancy-options.ts";
+
+type Limits = Pick<TenancyOptions, "leaseMs" | "idleMs" | "maxAgeMs">;
+
+/** Until something is to be done without a job: coming round within a lease, or giving up an idle sandbox. */
+export function waitForJobMs(
+  { leaseMs, idleMs }: Limits,
+  idleSinceMs: number | undefined,
+  nowMs: number,
+): number {
+  if (idleSinceMs === undefined || idleMs === 0) return leaseMs;
+  return Math.min(leaseMs, Math.max(0, idleSinceMs + idleMs - nowMs));
+}
+
+/** Whether a sandbox that is held since `heldSinceMs` is to be given up now. */
+export function isIdleTooLong(
+  { idleMs, maxAgeMs }: Limits,
+  idleSinceMs: number | undefined,
+  heldSinceMs: number,
+  nowMs: number,
+): boolean {
+  if (idleSinceMs === undefined) return false;
+  return (idleMs > 0 && nowMs - idleSinceMs >= idleMs) || (maxAgeMs > 0 && nowMs - heldSinceMs >= maxAgeMs);
+}

@@ -1,0 +1,50 @@
+/**
+ * Why a run is to end before its command has. `cancelled`: by request. `worker-stops`: what is safe to repeat is left to the next
+ * holder. `back-in-line`: it has not begun, and its place in the queue is looked up again. `fenced`: we may no longer act.
+ */
+export type StopReason = "cancelled" | "worker-stops" | "back-in-line" | "fenced";
+
+/** What a tenant reads in the outcome. */
+const texts: Record<StopReason, string> = {
+  cancelled: "by request",
+  "worker-stops": "its worker is stopping",
+  "back-in-line": "back in line",
+  fenced: "its worker lost the sandbox",
+};
+
+/** One attempt's way through a tenancy. */
+export class Run {
+  readonly jobId: string;
+  readonly #abort = new AbortController();
+  readonly #end = Promise.withResolvers<void>();
+  #stopped: StopReason | undefined;
+  /** From here on only this run decides what becomes of the attempt. */
+  isBegun = false;
+
+  constructor(jobId: string) {
+    this.jobId = jobId;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Why it was stopped first. */
+  get stopped(): StopReason | undefined {
+    return this.#stopped;
+  }
+
+  get end(): Promise<void> {
+    return this.#end.promise;
+  }
+
+  stop(why: StopReason): void {
+    if (this.#stopped !== undefined) return;
+    this.#stopped = why;
+    this.#abort.abort(texts[why]);
+  }
+
+  over(): void {
+    this.#end.resolve();
+  }
+}

@@ -1,0 +1,25 @@
+import type { SandboxKey } from "@berth/protocol";
+
+export interface TenancyOptions {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+  readonly leaseMs: number;
+  /** By the clock handed in, before the lease was asked for: the answer may have taken long. */
+  readonly takenAtMs: number;
+  /** Jobs of different sessions that run at once. */
+  readonly parallel: number;
+  /** Without work for this long, the sandbox is given up; 0: never. */
+  readonly idleMs: number;
+  /** Held for this long, it is given up as soon as it has no work; 0: never. */
+  readonly maxAgeMs: number;
+  /** What becomes of jobs when no worker can start their sandbox, for reasons that may pass. */
+  readonly onNoSandbox: "wait" | "refuse";
+  /** Whether the container goes when the tenancy ends by order of its worker. */
+  readonly removeOnStop: boolean;
+}
+
+/**
+ * How a tenancy ended. `handed-back`: its queue still has jobs, and the sandbox should be offered again. `no-sandbox`: the same,
+ * and no sandbox could be had here.
+ */
+export type TenancyEnd = "released" | "handed-back" | "no-sandbox" | "fenced";
