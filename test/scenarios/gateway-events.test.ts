@@ -64,7 +64,7 @@ describe("a job's events over HTTP", () => {
     await expect.poll(() => types(read)).toContain("stdout");
     const ended = gateway.stop();
     const seen = await listening;
-    expect(seen.retries).toContain("1000");
+    expect(seen.retries).toContain(1_000);
     expect(seen.comments.at(-1)).toContain("reconnect");
     expect(types(seen)).not.toContain("finished");
     expect(await ended).toBe(0);

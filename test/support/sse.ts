@@ -1,3 +1,4 @@
+import { createParser } from "eventsource-parser";
 import type { CallOptions, TestGateway } from "./gateway.ts";
 
 export interface SseEvent {
@@ -10,7 +11,7 @@ export interface SseEvent {
 export interface SseRead {
   readonly events: SseEvent[];
   readonly comments: string[];
-  readonly retries: string[];
+  readonly retries: number[];
 }
 
 /** Listens to a job's events until the gateway ends the stream; or until `enough` says so. */
@@ -24,29 +25,16 @@ export async function listen(
   const response = await gateway.fetch("GET", path, { ...options, signal: leave.signal });
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
   const read: SseRead = { events: [], comments: [], retries: [] };
+  const parser = createParser({
+    onEvent: ({ id = "", event = "", data }) => read.events.push({ id, event, data: JSON.parse(data) }),
+    onComment: (comment) => read.comments.push(comment),
+    onRetry: (ms) => read.retries.push(ms),
+  });
   const decoder = new TextDecoder();
-  let text = "";
   for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    const blocks = text.split("\n\n");
-    text = blocks.pop() ?? "";
-    for (const block of blocks) take(block, read);
+    parser.feed(decoder.decode(chunk, { stream: true }));
     if (enough(read)) break;
   }
   leave.abort();
   return read;
-}
-
-function take(block: string, { events, comments, retries }: SseRead): void {
-  const fields = new Map<string, string>();
-  for (const line of block.split("\n")) {
-    const [, name = "", value = ""] = /^([^:]*): ?(.*)$/.exec(line) ?? [];
-    if (name === "") comments.push(value);
-    else if (name === "retry") retries.push(value);
-    else fields.set(name, value);
-  }
-  const data = fields.get("data");
-  if (data !== undefined) {
-    events.push({ id: fields.get("id") ?? "", event: fields.get("event") ?? "", data: JSON.parse(data) });
-  }
 }

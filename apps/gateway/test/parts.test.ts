@@ -38,8 +38,8 @@ describe("rates", () => {
 
   test("names that come once do not fill the memory", () => {
     const buckets = new TokenBuckets();
-    for (let index = 0; index < 200_000; index++) buckets.draw(`n${index}`, 1, 1, index);
-    expect(buckets.size).toBeLessThan(60_000);
+    for (let index = 0; index < 20_000; index++) buckets.draw(`n${index}`, 1, 1, index);
+    expect(buckets.size).toBe(10_000);
   });
 });
 

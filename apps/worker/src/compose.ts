@@ -15,7 +15,7 @@ import {
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
-import { Metrics, openTracing } from "@berth/service";
+import { Metrics, openTracing, within } from "@berth/service";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -29,7 +29,6 @@ import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
 import { Turns } from "./turns.ts";
-import { within } from "./within.ts";
 import { claimWorkerId, connectionName, machineOf } from "./worker-claim.ts";
 
 export interface RunningWorker {

@@ -1,11 +1,11 @@
 import { areCancelled, type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/ledger";
 import { type ControlMessage, epoch, type SandboxKey, tenantOf } from "@berth/protocol";
+import { within } from "@berth/service";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
 import { sweep } from "./sweep.ts";
 import { homeOf, type TakenLease, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
-import { within } from "./within.ts";
 
 export interface MemberParts extends TenancyParts {
   readonly offers: Offers;

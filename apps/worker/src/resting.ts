@@ -1,5 +1,6 @@
 import type { SandboxKey } from "@berth/protocol";
 import type { Clock } from "@berth/tenancy";
+import { LRUCache } from "lru-cache";
 
 const restMs = { first: 3_000, last: 60_000 } as const;
 /** Beyond so many the worker forgets the one that failed longest ago, and tries it again early. */
@@ -11,23 +12,22 @@ const restingMost = 10_000;
  */
 export class Resting {
   readonly #clock: Pick<Clock, "now">;
-  readonly #rests = new Map<SandboxKey, { readonly untilMs: number; readonly pauseMs: number }>();
+  readonly #rests = new LRUCache<SandboxKey, { readonly untilMs: number; readonly pauseMs: number }>({
+    max: restingMost,
+  });
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
   has(key: SandboxKey): boolean {
-    return (this.#rests.get(key)?.untilMs ?? 0) > this.#clock.now();
+    return (this.#rests.peek(key)?.untilMs ?? 0) > this.#clock.now();
   }
 
   failed(key: SandboxKey): void {
     const before = this.#rests.get(key);
     const pauseMs = before ? Math.min(before.pauseMs * 2, restMs.last) : restMs.first;
-    this.#rests.delete(key);
     this.#rests.set(key, { untilMs: this.#clock.now() + pauseMs, pauseMs });
-    const [oldest] = this.#rests.keys();
-    if (oldest !== undefined && this.#rests.size > restingMost) this.#rests.delete(oldest);
   }
 
   started(key: SandboxKey): void {

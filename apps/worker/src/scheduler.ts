@@ -11,6 +11,7 @@ import {
 } from "@berth/ledger";
 import { type Fault, type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { within } from "@berth/service";
 import type { Clock, LaterPort } from "@berth/tenancy";
 
 export interface SchedulerOptions {
@@ -80,9 +81,7 @@ export class Scheduler {
   /** Takes nothing more; what is being handed on gets a moment, and is handed on by another otherwise. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    const late = new AbortController();
-    await Promise.race([this.#letGo(), this.#options.clock.sleep(stopMs, late.signal).catch(() => {})]);
-    late.abort();
+    await within(stopMs, this.#letGo());
   }
 
   /** As the tenancy of one sandbox sees it. */

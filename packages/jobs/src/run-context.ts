@@ -49,11 +49,6 @@ export function throwIfAborted(signal: AbortSignal, operation: string): void {
   if (signal.aborted) throw new Fault("aborted", { operation }, { cause: signal.reason });
 }
 
-export function abortReason({ reason }: AbortSignal): string {
-  if (typeof reason === "string") return reason;
-  return reason instanceof Error && reason.name !== "AbortError" ? reason.message : "by its caller";
-}
-
 const shownProblems = 20;
 
 /** Every problem in one sentence, as long as there are not hundreds. */

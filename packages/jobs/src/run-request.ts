@@ -1,4 +1,5 @@
 import {
+  abortReason,
   assertNever,
   FileRefusal,
   isFault,
@@ -19,7 +20,7 @@ import { runRead } from "./kinds/read.ts";
 import { runGlob, runGrep, runList, runStat } from "./kinds/search.ts";
 import { runSteps } from "./kinds/steps.ts";
 import { runWrite } from "./kinds/write.ts";
-import { abortReason, Refusal, type RequestOf, type RunContext } from "./run-context.ts";
+import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
 
 /**
  * Carries out one request. Whatever the request or its command did wrong comes back as an outcome, and so does an abort;

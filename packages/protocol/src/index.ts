@@ -1,3 +1,4 @@
+export { abortReason } from "./abort-reason.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
 export { agentText, byteSize, outputText, quotaText } from "./agent-text.ts";
 export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";

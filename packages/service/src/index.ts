@@ -14,3 +14,4 @@ export type {
   TraceContext,
   Tracing,
 } from "./tracing/tracing.ts";
+export { within } from "./within.ts";

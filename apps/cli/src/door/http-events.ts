@@ -1,10 +1,9 @@
-import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JobResult } from "@berth/protocol";
+import { type EventSourceMessage, EventSourceParserStream } from "eventsource-parser/stream";
 import { Complaint } from "../complaint.ts";
 import type { IdentifiedEvent } from "../door.ts";
 import { type HttpCalls, path } from "./http-call.ts";
-import { type ServerEvent, serverEvents } from "./sse.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;
@@ -30,9 +29,10 @@ export async function* httpEvents(
       });
       // Nothing will ever follow the last event.
       if (status === 204) return;
-      for await (const event of serverEvents(body ?? Readable.from([]))) {
-        const read = readEvent(event);
-        last = event.id;
+      const events = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+      for await (const event of events ?? []) {
+        last = event.id ?? last;
+        const read = readEvent(last, event);
         failures = 0;
         if (read) yield read;
         if (read?.type === "finished") return;
@@ -52,7 +52,7 @@ export async function* httpEvents(
 }
 
 /** Undefined for what this version has no word for. */
-function readEvent({ id, type, data }: ServerEvent): IdentifiedEvent | undefined {
+function readEvent(id: string, { event: type, data }: EventSourceMessage): IdentifiedEvent | undefined {
   const { text = "", encoding = "utf8", ...more } = JSON.parse(data);
   switch (type) {
     case "stdout":

@@ -3,6 +3,7 @@ import { type BoardPlace, boardQueue, offerQueueName } from "@berth/ledger";
 import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
+import { LRUCache } from "lru-cache";
 
 /** What is shown is looked at again after this long, and only while somebody looks. */
 const freshMs = 3_000;
@@ -31,7 +32,7 @@ export class Shelf {
   readonly #berth: Berth;
   readonly #readOnly: boolean;
   readonly #shown = new Map<string, { readonly adapter: BullMQAdapter; readonly close: () => void }>();
-  readonly #found = new Map<SandboxKey, number>();
+  readonly #found = new LRUCache<SandboxKey, true>({ max: foundMost, ttl: foundKeptMs });
   #atMs = Number.NEGATIVE_INFINITY;
 
   constructor(redis: Redis, berth: Berth, options: { readonly readOnly: boolean }) {
@@ -52,14 +53,7 @@ export class Shelf {
   /** Shows a tenant's sandboxes for a while. Gives how many there are. */
   async find(tenant: string): Promise<number> {
     const known = await this.#berth.sandboxes({ tenant, limit: sandboxesPerTenant });
-    for (const { key } of known) {
-      this.#found.delete(key);
-      this.#found.set(key, performance.now() + foundKeptMs);
-    }
-    for (const [key] of this.#found) {
-      if (this.#found.size <= foundMost) break;
-      this.#found.delete(key);
-    }
+    for (const { key } of known) this.#found.set(key, true);
     this.#atMs = Number.NEGATIVE_INFINITY;
     return known.length;
   }
@@ -78,8 +72,6 @@ export class Shelf {
       }
     }
     const recent = await this.#redis.zrevrange(redisKeys.sandboxes, 0, recentMost - 1);
-    const now = performance.now();
-    for (const [key, untilMs] of this.#found) if (untilMs < now) this.#found.delete(key);
     const keys = new Set([...recent.map((key) => sandboxKey.parse(key)), ...this.#found.keys()]);
     return [
       ...[...offers].sort().map((name): BoardPlace => ({ kind: "offers", name })),

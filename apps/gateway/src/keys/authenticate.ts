@@ -1,4 +1,5 @@
 import type { FastifyRequest } from "fastify";
+import { LRUCache } from "lru-cache";
 import { Problem } from "../http/problem.ts";
 import type { Access } from "../http/route.ts";
 import { type ApiKey, type ApiKeys, sameSecret } from "./api-keys.ts";
@@ -23,7 +24,7 @@ const whenAllAreLost = "if every key is lost, set BERTH_ADMIN_KEY and restart th
 export class Authenticator {
   readonly #keys: ApiKeys;
   readonly #options: AuthenticateOptions;
-  readonly #believed = new Map<string, { readonly key: ApiKey; readonly untilMs: number }>();
+  readonly #believed = new LRUCache<string, ApiKey>({ max: maxBelieved, ttl: believedMs });
   readonly #rates = new TokenBuckets();
   #open: { readonly is: boolean; readonly untilMs: number } = { is: false, untilMs: 0 };
 
@@ -84,7 +85,7 @@ export class Authenticator {
     const { adminKey, bodyBytes, rate } = this.#options;
     if (adminKey !== undefined && sameSecret(token, adminKey))
       return { id: "admin", role: "admin", bodyBytes };
-    const key = this.#believe(token) ?? (await this.#look(token));
+    const key = this.#believed.get(token) ?? (await this.#look(token));
     const limit = key.rate ?? (key.role === "tenant" ? rate : undefined);
     return {
       id: key.id,
@@ -97,16 +98,10 @@ export class Authenticator {
     };
   }
 
-  #believe(token: string): ApiKey | undefined {
-    const known = this.#believed.get(token);
-    return known && known.untilMs > performance.now() ? known.key : undefined;
-  }
-
   async #look(token: string): Promise<ApiKey> {
     const key = await this.#keys.find(token);
     if (!key) throw unauthorized(`this key is not known, or no longer good; ${whenAllAreLost}`);
-    if (this.#believed.size >= maxBelieved) this.#believed.clear();
-    this.#believed.set(token, { key, untilMs: performance.now() + believedMs });
+    this.#believed.set(token, key);
     void this.#keys.noteUse(key).catch(() => {});
     return key;
   }

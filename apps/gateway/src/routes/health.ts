@@ -1,5 +1,6 @@
 import { redisNow } from "@berth/ledger";
 import { redisKeys, workerGoneMs } from "@berth/protocol";
+import { within } from "@berth/service";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import type { Parts } from "../parts.ts";
@@ -45,10 +46,7 @@ export function healthRoutes(parts: Parts): AnyRoute[] {
 
   async function reasonsAgainst(): Promise<string[]> {
     if (parts.stopping.aborted) return ["this gateway is stopping"];
-    const live = await Promise.race([
-      liveWorkers().catch(() => undefined),
-      new Promise<undefined>((resolve) => setTimeout(resolve, redisAnswersMs, undefined)),
-    ]);
+    const live = await within(redisAnswersMs, liveWorkers());
     if (live === undefined) return ["Redis does not answer"];
     return live === 0 ? ["no worker is alive"] : [];
   }

@@ -1,7 +1,7 @@
-import { type ArtifactRef, FileRefusal, type JobResult } from "@berth/protocol";
+import { type ArtifactRef, abortReason, FileRefusal, type JobResult } from "@berth/protocol";
 import { fileChunks } from "../files/file-chunks.ts";
 import { inPool } from "../in-pool.ts";
-import { abortReason, type RunContext } from "../run-context.ts";
+import type { RunContext } from "../run-context.ts";
 import { ArtifactFiles, type WantedFiles } from "./artifact-files.ts";
 import type { ArtifactsPort, KeepAnswer } from "./artifacts-port.ts";
 import { RefusedArtifacts } from "./refused-artifacts.ts";

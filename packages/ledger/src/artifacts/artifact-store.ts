@@ -8,6 +8,7 @@ import {
   type SandboxKey,
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { redisNow } from "../fleet/fleet-view.ts";
 import { type ArtifactLimits, defaultArtifactLimits } from "./artifact-limits.ts";
 import { ArtifactReader } from "./artifact-reader.ts";
 import {
@@ -23,7 +24,6 @@ import { JobArtifacts } from "./job-artifacts.ts";
 import { MeasuredBytes, TooLarge } from "./measured-bytes.ts";
 import { mimeOf, sniffedBytes } from "./mime.ts";
 import { PlaceFiles } from "./place-files.ts";
-import { redisNowMs } from "./redis-now.ts";
 import { splitHead } from "./split-head.ts";
 
 /** Whose an artifact is. */
@@ -140,7 +140,7 @@ export class ArtifactStore {
 
   /** Drops what has expired and removes files that nobody refers to, some of each. Any number of processes may do it at once. */
   async sweep(atMost = 100): Promise<SweepReport> {
-    const nowMs = await redisNowMs(this.#redis);
+    const nowMs = await redisNow(this.#redis);
     const due = await this.#redis.zrangebyscore(redisKeys.artifactExpiry, "-inf", nowMs, "LIMIT", 0, atMost);
     let expired = 0;
     for (const id of due) {

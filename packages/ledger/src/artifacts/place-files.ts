@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { redisNow } from "../fleet/fleet-view.ts";
 import type { BytePlace } from "./byte-place.ts";
-import { redisNowMs } from "./redis-now.ts";
 
 /** A file that is being written is left alone for this long; then whoever wrote it is dead. */
 const draftMs = 3_600_000;
@@ -71,7 +71,7 @@ export class PlaceFiles {
     const place = await this.#place.id();
     if (place === undefined) return 0;
     const garbage = redisKeys.artifactGarbage(place);
-    const nowMs = await redisNowMs(this.#redis);
+    const nowMs = await redisNow(this.#redis);
     const due = await this.#redis.zrangebyscore(garbage, "-inf", nowMs, "LIMIT", 0, atMost);
     const failures: unknown[] = [];
     // One file that cannot be removed must not keep the others.
@@ -82,6 +82,6 @@ export class PlaceFiles {
   }
 
   async #await(place: string, file: string): Promise<void> {
-    await this.#redis.zadd(redisKeys.artifactGarbage(place), (await redisNowMs(this.#redis)) + draftMs, file);
+    await this.#redis.zadd(redisKeys.artifactGarbage(place), (await redisNow(this.#redis)) + draftMs, file);
   }
 }

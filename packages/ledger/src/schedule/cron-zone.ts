@@ -1,14 +1,15 @@
+import { LRUCache } from "lru-cache";
+
 const dayMs = 24 * 3_600_000;
-const formats = new Map<string, Intl.DateTimeFormat>();
+/** Bounded, since a zone's name may be spelled in any mixture of cases. */
+const formats = new LRUCache<string, Intl.DateTimeFormat>({
+  max: 100,
+  memoMethod: (timeZone) => new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" }),
+});
 
 /** How far a zone's clocks are ahead of UTC at a moment. */
 export function offsetMs(timeZone: string, atMs: number): number {
-  let format = formats.get(timeZone);
-  if (!format) {
-    format = new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
-    formats.set(timeZone, format);
-  }
-  const match = /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(format.format(atMs));
+  const match = /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(formats.memo(timeZone).format(atMs));
   const [, sign = "+", hours = "0", minutes = "0", seconds = "0"] = match ?? [];
   return (sign === "-" ? -1 : 1) * ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
 }

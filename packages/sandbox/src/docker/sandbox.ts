@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import {
+  abortReason,
   type Epoch,
   type ExecRequest,
   type ExecRequestInput,
@@ -94,7 +95,7 @@ export class DockerSandbox implements Sandbox {
       const message = problemsOf(parsed.error).join("; ");
       return unstarted({ kind: "refused", code: "invalid-request", message });
     }
-    if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: reasonText(options.signal) });
+    if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: abortReason(options.signal) });
     const link = await this.#link(options);
     const full = await this.#full(link, options);
     return this.#run(link, parsed.data, full, options);
@@ -154,7 +155,7 @@ export class DockerSandbox implements Sandbox {
       consumerError ??= { error };
       execution.kill(0);
     };
-    const onAbort = () => stopFor({ kind: "cancelled", reason: reasonText(options.signal) }, limits.graceMs);
+    const onAbort = () => stopFor({ kind: "cancelled", reason: abortReason(options.signal) }, limits.graceMs);
     options.signal?.addEventListener("abort", onAbort, { once: true });
     const unwatch = this.#quota.watch((exceeded) => stopFor(exceeded, 0));
     // A kill ends what only waits for its consumer; what does not end then either is init's fault.
@@ -329,12 +330,6 @@ function measures(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "out
   }
   const { wallMs, cpuMs, maxRssBytes, oomKills, background } = exit;
   return { wallMs, cpuMs, maxRssBytes, oomKills, backgroundProcesses: background };
-}
-
-function reasonText(signal: AbortSignal | undefined): string {
-  const reason: unknown = signal?.reason;
-  if (typeof reason === "string") return reason;
-  return reason instanceof Error && reason.name !== "AbortError" ? reason.message : "by its caller";
 }
 
 async function abortableWait<T>(

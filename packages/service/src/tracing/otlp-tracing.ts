@@ -21,6 +21,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import { within } from "../within.ts";
 import type { TracingOptions } from "./open-tracing.ts";
 import { OutageExporter } from "./outage-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
@@ -74,10 +75,7 @@ export class OtlpTracing implements Tracing {
   }
 
   async stop(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, lastWordsMs);
-    await Promise.race([this.#provider.shutdown().catch(() => {}), late.promise]);
-    clearTimeout(timer);
+    await within(lastWordsMs, this.#provider.shutdown());
   }
 
   #record(past: PastSpan, outside: Context): void {
