@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 /**
- * Passes TCP connections on to a port of this machine, until somebody cuts them. With `cutEvery`, each connection that
+ * Passes TCP connections on to a port or socket of this machine, until somebody cuts or silences them. With `cutEvery`, each connection that
  * brings the n-th piece of an answer is cut instead of passing it on: some answers are lost, and the others arrive however
  * slow the machine is.
  */
 export class CuttingProxy {
-  readonly #target: number;
+  readonly #target: number | string;
   readonly #open = new Set<Socket>();
+  readonly #silent = new WeakSet<Socket>();
   #server: Server | undefined;
   #port = 0;
   /** Connections that were cut while they were open. */
@@ -16,12 +17,17 @@ export class CuttingProxy {
   cutEvery = Number.POSITIVE_INFINITY;
   #pieces = 0;
 
-  constructor(target: number) {
+  /** A port, or the path of a socket. */
+  constructor(target: number | string) {
     this.#target = target;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return `http://${this.address}`;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.#port}`;
   }
 
   /** On the same port each time. */
@@ -34,6 +40,11 @@ export class CuttingProxy {
 
   cut(): void {
     for (const socket of this.#open) this.#cutOne(socket);
+  }
+
+  /** Passes nothing more on over what is open now, and closes nothing: as a link that died. New connections work. */
+  silence(): void {
+    for (const socket of this.#open) this.#silent.add(socket);
   }
 
   /** Stops listening, and cuts what is open. */
@@ -54,10 +65,17 @@ export class CuttingProxy {
   }
 
   #join(inner: Socket): void {
-    const outer = connect(this.#target, "127.0.0.1");
+    const target = this.#target;
+    const outer = connect(
+      typeof target === "string" ? { path: target } : { port: target, host: "127.0.0.1" },
+    );
     this.#open.add(inner);
-    inner.pipe(outer);
+    inner.on("data", (piece) => {
+      if (!this.#silent.has(inner)) outer.write(piece);
+    });
+    inner.on("end", () => outer.end());
     outer.on("data", (piece) => {
+      if (this.#silent.has(inner)) return;
       if (++this.#pieces % this.cutEvery === 0) this.#cutOne(inner);
       else inner.write(piece);
     });

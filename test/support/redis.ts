@@ -17,19 +17,16 @@ export class TestRedis {
     this.directory = directory;
   }
 
+  get path(): string {
+    return join(this.directory, "redis.sock");
+  }
+
   get url(): string {
-    return `unix://${join(this.directory, "redis.sock")}`;
+    return `unix://${this.path}`;
   }
 
   async start(): Promise<void> {
-    const options = [
-      "--port",
-      "0",
-      "--unixsocket",
-      join(this.directory, "redis.sock"),
-      "--dir",
-      this.directory,
-    ];
+    const options = ["--port", "0", "--unixsocket", this.path, "--dir", this.directory];
     const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
     this.#server = spawn("redis-server", [...options, ...policy], { stdio: "ignore" });
     const probe = connectRedis({ url: this.url, role: "blocking" });

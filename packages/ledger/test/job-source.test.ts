@@ -1,6 +1,7 @@
 import { redisKeys, sandboxKey, workerId } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { connectRedis, type Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
+import { CuttingProxy } from "../../../test/support/cutting-proxy.ts";
 import { test } from "../../../test/support/redis.ts";
 import { Leases } from "../src/leases/leases.ts";
 import { JobSource } from "../src/queues/job-source.ts";
@@ -60,6 +61,24 @@ describe("a job source", () => {
     await submitJob(redis.connect(), key, jobOf("plain"));
     await expect.poll(async () => (await source.next(0))?.id).toBe("plain");
     await stop();
+  });
+
+  test("is woken after its worker's wake-up connection died without a word", async ({ redis }) => {
+    const proxy = new CuttingProxy(redis.path);
+    await proxy.start();
+    const commands = connectRedis({ url: `redis://${proxy.address}`, role: "patient" });
+    const { source, stop } = await holderOf(commands, "w1");
+    const direct = redis.connect();
+    expect(await source.next(0)).toBeUndefined();
+    const waiting = source.next(100_000);
+    await expect.poll(async () => await direct.client("LIST")).toContain("cmd=bzpopmin");
+    proxy.silence();
+    // Redis sends the wake-up to the dead connection.
+    await submitJob(direct, key, jobOf("a"));
+    expect((await waiting)?.id).toBe("a");
+    await stop();
+    commands.disconnect();
+    await proxy.stop();
   });
 
   test("takes nothing once another process holds the sandbox", async ({ redis }) => {

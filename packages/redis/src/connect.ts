@@ -22,6 +22,12 @@ export interface RedisOptions {
 export type RedisRole = "commands" | "patient" | "blocking";
 
 const commandTimeoutMs = 10_000;
+/**
+ * A connection on which an answer is due and nothing arrives for this long is made anew. One whose other end vanished without a word
+ * would otherwise be used until the kernel stops retransmitting, after about 15 minutes. The largest request, 64 MiB, has to be
+ * sent within this time.
+ */
+const silentMs = 5_000;
 
 export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis {
   const path = url.startsWith("unix://") ? { path: url.slice("unix://".length) } : {};
@@ -33,6 +39,7 @@ export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),
     ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
+    ...(role === "blocking" ? {} : { socketTimeout: silentMs }),
   };
   const redis = new Connection(options, "path" in path ? undefined : url);
   let lost = false;

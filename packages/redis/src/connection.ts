@@ -16,13 +16,15 @@ interface KeptCommands {
 type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
 
 /**
- * An ioredis connection with four changes.
+ * An ioredis connection with five changes.
  *
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
  *   (redis/ioredis#2130): the caller was told that the call failed, and it is carried out behind its back.
  * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
  * - Then also a call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
+ * - Duplicates have no socket timeout unless they are given one: BullMQ makes them for calls that block in Redis, and watches those
+ *   itself.
  *
  * No `#` fields: BullMQ calls it through a Proxy, which has none.
  */
@@ -34,7 +36,7 @@ export class Connection extends Redis {
   }
 
   override duplicate<O extends Partial<RedisOptions> | undefined = undefined>(override?: O) {
-    const options = { ...this.options, ...override } as ConnectionOptions;
+    const options = { ...this.options, socketTimeout: undefined, ...override } as ConnectionOptions;
     return new Connection(options) as Redis as ReturnType<typeof Redis.prototype.duplicate<O>>;
   }
 

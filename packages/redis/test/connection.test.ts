@@ -1,4 +1,5 @@
 import { describe, expect, vi } from "vitest";
+import { CuttingProxy } from "../../../test/support/cutting-proxy.ts";
 import { test } from "../../../test/support/redis.ts";
 import { connectRedis } from "../src/connect.ts";
 
@@ -55,6 +56,33 @@ describe("a commands connection whose Redis is away", () => {
   });
 });
 
+describe("a connection whose link dies without a word", () => {
+  test("is made anew within seconds, and the call on its way is answered", async ({ redis }) => {
+    await using proxy = await silentProxy(redis.path);
+    for (const role of ["commands", "patient"] as const) {
+      const client = connectRedis({ url: `redis://${proxy.address}`, role });
+      await client.set("key", role);
+      proxy.silence();
+      const beganMs = performance.now();
+      expect(await client.get("key")).toBe(role);
+      expect(performance.now() - beganMs).toBeLessThan(9_000);
+      client.disconnect();
+    }
+  });
+
+  test("is kept through a long blocking call of a duplicate", async ({ redis }) => {
+    const client = redis.connect();
+    client.options.socketTimeout = 100;
+    const duplicate = client.duplicate();
+    await duplicate.ping();
+    let closed = 0;
+    duplicate.on("close", () => closed++);
+    expect(await duplicate.bzpopmin("nothing", 1)).toBeNull();
+    expect(closed).toBe(0);
+    duplicate.disconnect();
+  });
+});
+
 describe("a connection that somebody else listens to", () => {
   test("and its duplicates print nothing when Redis goes away", async ({ redis }) => {
     const printed = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -76,6 +104,12 @@ describe("a connection that somebody else listens to", () => {
     }
   });
 });
+
+async function silentProxy(path: string) {
+  const proxy = new CuttingProxy(path);
+  await proxy.start();
+  return Object.assign(proxy, { [Symbol.asyncDispose]: () => proxy.stop() });
+}
 
 function offlineQueueOf(commands: object): unknown[] {
   return (commands as { offlineQueue: { toArray(): unknown[] } }).offlineQueue.toArray();

@@ -4,6 +4,8 @@ import type { Redis } from "@berth/redis";
 
 /** Shorter than any lease: the reader notices within this time that it was stopped. */
 const blockSeconds = 2;
+/** Redis answers every read within `blockSeconds`. After this much silence the connection is made anew. */
+const silentMs = 5_000;
 /** After an error, as while Redis is away. */
 const restMs = 250;
 /** Of many woken sandboxes, those read in one call. */
@@ -29,8 +31,11 @@ export class Wakes {
   listen(sandbox: string, onWake: () => void): () => void {
     this.#listeners.set(sandbox, onWake);
     if (this.#reader === undefined && !this.#stopped) {
-      this.#reader = this.#redis.duplicate({ commandTimeout: undefined });
-      void this.#read(this.#reader);
+      const reader = this.#redis.duplicate({ commandTimeout: undefined, socketTimeout: silentMs });
+      // Connected again: what was woken meanwhile may be lost with the old connection.
+      reader.once("ready", () => reader.on("ready", () => this.#wakeAll()));
+      this.#reader = reader;
+      void this.#read(reader);
     }
     return () => {
       if (this.#listeners.get(sandbox) === onWake) this.#listeners.delete(sandbox);
@@ -52,10 +57,12 @@ export class Wakes {
         for (let index = 0; index < others.length; index += 2) this.#wake(others[index] ?? "");
       } catch {
         if (!this.#stopped) await sleep(restMs);
-        // What was woken meanwhile may be lost with the connection.
-        for (const onWake of this.#listeners.values()) onWake();
       }
     }
+  }
+
+  #wakeAll(): void {
+    for (const onWake of this.#listeners.values()) onWake();
   }
 
   #wake(sandbox: string): void {
