@@ -4,6 +4,7 @@ import type { World } from "./world.ts";
 /** Makes things happen at the worst moments, for as long as the storm lasts. */
 export class Nemesis {
   readonly #world: World;
+  #isOff = false;
   readonly #deeds: readonly (() => void)[];
 
   constructor(world: World) {
@@ -140,10 +141,13 @@ export class Nemesis {
   /** All workers are gone for a day. What they had sent is carried out first. */
   #fleetOff(): void {
     const { random, time, settings, trace, redis, workers } = this.#world;
-    if (random.chance(0.5)) return;
+    // What expires after the first of two days would expire under workers that are back since a moment.
+    if (random.chance(0.5) || this.#isOff) return;
+    this.#isOff = true;
     trace.note("world", "off for a day");
     for (const { current } of workers) current.process.die();
     time.after(settings.leaseMs * 6, () => {
+      this.#isOff = false;
       redis.events.expire();
       for (const place of workers) place.restart();
     });
