@@ -7,14 +7,15 @@
 --       7 how the job ended, '' if it did not  8 which part of the output this is, '' if none
 --       9 mark for the entry: the outcome, or 'retrying'; '' if the attempt has not ended
 --       10 its id in the queue if it leaves now, '' if it stays  11 what the keys of entries begin with  12 how many entries are kept
---       13… type, data, type, data …
+--       13 excerpt of the result for results and inbox, '' if the whole of it goes there
+--       14… type, data, type, data …
 -- Reply {'published'}
 --       {'fenced', epoch}     another process holds the sandbox: nothing was added
 --       {'finished-before'}   the job has its terminal record already: nothing was added
 --- @include now.lua
 --- @include fenced.lua
 --- @include leave-queue.lua
-local events, entry, part, mark, leaving = KEYS[2], KEYS[8], ARGV[8], ARGV[9], ARGV[10]
+local events, entry, part, mark, leaving, excerpt = KEYS[2], KEYS[8], ARGV[8], ARGV[9], ARGV[10], ARGV[13]
 local epoch = fencedBy(KEYS[1], ARGV[1], ARGV[2])
 if epoch then
   return {'fenced', epoch}
@@ -43,12 +44,16 @@ if mark ~= '' and redis.call('EXISTS', entry) == 1 then
   -- Decides for as long as the entry is in the queue, which may be longer than the records below are kept.
   redis.call('HSET', entry, 'ended', mark)
 end
-for index = 13, #ARGV, 2 do
+for index = 14, #ARGV, 2 do
   redis.call('XADD', events, '*', 't', ARGV[index], 'd', ARGV[index + 1], 'p', part)
   if ARGV[index] == 'finished' then
-    redis.call('XADD', KEYS[3], 'MAXLEN', '~', 100000, '*', 'job', ARGV[4], 'key', ARGV[3], 'd', ARGV[index + 1])
+    local field, shown = 'd', ARGV[index + 1]
+    if excerpt ~= '' then
+      field, shown = 'excerpt', excerpt
+    end
+    redis.call('XADD', KEYS[3], 'MAXLEN', '~', 100000, '*', 'job', ARGV[4], 'key', ARGV[3], field, shown)
     if ARGV[6] == '1' then
-      redis.call('XADD', KEYS[4], 'MAXLEN', '~', 100000, '*', 'job', ARGV[4], 'd', ARGV[index + 1])
+      redis.call('XADD', KEYS[4], 'MAXLEN', '~', 100000, '*', 'job', ARGV[4], field, shown, 'key', ARGV[3])
       redis.call('PEXPIRE', KEYS[4], ARGV[5])
     end
     redis.call('HSET', KEYS[5], 'key', ARGV[3], 'outcome', ARGV[7])

@@ -10,6 +10,7 @@ import {
   queuedId,
   takenKey,
 } from "../queues/queue-layout.ts";
+import { excerptBytes, excerptOf } from "./excerpt.ts";
 
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
 const keptMs = 24 * 3_600_000;
@@ -178,11 +179,14 @@ export class JobEvents {
     ];
     const fields = events.flatMap((event) => [event.type, dataOf(event)]);
     const hasInbox = to.inbox === undefined ? "0" : "1";
-    const end = events.find((event) => event.type === "finished")?.result.outcome.kind ?? "";
+    const last = events.at(-1);
+    const result = last?.type === "finished" ? last.result : undefined;
+    const end = result?.outcome.kind ?? "";
+    const isLong = result !== undefined && Buffer.byteLength(fields.at(-1) ?? "") > excerptBytes;
     const mark = ends === undefined ? "" : markOf(events);
     return publish.run(this.#redis, keys, [
       ...[to.epoch, to.instance, key, jobId, keptMs, hasInbox, end, to.part ?? "", mark],
-      ...[ends?.leaves ? queued : "", entryPrefix(key), finishedKept],
+      ...[ends?.leaves ? queued : "", entryPrefix(key), finishedKept, isLong ? excerptOf(result) : ""],
       ...fields,
     ]);
   }
