@@ -8,7 +8,7 @@
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
 --       then those ids, the first taken first
 --       then of each end: job id, id in the queue, '1' if it leaves now, '1' if there is an inbox, outcome ('' if another attempt
---       follows), mark for the entry, part, number of events, and of each event its type and its data
+--       follows), mark for the entry, part, excerpt of the result, number of events, and of each event its type and its data
 --       then of each beginning: id in the queue, attempt, data of the event
 -- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
 --       {'exchanged', word of each end …, word of each beginning …, id, data, timestamp, id, data, timestamp, …}
@@ -32,18 +32,19 @@ local common = {
   prefix = prefix, now = now, keptMs = ARGV[5], keptEntries = tonumber(ARGV[7]),
 }
 for _ = 1, ends do
-  local count = tonumber(ARGV[argument + 7])
+  local count = tonumber(ARGV[argument + 8])
   local said = {}
   for index = 1, 2 * count do
-    said[index] = ARGV[argument + 7 + index]
+    said[index] = ARGV[argument + 8 + index]
   end
   reply[#reply + 1] = endJob({
     events = KEYS[key], inbox = KEYS[key + 1], record = KEYS[key + 2], staged = KEYS[key + 3],
     entry = prefix .. ARGV[argument + 1], jobId = ARGV[argument], queuedId = ARGV[argument + 1],
     leaves = ARGV[argument + 2] == '1', hasInbox = ARGV[argument + 3] == '1',
-    outcome = ARGV[argument + 4], mark = ARGV[argument + 5], part = ARGV[argument + 6], said = said,
+    outcome = ARGV[argument + 4], mark = ARGV[argument + 5], part = ARGV[argument + 6], excerpt = ARGV[argument + 7],
+    said = said,
   }, common)
-  key, argument = key + 4, argument + 8 + 2 * count
+  key, argument = key + 4, argument + 9 + 2 * count
 end
 if begins > 0 then
   -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job

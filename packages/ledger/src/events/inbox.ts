@@ -1,6 +1,8 @@
-import { Fault, type JobResult, redisKeys } from "@berth/protocol";
+import { Fault, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { readResult } from "./last-event.ts";
 import type { StreamEntry, StreamTail, Watch } from "./stream-tail.ts";
+import { type ToldEnd, toldEnd } from "./told-end.ts";
 
 /** Somebody waits for one job's end. */
 export interface Expectation {
@@ -11,11 +13,11 @@ export interface Expectation {
 }
 
 interface Waiting {
-  readonly resolve: (result: JobResult) => void;
+  readonly resolve: (result: Promise<JobResult>) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Entries that were read are removed after this many, since each holds a whole result. */
+/** Entries that were read are removed after this many. */
 const readBeforeTrim = 200;
 
 /** The ends of any number of jobs, as workers tell them to one client. */
@@ -27,7 +29,7 @@ export class Inbox {
   #watch: Watch | undefined;
   #last = "0-0";
   #readSinceTrim = 0;
-  #closed = false;
+  readonly #closed = new AbortController();
 
   constructor(commands: Redis, tail: StreamTail, name: string) {
     this.#commands = commands;
@@ -39,10 +41,10 @@ export class Inbox {
     const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
     // Whoever awaits sees the fault; a job nobody awaits must not end the process.
     promise.catch(() => {});
-    if (this.#closed) reject(aborted());
+    if (this.#closed.signal.aborted) reject(aborted());
     const waiting: Waiting = { resolve, reject };
     this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiting));
-    if (!this.#closed)
+    if (!this.#closed.signal.aborted)
       this.#watch ??= this.#tail.watch({
         stream: this.#stream,
         after: this.#last,
@@ -53,7 +55,7 @@ export class Inbox {
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closed.abort();
     this.#rejectAll(aborted());
     this.#commands.unlink(this.#stream).catch(() => {});
   }
@@ -68,7 +70,7 @@ export class Inbox {
   #take(entries: readonly StreamEntry[]): void {
     for (const [id, fields] of entries) {
       this.#last = id.toString();
-      this.#tell(fields[1]?.toString() ?? "", fields[3]?.toString() ?? "");
+      this.#tell(toldEnd(fields));
     }
     this.#readSinceTrim += entries.length;
     if (this.#readSinceTrim >= readBeforeTrim) {
@@ -79,17 +81,17 @@ export class Inbox {
     this.#rest();
   }
 
-  #tell(jobId: string, data: string): void {
-    const those = this.#waiting.get(jobId);
+  #tell(end: ToldEnd): void {
+    const those = this.#waiting.get(end.jobId);
     if (!those) return;
-    this.#waiting.delete(jobId);
-    for (const { resolve, reject } of those) {
-      try {
-        resolve(JSON.parse(data) as JobResult);
-      } catch (error) {
-        reject(error);
-      }
-    }
+    this.#waiting.delete(end.jobId);
+    const result = this.#whole(end);
+    for (const { resolve } of those) resolve(result);
+  }
+
+  async #whole({ jobId, key, text, isExcerpt }: ToldEnd): Promise<JobResult> {
+    if (!isExcerpt) return JSON.parse(text) as JobResult;
+    return readResult(this.#commands, sandboxKey.parse(key), jobId, this.#closed.signal);
   }
 
   #rejectAll(fault: Fault): void {

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
 import { type Begun, Exchanges, keptMs, type Published } from "../queues/exchange.ts";
 import { entryKey, queuedId } from "../queues/queue-layout.ts";
+import { excerptBytes, excerptOf } from "./excerpt.ts";
 
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
 const stagedKeptMs = 60_000;
@@ -147,11 +148,13 @@ export class JobEvents {
       return publish.run(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
     }
     const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
-    const outcome = last.type === "finished" ? last.result.outcome : undefined;
+    const result = last.type === "finished" ? last.result : undefined;
+    const isLong = result !== undefined && Buffer.byteLength(said.at(-1) ?? "") > excerptBytes;
     return this.exchanges.end(to, {
       ...{ jobId, queuedId: queuedId(jobId, attempt), inbox: to.inbox, leaves, part, said },
-      outcome: outcome?.kind ?? "",
-      mark: outcome === undefined ? retryingMark : JSON.stringify(outcome),
+      excerpt: isLong ? excerptOf(result) : "",
+      outcome: result?.outcome.kind ?? "",
+      mark: result === undefined ? retryingMark : JSON.stringify(result.outcome),
     });
   }
 

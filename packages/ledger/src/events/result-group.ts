@@ -1,7 +1,9 @@
 import { type JobResult, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { readResult } from "./last-event.ts";
 import { passes, pause } from "./redis-errors.ts";
 import { ResultShare, type SharedEntry } from "./result-share.ts";
+import { toldEnd } from "./told-end.ts";
 
 export interface ResultGroupOptions {
   /** Who reads, among those who share the group's work. After a restart the same name gets what it had not acknowledged. */
@@ -10,7 +12,7 @@ export interface ResultGroupOptions {
   readonly from?: "start" | "now";
   /** What was given and not acknowledged for this long is given again, to whoever asks first; default 60 s. */
   readonly claimIdleMs?: number;
-  /** Results fetched at once; default 32. Each may be as large as a job's output. */
+  /** Results fetched at once; default 32. Each is at most 32 KiB. */
   readonly batch?: number;
 }
 
@@ -19,7 +21,12 @@ export interface GroupResult {
   readonly key: SandboxKey;
   /** Whose sandbox it was; `shared` for the one that all tenants share. */
   readonly tenant: TenantId;
+  /** At most 32 KiB of it as JSON: of a longer one the beginning of its texts, and no lists. */
   readonly result: JobResult;
+  /** `result` is not all of it. */
+  readonly isExcerpt: boolean;
+  /** All that is kept of the result, for a day after the job's end. Throws `job-unknown` later. */
+  whole(): Promise<JobResult>;
   /** Done with it: nobody of the group is given it again. */
   ack(): Promise<void>;
 }
@@ -45,6 +52,7 @@ const openEveryMs = 1_000;
  */
 export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable {
   readonly #share: ResultShare;
+  readonly #commands: Redis;
   readonly #blocking: Redis;
   readonly #from: "0" | "$";
   readonly #claimIdleMs: number;
@@ -60,6 +68,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   constructor(commands: Redis, blocking: Redis, group: string, options: ResultGroupOptions) {
     const { consumer, batch = defaults.batch } = options;
     this.#share = new ResultShare(commands, blocking, { group, consumer, batch });
+    this.#commands = commands;
     this.#blocking = blocking;
     this.#from = options.from === "now" ? "$" : "0";
     this.#claimIdleMs = options.claimIdleMs ?? defaults.claimIdleMs;
@@ -111,17 +120,18 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   }
 
   #give({ id, fields }: SharedEntry): GroupResult {
-    const named = new Map<string, string>();
-    for (let index = 0; index + 1 < fields.length; index += 2) {
-      named.set(String(fields[index]), String(fields[index + 1]));
-    }
+    const { jobId, text, isExcerpt, ...end } = toldEnd(fields);
     this.#given.add(id);
-    const key = sandboxKey.parse(named.get("key"));
+    const key = sandboxKey.parse(end.key);
+    const result = JSON.parse(text) as JobResult;
     return {
-      jobId: named.get("job") ?? "",
+      jobId,
       key,
       tenant: tenantOf(key),
-      result: JSON.parse(named.get("d") ?? "{}") as JobResult,
+      result,
+      isExcerpt,
+      whole: async () =>
+        isExcerpt ? await readResult(this.#commands, key, jobId, this.#closed.signal) : result,
       ack: async () => {
         await this.#share.ack(id);
         this.#given.delete(id);

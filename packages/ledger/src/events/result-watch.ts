@@ -2,10 +2,8 @@ import { Fault, type JobResult } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type EventChannels, eventsOf } from "./event-channels.ts";
 import type { IdentifiedEvent } from "./job-events.ts";
-import { passes, pause } from "./redis-errors.ts";
+import { lastEntry } from "./last-event.ts";
 import { compareIds } from "./stream-tail.ts";
-
-const retryMs = 100;
 
 /** A job's end from its own stream: one look at the last entry, then whatever follows it. */
 export async function watchResult(
@@ -42,17 +40,4 @@ export async function watchResult(
     signal.removeEventListener("abort", onAbort);
     channels.leave(stream, listener);
   }
-}
-
-async function lastEntry(commands: Redis, stream: string, signal: AbortSignal) {
-  while (!signal.aborted) {
-    try {
-      const [last] = await commands.xrevrangeBuffer(stream, "+", "-", "COUNT", 1);
-      return last;
-    } catch (error) {
-      if (!passes(error)) throw error;
-      await pause(retryMs, signal);
-    }
-  }
-  return undefined;
 }

@@ -42,6 +42,8 @@ export interface Ending {
   readonly mark: string;
   /** Names this publication, so that a repetition after a lost answer adds nothing. */
   readonly part: string;
+  /** Of the result, for results and inbox; empty if the whole of it goes there. */
+  readonly excerpt: string;
   /** Type, data, type, data, … */
   readonly said: readonly (string | Buffer)[];
 }
@@ -197,9 +199,9 @@ function argumentsOf({ key, epoch, instance }: Holder, { ends, begins, take }: G
     ...[take?.what ?? 0, ends.length, begins.length, known.length, ...known],
   ];
   for (const { what } of ends) {
-    const { jobId, queuedId, leaves, inbox, outcome, mark, part, said } = what;
+    const { jobId, queuedId, leaves, inbox, outcome, mark, part, excerpt, said } = what;
     args.push(jobId, queuedId, leaves ? "1" : "", inbox === undefined ? "" : "1", outcome, mark, part);
-    args.push(said.length / 2, ...said);
+    args.push(excerpt, said.length / 2, ...said);
   }
   for (const { what } of begins) args.push(what.queuedId, what.attempt, what.data);
   return args;

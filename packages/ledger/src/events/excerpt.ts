@@ -1,0 +1,26 @@
+import type { JobResult, JobValue } from "@berth/protocol";
+
+/**
+ * Results and inboxes carry no more than this of a job. They keep a hundred thousand jobs' ends each, and a result may be a megabyte:
+ * the whole of it is in the job's own events only.
+ */
+export const excerptBytes = 32 * 1024;
+
+/** A long result as JSON within `excerptBytes`: the beginning of its texts, its numbers, no lists. */
+export function excerptOf(result: JobResult): string {
+  for (let characters = excerptBytes / 4; ; characters = Math.floor(characters / 2)) {
+    const text = JSON.stringify(shortened(result, characters));
+    if (Buffer.byteLength(text) <= excerptBytes) return text;
+  }
+}
+
+function shortened({ outcome, value, timing }: JobResult, characters: number): JobResult {
+  const cut = ([name, field]: [string, unknown]) =>
+    typeof field === "string" ? [name, field.slice(0, characters)] : [name, field];
+  const flat = Object.entries(value).filter(([, field]) => typeof field !== "object");
+  return {
+    outcome: Object.fromEntries(Object.entries(outcome).map(cut)) as JobResult["outcome"],
+    value: Object.fromEntries(flat.map(cut)) as JobValue,
+    timing,
+  };
+}

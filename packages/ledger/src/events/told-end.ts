@@ -1,0 +1,22 @@
+/** A job's end as results and inboxes have it. */
+export interface ToldEnd {
+  readonly jobId: string;
+  /** Of the sandbox. An inbox that is told of a cancellation does not have it. */
+  readonly key: string;
+  /** The result as JSON, or an excerpt of it. */
+  readonly text: string;
+  readonly isExcerpt: boolean;
+}
+
+export function toldEnd(fields: readonly Buffer[]): ToldEnd {
+  const named = new Map<string, string>();
+  for (let index = 0; index + 1 < fields.length; index += 2)
+    named.set(String(fields[index]), String(fields[index + 1]));
+  const excerpt = named.get("excerpt");
+  return {
+    jobId: named.get("job") ?? "",
+    key: named.get("key") ?? "",
+    text: excerpt ?? named.get("d") ?? "{}",
+    isExcerpt: excerpt !== undefined,
+  };
+}
