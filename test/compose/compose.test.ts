@@ -93,6 +93,23 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect(unknown).toEqual([]);
   });
 
+  test("has the metrics of its workers where Prometheus looks for them, in the fleet's network", async () => {
+    const targets = await readFile(new URL("../../infra/monitoring/prometheus.yml", import.meta.url), "utf8");
+    const [, port] = /names: \[worker\]\s+type: A\s+port: (\d+)/.exec(targets) ?? [];
+    const script = `process.stdout.write(await (await fetch("http://worker:${port}/metrics")).text())`;
+    const text = await stack.compose(
+      plain,
+      "exec",
+      "-T",
+      "gateway",
+      "node",
+      "--input-type=module",
+      "-e",
+      script,
+    );
+    expect(text).toContain('berth_build_info{app="worker"');
+  });
+
   test("finds every result of a batch although a worker's container is killed", {
     timeout: upMs,
   }, async () => {
