@@ -29,7 +29,9 @@ describe("a wrong value", () => {
       .map((line) => JSON.parse(line));
     expect(lines.length).toBeGreaterThan(20);
     const codes = ["invalid-argument", "invalid-job", "invalid-schedule"];
-    const raw = lines.filter(({ code, retry }) => !codes.includes(code ?? "") || retry !== false);
+    const raw = lines.filter(
+      ({ code, retry, fault }) => !fault || !codes.includes(code ?? "") || retry !== false,
+    );
     expect(raw).toEqual([]);
     const of = (what: string) => lines.find((line) => line.what === what);
     expect(of("tenant with a space")).toMatchObject({

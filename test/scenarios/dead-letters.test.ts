@@ -1,4 +1,3 @@
-import { NotRedrivable } from "@berth/ledger";
 import { Queue } from "bullmq";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
@@ -50,7 +49,10 @@ describe("a job that nobody can read", () => {
     await queue.add("exec", { version: 9, id: "poison" }, { jobId: "poison" });
     const [letter] = await lettersOf(fleet);
     expect(letter).toMatchObject({ jobId: "poison", reason: "unreadable", job: { version: 9 } });
-    await expect(berth.deadLetters.redrive("poison")).rejects.toThrow(NotRedrivable);
+    await expect(berth.deadLetters.redrive("poison")).rejects.toMatchObject({
+      code: "not-redrivable",
+      context: { reason: "unreadable" },
+    });
     expect(await berth.deadLetters.remove("poison")).toBe(true);
     expect(await berth.deadLetters.list()).toEqual([]);
     expect((await acme.exec("echo fine")).value.stdout).toBe("fine\n");

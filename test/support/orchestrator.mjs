@@ -1,7 +1,8 @@
 // An orchestrator in plain JavaScript, as somebody without TypeScript would write it. Says one line of JSON for each result.
 //   node --conditions=@berth/source orchestrator.mjs <redis> batch <id> <count>    jobs that each leave a line in their tenant's ledger
 //   node --conditions=@berth/source orchestrator.mjs <redis> tour                  each thing once
-import { Berth, InvalidJob } from "@berth/client";
+import { Berth } from "@berth/client";
+import { isFault } from "@berth/protocol";
 
 const [, , redis, mode, id, count] = process.argv;
 const berth = new Berth({ redis });
@@ -36,7 +37,7 @@ async function tour() {
   say({ types });
   const invalid = await acme.exec("x", { cwd: "/etc" }).then(
     () => false,
-    (error) => error instanceof InvalidJob,
+    (error) => isFault(error, "invalid-job"),
   );
   say({ invalid });
   for await (const { jobId, ack } of berth.results("tour", { consumer: "tour-1" })) {

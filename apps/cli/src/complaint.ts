@@ -37,15 +37,14 @@ export class ConfigError extends Complaint {
   }
 }
 
-/** By their names: importing the client for them would make every command load BullMQ. */
-const invalid = new Set(["InvalidJob", "InvalidSchedule", "NotRedrivable"]);
+/** What was asked for cannot be, whatever the state of the fleet is. */
+const mistakes: ReadonlySet<FaultCode> = new Set(["invalid-job", "invalid-schedule", "not-redrivable"]);
 const unreachable = new Set(["redis-unreachable", "engine-unreachable"]);
 
 /** What is said of anything thrown, or undefined when it is a mistake of ours and deserves its stack. */
 export function complaintOf(error: unknown): Complaint | undefined {
   if (error instanceof Complaint) return error;
-  if (isFault(error)) return ofFault(error);
-  if (error instanceof Error && invalid.has(error.name)) return new UsageError(error.message);
+  if (isFault(error)) return mistakes.has(error.code) ? new UsageError(error.message) : ofFault(error);
   if (isSystemError(error)) return new Complaint(systemText(error), { cause: error });
   return undefined;
 }

@@ -1,6 +1,5 @@
 import { passes, pause } from "@berth/ledger";
 import { isSuccess, type JobResult } from "@berth/protocol";
-import { InvalidJob } from "./invalid-job.ts";
 import type { JobOrder } from "./order.ts";
 import { isNoRoom, isOrderFault } from "./order-faults.ts";
 import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
@@ -218,10 +217,8 @@ export class Batch {
 
 /** The result of an order that can never be a job. */
 function refusalOf(error: unknown): JobResult | undefined {
-  const invalid = error instanceof InvalidJob;
-  if (!invalid && !isOrderFault(error)) return undefined;
-  const code = invalid ? "invalid-job" : error.code;
-  const outcome = { kind: "refused", code, message: error.message } as const;
+  if (!isOrderFault(error)) return undefined;
+  const outcome = { kind: "refused", code: error.code, message: error.message } as const;
   return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
 }
 

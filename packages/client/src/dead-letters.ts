@@ -19,7 +19,7 @@ export class DeadLetters {
 
   /**
    * Runs a job again, as `<id>-redrive-<n>`, and gives that id back. The letter goes; what was told of the first stays. Throws
-   * `NotRedrivable`, whose `reason` is `not-found` (no such letter) or `unreadable` (the job cannot be parsed).
+   * the fault `not-redrivable`, whose `context.reason` is `not-found` (no such letter) or `unreadable` (the job cannot be parsed).
    */
   redrive(jobId: string): Promise<string> {
     return this.#letters.redrive(jobId, this.#enqueue);

@@ -14,7 +14,7 @@ export type {
   WhyCode,
   WorkerRecord,
 } from "@berth/ledger";
-export { jobStates, NotRedrivable, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
+export { jobStates, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";
@@ -22,7 +22,6 @@ export { Batch } from "./batch.ts";
 export type { BerthOptions, SubmitOptions } from "./berth.ts";
 export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
-export { InvalidJob } from "./invalid-job.ts";
 export type { JobQuery, JobView } from "./jobs.ts";
 export { Jobs } from "./jobs.ts";
 export type { CheckOptions, JobOrder } from "./order.ts";
@@ -31,6 +30,6 @@ export { isNoRoom, isOrderFault } from "./order-faults.ts";
 export type { EnqueuedJob } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
 export type { ScheduleView } from "./schedules.ts";
-export { InvalidSchedule, Schedules } from "./schedules.ts";
+export { Schedules } from "./schedules.ts";
 export type { JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";

@@ -1,7 +1,13 @@
 import { type Fault, type FaultCode, isFault } from "@berth/protocol";
 
 /** Faults of one order, which the others of its batch do not share. */
-const ofOneOrder: readonly FaultCode[] = ["job-id-taken", "wrong-pool", "payload-too-large", "not-granted"];
+const ofOneOrder: readonly FaultCode[] = [
+  "invalid-job",
+  "job-id-taken",
+  "wrong-pool",
+  "payload-too-large",
+  "not-granted",
+];
 
 /** Whether a fault refuses a single order of a batch, and the batch goes on without it. */
 export function isOrderFault(error: unknown): error is Fault {

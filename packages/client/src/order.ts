@@ -2,6 +2,7 @@ import {
   chosenJobId,
   type DueTime,
   dueTime,
+  Fault,
   type Job,
   type JobInput,
   jobId,
@@ -9,7 +10,6 @@ import {
   problemsOf,
 } from "@berth/protocol";
 import { nanoid } from "nanoid";
-import { InvalidJob } from "./invalid-job.ts";
 
 /** What a caller says of a job; the rest is filled in. */
 export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> &
@@ -42,22 +42,26 @@ export interface CheckOptions {
   readonly isNewId?: boolean;
 }
 
-/** Checks an order without submitting it. Throws `InvalidJob` with every problem. */
+/** Checks an order without submitting it. Throws the fault `invalid-job` with every problem. */
 export function checkOrder(order: JobOrder, options: CheckOptions = {}): CheckedOrder {
   const { delayMs: _, runAtMs: __, ...rest } = order;
   const dueAtMs = dueAtMsOf(order, Date.now());
   const id = options.id ?? order.id ?? nanoid();
   const parsed = jobSchema.safeParse({ ...rest, version: 1, id });
-  if (!parsed.success) throw new InvalidJob(problemsOf(parsed.error));
+  if (!parsed.success) throw invalidJob(parsed.error);
   if (options.id !== undefined) return new CheckedOrder(parsed.data, dueAtMs, options.isNewId ?? false);
   const chosen = chosenJobId.safeParse(id);
-  if (!chosen.success) throw new InvalidJob(problemsOf(chosen.error).map((problem) => `id: ${problem}`));
+  if (!chosen.success) throw invalidJob(chosen.error, "id: ");
   return new CheckedOrder(parsed.data, dueAtMs, order.id === undefined);
 }
 
 function dueAtMsOf({ delayMs, runAtMs }: DueTime, nowMs: number): number | undefined {
   const parsed = dueTime.safeParse({ delayMs, runAtMs });
-  if (!parsed.success) throw new InvalidJob(problemsOf(parsed.error));
+  if (!parsed.success) throw invalidJob(parsed.error);
   const dueAtMs = runAtMs ?? (delayMs === undefined ? undefined : nowMs + delayMs);
   return dueAtMs === undefined || dueAtMs <= nowMs ? undefined : dueAtMs;
+}
+
+function invalidJob(error: Parameters<typeof problemsOf>[0], prefix = ""): Fault {
+  return new Fault("invalid-job", { problems: problemsOf(error).map((problem) => prefix + problem) });
 }

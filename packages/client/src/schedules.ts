@@ -8,7 +8,7 @@ import {
   timingProblem,
   wakeMs,
 } from "@berth/ledger";
-import { problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
+import { Fault, problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** A schedule and how far it got. */
@@ -22,19 +22,6 @@ export interface ScheduleView extends ScheduleSpec {
 export interface PutScheduleOptions {
   /** Throws when the schedule that has the id is not the caller's to replace. */
   readonly replaceable?: (known: ScheduleSpec) => void;
-}
-
-/** Refused, with every problem named. */
-export class InvalidSchedule extends Error {
-  override readonly name = "InvalidSchedule";
-  readonly code = "invalid-schedule";
-  readonly retry = false;
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(`invalid schedule: ${problems.join("; ")}`);
-    this.problems = problems;
-  }
 }
 
 /** Jobs that are ordered again and again. Any worker runs them; no worker has to be there when they are made. */
@@ -52,10 +39,10 @@ export class Schedules {
   /** Makes it, or replaces the one of the same id. With the same times as before it goes on where it was. */
   async put(input: ScheduleInput, options: PutScheduleOptions = {}): Promise<ScheduleView> {
     const parsed = scheduleSpec.safeParse(input);
-    if (!parsed.success) throw new InvalidSchedule(problemsOf(parsed.error));
+    if (!parsed.success) throw new Fault("invalid-schedule", { problems: problemsOf(parsed.error) });
     const spec = parsed.data;
     const problem = timingProblem(timingOf(spec, this.#now()), this.#now());
-    if (problem !== undefined) throw new InvalidSchedule([problem]);
+    if (problem !== undefined) throw new Fault("invalid-schedule", { problems: [problem] });
     const change = (known: ScheduleState | undefined) => {
       if (known) options.replaceable?.(known.spec);
       return putState(spec, this.#now(), known);

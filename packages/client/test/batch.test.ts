@@ -3,7 +3,6 @@ import { Fault, type JobResult } from "@berth/protocol";
 import { describe, expect, test } from "vitest";
 import { acme, resultOf } from "../../ledger/test/reading.ts";
 import { Batch, type BatchResult } from "../src/batch.ts";
-import { InvalidJob } from "../src/invalid-job.ts";
 import type { JobOrder } from "../src/order.ts";
 import { PendingJob } from "../src/pending-job.ts";
 import { inUse } from "./collected.ts";
@@ -105,7 +104,7 @@ describe("a batch", () => {
   test("reports an order that is no valid job as that item's result, and goes on", async () => {
     const desk = new Desk();
     desk.refuse = ({ id }) => {
-      if (id === "b-1") return new InvalidJob(["request.command: too long"]);
+      if (id === "b-1") return new Fault("invalid-job", { problems: ["request.command: too long"] });
       if (id === "b-2") return new Fault("payload-too-large", { bytes: 9, limit: 1 });
       return undefined;
     };

@@ -16,7 +16,7 @@ export { JobArtifacts } from "./artifacts/job-artifacts.ts";
 export { mimeOf } from "./artifacts/mime.ts";
 export { checked, invalid } from "./checked.ts";
 export type { Burial, DeadLetter } from "./dead-letters/dead-letters.ts";
-export { DeadLetters, deadQueue, NotRedrivable } from "./dead-letters/dead-letters.ts";
+export { DeadLetters, deadQueue } from "./dead-letters/dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
 export type { ResultOptions } from "./events/event-reader.ts";
 export { StreamReader } from "./events/event-reader.ts";

@@ -39,6 +39,9 @@ export interface FaultContexts {
   "no-answer": { worker: string; waitedMs: number };
   "worker-id-taken": { worker: string; host: string; pid: string };
   "invalid-argument": { argument: string; problem: string };
+  "invalid-job": { problems: readonly string[] };
+  "invalid-schedule": { problems: readonly string[] };
+  "not-redrivable": { jobId: string; reason: "not-found" | "unreadable"; detail: string };
   "payload-missing": { jobId: string; detail: string };
   "payload-too-large": { bytes: number; limit: number };
   "artifact-elsewhere": { artifact: string; place: string; detail: string };
@@ -270,6 +273,25 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "A call was given a value that cannot be one. Nothing was sent.",
     retry: false,
     operator: "A mistake in the caller; the message says what is allowed.",
+  },
+  "invalid-job": {
+    message: ({ problems }) => `invalid job: ${problems.join("; ")}`,
+    meaning: "The order is not a valid job. `context.problems` names every problem. Nothing was sent.",
+    retry: false,
+    operator: "A mistake in the caller; the message says what is allowed.",
+  },
+  "invalid-schedule": {
+    message: ({ problems }) => `invalid schedule: ${problems.join("; ")}`,
+    meaning:
+      "The schedule or its job is not valid. `context.problems` names every problem. Nothing was stored.",
+    retry: false,
+    operator: "A mistake in the caller; the message says what is allowed.",
+  },
+  "not-redrivable": {
+    message: ({ detail }) => detail,
+    meaning: "There is no dead letter of the job (`not-found`), or its job cannot be parsed (`unreadable`).",
+    retry: false,
+    operator: "`berth dead ls` lists the dead letters. One that cannot be parsed can only be removed.",
   },
   "payload-missing": {
     message: ({ jobId, detail }) => `the staged request of the job ${jobId} cannot be used: ${detail}`,

@@ -1,4 +1,4 @@
-import { InvalidJob, PendingJob } from "@berth/client";
+import { PendingJob } from "@berth/client";
 import { Fault, type SandboxKey } from "@berth/protocol";
 import { Complaint, UsageError } from "../complaint.ts";
 import type { Door, JobOrder } from "../door.ts";
@@ -30,7 +30,7 @@ function inBatchWords(error: Complaint, onFatal: (error: Complaint) => void): Er
   if (error.code === "sandbox-full" || error.code === "fleet-full")
     return new Fault("fleet-full", { waiting: 0, limit: 0 }, { cause: error });
   if (error instanceof UsageError || error.exitCode === exitCodes.usage)
-    return new InvalidJob([error.message]);
+    return new Fault("invalid-job", { problems: [error.message] });
   // Trying again would not help: the key is wrong, or not for this tenant.
   if (error.exitCode !== exitCodes.unreachable) onFatal(error);
   return error;

@@ -1,4 +1,5 @@
-import { Artifacts, Berth, type EnqueuedJob, type JobView, NotRedrivable, shownState } from "@berth/client";
+import { Artifacts, Berth, type EnqueuedJob, type JobView, shownState } from "@berth/client";
+import { isFault } from "@berth/protocol";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
   DeadLettersDoor,
@@ -117,6 +118,6 @@ function unfinishedJob({ result: _, ...job }: JobView): UnfinishedJob[] {
 }
 
 function undefinedWhenMissing(error: unknown): undefined {
-  if (error instanceof NotRedrivable && error.reason === "not-found") return;
+  if (isFault(error, "not-redrivable") && error.context.reason === "not-found") return;
   throw error;
 }

@@ -1,4 +1,3 @@
-import { InvalidJob, InvalidSchedule } from "@berth/client";
 import { Fault, type FaultCode, isFault, type SubmittedJob } from "@berth/protocol";
 import type { FastifyError } from "fastify";
 import { meaningForTenants } from "../jobs/told-to.ts";
@@ -36,8 +35,8 @@ const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
  */
 export function failureOf(error: unknown, principal?: Principal): Failure {
   if (error instanceof Problem) return ofProblem(error);
-  if (error instanceof InvalidJob || error instanceof InvalidSchedule) {
-    return ofProblem(new Problem("invalid-request", error.message, { problems: error.problems }));
+  if (isFault(error, "invalid-job") || isFault(error, "invalid-schedule")) {
+    return ofProblem(new Problem("invalid-request", error.message, { problems: error.context.problems }));
   }
   const fault = isFault(error) ? error : asRedisFault(error);
   if (fault) return ofFault(fault, principal);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { type CheckedOrder, checkOrder, InvalidJob } from "@berth/client";
-import { type Job, redisKeys, type TenantId } from "@berth/protocol";
+import { type CheckedOrder, checkOrder } from "@berth/client";
+import { isFault, type Job, redisKeys, type TenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { z } from "zod";
@@ -52,8 +52,8 @@ export function draftOf(
       },
     );
   } catch (error) {
-    if (!(error instanceof InvalidJob)) throw error;
-    const { problems } = error;
+    if (!isFault(error, "invalid-job")) throw error;
+    const { problems } = error.context;
     throw new Problem("invalid-request", `the job does not fit: ${problems[0]}`, { problems });
   }
 }

@@ -1,5 +1,4 @@
-import { NotRedrivable } from "@berth/ledger";
-import { jobId } from "@berth/protocol";
+import { isFault, jobId } from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -61,8 +60,8 @@ export function deadLetterRoutes({ berth, audit }: Parts): AnyRoute[] {
         await audit.note("dead-letter.redriven", noted(request, params.id));
         return { status: 202, headers: { location: `/v1/jobs/${again}` }, body: { jobId: again } };
       } catch (error) {
-        if (!(error instanceof NotRedrivable)) throw error;
-        throw new Problem(error.reason === "unreadable" ? "refused" : "not-found", error.message);
+        if (!isFault(error, "not-redrivable")) throw error;
+        throw new Problem(error.context.reason === "unreadable" ? "refused" : "not-found", error.message);
       }
     },
   );

@@ -1,5 +1,6 @@
 import {
   deadReason,
+  Fault,
   type Job,
   jobId,
   job as jobSchema,
@@ -37,17 +38,6 @@ export type Burial = Omit<z.infer<typeof letter>, "redriveAs">;
 export interface DeadLetter extends Burial {
   /** Where a list goes on after this one. */
   readonly cursor: string;
-}
-
-/** A dead letter could not be enqueued again: there is none for the job, or its job cannot be parsed. */
-export class NotRedrivable extends Error {
-  override readonly name = "NotRedrivable";
-  readonly reason: "not-found" | "unreadable";
-
-  constructor(reason: NotRedrivable["reason"], message: string) {
-    super(message);
-    this.reason = reason;
-  }
 }
 
 /**
@@ -121,7 +111,7 @@ export class DeadLetters {
   /** Enqueues the job again under a new id, which it gives back. */
   async redrive(id: string, enqueue: (job: Job) => Promise<unknown>): Promise<string> {
     const entry = await this.#queue.getJob(letterId(id));
-    if (!entry) throw new NotRedrivable("not-found", `there is no dead letter of the job ${id}`);
+    if (!entry) throw notRedrivable("not-found", id, `there is no dead letter of the job ${id}`);
     const newId = await redriveEntry(this.#redis, entry, enqueue);
     await this.#queue.remove(letterId(id));
     return newId;
@@ -148,8 +138,9 @@ export async function redriveEntry(
   const data = letter.parse(entry.data);
   const parsed = jobSchema.safeParse(data.job);
   if (!parsed.success)
-    throw new NotRedrivable(
+    throw notRedrivable(
       "unreadable",
+      data.jobId,
       `the job ${data.jobId} cannot be read: ${problemsOf(parsed.error).join("; ")}`,
     );
   const { deadlineAtMs: _, inbox: __, ...job } = parsed.data;
@@ -187,4 +178,8 @@ function slim(burial: Burial): Burial {
 /** With a letter before it: BullMQ takes no id of digits alone, and an unreadable job may have one. */
 function letterId(id: string): string {
   return `d-${id.replaceAll(":", "_")}`;
+}
+
+function notRedrivable(reason: "not-found" | "unreadable", jobId: string, detail: string): Fault {
+  return new Fault("not-redrivable", { jobId, reason, detail });
 }
