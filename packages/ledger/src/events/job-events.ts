@@ -12,11 +12,11 @@ import {
 } from "../queues/queue-layout.ts";
 
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
-const keptMs = 24 * 3_600_000;
+export const keptMs = 24 * 3_600_000;
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
-const stagedKeptMs = 60_000;
+export const stagedKeptMs = 60_000;
 /** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
-const walkedMost = 10_000;
+export const walkedMost = 10_000;
 /** What an entry of the queue says of an attempt that another one follows. */
 const retryingMark = "retrying";
 

@@ -68,7 +68,7 @@ export class Cancellation {
   }
 }
 
-function inboxOf(data: unknown): string | undefined {
+export function inboxOf(data: unknown): string | undefined {
   const { inbox } = (data ?? {}) as { readonly inbox?: unknown };
   return typeof inbox === "string" ? inbox : undefined;
 }
