@@ -150,6 +150,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     health,
     resting,
     clock: systemClock,
+    onVanished: (job) => log.error({ event: "job.vanished", ...job }),
     report: (event) => {
       log[event.event === "tenancy.trouble" ? "error" : "info"](event);
       spans?.(event);

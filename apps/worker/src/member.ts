@@ -1,4 +1,11 @@
-import { areCancelled, type Offer, type OfferPlace, type Offers, OfferTaker } from "@berth/ledger";
+import {
+  areCancelled,
+  type Offer,
+  type OfferPlace,
+  type Offers,
+  OfferTaker,
+  type VanishedJob,
+} from "@berth/ledger";
 import { type ControlMessage, epoch, type SandboxKey, tenantOf } from "@berth/protocol";
 import { within } from "@berth/service";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
@@ -11,6 +18,8 @@ export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
   readonly health: EngineHealth;
   readonly resting: Resting;
+  /** A job that nothing would have ended has ended as lost. */
+  readonly onVanished: (job: VanishedJob) => void;
 }
 
 interface Held {
@@ -62,7 +71,7 @@ export class FleetMember {
   }
 
   start(): void {
-    const { config, redis, leases, offers, artifacts, clock } = this.#parts;
+    const { config, redis, leases, offers, artifacts, clock, onVanished } = this.#parts;
     const options = {
       redis,
       leases,
@@ -73,6 +82,7 @@ export class FleetMember {
       isResting: (key: SandboxKey) => this.#resting.has(key),
       sweepMs: config.BERTH_SWEEP_MS,
       forgetMs: config.BERTH_FORGET_MS,
+      onVanished,
     };
     this.#loops.push(
       ...this.#takers.map(({ place, taker }) => this.#takeOffers(taker, place)),

@@ -1,10 +1,12 @@
 import {
   type ArtifactStore,
+  auditUnfinished,
   forgetIdleQueues,
   type Leases,
   type OfferPlace,
   type Offers,
   unfinishedKeys,
+  type VanishedJob,
 } from "@berth/ledger";
 import type { SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
@@ -23,6 +25,8 @@ export interface SweepOptions {
   readonly sweepMs: number;
   /** Queues unused for this long are removed. */
   readonly forgetMs: number;
+  /** A job was in no queue and with no worker, and ended as lost. */
+  readonly onVanished: (job: VanishedJob) => void;
 }
 
 /** How many pending sandboxes one script looks at, and how many of those pages one sweep reads. */
@@ -34,11 +38,19 @@ const lapsedPerSweep = 100;
 const forgottenAtOnce = 100;
 /** Removing idle queues is housekeeping: once in so many sweeps. */
 const forgetEvery = 30;
+/** So is looking for jobs that nothing will end: two or three a second from each worker, the oldest first. */
+const auditEvery = 10;
+const auditedAtOnce = 50;
+/** Most jobs have ended by then, and need not be looked at. */
+const auditedAfterMs = 60_000;
+/** Where each worker begins, so that workers which started together do not look at the same jobs. */
+const auditedFromMost = 10_000;
 
 /** The backstop for producers and workers that died between two steps. Every worker runs it; doing it twice is harmless. */
 export async function sweep(options: SweepOptions, signal: AbortSignal): Promise<void> {
   const { redis, artifacts, clock, sweepMs, forgetMs } = options;
   let after = 0;
+  let auditFrom = Math.floor(Math.random() * auditedFromMost);
   for (let round = 1; !signal.aborted; round++) {
     await clock.sleep(sweepMs, signal).catch(() => {});
     if (signal.aborted) return;
@@ -47,11 +59,20 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
         await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });
+      if (round % auditEvery === 0) auditFrom = await audit(options, auditFrom);
       await artifacts.sweep();
     } catch {
       // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
     }
   }
+}
+
+/** Walks on through the jobs that have not ended. Gives where the next audit goes on. */
+async function audit({ redis, onVanished }: SweepOptions, from: number): Promise<number> {
+  const page = { from, limit: auditedAtOnce, olderThanMs: auditedAfterMs };
+  const { vanished, next } = await auditUnfinished(redis, page);
+  for (const job of vanished) onVanished(job);
+  return next;
 }
 
 /** Offers what a dead worker held, wherever it belongs: the script names each only once. */

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Ends a job that no worker has begun, for its canceller, and takes its entry out of the queue. No epoch is compared, since the
--- canceller holds no lease. This script and begin.lua compare the same records, so of a beginning and this end only the first happens.
+-- canceller holds no lease. This script and begin-job.lua compare the same records, so of a beginning and this end only the first happens.
 -- KEYS  1 events (stream)  2 results (stream)  3 inbox (stream)  4 job (hash)  5 unfinished (sorted set)  6 staged (string)
 --       7 the entry in the queue (hash)  8 lease (hash)  9 pending (sorted set)
 --       10… lists and sorted sets in which the queue keeps jobs that are not finished
@@ -10,6 +10,7 @@
 -- Reply 1   its end is told
 --       2   its end was told before
 --       0   it has begun, or is not known: whoever holds its sandbox tells of it
+--- @include tell-end.lua
 local known = redis.call('HMGET', KEYS[4], 'key', 'begun', 'outcome')
 if known[3] then
   return 2
@@ -25,17 +26,10 @@ end
 if #last > 0 and last[1][2][2] ~= 'retrying' then
   return 0
 end
-redis.call('XADD', KEYS[1], '*', 't', 'finished', 'd', ARGV[7], 'p', '')
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', 100000, '*', 'job', ARGV[2], 'key', ARGV[1], 'd', ARGV[7])
-if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', 100000, '*', 'job', ARGV[2], 'd', ARGV[7])
-  redis.call('PEXPIRE', KEYS[3], ARGV[5])
-end
-redis.call('HSET', KEYS[4], 'outcome', ARGV[6])
-redis.call('PEXPIRE', KEYS[4], ARGV[4])
-redis.call('ZREM', KEYS[5], ARGV[2])
-redis.call('PEXPIRE', KEYS[6], ARGV[8])
+tellEnd({
+  key = ARGV[1], jobId = ARGV[2], outcome = ARGV[6], data = ARGV[7],
+  keptMs = ARGV[4], inboxMs = ARGV[5], stagedMs = ARGV[8],
+})
 if redis.call('EXISTS', KEYS[7]) == 0 then
   return 1
 end

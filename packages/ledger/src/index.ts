@@ -52,6 +52,8 @@ export {
   stateOf,
   unfinishedJobIds,
 } from "./jobs/job-record.ts";
+export type { VanishedJob } from "./jobs/unfinished-audit.ts";
+export { auditUnfinished } from "./jobs/unfinished-audit.ts";
 export type { Why, WhyCode } from "./jobs/why.ts";
 export { why, whyCodes, whyForTenant } from "./jobs/why.ts";
 export type { GrantList, Wanted } from "./leases/grants.ts";

@@ -7,9 +7,9 @@ import { entryKey, queuedId } from "../queues/queue-layout.ts";
 import { excerptBytes, excerptOf } from "./excerpt.ts";
 
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
-const stagedKeptMs = 60_000;
+export const stagedKeptMs = 60_000;
 /** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
-const walkedMost = 10_000;
+export const walkedMost = 10_000;
 /** What an entry of the queue says of an attempt that another one follows. */
 const retryingMark = "retrying";
 

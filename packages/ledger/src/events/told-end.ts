@@ -1,7 +1,7 @@
 /** A job's end as results and inboxes have it. */
 export interface ToldEnd {
   readonly jobId: string;
-  /** Of the sandbox. An inbox that is told of a cancellation does not have it. */
+  /** Of the sandbox. */
   readonly key: string;
   /** The result as JSON, or an excerpt of it. */
   readonly text: string;

@@ -67,7 +67,7 @@ export class Cancellation {
   }
 }
 
-function inboxOf(data: unknown): string | undefined {
+export function inboxOf(data: unknown): string | undefined {
   const { inbox } = (data ?? {}) as { readonly inbox?: unknown };
   return typeof inbox === "string" ? inbox : undefined;
 }

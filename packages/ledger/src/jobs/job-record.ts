@@ -106,6 +106,16 @@ export function unfinishedJobIds(redis: Redis, from: number, count: number): Pro
   return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));
 }
 
+/** As `unfinishedJobIds`, of those that were added by then. */
+export function unfinishedBefore(
+  redis: Redis,
+  beforeMs: number,
+  from: number,
+  count: number,
+): Promise<string[]> {
+  return redis.zrangebyscore(redisKeys.unfinished, "-inf", beforeMs, "LIMIT", from, count);
+}
+
 /** For each id, whether the job is known not to have ended. */
 export async function areUnfinished(redis: Redis, ids: readonly string[]): Promise<boolean[]> {
   if (ids.length === 0) return [];

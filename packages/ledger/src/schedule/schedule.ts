@@ -146,6 +146,11 @@ export class Schedule {
   }
 }
 
+/** Hash: an attempt that waits for its time. */
+export function scheduledEntryKey(jobId: string, attempt: number): string {
+  return `${scheduleQueue.prefix}:${scheduleQueue.name}:${entryId(jobId, attempt)}`;
+}
+
 /** The next attempt is put in while the one before may still be on its way out. */
 function entryId(jobId: string, attempt: number): string {
   return attempt > 1 ? `${jobId}~${attempt}` : jobId;

@@ -1,0 +1,92 @@
+import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
+import { stagedKeptMs, walkedMost } from "../events/job-events.ts";
+import { redisNow } from "../fleet/fleet-view.ts";
+import { keptMs } from "../queues/exchange.ts";
+import { queueKeys } from "../queues/queue-layout.ts";
+import { findQueued } from "../queues/submit.ts";
+import { scheduledEntryKey } from "../schedule/schedule.ts";
+import { inboxOf } from "./cancellation.ts";
+import { type JobRecord, readJobRecord, unfinishedBefore } from "./job-record.ts";
+
+const audit = new Script({
+  name: "audit",
+  file: new URL("../../lua/audit.lua", import.meta.url),
+  parse: (reply) =>
+    z
+      .union([
+        z.tuple([z.literal(["ended", "finished-before"])]).transform(([word]) => word),
+        z
+          .tuple([z.literal("kept"), z.literal(["queued", "scheduled", "running", "changed"])])
+          .transform(([word]) => word),
+      ])
+      .parse(reply),
+});
+const dropUnknown = new Script({
+  name: "drop-unknown",
+  file: new URL("../../lua/drop-unknown.lua", import.meta.url),
+  parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
+});
+
+const vanished: JobResult = {
+  outcome: { kind: "lost", message: "the job was in no queue, and no worker ran it" },
+  value: {},
+  timing: { wallMs: 0, cpuMs: 0 },
+};
+
+/** A job that was accepted, and that nothing would have ended. */
+export interface VanishedJob {
+  readonly key: SandboxKey;
+  readonly jobId: string;
+}
+
+/**
+ * Looks at a page of the jobs that have not ended, the oldest first, and ends as lost those that no queue, schedule or worker has. So
+ * every job ends, whatever Redis forgot. `next`: the `from` of the next page; 0 after the last one.
+ */
+export async function auditUnfinished(
+  redis: Redis,
+  page: { readonly from: number; readonly limit: number; readonly olderThanMs: number },
+): Promise<{ readonly vanished: readonly VanishedJob[]; readonly next: number }> {
+  const beforeMs = (await redisNow(redis)) - page.olderThanMs;
+  const ids = await unfinishedBefore(redis, beforeMs, page.from, page.limit);
+  const found: VanishedJob[] = [];
+  let left = ids.length;
+  for (const id of ids) {
+    const record = await readJobRecord(redis, id);
+    if (!record) {
+      if (await dropUnknown.run(redis, [redisKeys.job(id), redisKeys.unfinished], [id])) left--;
+      continue;
+    }
+    const answer = await auditOne(redis, record);
+    if (answer !== "kept") left--;
+    if (answer === "ended") found.push({ key: record.key, jobId: id });
+  }
+  return { vanished: found, next: ids.length < page.limit ? 0 : page.from + left };
+}
+
+async function auditOne(
+  redis: Redis,
+  { id, key, added }: JobRecord,
+): Promise<"ended" | "finished-before" | "kept"> {
+  const queue = queueKeys(key, id, added);
+  const inbox = inboxOf(await findQueued(redis, key, queue.queuedId));
+  const keys = [
+    redisKeys.events(key, id),
+    redisKeys.results,
+    inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox),
+    redisKeys.job(id),
+    redisKeys.unfinished,
+    redisKeys.staged(key, id),
+    queue.entryKey,
+    redisKeys.lease(key),
+    scheduledEntryKey(id, added),
+    scheduledEntryKey(id, added + 1),
+    ...queue.unfinishedKeys,
+  ];
+  return await audit.run(redis, keys, [
+    ...[key, id, added, keptMs, inbox === undefined ? "" : keptMs],
+    ...[vanished.outcome.kind, JSON.stringify(vanished), stagedKeptMs, queue.queuedId, walkedMost],
+  ]);
+}
