@@ -2,6 +2,7 @@ import {
   type ArtifactStore,
   forgetIdleQueues,
   type Leases,
+  markMemory,
   type OfferPlace,
   type Offers,
   unfinishedKeys,
@@ -34,6 +35,8 @@ const lapsedPerSweep = 100;
 const forgottenAtOnce = 100;
 /** Removing idle queues is housekeeping: once in so many sweeps. */
 const forgetEvery = 30;
+/** For so many sweeps the mark of a Redis that is nearly full refuses new jobs. Every sweep of a worker renews it or takes it away. */
+const markedSweeps = 5;
 
 /** The backstop for producers and workers that died between two steps. Every worker runs it; doing it twice is harmless. */
 export async function sweep(options: SweepOptions, signal: AbortSignal): Promise<void> {
@@ -43,6 +46,8 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
     await clock.sleep(sweepMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
+      // First: a Redis that is full refuses the offers below.
+      await markMemory(redis, markedSweeps * sweepMs);
       await offerLapsed(options);
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
