@@ -52,15 +52,16 @@ test("whatever a package reads when it runs is in the images", async () => {
   expect(missing, "not among the `files` of its package.json").toEqual([]);
 });
 
-test("redis.conf keeps every write and forgets nothing to make room", async () => {
+test("redis.conf keeps every write, bounds its memory and forgets nothing to make room", async () => {
   const folder = await mkdtemp(join(tmpdir(), "berth-conf-"));
   const socket = join(folder, "redis.sock");
   const own = ["--port", "0", "--unixsocket", socket, "--dir", folder];
   const server = spawn("redis-server", [join(root, "infra/redis/redis.conf"), ...own], { stdio: "ignore" });
   const redis = connectRedis({ url: `unix://${socket}`, role: "blocking" });
   try {
-    const policy = await redis.config("GET", "maxmemory-policy", "appendonly", "appendfsync", "save");
+    const policy = await redis.config("GET", "maxmemory*", "appendonly", "appendfsync", "save");
     expect(policy).toEqual(expect.arrayContaining(["noeviction", "yes", "everysec", ""]));
+    expect(policy).toEqual(expect.arrayContaining(["maxmemory", String(2 * 1024 ** 3)]));
   } finally {
     redis.disconnect();
     const gone = once(server, "exit");

@@ -1,7 +1,11 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Berth } from "@berth/client";
+import { markMemory } from "@berth/ledger";
 import { isFault, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
+import { busybox, test as fleetTest } from "../support/fleet.ts";
 import { test } from "../support/redis.ts";
 
 describe("a Redis that is full", () => {
@@ -85,6 +89,61 @@ describe("a Redis that is nearly full", () => {
     for (const id of refused.keys())
       expect(await standing(admin, id)).toEqual({ added: "1", queued: 1, open: true });
     await berth.close();
+  });
+});
+
+describe("a Redis at 85 % of its maxmemory", () => {
+  const brisk = { ...busybox, BERTH_SWEEP_MS: "250" };
+
+  fleetTest("refuses new jobs of every kind, and ends those that run and wait", async ({ fleet }) => {
+    await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    const admin = fleet.redis.connect();
+    // So that a tenth of maxmemory is more than connections and arguments take.
+    await admin.setrange("ballast", 40_000_000, "x");
+    const running = await acme.exec("until [ -e go ]; do sleep 0.1; done; seq 1 1000").enqueued();
+    const waiting = await acme.exec("echo next").enqueued();
+    await expect.poll(() => running.status()).toBe("running");
+    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
+    await expect.poll(() => admin.hexists(redisKeys.settings, "fullUntil")).toBe(1);
+    const full = { code: "redis-full", retry: true, context: { accepted: "no" } };
+    await expect(acme.exec("true", {}, { id: "mine" }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.exec("true", {}, { delayMs: 60_000 }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.write("large", "x".repeat(400 * 1024)).enqueued()).rejects.toMatchObject(full);
+    expect(await admin.keys("berth:*:staged:*")).toEqual([]);
+    // Known before: it is the same job.
+    expect((await acme.exec("echo next", {}, { id: waiting.id }).enqueued()).isNew).toBe(false);
+    await writeFile(join(fleet.workspaces, "acme", "go"), "");
+    expect((await running.result).value.stdout).toHaveLength(3_893);
+    expect((await waiting.result).value.stdout).toBe("next\n");
+    await admin.hset(redisKeys.settings, "fullAtPercent", 99);
+    await expect.poll(() => admin.hexists(redisKeys.settings, "fullUntil")).toBe(0);
+    expect((await acme.exec("true", {}, { id: "mine" })).outcome).toEqual({ kind: "exited", code: 0 });
+  });
+
+  test("takes jobs again when no worker has measured it for a while", async ({ redis }) => {
+    const berth = new Berth({ redis: redis.url });
+    const admin = redis.connect();
+    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
+    expect(await markMemory(admin, 500)).toBe(true);
+    const submit = () =>
+      berth
+        .tenant("acme")
+        .exec("true")
+        .enqueued()
+        .then(
+          () => "accepted",
+          (fault) => fault.code,
+        );
+    expect(await submit()).toBe("redis-full");
+    await expect.poll(submit).toBe("accepted");
+    await berth.close();
+  });
+
+  test("is never marked while it has no maxmemory", async ({ redis }) => {
+    const admin = redis.connect();
+    await admin.hset(redisKeys.settings, "fullAtPercent", 0);
+    expect(await markMemory(admin, 60_000)).toBe(false);
   });
 });
 

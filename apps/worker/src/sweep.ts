@@ -3,6 +3,7 @@ import {
   auditUnfinished,
   forgetIdleQueues,
   type Leases,
+  markMemory,
   type OfferPlace,
   type Offers,
   unfinishedKeys,
@@ -45,6 +46,8 @@ const auditedAtOnce = 50;
 const auditedAfterMs = 60_000;
 /** Where each worker begins, so that workers which started together do not look at the same jobs. */
 const auditedFromMost = 10_000;
+/** For so many sweeps the mark of a Redis that is nearly full refuses new jobs. Every sweep of a worker renews it or takes it away. */
+const markedSweeps = 5;
 
 /** The backstop for producers and workers that died between two steps. Every worker runs it; doing it twice is harmless. */
 export async function sweep(options: SweepOptions, signal: AbortSignal): Promise<void> {
@@ -55,6 +58,8 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
     await clock.sleep(sweepMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
+      // First: a Redis that is full refuses the offers below.
+      await markMemory(redis, markedSweeps * sweepMs);
       await offerLapsed(options);
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)

@@ -7,6 +7,7 @@
 -- Reply {'accepted'}, or a refusal of admission.lua
 --- @include now.lua
 --- @include queue-length.lua
+--- @include nearly-full.lua
 --- @include admission.lua
 local key, tenant, session, kind, attempt = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local wanted = {key = key, attempt = attempt, pool = ARGV[6], mostPerSandbox = ARGV[7], mostInFleet = ARGV[8]}

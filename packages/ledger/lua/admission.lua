@@ -1,9 +1,10 @@
--- Whether an attempt of a job may be added. Needs queue-length.lua.
+-- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua and nearly-full.lua.
 -- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
 -- Gives nil if it may, or the refusal:
 --       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
+--       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
 local function refusal(record, unfinished, settings, lease, firstQueueKey, wanted)
   local known = redis.call('HMGET', record, 'key', 'added', 'outcome')
@@ -18,6 +19,10 @@ local function refusal(record, unfinished, settings, lease, firstQueueKey, wante
   -- A later attempt has its place already.
   if known[1] then
     return nil
+  end
+  local full = nearlyFull(settings)
+  if full then
+    return full
   end
   local limits = redis.call('HMGET', settings, 'maxWaitingPerSandbox', 'maxWaitingInFleet')
   local inFleet, mostInFleet = redis.call('ZCARD', unfinished), tonumber(limits[2] or wanted.mostInFleet)

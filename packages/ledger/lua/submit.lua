@@ -12,6 +12,7 @@
 --       or a refusal of admission.lua
 --- @include now.lua
 --- @include queue-length.lua
+--- @include nearly-full.lua
 --- @include admission.lua
 local record, unfinished, lease, entry = KEYS[1], KEYS[2], KEYS[4], KEYS[11]
 local wait, prioritized = KEYS[15], KEYS[17]

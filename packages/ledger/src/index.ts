@@ -39,6 +39,7 @@ export { Staging } from "./events/staging.ts";
 export { FleetControl } from "./fleet/fleet-control.ts";
 export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet/fleet-view.ts";
 export { FleetView, redisNow } from "./fleet/fleet-view.ts";
+export { markMemory } from "./fleet/memory-mark.ts";
 export { Cancellation } from "./jobs/cancellation.ts";
 export type { JobRecord, JobState, ShownState } from "./jobs/job-record.ts";
 export {

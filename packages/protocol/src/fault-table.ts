@@ -192,10 +192,10 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ script, detail, ...job }) =>
       `Redis has no memory left for ${script}: ${detail}${standing(job)}`,
     meaning:
-      "Redis has reached its maxmemory, and must not forget anything to make room. It did not make the change that the message names.",
+      "Redis has reached its maxmemory, or 85 % of it, from which on new jobs are refused so that the others can end. It did not make the change that the message names.",
     retry: true,
     operator:
-      "Raise maxmemory, or let jobs end and what they left expire. Producers should wait; what runs goes on, and its ends are told.",
+      "Raise maxmemory (or fullAtPercent in the fleet's settings), or let jobs end and what they left expire. Producers should wait; what runs goes on, and its ends are told.",
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>

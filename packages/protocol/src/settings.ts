@@ -77,6 +77,7 @@ export const settingNames: readonly string[] = [
   "BERTH_PROXY_USERS",
   "BERTH_REDIS_BIND",
   "BERTH_REDIS_IMAGE",
+  "BERTH_REDIS_MAXMEMORY",
   "BERTH_REDIS_PASSWORD",
   "BERTH_REDIS_PORT",
   "BERTH_REDIS_URL",

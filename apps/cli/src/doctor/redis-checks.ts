@@ -69,9 +69,14 @@ function* memory(info: Info): Generator<Finding> {
         `maxmemory-policy is ${policy}: it may drop accepted jobs`,
         "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
       );
-  if (most > 0 && used > 0.9 * most)
+  if (most === 0)
     yield warn(
-      `${Math.round((used / most) * 100)} % of its memory is used; when full it refuses jobs`,
+      "it has no maxmemory: it grows until the machine has no memory left",
+      "CONFIG SET maxmemory, and the same in redis.conf; at most two thirds of the machine's memory",
+    );
+  if (most > 0 && used > 0.8 * most)
+    yield warn(
+      `${Math.round((used / most) * 100)} % of its memory is used; from 85 % on new jobs are refused`,
       "raise maxmemory, or submit more slowly",
     );
 }

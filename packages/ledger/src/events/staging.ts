@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { Fault, type JobRequest, maxRequestBytes, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
 
 /** What is known of a staged request in the job that travels without it. */
 export interface StagedRequest {
@@ -15,7 +16,7 @@ const unacceptedMs = 3_600_000;
 const stage = new Script({
   name: "stage",
   file: new URL("../../lua/stage.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply) === 1,
+  parse: (reply) => z.union([z.literal([0, 1]), nearlyFull]).parse(reply),
 });
 
 /**
@@ -37,7 +38,9 @@ export class Staging {
     const text = Buffer.from(JSON.stringify(request));
     if (text.length > maxRequestBytes)
       throw new Fault("payload-too-large", { bytes: text.length, limit: maxRequestBytes });
-    await stage.run(this.#redis, [redisKeys.staged(key, jobId)], [text, unacceptedMs]);
+    const keys = [redisKeys.staged(key, jobId), redisKeys.settings];
+    const answer = await stage.run(this.#redis, keys, [text, unacceptedMs]);
+    if (typeof answer !== "number") throw nearlyFullFault(answer);
     return { bytes: text.length, sha256: sha256Of(text) };
   }
 

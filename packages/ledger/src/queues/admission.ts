@@ -1,6 +1,7 @@
 import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
 import { unfinishedKeys } from "./queue-layout.ts";
 
 /** Where the fleet's settings say nothing else. */
@@ -14,6 +15,7 @@ const count = z.number().int().min(0);
 export const refusal = z.union([
   z.tuple([z.literal("known"), z.string()]),
   z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
+  nearlyFull,
   z.tuple([z.literal("wrong-pool"), z.string()]),
 ]);
 
@@ -53,6 +55,8 @@ export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, 
       throw new Fault("sandbox-full", { sandboxKey: key, waiting: refused[1], limit: refused[2] });
     case "fleet-full":
       throw new Fault("fleet-full", { waiting: refused[1], limit: refused[2] });
+    case "redis-full":
+      throw nearlyFullFault(refused);
     case "wrong-pool":
       throw new Fault("wrong-pool", { sandboxKey: key, pool: refused[1], wanted: job.pool ?? "" });
   }
