@@ -35,7 +35,15 @@ describe("a Redis that is out of memory for many leases", () => {
     await sleep(Math.max(0, fullMs + manyLeasesMs - Date.now()));
     expect(await through.status()).toBe("running");
     await redis.config("SET", "maxmemory", "0");
-    await fleet.client().tenant("acme").exec("true", {}, { session: "other" });
+    const other = () => fleet.client().tenant("acme").exec("true", {}, { session: "other" }).enqueued();
+    const taken = () =>
+      other().then(
+        () => "accepted",
+        ({ code }) => code,
+      );
+    await expect
+      .poll(taken, { timeout: 10_000, message: "a worker's sweep sees that there is room" })
+      .toBe("accepted");
     await fleet.client().tenant("acme").write("go", "", {}, { session: "other" });
     expect((await through.result).value.stdout).toBe("done\n");
     expect(fenced(workers)).toEqual([]);

@@ -194,7 +194,7 @@ describe("a re-drive", () => {
     await letters.bury(burial("job-a", { reason: "unreadable", job: { version: 9 } }));
     await buried(1);
     await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
-      reason: "unreadable",
+      context: { reason: "unreadable" },
       message: expect.stringContaining("cannot be read"),
     });
     await (await board.getJob("d-job-a"))?.retry();
@@ -228,7 +228,7 @@ describe("a re-drive", () => {
   test("of a letter that is not there says so", async ({ cemetery }) => {
     const { letters, enqueue } = cemetery;
     await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
-      reason: "not-found",
+      context: { reason: "not-found" },
       message: "there is no dead letter of the job job-a",
     });
     expect(await letters.remove("job-a")).toBe(false);
