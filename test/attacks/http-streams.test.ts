@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { adminKey, type TestGateway, test } from "../support/gateway.ts";
 import { raw } from "../support/raw-http.ts";
@@ -192,7 +193,7 @@ describe("a webhook that would reach inside", () => {
           await gateway.call("POST", "/v1/batches", { body: { jobs: [{ nonsense: true }], webhook } })
         ).body;
         await expect
-          .poll(async () => (await client.hget(`berth:batch:${id}`, "webhookProblem")) ?? "", {
+          .poll(async () => (await client.hget(redisKeys.batch(id), "webhookProblem")) ?? "", {
             timeout: 30_000,
           })
           .toMatch(/not a public address|no address/);

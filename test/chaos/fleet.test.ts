@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { JobEvents, OfferTaker, submitJob } from "@berth/ledger";
-import { sandboxKey } from "@berth/protocol";
+import { fleetQueuePrefix, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";
@@ -23,7 +23,9 @@ describe("a producer that dies between its two steps", () => {
     // Nobody listens yet, and the offer is taken away: what a producer killed before offering leaves behind.
     const job = await found(run);
     const redis = fleet.redis.connect();
-    expect(await redis.del("berth:offers:wait", "berth:offers:o-acme", "berth:offers:marker")).toBe(3);
+    expect(
+      await redis.del(...["wait", "o-acme", "marker"].map((name) => `${fleetQueuePrefix}:offers:${name}`)),
+    ).toBe(3);
     await fleet.worker("worker-1", brisk);
     expect((await job.result).value.stdout).toBe("found\n");
     await fleet.provesSound(await run.jobs());

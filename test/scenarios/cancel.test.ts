@@ -8,6 +8,8 @@ import { busybox, type TestFleet, test } from "../support/fleet.ts";
 import type { HistoryJob } from "../support/history.ts";
 import { exec, seeded } from "../support/load.ts";
 
+const key = sandboxKey.parse("acme");
+
 const acmeKey = sandboxKey.parse("acme");
 const beforeItBegan = "by request, before it began";
 const cancelled: JobResult = {
@@ -183,12 +185,12 @@ describe("cancelling a job that waits for its time", () => {
     const berth = fleet.client();
     const dueMs = Date.now() + 1_500;
     const job = await berth.tenant("acme").exec("echo never", {}, { runAtMs: dueMs }).enqueued();
-    const found = await schedule.find(job.id);
+    const found = await schedule.find(key, job.id);
     const waiting = { ...waitingJob(job), inbox: found?.inbox, dueAtMs: dueMs };
     expect(await new JobEvents(redis).cancel(waiting, cancelled)).toBe("told");
     expect(await written(fleet, job)).toEqual(cancelled);
     await fleet.worker("worker-1", busybox);
-    await expect.poll(() => schedule.find(job.id)).toBeUndefined();
+    await expect.poll(() => schedule.find(key, job.id)).toBeUndefined();
     expect(Date.now()).toBeGreaterThanOrEqual(dueMs);
     await berth.tenant("globex").exec("true");
     expect(await wasTaken(berth, "acme")).toBe(false);

@@ -1,3 +1,4 @@
+import { fleetQueuePrefix } from "@berth/protocol";
 import { Queue } from "bullmq";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
@@ -92,7 +93,7 @@ describe("a dashboard's retry button", () => {
     await berth.tenant("acme").exec("cat fixed", {}, { id: "job-a", retry: { attempts: 1 } });
     await lettersOf(fleet);
     await berth.tenant("acme").write("fixed", "yes");
-    const queue = new Queue("dead", { connection: fleet.redis.connect() as never, prefix: "berth" });
+    const queue = new Queue("dead", { connection: fleet.redis.connect() as never, prefix: fleetQueuePrefix });
     const [failed] = await queue.getFailed();
     expect(failed?.failedReason).toBe("retries-exhausted: exited with code 1");
     await failed?.retry();

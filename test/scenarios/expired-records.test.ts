@@ -13,7 +13,7 @@ const done: JobResult = { outcome: { kind: "done" }, value: {}, timing: { wallMs
 
 /** What expires a day after a job's end, and with an older version while it still ran. */
 async function expire(redis: Redis, { id }: Pick<EnqueuedJob, "id">, of: SandboxKey = key): Promise<void> {
-  await redis.del(redisKeys.events(of, id), redisKeys.job(id));
+  await redis.del(redisKeys.events(of, id), redisKeys.job(of, id), redisKeys.sandboxOf(id));
 }
 
 /** Lines of a file that each run of the command adds to. */
@@ -148,10 +148,10 @@ describe("what is known of a job", () => {
     const { redis, id, events, queue, to, begin } = await setUp(fleet);
     const lasting = async () => [
       await redis.pttl(redisKeys.events(key, id)),
-      await redis.pttl(redisKeys.job(id)),
+      await redis.pttl(redisKeys.job(key, id)),
     ];
     // As an acceptance that was never followed by a mark leaves it.
-    await redis.pexpire(redisKeys.job(id), 3_600_000);
+    await redis.pexpire(redisKeys.job(key, id), 3_600_000);
     await redis.lpush(takenKey(key), id);
     expect(await begin()).toBe("begun");
     expect(await lasting(), "begun").toEqual([-1, -1]);

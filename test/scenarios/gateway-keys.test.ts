@@ -135,7 +135,7 @@ describe("a gateway with keys", () => {
     });
     const secret = body.token.split("_")[2];
     const client = redis.connect();
-    const stored = await client.hgetall(`berth:api-key:${body.key.id}`);
+    const stored = await client.hgetall(redisKeys.apiKey(body.key.id));
     expect(JSON.stringify(stored)).not.toContain(secret);
     const listed = await gateway.call("GET", "/v1/keys");
     expect(listed.body.keys).toMatchObject([{ id: body.key.id, role: "tenant", tenant: "acme", name: "ci" }]);
@@ -287,7 +287,7 @@ test("the tenant shared is reserved: no key, no job and no schedule can be its",
   const { token, key } = (
     await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant: "acme", name: "old" } })
   ).body;
-  await redis.connect().hset(`berth:api-key:${key.id}`, "tenant", "shared");
+  await redis.connect().hset(redisKeys.apiKey(key.id), "tenant", "shared");
   expect((await gateway.call("GET", "/v1/jobs/nobody", { key: token })).status).toBe(401);
   // A job of the shared sandbox is its own tenant's, and nobody else's.
   const keyOf = async (tenant: string) =>

@@ -2,11 +2,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Berth } from "@berth/client";
 import { markMemory } from "@berth/ledger";
-import { isFault, redisKeys } from "@berth/protocol";
+import { isFault, redisKeys, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { busybox, test as fleetTest } from "../support/fleet.ts";
 import { test } from "../support/redis.ts";
+
+const key = sandboxKey.parse("acme");
 
 describe("a Redis that is full", () => {
   test("refuses new jobs as redis-full, which passes, and takes them when there is room again", async ({
@@ -154,7 +156,7 @@ async function usedBytes(admin: Redis): Promise<number> {
 /** What the fleet has of a job. */
 async function standing(admin: Redis, id: string) {
   return {
-    added: await admin.hget(redisKeys.job(id), "added"),
+    added: await admin.hget(redisKeys.job(key, id), "added"),
     queued: (await admin.lrange("berth:{acme}:jobs:wait", 0, -1)).filter((one) => one === id).length,
     open: (await admin.zscore(redisKeys.unfinished, id)) !== null,
   };

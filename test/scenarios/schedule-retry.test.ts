@@ -1,8 +1,10 @@
 import type { EnqueuedJob } from "@berth/client";
 import { type JobEvent, JobEvents, Schedule, Staging } from "@berth/ledger";
-import { type Job, job as jobSchema, redisKeys } from "@berth/protocol";
+import { type Job, job as jobSchema, redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
+
+const key = sandboxKey.parse("acme");
 
 const brisk = { BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
 const retry = { attempts: 5, backoffMs: 300, jitter: 0 };
@@ -197,10 +199,10 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
       retry,
     };
     // As if its index had been lost, and the schedule gave it out once more.
-    await redis.hset(redisKeys.job("job-a"), "added", 1);
+    await redis.hset(redisKeys.job(key, "job-a"), "added", 1);
     const schedule = new Schedule(redis, new Staging(redis));
     await schedule.add(jobSchema.parse({ ...envelope, attempt: 2 }), Date.now());
-    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    await expect.poll(() => schedule.find(key, "job-a")).toBeUndefined();
     await acme.exec("true");
     expect((await acme.exec("wc -l < tries")).value.stdout?.trim()).toBe("3");
     await schedule.close();

@@ -1,5 +1,6 @@
 import type { Berth, ScheduleView } from "@berth/client";
 import { JobEvents } from "@berth/ledger";
+import { fleetQueuePrefix } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
 
@@ -79,7 +80,7 @@ describe("a delayed job", () => {
     const told = await new JobEvents(fleet.redis.connect()).read(job.key, job.id, "");
     expect(told.map(({ event }) => event.type)).toEqual(["finished"]);
     const redis = fleet.redis.connect();
-    await expect.poll(() => redis.exists(`berth:schedule:${job.id}`)).toBe(0);
+    await expect.poll(() => redis.exists(`${fleetQueuePrefix}:schedule:${job.id}`)).toBe(0);
     await expect.poll(() => berth.deadLetters.list()).toMatchObject([{ jobId: job.id, reason: "fault" }]);
   });
 

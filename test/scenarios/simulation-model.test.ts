@@ -157,11 +157,11 @@ class Twins {
   async #cancel({ id, attempt }: Job): Promise<void> {
     if (!this.#random.chance(0.3) || this.#forgotten.has(id)) return;
     if (this.#random.chance(0.5)) {
-      await this.#redis.hset(redisKeys.job(id), "cancel", "1");
+      await this.#redis.hset(redisKeys.job(this.#key, id), "cancel", "1");
       this.#model.redis.events.wishCancelled(id);
       return;
     }
-    await this.#redis.hset(redisKeys.job(id), "key", this.#key);
+    await this.#redis.hset(redisKeys.job(this.#key, id), "key", this.#key);
     const queue = queueKeys(this.#key, id, attempt);
     const waiting = { key: this.#key, jobId: id, attempt, inbox: undefined, queue };
     const real = await new JobEvents(this.#redis).cancel(waiting, done);
@@ -172,7 +172,7 @@ class Twins {
   async #forget(): Promise<void> {
     for (const { id } of this.#jobs) {
       if ((await new JobEvents(this.#redis).progress(this.#key, id)).state !== "finished") continue;
-      await this.#redis.del(redisKeys.events(this.#key, id), redisKeys.job(id));
+      await this.#redis.del(redisKeys.events(this.#key, id), redisKeys.job(this.#key, id));
       this.#forgotten.add(id);
     }
     this.#model.redis.events.expire();

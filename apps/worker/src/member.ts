@@ -126,9 +126,9 @@ export class FleetMember {
 
   /** Messages may have been missed: asks which of the jobs here are to be cancelled. */
   async lookAgain(): Promise<void> {
-    for (const { tenancy } of this.#tenancies.values()) {
+    for (const [key, { tenancy }] of this.#tenancies) {
       const here = tenancy.jobIds;
-      const wanted = await areCancelled(this.#parts.redis, here);
+      const wanted = await areCancelled(this.#parts.redis, key, here);
       here.forEach((jobId, index) => {
         if (wanted[index]) tenancy.cancel(jobId);
       });

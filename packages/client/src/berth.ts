@@ -168,7 +168,7 @@ export class Berth {
         offers: this.#offers,
         events: this.#events,
         fleet: this.#fleet,
-        dueAtMs: async (id) => (await this.#schedule.find(id))?.dueAtMs,
+        dueAtMs: async (key, id) => (await this.#schedule.find(key, id))?.dueAtMs,
       },
       jobId,
     );
@@ -232,7 +232,7 @@ export class Berth {
     if (!told) return this.#handle(key, job.id, { isNew });
     const listening = { told, listenAfterMs: isNew ? listenAfterMs : 0, ...(signal ? { signal } : {}) };
     const known =
-      isNewId && !signal ? this.#reader.toldResult(told) : this.#reader.result(key, job.id, listening);
+      isNewId && !signal ? this.#reader.toldResult(key, told) : this.#reader.result(key, job.id, listening);
     known.catch(() => {});
     return this.#handle(key, job.id, { isNew, known });
   }

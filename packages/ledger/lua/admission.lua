@@ -1,16 +1,17 @@
 -- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua and nearly-full.lua.
--- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
+-- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS   `facts`: of facts.lua
 -- Gives nil if it may, or the refusal:
 --       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
-local function refusal(record, unfinished, settings, lease, firstQueueKey, wanted)
+local function refusal(record, lease, firstQueueKey, wanted, facts)
   local known = redis.call('HMGET', record, 'key', 'added', 'outcome')
-  local isOther = known[1] and known[1] ~= wanted.key
-  if known[1] and (isOther or known[3] or tonumber(known[2] or '0') >= wanted.attempt) then
-    return {'known', known[1]}
+  local owner = known[1] or facts.sandbox
+  local isOther = owner and owner ~= wanted.key
+  if isOther or (known[1] and (known[3] or tonumber(known[2] or '0') >= wanted.attempt)) then
+    return {'known', owner}
   end
   local pool = redis.call('HGET', lease, 'pool')
   if pool and wanted.pool ~= '' and pool ~= wanted.pool then
@@ -20,16 +21,15 @@ local function refusal(record, unfinished, settings, lease, firstQueueKey, wante
   if known[1] then
     return nil
   end
-  local full = nearlyFull(settings)
+  local full = nearlyFull(facts.full)
   if full then
     return full
   end
-  local limits = redis.call('HMGET', settings, 'maxWaitingPerSandbox', 'maxWaitingInFleet')
-  local inFleet, mostInFleet = redis.call('ZCARD', unfinished), tonumber(limits[2] or wanted.mostInFleet)
-  if inFleet >= mostInFleet then
-    return {'fleet-full', inFleet, mostInFleet}
+  local mostInFleet = tonumber(facts.limits[2] or wanted.mostInFleet)
+  if facts.unfinished >= mostInFleet then
+    return {'fleet-full', facts.unfinished, mostInFleet}
   end
-  local waiting, most = queueLength(KEYS, firstQueueKey), tonumber(limits[1] or wanted.mostPerSandbox)
+  local waiting, most = queueLength(KEYS, firstQueueKey), tonumber(facts.limits[1] or wanted.mostPerSandbox)
   if waiting >= most then
     return {'sandbox-full', waiting, most}
   end

@@ -1,3 +1,4 @@
+#!lua
 -- Adds an artifact: within its tenant's quota, with its bytes or a reference to the file that has them.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 lease (hash)  9 conversations (set)

@@ -2,33 +2,42 @@
 -- Ends a job that nothing will ever end: it is in no queue and not in the schedule, and no live epoch runs it. Every step that moves
 -- a job puts it into its next place before, or in the same script in which, it leaves the last one. So one look at all places is
 -- enough, however young the job is.
--- KEYS  1 events (stream)  2 results (stream)  3 inbox (stream)  4 job (hash)  5 unfinished (sorted set)  6 staged (string)
---       7 the entry in the queue (hash)  8 lease (hash)  9 the attempt's entry in the schedule (hash)  10 the next attempt's
---       11… lists and sorted sets in which the queue keeps jobs that are not finished
--- ARGV  1 sandbox key  2 job id  3 the last attempt that was added  4 ms its end is remembered  5 ms the inbox is kept, '' if there is none
---       6 how it ended  7 data of the event  8 ms a staged request is kept for whoever is about to read it
---       9 the entry's id in the queue  10 lists longer than this are not walked: the job counts as being there
+-- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
+--       6… lists and sorted sets in which the queue keeps jobs that are not finished
+-- ARGV  1 sandbox key  2 job id  3 the last attempt that was added  4 ms its end is remembered  5 inbox (stream), '' if there is none
+--       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for whoever is about to read it
+--       10 the entry's id in the queue  11 lists longer than this are not walked: the job counts as being there
+--       12 and 13 the schedule's entries of the last attempt and of the next one (hashes)
+--       14 '1' if the schedule had one of them a moment ago, for a cluster, where the schedule is in another slot
 -- Reply {'ended'}
 --       {'finished-before'}   it has its end, and is no longer among the unfinished
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
 --- @include now.lua
+--- @include elsewhere.lua
 --- @include tell-end.lua
-local queuedId, walkedMost = ARGV[9], tonumber(ARGV[10])
-local known = redis.call('HMGET', KEYS[4], 'key', 'added', 'begun', 'outcome', 'epoch')
+--- @include end-unheld.lua
+local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])
+local known = redis.call('HMGET', KEYS[2], 'key', 'added', 'begun', 'outcome', 'epoch')
 local added, begun = tonumber(known[2] or '0'), tonumber(known[3] or '0')
-if known[1] ~= ARGV[1] or added ~= tonumber(ARGV[3]) then
+if known[1] ~= key or added ~= tonumber(ARGV[3]) then
   return {'kept', 'changed'}
 end
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local lastType = last and last[2][2]
 if known[4] or lastType == 'finished' then
-  redis.call('ZREM', KEYS[5], ARGV[2])
+  elsewhere('ZREM', '@unfinished', jobId)
+  post(key)
   return {'finished-before'}
 end
-if redis.call('EXISTS', KEYS[9], KEYS[10]) > 0 then
+-- On a cluster a retry may have been put into the schedule since the caller looked there.
+local isScheduled = ARGV[14] == '1' or lastType == 'retrying'
+if not isCluster then
+  isScheduled = redis.call('EXISTS', ARGV[12], ARGV[13]) > 0
+end
+if isScheduled then
   return {'kept', 'scheduled'}
 end
-for index = 11, #KEYS do
+for index = 6, #KEYS do
   local kind = redis.call('TYPE', KEYS[index]).ok
   if kind == 'zset' and redis.call('ZSCORE', KEYS[index], queuedId) then
     return {'kept', 'queued'}
@@ -38,17 +47,18 @@ for index = 11, #KEYS do
   end
 end
 -- An entry may have been taken out by hand while its job runs: the holder still tells its end.
-local lease = redis.call('HMGET', KEYS[8], 'worker', 'epoch', 'deadline')
+local lease = redis.call('HMGET', KEYS[5], 'worker', 'epoch', 'deadline')
 local isHeld = lease[1] and lease[1] ~= '' and tonumber(lease[3] or '0') > redisNow()
 if isHeld and begun > 0 and begun >= added and known[5] == lease[2] and lastType ~= 'retrying' then
   return {'kept', 'running'}
 end
-tellEnd({
-  key = ARGV[1], jobId = ARGV[2], outcome = ARGV[6], data = ARGV[7],
-  keptMs = ARGV[4], inboxMs = ARGV[5], stagedMs = ARGV[8],
+endUnheld({
+  key = key, jobId = jobId, keptMs = ARGV[4], inbox = ARGV[5], inboxMs = ARGV[6], outcome = ARGV[7],
+  field = 'd', result = ARGV[8], stagedMs = ARGV[9],
 })
 -- Bull Board keeps the entries of attempts that ended; any other would make its id count as known for ever.
-if redis.call('HEXISTS', KEYS[7], 'finishedOn') == 0 then
-  redis.call('UNLINK', KEYS[7])
+if redis.call('HEXISTS', KEYS[4], 'finishedOn') == 0 then
+  redis.call('UNLINK', KEYS[4])
 end
+post(key)
 return {'ended'}

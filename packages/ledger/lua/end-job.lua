@@ -1,9 +1,9 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
--- do first: then the holder completes it. Needs leave-queue.lua.
--- `ending`: {events, inbox, record, staged, entry, jobId, queuedId, leaves, hasInbox, outcome, mark, part, excerpt, said}
+-- do first: then the holder completes it. Needs leave-queue.lua and tell-end.lua.
+-- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, mark, part, excerpt, said}
 --           outcome is '' for an attempt that another follows; said is {type, data, type, data, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there
--- `common`: {key, active, completed, results, unfinished, prefix, now, keptMs, keptEntries}
+-- `common`: {key, active, completed, prefix, now, keptMs, keptEntries}
 -- Gives 'published', or 'finished-before' if the job has its terminal record already.
 local function endJob(ending, common)
   local function leave(word)
@@ -32,19 +32,14 @@ local function endJob(ending, common)
     redis.call('HSET', ending.record, 'part', ending.part)
     return leave('published')
   end
-  local field, result = 'd', ending.said[#ending.said]
-  if ending.excerpt ~= '' then
-    field, result = 'excerpt', ending.excerpt
-  end
-  redis.call('XADD', common.results, 'MAXLEN', '~', 100000, '*', 'job', ending.jobId, 'key', common.key, field, result)
-  if ending.hasInbox then
-    redis.call('XADD', ending.inbox, 'MAXLEN', '~', 100000, '*', 'job', ending.jobId, field, result, 'key', common.key)
-    redis.call('PEXPIRE', ending.inbox, common.keptMs)
-  end
   redis.call('HSET', ending.record, 'key', common.key, 'outcome', ending.outcome)
   redis.call('PEXPIRE', ending.record, common.keptMs)
   redis.call('PEXPIRE', ending.events, common.keptMs)
-  redis.call('ZREM', common.unfinished, ending.jobId)
   redis.call('UNLINK', ending.staged)
+  local isLong = ending.excerpt ~= ''
+  tellEnd({
+    key = common.key, jobId = ending.jobId, inbox = ending.inbox, keptMs = common.keptMs, inboxMs = common.keptMs,
+    field = isLong and 'excerpt' or 'd', result = isLong and ending.excerpt or ending.said[#ending.said],
+  })
   return leave('published')
 end

@@ -1,13 +1,12 @@
 #!lua flags=allow-oom
 -- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
---       6 results (stream)  7 unfinished (sorted set)
---       then of each end: events (stream), inbox (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
+--       then of each end: events (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
 -- ARGV  1 epoch  2 instance  3 sandbox key  4 latest time by Redis' clock at which a job may begin: the deadline that the holder knows of
 --       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries are kept
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
 --       then those ids, the first taken first
---       then of each end: job id, id in the queue, '1' if it leaves now, '1' if there is an inbox, outcome ('' if another attempt
+--       then of each end: job id, id in the queue, '1' if it leaves now, inbox (stream, '' if there is none), outcome ('' if another attempt
 --       follows), mark for the entry, part, excerpt of the result, number of events, and of each event its type and its data
 --       then of each beginning: id in the queue, attempt, data of the event
 -- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
@@ -15,6 +14,8 @@
 --- @include now.lua
 --- @include fenced.lua
 --- @include leave-queue.lua
+--- @include elsewhere.lua
+--- @include tell-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua
 --- @include take-jobs.lua
@@ -26,10 +27,9 @@ if heldBy then
 end
 local now = redisNow()
 local reply = {'exchanged'}
-local key, argument = 8, 12 + knowns
+local key, argument = 6, 12 + knowns
 local common = {
-  key = ARGV[3], active = active, completed = KEYS[5], results = KEYS[6], unfinished = KEYS[7],
-  prefix = prefix, now = now, keptMs = ARGV[5], keptEntries = tonumber(ARGV[7]),
+  key = ARGV[3], active = active, completed = KEYS[5], prefix = prefix, now = now, keptMs = ARGV[5], keptEntries = tonumber(ARGV[7]),
 }
 for _ = 1, ends do
   local count = tonumber(ARGV[argument + 8])
@@ -38,13 +38,13 @@ for _ = 1, ends do
     said[index] = ARGV[argument + 8 + index]
   end
   reply[#reply + 1] = endJob({
-    events = KEYS[key], inbox = KEYS[key + 1], record = KEYS[key + 2], staged = KEYS[key + 3],
+    events = KEYS[key], record = KEYS[key + 1], staged = KEYS[key + 2], inbox = ARGV[argument + 3],
     entry = prefix .. ARGV[argument + 1], jobId = ARGV[argument], queuedId = ARGV[argument + 1],
-    leaves = ARGV[argument + 2] == '1', hasInbox = ARGV[argument + 3] == '1',
+    leaves = ARGV[argument + 2] == '1',
     outcome = ARGV[argument + 4], mark = ARGV[argument + 5], part = ARGV[argument + 6], excerpt = ARGV[argument + 7],
     said = said,
   }, common)
-  key, argument = key + 4, argument + 9 + 2 * count
+  key, argument = key + 3, argument + 9 + 2 * count
 end
 if begins > 0 then
   -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job
@@ -71,4 +71,5 @@ if begins > 0 then
   end
 end
 takeJobs(KEYS[2], KEYS[3], active, prefix, now, takes, reply)
+post(ARGV[3])
 return reply

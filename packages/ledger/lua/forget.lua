@@ -1,37 +1,45 @@
+#!lua flags=allow-oom
 -- Removes the keys of a sandbox's queue that nobody has used for long. Looks again at everything that would forbid it.
--- KEYS  1 lease (hash)  2 pending (sorted set)  3 queues (sorted set, by last use)  4 the queue's name with its prefix
--- ARGV  1 sandbox key  2 unused for at least this many ms
--- Reply 1: removed   0: in use
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local used = redis.call('ZSCORE', KEYS[3], ARGV[1])
-if not used or tonumber(used) > now - tonumber(ARGV[2]) then
-  return 0
+-- KEYS  1 lease (hash)  2 the queue's name with its prefix
+-- ARGV  1 sandbox key  2 unused for at least this many ms  3 on a cluster: '1' if it is pending or was used since
+-- Reply 1   removed; on a cluster: its caller has to take it out of the index of queues
+--       0   in use
+--- @include now.lua
+--- @include elsewhere.lua
+local now, queue = redisNow(), KEYS[2]
+if isCluster then
+  if ARGV[3] == '1' then
+    return 0
+  end
+else
+  local used = redis.call('ZSCORE', '@queues', ARGV[1])
+  if not used or tonumber(used) > now - tonumber(ARGV[2]) or redis.call('ZSCORE', '@pending', ARGV[1]) then
+    return 0
+  end
 end
 local held = redis.call('HMGET', KEYS[1], 'worker', 'deadline')
 if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
   return 0
 end
-if redis.call('ZSCORE', KEYS[2], ARGV[1]) then
-  return 0
-end
 for _, list in ipairs({'wait', 'active', 'paused'}) do
-  if redis.call('LLEN', KEYS[4] .. ':' .. list) > 0 then
+  if redis.call('LLEN', queue .. ':' .. list) > 0 then
     return 0
   end
 end
 for _, set in ipairs({'prioritized', 'delayed', 'waiting-children'}) do
-  if redis.call('ZCARD', KEYS[4] .. ':' .. set) > 0 then
+  if redis.call('ZCARD', queue .. ':' .. set) > 0 then
     return 0
   end
 end
 for _, set in ipairs({'completed', 'failed'}) do
-  for _, id in ipairs(redis.call('ZRANGE', KEYS[4] .. ':' .. set, 0, -1)) do
-    redis.call('UNLINK', KEYS[4] .. ':' .. id, KEYS[4] .. ':' .. id .. ':logs', KEYS[4] .. ':' .. id .. ':lock')
+  for _, id in ipairs(redis.call('ZRANGE', queue .. ':' .. set, 0, -1)) do
+    redis.call('UNLINK', queue .. ':' .. id, queue .. ':' .. id .. ':logs', queue .. ':' .. id .. ':lock')
   end
 end
 for _, name in ipairs({'completed', 'failed', 'meta', 'id', 'events', 'marker', 'pc', 'stalled', 'stalled-check', 'repeat', 'limiter'}) do
-  redis.call('UNLINK', KEYS[4] .. ':' .. name)
+  redis.call('UNLINK', queue .. ':' .. name)
 end
-redis.call('ZREM', KEYS[3], ARGV[1])
+if not isCluster then
+  redis.call('ZREM', '@queues', ARGV[1])
+end
 return 1

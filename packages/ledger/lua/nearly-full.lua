@@ -1,8 +1,8 @@
--- The high-water mark that memory.lua set. Needs now.lua. Gives nil, or {'redis-full', bytes used, bytes from which new jobs are refused}.
-local function nearlyFull(settings)
-  local mark = redis.call('HMGET', settings, 'fullUntil', 'usedBytes', 'fullFromBytes')
-  if not mark[1] or tonumber(mark[1]) <= redisNow() then
+-- The high-water mark that memory.lua set. Needs now.lua. `full`: {until, used, from} of the fleet's settings
+-- Gives nil, or {'redis-full', bytes used, bytes from which new jobs are refused}.
+local function nearlyFull(full)
+  if not full[1] or tonumber(full[1]) <= redisNow() then
     return nil
   end
-  return {'redis-full', tonumber(mark[2]), tonumber(mark[3])}
+  return {'redis-full', tonumber(full[2]), tonumber(full[3])}
 end

@@ -1,23 +1,27 @@
 #!lua flags=allow-oom
 -- Gives a lease up. The epoch stays for ever: it only grows.
--- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 pending (sorted set)  4… lists and sorted sets of the sandbox's queue
+-- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty
 -- Reply {'released', left}   left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
 --       {'kept', left}       the queue has jobs
 --       {'lost', epoch}      another process holds it, or it was released already
 --- @include fenced.lua
 --- @include queue-length.lua
+--- @include elsewhere.lua
 local highest = fencedBy(KEYS[1], ARGV[2], ARGV[3])
 if highest then
   return {'lost', highest}
 end
-local left = queueLength(KEYS, 4)
+local left = queueLength(KEYS, 2)
 if left > 0 and ARGV[4] == '1' then
   return {'kept', left}
 end
 redis.call('HSET', KEYS[1], 'worker', '', 'instance', '', 'deadline', 0)
-redis.call('ZREM', KEYS[2], ARGV[1])
-if left == 0 then
-  redis.call('ZREM', KEYS[3], ARGV[1])
+-- On a cluster these would come late, and might take out what the next holder or producer has put in: the sweep does it there.
+if not isCluster then
+  redis.call('ZREM', '@leases', ARGV[1])
+  if left == 0 then
+    redis.call('ZREM', '@pending', ARGV[1])
+  end
 end
 return {'released', left}

@@ -1,3 +1,4 @@
+#!lua
 -- Makes the consumer group if it is not there, and counts what was trimmed from the stream before the group had read it.
 -- The count is told once: the group's own count of what it read is set right with it.
 -- KEYS  1 results (stream)

@@ -1,3 +1,4 @@
+#!lua
 -- Holds on to entries that this consumer fetched a while ago, unless somebody has claimed or acknowledged them since.
 -- KEYS  1 results (stream)
 -- ARGV  1 group  2 consumer  3… ids

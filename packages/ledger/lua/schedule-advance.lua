@@ -1,3 +1,4 @@
+#!lua
 -- Replaces what is known of one schedule, if nobody changed it since it was read.
 -- KEYS  1 schedules (hash)  2 schedules-due (sorted set, by when each is to be looked at)
 -- ARGV  1 schedule id  2 what it was, '' if there was none  3 what it becomes, '' to remove it  4 when to look at it, '' for never

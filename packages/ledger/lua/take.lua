@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- Takes a sandbox's lease if nobody else's is live.
--- KEYS  1 lease (hash)  2 leases (sorted set, by deadline)  3 paused (set)  4 sandboxes (sorted set)  5 worker (hash)
---       6 writes (hash)
+-- KEYS  1 lease (hash)  2 writes (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk would have the workspace, '' where storage is shared; started.lua makes it the sandbox's home
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 --       9 ms for which a holder goes on while Redis refuses to write
+--       10 on a cluster: {instance, paused} as JSON, what this script reads of other slots elsewhere
 -- Reply {'taken', epoch, deadline}       the epoch is higher than ever before
 --       {'inherited', epoch, deadline}   taken from a dead life, before its deadline
 --       {'held', worker}                 somebody else's is live, or may be renewed any moment: Redis refused writes or restarted a
@@ -16,7 +16,17 @@
 --       {'replaced', instance}           another process speaks for this worker
 --- @include now.lua
 --- @include writes.lua
-local speaks = redis.call('HGET', KEYS[5], 'instance')
+--- @include elsewhere.lua
+local facts
+if isCluster then
+  facts = cjson.decode(ARGV[10])
+else
+  facts = {
+    instance = redis.call('HGET', string.format('@worker', ARGV[2]), 'instance'),
+    paused = redis.call('SISMEMBER', '@paused', ARGV[5]) == 1,
+  }
+end
+local speaks = facts.instance
 if speaks and speaks ~= ARGV[3] then
   return {'replaced', speaks}
 end
@@ -30,7 +40,7 @@ local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
 if live and not own then
   return {'held', held[1]}
 end
-local since, restarted = writesSince(KEYS[6], now)
+local since, restarted = writesSince(KEYS[2], now)
 -- A holder that Redis refused to renew for goes on meanwhile, and counts from that refusal as from a renewal.
 if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9]) then
   if now < since + tonumber(held[6] or ARGV[4]) then
@@ -44,13 +54,14 @@ end
 if held[5] and held[5] ~= ARGV[6] then
   return {'elsewhere', held[5]}
 end
-if redis.call('SISMEMBER', KEYS[3], ARGV[5]) == 1 then
+if facts.paused then
   return {'paused'}
 end
 -- By the clock, so that a Redis which lost its last writes gives no epoch a second time.
 epoch = math.max(epoch + 1, tonumber(ARGV[8]) + 1, now)
 deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline, 'length', ARGV[4])
-redis.call('ZADD', KEYS[2], deadline, ARGV[1])
-redis.call('ZADD', KEYS[4], now, ARGV[1])
+elsewhere('ZADD', '@leases', 'GT', deadline, ARGV[1])
+elsewhere('ZADD', '@sandboxes', now, ARGV[1])
+post(ARGV[1])
 return {(live and held[2] ~= ARGV[3]) and 'inherited' or 'taken', epoch, deadline}

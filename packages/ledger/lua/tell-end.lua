@@ -1,17 +1,12 @@
--- Writes the terminal record of a job that no worker runs, for somebody who holds no lease.
--- Reads KEYS  1 events (stream)  2 results (stream)  3 inbox (stream)  4 job (hash)  5 unfinished (sorted set)  6 staged (string)
--- `told`: key, jobId, outcome, data of the event, keptMs its end is remembered, inboxMs ('' if there is none), stagedMs a request
--- is kept for whoever is about to read it
+-- Tells everybody but the job's own stream that a job has ended. Needs elsewhere.lua.
+-- `told`: key, jobId, inbox (key, '' if there is none), field ('d' or 'excerpt') and result for results and inbox,
+--         keptMs: how long the end is remembered, inboxMs: how long the inbox is kept
 local function tellEnd(told)
-  redis.call('XADD', KEYS[1], '*', 't', 'finished', 'd', told.data)
-  redis.call('PEXPIRE', KEYS[1], told.keptMs)
-  redis.call('XADD', KEYS[2], 'MAXLEN', '~', 100000, '*', 'job', told.jobId, 'key', told.key, 'd', told.data)
-  if told.inboxMs ~= '' then
-    redis.call('XADD', KEYS[3], 'MAXLEN', '~', 100000, '*', 'job', told.jobId, 'd', told.data, 'key', told.key)
-    redis.call('PEXPIRE', KEYS[3], told.inboxMs)
+  elsewhere('XADD', '@results', 'MAXLEN', '~', 100000, '*', 'job', told.jobId, 'key', told.key, told.field, told.result)
+  if told.inbox ~= '' then
+    elsewhere('XADD', told.inbox, 'MAXLEN', '~', 100000, '*', 'job', told.jobId, told.field, told.result, 'key', told.key)
+    elsewhere('PEXPIRE', told.inbox, told.inboxMs)
   end
-  redis.call('HSET', KEYS[4], 'outcome', told.outcome)
-  redis.call('PEXPIRE', KEYS[4], told.keptMs)
-  redis.call('ZREM', KEYS[5], told.jobId)
-  redis.call('PEXPIRE', KEYS[6], told.stagedMs)
+  elsewhere('ZREM', '@unfinished', told.jobId)
+  elsewhere('PEXPIRE', string.format('@sandboxOf', told.jobId), told.keptMs)
 end

@@ -1,4 +1,4 @@
-import { type Job, type Outcome, redisKeys } from "@berth/protocol";
+import { fleetQueuePrefix, type Job, type Outcome, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { describe, expect } from "vitest";
@@ -30,7 +30,7 @@ class Cemetery {
 
   constructor(redis: Redis, kept?: { age: number; count: number }) {
     this.letters = new DeadLetters(redis, kept);
-    this.board = new Queue("dead", { connection: bullConnection(redis), prefix: "berth" });
+    this.board = new Queue("dead", { connection: bullConnection(redis), prefix: fleetQueuePrefix });
     this.worker = new DeadLetterWorker({ redis, enqueue: this.enqueue, lockMs: 1_000 });
   }
 
@@ -88,7 +88,7 @@ describe("a dead letter", () => {
     for (const id of ids) await letters.bury(burial(id));
     await buried(7);
     for (const [index, id] of ids.entries())
-      await client.zadd("berth:dead:failed", index < 5 ? 5 : 9, `d-${id}`);
+      await client.zadd(`${fleetQueuePrefix}:dead:failed`, index < 5 ? 5 : 9, `d-${id}`);
     const seen: string[] = [];
     for (let after: string | undefined; ; ) {
       const page = await letters.list({ limit: 2, ...(after === undefined ? {} : { after }) });
@@ -107,7 +107,7 @@ describe("a dead letter", () => {
     const ids = async () => (await letters.list()).map(({ jobId }) => jobId);
     const newest = Array.from({ length: 8 }, (_, index) => `job-${9 - index}`);
     await expect.poll(ids).toEqual(newest);
-    await client.zadd("berth:dead:failed", Date.now() - 2_000_000, "d-job-4");
+    await client.zadd(`${fleetQueuePrefix}:dead:failed`, Date.now() - 2_000_000, "d-job-4");
     await letters.bury(burial("job-4-again"));
     await expect.poll(ids).toEqual(["job-4-again", ...newest.filter((id) => id !== "job-4")]);
   });
@@ -138,7 +138,7 @@ describe("a re-drive", () => {
     ]);
     expect(await letters.count()).toBe(0);
     // The second one dies as well.
-    await client.hset(redisKeys.job("job-a-redrive-1"), "key", "acme");
+    await client.set(redisKeys.sandboxOf("job-a-redrive-1"), "acme");
     await letters.bury(burial("job-a-redrive-1", { job: enqueued[0] }));
     await buried(1);
     expect(await letters.redrive("job-a-redrive-1", enqueue)).toBe("job-a-redrive-2");
@@ -166,7 +166,7 @@ describe("a re-drive", () => {
     await buried(1);
     const dying = async (job: Job) => {
       await enqueue(job);
-      await client.hset(redisKeys.job(job.id), "key", "acme");
+      await client.set(redisKeys.sandboxOf(job.id), "acme");
       throw new Error("killed");
     };
     await expect(letters.redrive("job-a", dying)).rejects.toThrow("killed");
@@ -213,7 +213,7 @@ describe("a re-drive", () => {
     // Taken, and its taker is never heard of again.
     const options = {
       connection: bullConnection(client),
-      prefix: "berth",
+      prefix: fleetQueuePrefix,
       autorun: false,
       lockDuration: 300,
     };

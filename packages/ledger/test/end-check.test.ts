@@ -5,7 +5,7 @@ import { acme, allOf, type Reading, resultOf, test } from "./reading.ts";
 /** As a worker that publishes the end, without the entries that its readers wait for. */
 async function endUnheard(reading: Reading, jobId: string): Promise<void> {
   await reading.finish(jobId, jobId);
-  await reading.commands.hset(redisKeys.job(jobId), "outcome", "exited");
+  await reading.commands.hset(redisKeys.job(acme, jobId), "outcome", "exited");
 }
 
 const unknown = { name: "Fault", code: "job-unknown", retry: false };
@@ -15,7 +15,7 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
     reading,
   }) => {
     const reader = reading.reader();
-    const result = reader.toldResult(reader.expect("a"));
+    const result = reader.toldResult(acme, reader.expect("a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await endUnheard(reading, "a");
     await reading.killBlocked();
@@ -27,8 +27,8 @@ describe("a client that waits for a job whose end its inbox never gets", () => {
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
     const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
-    const results = ids.map((id) => reader.toldResult(reader.expect(id)));
-    const unfinished = reader.toldResult(reader.expect("unfinished"));
+    const results = ids.map((id) => reader.toldResult(acme, reader.expect(id)));
+    const unfinished = reader.toldResult(acme, reader.expect("unfinished"));
     for (const id of ids) await endUnheard(reading, id);
     expect(await Promise.all(results)).toEqual(ids.map(resultOf));
     await reading.finish("unfinished", "told", reader.name);
@@ -40,7 +40,7 @@ describe("a client that waits for a job that Redis has forgotten", () => {
   test("gets job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
     const reader = reading.reader();
     const waiting = [
-      reader.toldResult(reader.expect("a")),
+      reader.toldResult(acme, reader.expect("a")),
       reader.result(acme, "b"),
       reader.result(acme, "c", { told: reader.expect("c") }),
       allOf(reader.follow(acme, "a")),
@@ -55,7 +55,7 @@ describe("a client that waits for a job that Redis has forgotten", () => {
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
-    await reading.commands.hset(redisKeys.job("a"), "key", acme, "outcome", "exited");
-    await expect(reader.toldResult(reader.expect("a"))).rejects.toMatchObject(unknown);
+    await reading.commands.hset(redisKeys.job(acme, "a"), "key", acme, "outcome", "exited");
+    await expect(reader.toldResult(acme, reader.expect("a"))).rejects.toMatchObject(unknown);
   });
 });

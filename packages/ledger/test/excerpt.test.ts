@@ -28,7 +28,7 @@ describe("a long result", () => {
     await publishEnd(reading, long, reader.name);
     for (const stream of [redisKeys.results, redisKeys.inbox(reader.name)])
       expect(await bytesIn(reading, stream), stream).toBeLessThan(excerptBytes + 64);
-    expect(await reader.toldResult(told)).toEqual(long);
+    expect(await reader.toldResult(acme, told)).toEqual(long);
     expect(await reader.result(acme, "a")).toEqual(long);
   });
 
@@ -49,7 +49,7 @@ describe("a long result", () => {
     const reader = reading.reader();
     await publishEnd(reading, long, reader.name);
     await reading.commands.del(redisKeys.events(acme, "a"));
-    await expect(reader.toldResult(reader.expect("a"))).rejects.toMatchObject({ code: "job-unknown" });
+    await expect(reader.toldResult(acme, reader.expect("a"))).rejects.toMatchObject({ code: "job-unknown" });
   });
 });
 
@@ -60,7 +60,7 @@ test("a result of 32 KiB goes to results and inbox as it is, and is not read aga
   const told = reader.expect("a");
   await publishEnd(reading, short, reader.name);
   const before = await reading.calls("xrevrange");
-  expect(await reader.toldResult(told)).toEqual(short);
+  expect(await reader.toldResult(acme, told)).toEqual(short);
   expect(await reading.calls("xrevrange")).toBe(before);
 });
 

@@ -138,7 +138,7 @@ describe("submitting a job", () => {
     const { source, stop } = await holderOf(commands, "w1");
     await submitJob(commands, key, jobOf("a"));
     await (await source.next(0))?.complete();
-    await commands.del(redisKeys.job("a"));
+    await commands.del(redisKeys.job(key, "a"), redisKeys.sandboxOf("a"));
     expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: true });
     expect(await commands.zcard("berth:{acme}:jobs:completed")).toBe(0);
     expect((await source.next(1_000))?.id).toBe("a");

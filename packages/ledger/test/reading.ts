@@ -17,9 +17,9 @@ export function resultOf(stdout: string): JobResult {
 class AcceptedReader extends StreamReader {
   onWait: (jobId: string) => void = () => {};
 
-  override toldResult(told: Expectation): Promise<JobResult> {
+  override toldResult(key: SandboxKey, told: Expectation): Promise<JobResult> {
     this.onWait(told.jobId);
-    return super.toldResult(told);
+    return super.toldResult(key, told);
   }
 
   override result(key: SandboxKey, jobId: string, options?: ResultOptions): Promise<JobResult> {
@@ -60,7 +60,7 @@ export class Reading {
 
   /** Makes its record, as the client that enqueued it did. */
   async accept(jobId: string): Promise<void> {
-    await this.commands.hset(redisKeys.job(jobId), "key", acme);
+    await this.commands.hset(redisKeys.job(acme, jobId), "key", acme);
   }
 
   async say(jobId: string, type: string, data: string | Buffer): Promise<string> {

@@ -1,12 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { Fault, redisKeys } from "@berth/protocol";
+import { Fault, fleetQueuePrefix, redisKeys, sandboxKey } from "@berth/protocol";
 import { Queue } from "bullmq";
 import { describe, expect, onTestFinished } from "vitest";
 import { test } from "../../../test/support/redis.ts";
 import { bullConnection } from "../src/queues/connection.ts";
 import { handingOn, jobOf, scheduleOn } from "./support.ts";
+
+const key = sandboxKey.parse("acme");
 
 const dying = fileURLToPath(new URL("./fixtures/dying-scheduler.ts", import.meta.url));
 
@@ -21,7 +23,7 @@ describe("a scheduled job", () => {
     await expect.poll(() => handed().length).toBe(ids.length);
     expect(new Set(handed().map(({ id }) => id))).toEqual(new Set(ids));
     expect(handed().filter(({ id, atMs }) => atMs < (due.get(id) ?? 0))).toEqual([]);
-    await expect.poll(() => schedule.find("job-39")).toBeUndefined();
+    await expect.poll(() => schedule.find(key, "job-39")).toBeUndefined();
     await Promise.all(workers.map(({ worker }) => worker.stop()));
     await schedule.close();
   });
@@ -31,10 +33,10 @@ describe("a scheduled job", () => {
     const later = Date.now() + 60_000;
     await schedule.add(jobOf("job-a"), later);
     await schedule.add(jobOf("job-a"), later + 5);
-    expect(await schedule.find("job-a")).toMatchObject({ attempt: 1, dueAtMs: later });
-    await redis.connect().hset(redisKeys.job("job-a"), "added", 1);
+    expect(await schedule.find(key, "job-a")).toMatchObject({ attempt: 1, dueAtMs: later });
+    await redis.connect().hset(redisKeys.job(key, "job-a"), "added", 1);
     await schedule.add(jobOf("job-a", { attempt: 2 }), later + 10);
-    expect(await schedule.find("job-a")).toMatchObject({ attempt: 2, dueAtMs: later + 10 });
+    expect(await schedule.find(key, "job-a")).toMatchObject({ attempt: 2, dueAtMs: later + 10 });
     await schedule.close();
   });
 
@@ -48,10 +50,10 @@ describe("a scheduled job", () => {
       },
     });
     await schedule.add(jobOf("job-a"), Date.now());
-    await expect.poll(() => schedule.find("job-a")).toMatchObject({ failures: 1 });
-    expect((await schedule.find("job-a"))?.problem).toMatch(/5 jobs waiting/);
+    await expect.poll(() => schedule.find(key, "job-a")).toMatchObject({ failures: 1 });
+    expect((await schedule.find(key, "job-a"))?.problem).toMatch(/5 jobs waiting/);
     await expect.poll(() => tries).toBe(4);
-    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    await expect.poll(() => schedule.find(key, "job-a")).toBeUndefined();
     expect(handing.trouble).toHaveLength(1);
     await handing.worker.stop();
     await schedule.close();
@@ -68,7 +70,7 @@ describe("a scheduled job", () => {
     });
     await schedule.add(jobOf("job-a"), Date.now());
     await expect.poll(() => handing.refused).toEqual(["job-a: wrong-pool"]);
-    await expect.poll(() => schedule.find("job-a")).toBeUndefined();
+    await expect.poll(() => schedule.find(key, "job-a")).toBeUndefined();
     expect([tries, handing.trouble]).toEqual([1, []]);
     await handing.worker.stop();
     await schedule.close();
@@ -108,16 +110,19 @@ describe("a scheduled job", () => {
     const schedule = scheduleOn(redis.connect());
     const { worker, jobs } = handingOn(redis.connect("blocking"));
     await schedule.add(jobOf("job-a"), Date.now() + 600_000);
-    expect(await schedule.hurry("job-a")).toBe(true);
+    expect(await schedule.hurry(key, "job-a")).toBe(true);
     await expect.poll(() => jobs.length).toBe(1);
-    await expect.poll(() => schedule.hurry("job-a")).toBe(false);
+    await expect.poll(() => schedule.hurry(key, "job-a")).toBe(false);
     await worker.stop();
     await schedule.close();
   });
 
   test("that nobody can read is set aside and blocks nothing", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
-    const raw = new Queue("schedule", { connection: bullConnection(redis.connect()), prefix: "berth" });
+    const raw = new Queue("schedule", {
+      connection: bullConnection(redis.connect()),
+      prefix: fleetQueuePrefix,
+    });
     await raw.add("poison", { job: { version: 9 }, dueAtMs: 1 }, { jobId: "poison-a" });
     await raw.add("poison", { nonsense: true }, { jobId: "poison-b" });
     const { worker, jobs, unreadable } = handingOn(redis.connect("blocking"));

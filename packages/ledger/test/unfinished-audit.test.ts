@@ -58,8 +58,8 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await typesOf(commands, "phantom")).toEqual(["finished"]);
     expect(await commands.xlen(redisKeys.results)).toBe(1);
     expect(await commands.xlen(redisKeys.inbox("client-1"))).toBe(1);
-    expect(await commands.hget(redisKeys.job("phantom"), "outcome")).toBe("lost");
-    expect(await commands.pttl(redisKeys.job("phantom"))).toBeGreaterThan(0);
+    expect(await commands.hget(redisKeys.job(key, "phantom"), "outcome")).toBe("lost");
+    expect(await commands.pttl(redisKeys.job(key, "phantom"))).toBeGreaterThan(0);
     expect(await commands.exists(entryKey(key, "phantom"))).toBe(0);
     expect(await unfinished(commands)).toEqual([]);
   });
@@ -107,7 +107,7 @@ describe("a job that no queue, schedule or worker has", () => {
     await commands.del(waitKey(key));
     expect((await audit(commands)).vanished).toHaveLength(2);
     await commands.del(redisKeys.events(key, "by-record"));
-    await commands.hdel(redisKeys.job("by-events"), "outcome");
+    await commands.hdel(redisKeys.job(key, "by-events"), "outcome");
     for (const id of ["by-record", "by-events"]) await commands.zadd(redisKeys.unfinished, 1, id);
     expect((await audit(commands)).vanished).toEqual([]);
     expect(await typesOf(commands, "by-record")).toEqual([]);

@@ -67,7 +67,7 @@ export {
 } from "./job-kinds.ts";
 export type { JobResult, JobValue } from "./job-result.ts";
 export { jobResult, jobTiming, jobValue } from "./job-result.ts";
-export { queuePrefix, redisKeys } from "./keys.ts";
+export { fleetQueuePrefix, queuePrefix, redisKeys } from "./keys.ts";
 export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";

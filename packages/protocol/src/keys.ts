@@ -1,47 +1,64 @@
-import type { SandboxKey, TenantId } from "./ids.ts";
+import { type SandboxKey, type TenantId, tenantOf } from "./ids.ts";
+
+/** What belongs to one sandbox. Its tenant is in braces: a cluster keeps all of a tenant in one hash slot, where one script may use it. */
+function own(key: SandboxKey): string {
+  const tenant = tenantOf(key);
+  return `berth:{${tenant}}${key.slice(tenant.length)}`;
+}
+
+/** BullMQ's prefix of the fleet's own queues. */
+export const fleetQueuePrefix = "berth:queue{queue}";
 
 /**
- * Every key in Redis, and the only place that spells one. docs/redis-keys.md lists them with type, owner and expiry.
- * What belongs to one sandbox carries its key in braces, so that a cluster would keep it on one node.
+ * Every key in Redis, and the only place that spells one. docs/redis-keys.md lists them with type, owner and expiry. What one script
+ * has to change at once has the same name in braces.
  */
 export const redisKeys = {
-  lease: (key: SandboxKey): string => `berth:{${key}}:lease`,
+  lease: (key: SandboxKey): string => `${own(key)}:lease`,
   /** Sorted set: sandbox key by its lease's deadline, in milliseconds of Redis time. */
-  leases: "berth:leases",
+  leases: "berth:leases{fleet}",
   /** Sorted set: sandbox key by when it was marked; it has, or may have, work. */
-  pending: "berth:pending",
+  pending: "berth:pending{fleet}",
   /** Stream: what happened to one job. Its last entry is the terminal record, once there is one. */
-  events: (key: SandboxKey, jobId: string): string => `berth:{${key}}:events:${jobId}`,
+  events: (key: SandboxKey, jobId: string): string => `${own(key)}:events:${jobId}`,
   /** Stream: one entry per finished job, for consumer groups. */
   results: "berth:results",
   /** Stream: what one client waits for. */
   inbox: (client: string): string => `berth:inbox:${client}`,
   /** Hash: what one worker says of itself; gone soon after it stops saying it. */
-  worker: (worker: string): string => `berth:worker:${worker}`,
+  worker: (worker: string): string => `berth:worker{fleet}:${worker}`,
   /** Sorted set: worker by its last heartbeat. */
-  workers: "berth:workers",
+  workers: "berth:workers{fleet}",
   /** Hash: since when Redis has refused no write, and by which of its counts that is known. */
-  writes: "berth:writes",
+  writes: "berth:writes{fleet}",
+  /** Hash: the same of the node of one tenant, on a cluster. */
+  slotWrites: (tenant: string): string => `berth:{${tenant}}:writes`,
   /** Hash: which sandbox a job belongs to, what it is, how far it was handed on. From acceptance to a day after its end. */
-  job: (jobId: string): string => `berth:job:${jobId}`,
+  job: (key: SandboxKey, jobId: string): string => `berth:{${tenantOf(key)}}:job:${jobId}`,
+  /** String: the key of a job's sandbox, for those who know only the job's id. As long as the hash above. */
+  sandboxOf: (jobId: string): string => `berth:sandbox-of:${jobId}`,
   /** Sorted set: job id by when it was added to its sandbox's queue; until its terminal record. */
   unfinished: "berth:unfinished",
   /** String: a request too large for the queue. */
-  staged: (key: SandboxKey, jobId: string): string => `berth:{${key}}:staged:${jobId}`,
+  staged: (key: SandboxKey, jobId: string): string => `${own(key)}:staged:${jobId}`,
   /** Sorted set: every sandbox key ever used, by its last use. */
   sandboxes: "berth:sandboxes",
   /** Sorted set: the same of one tenant, by when a producer last asked about it. */
-  sandboxesOf: (tenant: TenantId): string => `berth:sandboxes:${tenant}`,
+  sandboxesOf: (tenant: TenantId): string => `berth:{${tenant}}:sandboxes`,
   /** Sorted set: sandbox key whose queue has keys in Redis, by its last use. */
   queues: "berth:queues",
   /** Set: tenants that are paused. */
-  paused: "berth:paused",
+  paused: "berth:paused{fleet}",
   /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
   wake: (instance: string): string => `berth:wake:${instance}`,
+  /** Stream: on a cluster, what the scripts of one tenant have to write to other slots. */
+  outbox: (tenant: string): string => `berth:{${tenant}}:outbox`,
+  /** Sorted set: on a cluster, tenant that may have an outbox, by when that was noted. */
+  outboxes: "berth:outboxes",
   /** Channel: what workers are told, all of them or one. */
   control: "berth:control",
   /** String: one worker's answer to one message. */
@@ -60,31 +77,31 @@ export const redisKeys = {
   artifactUsage: "berth:artifact-usage",
   /** Hash: path to artifact id, of one conversation. The tenant is named too: some sandboxes have several. */
   persisted: (key: SandboxKey, tenant: string, agent: string, session: string): string =>
-    `berth:{${key}}:persisted:${tenant}:${agent}:${session}`,
+    `${own(key)}:persisted:${tenant}:${agent}:${session}`,
   /** Set: those hashes of one sandbox that have something. */
-  conversations: (key: SandboxKey): string => `berth:{${key}}:conversations`,
+  conversations: (key: SandboxKey): string => `${own(key)}:conversations`,
   /** Hash: a schedule's id to its specification and state. */
-  schedules: "berth:schedules",
+  schedules: "berth:schedules{schedules}",
   /** Sorted set: schedule id by when it is to be looked at next. */
-  schedulesDue: "berth:schedules-due",
+  schedulesDue: "berth:schedules-due{schedules}",
   /** Hash: one key for the gateway: whose it is, its secret's hash, its limits. */
-  apiKey: (id: string): string => `berth:api-key:${id}`,
+  apiKey: (id: string): string => `berth:api-key{api-keys}:${id}`,
   /** Sorted set: id of a key for the gateway by when it was made. */
-  apiKeys: "berth:api-keys",
+  apiKeys: "berth:api-keys{api-keys}",
   /** String: when the gateway's first key was made. As long as it is there, no gateway answers without a key. */
-  apiKeysMade: "berth:api-keys-made",
+  apiKeysMade: "berth:api-keys-made{api-keys}",
   /** Stream: what administrators did. */
   audit: "berth:audit",
   /** String: fingerprint of the request that an Idempotency-Key came with. */
   idempotency: (hash: string): string => `berth:idempotency:${hash}`,
   /** Hash: one batch's owner, state and counts. */
-  batch: (id: string): string => `berth:batch:${id}`,
+  batch: (id: string): string => `berth:batch:{${id}}`,
   /** String, as bits: which jobs of a batch have ended, by their index. */
-  batchDone: (id: string): string => `berth:batch-done:${id}`,
+  batchDone: (id: string): string => `berth:batch-done:{${id}}`,
   /** List: `<index> <sandbox key>` of a batch's jobs in the order of their ends. */
-  batchEnds: (id: string): string => `berth:batch-ends:${id}`,
+  batchEnds: (id: string): string => `berth:batch-ends:{${id}}`,
   /** Hash: index to what was wrong, of a batch's orders that were not accepted. */
-  batchRefused: (id: string): string => `berth:batch-refused:${id}`,
+  batchRefused: (id: string): string => `berth:batch-refused:{${id}}`,
   /** Sorted set: batch id by when it was made. */
   batches: "berth:batches",
   /** Sorted set: id of a batch that is not over, by when a gateway is to look at it next. */
@@ -99,5 +116,5 @@ export const redisKeys = {
 
 /** BullMQ's prefix of one sandbox's queue. */
 export function queuePrefix(key: SandboxKey): string {
-  return `berth:{${key}}`;
+  return own(key);
 }

@@ -5,3 +5,5 @@ export { countConnections } from "./connections.ts";
 export { isPasswordRefusal, orRedisFull, redisFault, refusesWrites } from "./refusal.ts";
 export type { ScriptOptions } from "./script.ts";
 export { Script } from "./script.ts";
+export type { Topology } from "./topology.ts";
+export { topologyOf } from "./topology.ts";

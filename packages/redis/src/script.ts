@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { redisKeys } from "@berth/protocol";
 import type { Redis } from "ioredis";
 import { redisFault } from "./refusal.ts";
+import { type Topology, topologyOf } from "./topology.ts";
 
 type ScriptArgument = string | number | Buffer;
 
@@ -13,34 +15,55 @@ export interface ScriptOptions<R> {
   readonly parse: (reply: unknown) => R;
 }
 
-/** A line `--- @include name.lua` stands for the file of that name beside it. */
-function sourceOf(file: URL): string {
-  const including = /^--- @include (\S+)$/gm;
-  return readFileSync(file, "utf8").replace(including, (_line, name: string) =>
-    sourceOf(new URL(name, file)),
-  );
+/**
+ * A line `--- @include name.lua` stands for the file of that name beside it. `'@name'` is the key of that name, with `%s` for what it
+ * depends on; `'@topology'` is `'single'` or `'cluster'`.
+ */
+function sourceOf(file: URL, topology: Topology): string {
+  return readFileSync(file, "utf8")
+    .replace(/^--- @include (\S+)$/gm, (_line, name: string) => sourceOf(new URL(name, file), topology))
+    .replace(/'@(\w+)'/g, (_text, name: string) => `'${name === "topology" ? topology : spelled(name)}'`);
+}
+
+function spelled(name: string): string {
+  const key = new Map<string, unknown>(Object.entries(redisKeys)).get(name);
+  if (typeof key === "string") return key;
+  if (typeof key !== "function") throw new TypeError(`no key in Redis is called ${name}`);
+  return String(key("%s"));
+}
+
+interface Text {
+  readonly source: string;
+  readonly sha1: string;
+}
+
+function textOf(file: URL, topology: Topology): Text {
+  const source = sourceOf(file, topology);
+  return { source, sha1: createHash("sha1").update(source).digest("hex") };
 }
 
 /** One change that Redis makes as a whole. */
 export class Script<R> {
   readonly #name: string;
-  readonly #source: string;
-  readonly #sha1: string;
+  readonly #file: URL;
+  readonly #texts = new Map<Topology, Text>();
   readonly #parse: (reply: unknown) => R;
   /** Connections on which Redis is known to have it. One that is made anew may reach a Redis that restarted. */
   readonly #loadedOn = new WeakSet<object>();
 
   constructor({ name, file, parse }: ScriptOptions<R>) {
     this.#name = name;
-    this.#source = sourceOf(file);
-    this.#sha1 = createHash("sha1").update(this.#source).digest("hex");
+    this.#file = file;
     this.#parse = parse;
+    this.#textFor("single");
   }
 
   async run(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
     let reply: unknown;
     try {
-      reply = await this.#send(redis, keys, args);
+      const topology = topologyOf(redis);
+      const text = this.#textFor(typeof topology === "string" ? topology : await topology);
+      reply = await this.#send(redis, text, keys, args);
     } catch (error) {
       throw redisFault(this.#name, error);
     }
@@ -51,20 +74,31 @@ export class Script<R> {
     }
   }
 
+  #textFor(topology: Topology): Text {
+    const text = this.#texts.get(topology) ?? textOf(this.#file, topology);
+    this.#texts.set(topology, text);
+    return text;
+  }
+
   /**
    * With its source until this connection has answered once. A hash that Redis does not know would have to be sent again, and
    * calls behind it would overtake it.
    */
-  async #send(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+  async #send(
+    redis: Redis,
+    { source, sha1 }: Text,
+    keys: readonly string[],
+    args: readonly ScriptArgument[],
+  ): Promise<unknown> {
     if (this.#loadedOn.has(redis.stream ?? redis)) {
       try {
-        return await redis.evalsha(this.#sha1, keys.length, ...keys, ...args);
+        return await redis.evalsha(sha1, keys.length, ...keys, ...args);
       } catch (error) {
         // Its scripts were flushed.
         if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
       }
     }
-    const reply = await redis.eval(this.#source, keys.length, ...keys, ...args);
+    const reply = await redis.eval(source, keys.length, ...keys, ...args);
     this.#loadedOn.add(redis.stream ?? redis);
     return reply;
   }

@@ -1,6 +1,7 @@
 import {
   deadReason,
   Fault,
+  fleetQueuePrefix,
   type Job,
   jobId,
   job as jobSchema,
@@ -14,7 +15,7 @@ import { type Job as BullJob, Queue } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "../queues/connection.ts";
 
-export const deadQueue = { name: "dead", prefix: "berth" } as const;
+export const deadQueue = { name: "dead", prefix: fleetQueuePrefix } as const;
 /** Seconds, and how many; what is older or beyond goes by itself. */
 const deadKept = { age: 7 * 24 * 3_600, count: 10_000 };
 const bullEventsKept = 1_000;
@@ -164,7 +165,7 @@ export function reasonText(data: unknown): string {
 async function freeId(redis: Redis, first: string): Promise<string> {
   for (let n = 1; ; n++) {
     const id = `${first}-redrive-${n}`;
-    if ((await redis.exists(redisKeys.job(id))) === 0) return id;
+    if ((await redis.exists(redisKeys.sandboxOf(id))) === 0) return id;
   }
 }
 

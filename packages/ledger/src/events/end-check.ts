@@ -12,6 +12,7 @@ export interface CheckedWait {
 }
 
 interface Waiting {
+  readonly key: SandboxKey;
   readonly jobId: string;
   readonly sinceMs: number;
   /** Looks in a row that found no record of the job, or no end of a job that has ended. */
@@ -61,10 +62,10 @@ export class EndCheck {
     blocking.on("ready", this.#onReady);
   }
 
-  watch(jobId: string): CheckedWait {
+  watch(key: SandboxKey, jobId: string): CheckedWait {
     const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
     promise.catch(() => {});
-    const waiting: Waiting = { jobId, sinceMs: performance.now(), unknown: 0, resolve, reject };
+    const waiting: Waiting = { key, jobId, sinceMs: performance.now(), unknown: 0, resolve, reject };
     this.#waiting.add(waiting);
     if (!this.#closed) this.#timer ??= setInterval(() => this.#onTick(), this.#everyMs);
     return { result: promise, stop: () => this.#stop(waiting) };
@@ -121,24 +122,21 @@ export class EndCheck {
   }
 
   async #lookAt(those: readonly Waiting[]): Promise<void> {
-    const ids = those.map(({ jobId }) => jobId);
-    const known = await readEnds(this.#commands, ids);
-    const ended: { readonly waiting: Waiting; readonly key: SandboxKey }[] = [];
+    const known = await readEnds(this.#commands, those);
+    const ended: Waiting[] = [];
     for (const [index, waiting] of those.entries()) {
-      const job = known[index];
-      if (job === undefined) this.#missing(waiting);
-      else if (job.hasEnded) ended.push({ waiting, key: job.key });
+      const hasEnded = known[index];
+      if (hasEnded === undefined) this.#missing(waiting);
+      else if (hasEnded) ended.push(waiting);
       else waiting.unknown = 0;
     }
     for (let from = 0; from < ended.length; from += endsAtOnce)
-      await Promise.all(
-        ended.slice(from, from + endsAtOnce).map(({ waiting, key }) => this.#readEnd(waiting, key)),
-      );
+      await Promise.all(ended.slice(from, from + endsAtOnce).map((waiting) => this.#readEnd(waiting)));
   }
 
-  async #readEnd(waiting: Waiting, key: SandboxKey): Promise<void> {
+  async #readEnd(waiting: Waiting): Promise<void> {
     if (!this.#waiting.has(waiting)) return;
-    const stream = redisKeys.events(key, waiting.jobId);
+    const stream = redisKeys.events(waiting.key, waiting.jobId);
     const last = await this.#commands.xrevrangeBuffer(stream, "+", "-", "COUNT", 1);
     const [event] = eventsOf(last);
     if (event?.type === "finished") waiting.resolve(event.result);

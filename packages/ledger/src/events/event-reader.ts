@@ -51,8 +51,8 @@ export class StreamReader {
   }
 
   /** The end of a job that only this client enqueued, from its inbox. Call it after the job was accepted. */
-  async toldResult(told: Expectation): Promise<JobResult> {
-    const check = this.#check.watch(told.jobId);
+  async toldResult(key: SandboxKey, told: Expectation): Promise<JobResult> {
+    const check = this.#check.watch(key, told.jobId);
     try {
       return await Promise.race([told.result, check.result]);
     } finally {
@@ -85,7 +85,7 @@ export class StreamReader {
     const wait = this.#waits.begin(signal);
     const stream = redisKeys.events(key, jobId);
     const follower = new EventFollower(this.#commands, this.#channels, stream, after, wait.signal);
-    const check = this.#check.watch(jobId);
+    const check = this.#check.watch(key, jobId);
     check.result.catch((fault: Fault) => follower.fail(fault));
     try {
       while (!wait.signal.aborted) {
@@ -119,7 +119,7 @@ export class StreamReader {
   ): Promise<JobResult> {
     const { signal, end } = this.#waits.begin(outer);
     const stream = redisKeys.events(key, jobId);
-    const check = this.#check.watch(jobId);
+    const check = this.#check.watch(key, jobId);
     const watched = watchResult(this.#commands, this.#channels, stream, signal);
     try {
       return await Promise.race([watched, check.result, ...others]);

@@ -2,8 +2,9 @@ import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type Sandbox
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
-import { type Begun, Exchanges, keptMs, type Published } from "../queues/exchange.ts";
+import { type Begun, Exchanges, inboxKey, keptMs, type Published } from "../queues/exchange.ts";
 import { entryKey, queuedId } from "../queues/queue-layout.ts";
+import { runInSlot } from "../slots.ts";
 import { excerptBytes, excerptOf } from "./excerpt.ts";
 
 /** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
@@ -35,11 +36,7 @@ const wish = new Script({
   parse: (value) => z.literal([0, 1]).parse(value) === 1,
 });
 
-const cancelReply = z.union([
-  z.literal(1).transform(() => "told" as const),
-  z.literal(2).transform(() => "finished-before" as const),
-  z.literal(0).transform(() => "begun" as const),
-]);
+const cancelReply = z.literal(["told", "finished-before", "begun"]);
 const cancel = new Script({
   name: "cancel",
   file: new URL("../../lua/cancel.lua", import.meta.url),
@@ -144,7 +141,7 @@ export class JobEvents {
     const said = events.flatMap((event) => [event.type, dataOf(event)]);
     const last = events.at(-1);
     if (last?.type !== "finished" && last?.type !== "retrying") {
-      const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(jobId)];
+      const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
       return publish.run(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
     }
     const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
@@ -176,37 +173,31 @@ export class JobEvents {
     jobId: string,
     by: { worker: string; epoch: number; attempt: number },
   ): Promise<boolean> {
-    const keys = [redisKeys.events(key, jobId), redisKeys.job(jobId)];
+    const keys = [redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
     return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
   }
 
   /** From here on the job does not begin, however long it waits. False: no such job is known. */
-  wishCancelled(jobId: string): Promise<boolean> {
-    return wish.run(this.#redis, [redisKeys.job(jobId)], []);
+  wishCancelled(key: SandboxKey, jobId: string): Promise<boolean> {
+    return wish.run(this.#redis, [redisKeys.job(key, jobId)], []);
   }
 
   /** Ends a job that no worker has begun, and takes it out of its queue. `begun`: its holder has to end it. */
   cancel(waiting: WaitingJob, result: JobResult): Promise<Cancelled> {
     const { key, jobId, attempt, inbox, queue, dueAtMs = 0 } = waiting;
     const keys = [
-      redisKeys.events(key, jobId),
-      redisKeys.results,
-      inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox),
-      redisKeys.job(jobId),
-      redisKeys.unfinished,
-      redisKeys.staged(key, jobId),
-      queue.entryKey,
-      redisKeys.lease(key),
-      redisKeys.pending,
+      ...[redisKeys.events(key, jobId), redisKeys.job(key, jobId), redisKeys.staged(key, jobId)],
+      ...[queue.entryKey, redisKeys.lease(key)],
       ...queue.unfinishedKeys,
     ];
     const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
-    const told = [inbox === undefined ? "" : keptMs, result.outcome.kind, JSON.stringify(result)];
+    const told = [inboxKey(inbox), keptMs, result.outcome.kind, JSON.stringify(result)];
     const mark = JSON.stringify(result.outcome);
-    return cancel.run(this.#redis, keys, [
+    const args = [
       ...[key, jobId, attempt, rememberedMs, ...told, stagedKeptMs],
       ...[queue.queuedId, mark, walkedMost],
-    ]);
+    ];
+    return runInSlot(this.#redis, { key, script: cancel, keys, args });
   }
 
   async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
@@ -228,7 +219,7 @@ export class JobEvents {
   ): Promise<JobProgress | { readonly state: "retried" }> {
     const [ended, { begun }, progress] = await Promise.all([
       this.#redis.hget(entryKey(key, queuedId(jobId, attempt)), "ended"),
-      readAttempts(this.#redis, jobId),
+      readAttempts(this.#redis, key, jobId),
       this.progress(key, jobId),
     ]);
     if (progress.state === "finished") return progress;

@@ -1,8 +1,17 @@
 import { createHash } from "node:crypto";
-import { Fault, type JobRequest, maxRequestBytes, redisKeys, type SandboxKey } from "@berth/protocol";
+import {
+  Fault,
+  type JobRequest,
+  maxRequestBytes,
+  redisKeys,
+  type SandboxKey,
+  tenantOf,
+} from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
+import { fleetFacts } from "../queues/admission.ts";
+import { runInSlot } from "../slots.ts";
 
 /** What is known of a staged request in the job that travels without it. */
 export interface StagedRequest {
@@ -38,8 +47,11 @@ export class Staging {
     const text = Buffer.from(JSON.stringify(request));
     if (text.length > maxRequestBytes)
       throw new Fault("payload-too-large", { bytes: text.length, limit: maxRequestBytes });
-    const keys = [redisKeys.staged(key, jobId), redisKeys.settings];
-    const answer = await stage.run(this.#redis, keys, [text, unacceptedMs]);
+    const answer = await runInSlot(this.#redis, {
+      ...{ key, script: stage, keys: [redisKeys.staged(key, jobId)] },
+      args: [text, unacceptedMs, jobId, tenantOf(key)],
+      facts: () => fleetFacts(this.#redis, key, jobId),
+    });
     if (typeof answer !== "number") throw nearlyFullFault(answer);
     return { bytes: text.length, sha256: sha256Of(text) };
   }

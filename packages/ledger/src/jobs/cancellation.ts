@@ -38,14 +38,14 @@ export class Cancellation {
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
     const { control, schedule, events } = this.#parts;
-    await events.wishCancelled(jobId);
+    await events.wishCancelled(key, jobId);
     const waiting = await this.#waiting(key, jobId);
     const told = waiting && (await events.cancel(waiting, unbegun)) === "told";
     // Also when its end is told: one that is taken already waits for its turn with a worker.
     await control.cancel(key, jobId);
     if (!told) {
       // One that is between two attempts ends with the next.
-      await schedule.hurry(jobId);
+      await schedule.hurry(key, jobId);
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
@@ -54,12 +54,12 @@ export class Cancellation {
   /** The attempt that has not begun as far as anybody knows; undefined when there is none, or it is being added just now. */
   async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
     const { redis, schedule } = this.#parts;
-    const later = await schedule.find(jobId);
+    const later = await schedule.find(key, jobId);
     if (later) {
       const { attempt, inbox, dueAtMs } = later;
       return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
     }
-    const { added: attempt, begun } = await readAttempts(redis, jobId);
+    const { added: attempt, begun } = await readAttempts(redis, key, jobId);
     if (attempt === 0 || begun >= attempt) return undefined;
     const data = await findQueued(redis, key, queuedId(jobId, attempt));
     if (data === undefined) return undefined;

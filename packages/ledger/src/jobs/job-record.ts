@@ -62,7 +62,8 @@ export function shownState(state: JobState): ShownState {
 
 /** Undefined: no job of that id was accepted, or it ended more than a day ago. */
 export async function readJobRecord(redis: Redis, id: string): Promise<JobRecord | undefined> {
-  const parsed = stored.safeParse(await redis.hgetall(redisKeys.job(id)));
+  const key = await readSandboxKey(redis, id);
+  const parsed = stored.safeParse(key && (await redis.hgetall(redisKeys.job(key, id))));
   if (!parsed.success) return undefined;
   const { at, outcome, ...record } = parsed.data;
   return { id, ...record, acceptedAtMs: at, outcome };
@@ -70,35 +71,43 @@ export async function readJobRecord(redis: Redis, id: string): Promise<JobRecord
 
 /** The sandbox of a job, of which nothing else is asked. */
 export async function readSandboxKey(redis: Redis, id: string): Promise<SandboxKey | undefined> {
-  const key = await redis.hget(redisKeys.job(id), "key");
+  const key = await redis.get(redisKeys.sandboxOf(id));
   return key === null ? undefined : sandboxKey.parse(key);
 }
 
 /** The last attempts that were added and begun; 0 for none, also of a job that is not known. */
-export async function readAttempts(redis: Redis, id: string): Promise<Pick<JobRecord, "added" | "begun">> {
-  const [added, begun] = await redis.hmget(redisKeys.job(id), "added", "begun");
+export async function readAttempts(
+  redis: Redis,
+  key: SandboxKey,
+  id: string,
+): Promise<Pick<JobRecord, "added" | "begun">> {
+  const [added, begun] = await redis.hmget(redisKeys.job(key, id), "added", "begun");
   return { added: Number(added ?? 0), begun: Number(begun ?? 0) };
 }
 
-/** Of many jobs in one round trip: the sandbox's key, and whether the job has ended. Undefined for one that is not known. */
+/** For each of many jobs, in one round trip: whether it has ended. Undefined for one that is not known. */
 export async function readEnds(
   redis: Redis,
-  ids: readonly string[],
-): Promise<({ readonly key: SandboxKey; readonly hasEnded: boolean } | undefined)[]> {
+  jobs: readonly { readonly key: SandboxKey; readonly jobId: string }[],
+): Promise<(boolean | undefined)[]> {
   const pipeline = redis.pipeline();
-  for (const id of ids) pipeline.hmget(redisKeys.job(id), "key", "outcome");
+  for (const { key, jobId } of jobs) pipeline.hmget(redisKeys.job(key, jobId), "key", "outcome");
   const replies = (await pipeline.exec()) ?? [];
-  return ids.map((_, index) => {
+  return jobs.map((_, index) => {
     const [error, fields] = replies[index] ?? [new Error("no reply")];
     if (error) throw error;
     const [key, outcome] = fields as [string | null, string | null];
-    return key === null ? undefined : { key: sandboxKey.parse(key), hasEnded: outcome !== null };
+    return key === null ? undefined : outcome !== null;
   });
 }
 
 /** For each id, whether somebody wants the job cancelled. */
-export async function areCancelled(redis: Redis, ids: readonly string[]): Promise<boolean[]> {
-  return Promise.all(ids.map(async (id) => (await redis.hexists(redisKeys.job(id), "cancel")) === 1));
+export async function areCancelled(
+  redis: Redis,
+  key: SandboxKey,
+  ids: readonly string[],
+): Promise<boolean[]> {
+  return Promise.all(ids.map(async (id) => (await redis.hexists(redisKeys.job(key, id), "cancel")) === 1));
 }
 
 /** Ids of jobs that have not ended, the oldest first. */

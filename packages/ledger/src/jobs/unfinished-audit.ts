@@ -3,10 +3,11 @@ import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { stagedKeptMs, walkedMost } from "../events/job-events.ts";
 import { redisNow } from "../fleet/fleet-view.ts";
-import { keptMs } from "../queues/exchange.ts";
+import { inboxKey, keptMs } from "../queues/exchange.ts";
 import { queueKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
 import { scheduledEntryKey } from "../schedule/schedule.ts";
+import { runInSlot } from "../slots.ts";
 import { inboxOf } from "./cancellation.ts";
 import { type JobRecord, readJobRecord, unfinishedBefore } from "./job-record.ts";
 
@@ -23,12 +24,6 @@ const audit = new Script({
       ])
       .parse(reply),
 });
-const dropUnknown = new Script({
-  name: "drop-unknown",
-  file: new URL("../../lua/drop-unknown.lua", import.meta.url),
-  parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
-});
-
 const vanished: JobResult = {
   outcome: { kind: "lost", message: "the job was in no queue, and no worker ran it" },
   value: {},
@@ -56,7 +51,7 @@ export async function auditUnfinished(
   for (const id of ids) {
     const record = await readJobRecord(redis, id);
     if (!record) {
-      if (await dropUnknown.run(redis, [redisKeys.job(id), redisKeys.unfinished], [id])) left--;
+      if (await dropUnknown(redis, id)) left--;
       continue;
     }
     const answer = await auditOne(redis, record);
@@ -72,21 +67,23 @@ async function auditOne(
 ): Promise<"ended" | "finished-before" | "kept"> {
   const queue = queueKeys(key, id, added);
   const inbox = inboxOf(await findQueued(redis, key, queue.queuedId));
+  const scheduled = [scheduledEntryKey(id, added), scheduledEntryKey(id, added + 1)];
+  const there = await Promise.all(scheduled.map((entry) => redis.exists(entry)));
   const keys = [
-    redisKeys.events(key, id),
-    redisKeys.results,
-    inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox),
-    redisKeys.job(id),
-    redisKeys.unfinished,
-    redisKeys.staged(key, id),
-    queue.entryKey,
-    redisKeys.lease(key),
-    scheduledEntryKey(id, added),
-    scheduledEntryKey(id, added + 1),
-    ...queue.unfinishedKeys,
+    ...[redisKeys.events(key, id), redisKeys.job(key, id), redisKeys.staged(key, id)],
+    ...[queue.entryKey, redisKeys.lease(key), ...queue.unfinishedKeys],
   ];
-  return await audit.run(redis, keys, [
-    ...[key, id, added, keptMs, inbox === undefined ? "" : keptMs],
-    ...[vanished.outcome.kind, JSON.stringify(vanished), stagedKeptMs, queue.queuedId, walkedMost],
-  ]);
+  const args = [
+    ...[key, id, added, keptMs, inboxKey(inbox), keptMs, vanished.outcome.kind, JSON.stringify(vanished)],
+    ...[stagedKeptMs, queue.queuedId, walkedMost, ...scheduled, there.includes(1) ? "1" : ""],
+  ];
+  return await runInSlot(redis, { key, script: audit, keys, args });
+}
+
+/** Takes a job of which no record is left out of the unfinished: it cannot be said whose it was. False: it has a record by now. */
+async function dropUnknown(redis: Redis, id: string): Promise<boolean> {
+  await redis.zrem(redisKeys.unfinished, id);
+  if ((await readJobRecord(redis, id)) === undefined) return true;
+  await redis.zadd(redisKeys.unfinished, "NX", await redisNow(redis), id);
+  return false;
 }

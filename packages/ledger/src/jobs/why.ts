@@ -67,7 +67,7 @@ export interface WhyParts {
   readonly events: JobEvents;
   readonly fleet: FleetView;
   /** When a delayed job, or one that is to run again, is due. */
-  readonly dueAtMs: (jobId: string) => Promise<number | undefined>;
+  readonly dueAtMs: (key: SandboxKey, jobId: string) => Promise<number | undefined>;
 }
 
 export async function why(parts: WhyParts, jobId: string): Promise<Why> {
@@ -84,7 +84,7 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
     const text = `it ended: ${resultIn(progress)?.outcome.kind ?? record.outcome}`;
     return { jobId, state: "finished", sandbox: key, ...told([{ code: "ended", text }]) };
   }
-  const due = await dueAtMs(jobId);
+  const due = await dueAtMs(key, jobId);
   if (due !== undefined) {
     const text = `it is due at ${new Date(due).toISOString()}`;
     return { jobId, state: "scheduled", sandbox: key, ...told([{ code: "due-later", text }]), dueAtMs: due };

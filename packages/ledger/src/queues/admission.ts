@@ -2,6 +2,7 @@ import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/pr
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
+import { runInSlot } from "../slots.ts";
 import { unfinishedKeys } from "./queue-layout.ts";
 
 /** Where the fleet's settings say nothing else. */
@@ -32,17 +33,33 @@ const accept = new Script({
  */
 export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promise<"accepted" | "known"> {
   const keys = [
-    redisKeys.job(job.id),
-    redisKeys.unfinished,
-    redisKeys.settings,
+    redisKeys.job(key, job.id),
     redisKeys.lease(key),
     redisKeys.sandboxesOf(tenantOf(key)),
     ...unfinishedKeys(key),
   ];
   const { perSandbox, inFleet } = defaultWaitingLimits;
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
-  const answer = await accept.run(redis, keys, [...about, perSandbox, inFleet, forgottenAfterMs]);
+  const args = [...about, perSandbox, inFleet, forgottenAfterMs, job.id];
+  const facts = () => fleetFacts(redis, key, job.id);
+  const answer = await runInSlot(redis, { key, script: accept, keys, args, facts });
   return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
+}
+
+/** What `facts.lua` reads by itself where there is only one slot. */
+export async function fleetFacts(redis: Redis, key: SandboxKey, jobId: string): Promise<object> {
+  const [settings, unfinished, sandbox, paused] = await Promise.all([
+    redis.hgetall(redisKeys.settings),
+    redis.zcard(redisKeys.unfinished),
+    redis.get(redisKeys.sandboxOf(jobId)),
+    redis.sismember(redisKeys.paused, tenantOf(key)),
+  ]);
+  const { fullUntil, usedBytes, fullFromBytes, maxWaitingPerSandbox, maxWaitingInFleet } = settings;
+  return {
+    full: fullUntil === undefined ? [] : [fullUntil, usedBytes, fullFromBytes],
+    limits: [maxWaitingPerSandbox ?? false, maxWaitingInFleet ?? false],
+    ...{ unfinished, sandbox: sandbox ?? undefined, paused },
+  };
 }
 
 /** `known`, where the refused attempt is the very one that was added before. */

@@ -1,4 +1,4 @@
-import { queuePrefix, type SandboxKey } from "@berth/protocol";
+import { fleetQueuePrefix, queuePrefix, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Queue } from "bullmq";
 import { deadQueue } from "../dead-letters/dead-letters.ts";
@@ -28,7 +28,7 @@ function nameOf(place: BoardPlace): { readonly name: string; readonly prefix: st
     case "dead":
       return deadQueue;
     case "offers":
-      return { name: place.name, prefix: "berth" };
+      return { name: place.name, prefix: fleetQueuePrefix };
     case "sandbox":
       return { name: jobQueueName, prefix: queuePrefix(place.key) };
   }

@@ -1,6 +1,7 @@
 import { redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import type { Holding } from "../leases/leases.ts";
+import { runInSlot } from "../slots.ts";
 import {
   completedKey,
   entryPrefix,
@@ -153,11 +154,9 @@ export class Exchanges {
   async #say(holder: Holder, gathered: Gathered): Promise<void> {
     const { ends, begins, take } = gathered;
     try {
-      const reply = await exchange.run(
-        this.#redis,
-        keysOf(holder.key, gathered),
-        argumentsOf(holder, gathered),
-      );
+      const { key } = holder;
+      const [keys, args] = [keysOf(key, gathered), argumentsOf(holder, gathered)];
+      const reply = await runInSlot(this.#redis, { key, script: exchange, keys, args });
       if (reply === "fenced") {
         for (const { settle } of [...ends, ...begins]) settle.resolve("fenced");
         take?.settle.resolve("fenced");
@@ -180,14 +179,12 @@ export class Exchanges {
 function keysOf(key: SandboxKey, { ends, begins }: Gathered): string[] {
   const keys = [
     ...[redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key), completedKey(key)],
-    ...[redisKeys.results, redisKeys.unfinished],
   ];
   for (const { what } of ends) {
-    const { jobId, inbox } = what;
-    keys.push(redisKeys.events(key, jobId), inbox === undefined ? redisKeys.results : redisKeys.inbox(inbox));
-    keys.push(redisKeys.job(jobId), redisKeys.staged(key, jobId));
+    const { jobId } = what;
+    keys.push(redisKeys.events(key, jobId), redisKeys.job(key, jobId), redisKeys.staged(key, jobId));
   }
-  for (const { what } of begins) keys.push(redisKeys.events(key, what.jobId), redisKeys.job(what.jobId));
+  for (const { what } of begins) keys.push(redisKeys.events(key, what.jobId), redisKeys.job(key, what.jobId));
   return keys;
 }
 
@@ -200,7 +197,7 @@ function argumentsOf({ key, epoch, instance }: Holder, { ends, begins, take }: G
   ];
   for (const { what } of ends) {
     const { jobId, queuedId, leaves, inbox, outcome, mark, part, excerpt, said } = what;
-    args.push(jobId, queuedId, leaves ? "1" : "", inbox === undefined ? "" : "1", outcome, mark, part);
+    args.push(jobId, queuedId, leaves ? "1" : "", inboxKey(inbox), outcome, mark, part);
     args.push(excerpt, said.length / 2, ...said);
   }
   for (const { what } of begins) args.push(what.queuedId, what.attempt, what.data);
@@ -213,6 +210,11 @@ function knownBefore(begins: readonly Beginning[]): string[] {
   for (const { before } of begins) if (before.length > known.size) for (const id of before) known.add(id);
   for (const { queuedId } of begins) known.add(queuedId);
   return [...known];
+}
+
+/** Empty if nobody waits there. */
+export function inboxKey(inbox: string | undefined): string {
+  return inbox === undefined ? "" : redisKeys.inbox(inbox);
 }
 
 function wordIn<W extends string>(words: readonly W[], reply: unknown): W {

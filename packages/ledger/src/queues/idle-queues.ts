@@ -1,7 +1,8 @@
 import { queuePrefix, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
-import { jobQueueName } from "./queue-layout.ts";
+import { isCluster } from "../slots.ts";
+import { jobQueueName, unfinishedKeys } from "./queue-layout.ts";
 
 const forget = new Script({
   name: "forget",
@@ -22,13 +23,18 @@ export async function forgetIdleQueues(
   const found = await redis.zrangebyscore(redisKeys.queues, "-inf", before, "LIMIT", 0, limit);
   const forgotten: SandboxKey[] = [];
   for (const key of found.map((text) => sandboxKey.parse(text))) {
-    const keys = [
-      redisKeys.lease(key),
-      redisKeys.pending,
-      redisKeys.queues,
-      `${queuePrefix(key)}:${jobQueueName}`,
-    ];
-    if (await forget.run(redis, keys, [key, idleMs])) forgotten.push(key);
+    const keys = [redisKeys.lease(key), `${queuePrefix(key)}:${jobQueueName}`];
+    const onCluster = await isCluster(redis);
+    const isPending = onCluster && (await redis.zscore(redisKeys.pending, key)) !== null;
+    if (!(await forget.run(redis, keys, [key, idleMs, isPending ? "1" : ""]))) continue;
+    forgotten.push(key);
+    if (onCluster) await dropQueue(redis, key);
   }
   return forgotten;
+}
+
+/** A job may have come in between: then the queue is there again. */
+async function dropQueue(redis: Redis, key: SandboxKey): Promise<void> {
+  await redis.zrem(redisKeys.queues, key);
+  if ((await redis.exists(...unfinishedKeys(key))) > 0) await redis.zadd(redisKeys.queues, Date.now(), key);
 }

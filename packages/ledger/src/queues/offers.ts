@@ -1,10 +1,10 @@
-import { type SandboxKey, sandboxKey } from "@berth/protocol";
+import { fleetQueuePrefix, type SandboxKey, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { bullConnection } from "./connection.ts";
 import { OneWait } from "./one-wait.ts";
 
-const prefix = "berth";
+const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
 /** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;

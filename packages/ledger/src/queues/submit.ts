@@ -2,7 +2,8 @@ import { type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol"
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { defaultPool, type Place } from "../leases/leases.ts";
-import { defaultWaitingLimits, knownOrThrow, refusal } from "./admission.ts";
+import { runInSlot } from "../slots.ts";
+import { defaultWaitingLimits, fleetFacts, knownOrThrow, refusal } from "./admission.ts";
 import {
   completedKey,
   entryKey,
@@ -53,15 +54,9 @@ export async function submitJob(
 ): Promise<SubmittedTo | "known"> {
   const queued = queuedId(job.id, job.attempt);
   const keys = [
-    redisKeys.job(job.id),
-    redisKeys.unfinished,
-    redisKeys.settings,
+    redisKeys.job(key, job.id),
     redisKeys.lease(key),
     redisKeys.sandboxesOf(tenantOf(key)),
-    redisKeys.pending,
-    redisKeys.paused,
-    redisKeys.sandboxes,
-    redisKeys.queues,
     redisKeys.staged(key, job.id),
     entryKey(key, queued),
     completedKey(key),
@@ -71,11 +66,13 @@ export async function submitJob(
   ];
   const { perSandbox, inFleet } = defaultWaitingLimits;
   const payload = staged ? { ...job, request: undefined, staged } : job;
-  const answer = await submit.run(redis, keys, [
+  const args = [
     ...[key, tenantOf(key), job.id, job.attempt, job.pool ?? "", defaultPool, job.session, job.request.kind],
     ...[perSandbox, inFleet, job.tenant, queued, JSON.stringify(payload)],
     ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now()],
-  ]);
+  ];
+  const facts = () => fleetFacts(redis, key, job.id);
+  const answer = await runInSlot(redis, { key, script: submit, keys, args, facts });
   return answer.answer === "added" ? answer.to : knownOrThrow(answer.refused, key, job);
 }
 

@@ -1,5 +1,6 @@
 import {
   Fault,
+  fleetQueuePrefix,
   type Job,
   latestDueMs,
   redisKeys,
@@ -14,7 +15,7 @@ import { acceptJob, defaultWaitingLimits } from "../queues/admission.ts";
 import { bullConnection } from "../queues/connection.ts";
 import type { StagedPayload } from "../queues/submit.ts";
 
-export const scheduleQueue = { name: "schedule", prefix: "berth" } as const;
+export const scheduleQueue = { name: "schedule", prefix: fleetQueuePrefix } as const;
 
 /** Only a dashboard reads it. */
 const bullEventsKept = 1_000;
@@ -71,7 +72,8 @@ export class Schedule {
     const waiting = await this.#queue.getDelayedCount();
     const limit = defaultWaitingLimits.inFleet;
     if (waiting >= limit) throw new Fault("fleet-full", { waiting, limit });
-    await this.#redis.pexpireat(redisKeys.job(job.id), Math.round(dueAtMs) + knownPastDueMs);
+    for (const record of [redisKeys.sandboxOf(job.id), redisKeys.job(key, job.id)])
+      await this.#redis.pexpireat(record, Math.round(dueAtMs) + knownPastDueMs);
     await this.add(job, dueAtMs);
     return "added";
   }
@@ -92,8 +94,8 @@ export class Schedule {
     await this.#add(tickId(scheduleId, wakeMs), "tick", { tick: scheduleId, dueAtMs: wakeMs }, wakeMs);
   }
 
-  async find(jobId: string): Promise<ScheduledJob | undefined> {
-    const entry = await this.#entry(jobId);
+  async find(key: SandboxKey, jobId: string): Promise<ScheduledJob | undefined> {
+    const entry = await this.#entry(key, jobId);
     if (!entry) return undefined;
     const attempt = Number(entry.id?.split("~")[1] ?? 1);
     const { attemptsMade: failures, failedReason: problem } = entry;
@@ -107,8 +109,8 @@ export class Schedule {
   }
 
   /** Hands a job on now. False: it is not here. */
-  async hurry(jobId: string): Promise<boolean> {
-    const entry = await this.#entry(jobId);
+  async hurry(key: SandboxKey, jobId: string): Promise<boolean> {
+    const entry = await this.#entry(key, jobId);
     if (!entry || !(await entry.isDelayed())) return false;
     try {
       await entry.promote();
@@ -140,8 +142,8 @@ export class Schedule {
     await this.#queue.add(name, data, options).catch(orRedisFull("adding to the schedule"));
   }
 
-  async #entry(jobId: string): Promise<BullJob | undefined> {
-    const { added } = await readAttempts(this.#redis, jobId);
+  async #entry(key: SandboxKey, jobId: string): Promise<BullJob | undefined> {
+    const { added } = await readAttempts(this.#redis, key, jobId);
     return await this.#queue.getJob(entryId(jobId, added + 1));
   }
 }

@@ -1,0 +1,11 @@
+-- Writes the terminal record of a job that no worker runs, for somebody who holds no lease. Needs elsewhere.lua and tell-end.lua.
+-- Reads KEYS  1 events (stream)  2 job (hash)  3 staged (string)
+-- `told`: as of tell-end.lua, and outcome, stagedMs: how long a request is kept for whoever is about to read it
+local function endUnheld(told)
+  redis.call('XADD', KEYS[1], '*', 't', 'finished', 'd', told.result)
+  redis.call('PEXPIRE', KEYS[1], told.keptMs)
+  redis.call('HSET', KEYS[2], 'outcome', told.outcome)
+  redis.call('PEXPIRE', KEYS[2], told.keptMs)
+  redis.call('PEXPIRE', KEYS[3], told.stagedMs)
+  tellEnd(told)
+end
