@@ -336,7 +336,7 @@ describe("the sweep", () => {
     const outside = join(artifacts.directory, "..", `${artifacts.directory.split("/").at(-1)}-outside`);
     await writeFile(outside, "x");
     const place = (await artifacts.keys())
-      .find((key) => key.startsWith("berth:artifact-blob:"))
+      .find((key) => key.startsWith("berth:artifact-blob"))
       ?.split(":")[2];
     await artifacts.redis.zadd(
       redisKeys.artifactGarbage(place ?? ""),

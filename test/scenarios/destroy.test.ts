@@ -24,7 +24,7 @@ describe("a sandbox that is destroyed", () => {
     }
     expect((await acme.read("plan.md", {}, elsewhere)).value.content).toBe("other");
     const redis = fleet.redis.connect();
-    const left = await redis.keys("berth:artifact:*");
+    const left = await redis.keys(redisKeys.artifact("*"));
     const ids = [other, kept].flatMap(({ value }) => value.artifacts?.map(({ id }) => id) ?? []);
     expect(left.sort()).toEqual(ids.map((id) => redisKeys.artifact(id)).sort());
     expect(await redis.exists(redisKeys.conversations(sandboxKey.parse("acme")))).toBe(0);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Artifacts } from "@berth/client";
-import { isFault, stagedAboveBytes } from "@berth/protocol";
+import { isFault, redisKeys, stagedAboveBytes } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test as withFleet } from "../support/fleet.ts";
 
@@ -75,8 +75,8 @@ os.mkdir('artifacts'); open('artifacts/note.md', 'w').write('# hi'); open('artif
     const meta = await artifacts.meta(id);
     expect(meta).toMatchObject({ tenant: "acme", size: 100_000 });
     // As if its thirty days were over.
-    await redis.hset(`berth:artifact:${id}`, "expires", 1);
-    await redis.zadd("berth:artifact-expiry", 1, id);
+    await redis.hset(redisKeys.artifact(id), "expires", 1);
+    await redis.zadd(redisKeys.artifactExpiry, 1, id);
     await expect.poll(() => redis.keys("berth:*artifact*")).toEqual([]);
   });
 

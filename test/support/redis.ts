@@ -1,9 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectRedis, type Redis } from "@berth/redis";
 import { test as base, expect } from "vitest";
+
+/** `cluster`: of one node, which has all slots and refuses calls that span several. */
+export type TestTopology = "single" | "cluster";
+
+async function ownAllSlots(node: Redis): Promise<void> {
+  const info = async () => String(await node.call("CLUSTER", "INFO"));
+  if ((await info()).includes("cluster_slots_assigned:0"))
+    await node.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+  await expect.poll(info).toContain("cluster_state:ok");
+}
 
 /** A redis-server of one test file's own, on a socket nobody else knows, with everything on disk that a fleet would have. */
 export class TestRedis {
@@ -12,9 +23,14 @@ export class TestRedis {
   #cutter: Redis | undefined;
   #frozen = false;
   readonly #clients = new Set<Redis>();
+  /** Of the port that nodes of a cluster talk over, which is the same for all of them. */
+  readonly #address = ["127", ...randomBytes(3)].join(".");
 
-  constructor(directory: string) {
+  readonly #topology: TestTopology;
+
+  constructor(directory: string, topology: TestTopology = "single") {
     this.directory = directory;
+    this.#topology = topology;
   }
 
   get path(): string {
@@ -28,9 +44,11 @@ export class TestRedis {
   async start(): Promise<void> {
     const options = ["--port", "0", "--unixsocket", this.path, "--dir", this.directory];
     const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
-    this.#server = spawn("redis-server", [...options, ...policy], { stdio: "ignore" });
+    const cluster = this.#topology === "cluster" ? ["--cluster-enabled", "yes", "--bind", this.#address] : [];
+    this.#server = spawn("redis-server", [...options, ...policy, ...cluster], { stdio: "ignore" });
     const probe = connectRedis({ url: this.url, role: "blocking" });
     await probe.ping();
+    if (this.#topology === "cluster") await ownAllSlots(probe);
     probe.disconnect();
   }
 
@@ -111,11 +129,11 @@ export class TestRedis {
   }
 }
 
-export const test = base.extend<{ redis: TestRedis }>({
+export const test = base.extend<{ topology: TestTopology; redis: TestRedis }>({
+  topology: process.env.BERTH_TEST_REDIS === "cluster" ? "cluster" : "single",
   redis: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
-    async ({}, use) => {
-      const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")));
+    async ({ topology }, use) => {
+      const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")), topology);
       await redis.start();
       try {
         await use(redis);

@@ -1,6 +1,7 @@
 import {
   type ArtifactStore,
   auditUnfinished,
+  deliverOutboxes,
   forgetIdleQueues,
   type Leases,
   markMemory,
@@ -53,6 +54,7 @@ const markedSweeps = 5;
 export async function sweep(options: SweepOptions, signal: AbortSignal): Promise<void> {
   const { redis, artifacts, clock, sweepMs, forgetMs } = options;
   let after = 0;
+  let outboxesFrom = 0;
   let auditFrom = Math.floor(Math.random() * auditedFromMost);
   for (let round = 1; !signal.aborted; round++) {
     await clock.sleep(sweepMs, signal).catch(() => {});
@@ -61,6 +63,7 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
       // First: a Redis that is full refuses the offers below.
       await markMemory(redis, markedSweeps * sweepMs);
       await offerLapsed(options);
+      outboxesFrom = await deliverOutboxes(redis, outboxesFrom);
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
         await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });

@@ -1,25 +1,26 @@
 #!lua
 -- Adds an artifact: within its tenant's quota, with its bytes or a reference to the file that has them.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
---       7 persisted (hash)  8 lease (hash)  9 conversations (set)
+--       7 persisted (hash)  8 conversations (set)
 -- ARGV  1 id  2 tenant  3 size  4 most bytes of the tenant  5 most artifacts of the tenant  6 ms it is kept  7 place
---       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 epoch, '' when it does not matter
+--       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 lease (hash), '' when it does not matter who holds the sandbox
 --       11 path it is persisted as, '' when it is not  12 most paths persisted  13 id persisted there so far  14 size of that
---       15 instance, compared with the epoch  16… further fields of the artifact, name and value in turn
+--       15 epoch and 16 instance, compared with the lease  17… further fields of the artifact, name and value in turn
 -- Reply {1, expires, place, file}  added, or there before and kept for longer; the file is another's when the content is known
 --       {0, bytes, count}          it would pass the tenant's quota
 --       {2, epoch}                 another process holds the sandbox
 --       {3}                        the file may have been swept meanwhile
 --       {4}                        something else is persisted at the path by now
 --       {5, count}                 too many paths are persisted
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--- @include now.lua
+--- @include fenced.lua
+--- @include elsewhere.lua
+local now = redisNow()
 local size, kept, file, path = tonumber(ARGV[3]), tonumber(ARGV[6]), ARGV[8], ARGV[11]
-if ARGV[10] ~= '' then
-  local held = redis.call('HMGET', KEYS[8], 'worker', 'epoch', 'instance')
-  if held[2] ~= ARGV[10] or held[3] ~= ARGV[15] or not held[1] or held[1] == '' then
-    return {2, tonumber(held[2] or '0')}
-  end
+-- On a cluster the lease is in another slot: the caller has compared it a moment before.
+local heldBy = not isCluster and ARGV[10] ~= '' and fencedBy(ARGV[10], ARGV[15], ARGV[16])
+if heldBy then
+  return {2, heldBy}
 end
 if path ~= '' then
   local there = redis.call('HGET', KEYS[7], path) or ''
@@ -59,7 +60,7 @@ else
   redis.call('HINCRBY', KEYS[4], 'refs', 1)
   redis.call('HINCRBY', KEYS[3], ARGV[2], size)
   redis.call('HINCRBY', KEYS[3], ARGV[2] .. '/count', 1)
-  redis.call('HSET', KEYS[1], 'tenant', ARGV[2], 'size', size, 'place', ARGV[7], 'file', file, 'at', now, unpack(ARGV, 16))
+  redis.call('HSET', KEYS[1], 'tenant', ARGV[2], 'size', size, 'place', ARGV[7], 'file', file, 'at', now, unpack(ARGV, 17))
   known = {false, ARGV[7], file}
 end
 redis.call('HSET', KEYS[1], 'expires', expires)
@@ -69,6 +70,6 @@ if known[2] == ARGV[7] and file == '' then
 end
 if path ~= '' then
   redis.call('HSET', KEYS[7], path, ARGV[1])
-  redis.call('SADD', KEYS[9], KEYS[7])
+  redis.call('SADD', KEYS[8], KEYS[7])
 end
 return {1, expires, known[2], known[3]}

@@ -1,18 +1,19 @@
 #!lua flags=allow-oom
 -- Drops an artifact. The last one of its content takes the bytes along: at once from Redis, by the sweep from a place.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
---       7 persisted (hash)  8 lease (hash)  9 conversations (set)
--- ARGV  1 id  2 place  3 '1': only if it has expired  4 epoch, '' when it does not matter  5 instance, compared with the epoch
+--       7 persisted (hash)  8 conversations (set)
+-- ARGV  1 id  2 place  3 '1': only if it has expired  4 lease (hash), '' when it does not matter who holds the sandbox  5 epoch and 6 instance, compared with the lease
 -- Reply {1, file}    dropped; the file that nobody refers to any more, or ''
 --       {0}          it is not there, or has not expired
 --       {2, epoch}   another process holds the sandbox
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if ARGV[4] ~= '' then
-  local held = redis.call('HMGET', KEYS[8], 'worker', 'epoch', 'instance')
-  if held[2] ~= ARGV[4] or held[3] ~= ARGV[5] or not held[1] or held[1] == '' then
-    return {2, tonumber(held[2] or '0')}
-  end
+--- @include now.lua
+--- @include fenced.lua
+--- @include elsewhere.lua
+local now = redisNow()
+-- On a cluster the lease is in another slot: the caller has compared it a moment before.
+local heldBy = not isCluster and ARGV[4] ~= '' and fencedBy(ARGV[4], ARGV[5], ARGV[6])
+if heldBy then
+  return {2, heldBy}
 end
 local known = redis.call('HMGET', KEYS[1], 'tenant', 'size', 'place', 'path', 'expires')
 if not known[1] or known[3] ~= ARGV[2] or (ARGV[3] == '1' and tonumber(known[5]) > now) then
@@ -27,7 +28,7 @@ end
 if redis.call('HGET', KEYS[7], known[4]) == ARGV[1] then
   redis.call('HDEL', KEYS[7], known[4])
   if redis.call('EXISTS', KEYS[7]) == 0 then
-    redis.call('SREM', KEYS[9], KEYS[7])
+    redis.call('SREM', KEYS[8], KEYS[7])
   end
 end
 if redis.call('HINCRBY', KEYS[4], 'refs', -1) > 0 then

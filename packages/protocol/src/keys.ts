@@ -24,7 +24,9 @@ export const redisKeys = {
   /** Stream: one entry per finished job, for consumer groups. */
   results: "berth:results",
   /** Stream: what one client waits for. */
-  inbox: (client: string): string => `berth:inbox:${client}`,
+  inbox: (client: string): string => `berth:inbox:{${client}}`,
+  /** Stream: one entry that ends that client's own waiting read. */
+  inboxWake: (client: string): string => `berth:inbox:{${client}}:wake`,
   /** Hash: what one worker says of itself; gone soon after it stops saying it. */
   worker: (worker: string): string => `berth:worker{fleet}:${worker}`,
   /** Sorted set: worker by its last heartbeat. */
@@ -64,22 +66,23 @@ export const redisKeys = {
   /** String: one worker's answer to one message. */
   answer: (id: string): string => `berth:answer:${id}`,
   /** Hash: one artifact's path, size, hash and where its bytes are. */
-  artifact: (id: string): string => `berth:artifact:${id}`,
+  artifact: (id: string): string => `berth:artifact{artifacts}:${id}`,
   /** String: a small artifact's bytes. */
-  artifactBytes: (sha256: string): string => `berth:artifact-bytes:${sha256}`,
+  artifactBytes: (sha256: string): string => `berth:artifact-bytes{artifacts}:${sha256}`,
   /** Sorted set: artifact id by when it expires. */
-  artifactExpiry: "berth:artifact-expiry",
+  artifactExpiry: "berth:artifact-expiry{artifacts}",
   /** Hash: which file has a content's bytes in one place, and how many artifacts refer to it. */
-  artifactBlob: (place: string, sha256: string): string => `berth:artifact-blob:${place}:${sha256}`,
+  artifactBlob: (place: string, sha256: string): string =>
+    `berth:artifact-blob{artifacts}:${place}:${sha256}`,
   /** Sorted set: file in one place by when it may be removed. What is not adopted until then never will be. */
-  artifactGarbage: (place: string): string => `berth:artifact-garbage:${place}`,
+  artifactGarbage: (place: string): string => `berth:artifact-garbage{artifacts}:${place}`,
   /** Hash: bytes and number of artifacts by tenant. */
-  artifactUsage: "berth:artifact-usage",
+  artifactUsage: "berth:artifact-usage{artifacts}",
   /** Hash: path to artifact id, of one conversation. The tenant is named too: some sandboxes have several. */
   persisted: (key: SandboxKey, tenant: string, agent: string, session: string): string =>
-    `${own(key)}:persisted:${tenant}:${agent}:${session}`,
+    `berth:persisted{artifacts}:${key}:${tenant}:${agent}:${session}`,
   /** Set: those hashes of one sandbox that have something. */
-  conversations: (key: SandboxKey): string => `${own(key)}:conversations`,
+  conversations: (key: SandboxKey): string => `berth:conversations{artifacts}:${key}`,
   /** Hash: a schedule's id to its specification and state. */
   schedules: "berth:schedules{schedules}",
   /** Sorted set: schedule id by when it is to be looked at next. */

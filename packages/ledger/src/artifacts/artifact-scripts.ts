@@ -75,7 +75,6 @@ export function artifactKeys(
     redisKeys.artifactBytes(of.sha256),
     redisKeys.artifactGarbage(of.place),
     redisKeys.persisted(of.key, of.tenant, of.agent, of.session),
-    redisKeys.lease(of.key),
     redisKeys.conversations(of.key),
   ];
 }

@@ -9,6 +9,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { redisNow } from "../fleet/fleet-view.ts";
+import { isCluster } from "../slots.ts";
 import { type ArtifactLimits, defaultArtifactLimits } from "./artifact-limits.ts";
 import { ArtifactReader } from "./artifact-reader.ts";
 import {
@@ -192,16 +193,17 @@ export class ArtifactStore {
       ? idOf("persisted", key, tenant, agent, session, path, sha256)
       : idOf("job", key, tenant, jobId, path, sha256);
     const before = persist ? await this.#persistedAt(owner, path) : undefined;
+    await this.#compare(key, holder);
     const answer = await addArtifact.run(this.#redis, artifactKeys(id, { ...owner, place, sha256 }), [
       ...[id, tenant, size, quotaBytes, quotaCount, persist ? persistedMs : keptMs, place, file, bytes],
       ...[
-        holder?.epoch ?? "",
+        holder ? redisKeys.lease(key) : "",
         persist ? path : "",
         maxPersisted,
         before?.id ?? "",
         before?.record?.size ?? 0,
       ],
-      holder?.instance ?? "",
+      ...[holder?.epoch ?? "", holder?.instance ?? ""],
       ...["path", path, "sha256", sha256, "mime", mime, "key", key, "agent", agent, "session", session],
       ...["job", jobId],
     ]);
@@ -229,7 +231,10 @@ export class ArtifactStore {
     record: ArtifactRecord,
     { onlyExpired, holder }: { readonly onlyExpired: boolean; readonly holder?: ArtifactHolder | undefined },
   ): Promise<boolean> {
-    const args = [id, record.place, onlyExpired ? "1" : "0", holder?.epoch ?? "", holder?.instance ?? ""];
+    await this.#compare(record.key, holder);
+    const lease = holder ? redisKeys.lease(record.key) : "";
+    const about = [id, record.place, onlyExpired ? "1" : "0", lease];
+    const args = [...about, holder?.epoch ?? "", holder?.instance ?? ""];
     const dropped = await dropArtifact.run(this.#redis, artifactKeys(id, record), args);
     if (dropped.answer === "fenced") throw fenced(record.key, holder, dropped.epoch);
     if (dropped.answer === "kept") return false;
@@ -237,6 +242,14 @@ export class ArtifactStore {
     if (dropped.file !== "" && (await this.#files.isHere(record.place)))
       await this.#files.discard({ place: record.place, file: dropped.file }).catch(() => {});
     return true;
+  }
+
+  /** On a cluster the scripts below cannot compare the lease: it is in another slot. */
+  async #compare(key: SandboxKey, holder: ArtifactHolder | undefined): Promise<void> {
+    if (!holder || !(await isCluster(this.#redis))) return;
+    const [epoch, instance] = await this.#redis.hmget(redisKeys.lease(key), "epoch", "instance");
+    if (epoch !== String(holder.epoch) || instance !== holder.instance)
+      throw fenced(key, holder, Number(epoch ?? 0));
   }
 
   #refusal(

@@ -1,5 +1,6 @@
 import { Fault, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { isCluster } from "../slots.ts";
 import { passes, pause } from "./redis-errors.ts";
 
 export type StreamEntry = [id: Buffer, fields: Buffer[]];
@@ -19,12 +20,20 @@ export interface WatchOptions {
   readonly onFault: (fault: Fault) => void;
 }
 
+/** Of a stream. */
+interface Position {
+  readonly stream: string;
+  readonly last: string;
+}
+
 interface Reading extends WatchOptions {
   last: string;
 }
 
 /** How long one read waits; a wake that got lost costs this much. */
 const blockMs = 2_000;
+/** How long an entry in a slot that cannot be waited for may go unnoticed. */
+const lookMs = 50;
 /** A read that is this late has lost its connection without a word. */
 const silentMs = 8_000;
 const retryMs = 100;
@@ -60,7 +69,7 @@ export class StreamTail {
   constructor(commands: Redis, blocking: Redis, name: string) {
     this.#commands = commands;
     this.#blocking = blocking;
-    this.#wakeStream = redisKeys.inbox(`${name}.wake`);
+    this.#wakeStream = redisKeys.inboxWake(name);
   }
 
   /** One watch per stream at a time. */
@@ -134,11 +143,12 @@ export class StreamTail {
   async #read(readings: readonly Reading[], waitMs: number): Promise<Reading[]> {
     const count = Math.max(1, Math.min(Math.floor(entriesPerRead / readings.length), entriesPerStream));
     const asked = new Map(readings.map((reading) => [reading.stream, reading]));
-    const streams = [this.#wakeStream, ...readings.map(({ stream }) => stream)];
-    const ids = [this.#wakeLast, ...readings.map(({ last }) => last)];
-    const reply = await this.#xread(count, waitMs, [...streams, ...ids]);
+    const wake = { stream: this.#wakeStream, last: this.#wakeLast };
+    const reply = (await isCluster(this.#commands))
+      ? await this.#readSlots(count, waitMs, wake, readings)
+      : await this.#xread(count, waitMs, [wake, ...readings]);
     const full: Reading[] = [];
-    for (const [name, entries] of reply ?? []) {
+    for (const [name, entries] of reply) {
       const stream = name.toString();
       const last = entries.at(-1)?.[0].toString();
       if (last === undefined) continue;
@@ -153,7 +163,20 @@ export class StreamTail {
     return full;
   }
 
-  async #xread(count: number, waitMs: number, from: readonly string[]) {
+  /** On a cluster one read takes streams of one slot: waits for those beside the wake stream, and looks at the others now and then. */
+  async #readSlots(count: number, waitMs: number, wake: Position, readings: readonly Position[]) {
+    const slots = Map.groupBy(readings, ({ stream }) => slotOf(stream));
+    const beside = slots.get(slotOf(wake.stream)) ?? [];
+    slots.delete(slotOf(wake.stream));
+    const others = Array.from(slots.values(), (own) =>
+      this.#commands.xreadBuffer("COUNT", count, "STREAMS", ...streamsAndIds(own)),
+    );
+    const found = (await Promise.all(others)).flatMap((reply) => reply ?? []);
+    const restMs = found.length > 0 ? 1 : slots.size > 0 ? Math.min(waitMs, lookMs) : waitMs;
+    return [...found, ...(await this.#xread(count, restMs, [wake, ...beside]))];
+  }
+
+  async #xread(count: number, waitMs: number, from: readonly Position[]) {
     const watchdog = setInterval(() => {
       if (this.#blocking.status === "ready") this.#blocking.disconnect(true);
     }, waitMs + silentMs);
@@ -162,7 +185,8 @@ export class StreamTail {
     this.#stopped.signal.addEventListener("abort", onStopped, { once: true });
     this.#blocked = true;
     try {
-      return await this.#blocking.xreadBuffer("COUNT", count, "BLOCK", waitMs, "STREAMS", ...from);
+      const read = ["COUNT", count, "BLOCK", waitMs, "STREAMS", ...streamsAndIds(from)] as const;
+      return (await this.#blocking.xreadBuffer(...read)) ?? [];
     } finally {
       this.#blocked = false;
       this.#stopped.signal.removeEventListener("abort", onStopped);
@@ -178,6 +202,15 @@ export class StreamTail {
       onFault(new Fault("redis-refused", { script: "XREAD", detail }, { cause: error }));
     }
   }
+}
+
+function streamsAndIds(from: readonly Position[]): string[] {
+  return [...from.map(({ stream }) => stream), ...from.map(({ last }) => last)];
+}
+
+/** What is in braces decides the slot. */
+function slotOf(stream: string): string {
+  return /\{([^}]+)\}/.exec(stream)?.[1] ?? stream;
 }
 
 /** Negative, zero, positive: as a sort wants it. */

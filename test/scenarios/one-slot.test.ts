@@ -1,0 +1,62 @@
+import { redisKeys, sandboxKey } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { busybox, test as withFleet } from "../support/fleet.ts";
+
+/** A cluster of one node has every key and refuses every call that spans two hash slots: none of ours may. */
+const test = withFleet.extend({ topology: "cluster" });
+const brisk = { ...busybox, BERTH_LEASE_MS: "2000", BERTH_SWEEP_MS: "250", BERTH_IDLE_MS: "1000" };
+
+describe("a fleet on a Redis that refuses calls over two hash slots", () => {
+  test("runs commands, writes and reads files, and keeps artifacts", async ({ fleet }) => {
+    await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    await acme.write("in.txt", "hello");
+    const ran = await acme.exec("cat in.txt; echo more > out.txt", { artifacts: ["out.txt"] });
+    expect(ran.value.stdout).toBe("hello");
+    expect((await acme.read("out.txt")).value).toMatchObject({ content: "more\n" });
+    expect(ran.value.artifacts).toMatchObject([{ path: "out.txt", size: 5 }]);
+  });
+
+  test("keeps the order of a session, priorities, delays, retries and cancellations", async ({ fleet }) => {
+    await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    const first = await acme.exec("sleep 1; echo 1 >> order").enqueued();
+    const later = await acme.exec("echo later >> order", {}, { delayMs: 1_500 }).enqueued();
+    const cancelled = await acme.exec("echo never >> order").enqueued();
+    await cancelled.cancel();
+    const second = await acme.exec("echo 2 >> order").enqueued();
+    const again = await acme
+      .exec(
+        "echo try >> tries; test $(wc -l < tries) -ge 2",
+        {},
+        { session: "other", retry: { attempts: 2, backoffMs: 100 } },
+      )
+      .enqueued();
+    expect((await cancelled.result).outcome.kind).toBe("cancelled");
+    expect((await again.result).outcome).toEqual({ kind: "exited", code: 0 });
+    await Promise.all([first.result, second.result, later.result]);
+    expect((await acme.exec("cat order")).value.stdout).toBe("1\n2\nlater\n");
+  });
+
+  test("moves a dead worker's sandbox, empties every index, and delivers what nobody delivered", async ({
+    fleet,
+  }) => {
+    const redis = fleet.redis.connect();
+    const dead = await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    await acme.exec("true");
+    const waiting = await acme.exec("sleep 600", {}, { idempotent: true }).enqueued();
+    await expect.poll(() => waiting.status()).toBe("running");
+    dead.signal("SIGKILL");
+    await fleet.worker("worker-2", brisk);
+    await waiting.cancel();
+    expect((await waiting.result).outcome.kind).toBe("cancelled");
+    const undelivered = JSON.stringify([["ZADD", redisKeys.unfinished, "1", "left-behind"]]);
+    await redis.xadd(redisKeys.outbox("acme"), "*", "commands", undelivered);
+    await expect.poll(() => redis.xlen(redisKeys.outbox("acme"))).toBe(0);
+    expect(await redis.zrem(redisKeys.unfinished, "left-behind")).toBe(1);
+    for (const index of [redisKeys.pending, redisKeys.leases, redisKeys.unfinished])
+      await expect.poll(() => redis.zcard(index), { message: index }).toBe(0);
+    expect(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "worker")).toBe("");
+  });
+});
