@@ -30,6 +30,8 @@ interface Held {
 
 /** How long one look at the offers' pressure is good for. */
 const pressureLookMs = 250;
+/** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
+const parkedMost = 128;
 /** What is said when something is over is waited for no longer than this: Redis may be away, and the sweep makes up for it. */
 const lastWordMs = 2_000;
 
@@ -215,6 +217,7 @@ export class FleetMember {
         leaseMs: config.BERTH_LEASE_MS,
         takenAtMs,
         parallel: config.BERTH_PARALLEL,
+        parkedMost,
         idleMs: config.BERTH_IDLE_MS,
         maxAgeMs: config.BERTH_MAX_AGE_MS,
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
