@@ -40,6 +40,8 @@ export const redisKeys = {
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
+  /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */
+  room: (offers: string): string => `berth:room:${offers}`,
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
   wake: (instance: string): string => `berth:wake:${instance}`,
   /** Channel: what workers are told, all of them or one. */
