@@ -8,21 +8,26 @@ local used = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if not used or tonumber(used) > now - tonumber(ARGV[2]) then
   return 0
 end
-local held = redis.call('HMGET', KEYS[1], 'worker', 'deadline')
-if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
+-- One that is in use goes to the end of the index, so that it hides none of those behind it.
+local function inUse()
+  redis.call('ZADD', KEYS[3], now, ARGV[1])
   return 0
 end
+local held = redis.call('HMGET', KEYS[1], 'worker', 'deadline')
+if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
+  return inUse()
+end
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) then
-  return 0
+  return inUse()
 end
 for _, list in ipairs({'wait', 'active', 'paused'}) do
   if redis.call('LLEN', KEYS[4] .. ':' .. list) > 0 then
-    return 0
+    return inUse()
   end
 end
 for _, set in ipairs({'prioritized', 'delayed', 'waiting-children'}) do
   if redis.call('ZCARD', KEYS[4] .. ':' .. set) > 0 then
-    return 0
+    return inUse()
   end
 end
 for _, set in ipairs({'completed', 'failed'}) do

@@ -104,6 +104,17 @@ describe("a job source", () => {
     await stop();
   });
 
+  test("drops a taken id whose entry is gone: nothing taken after it could begin", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    for (const id of ["ghost", "a"]) await submitJob(commands, key, jobOf(id));
+    await source.next(0);
+    await commands.del("berth:{acme}:jobs:ghost");
+    expect((await source.active()).map(({ id }) => id)).toEqual(["a"]);
+    expect(await commands.lrange(takenKey(key), 0, -1)).toEqual(["a"]);
+    await stop();
+  });
+
   test("finds what it took ahead among what is taken, and does not give it twice", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");

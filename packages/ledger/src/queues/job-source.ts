@@ -113,7 +113,10 @@ export class JobSource {
     const entries = await Promise.all(
       ids.map(async (id) => {
         const [data, timestamp] = await this.#redis.hmget(entryKey(this.#key, id), "data", "timestamp");
-        return data == null ? undefined : this.#held(id, data, timestamp ?? "0");
+        if (data != null) return this.#held(id, data, timestamp ?? "0");
+        // Without its entry nothing is known of it, and nothing taken after it could begin.
+        await this.#redis.lrem(takenKey(this.#key), 1, id);
+        return undefined;
       }),
     );
     return entries.filter((held) => held !== undefined).reverse();
