@@ -4,13 +4,18 @@
 --       6… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 tenant  3 session  4 kind  5 attempt  6 pool, '' for any  7 default limit per sandbox
 --       8 default limit of the fleet  9 ms after which an acceptance that nothing followed is forgotten
+--       10 default limit of bytes per tenant  11 bytes of the request
 -- Reply {'accepted'}, or a refusal of admission.lua
 --- @include now.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
+--- @include waiting-bytes.lua
 --- @include admission.lua
 local key, tenant, session, kind, attempt = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local wanted = {key = key, attempt = attempt, pool = ARGV[6], mostPerSandbox = ARGV[7], mostInFleet = ARGV[8]}
+local wanted = {
+  key = key, attempt = attempt, pool = ARGV[6], tenant = tenant, bytes = tonumber(ARGV[11]),
+  mostPerSandbox = ARGV[7], mostInFleet = ARGV[8], mostBytes = ARGV[10],
+}
 local no = refusal(KEYS[1], KEYS[2], KEYS[3], KEYS[4], 6, wanted)
 if no then
   return no

@@ -12,6 +12,7 @@
 --       {'finished-before'}   it has its end, and is no longer among the unfinished
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
 --- @include now.lua
+--- @include waiting-bytes.lua
 --- @include tell-end.lua
 local queuedId, walkedMost = ARGV[9], tonumber(ARGV[10])
 local known = redis.call('HMGET', KEYS[4], 'key', 'added', 'begun', 'outcome', 'epoch')

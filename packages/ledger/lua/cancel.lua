@@ -10,6 +10,7 @@
 -- Reply 1   its end is told
 --       2   its end was told before
 --       0   it has begun, or is not known: whoever holds its sandbox tells of it
+--- @include waiting-bytes.lua
 --- @include tell-end.lua
 local known = redis.call('HMGET', KEYS[4], 'key', 'begun', 'outcome')
 if known[3] then

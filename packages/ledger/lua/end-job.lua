@@ -1,5 +1,5 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
--- do first: then the holder completes it. Needs leave-queue.lua.
+-- do first: then the holder completes it. Needs leave-queue.lua and waiting-bytes.lua.
 -- `ending`: {events, inbox, record, staged, entry, jobId, queuedId, leaves, hasInbox, outcome, mark, part, excerpt, said}
 --           outcome is '' for an attempt that another follows; said is {type, data, type, data, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there
@@ -12,7 +12,7 @@ local function endJob(ending, common)
     end
     return word
   end
-  local record = redis.call('HMGET', ending.record, 'outcome', 'part')
+  local record = redis.call('HMGET', ending.record, 'outcome', 'part', 'bytes', 'tenant')
   local ended = redis.call('HGET', ending.entry, 'ended')
   if record[1] or (ended and ended ~= 'retrying') then
     return leave('finished-before')
@@ -46,5 +46,6 @@ local function endJob(ending, common)
   redis.call('PEXPIRE', ending.events, common.keptMs)
   redis.call('ZREM', common.unfinished, ending.jobId)
   redis.call('UNLINK', ending.staged)
+  giveBytesBack(record[3], record[4])
   return leave('published')
 end

@@ -15,6 +15,7 @@
 --- @include now.lua
 --- @include fenced.lua
 --- @include leave-queue.lua
+--- @include waiting-bytes.lua
 --- @include end-job.lua
 --- @include begin-job.lua
 --- @include take-jobs.lua

@@ -1,4 +1,4 @@
--- Writes the terminal record of a job that no worker runs, for somebody who holds no lease.
+-- Writes the terminal record of a job that no worker runs, for somebody who holds no lease. Needs waiting-bytes.lua.
 -- Reads KEYS  1 events (stream)  2 results (stream)  3 inbox (stream)  4 job (hash)  5 unfinished (sorted set)  6 staged (string)
 -- `told`: key, jobId, outcome, data of the event, keptMs its end is remembered, inboxMs ('' if there is none), stagedMs a request
 -- is kept for whoever is about to read it
@@ -14,4 +14,6 @@ local function tellEnd(told)
   redis.call('PEXPIRE', KEYS[4], told.keptMs)
   redis.call('ZREM', KEYS[5], told.jobId)
   redis.call('PEXPIRE', KEYS[6], told.stagedMs)
+  local counted = redis.call('HMGET', KEYS[4], 'bytes', 'tenant')
+  giveBytesBack(counted[1], counted[2])
 end

@@ -38,6 +38,8 @@ export const redisKeys = {
   paused: "berth:paused",
   /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
+  /** String: bytes of the tenant's requests that have not ended. */
+  waitingBytes: (tenant: string): string => `berth:waiting-bytes:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
   /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */

@@ -5,7 +5,11 @@ import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
 import { unfinishedKeys } from "./queue-layout.ts";
 
 /** Where the fleet's settings say nothing else. */
-export const defaultWaitingLimits = { perSandbox: 100_000, inFleet: 1_000_000 } as const;
+export const defaultWaitingLimits = {
+  perSandbox: 100_000,
+  inFleet: 1_000_000,
+  bytesPerTenant: 512 * 1024 * 1024,
+} as const;
 /** An acceptance that no job followed: its producer died. */
 const forgottenAfterMs = 3_600_000;
 
@@ -14,7 +18,7 @@ const count = z.number().int().min(0);
 /** What `admission.lua` answers when a job may not be added. */
 export const refusal = z.union([
   z.tuple([z.literal("known"), z.string()]),
-  z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
+  z.tuple([z.literal(["sandbox-full", "fleet-full", "tenant-full"]), count, count]),
   nearlyFull,
   z.tuple([z.literal("wrong-pool"), z.string()]),
 ]);
@@ -39,9 +43,12 @@ export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promis
     redisKeys.sandboxesOf(tenantOf(key)),
     ...unfinishedKeys(key),
   ];
-  const { perSandbox, inFleet } = defaultWaitingLimits;
+  const { perSandbox, inFleet, bytesPerTenant } = defaultWaitingLimits;
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
-  const answer = await accept.run(redis, keys, [...about, perSandbox, inFleet, forgottenAfterMs]);
+  const answer = await accept.run(redis, keys, [
+    ...[...about, perSandbox, inFleet, forgottenAfterMs],
+    ...[bytesPerTenant, Buffer.byteLength(JSON.stringify(job))],
+  ]);
   return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
 }
 
@@ -55,6 +62,8 @@ export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, 
       throw new Fault("sandbox-full", { sandboxKey: key, waiting: refused[1], limit: refused[2] });
     case "fleet-full":
       throw new Fault("fleet-full", { waiting: refused[1], limit: refused[2] });
+    case "tenant-full":
+      throw new Fault("tenant-full", { tenant: job.tenant, bytes: refused[1], limit: refused[2] });
     case "redis-full":
       throw nearlyFullFault(refused);
     case "wrong-pool":
