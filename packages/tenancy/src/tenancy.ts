@@ -157,6 +157,8 @@ export class Tenancy {
       const mayStay = this.#phase.because === "worker-stops" && !this.#options.removeOnStop;
       const remove = !mayStay || end === "fenced";
       await this.#ports.sandbox.close({ remove }).catch((error) => this.#trouble(error));
+      // A take or a renewal that Redis carries out late, as after an outage, would keep the lease for nobody. Not waited for.
+      if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
     }
     return end;
   }

@@ -315,6 +315,17 @@ describe("a holder whose time is over", () => {
     expect(first.end).toBe("fenced");
   });
 
+  test("gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(100);
+    rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
+    await rig.time.pass(2_600);
+    expect({ end: first.end, isLive: rig.redis.leases.isLive("ash") }).toEqual({
+      end: "fenced",
+      isLive: false,
+    });
+  });
+
   test("counts from when it asked for the lease, not from when the answer came", async () => {
     rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
     rig.weather.next("renew", "refused");
