@@ -78,7 +78,7 @@ export class NullWorker implements Disposable {
       { epoch: taken.epoch as Epoch, deadlineMs: taken.deadlineMs },
       unused,
     );
-    const limits = { leaseMs, parallel, idleMs: 0, maxAgeMs: 0 } as const;
+    const limits = { leaseMs, parallel, parkedMost: 128, idleMs: 0, maxAgeMs: 0 } as const;
     const tenancy = new Tenancy(
       {
         key,

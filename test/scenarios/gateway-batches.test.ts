@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
+import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { adminKey, type TestGateway, fleetTest as test } from "../support/gateway.ts";
 
@@ -34,6 +35,31 @@ describe("batches over HTTP", () => {
     expect(over.body).toMatchObject({ state: "finished", finished: 40, failed: 4, refused: 0 });
     expect(await resultLines(gateway, made.body.id, "?after=38&follow=false")).toEqual(lines.slice(38));
     expect((await gateway.call("GET", "/v1/batches")).body.batches).toMatchObject([{ id: made.body.id }]);
+  });
+
+  test("an upload sent again after Redis forgot its jobs runs none that had ended", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const headers = { "content-type": "application/x-ndjson", "idempotency-key": "yesterday" };
+    const body = (count: number) =>
+      Array.from({ length: count }, (_, index) =>
+        JSON.stringify(exec("acme", `echo ${index} | tee -a ledger`)),
+      ).join("\n");
+    const { body: batch } = await gateway.call("POST", "/v1/batches", { body: body(2), headers });
+    await resultLines(gateway, batch.id);
+    const redis = fleet.redis.connect();
+    // A day later.
+    for (const index of [0, 1])
+      await redis.del(
+        redisKeys.job(sandboxKey.parse("acme"), `${batch.id}-${index}`),
+        redisKeys.sandboxOf(`${batch.id}-${index}`),
+      );
+    await gateway.call("POST", "/v1/batches", { body: body(3), headers });
+    const ledger = () => gateway.call("POST", "/v1/jobs?wait=30", { body: exec("acme", "cat ledger") });
+    expect((await ledger()).body.result.value.stdout).toBe("0\n1\n2\n");
   });
 
   test("a line that does not fit ends as refused, and an upload sent again runs nothing twice", async ({

@@ -106,6 +106,22 @@ describe("a lease", () => {
     expect(await renew(leases, key, old, 10_000)).toMatchObject({ state: "lost" });
   });
 
+  test("of a dead life is inherited also by a call that was sent again, and no longer once it was given up", async ({
+    redis,
+  }) => {
+    const leases = new Leases(redis.connect());
+    const key = newKey();
+    await taken(leases, key, one, 10_000);
+    const heir = { ...one, instance: "restarted", heirOf: one.instance };
+    expect(await leases.take(key, heir, 10_000)).toMatchObject({ inherited: true });
+    const again = await leases.take(key, heir, 10_000);
+    if (!again.taken) throw new Error(again.why);
+    expect(again.inherited).toBe(true);
+    const holding = { epoch: again.epoch, instance: heir.instance };
+    await leases.release(key, holding, { onlyIfEmpty: false, queueKeys: [] });
+    expect(await leases.take(key, heir, 10_000)).toMatchObject({ inherited: false });
+  });
+
   test("of an earlier life that may still live has to run out, as anybody else's", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();

@@ -126,6 +126,8 @@ describe("a Redis at 85 % of its maxmemory", () => {
   test("takes jobs again when no worker has measured it for a while", async ({ redis }) => {
     const berth = new Berth({ redis: redis.url });
     const admin = redis.connect();
+    // As above.
+    await admin.setrange("ballast", 40_000_000, "x");
     await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
     expect(await markMemory(admin, 500)).toBe(true);
     const submit = () =>

@@ -1,3 +1,4 @@
+#!lua
 -- Notes in a batch that one of its jobs has ended, or that all its orders are in. The last of these ends the batch.
 -- KEYS  1 batch (hash)  2 done (string of bits)  3 ends (list)  4 refused (hash)  5 open batches (sorted set)  6 webhooks (sorted set)
 -- ARGV  1 batch id  2 now, epoch ms  3 ms it is kept after its end  4 index of the job, '' for none  5 its sandbox key, '' if it was refused

@@ -1,3 +1,4 @@
+#!lua
 -- Takes what is due from a sorted set of things to do, so that nobody else does for a while. Whoever dies with it loses its turn.
 -- KEYS  1 things to do (sorted set by when)
 -- ARGV  1 now, epoch ms  2 when others may take it, epoch ms  3 how many at most

@@ -11,6 +11,7 @@ import { within } from "@berth/service";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
+import { type HeldTenancy, RoomMaker } from "./room-maker.ts";
 import { sweep } from "./sweep.ts";
 import { homeOf, type TakenLease, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 
@@ -22,14 +23,14 @@ export interface MemberParts extends TenancyParts {
   readonly onVanished: (job: VanishedJob) => void;
 }
 
-interface Held {
-  readonly tenancy: Tenancy;
-  readonly sinceMs: number;
+interface Held extends HeldTenancy {
   readonly end: Promise<void>;
 }
 
 /** How long one look at the offers' pressure is good for. */
 const pressureLookMs = 250;
+/** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
+const parkedMost = 128;
 /** What is said when something is over is waited for no longer than this: Redis may be away, and the sweep makes up for it. */
 const lastWordMs = 2_000;
 
@@ -45,6 +46,7 @@ export class FleetMember {
   readonly #places: readonly OfferPlace[];
   readonly #takers: readonly { readonly place: OfferPlace; readonly taker: OfferTaker }[];
   readonly #resting: Resting;
+  readonly #room: RoomMaker;
   readonly #tenancies = new Map<SandboxKey, Held>();
   /** Being taken at this moment. Each has its slot already: the loops take side by side. */
   readonly #taking = new Set<SandboxKey>();
@@ -64,6 +66,11 @@ export class FleetMember {
       taker: new OfferTaker(parts.redis, parts.instance, place),
     }));
     this.#resting = parts.resting;
+    this.#room = new RoomMaker({
+      ...{ redis: parts.redis, instance: parts.instance, offers: parts.offers, clock: parts.clock },
+      ...{ places: this.#places, held: this.#tenancies, freeSlots: () => this.#freeSlots },
+      quantumMs: parts.config.BERTH_QUANTUM_MS,
+    });
   }
 
   get held(): number {
@@ -177,7 +184,11 @@ export class FleetMember {
   }
 
   get #hasRoom(): boolean {
-    return this.#tenancies.size + this.#taking.size < this.#parts.config.BERTH_MAX_SANDBOXES;
+    return this.#freeSlots > 0;
+  }
+
+  get #freeSlots(): number {
+    return this.#parts.config.BERTH_MAX_SANDBOXES - this.#tenancies.size - this.#taking.size;
   }
 
   async #take(key: SandboxKey, obeyed?: number): Promise<Held | undefined> {
@@ -215,6 +226,7 @@ export class FleetMember {
         leaseMs: config.BERTH_LEASE_MS,
         takenAtMs,
         parallel: config.BERTH_PARALLEL,
+        parkedMost,
         idleMs: config.BERTH_IDLE_MS,
         maxAgeMs: config.BERTH_MAX_AGE_MS,
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
@@ -256,22 +268,7 @@ export class FleetMember {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await clock.sleep(pressureLookMs, signal).catch(() => {});
-      if (!signal.aborted && !this.#hasRoom) await this.#makeRoom().catch(() => {});
+      if (!signal.aborted) await this.#room.look().catch(() => {});
     }
-  }
-
-  /** Offers wait and no slot is free: as many sandboxes yield as are needed, the longest idle first, then those past their quantum. */
-  async #makeRoom(): Promise<void> {
-    const { offers, clock, config } = this.#parts;
-    const held = [...this.#tenancies.values()].filter(({ tenancy }) => !tenancy.yielding);
-    const needed = (await offers.waiting(this.#places)) - (this.#tenancies.size - held.length);
-    if (needed <= 0) return;
-    const idle = held
-      .filter(({ tenancy }) => tenancy.idleSinceMs !== undefined)
-      .sort((a, b) => (a.tenancy.idleSinceMs ?? 0) - (b.tenancy.idleSinceMs ?? 0));
-    const pastQuantum = held
-      .filter((one) => !idle.includes(one) && clock.now() - one.sinceMs > config.BERTH_QUANTUM_MS)
-      .sort((a, b) => a.sinceMs - b.sinceMs);
-    for (const { tenancy } of [...idle, ...pastQuantum].slice(0, needed)) tenancy.yield();
   }
 }

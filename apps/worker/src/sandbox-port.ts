@@ -5,6 +5,7 @@ import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import { type OpenSandbox, type SandboxPort, unlessAborted } from "@berth/tenancy";
 import { checkedSandbox } from "./checked-sandbox.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
+import { ProfileGate } from "./profile-gate.ts";
 
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
@@ -37,13 +38,11 @@ export class DriverSandbox implements SandboxPort {
   readonly #driver: SandboxDriver;
   readonly #request: DriverSandboxRequest;
   readonly #closing = new AbortController();
-  #profile: string = defaultProfile;
+  readonly #gate = new ProfileGate(defaultProfile);
   #pool: string | undefined;
   #opening: Promise<Sandbox> | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
   #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
-  #users = 0;
-  #unused = Promise.withResolvers<void>();
 
   constructor(driver: SandboxDriver, request: DriverSandboxRequest) {
     this.#driver = driver;
@@ -57,10 +56,8 @@ export class DriverSandbox implements SandboxPort {
     const wanted = job?.profile ?? defaultProfile;
     if (job) await unlessAborted(this.#checkGrants(job), signal);
     const profile = this.#settings(wanted, job?.tenant);
-    while (this.#profile !== wanted && this.#users > 0) await unlessAborted(this.#unused.promise, signal);
-    this.#users++;
+    await this.#gate.enter(wanted, signal, () => this.#stopOld());
     try {
-      if (this.#profile !== wanted) await this.#changeTo(wanted);
       const before = this.#given;
       const sandbox = await unlessAborted(this.#sandbox(profile, leaseLeftMs), signal);
       await sandbox.ready({ signal });
@@ -69,7 +66,7 @@ export class DriverSandbox implements SandboxPort {
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       return { ...this.#opened(sandbox, profile, leaseLeftMs), cold: how === "started" && !same };
     } catch (error) {
-      this.#done();
+      this.#gate.leave();
       if (!signal.aborted) this.#request.onStartFailed(error);
       throw error;
     }
@@ -96,7 +93,7 @@ export class DriverSandbox implements SandboxPort {
           onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
         }),
       destroy: (signal) => this.#destroy(sandbox, () => this.#sandbox(profile, leaseLeftMs), signal),
-      done: () => this.#done(),
+      done: () => this.#gate.leave(),
     };
   }
 
@@ -105,18 +102,10 @@ export class DriverSandbox implements SandboxPort {
     return artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
   }
 
-  async #changeTo(profile: string): Promise<void> {
+  async #stopOld(): Promise<void> {
     const old = this.#opening;
     this.#opening = undefined;
-    this.#profile = profile;
     await (await old?.catch(() => undefined))?.stop();
-  }
-
-  #done(): void {
-    this.#users--;
-    if (this.#users > 0) return;
-    this.#unused.resolve();
-    this.#unused = Promise.withResolvers<void>();
   }
 
   /**

@@ -175,6 +175,10 @@ function withStaged(source: JobSource, staging: Staging, key: SandboxKey): JobsP
       const held = await source.next(waitMs);
       return held && whole(held);
     },
+    nextBeside: async (sessions) => {
+      const held = await source.nextBeside(sessions);
+      return held && whole(held);
+    },
     active: async () => (await source.active()).map(whole),
     wake: () => source.wake(),
     close: () => source.close(),

@@ -16,5 +16,5 @@ export function isOrderFault(error: unknown): error is Fault {
 
 /** Whether an order finds no room now, and is to be submitted again when something has ended. */
 export function isNoRoom(error: unknown): boolean {
-  return isFault(error, "sandbox-full") || isFault(error, "fleet-full");
+  return isFault(error) && ["sandbox-full", "fleet-full", "tenant-full"].includes(error.code);
 }

@@ -3,17 +3,21 @@
 -- KEYS  1 job (hash)  2 lease (hash)  3 the tenant's sandboxes (sorted set)  4… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 tenant  3 session  4 kind  5 attempt  6 pool, '' for any  7 default limit per sandbox
 --       8 default limit of the fleet  9 ms after which an acceptance that nothing followed is forgotten  10 job id
---       then what facts.lua needs
+--       11 default limit of bytes per tenant  12 bytes of the request  then what facts.lua needs
 -- Reply {'accepted'}, or a refusal of admission.lua
 --- @include now.lua
 --- @include elsewhere.lua
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
+--- @include waiting-bytes.lua
 --- @include admission.lua
 local key, tenant, session, kind, attempt, jobId = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[10]
 local facts = fleetFacts(jobId, tenant)
-local wanted = {key = key, attempt = attempt, pool = ARGV[6], mostPerSandbox = ARGV[7], mostInFleet = ARGV[8]}
+local wanted = {
+  key = key, attempt = attempt, pool = ARGV[6], tenant = tenant, bytes = tonumber(ARGV[12]),
+  mostPerSandbox = ARGV[7], mostInFleet = ARGV[8], mostBytes = ARGV[11],
+}
 local no = refusal(KEYS[1], KEYS[2], 4, wanted, facts)
 if no then
   return no

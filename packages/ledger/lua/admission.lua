@@ -1,9 +1,10 @@
--- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua and nearly-full.lua.
+-- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and waiting-bytes.lua.
 -- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS   `facts`: of facts.lua
 -- Gives nil if it may, or the refusal:
 --       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
+--       {'tenant-full', waiting, limit}   the tenant's requests that wait have too many bytes
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
 local function refusal(record, lease, firstQueueKey, wanted, facts)
@@ -32,6 +33,12 @@ local function refusal(record, lease, firstQueueKey, wanted, facts)
   local waiting, most = queueLength(KEYS, firstQueueKey), tonumber(facts.limits[1] or wanted.mostPerSandbox)
   if waiting >= most then
     return {'sandbox-full', waiting, most}
+  end
+  -- Whatever its size, a request is accepted while no other of its tenant waits.
+  local bytes = tonumber(redis.call('GET', waitingBytesKey(wanted.key, wanted.tenant)) or '0')
+  local mostBytes = tonumber(facts.limits[3] or wanted.mostBytes)
+  if bytes > 0 and bytes + wanted.bytes > mostBytes then
+    return {'tenant-full', bytes, mostBytes}
   end
   return nil
 end

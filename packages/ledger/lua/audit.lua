@@ -14,6 +14,7 @@
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include waiting-bytes.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])

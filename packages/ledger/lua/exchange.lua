@@ -15,6 +15,7 @@
 --- @include fenced.lua
 --- @include leave-queue.lua
 --- @include elsewhere.lua
+--- @include waiting-bytes.lua
 --- @include tell-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua

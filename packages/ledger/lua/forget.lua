@@ -1,34 +1,39 @@
 #!lua flags=allow-oom
 -- Removes the keys of a sandbox's queue that nobody has used for long. Looks again at everything that would forbid it.
 -- KEYS  1 lease (hash)  2 the queue's name with its prefix
--- ARGV  1 sandbox key  2 unused for at least this many ms  3 on a cluster: '1' if it is pending or was used since
+-- ARGV  1 sandbox key  2 unused for at least this many ms  3 on a cluster: '1' if it is pending
 -- Reply 1   removed; on a cluster: its caller has to take it out of the index of queues
 --       0   in use
 --- @include now.lua
 --- @include elsewhere.lua
 local now, queue = redisNow(), KEYS[2]
-if isCluster then
-  if ARGV[3] == '1' then
-    return 0
-  end
-else
+if not isCluster then
   local used = redis.call('ZSCORE', '@queues', ARGV[1])
-  if not used or tonumber(used) > now - tonumber(ARGV[2]) or redis.call('ZSCORE', '@pending', ARGV[1]) then
+  if not used or tonumber(used) > now - tonumber(ARGV[2]) then
     return 0
   end
+end
+-- One that is in use goes to the end of the index, so that it hides none of those behind it.
+local function inUse()
+  elsewhere('ZADD', '@queues', now, ARGV[1])
+  post(ARGV[1])
+  return 0
+end
+if isCluster and ARGV[3] == '1' or not isCluster and redis.call('ZSCORE', '@pending', ARGV[1]) then
+  return inUse()
 end
 local held = redis.call('HMGET', KEYS[1], 'worker', 'deadline')
 if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
-  return 0
+  return inUse()
 end
 for _, list in ipairs({'wait', 'active', 'paused'}) do
   if redis.call('LLEN', queue .. ':' .. list) > 0 then
-    return 0
+    return inUse()
   end
 end
 for _, set in ipairs({'prioritized', 'delayed', 'waiting-children'}) do
   if redis.call('ZCARD', queue .. ':' .. set) > 0 then
-    return 0
+    return inUse()
   end
 end
 for _, set in ipairs({'completed', 'failed'}) do

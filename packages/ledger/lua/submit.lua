@@ -7,7 +7,7 @@
 -- ARGV  1 sandbox key  2 whose sandbox it is  3 job id  4 attempt  5 pool, '' for any  6 default pool  7 session  8 kind
 --       9 default limit per sandbox  10 default limit of the fleet  11 the job's own tenant: of the shared sandbox, another than 2
 --       12 its id in the queue  13 data of the entry  14 options of the entry  15 priority  16 when it was submitted, in ms
---       then what facts.lua needs
+--       17 default limit of bytes per tenant  then what facts.lua needs
 -- Reply {'added', live, paused, home, pool}   live is 1 while a worker's lease is; home is '' while there is none
 --       or a refusal of admission.lua
 --- @include now.lua
@@ -15,11 +15,16 @@
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
+--- @include waiting-bytes.lua
 --- @include admission.lua
 local record, lease, entry = KEYS[1], KEYS[2], KEYS[5]
 local key, jobId, attempt, queuedId, priority = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[12], tonumber(ARGV[15])
 local facts = fleetFacts(jobId, ARGV[2])
-local wanted = {key = key, attempt = attempt, pool = ARGV[5], mostPerSandbox = ARGV[9], mostInFleet = ARGV[10]}
+local bytes = #ARGV[13] + redis.call('STRLEN', KEYS[4])
+local wanted = {
+  key = key, attempt = attempt, pool = ARGV[5], tenant = ARGV[11], bytes = bytes,
+  mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], mostBytes = ARGV[17],
+}
 local no = refusal(record, lease, 9, wanted, facts)
 if no then
   return no
@@ -41,6 +46,7 @@ else
 end
 redis.call('HSET', record, 'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[8], 'added', attempt)
 redis.call('HSETNX', record, 'at', now)
+countBytes(record, key, ARGV[11], bytes)
 -- None of these expires before the job has ended.
 redis.call('PERSIST', record)
 redis.call('PERSIST', KEYS[4])

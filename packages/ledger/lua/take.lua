@@ -31,7 +31,7 @@ if speaks and speaks ~= ARGV[3] then
   return {'replaced', speaks}
 end
 local now = redisNow()
-local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home', 'length')
+local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home', 'length', 'inherited')
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
 -- What a dead life of this worker held is its to take at once. One that only does not answer may still act until the deadline.
@@ -64,4 +64,10 @@ redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epo
 elsewhere('ZADD', '@leases', 'GT', deadline, ARGV[1])
 elsewhere('ZADD', '@sandboxes', now, ARGV[1])
 post(ARGV[1])
-return {(live and held[2] ~= ARGV[3]) and 'inherited' or 'taken', epoch, deadline}
+-- Remembered while the lease runs: the answer may be lost, and the call sent again.
+if live and (held[2] ~= ARGV[3] or held[7]) then
+  redis.call('HSET', KEYS[1], 'inherited', 1)
+  return {'inherited', epoch, deadline}
+end
+redis.call('HDEL', KEYS[1], 'inherited')
+return {'taken', epoch, deadline}

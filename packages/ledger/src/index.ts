@@ -88,6 +88,7 @@ export {
   takenKey,
   unfinishedKeys,
 } from "./queues/queue-layout.ts";
+export { makeRoomFor } from "./queues/room-claims.ts";
 export { acceptForLater } from "./queues/submission.ts";
 export type { StagedPayload, SubmittedTo } from "./queues/submit.ts";
 export { submitJob } from "./queues/submit.ts";

@@ -104,6 +104,17 @@ describe("a job source", () => {
     await stop();
   });
 
+  test("drops a taken id whose entry is gone: nothing taken after it could begin", async ({ redis }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    for (const id of ["ghost", "a"]) await submitJob(commands, key, jobOf(id));
+    await source.next(0);
+    await commands.del("berth:{acme}:jobs:ghost");
+    expect((await source.active()).map(({ id }) => id)).toEqual(["a"]);
+    expect(await commands.lrange(takenKey(key), 0, -1)).toEqual(["a"]);
+    await stop();
+  });
+
   test("finds what it took ahead among what is taken, and does not give it twice", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
@@ -111,6 +122,50 @@ describe("a job source", () => {
     expect((await source.next(0))?.id).toBe("a");
     expect((await source.active()).map(({ id }) => id)).toEqual(["a", "b", "c"]);
     expect(await source.next(0)).toBeUndefined();
+    await stop();
+  });
+});
+
+describe("a job source that looks beside some sessions", () => {
+  test("takes the first job of another session, past all others, and one with a priority after those without", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const { source, stop } = await holderOf(commands, "w1");
+    for (let index = 0; index < 1_200; index += 100)
+      await Promise.all(
+        Array.from({ length: 100 }, (_, one) => submitJob(commands, key, jobOf(`m${index + one}`))),
+      );
+    await submitJob(commands, key, jobOf("late", { session: "chat", priority: 1 }));
+    for (const id of ["a", "b"]) await submitJob(commands, key, jobOf(id, { session: "chat" }));
+    const picked: string[] = [];
+    const beside = new Set(["main"]);
+    await expect
+      .poll(async () => {
+        const held = await source.nextBeside(beside);
+        if (held) picked.push(held.id);
+        return picked;
+      })
+      .toEqual(["a", "b", "late"]);
+    expect(await commands.lrange(takenKey(key), 0, -1)).toEqual(["late", "b", "a"]);
+    expect((await source.next(0))?.id).toBe("m0");
+    await stop();
+  });
+
+  test("gives what it took ahead first, and takes nothing once another process holds the sandbox", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const { source, stop, epoch } = await holderOf(commands, "w1");
+    for (let index = 0; index < 9; index++) await submitJob(commands, key, jobOf(`m${index}`));
+    await submitJob(commands, key, jobOf("a", { session: "chat" }));
+    await source.next(0);
+    const ahead: (string | undefined)[] = [];
+    for (let index = 1; index < 8; index++) ahead.push((await source.nextBeside(new Set(["main"])))?.id);
+    expect(ahead).toEqual(["m1", "m2", "m3", "m4", "m5", "m6", "m7"]);
+    await commands.hset(redisKeys.lease(key), { worker: "w2", instance: "w2", epoch: epoch + 1 });
+    await expect(source.nextBeside(new Set(["main"]))).rejects.toThrow("no longer holds");
+    expect(await commands.llen(takenKey(key))).toBe(8);
     await stop();
   });
 });

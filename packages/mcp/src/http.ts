@@ -1,3 +1,4 @@
+import { BoundedWait } from "@berth/protocol";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { FleetPort } from "./port.ts";
 import { makeMcpServer, type ServerOptions } from "./server.ts";
@@ -28,7 +29,7 @@ export async function answerMcpPost(
     ({ era }) => {
       // Before 2026-07-28 a connection that breaks is not a cancellation; it only ends the reading of the job's events.
       if (era === "modern") return makeMcpServer(port, { ...more, cancelsWhenClosed: true }).server;
-      const stopping = AbortSignal.any([message.signal, ...(more.stopping ? [more.stopping] : [])]);
+      const stopping = new BoundedWait().endWith(message.signal, more.stopping).signal;
       return makeMcpServer(port, { ...more, stopping, cancelsWhenClosed: false }).server;
     },
     { onerror: onError, maxSubscriptions: 0 },

@@ -1,4 +1,11 @@
-import { type JobRequestInput, type Scope, sandboxKeyOf, sessionName, tenantId } from "@berth/protocol";
+import {
+  BoundedWait,
+  type JobRequestInput,
+  type Scope,
+  sandboxKeyOf,
+  sessionName,
+  tenantId,
+} from "@berth/protocol";
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { type Answer, endedAnswer, failedAnswer, unfinishedAnswer } from "./answer.ts";
 import { follow } from "./follow.ts";
@@ -104,12 +111,8 @@ export class Toolbox {
   async #toAnswer(job: FollowedJob, call: Call, after?: string): Promise<CallToolResult> {
     const { answerWithinMs = defaultAnswerWithinMs, stopping } = this.#options;
     const { cancelled, notify } = call;
-    const until = AbortSignal.any([
-      AbortSignal.timeout(answerWithinMs),
-      cancelled,
-      ...(stopping ? [stopping] : []),
-    ]);
-    const { output, result, after: last } = await follow(job, { until, after, notify });
+    using wait = new BoundedWait().endWith(cancelled, stopping).endAfter(answerWithinMs);
+    const { output, result, after: last } = await follow(job, { until: wait.signal, after, notify });
     if (result) return endedAnswer(job.id, result, output);
     if (cancelled.aborted) await job.cancel();
     const status = await job.status();

@@ -31,6 +31,7 @@ export interface FaultContexts {
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
+  "tenant-full": { tenant: string; bytes: number; limit: number };
   "job-id-taken": { jobId: string; sandboxKey: string };
   "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
@@ -216,6 +217,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The job was not accepted: too many of all tenants' jobs wait already.",
     retry: true,
     operator: "Add workers, submit more slowly, or raise maxWaitingInFleet in the fleet's settings.",
+  },
+  "tenant-full": {
+    message: ({ tenant, bytes, limit }) =>
+      `the requests of ${tenant} that wait have ${bytes} bytes, and the limit is ${limit}`,
+    meaning: "The job was not accepted: the tenant's requests that have not ended take too much of Redis.",
+    retry: true,
+    operator:
+      "Submit more slowly or smaller requests, or raise maxWaitingBytesPerTenant in the fleet's settings.",
   },
   "job-id-taken": {
     message: ({ jobId, sandboxKey }) => `the job id ${jobId} was used before, by a job of ${sandboxKey}`,

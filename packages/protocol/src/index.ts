@@ -5,6 +5,7 @@ export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";
 export { artifactId, artifactRef, artifactRefusal, artifactRefusals } from "./artifact.ts";
 export type { Backoff } from "./backoff.ts";
 export { backoffMs } from "./backoff.ts";
+export { BoundedWait } from "./bounded-wait.ts";
 export type { ControlMessage } from "./control.ts";
 export { controlMessage } from "./control.ts";
 export type { DeadReason } from "./dead-letter.ts";

@@ -53,8 +53,12 @@ export const redisKeys = {
   paused: "berth:paused{fleet}",
   /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
+  /** String: bytes of a tenant's requests that have not ended, in its own sandboxes or in the one that all share. */
+  waitingBytes: (owner: string, tenant: string): string => `berth:{${owner}}:waiting-bytes:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
+  /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */
+  room: (offers: string): string => `berth:room:${offers}`,
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
   wake: (instance: string): string => `berth:wake:${instance}`,
   /** Stream: on a cluster, what the scripts of one tenant have to write to other slots. */
@@ -98,19 +102,19 @@ export const redisKeys = {
   /** String: fingerprint of the request that an Idempotency-Key came with. */
   idempotency: (hash: string): string => `berth:idempotency:${hash}`,
   /** Hash: one batch's owner, state and counts. */
-  batch: (id: string): string => `berth:batch:{${id}}`,
+  batch: (id: string): string => `berth:batch{batches}:${id}`,
   /** String, as bits: which jobs of a batch have ended, by their index. */
-  batchDone: (id: string): string => `berth:batch-done:{${id}}`,
+  batchDone: (id: string): string => `berth:batch-done{batches}:${id}`,
   /** List: `<index> <sandbox key>` of a batch's jobs in the order of their ends. */
-  batchEnds: (id: string): string => `berth:batch-ends:{${id}}`,
+  batchEnds: (id: string): string => `berth:batch-ends{batches}:${id}`,
   /** Hash: index to what was wrong, of a batch's orders that were not accepted. */
-  batchRefused: (id: string): string => `berth:batch-refused:{${id}}`,
+  batchRefused: (id: string): string => `berth:batch-refused{batches}:${id}`,
   /** Sorted set: batch id by when it was made. */
-  batches: "berth:batches",
+  batches: "berth:batches{batches}",
   /** Sorted set: id of a batch that is not over, by when a gateway is to look at it next. */
-  batchesOpen: "berth:batches-open",
+  batchesOpen: "berth:batches-open{batches}",
   /** Sorted set: id of a batch whose webhook is to be called, by when. */
-  webhooks: "berth:webhooks",
+  webhooks: "berth:webhooks{batches}",
   /** String: what webhooks' signing secrets are derived from. */
   webhookSecret: "berth:webhook-secret",
   /** String: who is logged in to the dashboard; named by the hash of the session's cookie. */

@@ -37,7 +37,9 @@ export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis
     ...(name === undefined ? {} : { connectionName: name }),
     enableReadyCheck: true,
     maxRetriesPerRequest: null,
-    retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 1_000),
+    // With jitter: thousands of connections lose Redis at the same moment.
+    retryStrategy: (times: number) =>
+      Math.min(50 * 2 ** Math.min(times, 6), 1_000) * (0.5 + Math.random() / 2),
     ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
     ...(role === "blocking" ? {} : { socketTimeout: silentMs }),
   };

@@ -29,7 +29,7 @@ function spelled(name: string): string {
   const key = new Map<string, unknown>(Object.entries(redisKeys)).get(name);
   if (typeof key === "string") return key;
   if (typeof key !== "function") throw new TypeError(`no key in Redis is called ${name}`);
-  return String(key("%s"));
+  return String(key(...Array(key.length).fill("%s")));
 }
 
 interface Text {

@@ -114,3 +114,13 @@ async function silentProxy(path: string) {
 function offlineQueueOf(commands: object): unknown[] {
   return (commands as { offlineQueue: { toArray(): unknown[] } }).offlineQueue.toArray();
 }
+
+test("connections that lost Redis at the same moment do not all come back at the same moment", ({
+  redis,
+}) => {
+  const { retryStrategy } = redis.connect().options;
+  const pauses = Array.from({ length: 100 }, () => Number(retryStrategy?.(10)));
+  expect(new Set(pauses).size).toBeGreaterThan(90);
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(500);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(1_000);
+});

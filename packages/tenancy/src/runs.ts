@@ -112,11 +112,16 @@ export class Runs {
     if (!mayBegin()) return;
     for (let next = sessions.take(); next !== undefined; next = sessions.take()) {
       const admitted = next;
-      this.#track(admitted, (run) => this.#execute(admitted, run).finally(() => sessions.done(admitted)));
+      this.#track(
+        admitted,
+        (run) => this.#execute(admitted, run),
+        () => sessions.done(admitted),
+      );
     }
   }
 
-  #track({ fetched }: Admitted, work: (run: Run) => Promise<void>): void {
+  /** `onOver`: after doubts about it are noted, so that no other job begins before they are. */
+  #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, onOver = () => {}): void {
     const { authority, onEnded, onTrouble, onDoubt } = this.#options;
     const run = new Run(fetched.id);
     this.#running.set(fetched.queuedId, run);
@@ -127,6 +132,7 @@ export class Runs {
         onDoubt();
       })
       .finally(() => {
+        onOver();
         this.#running.delete(fetched.queuedId);
         if (!authority.signal.aborted) this.begin();
         onEnded();

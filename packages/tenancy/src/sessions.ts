@@ -25,6 +25,16 @@ export class Sessions<J> {
     return this.#parked;
   }
 
+  /** Whether another session's job could begin now. */
+  get hasPlace(): boolean {
+    return this.#busy.size < this.#parallel;
+  }
+
+  /** Of the jobs that run or are parked. */
+  get names(): ReadonlySet<string> {
+    return new Set([...this.#busy, ...this.#parked.map(this.#sessionOf)]);
+  }
+
   /** In order of arrival. */
   add(job: J): void {
     this.#parked.push(job);
@@ -32,7 +42,7 @@ export class Sessions<J> {
 
   /** The first job that may begin now, if any; its session is busy until `done`. */
   take(): J | undefined {
-    if (this.#busy.size >= this.#parallel) return undefined;
+    if (!this.hasPlace) return undefined;
     const index = this.#parked.findIndex((job) => !this.#busy.has(this.#sessionOf(job)));
     if (index < 0) return undefined;
     const [job] = this.#parked.splice(index, 1);

@@ -8,6 +8,8 @@ export interface TenancyOptions {
   readonly takenAtMs: number;
   /** Jobs of different sessions that run at once. */
   readonly parallel: number;
+  /** Jobs that are taken ahead and wait here for their session. Beyond them, only jobs of other sessions are taken. */
+  readonly parkedMost: number;
   /** Without work for this long, the sandbox is given up; 0: never. */
   readonly idleMs: number;
   /** Held for this long, it is given up as soon as it has no work; 0: never. */

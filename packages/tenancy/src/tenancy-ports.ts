@@ -40,6 +40,11 @@ export interface PlacementPort {
 export interface JobsPort {
   /** Undefined when none came for about so long, or somebody woke it. */
   next(waitMs: number): Promise<FetchedJob | undefined>;
+  /**
+   * The first job of another session than those, wherever in the queue it is; before it, what was taken ahead, whatever its session.
+   * Does not wait, and may not look at the queue each time.
+   */
+  nextBeside(sessions: ReadonlySet<string>): Promise<FetchedJob | undefined>;
   /** What is taken from the queue, by whomever, the first taken first. */
   active(): Promise<FetchedJob[]>;
   /** Makes a `next` that waits return. */

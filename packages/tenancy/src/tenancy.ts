@@ -14,8 +14,8 @@ import { Sessions } from "./sessions.ts";
 import type { TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
-/** Fetched ahead, so that a session with many jobs does not hide the others. */
-const parkedMost = 128;
+/** Between two looks for jobs of other sessions behind those of a session with many. */
+const besideMs = 250;
 /** Pause after the job source failed, as it does while Redis is away. */
 const troublePauseMs = 250;
 /** Waiting for jobs to end is progress too, reported this often. */
@@ -157,6 +157,8 @@ export class Tenancy {
       const mayStay = this.#phase.because === "worker-stops" && !this.#options.removeOnStop;
       const remove = !mayStay || end === "fenced";
       await this.#ports.sandbox.close({ remove }).catch((error) => this.#trouble(error));
+      // A take or a renewal that Redis carries out late, as after an outage, would keep the lease for nobody. Not waited for.
+      if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
     }
     return end;
   }
@@ -189,19 +191,24 @@ export class Tenancy {
   async #round(): Promise<boolean> {
     if (this.#line.doubts > 0) await this.#lineUp();
     this.#runs.begin();
-    if (this.#sessions.parked >= parkedMost) {
-      await this.#changes.wait(roundMs, this.#authority.signal);
-      return false;
-    }
-    const fetched = await this.#ports.jobs.next(
-      waitForJobMs(this.#options, this.idleSinceMs, this.#ports.clock.now()),
-    );
+    const isFull = this.#sessions.parked >= this.#options.parkedMost;
+    const fetched = isFull ? await this.#fetchBeside() : await this.#fetch();
     if (fetched) {
       this.#line.took(fetched.queuedId);
       await this.#admit(fetched);
-    } else if (await this.#idleIsOver()) return true;
+    } else if (isFull) await this.#changes.wait(besideMs, this.#authority.signal);
+    else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
     return false;
+  }
+
+  #fetch(): Promise<FetchedJob | undefined> {
+    return this.#ports.jobs.next(waitForJobMs(this.#options, this.idleSinceMs, this.#ports.clock.now()));
+  }
+
+  /** Enough is parked. A session that has nothing here is not kept waiting by those that have. */
+  async #fetchBeside(): Promise<FetchedJob | undefined> {
+    return this.#sessions.hasPlace ? await this.#ports.jobs.nextBeside(this.#sessions.names) : undefined;
   }
 
   /** Lines up again what any holder took from the queue and has not begun here. */

@@ -315,6 +315,17 @@ describe("a holder whose time is over", () => {
     expect(first.end).toBe("fenced");
   });
 
+  test("gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(100);
+    rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
+    await rig.time.pass(2_600);
+    expect({ end: first.end, isLive: rig.redis.leases.isLive("ash") }).toEqual({
+      end: "fenced",
+      isLive: false,
+    });
+  });
+
   test("counts from when it asked for the lease, not from when the answer came", async () => {
     rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
     rig.weather.next("renew", "refused");
@@ -446,5 +457,48 @@ describe("jobs that wait behind their session", () => {
     expect(rig.said("other")).toEqual(["started", "exited"]);
     expect(rig.started.toSorted()).toEqual(["long", "other"]);
     await rig.time.pass(9_000);
+  });
+
+  test("hide no other session, however many they are, and its jobs keep their order", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
+    for (let index = 0; index < 1_000; index++) rig.add(`behind-${index}`, { session: "s1" });
+    for (const id of ["a", "b", "c"]) rig.add(id, { session: "chat" });
+    const held = rig.hold("worker-1");
+    await rig.time.pass(4_000);
+    expect(rig.started.filter((id) => id !== "long")).toEqual(["a", "b", "c"]);
+    expect(rig.queue.active.length, "taken ahead").toBeLessThanOrEqual(16 + 8);
+    held.tenancy.abandon();
+    await rig.time.pass(1_000);
+  });
+
+  test("hide no other session when the answer to taking its job was lost, or the call was sent twice", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
+    for (let index = 0; index < 100; index++) rig.add(`behind-${index}`, { session: "s1" });
+    for (const id of ["a", "b"]) rig.add(id, { session: "chat" });
+    rig.weather.next("pick a", "answer-lost");
+    rig.weather.next("pick b", "sent-again");
+    const held = rig.hold("worker-1");
+    await rig.time.pass(4_000);
+    expect(rig.started.filter((id) => id !== "long")).toEqual(["a", "b"]);
+    held.tenancy.abandon();
+    await rig.time.pass(1_000);
+  });
+
+  test("stay in order behind another session's job when a holder that took that one dies", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
+    for (let index = 0; index < 30; index++) rig.add(`behind-${index}`, { session: "s1" });
+    rig.add("a", { session: "chat", idempotent: true }, { commands: [{ runMs: 900, code: 0, chunks: [] }] });
+    rig.add("b", { session: "chat" });
+    const first = rig.hold("worker-1");
+    while (!rig.started.includes("a")) await rig.time.step();
+    first.process.die();
+    await rig.time.pass(1_100);
+    rig.hold("worker-2");
+    await rig.time.pass(20_000);
+    const [behind, others] = [true, false].map((isBehind) =>
+      rig.started.filter((id) => id !== "long" && id.startsWith("behind") === isBehind),
+    );
+    expect(others).toEqual(["a", "a", "b"]);
+    expect(behind).toEqual(Array.from({ length: 30 }, (_, index) => `behind-${index}`));
   });
 });

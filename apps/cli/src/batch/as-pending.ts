@@ -27,7 +27,7 @@ export function asPending(
 }
 
 function inBatchWords(error: Complaint, onFatal: (error: Complaint) => void): Error {
-  if (error.code === "sandbox-full" || error.code === "fleet-full")
+  if (["sandbox-full", "fleet-full", "tenant-full"].includes(error.code ?? ""))
     return new Fault("fleet-full", { waiting: 0, limit: 0 }, { cause: error });
   if (error instanceof UsageError || error.exitCode === exitCodes.usage)
     return new Fault("invalid-job", { problems: [error.message] });

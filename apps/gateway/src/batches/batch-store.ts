@@ -38,6 +38,18 @@ const advance = new Script({
   parse: (reply) => z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)]).parse(reply),
 });
 
+const done = z.union([z.literal(0), z.literal(1)]);
+const openBatch = new Script({
+  name: "batch-open",
+  file: new URL("../../lua/batch-open.lua", import.meta.url),
+  parse: (reply) => done.parse(reply),
+});
+const cancelBatch = new Script({
+  name: "batch-cancel",
+  file: new URL("../../lua/batch-cancel.lua", import.meta.url),
+  parse: (reply) => done.parse(reply),
+});
+
 export interface BatchEnd {
   readonly index: number;
   /** Undefined for an order that was not accepted. */
@@ -60,17 +72,8 @@ export class BatchStore {
 
   /** As it is, if it is there already: an upload that is sent again goes on. */
   async open(id: string, owner: string, webhook: string | undefined): Promise<StoredBatch> {
-    const now = Date.now();
-    const batch = redisKeys.batch(id);
-    if (await this.#redis.hsetnx(batch, "createdAtMs", now)) {
-      await this.#redis
-        .multi()
-        .hset(batch, { owner, state: "uploading", ...(webhook === undefined ? {} : { webhook }) })
-        .zadd(redisKeys.batches, now, id)
-        .zremrangebyrank(redisKeys.batches, 0, -listedMost - 1)
-        .zadd(redisKeys.batchesOpen, now, id)
-        .exec();
-    }
+    const keys = [redisKeys.batch(id), redisKeys.batches, redisKeys.batchesOpen];
+    await openBatch.run(this.#redis, keys, [id, Date.now(), owner, webhook ?? "", openKeptMs, listedMost]);
     await this.touch(id);
     const known = await this.get(id);
     if (!known) throw new Error(`the batch ${id} is gone right after it was made`);
@@ -129,14 +132,8 @@ export class BatchStore {
 
   /** From here on it is for whichever gateway looks at it. False: it is over. */
   async cancel(id: string): Promise<boolean> {
-    const known = await this.get(id);
-    if (!known || known.state === "finished") return false;
-    await this.#redis
-      .multi()
-      .hset(redisKeys.batch(id), { state: "cancelling", cancelledAtMs: Date.now() })
-      .zadd(redisKeys.batchesOpen, "XX", Date.now(), id)
-      .exec();
-    return true;
+    const keys = [redisKeys.batch(id), redisKeys.batchesOpen];
+    return (await cancelBatch.run(this.#redis, keys, [id, Date.now()])) === 1;
   }
 
   async noteCancelledTo(id: string, index: number): Promise<void> {

@@ -49,6 +49,7 @@ export class Upload {
   #taken = 0;
   #refused = 0;
   #cancelled = false;
+  #isResumed = false;
 
   constructor(parts: Pick<Parts, "batches" | "berth">, options: UploadOptions) {
     this.#parts = parts;
@@ -60,6 +61,7 @@ export class Upload {
   async run(orders: AsyncIterable<SentOrder>): Promise<number> {
     const { batches } = this.#parts;
     const { id } = this.#options;
+    this.#isResumed = ((await batches.get(id))?.finished ?? 0) > 0;
     const noting = setInterval(() => void this.#note().catch(() => {}), noteEveryMs);
     try {
       for await (const sent of orders) {
@@ -93,10 +95,16 @@ export class Upload {
       return;
     }
     const submit = async () => {
-      await this.#submit(made, index);
+      if (!(await this.#hasEnded(index))) await this.#submit(made, index);
       sent.done();
     };
     await this.#work.add(sandboxKeyOf(made.job), submit, sent.bytes);
+  }
+
+  /** The batch remembers that longer than Redis remembers the job, which would run again. */
+  async #hasEnded(index: number): Promise<boolean> {
+    const { batches } = this.#parts;
+    return this.#isResumed && (await batches.notEnded(this.#options.id, index, 1)).length === 0;
   }
 
   /** The job to be, or what is wrong with it. */

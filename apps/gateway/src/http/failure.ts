@@ -65,6 +65,7 @@ function ofProblem({ code, message, more }: Problem): Failure {
 /** Faults that the caller can do something about, or that only time can. */
 const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: string }>>> = {
   "sandbox-full": { status: 429, title: "Too many of its jobs wait" },
+  "tenant-full": { status: 429, title: "Requests with too many bytes wait" },
   "fleet-full": { status: 429, title: "Too many jobs wait" },
   "job-unknown": { status: 410, title: "The job is gone" },
   "job-id-taken": { status: 409, title: "The id was used before" },

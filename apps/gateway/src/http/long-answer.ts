@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { BoundedWait } from "@berth/protocol";
 import type { FastifyReply } from "fastify";
 
 /** Whoever takes nothing for this long has gone, or means harm. */
@@ -28,7 +29,8 @@ export class LongAnswer {
   async write(text: string): Promise<void> {
     const { raw } = this.#reply;
     if (raw.write(text)) return;
-    await once(raw, "drain", { signal: AbortSignal.any([this.#signal, AbortSignal.timeout(stallMs)]) });
+    using wait = new BoundedWait().endWith(this.#signal).endAfter(stallMs);
+    await once(raw, "drain", { signal: wait.signal });
   }
 
   /** Complete. */

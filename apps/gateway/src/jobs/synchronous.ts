@@ -1,18 +1,18 @@
 import type { CheckedOrder } from "@berth/client";
-import type { JobResult, Outcome } from "@berth/protocol";
+import { BoundedWait, type JobResult, type Outcome } from "@berth/protocol";
 import { Problem, type ProblemCode } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { submitTraced } from "./submit-traced.ts";
 import { resultFor } from "./told-to.ts";
 
-/** Fires when a request has waited long enough, nobody waits any more, or the gateway stops. Undefined: it does not wait at all. */
+/** Fires when a request has waited long enough, its connection is closed, or the gateway stops. Undefined: it does not wait at all. */
 export function patience(
   { stopping }: Pick<Parts, "stopping">,
   gone: AbortSignal,
   maxMs: number,
 ): AbortSignal | undefined {
-  return maxMs > 0 ? AbortSignal.any([gone, stopping, AbortSignal.timeout(maxMs)]) : undefined;
+  return maxMs > 0 ? new BoundedWait().endWith(gone, stopping).endAfter(maxMs).signal : undefined;
 }
 
 export interface ToEndOptions {
@@ -28,29 +28,11 @@ export async function runToEnd(
   { maxMs, signal, principal }: ToEndOptions,
 ): Promise<JobResult | undefined> {
   using _ = parts.waits.take(principal);
-  using wait = new ResultWait();
+  using wait = new BoundedWait();
   const job = await submitTraced(parts, order, { signal: wait.signal });
-  wait.endWith(AbortSignal.any([signal, parts.stopping, AbortSignal.timeout(maxMs)]));
+  wait.endWith(signal, parts.stopping).endAfter(maxMs);
   const result = await ended(job.result, wait.signal);
   return result && resultFor(principal, result);
-}
-
-/** The wait for results of jobs that are yet to be submitted. It may be limited once they are, and ends with its scope. */
-export class ResultWait implements Disposable {
-  readonly #over = new AbortController();
-
-  get signal(): AbortSignal {
-    return this.#over.signal;
-  }
-
-  endWith(signal: AbortSignal): void {
-    if (signal.aborted) this.#over.abort();
-    signal.addEventListener("abort", () => this.#over.abort(), { once: true, signal: this.#over.signal });
-  }
-
-  [Symbol.dispose](): void {
-    this.#over.abort();
-  }
 }
 
 /** A job's result; undefined when the signal came first. */

@@ -1,5 +1,5 @@
 import type { EnqueuedJob } from "@berth/client";
-import { type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
+import { BoundedWait, type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
 import { mapInTurns } from "../http/parse-input.ts";
@@ -8,7 +8,7 @@ import { type AnyRoute, route } from "../http/route.ts";
 import { afterWait, findJob, viewFor } from "../jobs/own-jobs.ts";
 import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from "../jobs/submission.ts";
 import { submitTraced } from "../jobs/submit-traced.ts";
-import { ended, patience, ResultWait } from "../jobs/synchronous.ts";
+import { ended, patience } from "../jobs/synchronous.ts";
 import { whyFor } from "../jobs/told-to.ts";
 import { shownId } from "../keys/own-ids.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
@@ -55,7 +55,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
       // Before anything is submitted: a request that is refused has done nothing.
       using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
-      using wait = new ResultWait();
+      using wait = new BoundedWait();
       const options = query.wait > 0 ? { signal: wait.signal } : { detached: true };
       const alone = drafts.length === 1;
       const submitted = new Map<string, EnqueuedJob>();

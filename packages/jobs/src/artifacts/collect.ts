@@ -1,4 +1,4 @@
-import { type ArtifactRef, abortReason, FileRefusal, type JobResult } from "@berth/protocol";
+import { type ArtifactRef, abortReason, BoundedWait, FileRefusal, type JobResult } from "@berth/protocol";
 import { fileChunks } from "../files/file-chunks.ts";
 import { inPool } from "../in-pool.ts";
 import type { RunContext } from "../run-context.ts";
@@ -40,15 +40,14 @@ async function keepAll(
   artifacts: ArtifactsPort,
   context: RunContext,
 ): Promise<ArtifactRef[]> {
-  const late = AbortSignal.timeout(collectMs);
-  const signal = AbortSignal.any([context.signal, late]);
+  using wait = new BoundedWait().endWith(context.signal).endAfter(collectMs);
+  const { signal } = wait;
   const kept: (ArtifactRef | undefined)[] = [];
   const failed = (path: string, error: unknown) => {
     if (error instanceof FileRefusal) refused.add(path, "unreadable", error.message);
     else if (context.signal.aborted)
       refused.add(path, "not-kept", `cancelled: ${abortReason(context.signal)}`);
-    else if (late.aborted)
-      refused.add(path, "not-kept", `keeping the files took longer than ${collectMs} ms`);
+    else if (wait.isLate) refused.add(path, "not-kept", `keeping the files took longer than ${collectMs} ms`);
     else refused.add(path, "not-kept", error instanceof Error ? error.message : String(error));
   };
   const keep = async (path: string, size: number): Promise<KeepAnswer | undefined> => {

@@ -101,6 +101,17 @@ export async function readEnds(
   });
 }
 
+/** For each id, the job's session; undefined for one that is not known. */
+export async function readSessions(
+  redis: Redis,
+  key: SandboxKey,
+  ids: readonly string[],
+): Promise<(string | undefined)[]> {
+  return Promise.all(
+    ids.map(async (id) => (await redis.hget(redisKeys.job(key, id), "session")) ?? undefined),
+  );
+}
+
 /** For each id, whether somebody wants the job cancelled. */
 export async function areCancelled(
   redis: Redis,

@@ -6,7 +6,11 @@ import { runInSlot } from "../slots.ts";
 import { unfinishedKeys } from "./queue-layout.ts";
 
 /** Where the fleet's settings say nothing else. */
-export const defaultWaitingLimits = { perSandbox: 100_000, inFleet: 1_000_000 } as const;
+export const defaultWaitingLimits = {
+  perSandbox: 100_000,
+  inFleet: 1_000_000,
+  bytesPerTenant: 512 * 1024 * 1024,
+} as const;
 /** An acceptance that no job followed: its producer died. */
 const forgottenAfterMs = 3_600_000;
 
@@ -15,7 +19,7 @@ const count = z.number().int().min(0);
 /** What `admission.lua` answers when a job may not be added. */
 export const refusal = z.union([
   z.tuple([z.literal("known"), z.string()]),
-  z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
+  z.tuple([z.literal(["sandbox-full", "fleet-full", "tenant-full"]), count, count]),
   nearlyFull,
   z.tuple([z.literal("wrong-pool"), z.string()]),
 ]);
@@ -38,9 +42,12 @@ export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promis
     redisKeys.sandboxesOf(tenantOf(key)),
     ...unfinishedKeys(key),
   ];
-  const { perSandbox, inFleet } = defaultWaitingLimits;
+  const { perSandbox, inFleet, bytesPerTenant } = defaultWaitingLimits;
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
-  const args = [...about, perSandbox, inFleet, forgottenAfterMs, job.id];
+  const args = [
+    ...[...about, perSandbox, inFleet, forgottenAfterMs, job.id],
+    ...[bytesPerTenant, Buffer.byteLength(JSON.stringify(job))],
+  ];
   const facts = () => fleetFacts(redis, key, job.id);
   const answer = await runInSlot(redis, { key, script: accept, keys, args, facts });
   return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
@@ -54,10 +61,11 @@ export async function fleetFacts(redis: Redis, key: SandboxKey, jobId: string): 
     redis.get(redisKeys.sandboxOf(jobId)),
     redis.sismember(redisKeys.paused, tenantOf(key)),
   ]);
-  const { fullUntil, usedBytes, fullFromBytes, maxWaitingPerSandbox, maxWaitingInFleet } = settings;
+  const { fullUntil, usedBytes, fullFromBytes } = settings;
+  const { maxWaitingPerSandbox, maxWaitingInFleet, maxWaitingBytesPerTenant } = settings;
   return {
     full: fullUntil === undefined ? [] : [fullUntil, usedBytes, fullFromBytes],
-    limits: [maxWaitingPerSandbox ?? false, maxWaitingInFleet ?? false],
+    limits: [maxWaitingPerSandbox ?? false, maxWaitingInFleet ?? false, maxWaitingBytesPerTenant ?? false],
     ...{ unfinished, sandbox: sandbox ?? undefined, paused },
   };
 }
@@ -72,6 +80,8 @@ export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, 
       throw new Fault("sandbox-full", { sandboxKey: key, waiting: refused[1], limit: refused[2] });
     case "fleet-full":
       throw new Fault("fleet-full", { waiting: refused[1], limit: refused[2] });
+    case "tenant-full":
+      throw new Fault("tenant-full", { tenant: job.tenant, bytes: refused[1], limit: refused[2] });
     case "redis-full":
       throw nearlyFullFault(refused);
     case "wrong-pool":

@@ -14,6 +14,7 @@ import {
   takenKey,
   waitKey,
 } from "./queue-layout.ts";
+import { QueuePeek } from "./queue-peek.ts";
 import type { Wakes } from "./wakes.ts";
 
 /** Jobs taken in one call. What is taken ahead stays in order, and the next holder finds it. */
@@ -25,6 +26,20 @@ const complete = new Script({
   file: new URL("../../lua/complete.lua", import.meta.url),
   parse: (reply) =>
     z.union([fenced, z.tuple([z.literal("completed")]).transform(([word]) => word)]).parse(reply),
+});
+const pick = new Script({
+  name: "pick",
+  file: new URL("../../lua/pick.lua", import.meta.url),
+  parse: (reply) =>
+    z
+      .union([
+        fenced,
+        z.tuple([z.literal("gone")]).transform(() => undefined),
+        z
+          .tuple([z.literal("picked"), z.string(), z.string()])
+          .transform(([, data, timestamp]) => ({ data, timestamp })),
+      ])
+      .parse(reply),
 });
 
 /** A job of the sandbox's queue that is ours to work on. */
@@ -49,6 +64,7 @@ export class JobSource {
   readonly #key: SandboxKey;
   readonly #holding: Holding;
   readonly #exchanges: Exchanges;
+  readonly #peek: QueuePeek;
   readonly #stopListening: () => void;
   /** Taken, and not given to the tenancy yet. */
   #ahead: HeldJob[] = [];
@@ -66,6 +82,7 @@ export class JobSource {
   ) {
     this.#redis = redis;
     this.#exchanges = exchanges;
+    this.#peek = new QueuePeek(redis, key);
     this.#key = key;
     this.#holding = holding;
     this.#stopListening = wakes.listen(key, () => this.#wake());
@@ -78,6 +95,16 @@ export class JobSource {
     return this.#closed ? undefined : this.#ahead.shift();
   }
 
+  /**
+   * The first job of a session that is not among those, wherever in the queue it waits. What was taken ahead comes before it. Does not
+   * wait, and does not look at the queue each time. One call at a time, and none of `next` meanwhile.
+   */
+  async nextBeside(sessions: ReadonlySet<string>): Promise<HeldJob | undefined> {
+    if (this.#ahead.length > 0 || this.#closed) return this.#closed ? undefined : this.#ahead.shift();
+    const queuedId = await this.#peek.first((session) => !sessions.has(session));
+    return queuedId === undefined ? undefined : await this.#pick(queuedId);
+  }
+
   /** What is taken from the queue, by any holder, the first taken first. */
   async active(): Promise<HeldJob[]> {
     // Those taken ahead are among them.
@@ -86,7 +113,10 @@ export class JobSource {
     const entries = await Promise.all(
       ids.map(async (id) => {
         const [data, timestamp] = await this.#redis.hmget(entryKey(this.#key, id), "data", "timestamp");
-        return data == null ? undefined : this.#held(id, data, timestamp ?? "0");
+        if (data != null) return this.#held(id, data, timestamp ?? "0");
+        // Without its entry nothing is known of it, and nothing taken after it could begin.
+        await this.#redis.lrem(takenKey(this.#key), 1, id);
+        return undefined;
       }),
     );
     return entries.filter((held) => held !== undefined).reverse();
@@ -135,6 +165,22 @@ export class JobSource {
     for (const { queuedId, data, timestamp } of taken)
       this.#ahead.push(this.#held(queuedId, data, timestamp));
     if (taken.length === fetchedAtOnce) this.#mayHaveJobs = true;
+    else this.#peek.forget();
+  }
+
+  async #pick(queuedId: string): Promise<HeldJob | undefined> {
+    const key = this.#key;
+    const keys = [
+      redisKeys.lease(key),
+      waitKey(key),
+      prioritizedKey(key),
+      takenKey(key),
+      entryKey(key, queuedId),
+    ];
+    const { epoch, instance } = this.#holding;
+    const picked = await pick.run(this.#redis, keys, [epoch, instance, queuedId]);
+    if (picked === "fenced") throw this.#notOurs();
+    return picked && this.#held(queuedId, picked.data, picked.timestamp);
   }
 
   #held(queuedId: string, data: string, timestamp: string): HeldJob {

@@ -64,12 +64,12 @@ export async function submitJob(
     priorityCounterKey(key),
     ...unfinishedKeys(key),
   ];
-  const { perSandbox, inFleet } = defaultWaitingLimits;
+  const { perSandbox, inFleet, bytesPerTenant } = defaultWaitingLimits;
   const payload = staged ? { ...job, request: undefined, staged } : job;
   const args = [
     ...[key, tenantOf(key), job.id, job.attempt, job.pool ?? "", defaultPool, job.session, job.request.kind],
     ...[perSandbox, inFleet, job.tenant, queued, JSON.stringify(payload)],
-    ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now()],
+    ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), bytesPerTenant],
   ];
   const facts = () => fleetFacts(redis, key, job.id);
   const answer = await runInSlot(redis, { key, script: submit, keys, args, facts });

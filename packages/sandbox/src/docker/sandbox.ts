@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import {
   abortReason,
+  BoundedWait,
   type Epoch,
   type ExecRequest,
   type ExecRequestInput,
@@ -246,8 +247,8 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #measure(maxEntries: number): Promise<WorkspaceUsage> {
-    const timeout = AbortSignal.timeout(measureDeadlineMs);
-    const signal = AbortSignal.any([this.#lifetime.signal, timeout]);
+    using wait = new BoundedWait().endWith(this.#lifetime.signal).endAfter(measureDeadlineMs);
+    const { signal } = wait;
     const measured = async () => (await this.#link()).usage({ maxEntries, signal });
     try {
       return await measured().catch(async (error: unknown) => {
@@ -256,7 +257,7 @@ export class DockerSandbox implements Sandbox {
         return measured();
       });
     } catch (error) {
-      if (!timeout.aborted || this.#lifetime.signal.aborted) throw error;
+      if (!wait.isLate || this.#lifetime.signal.aborted) throw error;
       const context = { operation: "measuring the workspace", deadlineMs: measureDeadlineMs };
       throw new Fault("operation-timeout", context, { cause: error });
     }

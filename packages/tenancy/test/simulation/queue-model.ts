@@ -78,6 +78,16 @@ export class QueueModel {
     return ids;
   }
 
+  /** Only for the holder. Whether it is taken now. */
+  pick(id: string, token: string, holds: boolean): boolean {
+    if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);
+    const index = this.wait.indexOf(id);
+    if (index < 0) return this.active.includes(id);
+    this.active.push(...this.wait.splice(index, 1));
+    this.#rules.queued("taken", id, token);
+    return true;
+  }
+
   /** Only for the holder. What has left before leaves nothing to do. */
   complete(id: string, token: string, holds: boolean): void {
     if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);

@@ -65,7 +65,15 @@ export class Rig {
     const taken = redis.leases.take(key, { worker, instance: worker }, leaseMs);
     if (!taken) throw new Error(`${worker} cannot take ${key}`);
     const { epoch, deadlineMs } = taken;
-    const settled = { key: sandboxKey.parse(key), epoch, leaseMs, takenAtMs, parallel: 2, idleMs: 500 };
+    const settled = {
+      key: sandboxKey.parse(key),
+      epoch,
+      leaseMs,
+      takenAtMs,
+      parallel: 2,
+      parkedMost: 16,
+      idleMs: 500,
+    };
     const tenancy = new Tenancy(
       { ...settled, maxAgeMs: 0, onNoSandbox: "wait", removeOnStop: true, ...options },
       simPorts({

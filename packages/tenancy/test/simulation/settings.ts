@@ -11,6 +11,7 @@ export interface Settings {
   readonly onNoSandbox: "wait" | "refuse";
   readonly removeOnStop: boolean;
   readonly parallel: number;
+  readonly parkedMost: number;
   readonly turns: number;
   readonly slots: number;
   readonly workers: number;
@@ -34,6 +35,7 @@ export function chooseSettings(random: Random): Settings {
     onNoSandbox: random.pick(["wait", "wait", "refuse"]),
     removeOnStop: random.chance(0.5),
     parallel: random.between(1, 4),
+    parkedMost: random.pick([1, 3, 128]),
     turns: random.between(1, 6),
     slots: random.between(1, 3),
     workers: random.between(1, 3),

@@ -84,6 +84,16 @@ function jobsPort(options: SimPortsOptions): JobsPort {
       const id = closed ? undefined : ahead.shift();
       return id === undefined ? undefined : held(id);
     },
+    nextBeside: async (sessions) => {
+      const next = closed ? undefined : ahead.shift();
+      if (next !== undefined || closed) return next === undefined ? undefined : held(next);
+      const waiting = await connection.bull("peek", () => queue.wait.slice());
+      const id = waiting.find((one) => !sessions.has(queue.entry(one).job.session));
+      if (id === undefined) return undefined;
+      trace.note(worker, "picks", id);
+      const picked = await connection.script(`pick ${id}`, () => queue.pick(id, token, holds()));
+      return picked ? held(id) : undefined;
+    },
     active: async () => {
       ahead = [];
       return (await connection.bull("active", () => queue.active.slice())).map(held);

@@ -168,7 +168,7 @@ export class SimWorker {
   ): Tenancy {
     const { epoch, deadlineMs } = taken;
     const { settings, process } = { settings: this.#settings, process: this.process };
-    const { leaseMs, parallel, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
+    const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
     const { time, random, weather, redis, trace, rules } = this.#world;
     const tenancy = new Tenancy(
       {
@@ -177,6 +177,7 @@ export class SimWorker {
         leaseMs,
         takenAtMs,
         parallel,
+        parkedMost,
         idleMs,
         maxAgeMs,
         onNoSandbox,

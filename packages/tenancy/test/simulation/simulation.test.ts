@@ -7,7 +7,7 @@ const seeds = one === undefined ? Array.from({ length: 300 }, (_, index) => inde
 /** A storm in which these never happen shows nothing. */
 const corners = [
   ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "out-of-memory", "away", "deaf"],
-  ...["refusing", "refuses", "off for a day", "unbegun", "begin:late"],
+  ...["picks", "refusing", "refuses", "off for a day", "unbegun", "begin:late"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],
   ...["begin:fenced", "begin:cancelled", "begin:out-of-turn", "begin:finished-before"],

@@ -1,0 +1,42 @@
+import { unlessAborted } from "@berth/tenancy";
+
+/**
+ * Lets jobs of one profile into a sandbox side by side. A job of another profile waits until they are out. Those that come after it wait
+ * behind it, whatever their profile: else it would wait for as long as jobs of the present profile come.
+ */
+export class ProfileGate {
+  #profile: string;
+  #inside = 0;
+  #empty = Promise.withResolvers<void>();
+  #lastEntered = Promise.resolve();
+
+  constructor(profile: string) {
+    this.#profile = profile;
+  }
+
+  /** `change`: when nothing is inside, before the first job of another profile enters. A job that has entered must leave. */
+  async enter(profile: string, signal: AbortSignal, change: () => Promise<void>): Promise<void> {
+    const before = this.#lastEntered;
+    const entered = Promise.withResolvers<void>();
+    this.#lastEntered = entered.promise;
+    try {
+      await unlessAborted(before, signal);
+      while (this.#profile !== profile && this.#inside > 0) await unlessAborted(this.#empty.promise, signal);
+      if (this.#profile !== profile) {
+        this.#profile = profile;
+        await change();
+      }
+      this.#inside++;
+    } finally {
+      // One that gives up leaves its place to those behind it, not to be passed by them.
+      void before.then(entered.resolve);
+    }
+  }
+
+  leave(): void {
+    this.#inside--;
+    if (this.#inside > 0) return;
+    this.#empty.resolve();
+    this.#empty = Promise.withResolvers<void>();
+  }
+}

@@ -1,0 +1,104 @@
+import { makeRoomFor, type OfferPlace, type Offers } from "@berth/ledger";
+import type { SandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import type { Clock, Tenancy } from "@berth/tenancy";
+
+/** A sandbox that was asked this long ago and is still there runs something long. */
+const soonMs = 5_000;
+/** A slot that was made free and that no offer came for is free for all from then on. */
+const unusedMs = 1_000;
+
+export interface HeldTenancy {
+  readonly tenancy: Tenancy;
+  readonly sinceMs: number;
+}
+
+export interface RoomMakerOptions {
+  readonly redis: Redis;
+  readonly instance: string;
+  readonly offers: Pick<Offers, "waiting">;
+  readonly places: readonly OfferPlace[];
+  readonly held: ReadonlyMap<SandboxKey, HeldTenancy>;
+  readonly freeSlots: () => number;
+  readonly quantumMs: number;
+  readonly clock: Clock;
+}
+
+interface Asked {
+  readonly tenancy: Tenancy;
+  readonly place: OfferPlace;
+  readonly atMs: number;
+  /** Since when its slot is free. */
+  overMs?: number;
+}
+
+/**
+ * Makes room when offers wait and no slot is free: in the whole fleet as many sandboxes yield as offers wait. The longest idle yield
+ * first. Those past their quantum yield if the offers still wait at the next look: another worker may have an idle one.
+ */
+export class RoomMaker {
+  readonly #options: RoomMakerOptions;
+  #asked: Asked[] = [];
+  /** By place, whether offers waited at the last look. */
+  readonly #waited = new Map<OfferPlace, boolean>();
+
+  constructor(options: RoomMakerOptions) {
+    this.#options = options;
+  }
+
+  async look(): Promise<void> {
+    this.#forgetReplaced();
+    const { offers, places, freeSlots } = this.#options;
+    for (const place of places) {
+      const asked = this.#asked.some((one) => one.place === place);
+      if (freeSlots() > 0 && !asked) continue;
+      const waiting = await offers.waiting([place]);
+      if (waiting > 0 || asked) await this.#ask(place, waiting);
+      this.#waited.set(place, waiting > 0);
+    }
+  }
+
+  async #ask(place: OfferPlace, waiting: number): Promise<void> {
+    const { redis, instance, clock } = this.#options;
+    const ours = this.#asked.filter((one) => one.place === place);
+    const lately = ours.filter(({ atMs, overMs }) => overMs !== undefined || clock.now() - atMs < soonMs);
+    const { idle, busy } = this.#candidates();
+    const couldBusy = this.#waited.get(place) === true ? busy : [];
+    const now = await makeRoomFor(redis, instance, place, {
+      ...{ waiting, lately: lately.length, all: ours.length },
+      ...{ idle: idle.length, busy: couldBusy.length },
+    });
+    for (const tenancy of [...idle.slice(0, now.idle), ...couldBusy.slice(0, now.busy)]) {
+      tenancy.yield();
+      this.#asked.push({ tenancy, place, atMs: clock.now() });
+    }
+  }
+
+  /** Those that could yield, in the order in which they should. */
+  #candidates(): { readonly idle: Tenancy[]; readonly busy: Tenancy[] } {
+    const { held, freeSlots, clock, quantumMs } = this.#options;
+    if (freeSlots() > 0) return { idle: [], busy: [] };
+    const here = [...held.values()].filter(({ tenancy }) => !tenancy.yielding);
+    const idle = here
+      .filter(({ tenancy }) => tenancy.idleSinceMs !== undefined)
+      .sort((a, b) => (a.tenancy.idleSinceMs ?? 0) - (b.tenancy.idleSinceMs ?? 0));
+    const busy = here
+      .filter(
+        ({ tenancy, sinceMs }) => tenancy.idleSinceMs === undefined && clock.now() - sinceMs > quantumMs,
+      )
+      .sort((a, b) => a.sinceMs - b.sinceMs);
+    return { idle: idle.map(({ tenancy }) => tenancy), busy: busy.map(({ tenancy }) => tenancy) };
+  }
+
+  /** Those whose slot another sandbox has, or nobody wanted. */
+  #forgetReplaced(): void {
+    const { held, clock, freeSlots } = this.#options;
+    const nowMs = clock.now();
+    for (const one of this.#asked)
+      if (one.overMs === undefined && held.get(one.tenancy.key)?.tenancy !== one.tenancy) one.overMs = nowMs;
+    let free = freeSlots();
+    this.#asked = this.#asked.filter(
+      ({ overMs }) => overMs === undefined || (nowMs - overMs < unusedMs && free-- > 0),
+    );
+  }
+}

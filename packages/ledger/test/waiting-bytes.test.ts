@@ -1,0 +1,87 @@
+import { redisKeys, sandboxKey, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { describe, expect } from "vitest";
+import { test } from "../../../test/support/redis.ts";
+import { JobEvents } from "../src/events/job-events.ts";
+import { Staging } from "../src/events/staging.ts";
+import { auditUnfinished } from "../src/jobs/unfinished-audit.ts";
+import { Leases } from "../src/leases/leases.ts";
+import { queueKeys, waitKey } from "../src/queues/queue-layout.ts";
+import { submitJob } from "../src/queues/submit.ts";
+import { jobOf, scheduleOn } from "./support.ts";
+
+const key = sandboxKey.parse("acme");
+const done = { outcome: { kind: "exited", code: 0 }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
+const large = (id: string) => jobOf(id, { request: { kind: "exec", command: "x".repeat(10_000) } });
+const counted = async (redis: Redis) => Number(await redis.get(redisKeys.waitingBytes("acme", "acme")));
+
+/** Holds the sandbox, and publishes that an attempt ended for good, or that another follows. */
+async function ending(redis: Redis) {
+  const instance = "w1";
+  const taken = await new Leases(redis).take(key, { worker: workerId.parse(instance), instance }, 60_000);
+  if (!taken.taken) throw new Error(taken.why);
+  const holding = { key, epoch: taken.epoch, instance };
+  const events = new JobEvents(redis);
+  return {
+    finish: (jobId: string) =>
+      events.publish({ ...holding, jobId, ends: { attempt: 1, leaves: true } }, [
+        { type: "finished", result: done },
+      ]),
+    retry: (jobId: string) =>
+      events.publish({ ...holding, jobId, part: "r", ends: { attempt: 1, leaves: true } }, [
+        { type: "retrying", attempt: 1, outcome: done.outcome, atMs: 0, dueAtMs: 0 },
+      ]),
+  };
+}
+
+describe("the bytes of a tenant's requests that wait", () => {
+  test("are counted once per job, and given back with its end, whoever writes that", async ({ redis }) => {
+    const commands = redis.connect();
+    for (const id of ["ends", "cancelled", "vanishes"]) await submitJob(commands, key, large(id));
+    const each = (await counted(commands)) / 3;
+    expect(each).toBeGreaterThan(10_000);
+    const { finish, retry } = await ending(commands);
+    await retry("ends");
+    await submitJob(commands, key, { ...large("ends"), attempt: 2 });
+    expect(await submitJob(commands, key, large("cancelled"))).toBe("known");
+    expect(Math.round((await counted(commands)) / each)).toBe(3);
+    await finish("ends");
+    expect(await finish("ends")).toBe("finished-before");
+    expect(Math.round((await counted(commands)) / each)).toBe(2);
+    const waiting = { key, jobId: "cancelled", attempt: 1, inbox: undefined };
+    const cancel = () =>
+      new JobEvents(commands).cancel({ ...waiting, queue: queueKeys(key, "cancelled", 1) }, done);
+    expect([await cancel(), await cancel()]).toEqual(["told", "finished-before"]);
+    expect(Math.round((await counted(commands)) / each)).toBe(1);
+    await commands.del(waitKey(key));
+    await auditUnfinished(commands, { from: 0, limit: 10, olderThanMs: 0 });
+    expect(await commands.exists(redisKeys.waitingBytes("acme", "acme"))).toBe(0);
+  });
+
+  test("are limited: another request is refused until one of them has ended, and other tenants' are not", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    await commands.hset(redisKeys.settings, "maxWaitingBytesPerTenant", 25_000);
+    for (const id of ["a", "b"]) await submitJob(commands, key, large(id));
+    const full = { code: "tenant-full", retry: true, context: { tenant: "acme", limit: 25_000 } };
+    await expect(submitJob(commands, key, large("c"))).rejects.toMatchObject(full);
+    const later = scheduleOn(commands).accept(large("c"), Date.now() + 60_000);
+    await expect(later).rejects.toMatchObject(full);
+    const other = { ...large("d"), tenant: jobOf("d", { tenant: "globex" }).tenant };
+    expect(await submitJob(commands, sandboxKey.parse("globex"), other)).toMatchObject({ live: false });
+    await (await ending(commands)).finish("a");
+    expect(await submitJob(commands, key, large("c"))).toMatchObject({ live: true });
+  });
+
+  test("include requests beside the queue, and one alone is accepted whatever its size", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    await commands.hset(redisKeys.settings, "maxWaitingBytesPerTenant", 1_000);
+    const job = large("a");
+    const staged = await new Staging(commands).put(key, "a", job.request);
+    await submitJob(commands, key, job, staged);
+    expect(await counted(commands)).toBeGreaterThan(10_000);
+  });
+});
