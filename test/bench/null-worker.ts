@@ -86,6 +86,7 @@ export class NullWorker implements Disposable {
         takenAtMs: systemClock.now(),
         ...limits,
         onNoSandbox: "refuse",
+        closesFirst: false,
         removeOnStop: true,
       },
       { ...ports, sandbox: doesNothing },

@@ -230,6 +230,7 @@ export class FleetMember {
         idleMs: config.BERTH_IDLE_MS,
         maxAgeMs: config.BERTH_MAX_AGE_MS,
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
+        closesFirst: config.BERTH_STORAGE === "shared",
         removeOnStop: config.BERTH_ON_STOP === "remove",
       },
       tenancyPorts(this.#parts, key, lease, {

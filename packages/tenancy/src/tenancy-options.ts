@@ -16,6 +16,11 @@ export interface TenancyOptions {
   readonly maxAgeMs: number;
   /** What becomes of jobs when no worker can start their sandbox, for reasons that may pass. */
   readonly onNoSandbox: "wait" | "refuse";
+  /**
+   * The sandbox is closed before the lease is released: the next holder may be on another host that sees the same files, and what the
+   * tenant left running would run beside its commands.
+   */
+  readonly closesFirst: boolean;
   /** Whether the container goes when the tenancy ends by order of its worker. */
   readonly removeOnStop: boolean;
 }

@@ -3,8 +3,10 @@ import { Adoption } from "./adoption.ts";
 import type { Admitted } from "./attempt-record.ts";
 import { Authority } from "./authority.ts";
 import { ChangeSignal } from "./change-signal.ts";
+import { Closing } from "./closing.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
+import { besideMs, fetchBeside } from "./fetch-beside.ts";
 import { isIdleTooLong, waitForJobMs } from "./idle-rule.ts";
 import { Intake } from "./intake.ts";
 import { Line } from "./line.ts";
@@ -14,8 +16,6 @@ import { Sessions } from "./sessions.ts";
 import type { TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
-/** Between two looks for jobs of other sessions behind those of a session with many. */
-const besideMs = 250;
 /** Pause after the job source failed, as it does while Redis is away. */
 const troublePauseMs = 250;
 /** Waiting for jobs to end is progress too, reported this often. */
@@ -46,6 +46,7 @@ export class Tenancy {
   readonly #endings: Endings;
   readonly #runs: Runs;
   readonly #intake: Intake;
+  readonly #closing: Closing;
   readonly #sinceMs: number;
   #idleSinceMs: number;
   #lookedMs: number;
@@ -81,6 +82,7 @@ export class Tenancy {
       },
     });
     authority.signal.addEventListener("abort", () => this.#runs.stopAll("fenced"), { once: true });
+    this.#closing = new Closing({ ...options, sandbox: ports.sandbox, phase: this.#phase, onTrouble });
     const complete = (fetched: FetchedJob) => this.#runs.complete(fetched);
     this.#intake = new Intake({ events: ports.events, endings: this.#endings, complete });
     this.#adoption = new Adoption({
@@ -154,9 +156,7 @@ export class Tenancy {
       this.#authority.close();
       await Promise.all([renewing, this.#runs.ended()]);
       await this.#ports.jobs.close().catch(() => {});
-      const mayStay = this.#phase.because === "worker-stops" && !this.#options.removeOnStop;
-      const remove = !mayStay || end === "fenced";
-      await this.#ports.sandbox.close({ remove }).catch((error) => this.#trouble(error));
+      await this.#closing.close({ isFenced: end === "fenced" });
       // A take or a renewal that Redis carries out late, as after an outage, would keep the lease for nobody. Not waited for.
       if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
     }
@@ -191,8 +191,10 @@ export class Tenancy {
   async #round(): Promise<boolean> {
     if (this.#line.doubts > 0) await this.#lineUp();
     this.#runs.begin();
+    const { jobs, clock } = this.#ports;
     const isFull = this.#sessions.parked >= this.#options.parkedMost;
-    const fetched = isFull ? await this.#fetchBeside() : await this.#fetch();
+    const waitMs = waitForJobMs(this.#options, this.idleSinceMs, clock.now());
+    const fetched = isFull ? await fetchBeside(jobs, this.#sessions) : await jobs.next(waitMs);
     if (fetched) {
       this.#line.took(fetched.queuedId);
       await this.#admit(fetched);
@@ -200,15 +202,6 @@ export class Tenancy {
     else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
     return false;
-  }
-
-  #fetch(): Promise<FetchedJob | undefined> {
-    return this.#ports.jobs.next(waitForJobMs(this.#options, this.idleSinceMs, this.#ports.clock.now()));
-  }
-
-  /** Enough is parked. A session that has nothing here is not kept waiting by those that have. */
-  async #fetchBeside(): Promise<FetchedJob | undefined> {
-    return this.#sessions.hasPlace ? await this.#ports.jobs.nextBeside(this.#sessions.names) : undefined;
   }
 
   /** Lines up again what any holder took from the queue and has not begun here. */
@@ -247,9 +240,9 @@ export class Tenancy {
   }
 
   async #idleIsOver(): Promise<boolean> {
-    const now = this.#ports.clock.now();
-    const isOver = isIdleTooLong(this.#options, this.idleSinceMs, this.#sinceMs, now);
-    if (!isOver || this.#runs.isCompleting) return false;
+    const isOver = isIdleTooLong(this.#options, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
+    if (isOver && this.#options.closesFirst) this.#phase.yield("asked");
+    if (!isOver || this.#options.closesFirst || this.#runs.isCompleting) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#authority.lose("the lease was taken over");
     // By a job that came, or by one that this holder does not know of.
@@ -265,6 +258,7 @@ export class Tenancy {
     }
     // What was taken and has not begun stays so: the next holder lines it up again.
     this.#authority.signal.throwIfAborted();
+    if (this.#options.closesFirst) await this.#closing.close({ isFenced: false });
     const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
     if (empty === "kept" && (await this.#release({ onlyIfEmpty: false })) === "released") {
@@ -300,8 +294,7 @@ export class Tenancy {
   }
 
   #trouble(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    this.#lastTrouble = message;
-    this.#ports.report({ event: "tenancy.trouble", key: this.key, message });
+    this.#lastTrouble = error instanceof Error ? error.message : String(error);
+    this.#ports.report({ event: "tenancy.trouble", key: this.key, message: this.#lastTrouble });
   }
 }

@@ -48,6 +48,23 @@ describe("a sandbox with nothing to do", () => {
   });
 });
 
+describe("a sandbox on storage that other hosts see", () => {
+  test.each([
+    ["asked for", { idleMs: 60_000 }],
+    ["idle for long", { idleMs: 700 }],
+  ])("has no container any more when its lease is released, %s", async (_, options) => {
+    rig.add("a");
+    const held = rig.hold("worker-1", { ...options, closesFirst: true });
+    await rig.time.pass(1_000);
+    expect([...held.host.keys]).toEqual(["ash"]);
+    if (options.idleMs > 1_000) held.tenancy.yield();
+    while (rig.redis.leases.isLive("ash")) await rig.time.step();
+    expect([...held.host.keys]).toEqual([]);
+    await rig.time.pass(1_000);
+    expect(held.end).toBe("released");
+  });
+});
+
 describe("a sandbox that a dead life of its worker left", () => {
   test("is not given up before it is open: what that life started ends then", async () => {
     const held = rig.hold("worker-1", { idleMs: 1 });

@@ -21,6 +21,7 @@ export interface HeldSandbox {
   readonly tenancy: Tenancy;
   readonly process: SimProcess;
   readonly turns: SimTurns;
+  readonly host: Host;
   /** How it ended, once it has. */
   end: TenancyEnd | undefined;
 }
@@ -55,6 +56,7 @@ export class Rig {
   ): HeldSandbox {
     const { time, trace, weather, rules, redis } = this;
     const turns = new SimTurns(2);
+    const host = new Host({ time, rules, leaseMs });
     const random = this.#random;
     const process = new SimProcess(time, random);
     const connection = new Connection({
@@ -75,7 +77,7 @@ export class Rig {
       idleMs: 500,
     };
     const tenancy = new Tenancy(
-      { ...settled, maxAgeMs: 0, onNoSandbox: "wait", removeOnStop: true, ...options },
+      { ...settled, maxAgeMs: 0, onNoSandbox: "wait", closesFirst: false, removeOnStop: true, ...options },
       simPorts({
         ...{
           time,
@@ -94,11 +96,11 @@ export class Rig {
           deadlineMs,
           instance: worker,
         },
-        host: new Host({ time, rules, leaseMs }),
+        host,
         token: `${worker}-${epoch}`,
       }),
     );
-    const held: HeldSandbox = { tenancy, process, turns, end: undefined };
+    const held: HeldSandbox = { tenancy, process, turns, host, end: undefined };
     void tenancy.run().then((end) => {
       held.end = end;
     });

@@ -9,6 +9,7 @@ export interface Settings {
   readonly idleMs: number;
   readonly maxAgeMs: number;
   readonly onNoSandbox: "wait" | "refuse";
+  readonly closesFirst: boolean;
   readonly removeOnStop: boolean;
   readonly parallel: number;
   readonly parkedMost: number;
@@ -33,6 +34,7 @@ export function chooseSettings(random: Random): Settings {
     idleMs: random.pick([200, leaseMs, leaseMs * 3]),
     maxAgeMs: random.pick([0, leaseMs * 2, leaseMs * 10]),
     onNoSandbox: random.pick(["wait", "wait", "refuse"]),
+    closesFirst: random.chance(0.3),
     removeOnStop: random.chance(0.5),
     parallel: random.between(1, 4),
     parkedMost: random.pick([1, 3, 128]),

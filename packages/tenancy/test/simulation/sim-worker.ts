@@ -168,7 +168,8 @@ export class SimWorker {
   ): Tenancy {
     const { epoch, deadlineMs } = taken;
     const { settings, process } = { settings: this.#settings, process: this.process };
-    const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
+    const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, closesFirst, removeOnStop } =
+      settings;
     const { time, random, weather, redis, trace, rules } = this.#world;
     const tenancy = new Tenancy(
       {
@@ -181,6 +182,7 @@ export class SimWorker {
         idleMs,
         maxAgeMs,
         onNoSandbox,
+        closesFirst,
         removeOnStop,
       },
       simPorts({
