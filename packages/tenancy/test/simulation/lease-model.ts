@@ -1,4 +1,5 @@
 import { writesRefusedMs } from "@berth/protocol";
+import type { PlantedBug } from "./planted-bug.ts";
 import type { Rules } from "./rules.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -27,6 +28,7 @@ export interface SimLife {
 export class LeaseModel {
   readonly #time: VirtualTime;
   readonly #rules: Rules;
+  readonly #bug: PlantedBug | undefined;
   readonly #leases = new Map<string, LeaseRecord>();
   readonly pending = new Set<string>();
   readonly paused = new Set<string>();
@@ -37,9 +39,10 @@ export class LeaseModel {
   #seenRefusals = 0;
   #writesSinceMs = 0;
 
-  constructor(time: VirtualTime, rules: Rules) {
+  constructor(time: VirtualTime, rules: Rules, bug?: PlantedBug) {
     this.#time = time;
     this.#rules = rules;
+    this.#bug = bug;
   }
 
   claim({ worker, instance }: SimLife): void {
@@ -63,7 +66,7 @@ export class LeaseModel {
     const free = { worker: "", instance: "", epoch: 0, deadlineMs: 0, lengthMs };
     const held = this.#leases.get(key) ?? free;
     const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
-    const live = held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+    const live = this.#isRunning(held);
     if (live && !own) return undefined;
     if (held.worker !== "" && !own && this.#mayBeRenewed(held)) return undefined;
     if (this.paused.has(key)) return undefined;
@@ -105,12 +108,17 @@ export class LeaseModel {
 
   /** Whether that holder may speak for the sandbox. Late is fine while nobody has taken it. */
   holds(key: string, holding: SimHolding): boolean {
-    return this.#held(key, holding) !== undefined;
+    return this.#bug === "skip-the-fence" || this.#held(key, holding) !== undefined;
   }
 
   isLive(key: string): boolean {
     const held = this.#leases.get(key);
-    return held !== undefined && held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+    return held !== undefined && this.#isRunning(held);
+  }
+
+  #isRunning({ worker, deadlineMs, lengthMs }: LeaseRecord): boolean {
+    const earlyMs = this.#bug === "expire-early" ? lengthMs / 2 : 0;
+    return worker !== "" && deadlineMs - earlyMs > this.#time.nowMs;
   }
 
   unheld(): string[] {

@@ -34,6 +34,9 @@ export interface RulesOptions {
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
 const marginShare = 0.2;
+/** A tenancy whose loop is stuck asks for no renewal after so many leases: three, and the time to its next tick. */
+const stuckLeases = 3.5;
+
 /** What must hold, looked at whenever something happens. */
 export class Rules {
   readonly #options: RulesOptions;
@@ -46,6 +49,8 @@ export class Rules {
   readonly #cancelled = new Set<string>();
   readonly #overtaken = new Set<string>();
   readonly #starts = new Map<string, number>();
+  readonly #opened = new Set<string>();
+  readonly #stuckSinceMs = new Map<string, number>();
   readonly #unbegun = new Set<string>();
   readonly #ran = new Set<string>();
   readonly #running = new Set<Command>();
@@ -93,6 +98,22 @@ export class Rules {
     this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
   }
 
+  /** Its loop waits for something that never comes. */
+  stuck(key: string, epoch: number): void {
+    this.#stuckSinceMs.set(`${key} ${epoch}`, this.#options.time.nowMs);
+  }
+
+  asksToRenew(key: string, epoch: number): void {
+    const { time, leaseMs } = this.#options;
+    const forMs = time.nowMs - (this.#stuckSinceMs.get(`${key} ${epoch}`) ?? time.nowMs);
+    if (forMs > leaseMs * stuckLeases)
+      this.broken(
+        "only a tenancy that makes progress renews",
+        `${key} epoch ${epoch}, stuck for ${forMs} ms`,
+        [key],
+      );
+  }
+
   /** Redis wrote nothing for anybody then, and gives the lease to nobody for a lease's length afterwards. */
   refusedToRenew(key: string, epoch: number): void {
     const { time, leaseMs } = this.#options;
@@ -106,6 +127,10 @@ export class Rules {
     this.#options.trace.note("redis", "unbegun", name);
     this.#unbegun.add(name);
     if (this.#ran.has(name)) this.broken("what ran has begun", name, [jobId]);
+  }
+
+  opened(key: string, epoch: number): void {
+    this.#opened.add(`${key} ${epoch}`);
   }
 
   released(key: string, epoch: number): void {
@@ -123,6 +148,8 @@ export class Rules {
       this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
     if (epoch !== this.#epochs.get(key)?.epoch)
       this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
+    if (event.type === "started" && !this.#opened.has(`${key} ${epoch}`))
+      this.broken("a job begins only when its sandbox is open", jobId, [jobId, key]);
     if (event.type === "started") this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
     if (event.type === "finished") this.#finished.add(jobId);
     if (event.type === "retrying") this.#over.add(`${jobId}~${event.attempt}`);

@@ -1,6 +1,7 @@
 import { EventsModel } from "./events-model.ts";
 import { LeaseModel } from "./lease-model.ts";
 import { Marker } from "./marker.ts";
+import type { PlantedBug } from "./planted-bug.ts";
 import { QueueModel } from "./queue-model.ts";
 import type { Rules } from "./rules.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
@@ -18,10 +19,10 @@ export class SimRedis {
   readonly offered = new Marker();
   readonly buried = new Set<string>();
 
-  constructor(time: VirtualTime, rules: Rules) {
+  constructor(time: VirtualTime, rules: Rules, bug?: PlantedBug) {
     this.#rules = rules;
     this.#time = time;
-    this.leases = new LeaseModel(time, rules);
+    this.leases = new LeaseModel(time, rules, bug);
     this.events = new EventsModel({ time, rules, leases: this.leases, queueOf: (key) => this.queue(key) });
   }
 

@@ -169,7 +169,7 @@ export class SimWorker {
     const { epoch, deadlineMs } = taken;
     const { settings, process } = { settings: this.#settings, process: this.process };
     const { leaseMs, parallel, idleMs, maxAgeMs, onNoSandbox, removeOnStop } = settings;
-    const { time, random, weather, redis, trace, rules } = this.#world;
+    const { time, random, weather, redis, trace, rules, bug } = this.#world;
     const tenancy = new Tenancy(
       {
         key: sandboxKey.parse(key),
@@ -183,7 +183,7 @@ export class SimWorker {
         removeOnStop,
       },
       simPorts({
-        ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs },
+        ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs, bug },
         worker: this.name,
         instance: this.life.instance,
         host: this.#host,

@@ -44,7 +44,7 @@ export class Storm implements Weather {
       ["out-of-memory", sometimes(0.02)],
     ];
     this.#engineOdds = sometimes(0.2);
-    this.#deafOdds = sometimes(0.01);
+    this.#deafOdds = sometimes(0.03);
   }
 
   get isCalm(): boolean {
