@@ -61,8 +61,7 @@ function entryOf(redis: SimRedis, key: string, jobId: string, attempt: number): 
 }
 
 function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
-  const begun = redis.events.of(jobId).findLast((event) => event.type === "started");
-  return entryOf(redis, key, jobId, begun?.attempt ?? 1);
+  return entryOf(redis, key, jobId, redis.events.lastBegun(jobId));
 }
 
 function jobsPort(options: SimPortsOptions): JobsPort {

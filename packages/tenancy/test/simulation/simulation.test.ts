@@ -8,7 +8,8 @@ const seeds = one === undefined ? ciSeeds : [one];
 
 /** A storm in which these never happen shows nothing. */
 const corners = [
-  ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "out-of-memory", "away", "deaf"],
+  ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "away", "deaf"],
+  ...["full", "no-memory", "forgets", "job-unknown", "vanished", "found"],
   ...["refusing", "refuses", "off for a day", "unbegun", "begin:late"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],

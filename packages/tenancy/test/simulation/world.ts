@@ -79,6 +79,7 @@ export class World {
   readonly rules: Rules;
   readonly weather: Storm;
   readonly redis: SimRedis;
+  readonly producer: Producer;
   readonly workers: readonly WorkerPlace[];
   /** What a worker asked for was done, and it does not know yet. */
   onActed: ((worker: SimWorker, call: string) => void) | undefined;
@@ -93,6 +94,7 @@ export class World {
     this.rules = new Rules({ time: this.time, trace: this.trace, leaseMs, parallel, turns });
     this.weather = new Storm(this.random, leaseMs);
     this.redis = new SimRedis(this.time, this.rules, bug);
+    this.producer = new Producer(this);
     this.workers = Array.from(
       { length: workers },
       (_, index) => new WorkerPlace(this, `worker-${index + 1}`),
@@ -111,13 +113,13 @@ export class World {
 
   async #play(): Promise<Violation | undefined> {
     for (const { current } of this.workers) current.start();
-    new Producer(this).start();
+    this.producer.start();
     new Nemesis(this).start();
     const { stormMs, leaseMs, idleMs, keys } = this.settings;
     const { rules, redis, workers } = this;
     await this.#until(stormMs, () => false);
     this.#calm();
-    await this.#until(stormMs + leaseMs * calmLeases, () => rules.finished === this.settings.jobs);
+    await this.#until(stormMs + leaseMs * calmLeases, () => this.producer.isDone && rules.areAllFinished);
     const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
     await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
     // What a dead worker left running ends when its container has not heard of it for a lease.
