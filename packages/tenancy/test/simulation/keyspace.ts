@@ -1,45 +1,39 @@
 /** Collections that go back together, as the keys of a Redis that lost its last second. Values are replaced, never changed. */
 export class Keyspace {
-  readonly #copies: (() => () => void)[] = [];
+  readonly #all: { copy(): unknown[]; fill(values: unknown[]): void }[] = [];
 
   map<K, V>(): Map<K, V> {
     const map = new Map<K, V>();
-    this.#copies.push(() => {
-      const was = [...map];
-      return () => {
-        map.clear();
-        for (const [key, value] of was) map.set(key, value);
-      };
-    });
+    const fill = (values: unknown[]) => {
+      map.clear();
+      for (const [key, value] of values as [K, V][]) map.set(key, value);
+    };
+    this.#all.push({ copy: () => [...map], fill });
     return map;
   }
 
   set<T>(): Set<T> {
     const set = new Set<T>();
-    this.#copies.push(() => {
-      const was = [...set];
-      return () => {
-        set.clear();
-        for (const value of was) set.add(value);
-      };
-    });
+    const fill = (values: unknown[]) => {
+      set.clear();
+      for (const value of values as T[]) set.add(value);
+    };
+    this.#all.push({ copy: () => [...set], fill });
     return set;
   }
 
   list<T>(): T[] {
     const list: T[] = [];
-    this.#copies.push(() => {
-      const was = [...list];
-      return () => void list.splice(0, list.length, ...was);
-    });
+    const fill = (values: unknown[]) => void list.splice(0, list.length, ...(values as T[]));
+    this.#all.push({ copy: () => [...list], fill });
     return list;
   }
 
-  /** What it gives back puts everything back as it is now. */
+  /** What it gives back puts everything back as it is now. What is made later is empty then. */
   snapshot(): () => void {
-    const restores = this.#copies.map((copy) => copy());
+    const copies = this.#all.map(({ copy }) => copy());
     return () => {
-      for (const restore of restores) restore();
+      for (const [index, { fill }] of this.#all.entries()) fill(copies[index] ?? []);
     };
   }
 }

@@ -56,7 +56,6 @@ export class Rules {
   readonly #lines = this.keyspace.map<string, readonly Entry[]>();
   readonly #epochs = this.keyspace.map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
-  readonly #over = this.keyspace.set<string>();
   readonly #finished = this.keyspace.set<string>();
   readonly #cancelled = this.keyspace.set<string>();
   readonly #overtaken = this.keyspace.set<string>();
@@ -91,6 +90,7 @@ export class Rules {
   /** Redis has lost its last second, and with it something that was said of these jobs. */
   forgot(jobIds: readonly string[]): void {
     for (const jobId of jobIds) this.#forgotten.add(jobId);
+    for (const begin of this.#ran) if (!this.#begun.has(begin)) this.#ran.delete(begin);
     for (const [command, begins] of this.#starts)
       this.#starts.set(
         command,
@@ -199,16 +199,12 @@ export class Rules {
       this.#begun.add(`${jobId}~${event.attempt} epoch ${epoch}`);
     }
     if (event.type === "finished") this.#isTold(jobId);
-    if (event.type === "retrying") {
-      this.#over.add(`${jobId}~${event.attempt}`);
-      this.#everTold.add(`${jobId}~${event.attempt}`);
-    }
+    if (event.type === "retrying") this.#everTold.add(`${jobId}~${event.attempt}`);
   }
 
   completed(key: string, { job, attempt }: Entry): void {
     this.#options.trace.note("redis", "completed", `${entryId({ job, attempt })} ${key}`);
-    const wasTold = this.#everTold.has(job.id) || this.#everTold.has(`${job.id}~${attempt}`);
-    if (!wasTold)
+    if (!this.#wasTold({ job, attempt }))
       this.broken("a job is completed only after its end was told", `${job.id}~${attempt}`, [job.id, key]);
   }
 
@@ -242,12 +238,14 @@ export class Rules {
     this.#options.trace.note(worker, "starts", `${entryId(command)}/${index} ${job.key} epoch ${epoch}`);
     this.started.push(job.id);
     const name = beginOf(command);
-    this.#ran.add(name);
     if (this.#unbegun.has(name)) this.#complain(command, "what ran has begun");
-    this.#checkRepeated(command);
     this.#checkEpoch(command);
     // Redis takes one whose beginning it forgot for one that waits.
-    if (this.#begun.has(name)) this.#checkOrder(command);
+    if (this.#begun.has(name)) {
+      this.#ran.add(name);
+      this.#checkRepeated(command);
+      this.#checkOrder(command);
+    }
     this.#running.add(command);
     this.#checkRoom(command);
   }
@@ -332,14 +330,15 @@ export class Rules {
     return this.#running.size;
   }
 
-  #isOver({ job, attempt }: Entry): boolean {
-    return this.#finished.has(job.id) || this.#over.has(`${job.id}~${attempt}`);
+  /** Whether Redis remembers it or not. */
+  #wasTold({ job, attempt }: Entry): boolean {
+    return this.#everTold.has(job.id) || this.#everTold.has(`${job.id}~${attempt}`);
   }
 
   #unfinishedBefore({ job, attempt }: Command): Entry[] {
     const entries = this.#line(job);
     const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
-    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#isOver(entry));
+    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#wasTold(entry));
   }
 
   #line(job: SimJob): readonly Entry[] {
