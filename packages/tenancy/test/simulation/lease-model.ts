@@ -100,7 +100,7 @@ export class LeaseModel {
     if (live && !own) return undefined;
     const writes = this.writesSince();
     if (held.worker !== "" && !own && this.#mayBeRenewed(held, writes)) return undefined;
-    if (!own && this.#time.nowMs < writes.restartedMs + lengthMs) return undefined;
+    if (this.#time.nowMs < writes.restartedMs + lengthMs) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = Math.max(held.epoch + 1, Math.floor(this.#time.nowMs));
     const deadlineMs = this.#time.nowMs + lengthMs;
