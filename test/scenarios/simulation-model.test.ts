@@ -1,4 +1,13 @@
-import { JobEvents, Leases, queueKeys, Renewals, Staging, submitJob, Wakes } from "@berth/ledger";
+import {
+  auditUnfinished,
+  JobEvents,
+  Leases,
+  queueKeys,
+  Renewals,
+  Staging,
+  submitJob,
+  Wakes,
+} from "@berth/ledger";
 import {
   epoch as asEpoch,
   type Job,
@@ -65,7 +74,7 @@ class Twins {
     if (dice <= 9) return await this.#complete(holder);
     if (dice <= 12) return await this.#begin(holder, job);
     if (dice === 13) return this.#random.chance(0.3) ? await this.#forget() : await this.#cancel(job);
-    if (dice === 14) return await this.#lease(holder);
+    if (dice === 14) return this.#random.chance(0.2) ? await this.#audit() : await this.#lease(holder);
     await this.#say(holder, job, dice);
   }
 
@@ -178,6 +187,16 @@ class Twins {
     this.#model.redis.events.expire();
   }
 
+  async #audit(): Promise<void> {
+    const page = { from: 0, limit: 10_000, olderThanMs: 0 };
+    const { vanished } = await auditUnfinished(this.#redis, page);
+    const real = vanished.filter(({ key }) => key === this.#key).map(({ jobId }) => jobId);
+    const ids = new Set(this.#jobs.map(({ id }) => id));
+    const model = [...ids].filter((id) => this.#model.redis.events.auditOne(id) === "ended");
+    this.#same("audit", real.length > 0 ? "ended" : "kept", model.length > 0 ? "ended" : "kept");
+    expect(model.sort()).toEqual(real.sort());
+  }
+
   async #lease(holder: Holder): Promise<void> {
     const onlyIfEmpty = this.#random.chance(0.8);
     const ask = this.#random.chance(0.7)
@@ -265,7 +284,14 @@ describe("the simulation's Redis", () => {
     expect(wanted.filter((answer) => !seen.has(`begin "${answer}"`))).toEqual([]);
     const ends = ["told", "finished-before", "begun"].map((answer) => `cancel "${answer}"`);
     expect([...seen]).toEqual(
-      expect.arrayContaining([...ends, 'complete "done"', 'complete "refused"', 'next "fenced"']),
+      expect.arrayContaining([
+        ...ends,
+        'audit "ended"',
+        'audit "kept"',
+        'complete "done"',
+        'complete "refused"',
+        'next "fenced"',
+      ]),
     );
   });
 });

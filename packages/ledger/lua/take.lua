@@ -47,8 +47,8 @@ if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9])
     return {'held', held[1]}
   end
 end
--- A Redis that restarted may have forgotten a holder. That one learns so at its next renewal, or its time runs out.
-if not own and now < restarted + tonumber(ARGV[4]) then
+-- A Redis that restarted may have forgotten a holder, also one that took it from this worker. That one learns so at its next renewal, or its time runs out.
+if now < restarted + tonumber(ARGV[4]) then
   return {'held', held[1] or ''}
 end
 if held[5] and held[5] ~= ARGV[6] then

@@ -365,7 +365,7 @@ describe("a job ends", () => {
 
   test("although Redis refuses to hear of it for a while", async () => {
     rig.add("a");
-    rig.weather.next("finished a", "out-of-memory", "out-of-memory");
+    rig.weather.next("finished a", "refused", "refused");
     rig.hold("worker-1");
     await rig.time.pass(3_000);
     expect(rig.said("a")).toEqual(["started", "exited"]);

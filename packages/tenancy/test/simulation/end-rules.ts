@@ -5,7 +5,7 @@ import type { World } from "./world.ts";
 
 /** What must hold when nothing went wrong for a long time and nobody asks for anything. */
 export function checkEnd(world: World): void {
-  const { rules, redis, settings } = world;
+  const { rules, redis, settings, producer } = world;
   for (const job of rules.jobs.values()) {
     if (!rules.isFinished(job.id)) rules.broken("every accepted job ends", job.id, [job.id, job.key]);
     else checkStory(world, job, redis.events.of(job.id));
@@ -17,6 +17,7 @@ export function checkEnd(world: World): void {
     if (redis.leases.isLive(key)) rules.broken("an idle sandbox is given up", key, [key]);
     if (redis.leases.pending.has(key)) rules.broken("nothing is pending at the end", key, [key]);
   }
+  for (const id of producer.unheard) rules.broken("whoever waits for a job hears of its end", id, [id]);
   if (rules.running > 0) rules.broken("nothing runs at the end", `${rules.running} commands`, []);
 }
 
@@ -30,6 +31,7 @@ export function checkStopped({ rules, workers }: World): void {
 /** What was said of one job: no beginning twice by the same holder, and what its command printed, once and in order. */
 function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEvent[]): void {
   const about = [job.id, job.key];
+  if (rules.wasForgotten(job.id)) return;
   const begun = events.filter((event) => event.type === "started");
   const names = begun.map(({ epoch, attempt }) => `${epoch}/${attempt}`);
   if (new Set(names).size !== names.length) rules.broken("a holder begins a job once", job.id, about);
@@ -47,6 +49,10 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
   const retried = events.flatMap((event) => (event.type === "retrying" ? [event.attempt] : []));
   if (retried.some((attempt, index) => attempt !== index + 1))
     rules.broken("attempts follow each other", `${job.id}: ${retried}`, about);
-  if (deadReasonOf(job.job, end.result.outcome) !== undefined && !redis.buried.has(job.id))
+  if (
+    deadReasonOf(job.job, end.result.outcome) !== undefined &&
+    !redis.buried.has(job.id) &&
+    !rules.hasVanished(job.id)
+  )
     rules.broken("what somebody should look at is buried", job.id, about);
 }

@@ -35,27 +35,105 @@ interface EventsModelParts {
   readonly leases: LeaseModel;
   readonly rules: Rules;
   readonly queueOf: (key: string) => QueueModel;
+  readonly isScheduled: (jobId: string, attempt: number) => boolean;
 }
 
-/** What `exchange.lua`, `unbegin.lua`, `publish.lua` and `cancel.lua` do: the holder is compared, and nothing follows a terminal record. */
+interface Unfinished {
+  readonly key: string;
+  /** The last attempt that was added. */
+  readonly added: number;
+  readonly sinceMs: number;
+}
+
+/** What `exchange.lua`, `unbegin.lua`, `publish.lua`, `cancel.lua` and `audit.lua` do: the holder is compared, and nothing follows a terminal record. */
 export class EventsModel {
   readonly #parts: EventsModelParts;
   /** Everything that was ever said, for the rules. */
-  readonly #told = new Map<string, SimEvent[]>();
+  readonly #told: Map<string, readonly SimEvent[]>;
   /** What is left of it. */
-  readonly #streams = new Map<string, SimEvent[]>();
-  readonly #cancelled = new Set<string>();
-  readonly #begun = new Map<string, number>();
+  readonly #streams: Map<string, readonly SimEvent[]>;
+  readonly #cancelled: Set<string>;
+  readonly #begun: Map<string, number>;
   /** Which epoch began it last. */
-  readonly #begunBy = new Map<string, number>();
-  readonly #ended = new Set<string>();
+  readonly #begunBy: Map<string, number>;
+  readonly #ended: Set<string>;
   /** The last part of what it says. */
-  readonly #part = new Map<string, string>();
-  /** Accepted once, and forgotten. */
-  readonly #unknown = new Set<string>();
+  readonly #part: Map<string, string>;
+  /** Accepted once, and expired. */
+  readonly #unknown: Set<string>;
+  readonly #unfinished: Map<string, Unfinished>;
+  /** The last attempt that a worker was told to have begun, whatever Redis forgot. */
+  readonly #lastBegun = new Map<string, number>();
+  onEnd: ((jobId: string) => void) | undefined;
 
   constructor(parts: EventsModelParts) {
     this.#parts = parts;
+    const { keyspace } = parts.rules;
+    this.#told = keyspace.map();
+    this.#streams = keyspace.map();
+    this.#cancelled = keyspace.set();
+    this.#begun = keyspace.map();
+    this.#begunBy = keyspace.map();
+    this.#ended = keyspace.set();
+    this.#part = keyspace.map();
+    this.#unknown = keyspace.set();
+    this.#unfinished = keyspace.map();
+  }
+
+  added(key: string, jobId: string, attempt: number): void {
+    const sinceMs = this.#unfinished.get(jobId)?.sinceMs ?? this.#parts.time.nowMs;
+    this.#unfinished.set(jobId, { key, added: attempt, sinceMs });
+  }
+
+  /** What a client that waits for it finds when it looks. */
+  stateOf(jobId: string): "ended" | "unknown" | "unfinished" {
+    if (this.#ended.has(jobId)) return "ended";
+    return this.#unfinished.has(jobId) ? "unfinished" : "unknown";
+  }
+
+  lastBegun(jobId: string): number {
+    return this.#lastBegun.get(jobId) ?? 1;
+  }
+
+  /** Puts everything back, and says of which jobs something is forgotten. */
+  forget(restore: () => void): string[] {
+    const told = new Map(this.#told);
+    restore();
+    return [...told].flatMap(([jobId, events]) =>
+      events.length === this.#told.get(jobId)?.length ? [] : [jobId],
+    );
+  }
+
+  /** A page of the jobs that have not ended, the oldest first. Gives where the next page begins; 0 after the last one. */
+  audit(page: { readonly from: number; readonly limit: number; readonly olderThanMs: number }): number {
+    const beforeMs = this.#parts.time.nowMs - page.olderThanMs;
+    const ids = [...this.#unfinished]
+      .filter(([, { sinceMs }]) => sinceMs <= beforeMs)
+      .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
+      .slice(page.from, page.from + page.limit)
+      .map(([id]) => id);
+    const left = ids.filter((id) => this.auditOne(id) === "kept").length;
+    return ids.length < page.limit ? 0 : page.from + left;
+  }
+
+  auditOne(jobId: string): "ended" | "finished-before" | "kept" {
+    const { leases, queueOf, isScheduled, rules } = this.#parts;
+    const known = this.#unfinished.get(jobId);
+    if (!known) return "kept";
+    const { key, added } = known;
+    const last = this.#last(jobId);
+    if (this.#ended.has(jobId) || last?.type === "finished") {
+      this.#unfinished.delete(jobId);
+      return "finished-before";
+    }
+    if (isScheduled(jobId, added) || isScheduled(jobId, added + 1)) return "kept";
+    if (queueOf(key).has(queuedIdOf({ jobId, attempt: added }))) return "kept";
+    const isHeld = leases.holder(key) !== undefined && leases.holder(key) === this.#begunBy.get(jobId);
+    if (isHeld && (this.#begun.get(jobId) ?? 0) >= added && last?.type !== "retrying") return "kept";
+    const outcome = { kind: "lost", message: "the job was in no queue, and no worker ran it" } as const;
+    rules.endedBy("audit", jobId);
+    this.#put(jobId, { type: "finished", result: { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } } });
+    return "ended";
   }
 
   of(jobId: string): readonly SimEvent[] {
@@ -67,10 +145,10 @@ export class EventsModel {
     return this.#streams.get(jobId) ?? [];
   }
 
-  /** A day passes: what is known of jobs that have ended is gone. */
-  expire(): void {
+  /** A day passes: what is known of jobs that have ended is gone. Whoever waits for one looks every half minute, and has heard of it. */
+  expire(isHeard = (_jobId: string) => true): void {
     for (const [jobId, stream] of this.#streams) {
-      if (stream.at(-1)?.type !== "finished") continue;
+      if (stream.at(-1)?.type !== "finished" || !isHeard(jobId)) continue;
       this.#streams.delete(jobId);
       for (const known of [this.#begun, this.#begunBy, this.#ended, this.#part, this.#cancelled])
         known.delete(jobId);
@@ -97,9 +175,8 @@ export class EventsModel {
     if (last && last.type !== "retrying") return "begun";
     const outcome = { kind: "cancelled", reason: "by request, before it began" } as const;
     const result = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+    this.#parts.rules.endedBy("cancel", jobId);
     this.#put(jobId, { type: "finished", result });
-    this.#ended.add(jobId);
-    this.#parts.rules.endedUnbegun(jobId);
     const queue = this.#parts.queueOf(key);
     const queuedId = queuedIdOf({ jobId, attempt });
     if (far || !queue.has(queuedId)) queue.markEnded(queuedId, result);
@@ -119,6 +196,7 @@ export class EventsModel {
     if (queue.active.find((id) => !before.includes(id)) !== queuedId) return "out-of-turn" as const;
     this.#add({ key, jobId, attempt, ...holding, event: { type: "started", epoch: holding.epoch, attempt } });
     this.#begun.set(jobId, attempt);
+    this.#lastBegun.set(jobId, attempt);
     this.#begunBy.set(jobId, holding.epoch);
     this.#part.delete(jobId);
     return "begun" as const;
@@ -128,13 +206,14 @@ export class EventsModel {
     const stream = this.#streams.get(jobId);
     const last = stream?.at(-1);
     if (last?.type !== "started" || last.epoch !== epoch || last.attempt !== attempt) return;
-    stream?.pop();
+    const left = stream?.slice(0, -1) ?? [];
     this.#begunBy.delete(jobId);
-    this.#told.get(jobId)?.pop();
+    this.#told.set(jobId, this.of(jobId).slice(0, -1));
     this.#parts.rules.unbegun(jobId, attempt, epoch);
-    const before = stream?.at(-1)?.type;
+    const before = left.at(-1)?.type;
     if (before === undefined || before === "retrying") this.#begun.set(jobId, attempt - 1);
-    if (stream?.length === 0) this.#streams.delete(jobId);
+    if (left.length === 0) this.#streams.delete(jobId);
+    else this.#streams.set(jobId, left);
   }
 
   publish(said: Said): PublishResult {
@@ -154,7 +233,6 @@ export class EventsModel {
     if ("part" in event && this.#part.get(jobId) === event.part) return "published";
     if (ends) queue.markEnded(queuedIdOf(said), event.type === "finished" ? event.result : "retrying");
     if ("part" in event) this.#part.set(jobId, event.part);
-    if (event.type === "finished") this.#ended.add(jobId);
     this.#add(said);
     return "published";
   }
@@ -183,11 +261,12 @@ export class EventsModel {
   }
 
   #put(jobId: string, event: SimEvent): void {
-    for (const streams of [this.#streams, this.#told]) {
-      const stream = streams.get(jobId);
-      if (stream) stream.push(event);
-      else streams.set(jobId, [event]);
-    }
+    for (const streams of [this.#streams, this.#told])
+      streams.set(jobId, [...(streams.get(jobId) ?? []), event]);
+    if (event.type !== "finished") return;
+    this.#ended.add(jobId);
+    this.#unfinished.delete(jobId);
+    this.onEnd?.(jobId);
   }
 }
 

@@ -1,13 +1,22 @@
 import { writesRefusedMs } from "@berth/protocol";
+import type { PlantedBug } from "./planted-bug.ts";
 import type { Rules } from "./rules.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 interface LeaseRecord {
-  worker: string;
-  instance: string;
-  epoch: number;
-  deadlineMs: number;
-  lengthMs: number;
+  readonly worker: string;
+  readonly instance: string;
+  readonly epoch: number;
+  readonly deadlineMs: number;
+  readonly lengthMs: number;
+}
+
+/** Which process of Redis was seen, how many refusals of it, since when there were no more, and when it was found to have restarted. */
+interface Writes {
+  readonly run: number;
+  readonly refusals: number;
+  readonly sinceMs: number;
+  readonly restartedMs: number;
 }
 
 /** What a holder proves itself with. */
@@ -27,19 +36,27 @@ export interface SimLife {
 export class LeaseModel {
   readonly #time: VirtualTime;
   readonly #rules: Rules;
-  readonly #leases = new Map<string, LeaseRecord>();
-  readonly pending = new Set<string>();
-  readonly paused = new Set<string>();
-  /** Which life of a worker may speak in its name. */
+  readonly #bug: PlantedBug | undefined;
+  readonly #leases: Map<string, LeaseRecord>;
+  /** By when it was marked. */
+  readonly pending: Map<string, number>;
+  readonly paused: Set<string>;
+  /** Which life of a worker may speak in its name. Never forgotten here: a worker that finds itself replaced starts again. */
   readonly #lives = new Map<string, string>();
-  /** Writes that Redis has refused, by its own count; and since when, as far as anybody knows, there were no more. */
+  readonly #writes: Map<"seen", Writes>;
+  /** Writes that this process of Redis has refused, by its own count. */
   refusals = 0;
-  #seenRefusals = 0;
-  #writesSinceMs = 0;
+  #run = 1;
 
-  constructor(time: VirtualTime, rules: Rules) {
+  constructor(time: VirtualTime, rules: Rules, bug?: PlantedBug) {
     this.#time = time;
     this.#rules = rules;
+    this.#bug = bug;
+    const { keyspace } = rules;
+    this.#leases = keyspace.map();
+    this.pending = keyspace.map();
+    this.paused = keyspace.set();
+    this.#writes = keyspace.map();
   }
 
   claim({ worker, instance }: SimLife): void {
@@ -48,10 +65,26 @@ export class LeaseModel {
   }
 
   /** What `writes.lua` does, at every heartbeat and take. */
-  writesSince(): number {
-    if (this.#seenRefusals !== this.refusals) this.#writesSinceMs = this.#time.nowMs;
-    this.#seenRefusals = this.refusals;
-    return this.#writesSinceMs;
+  writesSince(): Writes {
+    const seen = this.#writes.get("seen");
+    const { refusals } = this;
+    if (seen && seen.run === this.#run && seen.refusals === refusals) return seen;
+    const { nowMs } = this.#time;
+    const hasRestarted = seen !== undefined && seen.run !== this.#run;
+    const restartedMs = hasRestarted ? nowMs : (seen?.restartedMs ?? Number.NEGATIVE_INFINITY);
+    const now = { run: this.#run, refusals, sinceMs: nowMs, restartedMs };
+    this.#writes.set("seen", now);
+    return now;
+  }
+
+  /** Another process of Redis: it counts from the start. */
+  restarted(): void {
+    this.#run++;
+    this.refusals = 0;
+  }
+
+  mark(key: string): void {
+    if (!this.pending.has(key)) this.pending.set(key, this.#time.nowMs);
   }
 
   take(
@@ -63,9 +96,11 @@ export class LeaseModel {
     const free = { worker: "", instance: "", epoch: 0, deadlineMs: 0, lengthMs };
     const held = this.#leases.get(key) ?? free;
     const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
-    const live = held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+    const live = this.#isRunning(held);
     if (live && !own) return undefined;
-    if (held.worker !== "" && !own && this.#mayBeRenewed(held)) return undefined;
+    const writes = this.writesSince();
+    if (held.worker !== "" && !own && this.#mayBeRenewed(held, writes)) return undefined;
+    if (this.#time.nowMs < writes.restartedMs + lengthMs) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = Math.max(held.epoch + 1, Math.floor(this.#time.nowMs));
     const deadlineMs = this.#time.nowMs + lengthMs;
@@ -82,9 +117,10 @@ export class LeaseModel {
   ): { readonly answer: "renewed" | "paused" | "lost"; readonly deadlineMs: number } {
     const held = this.#held(key, holding);
     if (!held) return { answer: "lost", deadlineMs: 0 };
-    held.deadlineMs = this.#time.nowMs + lengthMs;
-    this.#rules.lasts(key, holding.epoch, held.deadlineMs);
-    return { answer: this.paused.has(key) ? "paused" : "renewed", deadlineMs: held.deadlineMs };
+    const deadlineMs = this.#time.nowMs + lengthMs;
+    this.#leases.set(key, { ...held, deadlineMs });
+    this.#rules.lasts(key, holding.epoch, deadlineMs);
+    return { answer: this.paused.has(key) ? "paused" : "renewed", deadlineMs };
   }
 
   release(
@@ -96,8 +132,7 @@ export class LeaseModel {
     const held = this.#held(key, holding);
     if (!held) return "lost";
     if (left > 0 && onlyIfEmpty) return "kept";
-    held.worker = "";
-    held.deadlineMs = 0;
+    this.#leases.set(key, { ...held, worker: "", instance: "", deadlineMs: 0 });
     if (left === 0) this.pending.delete(key);
     this.#rules.released(key, holding.epoch);
     return "released";
@@ -105,21 +140,47 @@ export class LeaseModel {
 
   /** Whether that holder may speak for the sandbox. Late is fine while nobody has taken it. */
   holds(key: string, holding: SimHolding): boolean {
-    return this.#held(key, holding) !== undefined;
+    return this.#bug === "skip-the-fence" || this.#held(key, holding) !== undefined;
   }
 
   isLive(key: string): boolean {
     const held = this.#leases.get(key);
-    return held !== undefined && held.worker !== "" && held.deadlineMs > this.#time.nowMs;
+    return held !== undefined && this.#isRunning(held);
   }
 
-  unheld(): string[] {
-    return [...this.pending].filter((key) => !this.isLive(key) && !this.paused.has(key));
+  #isRunning({ worker, deadlineMs, lengthMs }: LeaseRecord): boolean {
+    const earlyMs = this.#bug === "expire-early" ? lengthMs / 2 : 0;
+    return worker !== "" && deadlineMs - earlyMs > this.#time.nowMs;
   }
 
-  #mayBeRenewed({ lengthMs, deadlineMs }: LeaseRecord): boolean {
+  isUnheld(key: string): boolean {
+    return this.pending.has(key) && !this.isLive(key) && !this.paused.has(key);
+  }
+
+  /** The longest pending first. A page ends with all that were marked at the same time; `next` is 0 after the last one. */
+  unheld(page: { readonly after: number; readonly limit: number; readonly olderThanMs: number }): {
+    readonly keys: readonly string[];
+    readonly next: number;
+  } {
+    const beforeMs = this.#time.nowMs - page.olderThanMs;
+    const marked = [...this.pending]
+      .filter(([, atMs]) => atMs > page.after && atMs <= beforeMs)
+      .sort(([, a], [, b]) => a - b);
+    const lastMs = marked[page.limit - 1]?.[1];
+    const found = lastMs === undefined ? marked : marked.filter(([, atMs]) => atMs <= lastMs);
+    return {
+      keys: found.map(([key]) => key).filter((key) => this.isUnheld(key)),
+      next: lastMs ?? 0,
+    };
+  }
+
+  holder(key: string): number | undefined {
+    return this.isLive(key) ? this.#leases.get(key)?.epoch : undefined;
+  }
+
+  #mayBeRenewed({ lengthMs, deadlineMs }: LeaseRecord, { sinceMs }: Writes): boolean {
     const { nowMs } = this.#time;
-    return nowMs <= deadlineMs + writesRefusedMs && nowMs < this.writesSince() + lengthMs;
+    return nowMs <= deadlineMs + writesRefusedMs && nowMs < sinceMs + lengthMs;
   }
 
   #held(key: string, { epoch, instance }: SimHolding): LeaseRecord | undefined {

@@ -61,7 +61,8 @@ export class ModelRig {
       ...{ id, key: modelKey, session, data: job, job, commands: [] },
       ...{ artifact: false, breaks: false, repeatable: false },
     };
-    this.redis.queue(modelKey).add({ job: known, attempt });
+    if (this.redis.queue(modelKey).add({ job: known, attempt }))
+      this.redis.events.added(modelKey, id, attempt);
   }
 
   /** What was asked, once as much time has passed as it takes. */

@@ -5,6 +5,7 @@ import type { World } from "./world.ts";
 export class Nemesis {
   readonly #world: World;
   #isOff = false;
+  #forgets = false;
   readonly #deeds: readonly (() => void)[];
 
   constructor(world: World) {
@@ -20,6 +21,8 @@ export class Nemesis {
       () => this.#pause(),
       () => this.#redisAway(),
       () => this.#redisRefuses(),
+      () => this.#redisFull(),
+      () => this.#redisForgets(),
       () => this.#fleetOff(),
       () => this.#engineAway(),
     ];
@@ -138,6 +141,38 @@ export class Nemesis {
     weather.redisRefusesUntilMs = Math.max(weather.redisRefusesUntilMs, time.nowMs + forMs);
   }
 
+  /** Its memory is full: it ends, renews and delivers, and accepts nothing. */
+  #redisFull(): void {
+    const { random, time, settings, weather, trace } = this.#world;
+    const forMs = random.between(10, settings.leaseMs * 3);
+    trace.note("redis", "full", `for ${forMs}`);
+    weather.redisFullUntilMs = Math.max(weather.redisFullUntilMs, time.nowMs + forMs);
+  }
+
+  /** It is killed up to a second after its file was last flushed, and comes back. Some workers have just been answered. */
+  #redisForgets(): void {
+    const { random, time, redis, rules, trace, weather } = this.#world;
+    if (this.#forgets) return;
+    this.#forgets = true;
+    const lostMs = random.between(1, 1_000);
+    const restore = rules.keyspace.snapshot();
+    const atMs = time.nowMs;
+    const restart = () => {
+      if (!this.#forgets) return;
+      this.#forgets = false;
+      if (weather.isCalm) return;
+      const forMs = random.between(1, 500);
+      trace.note("redis", "forgets", `the last ${time.nowMs - atMs}, and is away for ${forMs}`);
+      redis.forget(restore);
+      weather.redisAwayUntilMs = Math.max(weather.redisAwayUntilMs, time.nowMs + forMs);
+    };
+    time.after(lostMs, restart);
+    if (random.chance(0.5)) return;
+    this.#world.onActed = (_worker, call) => {
+      if (call === "retry" || call === "bury") restart();
+    };
+  }
+
   /** All workers are gone for a day. What they had sent is carried out first. */
   #fleetOff(): void {
     const { random, time, settings, trace, redis, workers } = this.#world;
@@ -148,7 +183,7 @@ export class Nemesis {
     for (const { current } of workers) current.process.die();
     time.after(settings.leaseMs * 6, () => {
       this.#isOff = false;
-      redis.events.expire();
+      redis.events.expire((jobId) => this.#world.producer.hasHeard(jobId));
       for (const place of workers) place.restart();
     });
   }

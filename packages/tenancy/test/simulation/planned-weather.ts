@@ -5,6 +5,7 @@ export class PlannedWeather implements Weather {
   readonly #plans = new Map<string, Mishap[]>();
   redisAwayUntilMs = 0;
   redisRefusesUntilMs = 0;
+  redisFullUntilMs = 0;
   slowMs = 0;
   deaf = false;
   fault: ReturnType<Weather["engineFault"]>;

@@ -4,15 +4,26 @@ import type { SimJob } from "./sim-job.ts";
 import { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
-/** Makes jobs at moments of its choosing, and wants some of them cancelled. */
+/**
+ * A client: makes jobs at moments of its choosing, wants some of them cancelled, and waits for their ends.
+ *
+ *   submitted ──answer lost, or refused──▶ submitted again under the same id
+ *   waiting ──told, or looked after a reconnection and every half minute──▶ heard
+ *     └──unknown to Redis in two looks──▶ submitted again under the same id
+ */
 export class Producer {
   readonly #world: World;
   readonly #connection: Connection;
+  readonly #process: SimProcess;
+  readonly #waiting = new Set<string>();
+  readonly #heard = new Set<string>();
 
   constructor(world: World) {
     this.#world = world;
     const { time, random, weather, trace, settings } = world;
     const process = new SimProcess(time, random);
+    this.#process = process;
+    world.redis.events.onEnd = (jobId) => this.#told(jobId);
     const { commandTimeoutMs: timeoutMs } = settings;
     this.#connection = new Connection({
       ...{ name: "client", time, process, weather, trace, timeoutMs },
@@ -37,10 +48,55 @@ export class Producer {
         // A producer that dies here leaves the offering to the sweep.
         if (!held && this.#world.random.chance(0.9))
           await this.#connection.bull("offer", () => redis.offer(job.key));
-        return this.#maybeCancel(job);
+        this.#maybeCancel(job);
+        return await this.#hear(job);
       } catch {
         // The answer did not come; nobody knows.
       }
+    }
+  }
+
+  get isDone(): boolean {
+    return this.#heard.size === this.#world.settings.jobs;
+  }
+
+  get unheard(): readonly string[] {
+    return [...this.#waiting];
+  }
+
+  hasHeard(jobId: string): boolean {
+    return this.#heard.has(jobId);
+  }
+
+  /** By its inbox, unless its connection is away just then. */
+  #told(jobId: string): void {
+    const { random } = this.#world;
+    if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#settle(jobId));
+  }
+
+  #settle(jobId: string): void {
+    if (this.#waiting.delete(jobId)) this.#heard.add(jobId);
+  }
+
+  async #hear(job: SimJob): Promise<void> {
+    const { redis, random, settings, trace } = this.#world;
+    const { id } = job;
+    this.#waiting.add(id);
+    for (let unknown = 0; this.#waiting.has(id); ) {
+      const reconnects = random.chance(0.1);
+      await this.#process.clock.sleep(reconnects ? random.between(1, settings.checkMs) : settings.checkMs);
+      if (!this.#waiting.has(id)) return;
+      const look = () => redis.events.stateOf(id);
+      const state = await this.#connection.script(`check ${id}`, look).catch(() => "unfinished" as const);
+      if (state === "ended") {
+        trace.note("client", "found", id);
+        return this.#settle(id);
+      }
+      unknown = state === "unknown" ? unknown + 1 : 0;
+      if (unknown < 2) continue;
+      trace.note("client", "job-unknown", id);
+      this.#waiting.delete(id);
+      return await this.#submit(job);
     }
   }
 

@@ -10,19 +10,27 @@ const takenAtOnce = 8;
 export class QueueModel {
   readonly #key: string;
   readonly #rules: Rules;
-  readonly #known = new Map<string, Entry>();
-  readonly #removed = new Set<string>();
+  /** Whatever was ever added. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #known: Set<string>;
+  readonly #removed: Set<string>;
   /** What the entry of an attempt that has ended says. */
-  readonly #ended = new Map<string, JobResult | "retrying">();
+  readonly #ended: Map<string, JobResult | "retrying">;
   /** The next first. */
-  readonly wait: string[] = [];
+  readonly wait: string[];
   /** The first taken first. */
-  readonly active: string[] = [];
+  readonly active: string[];
   readonly marker = new Marker();
 
   constructor(key: string, rules: Rules) {
     this.#key = key;
     this.#rules = rules;
+    const { keyspace } = rules;
+    this.#known = keyspace.set();
+    this.#removed = keyspace.set();
+    this.#ended = keyspace.map();
+    this.wait = keyspace.list();
+    this.active = keyspace.list();
   }
 
   get left(): number {
@@ -35,13 +43,15 @@ export class QueueModel {
   }
 
   /** An id that was there before is not added again. */
-  add(entry: Entry): void {
+  add(entry: Entry): boolean {
     const id = entryId(entry);
-    if (this.#known.has(id)) return;
-    this.#known.set(id, entry);
+    if (this.#known.has(id)) return false;
+    this.#known.add(id);
+    this.#entries.set(id, entry);
     this.wait.push(id);
     this.marker.set();
     this.#rules.accepted(entry);
+    return true;
   }
 
   /** Whoever has taken it. */
@@ -64,7 +74,7 @@ export class QueueModel {
   }
 
   entry(id: string): Entry {
-    const entry = this.#known.get(id);
+    const entry = this.#entries.get(id);
     if (!entry) throw new Error(`no job ${id}`);
     return entry;
   }

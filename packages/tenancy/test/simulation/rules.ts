@@ -1,4 +1,5 @@
 import type { SimEvent } from "./events-model.ts";
+import { Keyspace } from "./keyspace.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { Trace } from "./trace.ts";
@@ -34,22 +35,46 @@ export interface RulesOptions {
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
 const marginShare = 0.2;
-/** What must hold, looked at whenever something happens. */
+/** A tenancy whose loop is stuck asks for no renewal after so many leases: three, and the time to its next tick. */
+const stuckLeases = 3.5;
+
+/**
+ * What must hold, looked at whenever something happens.
+ *
+ * A Redis that lost its last second takes back what it acknowledged in it, and nothing else is relaxed:
+ * - a job that was accepted in it may be unknown; whoever waits for it learns so;
+ * - a job whose beginning was recorded in it may run again, and one whose end was may end again, in another way;
+ * - what a job said in it may be missing or be said again;
+ * - a job that leaves its queue because its end, or its next attempt, was recorded in it ends as lost, by the audit.
+ * Still, no epoch is given twice, and commands of two holders never run at the same time.
+ */
 export class Rules {
   readonly #options: RulesOptions;
+  /** What Redis remembers, and what is judged by that. */
+  readonly keyspace = new Keyspace();
   /** By session, in the order in which they were accepted. */
-  readonly #lines = new Map<string, Entry[]>();
-  readonly #epochs = new Map<string, { epoch: number; tookMs: number; worker: string }>();
+  readonly #lines = this.keyspace.map<string, readonly Entry[]>();
+  readonly #epochs = this.keyspace.map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
-  readonly #over = new Set<string>();
-  readonly #finished = new Set<string>();
-  readonly #cancelled = new Set<string>();
-  readonly #overtaken = new Set<string>();
-  readonly #starts = new Map<string, number>();
-  readonly #unbegun = new Set<string>();
+  readonly #finished = this.keyspace.set<string>();
+  readonly #cancelled = this.keyspace.set<string>();
+  readonly #overtaken = this.keyspace.set<string>();
+  /** Beginnings that are recorded. */
+  readonly #begun = this.keyspace.set<string>();
+  /** By command: the beginnings it was started for. */
+  readonly #starts = new Map<string, string[]>();
+  /** Ends that were ever told, of attempts and of jobs. */
+  readonly #everTold = new Set<string>();
+  readonly #epochsGiven = new Set<string>();
+  /** Jobs of which something that was said is forgotten. */
+  readonly #forgotten = new Set<string>();
+  readonly #vanished = new Set<string>();
+  readonly #opened = new Set<string>();
+  readonly #stuckSinceMs = new Map<string, number>();
+  readonly #unbegun = this.keyspace.set<string>();
   readonly #ran = new Set<string>();
   readonly #running = new Set<Command>();
-  readonly jobs = new Map<string, SimJob>();
+  readonly jobs = this.keyspace.map<string, SimJob>();
   /** Job ids, in the order in which their commands started. */
   readonly started: string[] = [];
   violation: Violation | undefined;
@@ -58,8 +83,28 @@ export class Rules {
     this.#options = options;
   }
 
-  get finished(): number {
-    return this.#finished.size;
+  get areAllFinished(): boolean {
+    return [...this.jobs.keys()].every((id) => this.#finished.has(id));
+  }
+
+  /** Redis has lost its last second, and with it something that was said of these jobs. */
+  forgot(jobIds: readonly string[]): void {
+    for (const jobId of jobIds) this.#forgotten.add(jobId);
+    for (const begin of this.#ran) if (!this.#begun.has(begin)) this.#ran.delete(begin);
+    for (const [command, begins] of this.#starts)
+      this.#starts.set(
+        command,
+        begins.filter((begin) => this.#begun.has(begin)),
+      );
+  }
+
+  wasForgotten(jobId: string): boolean {
+    return this.#forgotten.has(jobId);
+  }
+
+  /** Its end was told by the audit. */
+  hasVanished(jobId: string): boolean {
+    return this.#vanished.has(jobId);
   }
 
   isFinished(jobId: string): boolean {
@@ -75,12 +120,15 @@ export class Rules {
     const { job } = entry;
     this.jobs.set(job.id, job);
     this.#options.trace.note("client", "accepted", `${entryId(entry)} ${job.key}/${job.session}`);
-    this.#line(job).push(entry);
+    this.#lines.set(lineOf(job), [...this.#line(job), entry]);
   }
 
   took(key: string, epoch: number, worker: string): void {
     const { time, trace } = this.#options;
     trace.note("redis", "took", `${key} epoch ${epoch} by ${worker}`);
+    if (this.#epochsGiven.has(`${key} ${epoch}`))
+      this.broken("no epoch is given twice", `${key} epoch ${epoch}`, [key]);
+    this.#epochsGiven.add(`${key} ${epoch}`);
     this.#epochs.set(key, { epoch, tookMs: time.nowMs, worker });
     // Another life of the same worker ends them when it opens the container.
     for (const command of this.#running)
@@ -91,6 +139,22 @@ export class Rules {
   /** Until when an epoch's lease lasts, by Redis. */
   lasts(key: string, epoch: number, deadlineMs: number): void {
     this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
+  }
+
+  /** Its loop waits for something that never comes. */
+  stuck(key: string, epoch: number): void {
+    this.#stuckSinceMs.set(`${key} ${epoch}`, this.#options.time.nowMs);
+  }
+
+  asksToRenew(key: string, epoch: number): void {
+    const { time, leaseMs } = this.#options;
+    const forMs = time.nowMs - (this.#stuckSinceMs.get(`${key} ${epoch}`) ?? time.nowMs);
+    if (forMs > leaseMs * stuckLeases)
+      this.broken(
+        "only a tenancy that makes progress renews",
+        `${key} epoch ${epoch}, stuck for ${forMs} ms`,
+        [key],
+      );
   }
 
   /** Redis wrote nothing for anybody then, and gives the lease to nobody for a lease's length afterwards. */
@@ -105,7 +169,12 @@ export class Rules {
     const name = `${jobId}~${attempt} epoch ${epoch}`;
     this.#options.trace.note("redis", "unbegun", name);
     this.#unbegun.add(name);
+    this.#begun.delete(name);
     if (this.#ran.has(name)) this.broken("what ran has begun", name, [jobId]);
+  }
+
+  opened(key: string, epoch: number): void {
+    this.#opened.add(`${key} ${epoch}`);
   }
 
   released(key: string, epoch: number): void {
@@ -123,14 +192,19 @@ export class Rules {
       this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
     if (epoch !== this.#epochs.get(key)?.epoch)
       this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
-    if (event.type === "started") this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
-    if (event.type === "finished") this.#finished.add(jobId);
-    if (event.type === "retrying") this.#over.add(`${jobId}~${event.attempt}`);
+    if (event.type === "started" && !this.#opened.has(`${key} ${epoch}`))
+      this.broken("a job begins only when its sandbox is open", jobId, [jobId, key]);
+    if (event.type === "started") {
+      this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
+      this.#begun.add(`${jobId}~${event.attempt} epoch ${epoch}`);
+    }
+    if (event.type === "finished") this.#isTold(jobId);
+    if (event.type === "retrying") this.#everTold.add(`${jobId}~${event.attempt}`);
   }
 
   completed(key: string, { job, attempt }: Entry): void {
     this.#options.trace.note("redis", "completed", `${entryId({ job, attempt })} ${key}`);
-    if (!this.#isOver({ job, attempt }))
+    if (!this.#wasTold({ job, attempt }))
       this.broken("a job is completed only after its end was told", `${job.id}~${attempt}`, [job.id, key]);
   }
 
@@ -138,14 +212,21 @@ export class Rules {
     this.#cancelled.add(jobId);
   }
 
-  /** Told by whoever cancelled it. */
-  endedUnbegun(jobId: string): void {
-    this.#options.trace.note("redis", "ended-unbegun", jobId);
+  /** Told by somebody who holds no lease: whoever cancelled it, or the audit. */
+  endedBy(who: "cancel" | "audit", jobId: string): void {
+    this.#options.trace.note("redis", who === "cancel" ? "ended-unbegun" : "vanished", jobId);
     if (this.#finished.has(jobId))
-      this.broken("nothing follows a terminal record", `cancel of ${jobId}`, [jobId]);
+      this.broken("nothing follows a terminal record", `${who} of ${jobId}`, [jobId]);
+    this.#isTold(jobId);
+    if (who === "audit") this.#vanished.add(jobId);
+    for (const command of this.#running)
+      if (command.job.id === jobId && this.#begun.has(beginOf(command)))
+        this.broken("what runs is its holder's to end", jobId, [jobId]);
+  }
+
+  #isTold(jobId: string): void {
     this.#finished.add(jobId);
-    for (const { job } of this.#running)
-      if (job.id === jobId) this.broken("what runs is its holder's to end", jobId, [jobId]);
+    this.#everTold.add(jobId);
   }
 
   queued(what: string, id: string, token: string): void {
@@ -156,12 +237,15 @@ export class Rules {
     const { job, index, epoch, worker } = command;
     this.#options.trace.note(worker, "starts", `${entryId(command)}/${index} ${job.key} epoch ${epoch}`);
     this.started.push(job.id);
-    const name = `${job.id}~${command.attempt} epoch ${epoch}`;
-    this.#ran.add(name);
+    const name = beginOf(command);
     if (this.#unbegun.has(name)) this.#complain(command, "what ran has begun");
-    this.#checkRepeated(command);
     this.#checkEpoch(command);
-    this.#checkOrder(command);
+    // Redis takes one whose beginning it forgot for one that waits.
+    if (this.#begun.has(name)) {
+      this.#ran.add(name);
+      this.#checkRepeated(command);
+      this.#checkOrder(command);
+    }
     this.#running.add(command);
     this.#checkRoom(command);
   }
@@ -175,9 +259,9 @@ export class Rules {
 
   #checkRepeated(command: Command): void {
     const name = `${entryId(command)}/${command.index}`;
-    const starts = (this.#starts.get(name) ?? 0) + 1;
+    const starts = [...(this.#starts.get(name) ?? []), beginOf(command)];
     this.#starts.set(name, starts);
-    if (starts > 1 && !command.job.repeatable)
+    if (starts.length > 1 && !command.job.repeatable)
       this.#complain(command, "a command that is not safe to repeat is never started twice");
   }
 
@@ -189,7 +273,8 @@ export class Rules {
         this.#complain(command, "commands of two epochs never run at once", `beside ${job.id} of ${epoch}`, [
           job.id,
         ]);
-    if (this.#finished.has(command.job.id)) this.#complain(command, "no command starts after its job's end");
+    if (this.#finished.has(command.job.id) && this.#begun.has(beginOf(command)))
+      this.#complain(command, "no command starts after its job's end");
     if (later && time.nowMs - later.tookMs > onTheWayMs)
       this.#complain(
         command,
@@ -245,20 +330,26 @@ export class Rules {
     return this.#running.size;
   }
 
-  #isOver({ job, attempt }: Entry): boolean {
-    return this.#finished.has(job.id) || this.#over.has(`${job.id}~${attempt}`);
+  /** Whether Redis remembers it or not. */
+  #wasTold({ job, attempt }: Entry): boolean {
+    return this.#everTold.has(job.id) || this.#everTold.has(`${job.id}~${attempt}`);
   }
 
   #unfinishedBefore({ job, attempt }: Command): Entry[] {
     const entries = this.#line(job);
     const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
-    return entries.slice(0, own).filter((entry) => !this.#isOver(entry));
+    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#wasTold(entry));
   }
 
-  #line({ key, session }: SimJob): Entry[] {
-    const name = `${key}/${session}`;
-    const line = this.#lines.get(name) ?? [];
-    this.#lines.set(name, line);
-    return line;
+  #line(job: SimJob): readonly Entry[] {
+    return this.#lines.get(lineOf(job)) ?? [];
   }
+}
+
+function lineOf({ key, session }: SimJob): string {
+  return `${key}/${session}`;
+}
+
+function beginOf({ job, attempt, epoch }: Command): string {
+  return `${job.id}~${attempt} epoch ${epoch}`;
 }

@@ -2,6 +2,7 @@ import { type ArtifactRef, execLimits, type JobResult, type Outcome } from "@ber
 import { LeaseOver } from "../../src/lease-over.ts";
 import type { OpenSandbox, SandboxPort } from "../../src/tenancy-ports.ts";
 import type { Container, Host } from "./containers.ts";
+import type { PlantedBug } from "./planted-bug.ts";
 import type { Random } from "./random.ts";
 import type { Rules } from "./rules.ts";
 import type { Entry } from "./sim-job.ts";
@@ -20,6 +21,7 @@ export interface SandboxModelOptions {
   readonly key: string;
   readonly epoch: number;
   readonly jobOf: (jobId: string) => Entry;
+  readonly bug?: PlantedBug | undefined;
 }
 
 type RunOptions = Parameters<OpenSandbox["run"]>[1];
@@ -33,16 +35,20 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
   let users = 0;
   return {
     open: async (_job, { signal, leaseLeftMs }) => {
-      const ready = container ? 1 : random.between(5, 600);
-      await process.clock.sleep(ready, signal);
-      const fault = container ? undefined : weather.engineFault(time.nowMs);
-      if (fault) throw fault;
-      container = host.open(key, { process, epoch, leftMs: leaseLeftMs });
+      const open = async () => {
+        const ready = container ? 1 : random.between(5, 600);
+        await process.clock.sleep(ready, signal);
+        const fault = container ? undefined : weather.engineFault(time.nowMs);
+        if (fault) throw fault;
+        container = host.open(key, { process, epoch, leftMs: leaseLeftMs });
+        rules.opened(key, epoch);
+        return container;
+      };
+      const opened = options.bug === "begin-before-open" ? undefined : await open();
       users++;
-      const opened = container;
       return {
         limits: execLimits.parse({ keptBytes }),
-        run: (_request, context) => runJob(options, opened, context),
+        run: async (_request, context) => runJob(options, opened ?? (await open()), context),
         destroy: async (signal) => {
           await process.clock.sleep(random.between(5, 50), signal);
           host.remove(key, epoch);

@@ -5,6 +5,8 @@ export interface Settings {
   readonly leaseMs: number;
   readonly commandTimeoutMs: number;
   readonly sweepMs: number;
+  /** A client looks this often whether the jobs it waits for have ended. */
+  readonly checkMs: number;
   readonly quantumMs: number;
   readonly idleMs: number;
   readonly maxAgeMs: number;
@@ -23,13 +25,16 @@ export interface Settings {
   readonly stormMs: number;
 }
 
+const trees = ["ash", "birch", "cedar", "dogwood", "elm", "fir", "gum", "holly"];
+
 export function chooseSettings(random: Random): Settings {
   const leaseMs = random.pick([1_000, 2_000, 5_000]);
-  const keys = ["ash", "birch", "cedar", "dogwood"].slice(0, random.between(1, 4));
+  const keys = trees.slice(0, random.between(1, trees.length));
   return {
     leaseMs,
     commandTimeoutMs: leaseMs * random.pick([0.5, 1, 2]),
     sweepMs: leaseMs / 2,
+    checkMs: leaseMs * 2,
     quantumMs: leaseMs,
     idleMs: random.pick([200, leaseMs, leaseMs * 3]),
     maxAgeMs: random.pick([0, leaseMs * 2, leaseMs * 10]),

@@ -31,6 +31,12 @@ export interface Entry {
   readonly attempt: number;
 }
 
-export function entryId({ job, attempt }: Entry): string {
+export function entryId({
+  job,
+  attempt,
+}: {
+  readonly job: Pick<SimJob, "id">;
+  readonly attempt: number;
+}): string {
   return attempt > 1 ? `${job.id}~${attempt}` : job.id;
 }

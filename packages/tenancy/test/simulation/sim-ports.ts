@@ -2,7 +2,7 @@ import { Fault, isFault } from "@berth/protocol";
 import type { EventsPort, FetchedJob, JobsPort, TenancyPorts, TurnsPort } from "../../src/tenancy-ports.ts";
 import type { Connection } from "./connection.ts";
 import { type SandboxModelOptions, sandboxModel } from "./sandbox-model.ts";
-import type { Entry } from "./sim-job.ts";
+import { type Entry, entryId } from "./sim-job.ts";
 import type { SimRedis } from "./sim-redis.ts";
 import type { Trace } from "./trace.ts";
 
@@ -30,6 +30,7 @@ export function simPorts(options: SimPortsOptions): TenancyPorts {
     report: (event) => trace.note(worker, event.event, JSON.stringify({ ...event, event: undefined })),
     lease: {
       renew: async () => {
+        options.rules.asksToRenew(key, epoch);
         try {
           const renewed = await connection.script("renew", () => leases.renew(key, holding, leaseMs));
           if (renewed.answer !== "lost") deadlineMs = renewed.deadlineMs;
@@ -60,8 +61,7 @@ function entryOf(redis: SimRedis, key: string, jobId: string, attempt: number): 
 }
 
 function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
-  const begun = redis.events.of(jobId).findLast((event) => event.type === "started");
-  return entryOf(redis, key, jobId, begun?.attempt ?? 1);
+  return entryOf(redis, key, jobId, redis.events.lastBegun(jobId));
 }
 
 function jobsPort(options: SimPortsOptions): JobsPort {
@@ -109,6 +109,7 @@ function jobsPort(options: SimPortsOptions): JobsPort {
   function waited(ms: number): Promise<void> {
     if (!weather.isDeaf()) return queue.marker.wait(process, ms);
     trace.note(worker, "deaf", key);
+    options.rules.stuck(key, epoch);
     return new Promise(() => {});
   }
 
@@ -133,7 +134,7 @@ function jobsPort(options: SimPortsOptions): JobsPort {
 }
 
 function eventsPort(
-  { redis, connection, trace, key, epoch, instance }: SimPortsOptions,
+  { redis, connection, trace, key, epoch, instance, bug }: SimPortsOptions,
   deadlineMs: () => number,
 ): EventsPort {
   const { events } = redis;
@@ -158,7 +159,10 @@ function eventsPort(
       const event = { type: "artifact", id, part: `${epoch}-${part}` } as const;
       return connection.script(`artifact ${jobId}`, () => events.publish({ ...of(jobId), event }));
     },
-    finished: ({ id, attempt }, result, { leaves }) => {
+    finished: async ({ id, attempt }, result, { leaves }) => {
+      const queue = redis.queue(key);
+      if (bug === "complete-before-the-record" && leaves)
+        await connection.script(`complete ${id}`, () => queue.leave(entryId({ job: { id }, attempt })));
       const event = { type: "finished", result } as const;
       return connection.script(`finished ${id}`, () => events.publish({ ...of(id, attempt), event, leaves }));
     },

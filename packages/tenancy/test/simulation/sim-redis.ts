@@ -1,6 +1,7 @@
 import { EventsModel } from "./events-model.ts";
 import { LeaseModel } from "./lease-model.ts";
 import { Marker } from "./marker.ts";
+import type { PlantedBug } from "./planted-bug.ts";
 import { QueueModel } from "./queue-model.ts";
 import type { Rules } from "./rules.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
@@ -11,18 +12,26 @@ export class SimRedis {
   readonly #rules: Rules;
   readonly #time: VirtualTime;
   readonly #queues = new Map<string, QueueModel>();
-  readonly #offers: string[] = [];
-  readonly #scheduled = new Set<string>();
+  readonly #offers: string[];
+  readonly #scheduled: Map<string, { readonly entry: Entry; readonly dueAtMs: number }>;
   readonly leases: LeaseModel;
   readonly events: EventsModel;
   readonly offered = new Marker();
   readonly buried = new Set<string>();
 
-  constructor(time: VirtualTime, rules: Rules) {
+  constructor(time: VirtualTime, rules: Rules, bug?: PlantedBug) {
     this.#rules = rules;
     this.#time = time;
-    this.leases = new LeaseModel(time, rules);
-    this.events = new EventsModel({ time, rules, leases: this.leases, queueOf: (key) => this.queue(key) });
+    this.#offers = rules.keyspace.list();
+    this.#scheduled = rules.keyspace.map();
+    this.leases = new LeaseModel(time, rules, bug);
+    this.events = new EventsModel({
+      time,
+      rules,
+      leases: this.leases,
+      queueOf: (key) => this.queue(key),
+      isScheduled: (id, attempt) => this.#scheduled.has(entryId({ job: { id }, attempt })),
+    });
   }
 
   queue(key: string): QueueModel {
@@ -47,15 +56,27 @@ export class SimRedis {
     return key;
   }
 
-  sweep(): void {
-    for (const key of this.leases.unheld()) this.offer(key);
+  /** One page of what waits. Gives where the next one begins. */
+  sweep(page: Parameters<LeaseModel["unheld"]>[0]): number {
+    const { keys, next } = this.leases.unheld(page);
+    for (const key of keys) this.offer(key);
+    return next;
+  }
+
+  /** It restarts, and has forgotten what it wrote since then. */
+  forget(restore: () => void): void {
+    this.#rules.forgot(this.events.forget(restore));
+    this.leases.restarted();
+    for (const name of this.#scheduled.keys()) this.#handOnWhenDue(name);
+    if (this.#offers.length > 0) this.offered.set();
   }
 
   /** What a producer does in one round trip. Whether somebody holds the sandbox. */
   add(entry: Entry): boolean {
-    const { key } = entry.job;
-    this.queue(key).add(entry);
-    this.leases.pending.add(key);
+    const { key, id } = entry.job;
+    if (this.events.stateOf(id) === "ended" || !this.queue(key).add(entry)) return this.leases.isLive(key);
+    this.events.added(key, id, entry.attempt);
+    this.leases.mark(key);
     return this.leases.isLive(key);
   }
 
@@ -69,10 +90,17 @@ export class SimRedis {
   schedule(entry: Entry, dueAtMs: number): void {
     const name = entryId(entry);
     if (this.#scheduled.has(name)) return;
-    this.#scheduled.add(name);
+    this.#scheduled.set(name, { entry, dueAtMs });
+    this.#handOnWhenDue(name);
+  }
+
+  #handOnWhenDue(name: string): void {
+    const dueAtMs = this.#scheduled.get(name)?.dueAtMs ?? 0;
     this.#time.after(dueAtMs - this.#time.nowMs, () => {
-      if (this.events.of(entry.job.id).at(-1)?.type === "finished") return;
+      const entry = this.#scheduled.get(name)?.entry;
+      if (!entry) return;
       if (!this.add(entry)) this.offer(entry.job.key);
+      this.#scheduled.delete(name);
     });
   }
 }

@@ -17,6 +17,8 @@ interface Held {
 /** Between two looks at whether somebody waits for a slot. */
 const lookMs = 500;
 const heartbeatsInLease = 5;
+/** Of a sweep and of an audit: fewer than there are sandboxes and jobs. */
+const pageSize = 3;
 
 /** One life of a worker: what `apps/worker`'s member does with offers, leases and slots, in few lines. */
 export class SimWorker {
@@ -31,6 +33,8 @@ export class SimWorker {
   readonly process: SimProcess;
   #stopping = false;
   #degradedUntilMs = 0;
+  #sweepAfter = 0;
+  #auditFrom = 0;
   #loops = 0;
 
   constructor(world: World, life: SimLife, host: Host) {
@@ -72,6 +76,7 @@ export class SimWorker {
       void this.#loop(() => this.#takeOffer());
       void this.#loop(() => this.#makeRoom());
       void this.#loop(() => this.#sweep());
+      void this.#loop(() => this.#audit());
       void this.#loop(() => this.#beat());
     });
   }
@@ -140,7 +145,16 @@ export class SimWorker {
 
   async #sweep(): Promise<void> {
     await this.process.clock.sleep(this.#settings.sweepMs);
-    await this.#connection.script("sweep", () => this.#world.redis.sweep());
+    const { redis } = this.#world;
+    const page = { after: this.#sweepAfter, limit: pageSize, olderThanMs: this.#settings.sweepMs };
+    this.#sweepAfter = await this.#connection.bull("sweep", () => redis.sweep(page));
+  }
+
+  async #audit(): Promise<void> {
+    const { leaseMs } = this.#settings;
+    await this.process.clock.sleep(leaseMs);
+    const page = { from: this.#auditFrom, limit: pageSize, olderThanMs: leaseMs };
+    this.#auditFrom = await this.#connection.script("audit", () => this.#world.redis.events.audit(page));
   }
 
   async #beat(): Promise<void> {
@@ -170,7 +184,7 @@ export class SimWorker {
     const { settings, process } = { settings: this.#settings, process: this.process };
     const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, closesFirst, removeOnStop } =
       settings;
-    const { time, random, weather, redis, trace, rules } = this.#world;
+    const { time, random, weather, redis, trace, rules, bug } = this.#world;
     const tenancy = new Tenancy(
       {
         key: sandboxKey.parse(key),
@@ -186,7 +200,7 @@ export class SimWorker {
         removeOnStop,
       },
       simPorts({
-        ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs },
+        ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs, bug },
         worker: this.name,
         instance: this.life.instance,
         host: this.#host,
@@ -207,7 +221,7 @@ export class SimWorker {
     this.#held.delete(key);
     if (end === "no-sandbox") this.#degradedUntilMs = time.nowMs + this.#settings.leaseMs / 2;
     if (end !== "released" && end !== "handed-back") return;
-    const offerAgain = () => (redis.leases.unheld().includes(key) ? redis.offer(key) : undefined);
+    const offerAgain = () => (redis.leases.isUnheld(key) ? redis.offer(key) : undefined);
     await this.#connection.bull("offer again", offerAgain).catch(() => {});
   }
 }

@@ -1,19 +1,31 @@
 import { describe, expect, test } from "vitest";
+import { type PlantedBug, plantedBugs } from "./planted-bug.ts";
 import { storyOf } from "./story.ts";
 
 const one = process.env.SEED === undefined ? undefined : Number(process.env.SEED);
-const seeds = one === undefined ? Array.from({ length: 300 }, (_, index) => index + 1) : [one];
+const ciSeeds = Array.from({ length: 300 }, (_, index) => index + 1);
+const seeds = one === undefined ? ciSeeds : [one];
 
 /** A storm in which these never happen shows nothing. */
 const corners = [
-  ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "out-of-memory", "away", "deaf"],
-  ...["picks", "refusing", "refuses", "off for a day", "unbegun", "begin:late"],
+  ...["refused", "answer-lost", "sent-again", "slow", "slow-answer", "away", "deaf"],
+  ...["full", "no-memory", "forgets", "job-unknown", "vanished", "found", "picks"],
+  ...["refusing", "refuses", "off for a day", "unbegun", "begin:late"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],
   ...["begin:fenced", "begin:cancelled", "begin:out-of-turn", "begin:finished-before"],
   ...["cancel:told", "cancel:begun", "cancel:finished-before"],
   ...["job.retrying", "job.buried", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
 ];
+
+/** The rule that a planted bug breaks first. */
+const brokenBy: Record<PlantedBug, string> = {
+  "skip-the-fence": "only the epoch that holds the sandbox speaks",
+  "expire-early": "nothing runs when another worker takes the lease",
+  "complete-before-the-record": "a job is completed only after its end was told",
+  "begin-before-open": "a job begins only when its sandbox is open",
+  "renew-without-progress": "only a tenancy that makes progress renews",
+};
 
 describe("a fleet in which everything goes wrong", () => {
   const counts = new Map<string, number>();
@@ -33,5 +45,17 @@ describe("a fleet in which everything goes wrong", () => {
   test("has the same story for the same seed", async () => {
     const seed = one ?? 7;
     expect((await storyOf(seed)).lines()).toBe((await storyOf(seed)).lines());
+  });
+});
+
+describe("a planted bug", () => {
+  test.for(plantedBugs)("%s is found by one of the seeds that run here", async (bug, { expect }) => {
+    for (const seed of ciSeeds) {
+      const { broken } = await storyOf(seed, bug);
+      if (!broken) continue;
+      expect(broken.rule).toBe(brokenBy[bug]);
+      return;
+    }
+    expect.unreachable(`no seed finds ${bug}`);
   });
 });

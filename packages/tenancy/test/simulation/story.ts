@@ -1,3 +1,4 @@
+import type { PlantedBug } from "./planted-bug.ts";
 import { World } from "./world.ts";
 
 /** Lines of the trace that are shown: what concerns the broken rule, at its end. */
@@ -12,8 +13,8 @@ export interface Story {
 }
 
 /** Runs the world of one seed to its end, or until a rule is broken. */
-export async function storyOf(seed: number): Promise<Story> {
-  const world = new World(seed);
+export async function storyOf(seed: number, bug?: PlantedBug): Promise<Story> {
+  const world = new World(seed, bug);
   const violation = await world.run();
   const { trace, settings } = world;
   const story = {

@@ -1,13 +1,15 @@
 import { Fault } from "@berth/protocol";
 import type { Random } from "./random.ts";
 
-export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "slow-answer" | "out-of-memory";
+export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "slow-answer";
 
 /** What goes wrong with calls to Redis, and with sandboxes. */
 export interface Weather {
   readonly redisAwayUntilMs: number;
   /** Redis answers everybody that it writes nothing, until then. */
   readonly redisRefusesUntilMs: number;
+  /** Redis has no memory left until then, and accepts nothing. */
+  readonly redisFullUntilMs: number;
   mishap(call: string): Mishap | undefined;
   /** Whether a wait for a job never ends: its connection is open at one end only. */
   isDeaf(): boolean;
@@ -30,6 +32,7 @@ export class Storm implements Weather {
   /** Redis answers nobody until then. */
   redisAwayUntilMs = 0;
   redisRefusesUntilMs = 0;
+  redisFullUntilMs = 0;
 
   constructor(random: Random, leaseMs: number) {
     this.#random = random;
@@ -41,10 +44,9 @@ export class Storm implements Weather {
       ["sent-again", sometimes(0.04)],
       ["slow", sometimes(0.02)],
       ["slow-answer", sometimes(0.02)],
-      ["out-of-memory", sometimes(0.02)],
     ];
     this.#engineOdds = sometimes(0.2);
-    this.#deafOdds = sometimes(0.01);
+    this.#deafOdds = sometimes(0.03);
   }
 
   get isCalm(): boolean {
@@ -56,6 +58,7 @@ export class Storm implements Weather {
     this.engineAwayUntilMs = 0;
     this.redisAwayUntilMs = 0;
     this.redisRefusesUntilMs = 0;
+    this.redisFullUntilMs = 0;
   }
 
   mishap(): Mishap | undefined {

@@ -1,6 +1,7 @@
 import { Host } from "./containers.ts";
 import { checkEnd, checkStopped } from "./end-rules.ts";
 import { Nemesis } from "./nemesis.ts";
+import { type PlantedBug, renewWithoutProgress } from "./planted-bug.ts";
 import { Producer } from "./producer.ts";
 import { Random } from "./random.ts";
 import { Rules, type Violation } from "./rules.ts";
@@ -78,17 +79,22 @@ export class World {
   readonly rules: Rules;
   readonly weather: Storm;
   readonly redis: SimRedis;
+  readonly producer: Producer;
   readonly workers: readonly WorkerPlace[];
   /** What a worker asked for was done, and it does not know yet. */
   onActed: ((worker: SimWorker, call: string) => void) | undefined;
 
-  constructor(seed: number) {
+  readonly bug: PlantedBug | undefined;
+
+  constructor(seed: number, bug?: PlantedBug) {
+    this.bug = bug;
     this.random = new Random(seed);
     this.settings = chooseSettings(this.random);
     const { leaseMs, parallel, turns, workers } = this.settings;
     this.rules = new Rules({ time: this.time, trace: this.trace, leaseMs, parallel, turns });
     this.weather = new Storm(this.random, leaseMs);
-    this.redis = new SimRedis(this.time, this.rules);
+    this.redis = new SimRedis(this.time, this.rules, bug);
+    this.producer = new Producer(this);
     this.workers = Array.from(
       { length: workers },
       (_, index) => new WorkerPlace(this, `worker-${index + 1}`),
@@ -96,14 +102,24 @@ export class World {
   }
 
   async run(): Promise<Violation | undefined> {
+    if (this.bug !== "renew-without-progress") return await this.#play();
+    const restore = renewWithoutProgress(this.time, this.settings.leaseMs);
+    try {
+      return await this.#play();
+    } finally {
+      restore();
+    }
+  }
+
+  async #play(): Promise<Violation | undefined> {
     for (const { current } of this.workers) current.start();
-    new Producer(this).start();
+    this.producer.start();
     new Nemesis(this).start();
     const { stormMs, leaseMs, idleMs, keys } = this.settings;
     const { rules, redis, workers } = this;
     await this.#until(stormMs, () => false);
     this.#calm();
-    await this.#until(stormMs + leaseMs * calmLeases, () => rules.finished === this.settings.jobs);
+    await this.#until(stormMs + leaseMs * calmLeases, () => this.producer.isDone && rules.areAllFinished);
     const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
     await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
     // What a dead worker left running ends when its container has not heard of it for a lease.
