@@ -1,5 +1,5 @@
 import { passes, pause } from "@berth/ledger";
-import { isSuccess, type JobResult } from "@berth/protocol";
+import { isSuccess, type JobResult, withText } from "@berth/protocol";
 import type { JobOrder } from "./order.ts";
 import { isNoRoom, isOrderFault } from "./order-faults.ts";
 import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
@@ -219,7 +219,7 @@ export class Batch {
 function refusalOf(error: unknown): JobResult | undefined {
   if (!isOrderFault(error)) return undefined;
   const outcome = { kind: "refused", code: error.code, message: error.message } as const;
-  return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+  return withText({ outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
 }
 
 function sizeOf(orders: Orders): number | undefined {

@@ -54,6 +54,12 @@ export const jobResult: z.ZodType<JobResult> = z.strictObject({
   outcome,
   value: jobValue,
   timing: jobTiming,
+  text: z
+    .string()
+    .exactOptional()
+    .describe(
+      "what an agent reads: the output of a command, both streams as they were written, and how it ended; of other kinds, why it was not done",
+    ),
 });
 
 export type JobValue = Readonly<z.infer<typeof jobValue>>;
@@ -62,4 +68,6 @@ export interface JobResult {
   readonly outcome: z.infer<typeof outcome>;
   readonly value: JobValue;
   readonly timing: z.infer<typeof jobTiming>;
+  /** What an agent reads. Absent in Redis; readers add it. Absent from results that are `done`, and from those with steps. */
+  readonly text?: string;
 }
