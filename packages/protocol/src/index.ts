@@ -73,8 +73,8 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
-export type { JobResult, JobValue } from "./job-result.ts";
-export { jobResult, jobTiming, jobValue } from "./job-result.ts";
+export type { JobResult, JobValue, ResultOf, ValueOf } from "./job-result.ts";
+export { flatResult, jobResult, jobTiming, jobValue, jobValues } from "./job-result.ts";
 export type { StoredResult } from "./job-text.ts";
 export { withText } from "./job-text.ts";
 export { queuePrefix, redisKeys } from "./keys.ts";
