@@ -7,7 +7,7 @@
  * was done and seen so far, what it gives back is one action. Everything else can stay.
  */
 import { Berth, type JobOptions, type Tenant } from "@berth/client";
-import { exitCodeOf, isSuccess, type JobRequestInput, type JobResult } from "@berth/protocol";
+import { exitCodeOf, isSuccess, type JobKind, type JobRequestInput, type ResultOf } from "@berth/protocol";
 
 /** What the model may do: any job's request, or stop. A tool call of a model's API maps onto this one to one. */
 type Action = JobRequestInput | { readonly kind: "stop"; readonly answer: string };
@@ -46,8 +46,8 @@ async function plan(task: string, done: readonly Step[]): Promise<Action> {
 const fixed = "words = text.split()\n    return {word: words.count(word) for word in words}";
 
 /** A result as a model should see it: what came out, how it ended, never more than fits. */
-function seen({ outcome, value }: JobResult): string {
-  const text = value.content ?? `${value.stdout ?? ""}${value.stderr ?? ""}`;
+function seen({ outcome, content, stdout = "", stderr = "" }: ResultOf<JobKind>): string {
+  const text = content ?? `${stdout}${stderr}`;
   const code = exitCodeOf(outcome);
   const how =
     "message" in outcome ? `${outcome.kind}: ${outcome.message}` : `${outcome.kind}, exit code ${code}`;

@@ -15,8 +15,8 @@ const answers = tenants.map((name) => {
   return tenant.exec(["python3", "hello.py", name]);
 });
 
-for (const { outcome, value } of await Promise.all(answers)) {
-  console.log(outcome.kind, value.stdout?.trim());
+for (const { outcome, stdout } of await Promise.all(answers)) {
+  console.log(outcome.kind, stdout?.trim());
 }
 
 // As it happens: a command's output before its end.

@@ -51,6 +51,10 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
   other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
   \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
+- **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut to the profile's
+  \`shownBytes\`, and below it how it ended: \`[exit 3]\`, \`[timed out after 30s]\`, \`[out of memory: …]\`. What was not done is one line, \`ERR: …\`.
+  With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:
+  a program should go by \`outcome\`.
 - **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`, and in \`accepted\` whether the fleet has it: \`no\`, or \`unknown\`. Submit it again with that \`id\`: it runs once.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end. One job has at
   most 100,000 JSON values.

@@ -96,7 +96,7 @@ async function work(berth: Berth): Promise<void> {
     request: { kind: "exec" as const, command: `python3 -c 'print(${index} ** 2)' >> squares.txt` },
   }));
   for await (const _ of berth.batch(orders, { id: "nightly" }).results());
-  await berth.tenant("stark").exec("exit 7", {}, { retry: { attempts: 2, backoffMs: 50 } });
+  await berth.tenant("stark").exec("exit 7", { retry: { attempts: 2, backoffMs: 50 } });
   await berth.tenant("umbrella").pause();
   for (const tenant of ["acme", "globex", "wayne"]) {
     await berth.tenant(tenant).write("train.py", "import time; time.sleep(600)");
@@ -107,11 +107,11 @@ async function work(berth: Berth): Promise<void> {
     ])
       await berth
         .tenant(tenant)
-        .exec("python3 train.py --epochs 30", {}, { session, id: `${tenant}-${id}` })
+        .exec("python3 train.py --epochs 30", { session, id: `${tenant}-${id}` })
         .enqueued();
   }
   await berth.tenant("umbrella").exec("make test").enqueued();
-  await berth.tenant("hooli").exec("python3 report.py", {}, { delayMs: 3_600_000 }).enqueued();
+  await berth.tenant("hooli").exec("python3 report.py", { delayMs: 3_600_000 }).enqueued();
   // Workers say how they are every two seconds; what they said before is not the picture.
   const submittedMs = Date.now();
   const isShown = async () => {

@@ -89,7 +89,7 @@ export class BenchFleet implements AsyncDisposable {
 }
 
 /** A sample of something that failed would be a fast lie. */
-export function wentWell(result: JobResult): JobResult {
+export function wentWell<R extends Pick<JobResult, "outcome">>(result: R): R {
   if (!isSuccess(result.outcome))
     throw new Error(`the job did not succeed: ${JSON.stringify(result.outcome)}`);
   return result;

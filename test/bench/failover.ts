@@ -48,7 +48,7 @@ async function ours(host: Parameters<Scenario["run"]>[0], round: number): Promis
   const tenant = fleet.client().tenant(`${name}-${round}`);
   wentWell(await tenant.exec("true"));
   const command = "if test -e begun; then echo again; else touch begun; sleep 60; fi";
-  const job = await tenant.exec(command, {}, { idempotent: true }).enqueued();
+  const job = await tenant.exec(command, { idempotent: true }).enqueued();
   for await (const event of job.events()) if (event.type === "started") break;
   await fleet.worker("other");
   const killedMs = performance.now();

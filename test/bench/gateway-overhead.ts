@@ -20,7 +20,7 @@ export const gatewayOverhead: Scenario = {
     await using gateway = await BenchGateway.open(fleet.url);
     const tenant = fleet.client().tenant(name);
     wentWell(await tenant.exec(command));
-    const direct = async (session = "main") => wentWell(await tenant.exec(command, {}, { session }));
+    const direct = async (session = "main") => wentWell(await tenant.exec(command, { session }));
     const through = (session = "main") => gateway.exec(name, command, session);
     const rate = async (once: (session: string) => Promise<unknown>) =>
       batch /

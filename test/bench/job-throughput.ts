@@ -25,7 +25,7 @@ export const jobThroughput: Scenario = {
         Array.from({ length: batch }, async (_, index) => {
           const session = `s${index % 4}`;
           const tenant = berth.tenant(names[index % tenants] ?? name);
-          wentWell(await tenant.exec("true", {}, { session }));
+          wentWell(await tenant.exec("true", { session }));
         }),
       );
     const samples = await interleave(

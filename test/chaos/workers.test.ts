@@ -53,7 +53,7 @@ describe("a worker that dies in the middle of a job", () => {
   }) => {
     const berth = fleet.client();
     const tenants = Array.from({ length: 120 }, (_, index) => `waits-${index}`);
-    const unservable = tenants.map((tenant) => berth.tenant(tenant).exec("true", {}, { pool: "absent" }));
+    const unservable = tenants.map((tenant) => berth.tenant(tenant).exec("true", { pool: "absent" }));
     await Promise.all(unservable.map((job) => job.enqueued()));
     const first = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(berth);

@@ -81,12 +81,12 @@ describe("cancelling a job that waits", () => {
     fleet,
   }) => {
     const berth = fleet.client();
-    const job = await berth.tenant("acme").exec("echo never", {}, { priority: 3 }).enqueued();
+    const job = await berth.tenant("acme").exec("echo never", { priority: 3 }).enqueued();
     await job.cancel();
     expect(await written(fleet, job)).toEqual(cancelled);
     expect(await berth.scale()).toMatchObject({ unfinishedJobs: 0 });
     await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "300" });
-    expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
+    expect((await berth.tenant("globex").exec("echo mine")).stdout).toBe("mine\n");
     // Its offer was before that one's, and came to nothing.
     expect(await wasTaken(berth, "acme")).toBe(false);
     expect(wasOpened(fleet, "acme")).toBe(false);
@@ -108,7 +108,7 @@ describe("cancelling a job that waits", () => {
     for (const job of doomed) expect(await written(fleet, job)).toEqual(cancelled);
     expect(await first.status(), "they did not wait for their turn").toBe("running");
     await first.cancel();
-    const { value } = await acme.exec("cat order");
+    const value = await acme.exec("cat order");
     expect(value.stdout).toBe(Array.from({ length: 190 }, (_, index) => `${index}\n`).join(""));
     await fleet.provesSound([first, ...rest].map(history));
   });
@@ -144,7 +144,7 @@ describe("cancelling a job that waits", () => {
     expect(await written(fleet, job)).toEqual(cancelled);
     await fleet.worker("worker-1", busybox);
     await acme.resume();
-    expect((await acme.list()).value.entries).toEqual([]);
+    expect((await acme.list()).entries).toEqual([]);
     expect(await berth.deadLetters.list()).toEqual([]);
     const leftMs = await fleet.redis.connect().pttl(redisKeys.staged(acmeKey, job.id));
     expect(leftMs).toBeLessThanOrEqual(60_000);
@@ -157,8 +157,8 @@ describe("cancelling a job that waits for its time", () => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const dueMs = Date.now() + 3_000;
-    const job = await acme.exec("echo never", {}, { runAtMs: dueMs }).enqueued();
-    const staged = await acme.write("f", "x".repeat(400 * 1024), {}, { runAtMs: dueMs }).enqueued();
+    const job = await acme.exec("echo never", { runAtMs: dueMs }).enqueued();
+    const staged = await acme.write("f", "x".repeat(400 * 1024), { runAtMs: dueMs }).enqueued();
     for (const one of [job, staged]) {
       await one.cancel();
       expect(await written(fleet, one)).toEqual(cancelled);
@@ -167,13 +167,13 @@ describe("cancelling a job that waits for its time", () => {
     // Only now: it cannot have begun them before they were cancelled, however slow this machine is.
     await fleet.worker("worker-1", busybox);
     // Due at the same time: when it has run, those would have.
-    await berth.tenant("globex").exec("true", {}, { runAtMs: dueMs + 500 });
+    await berth.tenant("globex").exec("true", { runAtMs: dueMs + 500 });
     expect(await wasTaken(berth, "acme")).toBe(false);
     expect([wasOpened(fleet, "acme"), wasOpened(fleet, "globex")]).toEqual([false, true]);
     expect(await fleet.redis.connect().keys("berth:{acme}:jobs:*"), "no queue was made for it").toEqual([]);
     expect(await berth.deadLetters.list()).toEqual([]);
     expect(await typesOf(fleet, job)).toEqual(["finished"]);
-    const again = await acme.exec("echo never", {}, { id: job.id });
+    const again = await acme.exec("echo never", { id: job.id });
     expect(again, "the id stands for the job that was cancelled").toEqual(cancelled);
   });
 
@@ -184,7 +184,7 @@ describe("cancelling a job that waits for its time", () => {
     const schedule = new Schedule(redis, new Staging(redis));
     const berth = fleet.client();
     const dueMs = Date.now() + 1_500;
-    const job = await berth.tenant("acme").exec("echo never", {}, { runAtMs: dueMs }).enqueued();
+    const job = await berth.tenant("acme").exec("echo never", { runAtMs: dueMs }).enqueued();
     const found = await schedule.find(key, job.id);
     const waiting = { ...waitingJob(job), inbox: found?.inbox, dueAtMs: dueMs };
     expect(await new JobEvents(redis).cancel(waiting, cancelled)).toBe("told");
@@ -201,7 +201,7 @@ describe("cancelling a job that waits for its time", () => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const retry = { attempts: 3, backoffMs: 600_000, jitter: 0 };
-    const job = await berth.tenant("acme").exec("exit 1", {}, { retry }).enqueued();
+    const job = await berth.tenant("acme").exec("exit 1", { retry }).enqueued();
     await expect.poll(async () => (await typesOf(fleet, job)).at(-1)).toBe("retrying");
     await job.cancel();
     expect(await written(fleet, job)).toEqual(cancelled);

@@ -43,7 +43,7 @@ async function results(here: string): Promise<Line[]> {
 }
 
 async function linesRun(fleet: TestFleet): Promise<string[]> {
-  const { value } = await fleet.client().tenant("acme").read("ran", {}, { session: "look" });
+  const value = await fleet.client().tenant("acme").read("ran", { session: "look" });
   return (value.content ?? "").trimEnd().split("\n");
 }
 

@@ -94,7 +94,17 @@ test("with --json the result is one value, and the exit code still the command's
     exitCode: 4,
     outcome: { kind: "exited", code: 4 },
     value: { stdout: "hi\n" },
+    text: "hi\n[exit 4]",
   });
+});
+
+test("with --block the answer is what an agent reads, framed", async ({ env }) => {
+  const block = "[/exec echo hi; exit 4]\nhi\n[exit 4]\n[END EXEC]";
+  const args = ["exec", "acme", "--block", "--", "echo hi; exit 4"];
+  expect(await runCli(args, { env })).toEqual({ code: 4, stdout: `${block}\n`, stderr: "" });
+  expect(JSON.parse((await runCli(args.toSpliced(1, 0, "--json"), { env })).stdout).text).toBe(block);
+  const refused = await runCli(["exec", "acme", "--block", "--cwd", "none", "--", "ls"], { env });
+  expect(refused.stdout).toMatch(/^\[\/exec ls\]\nERR: .+\n\[END EXEC\]\n$/);
 });
 
 test("a detached job is followed from elsewhere, with its exit code", async ({ env }) => {

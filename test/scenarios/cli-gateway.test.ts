@@ -44,10 +44,10 @@ test("jobs that wait, run, or are to run again are listed alike through Redis an
     (await both("--json", ...args)).map(({ stdout }) => JSON.parse(stdout).jobs);
   const berth = fleet.client();
   const retry = { attempts: 2, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
-  await berth.tenant("acme").exec("false", {}, { id: "again", retry }).enqueued();
-  await berth.tenant("acme").exec("sleep 300", {}, { id: "runs" }).enqueued();
-  await berth.tenant("acme").exec("true", {}, { id: "behind" }).enqueued();
-  await berth.tenant("globex").exec("true", {}, { id: "other", session: "s" }).enqueued();
+  await berth.tenant("acme").exec("false", { id: "again", retry }).enqueued();
+  await berth.tenant("acme").exec("sleep 300", { id: "runs" }).enqueued();
+  await berth.tenant("acme").exec("true", { id: "behind" }).enqueued();
+  await berth.tenant("globex").exec("true", { id: "other", session: "s" }).enqueued();
   const other = { id: "other", tenant: "globex", session: "s", kind: "exec", sandbox: "globex" };
   const expected = [{ ...other, state: "waiting", acceptedAtMs: expect.any(Number) }];
   expect(await listed("globex")).toEqual([expected, expected]);
@@ -76,7 +76,7 @@ test("a run that another follows is told alike through Redis and a gateway", asy
   const redis = { REDIS_URL: fleet.redis.url };
   const http = { BERTH_URL: gateway.url, BERTH_KEY: adminKey };
   const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
-  await fleet.client().tenant("acme").exec("echo try; exit 3", {}, { id: "twice", retry });
+  await fleet.client().tenant("acme").exec("echo try; exit 3", { id: "twice", retry });
   const events = async (env: Record<string, string>) =>
     (await runCli(["logs", "-f", "--json", "twice"], { env })).stdout;
   expect(
@@ -121,7 +121,7 @@ test("output is followed across a gateway that is restarted, each line once", as
   const port = String(first.port);
   await first.stop();
   await gateways.start({ BERTH_GATEWAY_PORT: port });
-  await fleet.client().tenant("acme").exec("touch go", {}, { session: "other" });
+  await fleet.client().tenant("acme").exec("touch go", { session: "other" });
   expect(await run.end()).toEqual({ code: 4, stdout: "one\ntwo\n", stderr: "" });
 });
 
@@ -181,7 +181,7 @@ test("a batch goes on across connections that are cut, brings every result once,
     const lines = (await readFile(join(here, "results.jsonl"), "utf8")).trimEnd().split("\n");
     const indexes = lines.map((line) => JSON.parse(line).index).sort((a, b) => a - b);
     expect(indexes).toEqual(Array.from({ length: count }, (_, index) => index));
-    const { value } = await fleet.client().tenant("acme").read("ran", {}, { session: "look" });
+    const value = await fleet.client().tenant("acme").read("ran", { session: "look" });
     expect(
       (value.content ?? "")
         .trimEnd()

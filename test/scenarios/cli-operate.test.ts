@@ -12,7 +12,7 @@ test("a job that waits is listed, explained and cancelled, without any worker be
   fleet,
 }) => {
   const env = { REDIS_URL: fleet.redis.url };
-  const job = await fleet.client().tenant("acme").exec("true", {}, { id: "waits" }).enqueued();
+  const job = await fleet.client().tenant("acme").exec("true", { id: "waits" }).enqueued();
   const { jobs } = await json(["ps", "acme"], env);
   expect(jobs).toMatchObject([
     { id: job.id, tenant: "acme", session: "main", kind: "exec", sandbox: "acme", state: "waiting" },
@@ -70,12 +70,12 @@ test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) =
   const waiting = acme.read("file");
   expect(await (await waiting.enqueued()).status()).toBe("waiting");
   expect((await runCli(["tenant", "resume", "acme"], { env })).code).toBe(0);
-  expect((await waiting).value.content).toBe("x");
+  expect((await waiting).content).toBe("x");
   const unsure = await runCli(["tenant", "destroy", "acme"], { env });
   expect(unsure).toMatchObject({ code: 64, stdout: "" });
   expect(unsure.stderr).toContain("--yes");
   expect(await json(["tenant", "destroy", "acme", "--yes"], env)).toEqual({ tenant: "acme", destroyed: 1 });
-  expect((await acme.list()).value.entries).toEqual([]);
+  expect((await acme.list()).entries).toEqual([]);
 });
 
 test("a schedule runs its command again and again until it is removed", async ({ fleet }) => {
@@ -83,7 +83,7 @@ test("a schedule runs its command again and again until it is removed", async ({
   await fleet.worker("worker-1", busybox);
   const put = ["schedule", "put", "often", "--tenant", "acme", "--every", "300ms"];
   expect((await runCli([...put, "--", "echo tick >> ticks"], { env })).code).toBe(0);
-  const ticks = async () => (await fleet.client().tenant("acme").read("ticks")).value.content ?? "";
+  const ticks = async () => (await fleet.client().tenant("acme").read("ticks")).content ?? "";
   await expect.poll(ticks).toContain("tick\ntick\n");
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(0);
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(1);
@@ -120,7 +120,7 @@ test("a job that ended badly for good is found among the dead letters, run again
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const retry = { attempts: 2, backoffMs: 10 };
-  await fleet.client().tenant("acme").exec("echo x >> tries; exit 1", {}, { id: "doomed", retry });
+  await fleet.client().tenant("acme").exec("echo x >> tries; exit 1", { id: "doomed", retry });
   const letters = async () => (await json(["dead", "ls"], env)).letters;
   await expect.poll(letters).toMatchObject([{ jobId: "doomed", sandboxKey: "acme" }]);
   const again = await runCli(["dead", "redrive", "doomed"], { env });

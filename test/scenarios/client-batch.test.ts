@@ -45,7 +45,7 @@ describe("a batch on a real fleet", () => {
     const ledgers = await Promise.all(
       [0, 1].map((tenant) => berth.tenant(`tenant-${tenant}`).exec("cat ledger")),
     );
-    const ran = ledgers.flatMap(({ value }) => (value.stdout ?? "").trim().split("\n").map(Number));
+    const ran = ledgers.flatMap(({ stdout }) => (stdout ?? "").trim().split("\n").map(Number));
     expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, index) => index));
   }, 120_000);
 
@@ -60,7 +60,7 @@ describe("a batch on a real fleet", () => {
     const batch = berth.batch(orders, { id: "squeezed", inFlight: 50 });
     for await (const { result } of batch.results())
       expect(result.outcome).toEqual({ kind: "exited", code: 0 });
-    const { value } = await berth.tenant("acme").exec("cat ledger");
+    const value = await berth.tenant("acme").exec("cat ledger");
     expect(value.stdout?.trim().split("\n").map(Number)).toEqual(orders.map((_, index) => index));
   }, 120_000);
 

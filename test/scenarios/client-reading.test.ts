@@ -16,7 +16,7 @@ describe("what a client costs", () => {
     const acme = berth.tenant("acme");
     const jobs = await Promise.all(
       Array.from({ length: 1_000 }, (_, index) =>
-        acme.exec("true", {}, index % 2 === 0 ? {} : { id: `given-${index}` }).enqueued(),
+        acme.exec("true", index % 2 === 0 ? {} : { id: `given-${index}` }).enqueued(),
       ),
     );
     const followed = jobs.slice(0, 40).map(async (job) => {

@@ -19,7 +19,7 @@ describe("a job whose attempts ran out", () => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const retry = { attempts: 2, backoffMs: 100 };
-    const job = await acme.exec("cat fixed", {}, { id: "job-a", retry }).enqueued();
+    const job = await acme.exec("cat fixed", { id: "job-a", retry }).enqueued();
     const first = await job.result;
     expect(first.outcome).toEqual({ kind: "exited", code: 1 });
     const [letter] = await lettersOf(fleet);
@@ -56,7 +56,7 @@ describe("a job that nobody can read", () => {
     });
     expect(await berth.deadLetters.remove("poison")).toBe(true);
     expect(await berth.deadLetters.list()).toEqual([]);
-    expect((await acme.exec("echo fine")).value.stdout).toBe("fine\n");
+    expect((await acme.exec("echo fine")).stdout).toBe("fine\n");
     await queue.close();
   });
 });
@@ -66,10 +66,10 @@ describe("a job that was lost, or that our own machinery refused", { timeout: 12
     const first = await fleet.worker("worker-1", brisk);
     const berth = fleet.client();
     const acme = berth.tenant("acme");
-    const refused = await berth.tenant("other").exec("true", {}, { id: "job-b", profile: "no-such" });
+    const refused = await berth.tenant("other").exec("true", { id: "job-b", profile: "no-such" });
     expect(refused.outcome).toMatchObject({ kind: "refused", code: "not-granted" });
     const command = "echo ran >> ledger; echo up; [ $(wc -l < ledger) -ge 2 ] || sleep 60";
-    const job = await acme.exec(command, {}, { id: "job-a" }).enqueued();
+    const job = await acme.exec(command, { id: "job-a" }).enqueued();
     for await (const event of job.events()) if (event.type === "stdout") break;
     first.signal("SIGKILL");
     await fleet.worker("worker-2", brisk);
@@ -79,10 +79,10 @@ describe("a job that was lost, or that our own machinery refused", { timeout: 12
       ["job-a", "lost"],
       ["job-b", "fault"],
     ]);
-    expect((await acme.exec("cat ledger")).value.stdout).toBe("ran\n");
+    expect((await acme.exec("cat ledger")).stdout).toBe("ran\n");
     const again = await berth.job(await berth.deadLetters.redrive("job-a"));
     expect((await again?.result)?.outcome).toEqual({ kind: "exited", code: 0 });
-    expect((await acme.exec("cat ledger")).value.stdout).toBe("ran\nran\n");
+    expect((await acme.exec("cat ledger")).stdout).toBe("ran\nran\n");
   });
 });
 
@@ -90,7 +90,7 @@ describe("a dashboard's retry button", () => {
   test("drives a dead letter again", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
-    await berth.tenant("acme").exec("cat fixed", {}, { id: "job-a", retry: { attempts: 1 } });
+    await berth.tenant("acme").exec("cat fixed", { id: "job-a", retry: { attempts: 1 } });
     await lettersOf(fleet);
     await berth.tenant("acme").write("fixed", "yes");
     const queue = new Queue("dead", { connection: fleet.redis.connect() as never, prefix: fleetQueuePrefix });

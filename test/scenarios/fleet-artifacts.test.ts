@@ -30,7 +30,7 @@ os.mkdir('artifacts'); open('artifacts/note.md', 'w').write('# hi'); open('artif
     const events = [];
     for await (const event of job.events()) events.push(event);
     const told = events.flatMap((event) => (event.type === "artifact" ? [event.artifact] : []));
-    const { value } = await job;
+    const value = await job;
     expect(value.artifacts?.map(({ path, mime }) => [path, mime])).toEqual([
       ["artifacts/big.bin", "application/octet-stream"],
       ["artifacts/note.md", "text/markdown"],
@@ -54,21 +54,21 @@ os.mkdir('artifacts'); open('artifacts/note.md', 'w').write('# hi'); open('artif
     const acme = fleet.client().tenant("acme");
     const content = randomBytes(200_000).toString("hex");
     const mine = { session: "one", agent: "coder" };
-    await acme.write("plan", content, { persist: true }, mine);
-    await acme.write("plan", "workspace", {}, { ...mine, session: "two" });
+    await acme.write("plan", content, { persist: true, ...mine });
+    await acme.write("plan", "workspace", { ...mine, session: "two" });
     first.signal("SIGTERM");
     await first.ended();
     await fleet.worker("worker-2", env);
-    const read = await acme.read("plan", {}, mine);
-    expect(read.value.content).toBe(content);
-    expect(read.value.persisted).toMatchObject([{ path: "plan", size: content.length }]);
-    expect((await acme.read("plan", {}, { ...mine, session: "two" })).value.content).toBe("workspace");
+    const read = await acme.read("plan", mine);
+    expect(read.content).toBe(content);
+    expect(read.persisted).toMatchObject([{ path: "plan", size: content.length }]);
+    expect((await acme.read("plan", { ...mine, session: "two" })).content).toBe("workspace");
   });
 
   test("expired artifacts are swept by any worker", async ({ fleet, directory }) => {
     await fleet.worker("worker-1", { BERTH_ARTIFACTS: directory });
     const acme = fleet.client().tenant("acme");
-    const { value } = await acme.write("f", "x".repeat(100_000), { persist: true });
+    const value = await acme.write("f", "x".repeat(100_000), { persist: true });
     const redis = fleet.redis.connect();
     const artifacts = new Artifacts(redis, { directory });
     const id = value.artifacts?.[0]?.id ?? "";
@@ -85,9 +85,9 @@ os.mkdir('artifacts'); open('artifacts/note.md', 'w').write('# hi'); open('artif
     const acme = fleet.client().tenant("acme");
     const bytes = randomBytes(stagedAboveBytes * 20);
     const written = await acme.write("big", bytes);
-    expect(written).toMatchObject({ outcome: { kind: "done" }, value: { size: bytes.length } });
+    expect(written).toMatchObject({ outcome: { kind: "done" }, size: bytes.length });
     const listed = await acme.exec("wc -c < big");
-    expect(listed.value.stdout?.trim()).toBe(`${bytes.length}`);
+    expect(listed.stdout?.trim()).toBe(`${bytes.length}`);
     const redis = fleet.redis.connect();
     expect(await redis.keys("berth:*staged*"), "nothing is left beside the queue").toEqual([]);
   });

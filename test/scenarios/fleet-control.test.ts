@@ -16,7 +16,7 @@ describe("a tenant that is paused", () => {
       state: "waiting",
       reasons: expect.arrayContaining(["the tenant acme is paused"]),
     });
-    expect((await berth.tenant("globex").exec("echo mine")).value.stdout).toBe("mine\n");
+    expect((await berth.tenant("globex").exec("echo mine")).stdout).toBe("mine\n");
     expect(await job.status()).toBe("waiting");
     await acme.resume();
     expect((await job.result).value.stdout).toBe("after\n");
@@ -38,7 +38,7 @@ describe("too many jobs", () => {
     await berth.tenant("globex").exec("echo other").enqueued();
     await fleet.worker("worker-1", busybox);
     await Promise.all(accepted);
-    expect((await berth.tenant("acme").exec("echo 4")).value.stdout).toBe("4\n");
+    expect((await berth.tenant("acme").exec("echo 4")).stdout).toBe("4\n");
   });
 
   test("of the whole fleet are refused with the reason", async ({ fleet }) => {
@@ -56,8 +56,8 @@ describe("a job's id", () => {
   test("finds the job from any process, and cancels it", async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const producer = fleet.client();
-    const running = await producer.tenant("acme").exec("sleep 60", {}, { id: "the-long-one" }).enqueued();
-    const waiting = await producer.tenant("acme").exec("echo never", {}, { id: "the-next-one" }).enqueued();
+    const running = await producer.tenant("acme").exec("sleep 60", { id: "the-long-one" }).enqueued();
+    const waiting = await producer.tenant("acme").exec("echo never", { id: "the-next-one" }).enqueued();
     const other = fleet.client();
     await expect.poll(async () => (await other.why("the-long-one")).state).toBe("running");
     // Behind a job that runs for a minute: it ends now, not then.
@@ -73,8 +73,8 @@ describe("a job's id", () => {
 
   test("stands for one sandbox's job only", async ({ fleet }) => {
     const berth = fleet.client();
-    await berth.tenant("acme").exec("true", {}, { id: "mine" }).enqueued();
-    await expect(berth.tenant("globex").exec("true", {}, { id: "mine" }).enqueued()).rejects.toMatchObject({
+    await berth.tenant("acme").exec("true", { id: "mine" }).enqueued();
+    await expect(berth.tenant("globex").exec("true", { id: "mine" }).enqueued()).rejects.toMatchObject({
       code: "job-id-taken",
     });
   });
@@ -105,28 +105,28 @@ describe("a sandbox", () => {
     const acme = fleet.client().tenant("acme");
     await acme.exec("mkdir -p a/b; echo x > a/b/c; ln -s /etc/passwd link; chmod 0 a/b/c; touch .hidden");
     expect((await acme.destroy()).outcome).toEqual({ kind: "done" });
-    expect((await acme.exec("ls -A | wc -l")).value.stdout?.trim()).toBe("0");
+    expect((await acme.exec("ls -A | wc -l")).stdout?.trim()).toBe("0");
   });
 
   test("stays in the pool of its first job, and only workers of that pool take it", async ({ fleet }) => {
     await fleet.worker("plain", busybox);
     const berth = fleet.client();
     await berth.tenant("acme").grant({ pools: ["gpu"] });
-    const job = await berth.tenant("acme").exec("echo gpu", {}, { pool: "gpu" }).enqueued();
+    const job = await berth.tenant("acme").exec("echo gpu", { pool: "gpu" }).enqueued();
     await expect
       .poll(async () => (await berth.why(job.id)).reasons)
       .toContain("no worker of the pool gpu is there");
-    await expect(berth.tenant("acme").exec("true", {}, { pool: "other" }).enqueued()).rejects.toMatchObject({
+    await expect(berth.tenant("acme").exec("true", { pool: "other" }).enqueued()).rejects.toMatchObject({
       code: "wrong-pool",
     });
     await fleet.worker("special", { ...busybox, BERTH_POOLS: "gpu" });
     expect((await job.result).value.stdout).toBe("gpu\n");
     // Without a pool of its own a job goes where its sandbox is.
-    expect((await berth.tenant("acme").exec("echo there")).value.stdout).toBe("there\n");
+    expect((await berth.tenant("acme").exec("echo there")).stdout).toBe("there\n");
     expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
     // Whoever made the job, and whether it names the pool or not: the worker asks for the grant.
     const refused = { kind: "refused", code: "not-granted" };
-    expect((await berth.tenant("globex").exec("true", {}, { pool: "gpu" })).outcome).toMatchObject(refused);
+    expect((await berth.tenant("globex").exec("true", { pool: "gpu" })).outcome).toMatchObject(refused);
     expect(await berth.tenant("acme").revoke({ pools: ["gpu"] })).toEqual({
       profiles: ["default"],
       pools: ["default"],
@@ -140,17 +140,17 @@ describe("a sandbox", () => {
   }) => {
     const berth = fleet.client();
     for (const tenant of ["acme", "globex"]) await berth.tenant(tenant).grant({ pools: ["gpu"] });
-    const job = await berth.tenant("acme").exec("true", {}, { pool: "gpu" }).enqueued();
+    const job = await berth.tenant("acme").exec("true", { pool: "gpu" }).enqueued();
     expect((await berth.scale()).waitingSandboxes).toBe(1);
     expect(await berth.cancel(job.id)).toBe(true);
     expect((await job.result).outcome.kind).toBe("cancelled");
     await expect.poll(async () => (await berth.scale()).waitingSandboxes).toBe(0);
     // Its offer is still there, before the next one's.
-    const next = berth.tenant("globex").exec("echo served", {}, { pool: "gpu" });
+    const next = berth.tenant("globex").exec("echo served", { pool: "gpu" });
     await fleet.worker("worker-1", { ...busybox, BERTH_POOLS: "gpu" });
-    expect((await next).value.stdout).toBe("served\n");
+    expect((await next).stdout).toBe("served\n");
     expect(await berth.sandboxes({ tenant: "acme" })).toMatchObject([{ epoch: 0, worker: undefined }]);
-    expect((await berth.tenant("acme").exec("echo again")).value.stdout).toBe("again\n");
+    expect((await berth.tenant("acme").exec("echo again")).stdout).toBe("again\n");
   });
 
   test("stays on the host that has its workspace", async ({ fleet }) => {
@@ -164,7 +164,7 @@ describe("a sandbox", () => {
     await expect
       .poll(async () => (await berth.why(job.id)).reasons)
       .toContain("its workspace is on the host host-a, which is offline");
-    expect((await berth.tenant("globex").exec("echo ok")).value.stdout).toBe("ok\n");
+    expect((await berth.tenant("globex").exec("echo ok")).stdout).toBe("ok\n");
     expect(await job.status()).toBe("waiting");
     await fleet.worker("worker-c", { ...busybox, BERTH_HOST: "host-a" });
     expect((await job.result).value.content).toBe("here");
@@ -189,5 +189,5 @@ test("a queue that nobody used for long leaves Redis, and nothing else does", as
   expect(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch")).toBe(epoch);
   expect((await (await berth.job(job.id))?.result)?.value.stdout).toBe("once\n");
   await fleet.worker("worker-1", busybox);
-  expect((await berth.tenant("acme").exec("echo again")).value.stdout).toBe("again\n");
+  expect((await berth.tenant("acme").exec("echo again")).stdout).toBe("again\n");
 });

@@ -11,11 +11,11 @@ describe("a batch of a thousand jobs in one session", () => {
     const gate = acme.exec("until [ -e open ]; do sleep 0.05; done");
     const batch = Array.from({ length: 1_000 }, () => acme.exec("true"));
     await Promise.all(batch.map((job) => job.enqueued()));
-    expect((await acme.exec("echo hi", {}, { session: "chat" })).outcome).toEqual({
+    expect((await acme.exec("echo hi", { session: "chat" })).outcome).toEqual({
       kind: "exited",
       code: 0,
     });
-    await acme.exec("touch open", {}, { session: "chat" });
+    await acme.exec("touch open", { session: "chat" });
     await gate;
     const results = await Promise.all(batch);
     expect(results.every(({ outcome }) => outcome.kind === "exited")).toBe(true);

@@ -8,7 +8,7 @@ describe("a fleet", () => {
     const written = acme.write("main.py", "print(6 * 7)");
     const run = acme.exec("python3 main.py");
     expect(await written).toMatchObject({ outcome: { kind: "done" } });
-    expect(await run).toMatchObject({ outcome: { kind: "exited", code: 0 }, value: { stdout: "42\n" } });
+    expect(await run).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "42\n" });
   });
 
   test("keeps each tenant on one worker, warm the second time", async ({ fleet }) => {
@@ -25,8 +25,8 @@ describe("a fleet", () => {
     const before = (await fleet.containers()).map(({ id }) => id).sort();
     const second = await mark();
     expect(workers.map(({ log }) => log).join("")).not.toContain("tenancy.fenced");
-    expect(first.map(({ value }) => value.stdout)).toEqual(first.map(() => "1\n"));
-    expect(second.map(({ value }) => value.stdout)).toEqual(second.map(() => "2\n"));
+    expect(first.map(({ stdout }) => stdout)).toEqual(first.map(() => "1\n"));
+    expect(second.map(({ stdout }) => stdout)).toEqual(second.map(() => "2\n"));
     expect((await fleet.containers()).map(({ id }) => id).sort()).toEqual(before);
     expect(before).toHaveLength(6);
   });
@@ -61,12 +61,9 @@ describe("a fleet", () => {
     await fleet.worker("worker-1");
     const [one, two] = [fleet.client().tenant("acme"), fleet.client().tenant("acme")];
     const order = "echo ran >> ledger; cat ledger";
-    const results = await Promise.all([
-      one.exec(order, {}, { id: "job-a" }),
-      two.exec(order, {}, { id: "job-a" }),
-    ]);
-    results.push(await two.exec(order, {}, { id: "job-a" }));
-    expect(results.map(({ value }) => value.stdout)).toEqual(["ran\n", "ran\n", "ran\n"]);
+    const results = await Promise.all([one.exec(order, { id: "job-a" }), two.exec(order, { id: "job-a" })]);
+    results.push(await two.exec(order, { id: "job-a" }));
+    expect(results.map(({ stdout }) => stdout)).toEqual(["ran\n", "ran\n", "ran\n"]);
   });
 
   test("refuses an invalid job at the client, naming every problem", async ({ fleet }) => {
@@ -102,7 +99,7 @@ describe("a fleet", () => {
     expect(first.outputs).toEqual(orders.map((_, index) => `${index}\n`));
     expect(first.progress).toMatchObject({ total: 30, submitted: 30, finished: 30, failed: 0 });
     expect((await run()).outputs).toEqual(first.outputs);
-    const { value } = await berth.tenant("tenant-0").exec("wc -l < ledger");
+    const value = await berth.tenant("tenant-0").exec("wc -l < ledger");
     expect(value.stdout?.trim()).toBe("10");
   });
 });

@@ -222,10 +222,8 @@ describe("jobs over HTTP", () => {
     const [answer, mine, later, ...behind] = await Promise.all([
       gateway.call("POST", "/v1/jobs", { body: exec("echo http >> ran") }),
       acme.exec("echo client >> ran").catch((error: unknown) => error),
-      acme.exec("echo later >> ran", {}, { delayMs: 500 }).catch((error: unknown) => error),
-      ...[1, 2, 3, 4, 5].map((id) =>
-        acme.exec("true", {}, { id: `n${id}` }).catch((error: unknown) => error),
-      ),
+      acme.exec("echo later >> ran", { delayMs: 500 }).catch((error: unknown) => error),
+      ...[1, 2, 3, 4, 5].map((id) => acme.exec("true", { id: `n${id}` }).catch((error: unknown) => error)),
     ]);
     fleet.redis.thaw();
     // One after the other they would have taken 10 s each.
@@ -241,9 +239,9 @@ describe("jobs over HTTP", () => {
     expect((mine as Error).message).toContain(`the job ${idOf(mine)} may have been accepted`);
     const again = { id: answer.body.jobId };
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("echo http >> ran", again) });
-    await acme.exec("echo client >> ran", {}, { id: idOf(mine) });
-    await acme.exec("echo later >> ran", {}, { id: idOf(later), delayMs: 500 });
-    const { value } = await acme.exec("sort ran");
+    await acme.exec("echo client >> ran", { id: idOf(mine) });
+    await acme.exec("echo later >> ran", { id: idOf(later), delayMs: 500 });
+    const value = await acme.exec("sort ran");
     expect(value.stdout).toBe("client\nhttp\nlater\n");
   });
 });

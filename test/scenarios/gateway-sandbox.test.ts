@@ -25,7 +25,15 @@ describe("the code sandbox over HTTP", () => {
     });
     expect(failed.body).toMatchObject({ exit_code: 1, outcome: { kind: "exited", code: 1 } });
     const slow = await sandbox(gateway, "bash", { command: "sleep 60", timeout: 0.3 });
-    expect(slow.body).toMatchObject({ exit_code: 124, outcome: { kind: "timed-out" } });
+    expect(slow.body).toMatchObject({
+      exit_code: 124,
+      outcome: { kind: "timed-out" },
+      text: "[timed out after 0.3s]\n[exit 124]",
+    });
+    const block = await sandbox(gateway, "bash", { command: "echo hi; exit 4", block: true });
+    expect(block.body.text).toBe("[/exec echo hi; exit 4]\nhi\n[exit 4]\n[END EXEC]");
+    const { body: job } = await gateway.call("GET", `/v1/jobs/${failed.body.job_id}`);
+    expect(job.result.text).toBe("[exit 1]");
     const defaulted = await gateway.call("POST", "/v1/sandbox/execute", { body: { code: "print(1)" } });
     expect(defaulted.body.stdout).toBe("1\n");
     const again = { "idempotency-key": "one" };

@@ -1,5 +1,5 @@
 import type { JobSandbox } from "@berth/jobs";
-import { execLimits } from "@berth/protocol";
+import { execLimits, withText } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { done, names, refused, run } from "../support/job-kinds.ts";
@@ -27,6 +27,18 @@ describe("exec", () => {
     expect((await run(sandbox, slow, { limits })).outcome).toEqual({ kind: "timed-out", afterMs: 300 });
     const loud = await run(sandbox, { kind: "exec", command: "yes | head -c 5000" }, { limits });
     expect(loud.value).toMatchObject({ cutBytes: 4_000 });
+  });
+
+  test("has a text with both streams in the order they were written, cut to shownBytes", async ({ host }) => {
+    const sandbox = await host.sandbox();
+    const text = async (command: string, shownBytes: number) =>
+      withText(await run(sandbox, { kind: "exec", command, limits: { shownBytes } })).text;
+    // The pauses let init read one stream before the other has more.
+    const apart = "echo 1; sleep 0.2; echo 2 >&2; sleep 0.2; echo 3; exit 4";
+    expect(await text(apart, 1_000)).toBe("1\n2\n3\n[exit 4]");
+    expect(await text("seq 100 199", 8)).toBe("100\n...[output truncated: 392 of 400 bytes cut]...\n199\n");
+    const { value } = await run(sandbox, { kind: "exec", command: "echo one stream" });
+    expect(value).not.toHaveProperty("shown");
   });
 
   test("that is aborted is cancelled, with the reason", async ({ host }) => {

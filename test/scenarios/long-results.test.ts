@@ -14,7 +14,7 @@ describe("output of 229 KB", () => {
     const gateway = await gateways.start();
     const berth = fleet.client();
     const order = { tenant: "acme", request: { kind: "exec", command } as const };
-    expect((await berth.tenant("acme").exec(command)).value.stdout).toBe(printed);
+    expect((await berth.tenant("acme").exec(command)).stdout).toBe(printed);
     for await (const { result } of berth.batch([order], { id: "long" }).results())
       expect(result.value.stdout).toBe(printed);
     const answer = await gateway.call("POST", "/v1/jobs?wait=30", { body: order });

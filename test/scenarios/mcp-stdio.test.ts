@@ -133,7 +133,7 @@ describe("berth mcp on stdin and stdout", () => {
       text: expect.stringContaining("are not one"),
     });
     expect((await mcp.call("sandbox")).text).toContain("sandbox acme.s.chat");
-    const elsewhere = fleet.client().tenant("acme").exec("true", {}, { id: "not-of-this-chat" });
+    const elsewhere = fleet.client().tenant("acme").exec("true", { id: "not-of-this-chat" });
     await elsewhere;
     expect(await mcp.call("job", { id: "not-of-this-chat" })).toMatchObject({
       isError: true,

@@ -12,30 +12,29 @@ describe("a fleet on a Redis that refuses calls over two hash slots", () => {
     const acme = fleet.client().tenant("acme");
     await acme.write("in.txt", "hello");
     const ran = await acme.exec("cat in.txt; echo more > out.txt", { artifacts: ["out.txt"] });
-    expect(ran.value.stdout).toBe("hello");
-    expect((await acme.read("out.txt")).value).toMatchObject({ content: "more\n" });
-    expect(ran.value.artifacts).toMatchObject([{ path: "out.txt", size: 5 }]);
+    expect(ran.stdout).toBe("hello");
+    expect(await acme.read("out.txt")).toMatchObject({ content: "more\n" });
+    expect(ran.artifacts).toMatchObject([{ path: "out.txt", size: 5 }]);
   });
 
   test("keeps the order of a session, priorities, delays, retries and cancellations", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const first = await acme.exec("sleep 1; echo 1 >> order").enqueued();
-    const later = await acme.exec("echo later >> order", {}, { delayMs: 1_500 }).enqueued();
+    const later = await acme.exec("echo later >> order", { delayMs: 1_500 }).enqueued();
     const cancelled = await acme.exec("echo never >> order").enqueued();
     await cancelled.cancel();
     const second = await acme.exec("echo 2 >> order").enqueued();
     const again = await acme
-      .exec(
-        "echo try >> tries; test $(wc -l < tries) -ge 2",
-        {},
-        { session: "other", retry: { attempts: 2, backoffMs: 100 } },
-      )
+      .exec("echo try >> tries; test $(wc -l < tries) -ge 2", {
+        session: "other",
+        retry: { attempts: 2, backoffMs: 100 },
+      })
       .enqueued();
     expect((await cancelled.result).outcome.kind).toBe("cancelled");
     expect((await again.result).outcome).toEqual({ kind: "exited", code: 0 });
     await Promise.all([first.result, second.result, later.result]);
-    expect((await acme.exec("cat order")).value.stdout).toBe("1\n2\nlater\n");
+    expect((await acme.exec("cat order")).stdout).toBe("1\n2\nlater\n");
   });
 
   test("moves a dead worker's sandbox, empties every index, and delivers what nobody delivered", async ({
@@ -45,7 +44,7 @@ describe("a fleet on a Redis that refuses calls over two hash slots", () => {
     const dead = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     await acme.exec("true");
-    const waiting = await acme.exec("sleep 600", {}, { idempotent: true }).enqueued();
+    const waiting = await acme.exec("sleep 600", { idempotent: true }).enqueued();
     await expect.poll(() => waiting.status()).toBe("running");
     dead.signal("SIGKILL");
     await fleet.worker("worker-2", brisk);

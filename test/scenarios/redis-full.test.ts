@@ -21,13 +21,13 @@ describe("a Redis that is full", () => {
     await admin.config("SET", "maxmemory", "1mb");
     const full = { name: "Fault", code: "redis-full", retry: true };
     // Asked before it is added; added without asking, since there was room a moment ago; put in the schedule.
-    await expect(acme.exec("true", {}, { id: "mine" }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.exec("true", { id: "mine" }).enqueued()).rejects.toMatchObject(full);
     await expect(acme.exec("true").enqueued()).rejects.toMatchObject(full);
-    await expect(acme.exec("true", {}, { delayMs: 60_000 }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.exec("true", { delayMs: 60_000 }).enqueued()).rejects.toMatchObject(full);
     const large = "x".repeat(400 * 1024);
     await expect(acme.write("large", large).enqueued()).rejects.toMatchObject(full);
     await admin.config("SET", "maxmemory", "0");
-    expect(await (await acme.exec("true", {}, { id: "mine" }).enqueued()).status()).toBe("waiting");
+    expect(await (await acme.exec("true", { id: "mine" }).enqueued()).status()).toBe("waiting");
     await berth.close();
   });
 
@@ -87,7 +87,7 @@ describe("a Redis that is nearly full", () => {
       expect(await standing(admin, id)).toEqual({ added: "1", queued: 1, open: true });
     for (const id of refused.keys())
       expect(await standing(admin, id)).toEqual({ added: null, queued: 0, open: false });
-    for (const [id, command] of refused) await acme.exec(command, {}, { id }).enqueued();
+    for (const [id, command] of refused) await acme.exec(command, { id }).enqueued();
     for (const id of refused.keys())
       expect(await standing(admin, id)).toEqual({ added: "1", queued: 1, open: true });
     await berth.close();
@@ -109,18 +109,18 @@ describe("a Redis at 85 % of its maxmemory", () => {
     await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
     await expect.poll(() => admin.hexists(redisKeys.settings, "fullUntil")).toBe(1);
     const full = { code: "redis-full", retry: true, context: { accepted: "no" } };
-    await expect(acme.exec("true", {}, { id: "mine" }).enqueued()).rejects.toMatchObject(full);
-    await expect(acme.exec("true", {}, { delayMs: 60_000 }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.exec("true", { id: "mine" }).enqueued()).rejects.toMatchObject(full);
+    await expect(acme.exec("true", { delayMs: 60_000 }).enqueued()).rejects.toMatchObject(full);
     await expect(acme.write("large", "x".repeat(400 * 1024)).enqueued()).rejects.toMatchObject(full);
     expect(await admin.keys("berth:*:staged:*")).toEqual([]);
     // Known before: it is the same job.
-    expect((await acme.exec("echo next", {}, { id: waiting.id }).enqueued()).isNew).toBe(false);
+    expect((await acme.exec("echo next", { id: waiting.id }).enqueued()).isNew).toBe(false);
     await writeFile(join(fleet.workspaces, "acme", "go"), "");
     expect((await running.result).value.stdout).toHaveLength(3_893);
     expect((await waiting.result).value.stdout).toBe("next\n");
     await admin.hset(redisKeys.settings, "fullAtPercent", 99);
     await expect.poll(() => admin.hexists(redisKeys.settings, "fullUntil")).toBe(0);
-    expect((await acme.exec("true", {}, { id: "mine" })).outcome).toEqual({ kind: "exited", code: 0 });
+    expect((await acme.exec("true", { id: "mine" })).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
   test("takes jobs again when no worker has measured it for a while", async ({ redis }) => {

@@ -35,7 +35,7 @@ describe("a Redis that is out of memory for many leases", () => {
     await sleep(Math.max(0, fullMs + manyLeasesMs - Date.now()));
     expect(await through.status()).toBe("running");
     await redis.config("SET", "maxmemory", "0");
-    const other = () => fleet.client().tenant("acme").exec("true", {}, { session: "other" }).enqueued();
+    const other = () => fleet.client().tenant("acme").exec("true", { session: "other" }).enqueued();
     const taken = () =>
       other().then(
         () => "accepted",
@@ -44,7 +44,7 @@ describe("a Redis that is out of memory for many leases", () => {
     await expect
       .poll(taken, { timeout: 10_000, message: "a worker's sweep sees that there is room" })
       .toBe("accepted");
-    await fleet.client().tenant("acme").write("go", "", {}, { session: "other" });
+    await fleet.client().tenant("acme").write("go", "", { session: "other" });
     expect((await through.result).value.stdout).toBe("done\n");
     expect(fenced(workers)).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe("a Redis that refuses writes for many leases", () => {
     expect([await through.status(), await within.status()]).toEqual(["running", "running"]);
     await fleet.redis.acceptWrites();
     expect((await within.result).value.stdout).toBe("done\n");
-    await fleet.client().tenant("acme").write("go", "", {}, { session: "other" });
+    await fleet.client().tenant("acme").write("go", "", { session: "other" });
     expect((await through.result).value.stdout).toBe("done\n");
     await expect.poll(() => third.log, { timeout: 30_000 }).toContain("worker.started");
     expect(fenced([...workers, third])).toEqual([]);

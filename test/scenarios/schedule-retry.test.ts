@@ -34,7 +34,7 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const command = "echo x >> tries; echo try; [ $(wc -l < tries) -ge 3 ]";
-    const job = await berth.tenant("acme").exec(command, {}, { retry }).enqueued();
+    const job = await berth.tenant("acme").exec(command, { retry }).enqueued();
     expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
     const events = await eventsOf(fleet, job);
     expect(events.map(({ type }) => type)).toEqual([
@@ -57,8 +57,8 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const slow = { attempts: 2, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
-    const job = await acme.exec("false", {}, { retry: slow }).enqueued();
-    expect((await acme.exec("echo next")).value.stdout).toBe("next\n");
+    const job = await acme.exec("false", { retry: slow }).enqueued();
+    expect((await acme.exec("echo next")).stdout).toBe("next\n");
     await expect.poll(() => berth.why(job.id)).toMatchObject({ state: "scheduled" });
     await job.cancel();
     expect((await job.result).outcome).toMatchObject({ kind: "cancelled" });
@@ -71,14 +71,14 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
     const first = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 30";
-    const job = await acme.exec(command, {}, { retry }).enqueued();
+    const job = await acme.exec(command, { retry }).enqueued();
     await running(job);
     first.signal("SIGKILL");
     await fleet.worker("worker-2", brisk);
     expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
     const retried = (await eventsOf(fleet, job)).find(({ type }) => type === "retrying");
     expect(retried).toMatchObject({ attempt: 1, outcome: { kind: "lost" } });
-    expect((await acme.exec("wc -l < tries")).value.stdout?.trim()).toBe("2");
+    expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
     await endedOnce(fleet, job);
   });
 });
@@ -88,7 +88,7 @@ describe("a worker told to stop that runs out of patience", { timeout: 120_000 }
     const first = await fleet.worker("worker-1", { ...brisk, BERTH_DRAIN_MS: "500" });
     const acme = fleet.client().tenant("acme");
     const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 60";
-    const job = await acme.exec(command, {}, { retry }).enqueued();
+    const job = await acme.exec(command, { retry }).enqueued();
     await running(job);
     await fleet.worker("worker-2", brisk);
     first.signal("SIGTERM");
@@ -106,7 +106,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     const worker = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const id = "job-a";
-    const job = await acme.exec(command, {}, { id, ...more }).enqueued();
+    const job = await acme.exec(command, { id, ...more }).enqueued();
     await running(job);
     worker.signal("SIGSTOP");
     const redis = fleet.redis.connect();
@@ -149,7 +149,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await endedOnce(fleet, job);
     // Whatever was put in twice has come and gone.
     await acme.exec("sleep 1");
-    expect((await acme.exec("wc -l < tries")).value.stdout?.trim()).toBe("2");
+    expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
   });
 
   test("after telling of the next attempt and before letting go of this one: this one is not run again", async ({
@@ -162,7 +162,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
     const starts = (await eventsOf(fleet, job)).filter((event) => event.type === "started");
     expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
-    expect((await acme.exec("wc -l < tries")).value.stdout?.trim()).toBe("2");
+    expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
     await endedOnce(fleet, job);
   });
 
@@ -188,7 +188,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const count = "echo x >> tries; [ $(wc -l < tries) -ge 3 ]";
-    const job = await acme.exec(count, {}, { id: "job-a", retry }).enqueued();
+    const job = await acme.exec(count, { id: "job-a", retry }).enqueued();
     await job.result;
     const redis = fleet.redis.connect();
     const envelope = {
@@ -204,7 +204,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await schedule.add(jobSchema.parse({ ...envelope, attempt: 2 }), Date.now());
     await expect.poll(() => schedule.find(key, "job-a")).toBeUndefined();
     await acme.exec("true");
-    expect((await acme.exec("wc -l < tries")).value.stdout?.trim()).toBe("3");
+    expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("3");
     await schedule.close();
     await endedOnce(fleet, job);
   });

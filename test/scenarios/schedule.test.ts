@@ -7,7 +7,7 @@ import { type TestFleet, test } from "../support/fleet.ts";
 const append = (line: string) => ({ kind: "exec" as const, command: `echo ${line} >> ledger` });
 
 async function ledgerOf(berth: Berth, tenant: string): Promise<string[]> {
-  const { value } = await berth.tenant(tenant).exec("cat ledger 2>/dev/null");
+  const value = await berth.tenant(tenant).exec("cat ledger 2>/dev/null");
   return (value.stdout ?? "").split("\n").filter((line) => line !== "");
 }
 
@@ -24,13 +24,13 @@ describe("a delayed job", () => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const ordered = Date.now();
-    const job = await acme.exec("echo ran >> ledger; cat ledger", {}, { delayMs: 1_500 }).enqueued();
+    const job = await acme.exec("echo ran >> ledger; cat ledger", { delayMs: 1_500 }).enqueued();
     expect(await berth.why(job.id)).toMatchObject({ state: "scheduled" });
     expect((await berth.job(job.id))?.key).toBe("acme");
     expect((await job.result).value.stdout).toBe("ran\n");
     expect(Date.now() - ordered).toBeGreaterThanOrEqual(1_500);
-    const other = await acme.exec("cat ledger", {}, { runAtMs: Date.now() + 300 });
-    expect(other.value.stdout).toBe("ran\n");
+    const other = await acme.exec("cat ledger", { runAtMs: Date.now() + 300 });
+    expect(other.stdout).toBe("ran\n");
     expect(await berth.why(job.id)).toMatchObject({ state: "finished" });
   });
 
@@ -39,21 +39,21 @@ describe("a delayed job", () => {
     const [one, two] = [fleet.client().tenant("acme"), fleet.client().tenant("acme")];
     const more = { id: "later", delayMs: 700 };
     const command = "echo ran >> ledger; cat ledger";
-    const jobs = [one.exec(command, {}, more), two.exec(command, {}, more)];
-    const results = [...(await Promise.all(jobs)), await two.exec(command, {}, more)];
-    expect(results.map(({ value }) => value.stdout)).toEqual(["ran\n", "ran\n", "ran\n"]);
+    const jobs = [one.exec(command, more), two.exec(command, more)];
+    const results = [...(await Promise.all(jobs)), await two.exec(command, more)];
+    expect(results.map(({ stdout }) => stdout)).toEqual(["ran\n", "ran\n", "ran\n"]);
   });
 
   test("accepted while no worker is there runs when one comes", async ({ fleet }) => {
-    const job = fleet.client().tenant("acme").exec("echo late", {}, { delayMs: 50 });
+    const job = fleet.client().tenant("acme").exec("echo late", { delayMs: 50 });
     await job.enqueued();
     await fleet.worker("worker-1");
-    expect((await job).value.stdout).toBe("late\n");
+    expect((await job).stdout).toBe("late\n");
   });
 
   test("is cancelled at once, long before it is due, with one terminal record", async ({ fleet }) => {
     await fleet.worker("worker-1");
-    const job = await fleet.client().tenant("acme").exec("echo never", {}, { delayMs: 3_600_000 }).enqueued();
+    const job = await fleet.client().tenant("acme").exec("echo never", { delayMs: 3_600_000 }).enqueued();
     await job.cancel();
     expect((await job.result).outcome).toMatchObject({ kind: "cancelled" });
     const events = await new JobEvents(fleet.redis.connect()).read(job.key, job.id, "");
@@ -63,8 +63,8 @@ describe("a delayed job", () => {
   test("with a request too large for the queue runs with all of it", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const acme = fleet.client().tenant("acme");
-    await acme.write("big", "x".repeat(600_000), {}, { delayMs: 300 });
-    expect((await acme.exec("wc -c < big")).value.stdout?.trim()).toBe("600000");
+    await acme.write("big", "x".repeat(600_000), { delayMs: 300 });
+    expect((await acme.exec("wc -c < big")).stdout?.trim()).toBe("600000");
   });
 
   test("that can no longer be accepted when it is due ends as refused, with one terminal record", async ({
@@ -73,7 +73,7 @@ describe("a delayed job", () => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const acme = berth.tenant("acme");
-    const job = await acme.exec("true", {}, { delayMs: 1_500, pool: "gpu" }).enqueued();
+    const job = await acme.exec("true", { delayMs: 1_500, pool: "gpu" }).enqueued();
     // The first job in its queue decides the pool.
     await acme.exec("true");
     expect((await job.result).outcome).toMatchObject({ kind: "refused", code: "wrong-pool" });
@@ -86,8 +86,8 @@ describe("a delayed job", () => {
 
   test("with an impossible time is refused at the client", async ({ fleet }) => {
     const acme = fleet.client().tenant("acme");
-    await expect(acme.exec("true", {}, { delayMs: 5, runAtMs: 5 })).rejects.toThrow(/delayMs or runAtMs/);
-    await expect(acme.exec("true", {}, { delayMs: -1 })).rejects.toThrow(/delayMs/);
+    await expect(acme.exec("true", { delayMs: 5, runAtMs: 5 })).rejects.toThrow(/delayMs or runAtMs/);
+    await expect(acme.exec("true", { delayMs: -1 })).rejects.toThrow(/delayMs/);
   });
 });
 

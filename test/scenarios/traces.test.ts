@@ -182,8 +182,8 @@ describe("traces", () => {
     expect(await carriedBy(fleet, unseen.body.id)).toMatch(
       new RegExp(`^00-${"1".repeat(32)}-[0-9a-f]{16}-00$`),
     );
-    await acme.exec("true", {}, { trace: notSampled });
-    await acme.exec("true", {}, { trace: { traceparent } });
+    await acme.exec("true", { trace: notSampled });
+    await acme.exec("true", { trace: { traceparent } });
     await gateway.stop();
     await worker.stopped(30_000);
     expect(new Set(collector.spans.map((span) => span.traceId))).toEqual(new Set([traceId]));
@@ -195,7 +195,7 @@ describe("traces", () => {
     const worker = await fleet.worker("worker-1", { ...busybox, ...collector.env });
     const retry = { attempts: 2, backoffMs: 10 };
     const once = "test -e been || { touch been; exit 1; }";
-    const { outcome } = await fleet.client().tenant("acme").exec(once, {}, { retry, trace: { traceparent } });
+    const { outcome } = await fleet.client().tenant("acme").exec(once, { retry, trace: { traceparent } });
     expect(outcome).toEqual({ kind: "exited", code: 0 });
     await worker.stopped(30_000);
     const attempts = collector.spans.filter(({ kind }) => kind === "consumer");

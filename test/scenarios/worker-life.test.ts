@@ -16,7 +16,7 @@ describe("a worker that starts again", () => {
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
     const second = await fleet.worker("worker-1", busybox);
     expect(second.log).toContain('"adopted":1');
-    expect((await acme.exec("cat /tmp/mark")).value.stdout).toBe("warm\n");
+    expect((await acme.exec("cat /tmp/mark")).stdout).toBe("warm\n");
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
   });
 
@@ -31,7 +31,7 @@ describe("a worker that starts again", () => {
     const [before] = await fleet.containers();
     await fleet.worker("worker-1", busybox);
     expect((await job.result).outcome).toMatchObject({ kind: "lost" });
-    expect((await acme.exec("cat /tmp/mark; pgrep sleep")).value.stdout).toBe("warm\n");
+    expect((await acme.exec("cat /tmp/mark; pgrep sleep")).stdout).toBe("warm\n");
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
   });
 
@@ -45,7 +45,7 @@ describe("a worker that starts again", () => {
     const epoch = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
     await redis.del(redisKeys.lease(sandboxKey.parse("acme")), redisKeys.worker("worker-1"));
     await fleet.worker("worker-1", busybox);
-    expect((await acme.exec("cat /tmp/mark")).value.stdout).toBe("warm\n");
+    expect((await acme.exec("cat /tmp/mark")).stdout).toBe("warm\n");
     const again = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
     expect(again).toBeGreaterThan(epoch);
   });
@@ -57,7 +57,7 @@ describe("a worker that starts again", () => {
     first.signal("SIGKILL");
     await first.ended();
     await fleet.worker("worker-2", busybox);
-    expect((await acme.exec("echo moved")).value.stdout).toBe("moved\n");
+    expect((await acme.exec("echo moved")).stdout).toBe("moved\n");
     const again = await fleet.worker("worker-1", busybox);
     expect(again.log).not.toContain('"adopted":1');
     expect(await fleet.containers()).toMatchObject([{ worker: "worker-2" }]);
@@ -96,9 +96,9 @@ describe("a worker without an engine", () => {
     const berth = fleet.client();
     await berth.tenant("acme").grant({ profiles: ["broken"] });
     await berth.tenant("initech").grant({ profiles: ["never-heard-of"] });
-    const bad = berth.tenant("acme").exec("true", {}, { profile: "broken" });
-    const unknown = berth.tenant("initech").exec("true", {}, { profile: "never-heard-of" });
-    expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
+    const bad = berth.tenant("acme").exec("true", { profile: "broken" });
+    const unknown = berth.tenant("initech").exec("true", { profile: "never-heard-of" });
+    expect((await berth.tenant("globex").exec("echo fine")).stdout).toBe("fine\n");
     expect((await bad).outcome).toMatchObject({ kind: "refused", code: "image-missing" });
     const refusal = (profile: string) => ({
       kind: "refused",
@@ -107,7 +107,7 @@ describe("a worker without an engine", () => {
     });
     expect((await unknown).outcome).toEqual(refusal("never-heard-of"));
     // A profile that exists and was not granted is answered in the same words.
-    const ungranted = berth.tenant("initech").exec("true", {}, { profile: "broken" });
+    const ungranted = berth.tenant("initech").exec("true", { profile: "broken" });
     expect((await ungranted).outcome).toEqual(refusal("broken"));
   });
 });
@@ -128,7 +128,7 @@ describe("a worker whose host cannot start sandboxes", () => {
         berth
           .tenant(tenant)
           .exec("echo served")
-          .then(({ value }) => value.stdout),
+          .then(({ stdout }) => stdout),
       ),
     );
     expect(results).toEqual(tenants.map(() => "served\n"));
@@ -174,9 +174,9 @@ describe("a sandbox that never starts", () => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     await acme.grant({ profiles: ["huge"] });
-    const stuck = await acme.exec("true", {}, { profile: "huge" }).enqueued();
+    const stuck = await acme.exec("true", { profile: "huge" }).enqueued();
     await expect.poll(() => worker.log).toContain("tenancy.trouble");
-    expect((await berth.tenant("globex").exec("echo fine")).value.stdout).toBe("fine\n");
+    expect((await berth.tenant("globex").exec("echo fine")).stdout).toBe("fine\n");
     await expect.poll(async () => (await berth.why(stuck.id)).reasons.join()).toContain("did not start");
     expect(await berth.ping("worker-1")).toMatchObject({ health: "ok" });
     expect(worker.log).not.toMatch(/engine.lost|starts.failing/);
@@ -240,8 +240,8 @@ describe("a worker's configuration", () => {
       "cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max";
     const acme = berth.tenant("acme");
     await acme.grant({ profiles: ["small"] });
-    const sizes = [await acme.exec(limit), await acme.exec(limit, {}, { profile: "small" })];
-    expect(sizes.map(({ value }) => Number(value.stdout) / 1024 ** 2)).toEqual([512, 64]);
+    const sizes = [await acme.exec(limit), await acme.exec(limit, { profile: "small" })];
+    expect(sizes.map(({ stdout }) => Number(stdout) / 1024 ** 2)).toEqual([512, 64]);
   });
 
   test("that cannot be used is told with every problem at once, and exit code 78", async () => {

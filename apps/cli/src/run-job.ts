@@ -1,4 +1,4 @@
-import { agentText, isSuccess, type JobResult, type Outcome, scope } from "@berth/protocol";
+import { isSuccess, type JobResult, type Outcome, scope, textWithEnd } from "@berth/protocol";
 import type { jobOptions, OptionValues } from "./command.ts";
 import { Complaint } from "./complaint.ts";
 import type { Context } from "./context.ts";
@@ -84,8 +84,7 @@ export function failure(outcome: Outcome): Complaint {
 
 /** How it ended, in the words that agents get; empty for a command that ran to its own end. */
 export function outcomeText(outcome: Outcome): string {
-  const output = { head: [], tail: [], cutBytes: 0, totalBytes: 0 };
-  const [first = ""] = agentText({ outcome, output }, { shownBytes: 1 }).split("\n");
+  const [first = ""] = textWithEnd("", outcome).split("\n");
   if (outcome.kind === "exited") return "";
   return first.replace(/^ERR: /, "").replace(/^\[(.*)\]$/, "$1");
 }

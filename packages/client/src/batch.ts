@@ -1,8 +1,8 @@
 import { passes, pause } from "@berth/ledger";
-import { isSuccess, type JobResult } from "@berth/protocol";
+import { isSuccess, type JobResult, withText } from "@berth/protocol";
 import type { JobOrder } from "./order.ts";
 import { isNoRoom, isOrderFault } from "./order-faults.ts";
-import type { EnqueuedJob, PendingJob } from "./pending-job.ts";
+import type { EnqueuedJob } from "./pending-job.ts";
 import { PerSecond } from "./per-second.ts";
 
 export type Orders = Iterable<JobOrder> | AsyncIterable<JobOrder>;
@@ -48,7 +48,7 @@ const outageMs = 60_000;
  * once, and its result is brought back. Leaving `results()` early submits nothing more and lets run what was submitted.
  */
 export class Batch {
-  readonly #submit: (order: JobOrder) => PendingJob;
+  readonly #submit: (order: JobOrder) => Promise<EnqueuedJob>;
   readonly #orders: Orders;
   readonly #options: BatchOptions;
   readonly #stopped = new AbortController();
@@ -68,7 +68,7 @@ export class Batch {
   #failure: { readonly reason: unknown } | undefined;
   #changed = Promise.withResolvers<void>();
 
-  constructor(submit: (order: JobOrder) => PendingJob, orders: Orders, options: BatchOptions) {
+  constructor(submit: (order: JobOrder) => Promise<EnqueuedJob>, orders: Orders, options: BatchOptions) {
     this.#submit = submit;
     this.#orders = orders;
     this.#options = options;
@@ -156,7 +156,7 @@ export class Batch {
     let awaySinceMs: number | undefined;
     for (let waitMs: number = retryMs.first; !signal.aborted; waitMs = Math.min(waitMs * 2, retryMs.last)) {
       try {
-        const job = await this.#submit({ ...order, id: jobId }).enqueued();
+        const job = await this.#submit({ ...order, id: jobId });
         this.#submitted++;
         this.#watch(index, job);
         return;
@@ -219,7 +219,7 @@ export class Batch {
 function refusalOf(error: unknown): JobResult | undefined {
   if (!isOrderFault(error)) return undefined;
   const outcome = { kind: "refused", code: error.code, message: error.message } as const;
-  return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+  return withText({ outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
 }
 
 function sizeOf(orders: Orders): number | undefined {

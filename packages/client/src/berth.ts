@@ -26,6 +26,7 @@ import {
 import {
   chosenJobId,
   type Job,
+  type JobKind,
   type JobResult,
   problemsOf,
   redisUrl,
@@ -122,8 +123,10 @@ export class Berth {
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
-  submit(order: JobOrder | CheckedOrder, options: SubmitOptions = {}): PendingJob {
-    return new PendingJob(this.#enqueue(order ?? {}, options));
+  submit<K extends JobKind>(order: JobOrder<K> | CheckedOrder, options: SubmitOptions = {}): PendingJob<K> {
+    const { request } = order instanceof CheckedOrder ? order.job : (order ?? {});
+    // A caller in plain JavaScript may have left the request out; the check says so.
+    return new PendingJob(this.#enqueue(order ?? {}, options), request?.kind as K | undefined);
   }
 
   /** Many jobs under one name. Submitting the same name again continues where it was. */
@@ -132,7 +135,7 @@ export class Berth {
     if (!chosenJobId.safeParse(`${id}-0`).success)
       throw invalid("the batch's id", id, "it is letters, digits, - and _, 120 at most");
     if (!(inFlight >= 1)) throw invalid("inFlight", inFlight, "at least one job is in flight");
-    return new Batch((order) => this.submit(order), orders, options);
+    return new Batch((order) => this.submit(order).enqueued(), orders, options);
   }
 
   /** Every job's result, whoever enqueued it, shared among the consumers of a group. */

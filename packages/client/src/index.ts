@@ -31,5 +31,5 @@ export type { EnqueuedJob } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
 export type { ScheduleView } from "./schedules.ts";
 export { Schedules } from "./schedules.ts";
-export type { JobOptions } from "./tenant.ts";
+export type { CodeOptions, ExecOptions, JobOptions } from "./tenant.ts";
 export { Tenant } from "./tenant.ts";

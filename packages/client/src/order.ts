@@ -5,6 +5,8 @@ import {
   Fault,
   type Job,
   type JobInput,
+  type JobKind,
+  type JobRequestInput,
   jobId,
   job as jobSchema,
   problemsOf,
@@ -12,8 +14,11 @@ import {
 import { nanoid } from "nanoid";
 
 /** What a caller says of a job; the rest is filled in. */
-export type JobOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt"> &
-  DueTime & { readonly id?: string };
+export type JobOrder<K extends JobKind = JobKind> = Omit<
+  JobInput,
+  "version" | "id" | "inbox" | "attempt" | "request"
+> &
+  DueTime & { readonly id?: string; readonly request: JobRequestInput & { readonly kind: K } };
 
 /** An order that is a valid job. `berth.submit` takes it without checking it again. */
 export class CheckedOrder {

@@ -1,5 +1,5 @@
 import type { IdentifiedEvent, JobState } from "@berth/ledger";
-import type { JobResult, SandboxKey } from "@berth/protocol";
+import { flatResult, type JobKind, type JobResult, type ResultOf, type SandboxKey } from "@berth/protocol";
 
 /** A job that the fleet has accepted. */
 export interface EnqueuedJob {
@@ -21,12 +21,14 @@ export interface EnqueuedJob {
  * command ended, and throws only when the fleet could not be reached or refused the job. A promise in all but one thing: as long
  * as nobody asks for the result, nobody waits for it, and what goes wrong is not reported as unhandled.
  */
-export class PendingJob implements Promise<JobResult> {
+export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf<K>> {
   readonly [Symbol.toStringTag] = "PendingJob";
   readonly #accepted: Promise<EnqueuedJob>;
+  readonly #kind: K | undefined;
 
-  constructor(accepted: Promise<EnqueuedJob>) {
+  constructor(accepted: Promise<EnqueuedJob>, kind?: K) {
     this.#accepted = accepted;
+    this.#kind = kind;
     // Whoever awaits sees the error; a job nobody awaits must not end the process.
     accepted.catch(() => {});
   }
@@ -40,24 +42,25 @@ export class PendingJob implements Promise<JobResult> {
   }
 
   // biome-ignore lint/suspicious/noThenProperty: awaiting it is what it is for
-  then<A = JobResult, B = never>(
-    onResult?: ((result: JobResult) => A | PromiseLike<A>) | null,
+  then<A = ResultOf<K>, B = never>(
+    onResult?: ((result: ResultOf<K>) => A | PromiseLike<A>) | null,
     onError?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#result().then(onResult, onError);
   }
 
   /** Of what `await` would throw, never of how a command ended. */
-  catch<B = never>(onError?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<JobResult | B> {
+  catch<B = never>(onError?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<ResultOf<K> | B> {
     return this.#result().catch(onError);
   }
 
   /** Whatever becomes of it: called when its result is there, or cannot be had. */
-  finally(onSettled?: (() => void) | null): Promise<JobResult> {
+  finally(onSettled?: (() => void) | null): Promise<ResultOf<K>> {
     return this.#result().finally(onSettled);
   }
 
-  #result(): Promise<JobResult> {
-    return this.#accepted.then((job) => job.result);
+  async #result(): Promise<ResultOf<K>> {
+    const job = await this.#accepted;
+    return flatResult(this.#kind, await job.result);
   }
 }

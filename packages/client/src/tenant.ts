@@ -1,24 +1,39 @@
 import { checked, type FleetControl, type GrantList } from "@berth/ledger";
-import { type JobRequestInput, poolName, profileName, type TenantId } from "@berth/protocol";
+import {
+  dueTime,
+  execLimits,
+  type JobKind,
+  type JobRequestInput,
+  job,
+  poolName,
+  profileName,
+  type TenantId,
+} from "@berth/protocol";
 import type { Berth, JobOrder } from "./berth.ts";
 import type { PendingJob } from "./pending-job.ts";
 
-type OfKind<K extends JobRequestInput["kind"]> = Extract<JobRequestInput, { kind: K }>;
-type More<K extends JobRequestInput["kind"], Given extends string = never> = Omit<OfKind<K>, "kind" | Given>;
-type ExecMore = Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "limits" | "background" | "artifacts">;
+const jobOptionNames: ReadonlySet<string> = new Set(Object.keys({ ...job.shape, ...dueTime.shape }));
+const limitNames: ReadonlySet<string> = new Set(Object.keys(execLimits.shape));
+
+type OfKind<K extends JobKind> = Extract<JobRequestInput, { kind: K }>;
 type CopiedFile = OfKind<"copy">["files"][number];
 type Steps = OfKind<"steps">["steps"];
 
-type ArchiveIn = [
-  direction: "in",
-  tar: string | Uint8Array,
-  more?: { readonly path?: string },
-  options?: JobOptions,
-];
-type ArchiveOut = [direction: "out", paths?: string | readonly string[], options?: JobOptions];
-
 /** Everything about a job but what it does. */
 export type JobOptions = Omit<JobOrder, "tenant" | "request">;
+
+/** Of a job's kind, and of any job. */
+type With<Request> = Request & JobOptions;
+type OptionsOf<K extends JobKind, Given extends string = never> = With<Omit<OfKind<K>, "kind" | Given>>;
+/** A command's limits are options like any other. */
+type CommandOptions<Own> = With<Omit<Own, "limits"> & NonNullable<OfKind<"code">["limits"]>>;
+export type ExecOptions = CommandOptions<
+  Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "background" | "artifacts">
+>;
+export type CodeOptions = CommandOptions<Omit<OfKind<"code">, "kind" | "language" | "source">>;
+
+type ArchiveIn = [direction: "in", tar: string | Uint8Array, options?: With<{ readonly path?: string }>];
+type ArchiveOut = [direction: "out", paths?: string | readonly string[], options?: JobOptions];
 
 /** One tenant's work. Each call enqueues a job at once; await it for the result. */
 export class Tenant {
@@ -32,112 +47,107 @@ export class Tenant {
     this.id = id;
   }
 
-  run(request: JobRequestInput, options: JobOptions = {}): PendingJob {
-    return this.#berth.submit({ ...options, tenant: this.id, request });
+  run<K extends JobKind>(
+    request: JobRequestInput & { readonly kind: K },
+    options: JobOptions = {},
+  ): PendingJob<K> {
+    return this.#berth.submit<K>({ ...options, tenant: this.id, request });
   }
 
-  exec(command: string | readonly string[], more: ExecMore = {}, options?: JobOptions): PendingJob {
+  exec(command: string | readonly string[], options: ExecOptions = {}): PendingJob<"exec"> {
     const what = isList(command) ? { argv: [...command] } : { command };
-    return this.run({ kind: "exec", ...what, ...more }, options);
+    return this.#order({ kind: "exec", ...what }, withLimits(options));
   }
 
-  code(
-    language: OfKind<"code">["language"],
-    source: string,
-    more: More<"code", "language" | "source"> = {},
-    options?: JobOptions,
-  ): PendingJob {
-    return this.run({ kind: "code", language, source, ...more }, options);
+  code(language: OfKind<"code">["language"], source: string, options: CodeOptions = {}): PendingJob<"code"> {
+    return this.#order({ kind: "code", language, source }, withLimits(options));
   }
 
   write(
     path: string,
     content: string | Uint8Array,
-    more: More<"write", "path" | "content" | "encoding"> = {},
-    options?: JobOptions,
-  ): PendingJob {
-    return this.run({ kind: "write", path, ...inJson(content), ...more }, options);
+    options: OptionsOf<"write", "path" | "content" | "encoding"> = {},
+  ): PendingJob<"write"> {
+    return this.#order({ kind: "write", path, ...inJson(content) }, options);
   }
 
-  read(path: string, more: More<"read", "path"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "read", path, ...more }, options);
+  read(path: string, options: OptionsOf<"read", "path"> = {}): PendingJob<"read"> {
+    return this.#order({ kind: "read", path }, options);
   }
 
-  stat(path: string, more: More<"stat", "path"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "stat", path, ...more }, options);
+  stat(path: string, options: OptionsOf<"stat", "path"> = {}): PendingJob<"stat"> {
+    return this.#order({ kind: "stat", path }, options);
   }
 
-  list(path = "", more: More<"list", "path"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "list", path, ...more }, options);
+  list(path = "", options: OptionsOf<"list", "path"> = {}): PendingJob<"list"> {
+    return this.#order({ kind: "list", path }, options);
   }
 
-  remove(path: string, more: More<"remove", "path"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "remove", path, ...more }, options);
+  remove(path: string, options: OptionsOf<"remove", "path"> = {}): PendingJob<"remove"> {
+    return this.#order({ kind: "remove", path }, options);
   }
 
-  move(from: string, to: string, more: More<"move", "from" | "to"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "move", from, to, ...more }, options);
+  move(from: string, to: string, options: OptionsOf<"move", "from" | "to"> = {}): PendingJob<"move"> {
+    return this.#order({ kind: "move", from, to }, options);
   }
 
   edit(
     path: string,
     find: string,
     replace: string,
-    more: More<"edit", "path" | "find" | "replace"> = {},
-    options?: JobOptions,
-  ): PendingJob {
-    return this.run({ kind: "edit", path, find, replace, ...more }, options);
+    options: OptionsOf<"edit", "path" | "find" | "replace"> = {},
+  ): PendingJob<"edit"> {
+    return this.#order({ kind: "edit", path, find, replace }, options);
   }
 
-  patch(diff: string, options?: JobOptions): PendingJob {
-    return this.run({ kind: "patch", diff }, options);
+  patch(diff: string, options: JobOptions = {}): PendingJob<"patch"> {
+    return this.#order({ kind: "patch", diff }, options);
   }
 
-  grep(pattern: string, more: More<"grep", "pattern"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "grep", pattern, ...more }, options);
+  grep(pattern: string, options: OptionsOf<"grep", "pattern"> = {}): PendingJob<"grep"> {
+    return this.#order({ kind: "grep", pattern }, options);
   }
 
   glob(
     patterns: string | readonly string[],
-    more: More<"glob", "patterns"> = {},
-    options?: JobOptions,
-  ): PendingJob {
-    return this.run({ kind: "glob", patterns: [patterns].flat(), ...more }, options);
+    options: OptionsOf<"glob", "patterns"> = {},
+  ): PendingJob<"glob"> {
+    return this.#order({ kind: "glob", patterns: [patterns].flat() }, options);
   }
 
   /** Many files into the workspace, in one job. */
   copy(
     files: Readonly<Record<string, string | Uint8Array>> | readonly CopiedFile[],
-    options?: JobOptions,
-  ): PendingJob {
+    options: JobOptions = {},
+  ): PendingJob<"copy"> {
     const list = Array.isArray(files)
       ? [...files]
       : Object.entries(files ?? {}).map(([path, content]) => ({ path, ...inJson(content) }));
-    return this.run({ kind: "copy", files: list }, options);
+    return this.#order({ kind: "copy", files: list }, options);
   }
 
   /**
    * `in` unpacks a tar archive, plain or gzipped, into a directory of the workspace; it is given as bytes, or as base64. `out` packs
-   * files and directories, by default all there are; `content` of the result's value is the archive as base64.
+   * files and directories, by default all there are; `content` of the result is the archive as base64.
    */
-  archive(...given: ArchiveIn | ArchiveOut): PendingJob {
+  archive(...given: ArchiveIn | ArchiveOut): PendingJob<"archive"> {
     if (given[0] === "in") {
-      const [, tar, more = {}, options] = given;
+      const [, tar, options] = given;
       const content = tar instanceof Uint8Array ? Buffer.from(tar).toString("base64") : tar;
-      return this.run({ kind: "archive", direction: "in", content, ...more }, options);
+      return this.#order({ kind: "archive", direction: "in", content }, options);
     }
     const [direction, paths = "", options] = given;
-    return this.run({ kind: "archive", direction, paths: [paths].flat() }, options);
+    return this.#order({ kind: "archive", direction, paths: [paths].flat() }, options);
   }
 
   /** Several things in order, in one trip through the queue. */
-  steps(steps: Steps, more: More<"steps", "steps"> = {}, options?: JobOptions): PendingJob {
-    return this.run({ kind: "steps", steps, ...more }, options);
+  steps(steps: Steps, options: OptionsOf<"steps", "steps"> = {}): PendingJob<"steps"> {
+    return this.#order({ kind: "steps", steps }, options);
   }
 
   /** Ends the sandbox and removes its workspace and what was persisted in it. What is enqueued afterwards finds an empty one. */
-  destroy(options?: JobOptions): PendingJob {
-    return this.run({ kind: "destroy" }, options);
+  destroy(options: JobOptions = {}): PendingJob<"destroy"> {
+    return this.#order({ kind: "destroy" }, options);
   }
 
   /** Nothing more of this tenant begins until `resume`; what runs ends, what is enqueued waits. */
@@ -165,6 +175,25 @@ export class Tenant {
     await this.#control.grants.revoke(this.id, checkedGrants(list));
     return await this.grants();
   }
+
+  /** Options that are not about jobs in general belong to the request, whose check names the unknown ones. */
+  #order<K extends JobKind>(
+    request: JobRequestInput & { readonly kind: K },
+    options: object = {},
+  ): PendingJob<K> {
+    const ofJob: Record<string, unknown> = {};
+    const ofRequest: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(options))
+      (jobOptionNames.has(name) ? ofJob : ofRequest)[name] = value;
+    return this.run<K>({ ...ofRequest, ...request }, ofJob);
+  }
+}
+
+function withLimits(options: ExecOptions | CodeOptions): object {
+  const limits: Record<string, unknown> = {};
+  const others: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(options)) (limitNames.has(name) ? limits : others)[name] = value;
+  return Object.keys(limits).length === 0 ? others : { ...others, limits };
 }
 
 /** What is neither text nor bytes, as plain JavaScript may give it, goes on as it is: the job's own check says what is wrong. */

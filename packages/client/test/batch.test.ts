@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import { acme, resultOf } from "../../ledger/test/reading.ts";
 import { Batch, type BatchResult } from "../src/batch.ts";
 import type { JobOrder } from "../src/order.ts";
-import { PendingJob } from "../src/pending-job.ts";
 import { inUse } from "./collected.ts";
 
 type Ordered = JobOrder & { readonly id: string };
@@ -26,7 +25,7 @@ class Desk {
     return this.#tries;
   }
 
-  readonly submit = (given: JobOrder): PendingJob => new PendingJob(this.#accept(given as Ordered));
+  readonly submit = (given: JobOrder) => this.#accept(given as Ordered);
 
   end(jobId: string, result = resultOf(jobId)): void {
     this.#open.get(jobId)?.(result);
@@ -240,7 +239,7 @@ describe("a batch", () => {
     const lazily = (async function* () {
       for (let index = 0; index < count; index++) yield order(index, `s${index % 500}`);
     })();
-    const batch = new Batch((given) => new PendingJob(finished(given)), lazily, { id: "b", inFlight: 1_000 });
+    const batch = new Batch((given) => finished(given), lazily, { id: "b", inFlight: 1_000 });
     const heaps: number[] = [];
     let seen = 0;
     for await (const _ of batch.results()) {

@@ -14,9 +14,9 @@ describe("the sandboxes of one tenant", () => {
     const commands = redis.connect();
     const acme = berth.tenant("acme");
     await acme.exec("true").enqueued();
-    await acme.exec("true", {}, { scope: "session", session: "s1" }).enqueued();
-    await acme.exec("true", {}, { scope: "agent", agent: "coder", delayMs: 60_000 }).enqueued();
-    await acme.exec("true", {}, { scope: "shared" }).enqueued();
+    await acme.exec("true", { scope: "session", session: "s1" }).enqueued();
+    await acme.exec("true", { scope: "agent", agent: "coder", delayMs: 60_000 }).enqueued();
+    await acme.exec("true", { scope: "shared" }).enqueued();
     await berth.tenant("acme-2").exec("true").enqueued();
     // Used after all of acme's, so that whoever walks through them comes past these first.
     const others = Array.from({ length: 5_000 }, (_, index) => [Date.now() + 60_000, `other-${index}`]);

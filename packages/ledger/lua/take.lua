@@ -47,8 +47,10 @@ if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9])
     return {'held', held[1]}
   end
 end
--- A Redis that restarted may have forgotten a holder, also one that took it from this worker. That one learns so at its next renewal, or its time runs out.
-if now < restarted + tonumber(ARGV[4]) then
+-- A Redis that restarted may have forgotten a holder, also one that took it from this worker. That one learns so at its next renewal
+-- that is not refused, or its time runs out.
+local length = tonumber(ARGV[4])
+if restarted > 0 and now <= restarted + length + tonumber(ARGV[9]) and now < since + length then
   return {'held', held[1] or ''}
 end
 if held[5] and held[5] ~= ARGV[6] then

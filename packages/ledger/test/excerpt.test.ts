@@ -54,13 +54,15 @@ describe("a long result", () => {
 });
 
 test("a result of 32 KiB goes to results and inbox as it is, and is not read again", async ({ reading }) => {
-  const short = resultOf("x".repeat(excerptBytes - JSON.stringify(resultOf("")).length));
+  const { text: _, ...empty } = resultOf("");
+  const stdout = "x".repeat(excerptBytes - JSON.stringify(empty).length);
+  const short = { ...empty, value: { stdout } };
   expect(JSON.stringify(short)).toHaveLength(excerptBytes);
   const reader = reading.reader();
   const told = reader.expect("a");
   await publishEnd(reading, short, reader.name);
   const before = await reading.calls("xrevrange");
-  expect(await reader.toldResult(acme, told)).toEqual(short);
+  expect(await reader.toldResult(acme, told)).toEqual(resultOf(stdout));
   expect(await reading.calls("xrevrange")).toBe(before);
 });
 

@@ -10,7 +10,12 @@ import type { IdentifiedEvent } from "../src/events/job-events.ts";
 export const acme: SandboxKey = sandboxKey.parse("acme");
 
 export function resultOf(stdout: string): JobResult {
-  return { outcome: { kind: "exited", code: 0 }, value: { stdout }, timing: { wallMs: 1, cpuMs: 1 } };
+  return {
+    outcome: { kind: "exited", code: 0 },
+    value: { stdout },
+    timing: { wallMs: 1, cpuMs: 1 },
+    text: stdout,
+  };
 }
 
 /** Every job that is waited for was accepted: it has a record. */

@@ -14,10 +14,14 @@ export function agentText(
   result: { readonly outcome: Outcome; readonly output: KeptOutput },
   { shownBytes }: AgentTextOptions,
 ): string {
-  const notes = outcomeNotes(result.outcome);
-  const code = exitCodeOf(result.outcome);
+  return textWithEnd(shownOutput(result.output, shownBytes), result.outcome);
+}
+
+/** Output as it is shown, and below it how the command ended. */
+export function textWithEnd(body: string, outcome: Outcome): string {
+  const notes = outcomeNotes(outcome);
+  const code = exitCodeOf(outcome);
   if (code !== undefined && code !== 0) notes.push(`[exit ${code}]`);
-  const body = shownOutput(result.output, shownBytes);
   if (notes.length === 0) return body;
   return body === "" || body.endsWith("\n") ? body + notes.join("\n") : `${body}\n${notes.join("\n")}`;
 }
@@ -54,7 +58,15 @@ export function quotaText(quota: { limit: number; used: number; unit: "bytes" | 
     : `workspace quota exceeded (${quota.limit} files); used ${quota.used} files`;
 }
 
-function shownOutput(output: KeptOutput, shownBytes: number): string {
+/** An agent's text between the two lines that frame a tool's answer: `[/exec ls -la]` and `[END EXEC]`. */
+export function execBlock(command: string, text: string): string {
+  const [first = "", ...more] = command.trim().split("\n");
+  const body = text === "" || text.endsWith("\n") ? text : `${text}\n`;
+  return `[/exec ${first}${more.length > 0 ? " …" : ""}]\n${body}[END EXEC]`;
+}
+
+/** Both streams in order of arrival, cut in the middle when longer than `shownBytes`. */
+export function shownOutput(output: KeptOutput, shownBytes: number): string {
   const head = Buffer.concat(output.head.map((chunk) => chunk.bytes));
   const tail = Buffer.concat(output.tail.map((chunk) => chunk.bytes));
   const kept = head.length + tail.length;

@@ -1,6 +1,14 @@
 export { abortReason } from "./abort-reason.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
-export { agentText, byteSize, outputText, quotaText } from "./agent-text.ts";
+export {
+  agentText,
+  byteSize,
+  execBlock,
+  outputText,
+  quotaText,
+  shownOutput,
+  textWithEnd,
+} from "./agent-text.ts";
 export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";
 export { artifactId, artifactRef, artifactRefusal, artifactRefusals } from "./artifact.ts";
 export type { Backoff } from "./backoff.ts";
@@ -66,8 +74,10 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
-export type { JobResult, JobValue } from "./job-result.ts";
-export { jobResult, jobTiming, jobValue } from "./job-result.ts";
+export type { JobResult, JobValue, ResultOf, ValueOf } from "./job-result.ts";
+export { flatResult, jobResult, jobTiming, jobValue, jobValues } from "./job-result.ts";
+export type { StoredResult } from "./job-text.ts";
+export { withText } from "./job-text.ts";
 export { fleetQueuePrefix, queuePrefix, redisKeys } from "./keys.ts";
 export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";

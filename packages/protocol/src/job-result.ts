@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { artifactRef, artifactRefusal } from "./artifact.ts";
 import { fileEntry, grepMatch } from "./files.ts";
+import type { JobKind } from "./job-kinds.ts";
 import { outcome } from "./outcome.ts";
 
 const count = z.number().int().min(0);
@@ -10,7 +11,7 @@ export const jobTiming = z.strictObject({
   cpuMs: z.number().min(0),
 });
 
-/** What a job leaves besides its outcome, by its kind. The one description of it: for types, for answers and for OpenAPI. */
+/** Every field that a job of some kind leaves besides its outcome. */
 export const jobValue = z
   .strictObject({
     stdout: z.string().exactOptional(),
@@ -54,12 +55,81 @@ export const jobResult: z.ZodType<JobResult> = z.strictObject({
   outcome,
   value: jobValue,
   timing: jobTiming,
+  text: z
+    .string()
+    .exactOptional()
+    .describe(
+      "what an agent reads: the output of a command, both streams as they were written, and how it ended; of other kinds, why it was not done",
+    ),
 });
 
 export type JobValue = Readonly<z.infer<typeof jobValue>>;
+
+const { shape } = jobValue;
+const { artifacts, artifactsRefused, artifactsRefusedCount, lines, persisted, sha256, truncated } = shape;
+const kept = { artifacts, artifactsRefused, artifactsRefusedCount };
+const needed = jobValue.omit({ steps: true }).required().shape;
+
+const command = z.strictObject({
+  ...{ stdout: needed.stdout, stderr: needed.stderr, cutBytes: needed.cutBytes },
+  ...kept,
+});
+const written = { size: needed.size, sha256: needed.sha256 };
+const counted = z.strictObject({ count: needed.count });
+const found = { count: needed.count, truncated: needed.truncated };
+const content = { content: needed.content, encoding: needed.encoding, size: needed.size };
+
+/**
+ * What a job of each kind leaves when it was done. A command's `stdout`, `stderr` and `cutBytes` are there however it
+ * ended; of other kinds that were not done, fields are missing.
+ */
+export const jobValues = {
+  exec: command,
+  code: command,
+  write: z.strictObject({ ...written, created: needed.created, ...kept }),
+  read: z.strictObject({ ...content, sha256, lines, truncated, persisted }),
+  stat: z.strictObject({ entries: needed.entries, size: needed.size, sha256 }),
+  list: z.strictObject({ entries: needed.entries, ...found, persisted }),
+  remove: counted.extend({ persisted }),
+  move: z.strictObject({}),
+  edit: z.strictObject({ ...written, count: needed.count }),
+  patch: counted,
+  grep: z.strictObject({ matches: needed.matches, ...found }),
+  glob: z.strictObject({ entries: needed.entries, ...found }),
+  copy: counted.extend({ size: needed.size }),
+  archive: counted.extend({ size: needed.size, content: shape.content, encoding: shape.encoding }),
+  steps: z.strictObject({
+    get steps() {
+      return z.array(jobResult).readonly();
+    },
+  }),
+  destroy: z.strictObject({}),
+} satisfies Record<JobKind, z.ZodType<JobValue>>;
+
+export type ValueOf<K extends JobKind> = Readonly<z.infer<(typeof jobValues)[K]>>;
+type CommandKind = "exec" | "code";
+
+/** A result of a job whose kind is known, without the step down to `value`. */
+export type ResultOf<K extends JobKind> = Pick<JobResult, "outcome" | "timing"> &
+  (JobKind extends K
+    ? JobValue & Pick<JobResult, "text">
+    : K extends CommandKind
+      ? ValueOf<K> & { readonly text: string }
+      : Partial<ValueOf<K>> & Pick<JobResult, "text">);
+
+export function flatResult<K extends JobKind>(
+  kind: K | undefined,
+  { outcome, value, timing, text }: JobResult,
+): ResultOf<K> {
+  const ofCommand = kind === "exec" || kind === "code" ? { stdout: "", stderr: "", cutBytes: 0 } : {};
+  const flat = { outcome, ...ofCommand, ...value, timing, ...(text === undefined ? {} : { text }) };
+  return flat as unknown as ResultOf<K>;
+}
 
 export interface JobResult {
   readonly outcome: z.infer<typeof outcome>;
   readonly value: JobValue;
   readonly timing: z.infer<typeof jobTiming>;
+  /** What an agent reads. Absent in Redis; readers add it. Absent from results that are `done`, and from those with steps. */
+  readonly text?: string;
 }

@@ -2,8 +2,8 @@ import { Batch } from "@berth/client";
 import { isSuccess, type JobResult } from "@berth/protocol";
 import type { Complaint } from "../complaint.ts";
 import type { Door, JobOrder } from "../door.ts";
-import { asPending } from "./as-pending.ts";
 import type { BatchLine } from "./batch-file.ts";
+import { enqueuedBy } from "./enqueued-by.ts";
 
 export interface BatchRun {
   readonly door: Door;
@@ -49,7 +49,7 @@ export async function* runBatch({
   const submit = (order: JobOrder) => {
     const line = given[Number(order.id?.split("-").at(-1))] as BatchLine;
     const onFatal = (error: Complaint) => fatal.reject(error);
-    return asPending(door, line.key, { ...order, id: `${id}-${line.index}` }, onFatal);
+    return enqueuedBy(door, line.key, { ...order, id: `${id}-${line.index}` }, onFatal);
   };
   const batch = new Batch(submit, orders(), { id, inFlight });
   const results = batch.results();

@@ -1,5 +1,5 @@
 import type { JobResult } from "@berth/protocol";
-import { exitCodeOf } from "@berth/protocol";
+import { execBlock, exitCodeOf } from "@berth/protocol";
 import { type Arguments, command, jobOptions } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
@@ -37,6 +37,10 @@ const options = {
   id: { type: "string", value: "ID", about: "the job's id; the same id is run once" },
   retries: { type: "string", value: "N", about: "run again after a bad end, up to N times" },
   idempotent: { type: "boolean", about: "may run again if its worker dies in the middle" },
+  block: {
+    type: "boolean",
+    about: "print what an agent reads, between [/exec CMD] and [END EXEC], when it has ended",
+  },
 } as const;
 
 export const exec = command({
@@ -97,8 +101,10 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     await context.terminal.answer({ id: job.id }, () => job.id);
     return exitCodes.ok;
   }
-  const result = ofCommand(await endOf(context, job, shown(context, job)));
-  await tellEnd(context, job, result);
+  const { block = false } = values;
+  const ended = ofCommand(await endOf(context, job, block ? job.result() : shown(context, job)));
+  const result = block ? { ...ended, text: execBlock(words.join(" "), ended.text ?? "") } : ended;
+  await tellEnd(context, job, result, block);
   if (isMissing(result) && cwd !== undefined && !context.terminal.json)
     context.terminal.note(
       `  --cwd: is there a directory ${printable(cwd)} in the workspace? berth ls ${tenant}`,
@@ -133,16 +139,22 @@ function ofCommand(result: JobResult): JobResult {
   return result.value.steps?.at(-1) ?? result;
 }
 
-async function tellEnd({ terminal }: Context, job: DoorJob, result: JobResult): Promise<void> {
-  const { outcome, value, timing } = result;
+async function tellEnd(
+  { terminal }: Context,
+  job: DoorJob,
+  result: JobResult,
+  block: boolean,
+): Promise<void> {
+  const { outcome, value, timing, text = "" } = result;
   if (terminal.json) {
     return terminal.answer(
-      { id: job.id, exitCode: exitCodeOf(outcome) ?? null, outcome, value, timing },
+      { id: job.id, exitCode: exitCodeOf(outcome) ?? null, outcome, value, timing, text },
       () => "",
     );
   }
   const ended = outcomeText(outcome);
-  if (ended !== "") terminal.note(`berth: ${printable(ended)}`);
+  if (block) await terminal.line(text);
+  else if (ended !== "") terminal.note(`berth: ${printable(ended)}`);
   if (value.cutBytes)
     terminal.note(
       `berth: ${value.cutBytes} bytes of output were not kept; send it to a file (> out.log) and fetch that`,

@@ -39,7 +39,7 @@ async function runBatch({ berth, say, draw }: FleetTour): Promise<number> {
     `  ${batch.progress().finished} done, ${wrong} wrong, ${(orders.length / seconds).toFixed(0)} a second, three cold starts included`,
   );
   for (const tenant of tenants) {
-    const { value } = await berth.tenant(tenant).exec("sort -u squares | wc -l");
+    const value = await berth.tenant(tenant).exec("sort -u squares | wc -l");
     say(`  ${tenant} has its ${value.stdout?.trim()} lines in a workspace of its own`);
     if (value.stdout?.trim() !== String(jobsEach)) wrong++;
   }
@@ -62,7 +62,7 @@ async function runLive({ berth, say }: FleetTour): Promise<number> {
 async function runArtifact({ berth, gatewayUrl, say }: FleetTour): Promise<number> {
   say("\n— a file that a job leaves, fetched over HTTP");
   const made = await berth.tenant("globex").exec("seq 1000 > numbers.txt", { artifacts: ["numbers.txt"] });
-  const [artifact] = made.value.artifacts ?? [];
+  const [artifact] = made.artifacts ?? [];
   if (!artifact) {
     say("  nothing was kept");
     return 1;
@@ -79,12 +79,10 @@ async function runArtifact({ berth, gatewayUrl, say }: FleetTour): Promise<numbe
 async function runTimeout({ berth, say }: FleetTour): Promise<number> {
   say("\n— a command that does not end, and ignores being asked to");
   const stubborn = "trap '' TERM; (setsid sleep 300 &); while :; do sleep 1; done";
-  const { outcome } = await berth
-    .tenant("initech")
-    .exec(stubborn, { limits: { timeoutMs: 800, graceMs: 200 } });
+  const { outcome } = await berth.tenant("initech").exec(stubborn, { timeoutMs: 800, graceMs: 200 });
   const left = await berth.tenant("initech").exec("ps -e -o args= | grep -c '[s]leep 300'");
-  say(`  ${JSON.stringify(outcome)}; processes it left: ${left.value.stdout?.trim()}`);
-  return outcome.kind === "timed-out" && left.value.stdout?.trim() === "0" ? 0 : 1;
+  say(`  ${JSON.stringify(outcome)}; processes it left: ${left.stdout?.trim()}`);
+  return outcome.kind === "timed-out" && left.stdout?.trim() === "0" ? 0 : 1;
 }
 
 async function runHttp({ gatewayUrl, say }: FleetTour): Promise<number> {

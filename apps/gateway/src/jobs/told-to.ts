@@ -6,6 +6,7 @@ import {
   hostFaults,
   type JobResult,
   type Outcome,
+  withText,
 } from "@berth/protocol";
 import type { Principal } from "../keys/principal.ts";
 
@@ -51,10 +52,11 @@ export function redactedEvent(event: IdentifiedEvent): ShownEvent {
   }
 }
 
-function redactedResult({ outcome, value, timing }: JobResult): JobResult {
+function redactedResult({ value, timing, ...result }: JobResult): JobResult {
   const { steps, artifactsRefused } = value;
-  return {
-    outcome: redactedOutcome(outcome),
+  const outcome = redactedOutcome(result.outcome);
+  const redacted = {
+    outcome,
     value: {
       ...value,
       ...(steps ? { steps: steps.map(redactedResult) } : {}),
@@ -62,6 +64,9 @@ function redactedResult({ outcome, value, timing }: JobResult): JobResult {
     },
     timing,
   };
+  // The text repeats the outcome's message. What was refused has left no output beside it.
+  if (outcome.kind === "refused") return steps ? redacted : withText(redacted);
+  return result.text === undefined ? redacted : { ...redacted, text: result.text };
 }
 
 /** `not-kept` may be a fault of the artifact directory, in its own words; a path of the host's begins with a slash. */

@@ -1,5 +1,6 @@
 import type { CheckedOrder } from "@berth/client";
 import {
+  execBlock,
   exitCodeOf,
   type FileEntry,
   type Job,
@@ -88,7 +89,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
         language: language === "javascript" ? "node" : language,
         ...running(more),
       }),
-      shape: ranShape,
+      shape: (result, { block, language }, job) => ranShape(result, job, block ? language : undefined),
     }),
     call({
       name: "bash",
@@ -96,7 +97,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
       body: calls.bash,
       answer: calls.ran,
       request: ({ command, ...more }) => ({ kind: "exec", argv: ["bash", "-c", command], ...running(more) }),
-      shape: ranShape,
+      shape: (result, { block, command }, job) => ranShape(result, job, block ? command : undefined),
     }),
     call({
       name: "read",
@@ -237,7 +238,8 @@ export function pending({ id }: Job) {
   } as const;
 }
 
-function running({ timeout, env, stdin, cwd, artifacts }: Omit<z.output<typeof calls.bash>, "command">) {
+function running(asked: Omit<z.output<typeof calls.bash>, "command" | "block">) {
+  const { timeout, env, stdin, cwd, artifacts } = asked;
   return {
     env,
     cwd,
@@ -247,13 +249,19 @@ function running({ timeout, env, stdin, cwd, artifacts }: Omit<z.output<typeof c
   };
 }
 
-function ranShape({ outcome, value, timing }: JobResult, _: unknown, { id }: Job): z.input<typeof calls.ran> {
+/** `named`: what the text's block is of; undefined for a text without one. */
+function ranShape(
+  { outcome, value, timing, text = "" }: JobResult,
+  { id }: Job,
+  named: string | undefined,
+): z.input<typeof calls.ran> {
   return {
     job_id: id,
     outcome,
     exit_code: exitCodeOf(outcome) ?? null,
     stdout: value.stdout ?? "",
     stderr: value.stderr ?? "",
+    text: named === undefined ? text : execBlock(named, text),
     cut_bytes: value.cutBytes ?? 0,
     duration_ms: Math.round(timing.wallMs),
     artifacts: (value.artifacts ?? []).map((one) => ({ ...one, url: `/v1/artifacts/${one.id}` })),

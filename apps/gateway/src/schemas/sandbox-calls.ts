@@ -19,6 +19,7 @@ const running = {
   stdin: z.string().optional(),
   cwd: z.string().default(""),
   artifacts: z.array(z.string().min(1)).max(32).optional().describe("globs of files to keep as artifacts"),
+  block: z.boolean().default(false).describe("frame the answer's text with [/exec …] and [END EXEC]"),
 };
 
 export const execute = input(
@@ -134,6 +135,9 @@ export const ran = output(
     exit_code: z.number().nullable().describe("the shell's convention; null where no command ran to an end"),
     stdout: z.string(),
     stderr: z.string(),
+    text: z
+      .string()
+      .describe("what an agent reads: both outputs as they were written, cut when long, then how it ended"),
     cut_bytes: z.number().describe("output that was not kept"),
     duration_ms: z.number(),
     artifacts: z.array(artifact),

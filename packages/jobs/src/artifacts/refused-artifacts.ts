@@ -13,7 +13,7 @@ export class RefusedArtifacts {
     if (this.#told.length < toldMost) this.#told.push({ path: path.slice(0, toldPathLength), code, reason });
   }
 
-  value(): JobValue {
+  value(): Pick<JobValue, "artifactsRefused" | "artifactsRefusedCount"> {
     return this.#count === 0 ? {} : { artifactsRefused: this.#told, artifactsRefusedCount: this.#count };
   }
 }

@@ -5,9 +5,9 @@ import { createGunzip } from "node:zlib";
 import {
   FileRefusal,
   isSuccess,
-  type JobValue,
   outputText,
   pathProblem,
+  type ValueOf,
   workspaceDirectory,
 } from "@berth/protocol";
 import { readTar, type TarEntry, type TarType } from "@berth/tar";
@@ -34,7 +34,7 @@ interface Planned {
 }
 
 /** The archive is read twice: once to see that all of it is sound, then to write it. */
-export async function runArchiveIn(request: InRequest, context: RunContext): Promise<JobValue> {
+export async function runArchiveIn(request: InRequest, context: RunContext): Promise<ValueOf<"archive">> {
   const packed = Buffer.from(request.content, "base64");
   const base = workspaceName(request.path);
   const plan = await planned(packed, base, context.signal);

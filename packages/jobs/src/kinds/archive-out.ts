@@ -1,4 +1,4 @@
-import { type FileEntry, FileRefusal, type JobValue, maxInlineBytes } from "@berth/protocol";
+import { type FileEntry, FileRefusal, maxInlineBytes, type ValueOf } from "@berth/protocol";
 import { minTarBytes, packTar, type TarItem } from "@berth/tar";
 import { workspaceName } from "../files/workspace-name.ts";
 import { inPool } from "../in-pool.ts";
@@ -11,7 +11,7 @@ const maxEntries = maxInlineBytes / 512;
 type OutRequest = Extract<RequestOf<"archive">, { direction: "out" }>;
 
 /** Files, directories and symlinks; sockets and the like are left out, and so is what vanishes meanwhile. */
-export async function runArchiveOut(request: OutRequest, context: RunContext): Promise<JobValue> {
+export async function runArchiveOut(request: OutRequest, context: RunContext): Promise<ValueOf<"archive">> {
   const entries = await wanted(request.paths, context);
   const stated = minTarBytes(entries.map(({ type, size }) => (type === "file" ? size : 0)));
   if (stated > maxInlineBytes) throw tooLarge(stated);

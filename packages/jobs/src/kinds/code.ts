@@ -3,7 +3,7 @@ import { FileRefusal, type JobResult } from "@berth/protocol";
 import { watchArtifacts } from "../artifacts/collect.ts";
 import { joinNames, workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
-import { commandResult, execute } from "./exec.ts";
+import { runCommand } from "./exec.ts";
 
 const interpreters = {
   python: { program: "python3", extension: "py" },
@@ -39,17 +39,15 @@ async function runSource(
   try {
     await writeSource(path, request, context);
     await ready;
-    const result = commandResult(
-      await execute(
-        {
-          argv: [program, `./${name}`, ...request.args],
-          cwd: request.cwd,
-          env: request.env,
-          stdin: request.stdin,
-          limits: request.limits,
-        },
-        context,
-      ),
+    const result = await runCommand(
+      {
+        argv: [program, `./${name}`, ...request.args],
+        cwd: request.cwd,
+        env: request.env,
+        stdin: request.stdin,
+        limits: request.limits,
+      },
+      context,
     );
     const { outcome } = result;
     if (outcome.kind !== "refused" || outcome.code !== "command-not-found") return result;

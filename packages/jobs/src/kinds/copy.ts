@@ -1,4 +1,4 @@
-import { FileRefusal, type JobValue } from "@berth/protocol";
+import { FileRefusal, type ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
 import { inPool } from "../in-pool.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
@@ -10,7 +10,7 @@ const writesAtOnce = 8;
 export async function runCopy(
   { files }: RequestOf<"copy">,
   { sandbox, signal }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"copy">> {
   refuseTwice(files.map(({ path }) => path));
   const refusals = new Map<string, FileRefusal>();
   let size = 0;

@@ -1,4 +1,4 @@
-import { FileRefusal, type JobValue } from "@berth/protocol";
+import { FileRefusal, type ValueOf } from "@berth/protocol";
 import { readWhole } from "../files/read-whole.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 import { findBytes } from "../text/byte-search.ts";
@@ -8,7 +8,7 @@ const maxEditedBytes = 8 * 1024 * 1024;
 const maxMatches = 100_000;
 const shownLines = 10;
 
-export async function runEdit(request: RequestOf<"edit">, context: RunContext): Promise<JobValue> {
+export async function runEdit(request: RequestOf<"edit">, context: RunContext): Promise<ValueOf<"edit">> {
   const { path } = request;
   const { bytes, sha256 } = await readWhole(path, maxEditedBytes, context);
   const { content, count } = edited(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), request);

@@ -3,6 +3,8 @@ import {
   type ExecResult,
   type JobResult,
   outputText,
+  type StoredResult,
+  shownOutput,
   tightenLimits,
 } from "@berth/protocol";
 import { watchArtifacts } from "../artifacts/collect.ts";
@@ -13,26 +15,33 @@ export async function runExec(request: RequestOf<"exec">, context: RunContext): 
   // Without globs nothing is looked at: a command takes about a millisecond, and so does a look.
   const cwd = globs.length > 0 ? command.cwd : undefined;
   const collect = await watchArtifacts({ globs, cwd }, context);
-  return collect(commandResult(await execute(command, context)));
+  return collect(await runCommand(command, context));
 }
 
 /** Runs a command within the job's limits, its output passed on as it comes. */
-export function execute(command: ExecRequestInput, context: RunContext): Promise<ExecResult> {
-  const { sandbox, signal, onOutput, limits } = context;
-  return sandbox.exec(
-    { ...command, limits: tightenLimits(limits, command.limits ?? {}) },
+export async function runCommand(command: ExecRequestInput, context: RunContext): Promise<StoredResult> {
+  const { sandbox, signal, onOutput } = context;
+  const limits = tightenLimits(context.limits, command.limits ?? {});
+  const result = await sandbox.exec(
+    { ...command, limits },
     { signal, ...(onOutput ? { onOutput: ({ stream, bytes }) => onOutput(stream, bytes) } : {}) },
   );
+  return commandResult(result, limits.shownBytes);
 }
 
-export function commandResult(result: ExecResult): JobResult {
-  const { outcome, output, wallMs, cpuMs } = result;
+export function commandResult(
+  { outcome, output, wallMs, cpuMs }: ExecResult,
+  shownBytes: number,
+): StoredResult {
+  const stdout = outputText(output, "stdout");
+  const stderr = outputText(output, "stderr");
+  const isWhole = output.totalBytes <= shownBytes && output.cutBytes === 0;
+  const isOneStream = stdout === "" || stderr === "";
   return {
     outcome,
     value: {
-      stdout: outputText(output, "stdout"),
-      stderr: outputText(output, "stderr"),
-      cutBytes: output.cutBytes,
+      ...{ stdout, stderr, cutBytes: output.cutBytes },
+      ...(isWhole && isOneStream ? {} : { shown: shownOutput(output, shownBytes) }),
     },
     timing: { wallMs, cpuMs },
   };

@@ -1,11 +1,11 @@
-import type { JobValue } from "@berth/protocol";
+import type { ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
 export async function runMove(
   { from, to, overwrite }: RequestOf<"move">,
   { sandbox, signal }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"move">> {
   await sandbox.files.move(from, to, { overwrite, parents: true, signal });
   return {};
 }
@@ -14,7 +14,7 @@ export async function runMove(
 export async function runRemove(
   { path, recursive, missingOk }: RequestOf<"remove">,
   { sandbox, signal, artifacts }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"remove">> {
   const name = workspaceName(path);
   const persisted = (await artifacts?.persistedBelow(name)) ?? [];
   const only = persisted.filter((ref) => recursive || ref.path === name);

@@ -1,4 +1,4 @@
-import { FileRefusal, type JobValue, pathProblem } from "@berth/protocol";
+import { FileRefusal, pathProblem, type ValueOf } from "@berth/protocol";
 import { applyChanges, type FileChange } from "../files/change-set.ts";
 import { readWhole } from "../files/read-whole.ts";
 import { workspaceName } from "../files/workspace-name.ts";
@@ -9,7 +9,7 @@ import { type FilePatch, parseDiff } from "../text/unified-diff.ts";
 /** Of all files of one patch together: they are in memory at once. */
 const maxPatchedBytes = 8 * 1024 * 1024;
 
-export async function runPatch({ diff }: RequestOf<"patch">, context: RunContext): Promise<JobValue> {
+export async function runPatch({ diff }: RequestOf<"patch">, context: RunContext): Promise<ValueOf<"patch">> {
   const draft = new Draft(context);
   const problems: string[] = [];
   for (const patch of parseDiff(diff)) problems.push(...(await draft.apply(patch)));

@@ -1,4 +1,4 @@
-import { isFault, type JobValue, maxInlineBytes } from "@berth/protocol";
+import { isFault, maxInlineBytes, type ValueOf } from "@berth/protocol";
 import { type ReadSource, readPersisted } from "../artifacts/read-persisted.ts";
 import { workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
@@ -8,7 +8,7 @@ import { LineWindow } from "../text/line-window.ts";
 const firstRangeBytes = 256 * 1024;
 
 /** What the conversation has persisted comes before the workspace's file, and the result says so. */
-export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<JobValue> {
+export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<ValueOf<"read">> {
   const { sandbox, artifacts, signal } = context;
   const persisted = await artifacts?.persisted(workspaceName(request.path));
   const read: ReadSource = persisted
@@ -24,7 +24,7 @@ async function readBytes(
   { offset, bytes: length }: RequestOf<"read">,
   read: ReadSource,
   signal: AbortSignal,
-): Promise<JobValue> {
+): Promise<ValueOf<"read">> {
   const { bytes, size, sha256 } = await read({ offset, length, signal });
   const whole = offset === 0 && bytes.length === size;
   return {
@@ -40,7 +40,7 @@ async function readText(
   request: RequestOf<"read">,
   read: ReadSource,
   signal: AbortSignal,
-): Promise<JobValue> {
+): Promise<ValueOf<"read">> {
   const { path } = request;
   const { bytes, size, sha256 } = await read({ length: firstRangeBytes, signal });
   let window = newWindow(request);

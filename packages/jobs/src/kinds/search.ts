@@ -1,11 +1,11 @@
-import { FileRefusal, type JobValue } from "@berth/protocol";
+import { FileRefusal, type ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
 export async function runStat(
   { path, hash }: RequestOf<"stat">,
   { sandbox, signal }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"stat">> {
   const { sha256, ...entry } = await sandbox.files.stat(path, { hash, signal });
   return {
     entries: [{ ...entry, path: workspaceName(path) }],
@@ -18,7 +18,7 @@ export async function runStat(
 export async function runList(
   { path, recursive, maxItems }: RequestOf<"list">,
   { sandbox, signal, artifacts }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"list">> {
   const persisted = ((await artifacts?.persistedBelow(workspaceName(path))) ?? []).slice(0, maxItems);
   const { items, truncated } = await sandbox.files
     .list(path, { recursive, maxItems, signal })
@@ -33,7 +33,7 @@ export async function runList(
 export async function runGlob(
   { patterns, base, dot, maxItems }: RequestOf<"glob">,
   { sandbox, signal }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"glob">> {
   const { items, truncated } = await sandbox.files.glob(patterns, { base, dot, maxItems, signal });
   return { entries: items, count: items.length, truncated };
 }
@@ -41,7 +41,7 @@ export async function runGlob(
 export async function runGrep(
   { pattern, ...options }: RequestOf<"grep">,
   { sandbox, signal }: RunContext,
-): Promise<JobValue> {
+): Promise<ValueOf<"grep">> {
   const { path, regex, ignoreCase, include, maxItems } = options;
   const found = await sandbox.files.grep(pattern, { path, regex, ignoreCase, include, maxItems, signal });
   return { matches: found.items, count: found.items.length, truncated: found.truncated };

@@ -1,4 +1,11 @@
-import { isSuccess, type JobResult, type JobValue, type Outcome, type Step } from "@berth/protocol";
+import {
+  isSuccess,
+  type JobResult,
+  type JobValue,
+  type Outcome,
+  type Step,
+  tightenLimits,
+} from "@berth/protocol";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
 /** A thousand steps may each read a megabyte; one result must not carry them all. */
@@ -20,11 +27,9 @@ export async function runSteps(
   let roomBytes = maxResultBytes;
   let cpuMs = 0;
   for (const step of steps) {
-    const keptBytes = Math.max(minKeptBytes, Math.min(context.limits.keptBytes, roomBytes));
-    const result = fitting(
-      await run(step, { ...context, limits: { ...context.limits, keptBytes } }),
-      roomBytes,
-    );
+    const room = Math.max(minKeptBytes, roomBytes);
+    const limits = tightenLimits(context.limits, { keptBytes: room, shownBytes: room });
+    const result = fitting(await run(step, { ...context, limits }), roomBytes);
     results.push(result);
     roomBytes -= valueBytes(result.value);
     cpuMs += result.timing.cpuMs;

@@ -1,10 +1,10 @@
-import type { JobValue } from "@berth/protocol";
+import type { ValueOf } from "@berth/protocol";
 import type { ArtifactsPort } from "../artifacts/artifacts-port.ts";
 import { RefusedArtifacts } from "../artifacts/refused-artifacts.ts";
 import { workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 
-export async function runWrite(request: RequestOf<"write">, context: RunContext): Promise<JobValue> {
+export async function runWrite(request: RequestOf<"write">, context: RunContext): Promise<ValueOf<"write">> {
   const { sandbox, signal, artifacts } = context;
   const { path, mode, append, mustNotExist, ifMatch, persist } = request;
   if (persist && !artifacts)
@@ -27,7 +27,7 @@ async function persistedValue(
   bytes: Buffer,
   artifacts: ArtifactsPort,
   { onArtifact }: RunContext,
-): Promise<JobValue> {
+): Promise<Pick<ValueOf<"write">, "artifacts" | "artifactsRefused" | "artifactsRefusedCount">> {
   const answer = await artifacts.persist(workspaceName(path), bytes);
   if ("kept" in answer) {
     await onArtifact?.(answer.kept);

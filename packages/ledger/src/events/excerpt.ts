@@ -17,7 +17,7 @@ export function excerptOf(result: JobResult): string {
 function shortened({ outcome, value, timing }: JobResult, characters: number): JobResult {
   const cut = ([name, field]: [string, unknown]) =>
     typeof field === "string" ? [name, field.slice(0, characters)] : [name, field];
-  const flat = Object.entries(value).filter(([, field]) => typeof field !== "object");
+  const flat = Object.entries(value).filter(([name, field]) => typeof field !== "object" && name !== "shown");
   return {
     outcome: Object.fromEntries(Object.entries(outcome).map(cut)) as JobResult["outcome"],
     value: Object.fromEntries(flat.map(cut)) as JobValue,

@@ -1,4 +1,4 @@
-import { Fault, type JobResult, redisKeys, sandboxKey } from "@berth/protocol";
+import { Fault, type JobResult, redisKeys, sandboxKey, withText } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { readResult } from "./last-event.ts";
 import type { StreamEntry, StreamTail, Watch } from "./stream-tail.ts";
@@ -90,7 +90,7 @@ export class Inbox {
   }
 
   async #whole({ jobId, key, text, isExcerpt }: ToldEnd): Promise<JobResult> {
-    if (!isExcerpt) return JSON.parse(text) as JobResult;
+    if (!isExcerpt) return withText(JSON.parse(text));
     return readResult(this.#commands, sandboxKey.parse(key), jobId, this.#closed.signal);
   }
 

@@ -1,4 +1,11 @@
-import { type ArtifactRef, type JobResult, type Outcome, redisKeys, type SandboxKey } from "@berth/protocol";
+import {
+  type ArtifactRef,
+  type JobResult,
+  type Outcome,
+  redisKeys,
+  type SandboxKey,
+  withText,
+} from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
@@ -248,7 +255,7 @@ export class JobEvents {
 
 /** Of a job of which nothing is left but the mark on its entry. */
 function resultOf(mark: string): JobResult {
-  return { outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+  return withText({ outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } });
 }
 
 function dataOf(event: JobEvent): string | Buffer {
@@ -281,7 +288,7 @@ export function readEvent([, fields]: Entry): JobEvent {
     case "artifact":
       return { type, artifact: JSON.parse(data.toString()) };
     case "finished":
-      return { type, result: JSON.parse(data.toString()) };
+      return { type, result: withText(JSON.parse(data.toString())) };
     default:
       throw new TypeError(`an event of unknown type ${type}`);
   }

@@ -1,4 +1,11 @@
-import { type JobResult, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
+import {
+  type JobResult,
+  type SandboxKey,
+  sandboxKey,
+  type TenantId,
+  tenantOf,
+  withText,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { readResult } from "./last-event.ts";
 import { passes, pause } from "./redis-errors.ts";
@@ -21,7 +28,7 @@ export interface GroupResult {
   readonly key: SandboxKey;
   /** Whose sandbox it was; `shared` for the one that all tenants share. */
   readonly tenant: TenantId;
-  /** At most 32 KiB of it as JSON: of a longer one the beginning of its texts, and no lists. */
+  /** At most 32 KiB of it as JSON: of a longer one the beginning of its outputs, no `text` and no lists. */
   readonly result: JobResult;
   /** `result` is not all of it. */
   readonly isExcerpt: boolean;
@@ -123,7 +130,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
     const { jobId, text, isExcerpt, ...end } = toldEnd(fields);
     this.#given.add(id);
     const key = sandboxKey.parse(end.key);
-    const result = JSON.parse(text) as JobResult;
+    const result: JobResult = isExcerpt ? JSON.parse(text) : withText(JSON.parse(text));
     return {
       jobId,
       key,

@@ -100,7 +100,7 @@ export class LeaseModel {
     if (live && !own) return undefined;
     const writes = this.writesSince();
     if (held.worker !== "" && !own && this.#mayBeRenewed(held, writes)) return undefined;
-    if (this.#time.nowMs < writes.restartedMs + lengthMs) return undefined;
+    if (this.#mayBeForgotten(writes, lengthMs)) return undefined;
     if (this.paused.has(key)) return undefined;
     const epoch = Math.max(held.epoch + 1, Math.floor(this.#time.nowMs));
     const deadlineMs = this.#time.nowMs + lengthMs;
@@ -181,6 +181,11 @@ export class LeaseModel {
   #mayBeRenewed({ lengthMs, deadlineMs }: LeaseRecord, { sinceMs }: Writes): boolean {
     const { nowMs } = this.#time;
     return nowMs <= deadlineMs + writesRefusedMs && nowMs < sinceMs + lengthMs;
+  }
+
+  #mayBeForgotten({ restartedMs, sinceMs }: Writes, lengthMs: number): boolean {
+    const { nowMs } = this.#time;
+    return nowMs <= restartedMs + lengthMs + writesRefusedMs && nowMs < sinceMs + lengthMs;
   }
 
   #held(key: string, { epoch, instance }: SimHolding): LeaseRecord | undefined {

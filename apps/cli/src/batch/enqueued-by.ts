@@ -1,28 +1,24 @@
-import { PendingJob } from "@berth/client";
+import type { EnqueuedJob } from "@berth/client";
 import { Fault, type SandboxKey } from "@berth/protocol";
 import { Complaint, UsageError } from "../complaint.ts";
 import type { Door, JobOrder } from "../door.ts";
 import { exitCodes } from "../exit-codes.ts";
 
 /** A door's job as a batch takes it. What goes wrong is said in the words that a batch knows. */
-export function asPending(
+export async function enqueuedBy(
   door: Door,
   key: SandboxKey,
   order: JobOrder,
   onFatal: (error: Complaint) => void,
-): PendingJob {
-  return new PendingJob(accepted());
-
-  async function accepted() {
-    try {
-      const job = await door.submit(order);
-      const result = job.result();
-      // Whoever awaits sees the error.
-      result.catch(() => {});
-      return { id: job.id, key, result, status: job.status, cancel: job.cancel, events: job.events };
-    } catch (error) {
-      throw error instanceof Complaint ? inBatchWords(error, onFatal) : error;
-    }
+): Promise<EnqueuedJob> {
+  try {
+    const job = await door.submit(order);
+    const result = job.result();
+    // Whoever awaits sees the error.
+    result.catch(() => {});
+    return { id: job.id, key, result, status: job.status, cancel: job.cancel, events: job.events };
+  } catch (error) {
+    throw error instanceof Complaint ? inBatchWords(error, onFatal) : error;
   }
 }
 
