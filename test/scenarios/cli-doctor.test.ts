@@ -28,9 +28,12 @@ test("a Redis as the fleet needs it is well; one that forgets jobs is not, and i
   redis,
 }) => {
   const env = { REDIS_URL: redis.url };
+  const admin = redis.connect();
+  const unbounded = await doctor(["redis"], env);
+  expect(unbounded.findings.find((one) => one.state === "warn")?.text).toContain("no maxmemory");
+  await admin.config("SET", "maxmemory", "100mb");
   const good = await doctor(["redis"], env);
   expect(good.states("redis").every((state) => state === "ok")).toBe(true);
-  const admin = redis.connect();
   await admin.config("SET", "maxmemory-policy", "allkeys-lru");
   await admin.config("SET", "appendonly", "no");
   const bad = await doctor(["redis"], env);

@@ -1,0 +1,282 @@
+import type { redisKeys } from "@berth/protocol";
+
+/** What the page of keys says of one. */
+export interface KeyDescription {
+  /** Redis' own type. */
+  readonly type: string;
+  readonly holds: string;
+  /** When it expires, and who removes it. */
+  readonly ends: string;
+}
+
+/** Of every key in `redisKeys`. docs/redis-keys.md is made from this. */
+export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDescription } = {
+  lease: {
+    type: "hash",
+    holds:
+      "worker, instance, epoch, deadline (Redis time, ms), length of the lease, whether it was inherited from a dead process, home host (once the workspace was opened), pool, last trouble, workers that could not start it lately",
+    ends: "never: the epoch must only grow",
+  },
+  leases: {
+    type: "sorted set",
+    holds: "sandbox key by deadline, for those held",
+    ends: "member: on release; by the sweep after the lease expired",
+  },
+  pending: {
+    type: "sorted set",
+    holds: "sandbox key by when it was marked as having work",
+    ends: "member: when a release, a cancellation or the sweep finds the queue empty",
+  },
+  events: {
+    type: "stream",
+    holds: "started, stdout, stderr, artifact, finished; nothing follows finished",
+    ends: "a day after the job's end",
+  },
+  results: {
+    type: "stream",
+    holds:
+      "one entry per finished job: `job`, `key`, and its result as `d`, or as `excerpt` if it is longer than 32 KiB",
+    ends: "trimmed to about 100,000",
+  },
+  inbox: {
+    type: "stream",
+    holds: "the ends one client waits for, as in `berth:results`",
+    ends: "a day after its last entry; trimmed to about 100,000; what was read, and all of it on close, by its client",
+  },
+  inboxWake: {
+    type: "stream",
+    holds: "one entry that ends that client's own waiting read",
+    ends: "a minute after the last one",
+  },
+  worker: {
+    type: "hash",
+    holds: "which process speaks for the worker (instance, host, pid), and what it says of itself",
+    ends: "three heartbeats or two leases; on stop",
+  },
+  workers: {
+    type: "sorted set",
+    holds: "worker by last heartbeat",
+    ends: "member: on stop",
+  },
+  writes: {
+    type: "hash",
+    holds:
+      "`run`, `refused`: Redis' run id and its count of refused writes when last seen; `since`: when it last began to write for everybody; `restarted`: when it was last seen to have restarted",
+    ends: "never",
+  },
+  slotWrites: {
+    type: "hash",
+    holds: "on a cluster: as `berth:writes{fleet}`, of the node that has the tenant's slot",
+    ends: "never",
+  },
+  job: {
+    type: "hash",
+    holds:
+      "of the job (`<tenant>.<id>` where a tenant key submitted it): sandbox key, tenant, session, kind, when accepted, which attempt was added, which begun last, whether somebody wants it cancelled, how it ended",
+    ends: "a day after its end, or after the time for which it was due when it was cancelled before; an hour if nothing followed its acceptance",
+  },
+  sandboxOf: {
+    type: "string",
+    holds: "the key of the sandbox that a job id belongs to, for those who know only the id",
+    ends: "with the job's hash",
+  },
+  unfinished: {
+    type: "sorted set",
+    holds: "job id by when it was added",
+    ends: "member: with the job's terminal record; by the audit, which writes one, or finds that no record of the job is left",
+  },
+  staged: {
+    type: "string",
+    holds: "a request too large for the queue, as JSON",
+    ends: "an hour until its job is accepted; then with the job's terminal record; a minute after a cancellation",
+  },
+  sandboxes: {
+    type: "sorted set",
+    holds: "every sandbox key ever used, by last use",
+    ends: "never",
+  },
+  sandboxesOf: {
+    type: "sorted set",
+    holds: "the tenant's sandbox keys, by when a producer last asked whether a job may be added",
+    ends: "never, as in `berth:sandboxes`",
+  },
+  queues: {
+    type: "sorted set",
+    holds: "sandbox key whose queue has keys, by last use",
+    ends: "member: when the sweep removes the queue",
+  },
+  paused: {
+    type: "set",
+    holds: "tenants that are paused",
+    ends: "member: on resume",
+  },
+  grants: {
+    type: "set",
+    holds: "`profile:<name>` and `pool:<name>` that the tenant may use besides `default`",
+    ends: "member: when revoked",
+  },
+  waitingBytes: {
+    type: "string",
+    holds: "bytes of the tenant's requests that were added to a queue and have not ended",
+    ends: "with the last of them",
+  },
+  settings: {
+    type: "hash",
+    holds:
+      "maxWaitingPerSandbox, maxWaitingInFleet, fullAtPercent. Written by workers while Redis is nearly full: `fullUntil` (Redis time, ms), `usedBytes`, `fullFromBytes`",
+    ends: "never; those of the workers when there is room",
+  },
+  room: {
+    type: "hash",
+    holds:
+      "worker process to how many sandboxes it gives up for offers in that queue, lately and in all, and until when that is good",
+    ends: "a minute after the last; field: when the slots are used",
+  },
+  wake: {
+    type: "sorted set",
+    holds: "sandboxes of one worker process that were given a job; that process pops them",
+    ends: "an hour after the last one",
+  },
+  outbox: {
+    type: "stream",
+    holds: "on a cluster: what the tenant's scripts have to write to other slots",
+    ends: "entry: when delivered, by who ran the script or by the sweep",
+  },
+  outboxes: {
+    type: "sorted set",
+    holds: "on a cluster: tenant that may have an outbox, by when that was noted",
+    ends: "never",
+  },
+  control: {
+    type: "channel",
+    holds: "cancel, pause, drain, ping",
+    ends: "—",
+  },
+  answer: {
+    type: "string",
+    holds: "a worker's answer to a ping",
+    ends: "30 s; when read",
+  },
+  artifact: {
+    type: "hash",
+    holds: "path, size, sha256, mime type, expiry, whose it is, where its bytes are",
+    ends: "by the sweep after it expired; when replaced or removed",
+  },
+  artifactBytes: {
+    type: "string",
+    holds: "the bytes of small artifacts with that content",
+    ends: "with the last artifact that has it; by itself when that one expires",
+  },
+  artifactExpiry: {
+    type: "sorted set",
+    holds: "artifact id by when it expires",
+    ends: "member: with the artifact",
+  },
+  artifactBlob: {
+    type: "hash",
+    holds: "the file that has a content, and how many artifacts refer to it",
+    ends: "with the last of them",
+  },
+  artifactGarbage: {
+    type: "sorted set",
+    holds:
+      "file of one artifact directory by when it may be removed: being written, or no longer referred to",
+    ends: "member: when adopted by an artifact, or removed",
+  },
+  artifactUsage: {
+    type: "hash",
+    holds: "`<tenant>` to bytes, `<tenant>/count` to number of its artifacts",
+    ends: "field: with the tenant's last artifact",
+  },
+  persisted: {
+    type: "hash",
+    holds: "path to artifact id, of one conversation",
+    ends: "field: with the artifact; all by a destroy job",
+  },
+  conversations: {
+    type: "set",
+    holds: "those of the hashes above that are not empty",
+    ends: "member: with the last path persisted there",
+  },
+  schedules: {
+    type: "hash",
+    holds: "schedule id (`<tenant>.<id>` where a tenant key chose it) to its specification and state",
+    ends: "field: when removed",
+  },
+  schedulesDue: {
+    type: "sorted set",
+    holds: "schedule id by when it is to be looked at next",
+    ends: "member: when removed",
+  },
+  apiKey: {
+    type: "hash",
+    holds: "role, tenant, name, sha256 of the secret, profiles, pools, limits, expiry, last use",
+    ends: "on revocation; a week after the key expired",
+  },
+  apiKeys: {
+    type: "sorted set",
+    holds: "key id by when it was made",
+    ends: "member: on revocation, or when found expired",
+  },
+  apiKeysMade: {
+    type: "string",
+    holds:
+      "when the first key was made or configured; while it is there no gateway is open to callers without a key",
+    ends: "never",
+  },
+  audit: {
+    type: "stream",
+    holds: "who did which administrative action to what",
+    ends: "trimmed to about 10,000",
+  },
+  idempotency: {
+    type: "string",
+    holds: "fingerprint of the request that came with an Idempotency-Key",
+    ends: "a day",
+  },
+  batch: {
+    type: "hash",
+    holds: "owner, state, counts, webhook of one batch",
+    ends: "a week after it was last looked at; two days after its end",
+  },
+  batchDone: {
+    type: "string (bits)",
+    holds: "which of the batch's jobs have ended, by index",
+    ends: "with the batch",
+  },
+  batchEnds: {
+    type: "list",
+    holds: "`<index> <sandbox key>` in the order of the ends",
+    ends: "with the batch",
+  },
+  batchRefused: {
+    type: "hash",
+    holds: "index to what was wrong with an order that was not accepted",
+    ends: "with the batch",
+  },
+  batches: {
+    type: "sorted set",
+    holds: "batch id by when it was made",
+    ends: "member: when found gone; the newest 10,000",
+  },
+  batchesOpen: {
+    type: "sorted set",
+    holds: "batch that is not over, by when to look at it next",
+    ends: "member: at its end",
+  },
+  webhooks: {
+    type: "sorted set",
+    holds: "batch whose webhook is to be called, by when",
+    ends: "member: delivered, or given up",
+  },
+  webhookSecret: {
+    type: "string",
+    holds: "what signing secrets are derived from",
+    ends: "never",
+  },
+  boardSession: {
+    type: "string",
+    holds: "id of the key that somebody logged in to the dashboard with",
+    ends: "twelve hours; on logout",
+  },
+};
