@@ -4,7 +4,7 @@ import { describe, expect } from "vitest";
 import { CuttingProxy } from "../../../test/support/cutting-proxy.ts";
 import { test } from "../../../test/support/redis.ts";
 import { Leases } from "../src/leases/leases.ts";
-import { JobSource } from "../src/queues/job-source.ts";
+import { fetchedAtOnce, JobSource } from "../src/queues/job-source.ts";
 import { queuedId, takenKey } from "../src/queues/queue-layout.ts";
 import { submitJob } from "../src/queues/submit.ts";
 import { Wakes } from "../src/queues/wakes.ts";
@@ -157,15 +157,16 @@ describe("a job source that looks beside some sessions", () => {
   }) => {
     const commands = redis.connect();
     const { source, stop, epoch } = await holderOf(commands, "w1");
-    for (let index = 0; index < 9; index++) await submitJob(commands, key, jobOf(`m${index}`));
+    for (let index = 0; index <= fetchedAtOnce; index++) await submitJob(commands, key, jobOf(`m${index}`));
     await submitJob(commands, key, jobOf("a", { session: "chat" }));
     await source.next(0);
     const ahead: (string | undefined)[] = [];
-    for (let index = 1; index < 8; index++) ahead.push((await source.nextBeside(new Set(["main"])))?.id);
-    expect(ahead).toEqual(["m1", "m2", "m3", "m4", "m5", "m6", "m7"]);
+    for (let index = 1; index < fetchedAtOnce; index++)
+      ahead.push((await source.nextBeside(new Set(["main"])))?.id);
+    expect(ahead).toEqual(Array.from({ length: fetchedAtOnce - 1 }, (_, index) => `m${index + 1}`));
     await commands.hset(redisKeys.lease(key), { worker: "w2", instance: "w2", epoch: epoch + 1 });
     await expect(source.nextBeside(new Set(["main"]))).rejects.toThrow("no longer holds");
-    expect(await commands.llen(takenKey(key))).toBe(8);
+    expect(await commands.llen(takenKey(key))).toBe(fetchedAtOnce);
     await stop();
   });
 });

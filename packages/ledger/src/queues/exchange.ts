@@ -13,8 +13,11 @@ import {
 
 /** Events of a finished job are kept this long; so is the memory that its id was used. */
 export const keptMs = 24 * 3_600_000;
-/** One script runs alone in Redis: more would hold up other tenants. */
-const mostEndsAtOnce = 16;
+/**
+ * Ends and beginnings in one script. What a holder says in one tick is split, so that Redis works on one part while Node works on the
+ * answer to the part before. In one piece the two take turns: 1.4 to 1.7 times as slow with jobs that do nothing.
+ */
+const mostEndsAtOnce = 4;
 const mostBytesAtOnce = 1024 * 1024;
 
 const published = ["published", "fenced", "finished-before"] as const;

@@ -18,7 +18,7 @@ import { QueuePeek } from "./queue-peek.ts";
 import type { Wakes } from "./wakes.ts";
 
 /** Jobs taken in one call. What is taken ahead stays in order, and the next holder finds it. */
-const fetchedAtOnce = 8;
+export const fetchedAtOnce = 16;
 
 const fenced = z.tuple([z.literal("fenced"), z.number()]).transform(() => "fenced" as const);
 const complete = new Script({

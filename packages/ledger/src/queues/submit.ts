@@ -1,7 +1,8 @@
 import { type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
-import { defaultPool, type Place } from "../leases/leases.ts";
+import { defaultPool } from "../leases/lease-record.ts";
+import type { Place } from "../leases/leases.ts";
 import { runInSlot } from "../slots.ts";
 import { defaultWaitingLimits, fleetFacts, knownOrThrow, refusal } from "./admission.ts";
 import {
