@@ -1,4 +1,4 @@
-import { type Holder, type Holding, Leases, submitJob, WorkerIds } from "@berth/ledger";
+import { type Holder, type Holding, Leases, submitJob, WorkerIds, type WorkerStatus } from "@berth/ledger";
 import {
   job as jobSchema,
   redisKeys,
@@ -46,6 +46,20 @@ async function taken(leases: Leases, key: SandboxKey, holder: Holder, lengthMs: 
   if (!answer.taken) throw new Error(`${key} is not to be had: ${answer.why}`);
   return { epoch: answer.epoch, instance: holder.instance };
 }
+
+/** A worker's heartbeat, where the test does not look at what it says. */
+const status: WorkerStatus = {
+  host: "host",
+  machine: "machine",
+  pid: 1,
+  pools: ["default"],
+  slots: 1,
+  version: "0",
+  held: 0,
+  running: 0,
+  health: "ok",
+  load: 0,
+};
 
 describe("a lease", () => {
   test("is one worker's at a time, and its epoch grows with every holder", async ({ redis }) => {
@@ -142,7 +156,7 @@ describe("a lease", () => {
       { worker, instance: "first" },
       { worker, instance: "second" },
     ];
-    const words = { keptMs: 10_000, seen: true, says: {} };
+    const words = { keptMs: 10_000, seen: true, status };
     expect(await ids.claim(first, words)).toEqual({ ours: true });
     expect(await ids.claim(second, words)).toEqual({ ours: false, by: "first" });
     expect(await ids.claim(second, { ...words, replacing: "first" })).toEqual({ ours: true });
@@ -184,7 +198,7 @@ describe("a lease", () => {
     const [leases, ids] = [new Leases(client), new WorkerIds(client)];
     const [kept, left] = [newKey(), newKey()];
     const worker = workerId.parse("heartbeats");
-    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, says: {} });
+    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, status });
     await beat();
     const lengthMs = 600;
     const holding = await taken(leases, kept, one, lengthMs);
@@ -210,7 +224,7 @@ describe("a lease", () => {
     const [leases, ids] = [new Leases(client), new WorkerIds(client)];
     const [known, forgotten] = [newKey(), newKey()];
     const worker = workerId.parse("heartbeats");
-    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, says: {} });
+    const beat = () => ids.claim({ worker, instance: "h" }, { keptMs: 60_000, seen: false, status });
     await beat();
     const lengthMs = 600;
     const holding = await taken(leases, known, one, 60_000);

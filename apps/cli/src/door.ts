@@ -8,6 +8,7 @@ import type {
   Scale,
   ScheduleView,
   ShownState,
+  TenantUsage,
   Why,
   WorkerRecord,
 } from "@berth/client";
@@ -50,17 +51,8 @@ export interface Query {
   readonly limit: number;
 }
 
-export interface TenantUsage extends GrantList {
-  readonly tenant: string;
-  readonly paused: boolean;
-  readonly unfinished: number;
-  readonly artifacts: number;
-  readonly artifactBytes: number;
-  readonly sandboxes: readonly SandboxView[];
-}
-
 export interface TenantsDoor {
-  usage(tenant: string): Promise<TenantUsage>;
+  usage(tenant: string): Promise<TenantUsage & GrantList>;
   pause(tenant: string): Promise<void>;
   resume(tenant: string): Promise<void>;
   /** Each gives all that the tenant may use afterwards. */

@@ -11,6 +11,7 @@ import {
   Staging,
   Wakes,
   WorkerIds,
+  type WorkerStatus,
 } from "@berth/ledger";
 import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { connectRedis, withoutPassword } from "@berth/redis";
@@ -67,20 +68,23 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
   const redis = connectRedis({ url: config.REDIS_URL, role: "patient", name, onOutage });
   const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking", name });
-  const who = {
+  const starting: WorkerStatus = {
     slots: config.BERTH_MAX_SANDBOXES,
     host: config.BERTH_HOST,
     machine: machineOf(),
-    pools: config.BERTH_POOLS.join(","),
+    pools: config.BERTH_POOLS,
     pid: process.pid,
     version,
-    instance,
+    held: 0,
+    running: 0,
+    health: "ok",
+    load: 0,
   };
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
   const keptMs = Math.max(workerGoneMs, 2 * config.BERTH_LEASE_MS);
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
-  const claiming = claimWorkerId({ redis, ids, life, keptMs, who, onWaiting });
+  const claiming = claimWorkerId({ redis, ids, life, keptMs, status: starting, onWaiting });
   const heirOf = await claiming.catch((error: unknown) => {
     metricsServer?.close();
     redis.disconnect();
@@ -156,8 +160,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       spans?.(event);
     },
   });
-  const describe = () => ({
-    ...who,
+  const describe = (): WorkerStatus => ({
+    ...starting,
     held: member.held,
     running: turns.taken,
     health: health.state.state === "ok" ? "ok" : health.state.why,
@@ -173,7 +177,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const control = new Control({
     ids,
     subscriber,
-    worker: config.BERTH_WORKER_ID,
+    life,
     onMessage: (message) => (message.type === "drain" ? onDrain() : member.hear(message)),
     onBack: () => void member.lookAgain().catch(() => {}),
     describe,

@@ -1,4 +1,4 @@
-import type { WorkerIds } from "@berth/ledger";
+import type { WorkerIds, WorkerLife, WorkerStatus } from "@berth/ledger";
 import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
@@ -6,11 +6,11 @@ export interface ControlOptions {
   readonly ids: Pick<WorkerIds, "answer">;
   /** A connection of its own: one that listens can do nothing else. */
   readonly subscriber: Redis;
-  readonly worker: string;
+  readonly life: WorkerLife;
   readonly onMessage: (message: ControlMessage) => void;
   /** What was said while the connection was away is lost; whoever cares looks again. */
   readonly onBack: () => void;
-  readonly describe: () => Record<string, string | number>;
+  readonly describe: () => WorkerStatus;
 }
 
 const answerKeptMs = 30_000;
@@ -38,19 +38,19 @@ export class Control {
   }
 
   #hear(text: string): void {
-    const { worker, onMessage } = this.#options;
+    const { life, onMessage } = this.#options;
     const parsed = controlMessage.safeParse(parseJson(text));
     // Unknown messages are a newer version's.
     if (!parsed.success) return;
     const message = parsed.data;
-    if ("worker" in message && message.worker !== worker) return;
+    if ("worker" in message && message.worker !== life.worker) return;
     if (message.type === "ping") void this.#answer(message.answer).catch(() => {});
     else onMessage(message);
   }
 
   async #answer(id: string): Promise<void> {
-    const { ids, describe } = this.#options;
-    await ids.answer(id, describe(), answerKeptMs);
+    const { ids, life, describe } = this.#options;
+    await ids.answer(id, life, describe(), answerKeptMs);
   }
 }
 

@@ -1,16 +1,16 @@
-import type { WorkerIds, WorkerLife, WorkerWords } from "@berth/ledger";
+import type { WorkerIds, WorkerLife, WorkerStatus } from "@berth/ledger";
 import { heartbeatMs } from "@berth/protocol";
 
 export interface RegistryOptions {
   readonly ids: WorkerIds;
   readonly life: WorkerLife;
   readonly keptMs: number;
-  readonly describe: () => WorkerWords;
+  readonly describe: () => WorkerStatus;
   /** Once: another process speaks for this worker now. */
   readonly onReplaced: (instance: string) => void;
 }
 
-/** Says again and again that this process is the worker, and how it is. */
+/** Heartbeat: renews the claim on the worker id and publishes the worker's status. */
 export class Registry {
   readonly #options: RegistryOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -32,7 +32,7 @@ export class Registry {
   async #beat(): Promise<void> {
     const { ids, life, keptMs, describe, onReplaced } = this.#options;
     try {
-      const claimed = await ids.claim(life, { keptMs, seen: true, says: describe() });
+      const claimed = await ids.claim(life, { keptMs, seen: true, status: describe() });
       if (claimed.ours || this.#timer === undefined) return;
       clearInterval(this.#timer);
       this.#timer = undefined;

@@ -1,17 +1,23 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClaimResult, WorkerIds, WorkerLife, WorkerWords } from "@berth/ledger";
-import { type ControlMessage, Fault, redisKeys } from "@berth/protocol";
+import {
+  type ClaimResult,
+  pingWorker,
+  readWorkerProcess,
+  type WorkerIds,
+  type WorkerLife,
+  type WorkerStatus,
+} from "@berth/ledger";
+import { Fault } from "@berth/protocol";
 import { countConnections, type Redis, refusesWrites } from "@berth/redis";
-import { nanoid } from "nanoid";
 
 export interface WorkerClaimOptions {
   readonly redis: Redis;
   readonly ids: WorkerIds;
   readonly life: WorkerLife;
   readonly keptMs: number;
-  readonly who: WorkerWords & { readonly machine: string };
+  readonly status: WorkerStatus;
   /** Redis refuses to write, so the worker cannot start yet: told at first, and again and again while that lasts. */
   readonly onWaiting: (why: string, waitedMs: number) => void;
 }
@@ -19,7 +25,6 @@ export interface WorkerClaimOptions {
 /** A process that answers, does so in milliseconds; one that collects garbage or starts up, in less than this. */
 const silentMs = 2_000;
 const askAgainMs = 250;
-const lookMs = 25;
 /** Between two tries while Redis refuses to write, and between two words about it. */
 const refusedPauseMs = 1_000;
 const refusedWordMs = 10_000;
@@ -46,31 +51,31 @@ export function connectionName({ worker, instance }: WorkerLife): string {
  * dead loses the id, but its leases run out by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
-  const { ids, life, who } = options;
+  const { redis, life, status } = options;
   let replacing: string | undefined;
   let isDead = false;
   for (;;) {
     const claimed = await claimWhenWritten(options, replacing);
     if (claimed.ours) return isDead ? replacing : undefined;
     const earlier = { worker: life.worker, instance: claimed.by };
-    const { host = "", pid = "", machine } = await ids.words(life.worker);
-    const hasGone = await isGone(options.redis, connectionName(earlier));
+    const { host, pid, machine } = await readWorkerProcess(redis, life.worker);
+    const hasGone = await isGone(redis, connectionName(earlier));
     if (!hasGone && (await answers(options, earlier.instance)))
       throw new Fault("worker-id-taken", { worker: life.worker, host, pid });
     replacing = earlier.instance;
     // On another machine its containers live on until they miss it.
-    isDead = hasGone && machine === who.machine;
+    isDead = hasGone && machine === status.machine;
   }
 }
 
 async function claimWhenWritten(
-  { ids, life, keptMs, who, onWaiting }: WorkerClaimOptions,
+  { ids, life, keptMs, status, onWaiting }: WorkerClaimOptions,
   replacing: string | undefined,
 ): Promise<ClaimResult> {
   const sinceMs = performance.now();
   for (let wordMs = sinceMs; ; await sleep(refusedPauseMs)) {
     try {
-      return await ids.claim(life, { replacing, keptMs, seen: false, says: who });
+      return await ids.claim(life, { replacing, keptMs, seen: false, status });
     } catch (error) {
       if (!refusesWrites(error)) throw error;
       if (performance.now() < wordMs) continue;
@@ -87,16 +92,6 @@ async function isGone(redis: Redis, name: string): Promise<boolean> {
 }
 
 async function answers({ redis, life }: WorkerClaimOptions, instance: string): Promise<boolean> {
-  const answer = nanoid();
-  const ping: ControlMessage = { type: "ping", worker: life.worker, answer };
-  const until = performance.now() + silentMs;
-  for (let askMs = 0; performance.now() < until; await sleep(lookMs)) {
-    if (performance.now() >= askMs) {
-      await redis.publish(redisKeys.control, JSON.stringify(ping));
-      askMs = performance.now() + askAgainMs;
-    }
-    const said = await redis.getdel(redisKeys.answer(answer));
-    if (said !== null && JSON.parse(said).instance === instance) return true;
-  }
-  return false;
+  const status = await pingWorker(redis, life.worker, { withinMs: silentMs, againMs: askAgainMs });
+  return status?.instance === instance;
 }

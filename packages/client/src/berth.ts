@@ -119,7 +119,12 @@ export class Berth {
 
   /** Throws `invalid-argument` when it can be nobody's id. */
   tenant(id: string): Tenant {
-    return new Tenant(this, this.#control, checked(tenantId, id, "the tenant"));
+    return new Tenant({
+      berth: this,
+      control: this.#control,
+      fleet: this.#fleet,
+      id: checked(tenantId, id, "the tenant"),
+    });
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */

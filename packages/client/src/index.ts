@@ -10,6 +10,7 @@ export type {
   SandboxView,
   Scale,
   ShownState,
+  TenantUsage,
   Why,
   WhyCode,
   WorkerRecord,

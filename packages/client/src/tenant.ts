@@ -1,4 +1,4 @@
-import { checked, type FleetControl, type GrantList } from "@berth/ledger";
+import { checked, type FleetControl, type FleetView, type GrantList, type TenantUsage } from "@berth/ledger";
 import {
   dueTime,
   execLimits,
@@ -35,15 +35,24 @@ export type CodeOptions = CommandOptions<Omit<OfKind<"code">, "kind" | "language
 type ArchiveIn = [direction: "in", tar: string | Uint8Array, options?: With<{ readonly path?: string }>];
 type ArchiveOut = [direction: "out", paths?: string | readonly string[], options?: JobOptions];
 
+export interface TenantParts {
+  readonly berth: Berth;
+  readonly control: FleetControl;
+  readonly fleet: FleetView;
+  readonly id: TenantId;
+}
+
 /** One tenant's work. Each call enqueues a job at once; await it for the result. */
 export class Tenant {
   readonly #berth: Berth;
   readonly #control: FleetControl;
+  readonly #fleet: FleetView;
   readonly id: TenantId;
 
-  constructor(berth: Berth, control: FleetControl, id: TenantId) {
+  constructor({ berth, control, fleet, id }: TenantParts) {
     this.#berth = berth;
     this.#control = control;
+    this.#fleet = fleet;
     this.id = id;
   }
 
@@ -157,6 +166,11 @@ export class Tenant {
 
   resume(): Promise<void> {
     return this.#control.resume(this.id);
+  }
+
+  /** What it has and uses now: its sandboxes, the most recently used thousand unless `limit` says otherwise, and its artifacts. */
+  async usage({ limit }: { readonly limit?: number } = {}): Promise<TenantUsage & GrantList> {
+    return { ...(await this.#fleet.usage(this.id, limit)), ...(await this.grants()) };
   }
 
   /** Profiles and pools that its jobs may name. */

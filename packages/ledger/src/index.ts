@@ -36,10 +36,13 @@ export type { GroupResult, ResultGroupOptions } from "./events/result-group.ts";
 export { ResultGroup } from "./events/result-group.ts";
 export type { StagedRequest } from "./events/staging.ts";
 export { Staging } from "./events/staging.ts";
+export { pingWorker } from "./fleet/control-channel.ts";
 export { FleetControl } from "./fleet/fleet-control.ts";
-export type { SandboxQuery, SandboxView, Scale, WorkerRecord } from "./fleet/fleet-view.ts";
+export type { SandboxQuery, SandboxView, Scale, TenantUsage } from "./fleet/fleet-view.ts";
 export { FleetView, redisNow } from "./fleet/fleet-view.ts";
 export { markMemory } from "./fleet/memory-mark.ts";
+export type { WorkerRecord, WorkerStatus } from "./fleet/worker-record.ts";
+export { readWorkerProcess } from "./fleet/worker-record.ts";
 export { Cancellation } from "./jobs/cancellation.ts";
 export type { JobRecord, JobState, ShownState } from "./jobs/job-record.ts";
 export {
@@ -59,6 +62,7 @@ export type { Why, WhyCode } from "./jobs/why.ts";
 export { why, whyCodes, whyForTenant } from "./jobs/why.ts";
 export type { GrantList, Wanted } from "./leases/grants.ts";
 export { Grants, grantedToAll } from "./leases/grants.ts";
+export { defaultPool } from "./leases/lease-record.ts";
 export type {
   Holder,
   Holding,
@@ -67,9 +71,9 @@ export type {
   RenewResult,
   TakeResult,
 } from "./leases/leases.ts";
-export { defaultPool, Leases } from "./leases/leases.ts";
+export { Leases } from "./leases/leases.ts";
 export { Renewals } from "./leases/renewals.ts";
-export type { ClaimResult, WorkerLife, WorkerWords } from "./leases/worker-ids.ts";
+export type { ClaimResult, WorkerLife } from "./leases/worker-ids.ts";
 export { WorkerIds } from "./leases/worker-ids.ts";
 export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
 export type { BoardPlace } from "./queues/board-queue.ts";

@@ -44,7 +44,7 @@ export class ClientDoor implements Door {
     this.#redis = redis;
     this.#berth = berth;
     this.#artifacts = new Artifacts(redis, { directory: artifactsDirectory });
-    this.tenants = clientTenants(redis, berth);
+    this.tenants = clientTenants(berth);
     this.schedules = berth.schedules;
     this.keys = clientKeys(redis);
     this.deadLetters = {

@@ -1,30 +1,17 @@
 import type { Berth } from "@berth/client";
-import { redisKeys, type SandboxKey } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import type { SandboxKey } from "@berth/protocol";
 import type { JobOrder, TenantsDoor } from "../door.ts";
 
 /** More sandboxes than any tenant has. */
 const most = 100_000;
 
-export function clientTenants(redis: Redis, berth: Berth): TenantsDoor {
+export function clientTenants(berth: Berth): TenantsDoor {
   return {
     pause: async (tenant) => berth.tenant(tenant).pause(),
     resume: async (tenant) => berth.tenant(tenant).resume(),
     grant: async (tenant, list) => berth.tenant(tenant).grant(list),
     revoke: async (tenant, list) => berth.tenant(tenant).revoke(list),
-    async usage(tenant) {
-      const sandboxes = await berth.sandboxes({ tenant, limit: most });
-      const [bytes, count] = await redis.hmget(redisKeys.artifactUsage, tenant, `${tenant}/count`);
-      return {
-        tenant,
-        paused: (await redis.sismember(redisKeys.paused, tenant)) === 1,
-        unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
-        artifacts: Number(count ?? 0),
-        artifactBytes: Number(bytes ?? 0),
-        sandboxes,
-        ...(await berth.tenant(tenant).grants()),
-      };
-    },
+    usage: (tenant) => berth.tenant(tenant).usage({ limit: most }),
     async destroy(tenant) {
       const ids: string[] = [];
       for (const { key } of await berth.sandboxes({ tenant, limit: most })) {

@@ -1,4 +1,4 @@
-import { poolName, profileName, redisKeys, type SandboxKey, tenantId } from "@berth/protocol";
+import { poolName, profileName, type SandboxKey, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { draftOf } from "../jobs/submission.ts";
@@ -39,7 +39,7 @@ const destroyView = z.object({
 });
 
 export function tenantRoutes(parts: Parts): AnyRoute[] {
-  const { berth, audit, redis } = parts;
+  const { berth, audit } = parts;
 
   const usage = route(
     {
@@ -54,17 +54,11 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const tenant = tenantFor(principal, params.tenant);
-      const sandboxes = await berth.sandboxes({ tenant });
-      const [bytes, count] = await redis.hmget(redisKeys.artifactUsage, tenant, `${tenant}/count`);
+      const { sandboxes, ...used } = await berth.tenant(tenant).usage();
       return {
         status: 200,
         body: {
-          tenant,
-          paused: (await redis.sismember(redisKeys.paused, tenant)) === 1,
-          unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
-          artifactBytes: Number(bytes ?? 0),
-          artifacts: Number(count ?? 0),
-          ...(await berth.tenant(tenant).grants()),
+          ...used,
           sandboxes:
             principal.role === "admin"
               ? sandboxes

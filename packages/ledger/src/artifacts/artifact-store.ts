@@ -9,6 +9,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { redisNow } from "../fleet/fleet-view.ts";
+import { readLease } from "../leases/lease-record.ts";
 import { isCluster } from "../slots.ts";
 import { type ArtifactLimits, defaultArtifactLimits } from "./artifact-limits.ts";
 import { ArtifactReader } from "./artifact-reader.ts";
@@ -20,6 +21,7 @@ import {
   dropArtifact,
   redisPlace,
 } from "./artifact-scripts.ts";
+import { type ArtifactUsage, readArtifactUsage } from "./artifact-usage.ts";
 import type { BytePlace } from "./byte-place.ts";
 import { JobArtifacts } from "./job-artifacts.ts";
 import { MeasuredBytes, TooLarge } from "./measured-bytes.ts";
@@ -114,10 +116,8 @@ export class ArtifactStore {
     }
   }
 
-  /** Bytes and number of a tenant's artifacts. */
-  async usage(tenant: string): Promise<{ readonly bytes: number; readonly artifacts: number }> {
-    const [bytes, count] = await this.#redis.hmget(redisKeys.artifactUsage, tenant, `${tenant}/count`);
-    return { bytes: Number(bytes ?? 0), artifacts: Number(count ?? 0) };
+  usage(tenant: string): Promise<ArtifactUsage> {
+    return readArtifactUsage(this.#redis, tenant);
   }
 
   /** Whether there was one. */
@@ -247,9 +247,8 @@ export class ArtifactStore {
   /** On a cluster the scripts below cannot compare the lease: it is in another slot. */
   async #compare(key: SandboxKey, holder: ArtifactHolder | undefined): Promise<void> {
     if (!holder || !(await isCluster(this.#redis))) return;
-    const [epoch, instance] = await this.#redis.hmget(redisKeys.lease(key), "epoch", "instance");
-    if (epoch !== String(holder.epoch) || instance !== holder.instance)
-      throw fenced(key, holder, Number(epoch ?? 0));
+    const { epoch, instance } = await readLease(this.#redis, key);
+    if (epoch !== holder.epoch || instance !== holder.instance) throw fenced(key, holder, epoch);
   }
 
   #refusal(

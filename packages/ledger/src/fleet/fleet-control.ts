@@ -1,20 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type ControlMessage,
-  Fault,
-  redisKeys,
-  type SandboxKey,
-  type TenantId,
-  workerId,
-} from "@berth/protocol";
+import { Fault, type SandboxKey, type TenantId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { nanoid } from "nanoid";
 import { checked } from "../checked.ts";
 import { Grants } from "../leases/grants.ts";
 import { Leases } from "../leases/leases.ts";
+import { pingWorker, sendToWorkers } from "./control-channel.ts";
 
 const pingWaitMs = 3_000;
-const pingLookMs = 20;
 
 /** Tells workers things. What must not be missed is also written down where they look. */
 export class FleetControl {
@@ -30,13 +21,13 @@ export class FleetControl {
 
   /** Whoever has the job ends it. */
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
-    await this.#say({ type: "cancel", key, jobId });
+    await sendToWorkers(this.#redis, { type: "cancel", key, jobId });
   }
 
   /** Nothing more of the tenant begins; what runs ends. Its jobs are accepted, and wait. */
   async pause(tenant: TenantId): Promise<void> {
     await this.#leases.pause(tenant);
-    await this.#say({ type: "pause", tenant });
+    await sendToWorkers(this.#redis, { type: "pause", tenant });
   }
 
   /** The sweep offers what waits. */
@@ -45,22 +36,13 @@ export class FleetControl {
   }
 
   async drain(worker: string): Promise<void> {
-    await this.#say({ type: "drain", worker: checked(workerId, worker, "the worker") });
+    await sendToWorkers(this.#redis, { type: "drain", worker: checked(workerId, worker, "the worker") });
   }
 
   async ping(worker: string): Promise<Record<string, string | number>> {
-    const answer = nanoid();
-    await this.#say({ type: "ping", worker: checked(workerId, worker, "the worker"), answer });
-    const until = performance.now() + pingWaitMs;
-    while (performance.now() < until) {
-      const said = await this.#redis.getdel(redisKeys.answer(answer));
-      if (said !== null) return JSON.parse(said);
-      await sleep(pingLookMs);
-    }
-    throw new Fault("no-answer", { worker, waitedMs: pingWaitMs });
-  }
-
-  async #say(message: ControlMessage): Promise<void> {
-    await this.#redis.publish(redisKeys.control, JSON.stringify(message));
+    const id = checked(workerId, worker, "the worker");
+    const status = await pingWorker(this.#redis, id, { withinMs: pingWaitMs });
+    if (status === undefined) throw new Fault("no-answer", { worker, waitedMs: pingWaitMs });
+    return status;
   }
 }

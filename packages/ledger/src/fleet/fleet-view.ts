@@ -9,23 +9,11 @@ import {
   workerGoneMs,
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { readArtifactUsage } from "../artifacts/artifact-usage.ts";
 import { checked, invalid } from "../checked.ts";
+import { holderIn, readLease } from "../leases/lease-record.ts";
 import { unfinishedKeys } from "../queues/queue-layout.ts";
-
-/** What a worker last said of itself. */
-export interface WorkerRecord {
-  readonly id: string;
-  readonly host: string;
-  readonly pools: readonly string[];
-  readonly slots: number;
-  readonly held: number;
-  readonly running: number;
-  /** `ok`, or why no sandbox can be had there. */
-  readonly health: string;
-  readonly load: number;
-  readonly version: string;
-  readonly lastSeenMs: number;
-}
+import { readWorker, type WorkerRecord } from "./worker-record.ts";
 
 export interface SandboxView {
   readonly key: SandboxKey;
@@ -39,6 +27,18 @@ export interface SandboxView {
   readonly unfinished: number;
   readonly paused: boolean;
   readonly lastUsedMs: number;
+}
+
+/** What a tenant has and uses now. */
+export interface TenantUsage {
+  readonly tenant: string;
+  readonly paused: boolean;
+  /** Jobs that wait or run. */
+  readonly unfinished: number;
+  readonly artifacts: number;
+  readonly artifactBytes: number;
+  /** The most recently used. */
+  readonly sandboxes: readonly SandboxView[];
 }
 
 /** What an autoscaler needs. Zeros included. */
@@ -100,6 +100,22 @@ export class FleetView {
     return found.sort((a, b) => b.lastUsedMs - a.lastUsedMs);
   }
 
+  async usage(tenant: TenantId, limit?: number): Promise<TenantUsage> {
+    const [sandboxes, paused, { bytes, artifacts }] = await Promise.all([
+      this.sandboxes({ tenant, ...(limit === undefined ? {} : { limit }) }),
+      this.#redis.sismember(redisKeys.paused, tenant),
+      readArtifactUsage(this.#redis, tenant),
+    ]);
+    return {
+      tenant,
+      paused: paused === 1,
+      unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
+      artifacts,
+      artifactBytes: bytes,
+      sandboxes,
+    };
+  }
+
   async scale(): Promise<Scale> {
     const now = await redisNow(this.#redis);
     const workers = await this.workers();
@@ -139,22 +155,15 @@ export class FleetView {
   }
 
   async #sandbox({ key, usedMs }: Used, now: number, paused: ReadonlySet<string>): Promise<SandboxView> {
-    const [worker, epoch, deadline, home, pool] = await this.#redis.hmget(
-      redisKeys.lease(key),
-      "worker",
-      "epoch",
-      "deadline",
-      "home",
-      "pool",
-    );
+    const lease = await readLease(this.#redis, key);
     const tenant = tenantOf(key);
     return {
       key,
       tenant,
-      worker: worker && Number(deadline) > now ? worker : undefined,
-      epoch: Number(epoch ?? 0),
-      home: home ?? undefined,
-      pool: pool ?? "default",
+      worker: holderIn(lease, now),
+      epoch: lease.epoch,
+      home: lease.home,
+      pool: lease.pool,
       unfinished: await unfinishedCount(this.#redis, key),
       paused: paused.has(tenant),
       lastUsedMs: usedMs,
@@ -177,23 +186,6 @@ async function unfinishedCount(redis: Redis, key: SandboxKey): Promise<number> {
     redis.llen(paused),
   ]);
   return counts.reduce((sum, count) => sum + count, 0);
-}
-
-/** Undefined when its hash expired between the two reads. */
-function readWorker(id: string, hash: Record<string, string>, lastSeenMs: number): WorkerRecord | undefined {
-  if (hash.slots === undefined) return undefined;
-  return {
-    id,
-    host: hash.host ?? "",
-    pools: (hash.pools ?? "").split(","),
-    slots: Number(hash.slots),
-    held: Number(hash.held ?? 0),
-    running: Number(hash.running ?? 0),
-    health: hash.health ?? "ok",
-    load: Number(hash.load ?? 0),
-    version: hash.version ?? "",
-    lastSeenMs,
-  };
 }
 
 /** A tenant, or the name under which the sandbox is known that all tenants share. */

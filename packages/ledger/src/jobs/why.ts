@@ -2,6 +2,8 @@ import { redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents } from "../events/job-events.ts";
 import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
+import { holderIn, readLease } from "../leases/lease-record.ts";
+import type { Place } from "../leases/leases.ts";
 import type { Offers } from "../queues/offers.ts";
 import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
 import { type JobState, readJobRecord, resultIn, type ShownState, stateOf } from "./job-record.ts";
@@ -99,15 +101,8 @@ async function unfinished(
 ): Promise<Why> {
   const { redis } = parts;
   const now = await redisNow(redis);
-  const [worker, deadline, home, pool, trouble] = await redis.hmget(
-    redisKeys.lease(key),
-    "worker",
-    "deadline",
-    "home",
-    "pool",
-    "trouble",
-  );
-  const heldBy = worker && Number(deadline) > now ? worker : undefined;
+  const lease = await readLease(redis, key);
+  const heldBy = holderIn(lease, now);
   const about = { jobId, sandbox: key, ...(heldBy === undefined ? {} : { heldBy }) };
   if (state === "running" && heldBy !== undefined) {
     return { ...about, state: "running", ...told([{ code: "running", text: `it runs on ${heldBy}` }]) };
@@ -118,10 +113,9 @@ async function unfinished(
   const paused = (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1;
   if (paused) add("tenant-paused", `the tenant ${tenantOf(key)} is paused`);
   if (state === "running") add("worker-gone", "its worker is gone; another is to settle it");
-  if (trouble) add("sandbox-trouble", `no sandbox could be had for it: ${trouble}`);
+  if (lease.trouble) add("sandbox-trouble", `no sandbox could be had for it: ${lease.trouble}`);
   if (heldBy !== undefined) add("sandbox-held", `its sandbox is held by ${heldBy}`);
-  else if (!paused)
-    reasons.push(await unheldReason(parts, key, { pool: pool ?? "default", home: home ?? undefined }));
+  else if (!paused) reasons.push(await unheldReason(parts, key, lease));
   if (position !== undefined && position > 0)
     add("jobs-before", `${position} jobs of its sandbox are before it`);
   const shown = state === "running" ? "running" : "waiting";
@@ -132,11 +126,7 @@ function told(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
   return { reasons: reasons.map(({ text }) => text), codes: reasons.map(({ code }) => code) };
 }
 
-async function unheldReason(
-  { offers, fleet }: WhyParts,
-  key: SandboxKey,
-  place: { pool: string; home: string | undefined },
-): Promise<Reason> {
+async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place: Place): Promise<Reason> {
   const workers = (await fleet.workers()).filter(({ pools }) => pools.includes(place.pool));
   if (workers.length === 0)
     return { code: "no-worker", text: `no worker of the pool ${place.pool} is there` };

@@ -9,7 +9,9 @@ import {
 } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { readWorkerInstance } from "../fleet/worker-record.ts";
 import { isCluster, runInSlot } from "../slots.ts";
+import { noteTrouble, readLease } from "./lease-record.ts";
 
 const count = z.number().int().min(0);
 const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
@@ -130,8 +132,6 @@ export interface Place {
   readonly home: string | undefined;
 }
 
-export const defaultPool = "default";
-
 /** Who may touch a sandbox, until when (by Redis' clock), and with which epoch. The authority; BullMQ's locks are not. */
 export class Leases {
   readonly #redis: Redis;
@@ -156,7 +156,7 @@ export class Leases {
       writesRefusedMs,
     ];
     const facts = async () => ({
-      instance: (await redis.hget(redisKeys.worker(holder.worker), "instance")) ?? undefined,
+      instance: await readWorkerInstance(redis, holder.worker),
       paused: (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1,
     });
     const keys = [redisKeys.lease(key), writes];
@@ -268,14 +268,13 @@ export class Leases {
   }
 
   async place(key: SandboxKey): Promise<Place> {
-    const [pool, home] = await this.#redis.hmget(redisKeys.lease(key), "pool", "home");
-    return { pool: pool ?? defaultPool, home: home ?? undefined };
+    const { pool, home } = await readLease(this.#redis, key);
+    return { pool, home };
   }
 
-  /** Why no sandbox could be had for its jobs, for whoever asks; undefined forgets it. Decides nothing. */
+  /** Undefined forgets it. */
   async note(key: SandboxKey, trouble: string | undefined): Promise<void> {
-    if (trouble === undefined) await this.#redis.hdel(redisKeys.lease(key), "trouble");
-    else await this.#redis.hset(redisKeys.lease(key), "trouble", trouble.slice(0, 500));
+    await noteTrouble(this.#redis, key, trouble);
   }
 
   /** Nothing of a paused tenant is taken, and who holds something of it gives it up. */

@@ -1,6 +1,7 @@
 import { redisKeys, type WorkerId } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { type WorkerStatus, workerFields } from "../fleet/worker-record.ts";
 
 const claimReply = z.union([
   z.tuple([z.literal(1)]).transform(() => ({ ours: true as const })),
@@ -25,9 +26,6 @@ const answer = new Script({
   parse: (reply) => z.literal(1).parse(reply),
 });
 
-/** What a worker says of itself, for people, autoscalers, and its next life. */
-export type WorkerWords = Readonly<Record<string, string | number>>;
-
 /** One process of a worker. */
 export interface WorkerLife {
   readonly worker: WorkerId;
@@ -50,26 +48,22 @@ export class WorkerIds {
       readonly keptMs: number;
       /** Whether it is among the workers that are seen. */
       readonly seen: boolean;
-      readonly says: WorkerWords;
+      readonly status: WorkerStatus;
     },
   ): Promise<ClaimResult> {
-    const { replacing = "", keptMs, seen, says } = options;
-    const words = Object.entries(says).flat();
+    const { replacing = "", keptMs, seen, status } = options;
+    const fields = Object.entries(workerFields(status)).flat();
     return claim.run(
       this.#redis,
       [...this.#keys(worker), redisKeys.writes],
-      [...[worker, instance, replacing, keptMs, seen ? "1" : "0"], ...words],
+      [worker, instance, replacing, keptMs, seen ? "1" : "0", ...fields],
     );
   }
 
-  /** What its present life says of itself. */
-  async words(worker: WorkerId): Promise<Record<string, string>> {
-    return await this.#redis.hgetall(redisKeys.worker(worker));
-  }
-
   /** Answers the ping of that id. */
-  async answer(id: string, says: WorkerWords, keptMs: number): Promise<void> {
-    await answer.run(this.#redis, [redisKeys.answer(id)], [JSON.stringify(says), keptMs]);
+  async answer(id: string, { instance }: WorkerLife, status: WorkerStatus, keptMs: number): Promise<void> {
+    const text = JSON.stringify({ ...workerFields(status), instance });
+    await answer.run(this.#redis, [redisKeys.answer(id)], [text, keptMs]);
   }
 
   leave({ worker, instance }: WorkerLife): Promise<boolean> {

@@ -1,0 +1,61 @@
+import { redisKeys, type WorkerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** What a worker's process publishes with each heartbeat. This file alone spells the fields in Redis. */
+export interface WorkerStatus {
+  readonly host: string;
+  /** The same for every process of a machine until it is started again. */
+  readonly machine: string;
+  readonly pid: number;
+  readonly pools: readonly string[];
+  readonly slots: number;
+  readonly version: string;
+  readonly held: number;
+  readonly running: number;
+  /** `ok`, or why no sandbox can be had there. */
+  readonly health: string;
+  readonly load: number;
+}
+
+/** A worker as people and autoscalers see it. */
+export interface WorkerRecord extends Omit<WorkerStatus, "machine" | "pid"> {
+  readonly id: string;
+  readonly lastSeenMs: number;
+}
+
+/** Which process had a worker id last. */
+export type WorkerProcess = Pick<WorkerStatus, "host" | "machine"> & { readonly pid: string };
+
+export function workerFields({ pools, ...status }: WorkerStatus): Record<string, string | number> {
+  return { ...status, pools: pools.join(",") };
+}
+
+/** Undefined when its record expired meanwhile. */
+export function readWorker(
+  id: string,
+  hash: Record<string, string>,
+  lastSeenMs: number,
+): WorkerRecord | undefined {
+  if (hash.slots === undefined) return undefined;
+  return {
+    id,
+    host: hash.host ?? "",
+    pools: (hash.pools ?? "").split(","),
+    slots: Number(hash.slots),
+    held: Number(hash.held ?? 0),
+    running: Number(hash.running ?? 0),
+    health: hash.health ?? "ok",
+    load: Number(hash.load ?? 0),
+    version: hash.version ?? "",
+    lastSeenMs,
+  };
+}
+
+export async function readWorkerProcess(redis: Redis, worker: WorkerId): Promise<WorkerProcess> {
+  const [host, pid, machine] = await redis.hmget(redisKeys.worker(worker), "host", "pid", "machine");
+  return { host: host ?? "", pid: pid ?? "", machine: machine ?? "" };
+}
+
+export async function readWorkerInstance(redis: Redis, worker: WorkerId): Promise<string | undefined> {
+  return (await redis.hget(redisKeys.worker(worker), "instance")) ?? undefined;
+}
