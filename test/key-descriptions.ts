@@ -90,6 +90,11 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "a request too large for the queue, as JSON",
     ends: "an hour until its job is accepted; then with the job's terminal record; a minute after a cancellation",
   },
+  dueOrder: {
+    type: "sorted set",
+    holds: "delayed jobs of one sandbox by due time, and by acceptance where due times are equal",
+    ends: "member: when the job is handed on; all a day after the last due time",
+  },
   sandboxes: {
     type: "sorted set",
     holds: "every sandbox key ever used, by last use",

@@ -63,6 +63,7 @@ export class Scheduler {
     this.#due = new ScheduleWorker({
       redis,
       staging,
+      schedule: this.#schedule,
       onJob: enqueue,
       onRefused: (job, fault) => this.#refuse(job, fault),
       onTick: (id, dueAtMs) => this.#cron.run(id, dueAtMs),

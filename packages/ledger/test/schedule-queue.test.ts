@@ -28,6 +28,41 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
+  test("is handed on in the order of acceptance among those due at the same time, also by two workers", async ({
+    redis,
+  }) => {
+    const schedule = scheduleOn(redis.connect());
+    const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
+    const dueAtMs = Date.now() + 1_000;
+    for (const id of ids) await schedule.accept(jobOf(id, { session: "s" }), dueAtMs);
+    const order: string[] = [];
+    const onJob = async ({ id }: { id: string }) => {
+      // As the queue does: an id that is known is not added again.
+      if (!order.includes(id)) order.push(id);
+    };
+    const workers = [redis.connect("blocking"), redis.connect("blocking")].map((own) =>
+      handingOn(own, { onJob }),
+    );
+    await expect.poll(() => order.length).toBe(ids.length);
+    expect(order).toEqual(ids);
+    await expect.poll(() => redis.connect().exists(redisKeys.dueOrder(key))).toBe(0);
+    await Promise.all(workers.map(({ worker }) => worker.stop()));
+    await schedule.close();
+  });
+
+  test("that was cancelled holds up none that is due with it", async ({ redis }) => {
+    const schedule = scheduleOn(redis.connect());
+    const dueAtMs = Date.now() + 300;
+    await schedule.accept(jobOf("gone"), dueAtMs);
+    await schedule.accept(jobOf("kept"), dueAtMs);
+    await schedule.remove("gone", 1);
+    const { worker, jobs } = handingOn(redis.connect("blocking"));
+    await expect.poll(() => jobs.map(({ id }) => id)).toEqual(["kept"]);
+    await expect.poll(() => redis.connect().exists(redisKeys.dueOrder(key))).toBe(0);
+    await worker.stop();
+    await schedule.close();
+  });
+
   test("added again is there once, but each attempt is one of its own", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const later = Date.now() + 60_000;

@@ -28,6 +28,7 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   const worker = new ScheduleWorker({
     redis,
     staging: noStaging,
+    schedule: scheduleOn(redis),
     // A loaded machine must not look like a dead worker.
     lockMs: 10_000,
     onJob: async ({ id, attempt }) => jobs.push({ id, attempt, atMs: Date.now() }),

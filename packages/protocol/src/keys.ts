@@ -43,6 +43,8 @@ export const redisKeys = {
   unfinished: "berth:unfinished",
   /** String: a request too large for the queue. */
   staged: (key: SandboxKey, jobId: string): string => `${own(key)}:staged:${jobId}`,
+  /** Sorted set: delayed jobs of one sandbox by due time; members begin with when they were accepted. */
+  dueOrder: (key: SandboxKey): string => `${own(key)}:due-order`,
   /** Sorted set: every sandbox key ever used, by its last use. */
   sandboxes: "berth:sandboxes",
   /** Sorted set: the same of one tenant, by when a producer last asked about it. */

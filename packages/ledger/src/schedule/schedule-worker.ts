@@ -5,17 +5,19 @@ import {
   type Job,
   job as jobSchema,
   problemsOf,
+  type SandboxKey,
   sandboxKeyOf,
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Worker } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "../queues/connection.ts";
-import { type StagingPort, scheduleQueue } from "./schedule.ts";
+import { type Schedule, type StagingPort, scheduleQueue } from "./schedule.ts";
 
 export interface ScheduleWorkerOptions {
   readonly redis: Redis;
   readonly staging: StagingPort;
+  readonly schedule: Pick<Schedule, "firstDue">;
   /** Hands a job on. While it throws, the job stays here. */
   readonly onJob: (job: Job) => Promise<unknown>;
   /** A due job that can never be accepted. It is gone afterwards. */
@@ -40,12 +42,12 @@ const again = { backoffMs: 250, maxBackoffMs: 30_000, factor: 2, jitter: 0.5 } a
 const passingRefusals: ReadonlySet<string> = new Set(["redis-refused"]);
 
 const staged = z.object({ bytes: z.number(), sha256: z.string() });
-const scheduledData = z.looseObject({ staged: staged.optional() });
+const { tenant, session, agent, scope } = jobSchema.shape;
+const scheduledData = z.looseObject({ tenant, session, agent, scope, staged: staged.optional() });
 type ScheduledData = z.infer<typeof scheduledData>;
-const entry = z.union([
-  z.object({ tick: z.string(), dueAtMs: z.number() }),
-  z.object({ job: scheduledData, dueAtMs: z.number() }),
-]);
+const dueEntry = z.object({ job: scheduledData, dueAtMs: z.number() });
+type DueEntry = z.infer<typeof dueEntry>;
+const entry = z.union([z.object({ tick: z.string(), dueAtMs: z.number() }), dueEntry]);
 
 /**
  * Hands on what is due, in every worker of the fleet. An entry is gone only after it was handed on. BullMQ's own check for
@@ -54,6 +56,8 @@ const entry = z.union([
 export class ScheduleWorker {
   readonly #options: ScheduleWorkerOptions;
   readonly #worker: Worker;
+  /** What is being handed on for each sandbox. */
+  readonly #lines = new Map<SandboxKey, Promise<void>>();
 
   constructor(options: ScheduleWorkerOptions) {
     this.#options = options;
@@ -90,10 +94,39 @@ export class ScheduleWorker {
       const parsed = entry.safeParse(taken.data);
       if (!parsed.success) await onUnreadable(id, taken.data, problemsOf(parsed.error).join("; "));
       else if ("tick" in parsed.data) await onTick(parsed.data.tick, parsed.data.dueAtMs);
-      else await this.#handJob(id, parsed.data.job);
+      else await this.#handInOrder(id, parsed.data);
     } catch (error) {
       if (taken.attemptsMade === 0) onTrouble(id, error instanceof Error ? error.message : String(error));
       throw error;
+    }
+  }
+
+  /** After the sandbox's jobs that come before it. Here one sandbox's jobs are handed on one at a time. */
+  async #handInOrder(id: string, due: DueEntry): Promise<void> {
+    const key = sandboxKeyOf(due.job);
+    const before = this.#lines.get(key) ?? Promise.resolve();
+    const hand = () => this.#handFirstOnes(id, due);
+    const handed = before.then(hand, hand);
+    this.#lines.set(key, handed);
+    try {
+      await handed;
+    } finally {
+      if (this.#lines.get(key) === handed) this.#lines.delete(key);
+    }
+  }
+
+  async #handFirstOnes(id: string, { job, dueAtMs }: DueEntry): Promise<void> {
+    const key = sandboxKeyOf(job);
+    for (;;) {
+      const first = await this.#options.schedule.firstDue(key, dueAtMs);
+      if (first === undefined || first.jobId === id) {
+        await this.#handJob(id, job);
+        await first?.settle();
+        return;
+      }
+      const earlier = dueEntry.safeParse(first.data);
+      if (earlier.success) await this.#handJob(first.jobId, earlier.data.job);
+      await first.settle();
     }
   }
 

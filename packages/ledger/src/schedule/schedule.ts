@@ -14,6 +14,7 @@ import { readAttempts } from "../jobs/job-record.ts";
 import { acceptJob, defaultWaitingLimits } from "../queues/admission.ts";
 import { bullConnection } from "../queues/connection.ts";
 import type { StagedPayload } from "../queues/submit.ts";
+import { type DueJob, DueOrder } from "./due-order.ts";
 
 export const scheduleQueue = { name: "schedule", prefix: fleetQueuePrefix } as const;
 
@@ -54,10 +55,12 @@ export interface ScheduledJob {
 export class Schedule {
   readonly #redis: Redis;
   readonly #staging: StagingPort;
+  readonly #order: DueOrder;
   readonly #queue: Queue;
 
   constructor(redis: Redis, staging: StagingPort) {
     this.#redis = redis;
+    this.#order = new DueOrder(redis);
     this.#staging = staging;
     const { name, prefix } = scheduleQueue;
     const streams = { events: { maxLen: bullEventsKept } };
@@ -74,8 +77,20 @@ export class Schedule {
     if (waiting >= limit) throw new Fault("fleet-full", { waiting, limit });
     for (const record of [redisKeys.sandboxOf(job.id), redisKeys.job(key, job.id)])
       await this.#redis.pexpireat(record, Math.round(dueAtMs) + knownPastDueMs);
+    await this.#order.note(key, job.id, dueAtMs, Math.round(dueAtMs) + knownPastDueMs);
     await this.add(job, dueAtMs);
     return "added";
+  }
+
+  /** The job of the sandbox that is to be handed on first among those due by then. Undefined data: it is no longer here. */
+  async firstDue(
+    key: SandboxKey,
+    dueByMs: number,
+  ): Promise<(DueJob & { readonly data: unknown }) | undefined> {
+    const first = await this.#order.first(key, dueByMs);
+    if (first === undefined) return undefined;
+    const entry: BullJob | undefined = await this.#queue.getJob(entryId(first.jobId, 1));
+    return { ...first, data: entry?.data };
   }
 
   /** This attempt of the job is handed on when it is due. One that is there already is not added again. */
