@@ -85,6 +85,11 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "job id by when it was added",
     ends: "member: with the job's terminal record; by the audit, which writes one, or finds that no record of the job is left",
   },
+  unfinishedOf: {
+    type: "sorted set",
+    holds: "one tenant's job ids by when they were added, in its own sandboxes or in the shared one",
+    ends: "member: in the step that writes the terminal record",
+  },
   staged: {
     type: "string",
     holds: "a request too large for the queue, as JSON",

@@ -56,14 +56,13 @@ export class Jobs {
     return record && this.#view(record);
   }
 
-  /** Jobs that have not ended, the oldest first. Looks at the oldest ten thousand of the fleet. */
+  /** Jobs that have not ended, the oldest first. Looks at the oldest ten thousand of the tenant, or of the fleet. */
   async list({ tenant, session, state, limit = defaultLimit }: JobQuery = {}): Promise<JobView[]> {
     if (!(limit >= 1)) throw invalid("the limit", limit, "at least one job is listed");
-    const wanted = (job: JobRecord) =>
-      (tenant === undefined || job.tenant === tenant) && (session === undefined || job.session === session);
+    const wanted = (job: JobRecord) => session === undefined || job.session === session;
     const found: JobView[] = [];
     for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
-      const ids = await unfinishedJobIds(this.#redis, from, pageSize);
+      const ids = await unfinishedJobIds(this.#redis, { tenant, from, count: pageSize });
       const records = await Promise.all(ids.map((id) => readJobRecord(this.#redis, id)));
       const matching = records.filter((record) => record !== undefined).filter(wanted);
       const views = await Promise.all(matching.map((record) => this.#view(record)));

@@ -4,7 +4,26 @@ import { test } from "../../../test/support/redis.ts";
 import { Berth } from "../src/berth.ts";
 
 describe("the jobs of a fleet", () => {
-  test("a tenant with few jobs makes a list read at most the oldest ten thousand of the fleet", async ({
+  test("the jobs of a tenant are listed without reading those of others", async ({ redis }) => {
+    const client = redis.connect();
+    const berth = new Berth({ redis: redis.url });
+    const filler = client.pipeline();
+    for (let at = 0; at < 10_600; at++) filler.zadd(redisKeys.unfinished, at, `job-${at}`);
+    await filler.exec();
+    const order = { tenant: "acme", request: { kind: "exec", command: "true" } } as const;
+    for (const id of ["own", "own-2"]) await berth.submit({ ...order, id }).enqueued();
+    await berth.submit({ ...order, id: "in-shared", scope: "shared" }).enqueued();
+    await client.config("RESETSTAT");
+    const found = await berth.jobs.list({ tenant: "acme" });
+    expect(found.map(({ id }) => id)).toEqual(["own", "own-2", "in-shared"]);
+    expect(/cmdstat_get:calls=(\d+)/.exec(await client.info("commandstats"))?.[1]).toBe("3");
+    for (const { id } of found) await berth.cancel(id);
+    expect(await client.exists(redisKeys.unfinishedOf("acme", "acme"))).toBe(0);
+    expect(await client.exists(redisKeys.unfinishedOf("shared", "acme"))).toBe(0);
+    await berth.close();
+  });
+
+  test("a session with few jobs makes a list read at most the oldest ten thousand of the fleet", async ({
     redis,
   }) => {
     const client = redis.connect();
@@ -23,7 +42,7 @@ describe("the jobs of a fleet", () => {
     await filler.exec();
     await client.config("RESETSTAT");
     const berth = new Berth({ redis: redis.url });
-    const found = await berth.jobs.list({ tenant: "acme" });
+    const found = await berth.jobs.list({ session: "main" });
     await berth.close();
     expect(found.map(({ id }) => id)).toEqual(["job-9999"]);
     const stats = await client.info("commandstats");

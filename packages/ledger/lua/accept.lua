@@ -10,7 +10,7 @@
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
---- @include waiting-bytes.lua
+--- @include tenant-jobs.lua
 --- @include admission.lua
 local key, tenant, session, kind, attempt, jobId = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[10]
 local facts = fleetFacts(jobId, tenant)

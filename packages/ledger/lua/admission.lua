@@ -1,4 +1,4 @@
--- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and waiting-bytes.lua.
+-- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and tenant-jobs.lua.
 -- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS   `facts`: of facts.lua
 -- Gives nil if it may, or the refusal:
 --       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox

@@ -14,11 +14,11 @@
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
 --- @include now.lua
 --- @include elsewhere.lua
---- @include waiting-bytes.lua
+--- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])
-local known = redis.call('HMGET', KEYS[2], 'key', 'added', 'begun', 'outcome', 'epoch')
+local known = redis.call('HMGET', KEYS[2], 'key', 'added', 'begun', 'outcome', 'epoch', 'tenant')
 local added, begun = tonumber(known[2] or '0'), tonumber(known[3] or '0')
 if known[1] ~= key or added ~= tonumber(ARGV[3]) then
   return {'kept', 'changed'}
@@ -27,6 +27,7 @@ local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local lastType = last and last[2][2]
 if known[4] or lastType == 'finished' then
   elsewhere('ZREM', '@unfinished', jobId)
+  uncountJob(key, jobId, false, known[6])
   post(key)
   return {'finished-before'}
 end

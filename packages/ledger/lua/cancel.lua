@@ -11,7 +11,7 @@
 --       'begun'             it has begun, or is not known: whoever holds its sandbox tells of it
 --- @include now.lua
 --- @include elsewhere.lua
---- @include waiting-bytes.lua
+--- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local record, entry, key, queuedId = KEYS[2], KEYS[4], ARGV[1], ARGV[10]

@@ -1,5 +1,5 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
--- do first: then the holder completes it. Needs leave-queue.lua, waiting-bytes.lua and tell-end.lua.
+-- do first: then the holder completes it. Needs leave-queue.lua, tenant-jobs.lua and tell-end.lua.
 -- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, mark, part, excerpt, said}
 --           outcome is '' for an attempt that another follows; said is {type, data, type, data, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there
@@ -36,7 +36,7 @@ local function endJob(ending, common)
   redis.call('PEXPIRE', ending.record, common.keptMs)
   redis.call('PEXPIRE', ending.events, common.keptMs)
   redis.call('UNLINK', ending.staged)
-  giveBytesBack(common.key, record[3], record[4])
+  uncountJob(common.key, ending.jobId, record[3], record[4])
   local isLong = ending.excerpt ~= ''
   tellEnd({
     key = common.key, jobId = ending.jobId, inbox = ending.inbox, keptMs = common.keptMs, inboxMs = common.keptMs,

@@ -15,7 +15,7 @@
 --- @include fenced.lua
 --- @include leave-queue.lua
 --- @include elsewhere.lua
---- @include waiting-bytes.lua
+--- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua

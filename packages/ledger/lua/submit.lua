@@ -15,7 +15,7 @@
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
---- @include waiting-bytes.lua
+--- @include tenant-jobs.lua
 --- @include admission.lua
 local record, lease, entry = KEYS[1], KEYS[2], KEYS[5]
 local key, jobId, attempt, queuedId, priority = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[12], tonumber(ARGV[15])
@@ -46,7 +46,7 @@ else
 end
 redis.call('HSET', record, 'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[8], 'added', attempt)
 redis.call('HSETNX', record, 'at', now)
-countBytes(record, key, ARGV[11], bytes)
+countJob(record, key, ARGV[11], jobId, now, bytes)
 -- None of these expires before the job has ended.
 redis.call('PERSIST', record)
 redis.call('PERSIST', KEYS[4])

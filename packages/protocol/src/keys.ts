@@ -41,6 +41,8 @@ export const redisKeys = {
   sandboxOf: (jobId: string): string => `berth:sandbox-of:${jobId}`,
   /** Sorted set: job id by when it was added to its sandbox's queue; until its terminal record. */
   unfinished: "berth:unfinished",
+  /** Sorted set: the same of one tenant, in its own sandboxes or in the one that all share. */
+  unfinishedOf: (owner: string, tenant: string): string => `berth:{${owner}}:unfinished:${tenant}`,
   /** String: a request too large for the queue. */
   staged: (key: SandboxKey, jobId: string): string => `${own(key)}:staged:${jobId}`,
   /** Sorted set: delayed jobs of one sandbox by due time; members begin with when they were accepted. */

@@ -1,4 +1,4 @@
-import { type JobResult, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import { type JobResult, redisKeys, type SandboxKey, sandboxKey, sharedOwner } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { z } from "zod";
 import type { JobProgress } from "../events/job-events.ts";
@@ -121,9 +121,27 @@ export async function areCancelled(
   return Promise.all(ids.map(async (id) => (await redis.hexists(redisKeys.job(key, id), "cancel")) === 1));
 }
 
-/** Ids of jobs that have not ended, the oldest first. */
-export function unfinishedJobIds(redis: Redis, from: number, count: number): Promise<string[]> {
-  return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));
+/** Ids of jobs that have not ended, of one tenant or of all, the oldest first. */
+export async function unfinishedJobIds(
+  redis: Redis,
+  {
+    tenant,
+    from,
+    count,
+  }: { readonly tenant?: string | undefined; readonly from: number; readonly count: number },
+): Promise<string[]> {
+  if (tenant === undefined) return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));
+  // A page of two indexes together is within the first of each up to its end.
+  const first = (owner: string) =>
+    redis.zrange(redisKeys.unfinishedOf(owner, tenant), "0", String(from + count - 1), "WITHSCORES");
+  const both = await Promise.all([first(tenant), first(sharedOwner)]);
+  return both
+    .flatMap((flat) =>
+      flat.flatMap((id, index) => (index % 2 === 0 ? [{ id, atMs: Number(flat[index + 1]) }] : [])),
+    )
+    .sort((a, b) => a.atMs - b.atMs)
+    .slice(from, from + count)
+    .map(({ id }) => id);
 }
 
 /** As `unfinishedJobIds`, of those that were added by then. */

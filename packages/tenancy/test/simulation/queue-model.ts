@@ -4,7 +4,7 @@ import type { Rules } from "./rules.ts";
 import { type Entry, entryId } from "./sim-job.ts";
 
 /** As `JobSource`. */
-const takenAtOnce = 8;
+const takenAtOnce = 16;
 
 /** What `submit.lua`, `fetch.lua` and `complete.lua` do with one sandbox's queue: a line, and what is taken from it. */
 export class QueueModel {
