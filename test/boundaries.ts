@@ -79,6 +79,8 @@ export async function readPackages(root: string): Promise<PackageSources[]> {
   const packages: PackageSources[] = [];
   for (const group of ["apps", "packages"]) {
     for (const directory of await readdir(join(root, group))) {
+      // The Python client has rules of its own: packages/client-python/tests/test_parts.py.
+      if (directory === "client-python") continue;
       packages.push(await readPackage(join(root, group, directory), `${group}/${directory}`));
     }
   }
