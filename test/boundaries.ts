@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -33,6 +34,7 @@ export const directions: Readonly<Record<string, readonly string[]>> = {
     "@berth/sandbox",
     "@berth/service",
   ],
+  "@berth/engine-proxy": ["@berth/protocol", "@berth/sandbox", "@berth/service"],
   "@berth/service": [],
   "@berth/mcp": ["@berth/protocol"],
   "@berth/gateway": [
@@ -61,9 +63,10 @@ export const pure: Readonly<Record<string, readonly string[]>> = {
   "@berth/init": [],
 };
 
-/** Where a package may import only this of another: the port, which loads no driver. */
+/** Where a package may import only this of another, which loads no driver. */
 export const onlyModules: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "@berth/jobs": { "@berth/sandbox": "@berth/sandbox/port" },
+  "@berth/engine-proxy": { "@berth/sandbox": "@berth/sandbox/container" },
 };
 
 export interface PackageSources {
@@ -79,6 +82,8 @@ export async function readPackages(root: string): Promise<PackageSources[]> {
   const packages: PackageSources[] = [];
   for (const group of ["apps", "packages"]) {
     for (const directory of await readdir(join(root, group))) {
+      // The Python client has rules of its own: packages/client-python/tests/test_parts.py.
+      if (!existsSync(join(root, group, directory, "package.json"))) continue;
       packages.push(await readPackage(join(root, group, directory), `${group}/${directory}`));
     }
   }

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { settingNames } from "@berth/protocol";
 import { expect, test } from "vitest";
 import { environment as cli } from "../apps/cli/src/config.ts";
+import { environment as engineProxy } from "../apps/engine-proxy/src/config.ts";
 import { environment as gateway } from "../apps/gateway/src/config.ts";
 import { environment as worker } from "../apps/worker/src/config.ts";
 import { configPage } from "./config-page.ts";
@@ -16,7 +17,7 @@ test("docs/configuration.md says what the schemas say", async () => {
 });
 
 test("every variable that a program or a Compose file reads is known to all of them, and no other", async () => {
-  const read = new Set([cli, gateway, worker].flatMap(({ shape }) => Object.keys(shape)));
+  const read = new Set([cli, engineProxy, gateway, worker].flatMap(({ shape }) => Object.keys(shape)));
   const files = ["docker-compose.yml"];
   for (const folder of ["infra/compose", "infra/apps"])
     for (const entry of await readdir(join(root, folder), { recursive: true, withFileTypes: true }))

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { environment as engineProxy } from "../apps/engine-proxy/src/config.ts";
 import { environment as gateway } from "../apps/gateway/src/config.ts";
 import { environment as worker } from "../apps/worker/src/config.ts";
 
@@ -28,6 +29,12 @@ names its own:
 ## Gateway
 
 ${table(gateway)}
+
+## Engine proxy
+
+See [deploy.md](deploy.md#the-engines-socket).
+
+${table(engineProxy)}
 `;
 }
 

@@ -86,7 +86,11 @@ describe("examples", () => {
     patient,
     async ({ reader }) => {
       const program = join(root, "examples/orchestrator.py");
-      const { code, stdout, stderr } = await runProgram("python3", [program], reader);
+      const { code, stdout, stderr } = await runProgram("python3", [program], {
+        ...reader,
+        PYTHONPATH: join(root, "packages/client-python/src"),
+        PYTHONDONTWRITEBYTECODE: "1",
+      });
       expect(stderr).toBe("");
       expect(stdout.split("\n")).toEqual([
         "1. write: done",

@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const NODE_MAJOR = 24;
-export const NODE_VERSION = "24.9.0";
+export const NODE_VERSION = "24.21.0";
 export const PNPM_VERSION = "12.18.0";
 
 export const repoRoot = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");

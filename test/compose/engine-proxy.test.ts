@@ -5,25 +5,16 @@ import Docker from "dockerode";
 import { describe, expect } from "vitest";
 import { startRequest, type TestHost } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
-import { bind, container, enginePath, image, missingImage, type Spec, test } from "./proxy.ts";
+import { bind, container, enginePath, image, missingImage, mounting, type Spec, test } from "./proxy.ts";
 
 /** What a worker that was taken over would ask for. */
 const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
-  "the host's root as a workspace": () => (spec) => {
-    spec.HostConfig.Mounts = [bind("/")];
-  },
-  "a way out of the workspaces": (host) => (spec) => {
-    spec.HostConfig.Mounts = [bind(`${host.workspacesRoot}/../..`)];
-  },
-  "all workspaces at once": (host) => (spec) => {
-    spec.HostConfig.Mounts = [bind(host.workspacesRoot)];
-  },
-  "a workspace in another place": (host) => (spec) => {
-    spec.HostConfig.Mounts = [bind(join(host.workspacesRoot, "acme"), "/etc")];
-  },
-  "an init that it can write to": (host) => (spec) => {
-    spec.HostConfig.Mounts = [bind(join(host.workspacesRoot, ".init/0123456789abcdef"), "/.berth/init")];
-  },
+  "the host's root as a workspace": () => mounting(bind("/")),
+  "a way out of the workspaces": (host) => mounting(bind(`${host.workspacesRoot}/../..`)),
+  "all workspaces at once": (host) => mounting(bind(host.workspacesRoot)),
+  "a workspace in another place": (host) => mounting(bind(join(host.workspacesRoot, "acme"), "/etc")),
+  "an init that it can write to": (host) =>
+    mounting(bind(join(host.workspacesRoot, ".init/0123456789abcdef"), "/.berth/init")),
   "a mount with an option of its own": (host) => (spec) => {
     spec.HostConfig.Mounts = [
       bind(join(host.workspacesRoot, "acme"), "/workspace", { BindOptions: { Propagation: "shared" } }),
@@ -76,9 +67,7 @@ const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
   "another runtime": () => (spec) => {
     spec.HostConfig.Runtime = "io.containerd.runc.v2";
   },
-  "a file of the host for its users": () => (spec) => {
-    spec.HostConfig.Mounts = [bind("/etc/passwd", "/etc/passwd", { ReadOnly: true })];
-  },
+  "a file of the host for its users": () => mounting(bind("/etc/passwd", "/etc/passwd", { ReadOnly: true })),
   "another fleet's name": () => (spec) => {
     spec.Labels = { "berth.fleet": "other" };
   },
@@ -122,13 +111,14 @@ describe("a worker that was taken over", () => {
     expect(proxy.log).toBe("");
   });
 
-  for (const [what, change] of Object.entries(escapes)) {
-    test(`gets no container with ${what}`, async ({ host, proxy }) => {
+  test("gets no container that is more than a sandbox", async ({ host, proxy }) => {
+    for (const [what, change] of Object.entries(escapes)) {
       const making = proxy.docker.createContainer(container(host, change(host)));
-      await expect(making).rejects.toMatchObject({ statusCode: 403 });
-      await expect.poll(() => proxy.log).toContain("engine.refused");
-    });
-  }
+      await expect(making, what).rejects.toMatchObject({ statusCode: 403 });
+    }
+    const refused = () => proxy.log.split("\n").filter((line) => line.includes('"event":"engine.refused"'));
+    await expect.poll(refused).toHaveLength(Object.keys(escapes).length);
+  });
 
   test("gets no link mounted in the place of a workspace or of init", async ({ host, proxy }) => {
     const evil = join(host.workspacesRoot, "evil");
@@ -142,9 +132,7 @@ describe("a worker that was taken over", () => {
       bind(join(host.workspacesRoot, ".etc/passwd.0"), "/etc/passwd", { ReadOnly: true }),
     ];
     for (const mount of mounts) {
-      const spec = container(host, (one) => {
-        one.HostConfig.Mounts = [mount];
-      });
+      const spec = container(host, mounting(mount));
       await expect(proxy.docker.createContainer(spec), mount.Source).rejects.toMatchObject({
         statusCode: 403,
       });

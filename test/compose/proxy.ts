@@ -6,17 +6,20 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { initBinaryPath } from "@berth/init";
+import { sandboxProfile } from "@berth/protocol";
 import type { DockerDriver } from "@berth/sandbox";
 import Docker from "dockerode";
 import { expect } from "vitest";
+import { containerSpec } from "../../packages/sandbox/src/docker/container-spec.ts";
 import { test as base, type TestHost } from "../support/host.ts";
 
-const program = fileURLToPath(new URL("../../infra/apps/start/engine-proxy/main.mjs", import.meta.url));
+const program = fileURLToPath(new URL("../../apps/engine-proxy/src/main.ts", import.meta.url));
 const { DOCKER_HOST = "unix:///var/run/docker.sock" } = process.env;
 export const enginePath = DOCKER_HOST.replace("unix://", "");
 export const image = "berth-busybox:test";
 export const missingImage = "127.0.0.1:1/nothing:here";
 const user = "2000000:2000000";
+const initName = ".init/0123456789abcdef";
 
 /** The proxy as a process, in front of the machine's engine. */
 export class TestProxy {
@@ -29,10 +32,10 @@ export class TestProxy {
 
   constructor(host: TestHost) {
     this.socket = join(host.workspacesRoot, ".engine.sock");
-    this.initPath = join(host.workspacesRoot, ".init/0123456789abcdef");
+    this.initPath = join(host.workspacesRoot, initName);
     this.#workspace = join(host.workspacesRoot, "acme");
     this.docker = new Docker({ socketPath: this.socket });
-    this.#process = spawn(process.execPath, [program], {
+    this.#process = spawn(process.execPath, ["--conditions=@berth/source", program], {
       env: {
         BERTH_FLEET: host.fleet,
         BERTH_WORKSPACES: host.workspacesRoot,
@@ -106,31 +109,19 @@ export function container(
   host: TestHost,
   change: (spec: Spec) => void = () => {},
 ): Docker.ContainerCreateOptions {
-  const spec: Spec = {
+  const made = containerSpec({
+    profile: sandboxProfile.parse({ image }),
+    workspace: { path: join(host.workspacesRoot, "acme"), user, ownUid: true },
+    initPath: join(host.workspacesRoot, initName),
+    etcFiles: [],
+    imageVolumes: [],
+  });
+  const labels = { "berth.fleet": host.fleet };
+  const spec = structuredClone({
+    ...made,
     name: `berth-${host.fleet}-probe`,
-    Image: image,
-    User: user,
-    Labels: { "berth.fleet": host.fleet },
-    HostConfig: {
-      NetworkMode: "none",
-      CapDrop: ["ALL"],
-      SecurityOpt: ["no-new-privileges"],
-      Privileged: false,
-      ReadonlyRootfs: true,
-      Tmpfs: {},
-      ShmSize: 1e6,
-      Memory: 1e8,
-      MemorySwap: 1e8,
-      NanoCpus: 1e9,
-      PidsLimit: 10,
-      Ulimits: [],
-      IpcMode: "private",
-      CgroupnsMode: "private",
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-      Mounts: [{ Type: "bind", Source: join(host.workspacesRoot, "acme"), Target: "/workspace" }],
-    },
-  };
+    Labels: labels,
+  }) as unknown as Spec;
   change(spec);
   return spec as Docker.ContainerCreateOptions;
 }
@@ -138,7 +129,21 @@ export function container(
 export interface Spec {
   [field: string]: unknown;
   Labels: Record<string, string>;
-  HostConfig: Record<string, unknown>;
+  HostConfig: Record<string, unknown> & { Mounts: Mount[] };
+}
+
+interface Mount {
+  readonly Type: string;
+  readonly Source: string;
+  readonly Target: string;
+  readonly ReadOnly?: boolean;
+}
+
+/** Puts a mount in the place of the one with the same target, or beside the others. */
+export function mounting(mount: Mount): (spec: Spec) => void {
+  return ({ HostConfig }) => {
+    HostConfig.Mounts = [...HostConfig.Mounts.filter(({ Target }) => Target !== mount.Target), mount];
+  };
 }
 
 export const bind = (source: string, target = "/workspace", more = {}) => ({

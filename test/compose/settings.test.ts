@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connectRedis } from "@berth/redis";
 import { describe, expect, test } from "vitest";
+import { environment as proxySettings } from "../../apps/engine-proxy/src/config.ts";
 import { environment as gatewaySettings } from "../../apps/gateway/src/config.ts";
 import { environment as workerSettings } from "../../apps/worker/src/config.ts";
 
@@ -16,11 +17,13 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const ofTheImage = {
   worker: ["BERTH_WORKER_ID", "BERTH_INIT"],
   gateway: ["BERTH_GATEWAY_HOST", "BERTH_GATEWAY_PORT"],
+  /** Paths in the container. */
+  proxy: ["BERTH_PROXY_ENGINE", "BERTH_PROXY_SOCKET"],
 };
 
 /** The names under a service's `environment`. */
-async function namesIn(service: string): Promise<string[]> {
-  const text = await readFile(join(root, "docker-compose.yml"), "utf8");
+async function namesIn(service: string, file = "docker-compose.yml"): Promise<string[]> {
+  const text = await readFile(join(root, file), "utf8");
   const block = new RegExp(`^  ${service}:\\n((?:    .*\\n|\\n)*)`, "m").exec(text)?.[1] ?? "";
   const names = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(block)?.[1] ?? "";
   return [...names.matchAll(/^ {6}([A-Z_]+):/gm)].map((match) => match[1] ?? "");
@@ -36,13 +39,22 @@ describe("the compose file passes on every setting", () => {
     const known = Object.keys(gatewaySettings.shape);
     expect([...(await namesIn("gateway")), ...ofTheImage.gateway].sort()).toEqual(known.sort());
   });
+
+  test("of the engine proxy", async () => {
+    const known = Object.keys(proxySettings.shape);
+    const names = await namesIn("engine-proxy", "infra/compose/engine-proxy.yml");
+    expect([...names, ...ofTheImage.proxy].sort()).toEqual(known.sort());
+  });
 });
 
 test("whatever a package reads when it runs is in the images", async () => {
   const missing: string[] = [];
   for (const group of ["apps", "packages"]) {
     for (const name of await readdir(join(root, group))) {
-      const manifest = JSON.parse(await readFile(join(root, group, name, "package.json"), "utf8"));
+      const file = join(root, group, name, "package.json");
+      // The Python client is in no image.
+      if (!existsSync(file)) continue;
+      const manifest = JSON.parse(await readFile(file, "utf8"));
       for (const folder of ["lua", "static"]) {
         if (existsSync(join(root, group, name, folder)) && !manifest.files?.includes(folder))
           missing.push(`${group}/${name}/${folder}`);

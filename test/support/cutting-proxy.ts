@@ -15,6 +15,10 @@ export class CuttingProxy {
   /** Connections that were cut while they were open. */
   cuts = 0;
   cutEvery = Number.POSITIVE_INFINITY;
+  /** So many answers are lost from now on, each with its connection. */
+  loseNext = 0;
+  /** Connections that were made. */
+  opened = 0;
   #pieces = 0;
 
   /** A port, or the path of a socket. */
@@ -69,6 +73,7 @@ export class CuttingProxy {
     const outer = connect(
       typeof target === "string" ? { path: target } : { port: target, host: "127.0.0.1" },
     );
+    this.opened++;
     this.#open.add(inner);
     inner.on("data", (piece) => {
       if (!this.#silent.has(inner)) outer.write(piece);
@@ -76,7 +81,10 @@ export class CuttingProxy {
     inner.on("end", () => outer.end());
     outer.on("data", (piece) => {
       if (this.#silent.has(inner)) return;
-      if (++this.#pieces % this.cutEvery === 0) this.#cutOne(inner);
+      if (this.loseNext > 0) {
+        this.loseNext--;
+        this.#cutOne(inner);
+      } else if (++this.#pieces % this.cutEvery === 0) this.#cutOne(inner);
       else inner.write(piece);
     });
     outer.on("end", () => inner.end());

@@ -5,7 +5,6 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownAdminKey } from "./admin-key-file.mjs";
-import { rulesFrom } from "./engine-proxy/settings.mjs";
 import { hostId } from "./host-id.mjs";
 import { asName, workerIdFrom } from "./names.mjs";
 import { placeInit } from "./place-init.mjs";
@@ -52,36 +51,6 @@ describe("the host's id", () => {
     );
     expect(new Set(ids)).toEqual(new Set([hostId(folder, "m")]));
     expect(readdirSync(folder)).toEqual([".host"]);
-  });
-});
-
-describe("the engine proxy's rules", () => {
-  const engine = { rootless: false };
-
-  test("allow what the workers' own settings name when nothing else is set", () => {
-    const BERTH_CONFIG = path.join(folder, "worker.json");
-    const profiles = { tools: { image: "tools" }, strong: { runtime: "runsc" } };
-    writeFileSync(BERTH_CONFIG, JSON.stringify({ profiles }));
-    const rules = rulesFrom({ BERTH_CONFIG, BERTH_IMAGE: "own:1", BERTH_WORKER_USER: "1001:1001" }, engine);
-    expect(rules).toMatchObject({
-      images: ["own:1", "berth-sandbox:bookworm", "tools:latest"],
-      runtimes: ["default", "runsc"],
-      users: ["1001:1001"],
-      networks: ["none"],
-    });
-  });
-
-  test("do not allow the engine's default runtime, or root, beside the runtime that the fleet has", () => {
-    const rules = rulesFrom({ BERTH_RUNTIME: "runsc", BERTH_WORKER_USER: "0:0" }, engine);
-    expect(rules).toMatchObject({ runtimes: ["runsc"], users: [] });
-  });
-
-  test("are the operator's lists where there are some", () => {
-    const lists = { BERTH_PROXY_IMAGES: "one:1, two@sha256:0a", BERTH_PROXY_RUNTIMES: "runsc,default" };
-    expect(rulesFrom({ ...lists, BERTH_IMAGE: "own:1", BERTH_RUNTIME: "kata" }, engine)).toMatchObject({
-      images: ["one:1", "two@sha256:0a"],
-      runtimes: ["runsc", "default"],
-    });
   });
 });
 

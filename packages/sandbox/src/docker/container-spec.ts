@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
+import { fixedFields, fixedHostConfig, initMountPath } from "./container-shape.ts";
 import type { EtcFile } from "./etc-files.ts";
 import type { WorkspaceHome } from "./workspace.ts";
-
-export const initMountPath = "/.berth/init";
 
 export interface SpecInput {
   readonly profile: SandboxProfile;
@@ -16,25 +15,15 @@ export interface SpecInput {
 }
 
 /**
- * The container of a sandbox: all the hardening is here, and nothing in a job reaches it but the profile's numbers.
- * What is not named stays the engine's default: seccomp, masked and read-only paths of /proc.
+ * The container of a sandbox: all the hardening is here and in `container-shape.ts`, which the engine proxy checks, and
+ * nothing in a job reaches it but the profile's numbers. What is not named stays the engine's default: seccomp, masked and read-only paths of /proc.
  */
 export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
   const { profile, workspace } = input;
   return {
+    ...fixedFields,
     Image: profile.image,
-    Hostname: "sandbox",
     User: workspace.user,
-    WorkingDir: workspaceDirectory,
-    Entrypoint: [initMountPath],
-    Cmd: ["--workspace", workspaceDirectory],
-    // An image's own health check would run its commands beside the tenant's.
-    Healthcheck: { Test: ["NONE"] },
-    StopSignal: "SIGTERM",
-    Tty: false,
-    OpenStdin: true,
-    // The engine must keep stdin open when a worker goes, or nobody could adopt the container.
-    StdinOnce: false,
     NetworkDisabled: profile.network === "none",
     HostConfig: hostConfig(input),
   };
@@ -47,12 +36,9 @@ function hostConfig(input: SpecInput): HostConfig {
   const { profile, workspace } = input;
   const { limits } = profile;
   return {
+    ...fixedHostConfig,
     NetworkMode: profile.network,
     ...(profile.runtime === undefined ? {} : { Runtime: profile.runtime }),
-    CapDrop: ["ALL"],
-    SecurityOpt: ["no-new-privileges"],
-    Privileged: false,
-    ReadonlyRootfs: true,
     Tmpfs: tmpfs(limits, workspace, input.imageVolumes),
     ShmSize: limits.tmpfsBytes,
     Memory: limits.memoryBytes,
@@ -61,12 +47,6 @@ function hostConfig(input: SpecInput): HostConfig {
     NanoCpus: Math.round(limits.cpus * 1e9),
     PidsLimit: limits.pids,
     Ulimits: ulimits(limits, workspace),
-    IpcMode: "private",
-    CgroupnsMode: "private",
-    // A tenant can write to /proc/1/fd/1 under some runtimes and grow a log file on the host.
-    LogConfig: { Type: "none", Config: {} },
-    RestartPolicy: { Name: "no" },
-    AutoRemove: false,
     Mounts: [
       { Type: "bind", Source: workspace.path, Target: workspaceDirectory },
       { Type: "bind", Source: input.initPath, Target: initMountPath, ReadOnly: true },

@@ -1,58 +1,64 @@
-import http from "node:http";
-import { knownCall, knownStream } from "./calls.mjs";
-import { textOf } from "./engine.mjs";
-import { Orders } from "./orders.mjs";
-import { Refusal } from "./refusal.mjs";
+import http, { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { ContainerRules } from "@berth/sandbox/container";
+import { type Known, knownCall, knownStream } from "./calls.ts";
+import { type Engine, textOf } from "./engine.ts";
+import { Orders } from "./orders.ts";
+import { Refusal } from "./refusal.ts";
 
-const MOST_BODY_BYTES = 1024 * 1024;
-const RAW_STREAM = "application/vnd.docker.raw-stream";
+const maxBodyBytes = 1024 * 1024;
+const rawStream = "application/vnd.docker.raw-stream";
+
+/** A call that was not let through. */
+export interface Refused {
+  readonly method: string;
+  readonly path: string;
+  readonly why: string;
+}
 
 /**
  * Stands between workers and the engine's socket: a worker that was taken over can make sandboxes and touch those of its
  * fleet, and nothing more. No mount of the host, no privileges, no other container, no other call.
  *
  * Promises: every request is made anew from what was understood; two connections are joined only after the engine has
- * turned its own into a stream, so nothing that looks like a request travels inside one. Does not promise that an image is harmless, or
- * that the kernel is.
+ * turned its own into a stream, so nothing that looks like a request travels inside one. Does not promise that an image is
+ * harmless, or that the kernel is.
  */
 export class EngineProxy {
-  #engine;
-  #orders;
-  #report;
-  #server;
+  readonly #engine: Engine;
+  readonly #orders: Orders;
+  readonly #onRefused: (refused: Refused) => void;
+  readonly #server = http.createServer({ headersTimeout: 10_000, requestTimeout: 30_000 });
 
-  /**
-   * @param {import('./engine.mjs').Engine} engine
-   * @param {import('./container-rules.mjs').Rules} rules
-   * @param {(refused: { method?: string, path: string, why: string }) => void} report
-   */
-  constructor(engine, rules, report) {
+  constructor(engine: Engine, rules: ContainerRules, onRefused: (refused: Refused) => void) {
     this.#engine = engine;
     this.#orders = new Orders(engine, rules);
-    this.#report = report;
-    this.#server = http.createServer({ headersTimeout: 10_000, requestTimeout: 30_000 });
+    this.#onRefused = onRefused;
     this.#server.on("request", (request, response) => void this.#answer(request, response));
     this.#server.on("upgrade", (request, socket, head) => void this.#join(request, socket, head));
   }
 
-  /** @param {string} socketPath */
-  listen(socketPath) {
+  listen(socketPath: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#server.once("error", reject).listen(socketPath, () => resolve(undefined));
+      this.#server.once("error", reject).listen(socketPath, resolve);
     });
   }
 
-  async #answer(request, response) {
+  async #answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
     try {
       const { path, query } = targetOf(request);
-      const known = knownCall(request.method, path);
+      const known = knownCall(request.method ?? "", path);
       if (!known) throw new Refusal(403, "not a call that workers make");
       const order = await this.#orders.forCall(known, query, await bodyOf(request));
       if ("value" in order) {
         response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(order.value));
         return;
       }
-      const answer = await this.#engine.answer(order.method, order.target, order.body);
+      // The engine finishes what it has begun to make or remove, whether or not anybody waits for it.
+      const signal = order.method === "GET" || known.call === "pull" ? gone.signal : undefined;
+      const answer = await this.#engine.answer({ ...order, signal });
       const type = answer.headers["content-type"];
       response.writeHead(answer.statusCode ?? 502, type ? { "content-type": type } : {});
       response.on("close", () => answer.destroy());
@@ -65,10 +71,10 @@ export class EngineProxy {
     }
   }
 
-  async #join(request, socket, head) {
+  async #join(request: http.IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     try {
-      const known = knownStream(request.method, targetOf(request).path);
+      const known = knownStream(request.method ?? "", targetOf(request).path);
       if (!known) throw new Refusal(403, "not a stream that workers open");
       const early = await skipBody(request, socket, head);
       const { stream, first, type } = await this.#streamFor(known, socket);
@@ -84,30 +90,31 @@ export class EngineProxy {
       stream.pipe(socket);
     } catch (error) {
       const { status, text } = this.#refusal(request, error);
-      const head = [
-        `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`,
+      const lines = [
+        `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
         "content-type: application/json",
+        `content-length: ${Buffer.byteLength(text)}`,
+        "connection: close",
       ];
-      const length = `content-length: ${Buffer.byteLength(text)}`;
-      socket.end([...head, length, "connection: close", "", text].join("\r\n"));
+      socket.end([...lines, "", text].join("\r\n"));
     }
   }
 
   /** The engine's end, once it is a stream. */
-  async #streamFor(known, socket) {
-    const { method, target } = await this.#orders.forStream(known);
-    const upgrade = this.#engine.request(method, target, undefined, {
-      connection: "Upgrade",
-      upgrade: "tcp",
-    });
+  async #streamFor(
+    { id }: Known<"attach">,
+    socket: Duplex,
+  ): Promise<{ readonly stream: Duplex; readonly first: Buffer; readonly type: string }> {
+    const call = await this.#orders.forAttach(id);
+    const upgrade = this.#engine.request({ ...call, headers: { connection: "Upgrade", upgrade: "tcp" } });
     socket.once("close", () => upgrade.destroy());
     return new Promise((resolve, reject) => {
       upgrade.on("error", reject);
       upgrade.on("upgrade", (answer, stream, first) =>
-        resolve({ stream, first, type: answer.headers["content-type"] ?? RAW_STREAM }),
+        resolve({ stream, first, type: answer.headers["content-type"] ?? rawStream }),
       );
       upgrade.on("response", (answer) => {
-        textOf(answer, MOST_BODY_BYTES).then(
+        textOf(answer, maxBodyBytes).then(
           (text) => reject(new Refusal(answer.statusCode ?? 502, messageIn(text))),
           reject,
         );
@@ -115,16 +122,21 @@ export class EngineProxy {
     });
   }
 
-  #refusal(request, error) {
+  #refusal(
+    request: http.IncomingMessage,
+    error: unknown,
+  ): { readonly status: number; readonly text: string } {
     const status = error instanceof Refusal ? error.status : 502;
     const why = error instanceof Error ? error.message : String(error);
-    if (status === 403) this.#report({ method: request.method, path: targetOf(request).path, why });
+    if (status === 403) this.#onRefused({ method: request.method ?? "", path: targetOf(request).path, why });
     return { status, text: JSON.stringify({ message: why }) };
   }
 }
 
-function targetOf(request) {
-  const url = request.url ?? "";
+function targetOf({ url = "" }: http.IncomingMessage): {
+  readonly path: string;
+  readonly query: URLSearchParams;
+} {
   const at = url.indexOf("?");
   return {
     path: at < 0 ? url : url.slice(0, at),
@@ -132,22 +144,22 @@ function targetOf(request) {
   };
 }
 
-async function bodyOf(request) {
+async function bodyOf(request: http.IncomingMessage): Promise<string> {
   try {
-    return await textOf(request, MOST_BODY_BYTES);
+    return await textOf(request, maxBodyBytes);
   } catch (error) {
     throw error instanceof RangeError ? new Refusal(413, error.message) : error;
   }
 }
 
 /** What came behind the request's body, which says nothing that the path does not. */
-async function skipBody(request, socket, head) {
+async function skipBody(request: http.IncomingMessage, socket: Duplex, head: Buffer): Promise<Buffer> {
   const length = Number(request.headers["content-length"] ?? 0);
-  if (request.headers["transfer-encoding"] || !(length >= 0 && length <= MOST_BODY_BYTES))
+  if (request.headers["transfer-encoding"] || !(length >= 0 && length <= maxBodyBytes))
     throw new Refusal(400, "a stream is asked for with a short body of known length, or none");
   let seen = head;
   while (seen.length < length) {
-    const chunk = socket.read();
+    const chunk: Buffer | null = socket.read();
     if (chunk) seen = Buffer.concat([seen, chunk]);
     else
       await new Promise((resolve, reject) => {
@@ -158,7 +170,7 @@ async function skipBody(request, socket, head) {
   return seen.subarray(length);
 }
 
-function messageIn(text) {
+function messageIn(text: string): string {
   try {
     return JSON.parse(text).message ?? text;
   } catch {

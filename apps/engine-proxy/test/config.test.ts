@@ -1,0 +1,66 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readConfig } from "../src/config.ts";
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "berth-proxy-"));
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+function rules(variables: Record<string, string>) {
+  const read = readConfig(variables);
+  if ("problems" in read) throw new Error(read.problems.join("\n"));
+  return read.config.rules;
+}
+
+describe("the engine proxy's rules", () => {
+  test("allow what the workers' own settings name when nothing else is set", async () => {
+    const BERTH_CONFIG = join(folder, "worker.json");
+    const profiles = { tools: { image: "tools" }, strong: { runtime: "runsc" } };
+    await writeFile(BERTH_CONFIG, JSON.stringify({ profiles }));
+    const given = {
+      BERTH_CONFIG,
+      BERTH_IMAGE: "own:1",
+      BERTH_WORKER_USER: "1001:1001",
+      BERTH_PROXY_IMAGES: "",
+    };
+    expect(rules(given)).toMatchObject({
+      images: ["own:1", "berth-sandbox:bookworm", "tools:latest"],
+      runtimes: ["default", "runsc"],
+      users: ["1001:1001"],
+      networks: ["none"],
+    });
+  });
+
+  test("do not allow the engine's default runtime, or root, beside the runtime that the fleet has", () => {
+    const given = { BERTH_RUNTIME: "runsc", BERTH_WORKER_USER: "0:0" };
+    expect(rules(given)).toMatchObject({ runtimes: ["runsc"], users: [] });
+  });
+
+  test("are the operator's lists where there are some", () => {
+    const lists = { BERTH_PROXY_IMAGES: "one:1, two@sha256:0a", BERTH_PROXY_RUNTIMES: "runsc,default" };
+    expect(rules({ ...lists, BERTH_IMAGE: "own:1", BERTH_RUNTIME: "kata" })).toMatchObject({
+      images: ["one:1", "two@sha256:0a"],
+      runtimes: ["runsc", "default"],
+    });
+  });
+
+  test("are not guessed when the workers' file cannot be read or a list is empty", async () => {
+    const BERTH_CONFIG = join(folder, "worker.json");
+    expect(readConfig({ BERTH_CONFIG })).toMatchObject({
+      problems: [expect.stringContaining("no such file")],
+    });
+    await writeFile(BERTH_CONFIG, '{"profiles": {"a": {"image": 7}}}');
+    expect(readConfig({ BERTH_CONFIG })).toMatchObject({
+      problems: [expect.stringContaining("profiles.a.image")],
+    });
+    expect(readConfig({ BERTH_PROXY_NETWORKS: " , " })).toMatchObject({
+      problems: [expect.stringContaining("BERTH_PROXY_NETWORKS"), expect.anything()],
+    });
+  });
+});

@@ -1,0 +1,10 @@
+/** Healthy is a proxy through which the engine answers. */
+import http from "node:http";
+
+setTimeout(() => process.exit(1), 4_000);
+const socketPath = process.env.BERTH_PROXY_SOCKET || "/run/berth-engine/engine.sock";
+http
+  .get({ socketPath, path: "/_ping", agent: false }, ({ statusCode }) =>
+    process.exit(statusCode === 200 ? 0 : 1),
+  )
+  .on("error", () => process.exit(1));

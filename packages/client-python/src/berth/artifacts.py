@@ -1,0 +1,74 @@
+"""Files that jobs left."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Iterator
+
+from .errors import BerthError, DamagedError, UnreachableError
+from .results import Artifact
+from .transport import Answer, Transport, path
+
+_SILENCE_MS = 60_000
+
+
+class Artifacts:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def read(self, artifact: Artifact | str) -> bytes:
+        """All of it. Its hash is checked."""
+        return b"".join(self.pieces(artifact))
+
+    def save(self, artifact: Artifact | str, target: str | os.PathLike[str]) -> int:
+        """Writes it to a file of this machine, which is there only when all of it has arrived. Gives its size."""
+        part = f"{os.fspath(target)}.part"
+        try:
+            with open(part, "wb") as file:
+                for piece in self.pieces(artifact):
+                    file.write(piece)
+                size = file.tell()
+            os.replace(part, target)
+        except BaseException:
+            if os.path.exists(part):
+                os.remove(part)
+            raise
+        return size
+
+    def pieces(self, artifact: Artifact | str) -> Iterator[bytes]:
+        """In order. A connection that breaks is made again behind the last piece. The hash is checked in the end."""
+        target = path("v1", "artifacts", artifact if isinstance(artifact, str) else artifact.id)
+        patience = self._transport.patience()
+        digest = hashlib.sha256()
+        etag = ""
+        done = 0
+        while True:
+            try:
+                headers = {"Range": f"bytes={done}-", "If-Range": etag} if done > 0 else {}
+                with self._transport.stream("GET", target, headers=headers, silence_ms=_SILENCE_MS) as answer:
+                    etag = answer.headers.get("ETag", "")
+                    size = _size(answer)
+                    if done > 0 and answer.status != 206:
+                        raise DamagedError("the artifact has changed while it was read")
+                    for piece in answer.pieces():
+                        done += len(piece)
+                        digest.update(piece)
+                        patience.progressed()
+                        yield piece
+                        # All of it is there: what becomes of the connection does not matter any more.
+                        if done >= size:
+                            break
+                if done < size:
+                    raise UnreachableError(f"the connection to the gateway broke after {done} of {size} bytes")
+                break
+            except BerthError as error:
+                patience.after(error)
+        expected = artifact.sha256 if isinstance(artifact, Artifact) else etag.strip('"')
+        if digest.hexdigest() != expected:
+            raise DamagedError(f"the artifact's sha256 is {digest.hexdigest()} and not {expected}")
+
+
+def _size(answer: Answer) -> int:
+    whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    return int(whole or answer.headers.get("Content-Length", "0"))

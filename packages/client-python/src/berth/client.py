@@ -1,0 +1,86 @@
+"""The fleet behind a gateway."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import TYPE_CHECKING, Any, Mapping
+
+from .artifacts import Artifacts
+from .batches import Batches
+from .connections import Connections
+from .job import Job, JobState, submit
+from .schedules import Schedules
+from .tenant import Tenant
+from .transport import Transport
+from .wire import read
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import JobOptions, Order
+
+_SAFE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+
+
+class Berth:
+    """Threads may share one. Its connections are kept open until `close()`, or the end of its `with` block.
+
+    - `request_timeout_ms`: how long the gateway may take to connect, and to answer beyond what it was asked to wait.
+    - `outage_ms`: for how long a request is tried again while the gateway is away or the fleet has no room.
+    - `wait_ms`: how long a call waits for its job's result; by default until the job has ended.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        request_timeout_ms: float = 30_000,
+        outage_ms: float = 60_000,
+        wait_ms: float | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        address = url or os.environ.get("BERTH_URL") or "http://127.0.0.1:8080"
+        self._transport = Transport(
+            Connections(address, ssl_context),
+            key if key is not None else os.environ.get("BERTH_KEY"),
+            request_timeout_ms=request_timeout_ms,
+            outage_ms=outage_ms,
+        )
+        self._wait_ms = wait_ms
+        self.batches = Batches(self._transport)
+        self.schedules = Schedules(self._transport)
+        self.artifacts = Artifacts(self._transport)
+
+    def tenant(self, tenant: str | None = None, **defaults: Unpack[JobOptions]) -> Tenant:
+        """With a tenant key it may be left out. The options are those of each of its jobs that has no other."""
+        return Tenant(self._transport, tenant, defaults, self._wait_ms)
+
+    def submit(self, order: Order) -> Job:
+        """An order as `tenant.order` makes it."""
+        return submit(self._transport, order)
+
+    def job(self, job_id: str) -> Job:
+        """A job that any process submitted."""
+        return Job(self._transport, job_id)
+
+    def jobs(self, *, tenant: str | None = None, limit: int = 100) -> list[JobState]:
+        """Jobs that are not over, the oldest first."""
+        found = self._transport.json("GET", "/v1/jobs", query={"tenant": tenant, "limit": limit})
+        return [read(JobState, one) for one in found["jobs"]]
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Any other route of docs/http.md: its answer's JSON. A POST is not sent again when its connection breaks."""
+        return self._transport.json(method, path, query=query, body=body, repeatable=method in _SAFE)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Berth:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

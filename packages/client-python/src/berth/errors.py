@@ -1,0 +1,96 @@
+"""What can go wrong. One hierarchy: catch `BerthError` for all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping
+
+if TYPE_CHECKING:
+    from .results import Result
+
+
+class BerthError(Exception):
+    """Something that was asked for was not done.
+
+    `code` is a code of docs/faults.md, of the HTTP API, or one of this package's own. `retry` tells whether the
+    same call may succeed later without anybody changing anything.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        retry: bool = False,
+        job_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.retry = retry
+        #: The job that it is about. Submitting a job again with this id runs it once.
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class UnreachableError(BerthError):
+    """No gateway answered within the time that was given, or its connection broke each time."""
+
+    def __init__(self, message: str, *, job_id: str | None = None) -> None:
+        super().__init__(message, code="gateway-unreachable", retry=True, job_id=job_id)
+
+
+class SilentError(UnreachableError):
+    """The connection is open, and nothing came over it for too long."""
+
+
+class RequestError(BerthError):
+    """The gateway answered, and refused or failed."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any], *, retry_after_s: float | None) -> None:
+        code = str(problem.get("code", f"http-{status}"))
+        detail = str(problem.get("detail", f"the gateway answered {status}"))
+        # A proxy without a gateway behind it answers without a problem document. A gateway that stops is back soon.
+        passes = status in (502, 503, 504) and (not problem or code == "unavailable")
+        super().__init__(
+            detail, code=code, retry=passes or retry_after_s is not None, job_id=problem.get("jobId")
+        )
+        self.status = status
+        self.retry_after_s = retry_after_s
+        #: Each thing that does not fit.
+        self.problems: tuple[str, ...] = tuple(problem.get("problems", ()))
+        #: Of a submission: `no`, the fleet does not have the job; `unknown`, it may have it, and may run it.
+        self.accepted: str | None = problem.get("accepted")
+        #: In the gateway's log.
+        self.request_id: str | None = problem.get("requestId")
+
+    def __str__(self) -> str:
+        return f"{self.code}: {'; '.join(self.problems) or self.message}"
+
+
+class WaitTimeoutError(BerthError):
+    """The result was not there in time. The job goes on; `job_id` names it."""
+
+    def __init__(self, job_id: str, wait_ms: float) -> None:
+        super().__init__(
+            f"the job {job_id} has not ended within {wait_ms:g} ms; it goes on",
+            code="wait-timeout",
+            retry=True,
+            job_id=job_id,
+        )
+
+
+class JobFailedError(BerthError):
+    """Raised by `Result.check()`: the job ended, but not with success."""
+
+    def __init__(self, result: "Result") -> None:
+        super().__init__(result.text or str(result.outcome), code=result.outcome.kind)
+        self.result = result
+
+
+class DamagedError(BerthError):
+    """What arrived is not what was kept."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="artifact-damaged", retry=True)

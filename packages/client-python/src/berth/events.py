@@ -1,0 +1,86 @@
+"""What happens to a job, as it happens."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Literal, Mapping
+
+from .errors import BerthError, UnreachableError
+from .results import Artifact, Result
+from .transport import Answer, Transport, path
+from .wire import read
+
+EventType = Literal["started", "stdout", "stderr", "artifact", "retrying", "finished"]
+
+#: Four heartbeats of the gateway.
+_SILENCE_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Event:
+    #: Give it as `after` to go on behind it, in any process.
+    id: str
+    type: EventType
+    #: Of stdout and stderr. A character that was cut in two is in the second of the events.
+    text: str = ""
+    data: bytes = b""
+    artifact: Artifact | None = None
+    #: Of finished.
+    result: Result | None = None
+    wire: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+def follow(transport: Transport, job_id: str, after: str) -> Iterator[Event]:
+    """Each event once, until the job's end. A connection that breaks is made again behind the last event."""
+    patience = transport.patience()
+    target = path("v1", "jobs", job_id, "events")
+    make = _EventMaker()
+    while True:
+        try:
+            headers = {"Last-Event-ID": after} if after else {}
+            with transport.stream("GET", target, headers=headers, silence_ms=_SILENCE_MS) as answer:
+                if answer.status == 204:
+                    return
+                patience.opened()
+                for event_id, name, data in _messages(answer):
+                    after = event_id or after
+                    patience.progressed()
+                    event = make.event(after, name, json.loads(data))
+                    yield event
+                    if event.type == "finished":
+                        return
+            raise UnreachableError("the gateway ended the stream of events before the job's end", job_id=job_id)
+        except BerthError as error:
+            patience.after(error)
+
+
+def _messages(answer: Answer) -> Iterator[tuple[str, str, str]]:
+    """Id, event and data of each message, as `text/event-stream` has them. Comments are heartbeats."""
+    fields: dict[str, list[str]] = {}
+    for line in answer.lines():
+        if line.strip():
+            name, _, value = line.decode().rstrip("\r").partition(":")
+            fields.setdefault(name, []).append(value.removeprefix(" "))
+        else:
+            if "data" in fields:
+                yield fields.get("id", [""])[-1], fields.get("event", ["message"])[-1], "\n".join(fields["data"])
+            fields = {}
+
+
+class _EventMaker:
+    def __init__(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {name: decoder(errors="replace") for name in ("stdout", "stderr")}
+
+    def event(self, event_id: str, name: Any, wire: Mapping[str, Any]) -> Event:
+        decoder = self._decoders.get(name)
+        if decoder:
+            text = wire.get("text", "")
+            data = base64.b64decode(text) if wire.get("encoding") == "base64" else text.encode()
+            return Event(event_id, name, decoder.decode(data), data, wire=wire)
+        artifact = read(Artifact, wire["artifact"]) if "artifact" in wire else None
+        result = Result.of_wire(wire["result"]) if "result" in wire else None
+        return Event(event_id, name, artifact=artifact, result=result, wire=wire)

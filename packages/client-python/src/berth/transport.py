@@ -1,0 +1,188 @@
+"""Requests to one gateway: tried again where that is safe, bounded in time, and with errors of one kind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from contextlib import contextmanager
+from typing import Any, Iterable, Iterator, Mapping
+from urllib.parse import quote, urlencode
+
+from .connections import Connections
+from .errors import BerthError, RequestError, SilentError, UnreachableError
+from .patience import Patience
+
+_PIECE_BYTES = 64 * 1024
+#: A refusal is a few lines; a proxy's page may be longer.
+_PROBLEM_BYTES_MOST = 1024 * 1024
+
+Query = Mapping[str, Any]
+
+
+def path(*names: str) -> str:
+    """A path whose names are data: path("v1", "jobs", id)."""
+    return "".join(f"/{quote(name, safe='')}" for name in names)
+
+
+class Answer:
+    """An answer that is read as it comes."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers = response.headers
+
+    def pieces(self) -> Iterator[bytes]:
+        while True:
+            with _own_errors():
+                piece = self._response.read1(_PIECE_BYTES)
+            if not piece:
+                return
+            yield piece
+
+    def lines(self) -> Iterator[bytes]:
+        """Whole lines only: what a broken connection left of one is not given."""
+        rest: list[bytes] = []
+        for piece in self.pieces():
+            *lines, last = piece.split(b"\n")
+            for line in lines:
+                yield b"".join([*rest, line])
+                rest.clear()
+            rest.append(last)
+
+
+class Transport:
+    def __init__(
+        self, connections: Connections, key: str | None, *, request_timeout_ms: float, outage_ms: float
+    ) -> None:
+        self._connections = connections
+        self._headers = {"User-Agent": "berth-python", "Accept": "*/*"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._no_answer = f"no gateway answers at {connections.origin}"
+        self._request_timeout_s = request_timeout_ms / 1_000
+        self._outage_ms = outage_ms
+
+    def patience(self) -> Patience:
+        return Patience(self._outage_ms)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def json(
+        self,
+        method: str,
+        target: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        wait_ms: float = 0,
+        repeatable: bool = True,
+    ) -> Any:
+        """The answer's JSON; None where it has none. `wait_ms`: for how long the gateway was asked to wait."""
+        patience = self.patience()
+        sent = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        while True:
+            try:
+                return self._once(method, self._target(target, query), sent, wait_ms)
+            except BerthError as error:
+                if not repeatable:
+                    raise
+                patience.after(error)
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        target: str,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+        silence_ms: float,
+    ) -> Iterator[Answer]:
+        """One try. The connection serves nothing else, and is closed in the end."""
+        connection = self._connections.take(self._request_timeout_s)
+        try:
+            with _own_errors(self._no_answer):
+                if connection.sock is None:
+                    connection.connect()
+                assert connection.sock is not None
+                connection.sock.settimeout(silence_ms / 1_000)
+            given = {**self._headers, **(headers or {})}
+            response = self._exchange(connection, method, self._target(target, query), body, given)
+            if response.status >= 300:
+                raise _refusal(response)
+            yield Answer(response)
+        finally:
+            connection.close()
+
+    def _once(self, method: str, target: str, body: bytes | None, wait_ms: float) -> Any:
+        connection = self._connections.take(self._request_timeout_s + wait_ms / 1_000)
+        try:
+            headers = dict(self._headers)
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            response = self._exchange(connection, method, target, body, headers)
+            if response.status >= 300:
+                raise _refusal(response)
+            with _own_errors():
+                content = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._connections.give_back(connection)
+        return json.loads(content) if content else None
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: bytes | Iterable[bytes] | None,
+        headers: Mapping[str, str],
+    ) -> http.client.HTTPResponse:
+        with _own_errors(self._no_answer):
+            try:
+                connection.request(method, target, body, headers)
+            except (BrokenPipeError, ConnectionResetError):
+                # The gateway may have refused a long body before all of it was there: its answer says why.
+                if connection.sock is None:
+                    raise
+            return connection.getresponse()
+
+    def _target(self, target: str, query: Query | None) -> str:
+        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        return self._connections.prefix + target + (f"?{urlencode(given)}" if given else "")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _own_errors(what: str = "the connection to the gateway broke") -> Iterator[None]:
+    try:
+        yield
+    except socket.timeout as error:
+        raise SilentError(f"{what}: nothing came in time") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreachableError(f"{what} ({error or type(error).__name__})") from error
+
+
+def _refusal(response: http.client.HTTPResponse) -> RequestError:
+    with _own_errors():
+        content = response.read(_PROBLEM_BYTES_MOST)
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    retry_after = response.headers.get("Retry-After", "")
+    retry_after_s = float(retry_after) if retry_after.isdigit() else None
+    return RequestError(response.status, problem, retry_after_s=retry_after_s)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import ast
+import sys
+import unittest
+from pathlib import Path
+from typing import Iterator
+
+import berth
+from berth.batches import _Upload
+from berth.errors import RequestError, UnreachableError
+from berth.patience import Patience
+from berth.results import Outcome, Result
+from berth.wire import camel, read
+
+package = Path(berth.__file__).parent
+
+
+class Parts(unittest.TestCase):
+    def test_the_package_needs_nothing_but_the_standard_library_and_tells_its_types(self) -> None:
+        self.assertTrue((package / "py.typed").is_file())
+        imported: set[str] = set()
+        for file in package.glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                    imported.add((node.module or "").split(".")[0])
+        # Only for type checkers, which bring it.
+        self.assertEqual(imported - set(sys.stdlib_module_names), {"typing_extensions"})
+        self.assertNotIn("typing_extensions", sys.modules)
+
+    def test_what_a_newer_gateway_adds_is_kept_and_does_not_disturb(self) -> None:
+        wire = {
+            "outcome": {"kind": "frozen", "novel": 1},
+            "value": {"stdout": "x", "cutBytes": 2, "novel": 3, "lines": {"first": 1, "last": 1, "more": False}},
+            "timing": {"wallMs": 1, "cpuMs": 2, "queueMs": 3},
+        }
+        result = Result.of_wire(wire)
+        self.assertEqual((result.stdout, result.cut_bytes, result.outcome.kind), ("x", 2, "frozen"))
+        self.assertEqual(result.wire["value"]["novel"], 3)
+        self.assertFalse(result.ok)
+        self.assertEqual(camel("a_bc_ms"), "aBcMs")
+
+    def test_each_end_of_a_command_has_the_shells_exit_code(self) -> None:
+        wires: list[tuple[dict[str, object], int | None]] = [
+            ({"kind": "done"}, 0),
+            ({"kind": "exited", "code": 9}, 9),
+            ({"kind": "signalled", "signal": 15}, 143),
+            ({"kind": "timed-out", "afterMs": 5}, 124),
+            ({"kind": "cancelled", "reason": "asked"}, 130),
+            ({"kind": "refused", "code": "not-found", "message": "gone"}, None),
+            ({"kind": "lost", "message": "gone"}, None),
+        ]
+        for wire, code in wires:
+            self.assertEqual(read(Outcome, wire).exit_code, code, wire)
+
+    def test_only_what_passes_is_tried_again_and_not_for_ever(self) -> None:
+        patience = Patience(outage_ms=10_000)
+        refused = RequestError(400, {"code": "invalid-request", "detail": "no"}, retry_after_s=None)
+        with self.assertRaises(RequestError):
+            patience.after(refused)
+        patience.after(UnreachableError("away"))
+        with self.assertRaises(UnreachableError):
+            Patience(outage_ms=1).after(UnreachableError("away"))
+        full = RequestError(429, {"code": "sandbox-full", "detail": "full"}, retry_after_s=60)
+        with self.assertRaises(RequestError):
+            patience.after(full)
+        self.assertTrue(full.retry)
+        self.assertTrue(RequestError(502, {}, retry_after_s=None).retry)
+        self.assertFalse(RequestError(503, {"code": "redis-unauthorized"}, retry_after_s=None).retry)
+
+    def test_an_upload_that_is_sent_again_asks_an_iterator_for_nothing_twice(self) -> None:
+        asked: list[int] = []
+
+        def orders() -> Iterator[berth.Order]:
+            for index in range(50):
+                asked.append(index)
+                yield {"tenant": "acme", "request": {"kind": "exec", "command": f"{index} {'x' * 1_000}"}}
+
+        upload = _Upload(orders())
+        first = upload.pieces()
+        begun = next(first)
+        del first
+        whole = b"".join(upload.pieces())
+        self.assertTrue(whole.startswith(begun))
+        self.assertEqual(whole.count(b"\n"), 50)
+        self.assertEqual(asked, list(range(50)))
+        self.assertEqual(b"".join(upload.pieces()), whole)
+        upload.close()

@@ -1,0 +1,192 @@
+import { join } from "node:path";
+import { sandboxKey, workspaceDirectory } from "@berth/protocol";
+import { z } from "zod";
+import { label } from "./labels.ts";
+import { defaultUids } from "./workspace.ts";
+
+export const initMountPath = "/.berth/init";
+
+/** What every container of ours has, whatever its profile. The engine proxy lets no other through. */
+export const fixedFields = {
+  Hostname: "sandbox",
+  WorkingDir: workspaceDirectory,
+  Entrypoint: [initMountPath],
+  Cmd: ["--workspace", workspaceDirectory],
+  // An image's own health check would run its commands beside the tenant's.
+  Healthcheck: { Test: ["NONE"] },
+  StopSignal: "SIGTERM",
+  Tty: false,
+  OpenStdin: true,
+  // The engine must keep stdin open when a worker goes, or nobody could adopt the container.
+  StdinOnce: false,
+};
+
+export const fixedHostConfig = {
+  CapDrop: ["ALL"],
+  SecurityOpt: ["no-new-privileges"],
+  Privileged: false,
+  ReadonlyRootfs: true,
+  IpcMode: "private",
+  CgroupnsMode: "private" as const,
+  // A tenant can write to /proc/1/fd/1 under some runtimes and grow a log file on the host.
+  LogConfig: { Type: "none", Config: {} },
+  RestartPolicy: { Name: "no" },
+  AutoRemove: false,
+};
+
+export interface MountRule {
+  readonly target: string;
+  /** Beneath the folder of the workspaces, or `..` and what lies beside it. */
+  readonly folder: string;
+  readonly name: z.ZodType<string>;
+  readonly is: "directory" | "file";
+  readonly readOnly: boolean;
+  /** It belongs to the uid that the container runs as. */
+  readonly ownedByUser: boolean;
+}
+
+const named = (pattern: RegExp) => z.string().regex(pattern);
+const file = { is: "file", readOnly: true, ownedByUser: false } as const;
+
+/** Every place of a sandbox where something of the host is mounted. Nothing else of the host is. */
+export const mountRules: readonly MountRule[] = [
+  {
+    target: workspaceDirectory,
+    folder: ".",
+    name: sandboxKey as unknown as z.ZodType<string>,
+    is: "directory",
+    readOnly: false,
+    ownedByUser: true,
+  },
+  { target: initMountPath, folder: ".init", name: named(/^[0-9a-f]+$/), ...file },
+  ...["passwd", "group", "hosts"].map((name) => ({
+    target: `/etc/${name}`,
+    folder: ".etc",
+    name: named(new RegExp(`^${name}\\.[0-9a-f]+$`)),
+    ...file,
+  })),
+];
+
+/** What an operator allows the sandboxes of one fleet. */
+export interface ContainerRules {
+  readonly fleet: string;
+  /** The folder of the workspaces on the host. */
+  readonly workspacesRoot: string;
+  readonly networks: readonly string[];
+  /** With their tags. */
+  readonly images: readonly string[];
+  /** `defaultRuntime` stands for a container that names none. */
+  readonly runtimes: readonly string[];
+  /** `uid:gid` besides those of sandboxes' own. */
+  readonly users: readonly string[];
+  /** Container root is the engine's own user, so a sandbox may be root inside. */
+  readonly rootless: boolean;
+}
+
+export const defaultRuntime = "default";
+
+/** As the engine reads it: a name without a tag is `latest`. */
+export function withTag(image: string): string {
+  return image.includes("@") || /:[^/]*$/.test(image) ? image : `${image}:latest`;
+}
+
+const amount = z.number().positive();
+const tmpfsOptions = /^rw,nosuid,nodev,size=\d+,nr_inodes=\d+,mode=1777,uid=\d+,gid=\d+,(no)?exec$/;
+const ulimit = z.strictObject({
+  Name: z.enum(["nofile", "core", "fsize", "nproc"]),
+  Soft: z.number().int().min(0),
+  Hard: z.number().int().min(0),
+});
+
+/**
+ * A container that `containerSpec` could have written, within an operator's rules. A field that is not known here is
+ * refused: the engine reads names in any case (`hostconfig`), and gains new ones.
+ */
+export function sandboxContainer(rules: ContainerRules) {
+  const runtime = z.enum(rules.runtimes.filter((name) => name !== defaultRuntime));
+  const hostConfig = z
+    .strictObject({
+      ...equalTo(fixedHostConfig),
+      NetworkMode: z.enum(rules.networks),
+      Runtime: rules.runtimes.includes(defaultRuntime) ? runtime.optional() : runtime,
+      Tmpfs: z.record(z.string().regex(/^\/[^:]+$/), z.string().regex(tmpfsOptions)),
+      ShmSize: amount,
+      Memory: amount,
+      MemorySwap: amount,
+      NanoCpus: amount,
+      PidsLimit: amount,
+      Ulimits: z.array(ulimit),
+      Mounts: mounts(rules.workspacesRoot),
+    })
+    .refine(({ Memory, MemorySwap }) => Memory === MemorySwap, {
+      path: ["MemorySwap"],
+      error: "it is not the same as Memory",
+    });
+  return z.strictObject({
+    ...equalTo(fixedFields),
+    Image: z.string().refine((image) => rules.images.includes(withTag(image)), { error: "it is not listed" }),
+    User: z.string().refine((user) => userFits(user, rules), { error: "it is no user of a sandbox's own" }),
+    NetworkDisabled: z.boolean(),
+    Labels: z
+      .record(z.string(), z.string())
+      .refine((labels) => labels[label.fleet] === rules.fleet, { error: "it is another fleet's" }),
+    HostConfig: hostConfig,
+  });
+}
+export type SandboxContainer = z.infer<ReturnType<typeof sandboxContainer>>;
+
+/** Each target once; the workspace and init are needed. */
+function mounts(workspacesRoot: string) {
+  const fits = ({
+    Source,
+    Target,
+    ReadOnly,
+  }: {
+    Source: string;
+    Target: string;
+    ReadOnly?: true | undefined;
+  }) => {
+    const rule = mountRules.find(({ target }) => target === Target);
+    if (!rule || rule.readOnly !== (ReadOnly === true)) return false;
+    const folder = join(workspacesRoot, rule.folder);
+    const name = Source.slice(folder.length + 1);
+    return Source === join(folder, name) && rule.name.safeParse(name).success;
+  };
+  return z
+    .array(
+      z
+        .strictObject({
+          Type: z.literal("bind"),
+          Source: z.string(),
+          Target: z.string(),
+          ReadOnly: z.literal(true).optional(),
+        })
+        .refine(fits, { error: "it is no mount of a sandbox's" }),
+    )
+    .refine((list) => new Set(list.map(({ Target }) => Target)).size === list.length, {
+      error: "something is mounted twice",
+    })
+    .refine(
+      (list) => [workspaceDirectory, initMountPath].every((at) => list.some(({ Target }) => Target === at)),
+      {
+        error: "the workspace or init is missing",
+      },
+    );
+}
+
+/** A uid of the sandbox's own, with the group of the same number: a group of the host's would open the host's files. */
+function userFits(user: string, { rootless, users }: ContainerRules): boolean {
+  if (rootless || users.includes(user)) return true;
+  const [, uid, gid] = /^([1-9]\d*):([1-9]\d*)$/.exec(user) ?? [];
+  return uid !== undefined && uid === gid && Number(uid) >= defaultUids.first && Number(uid) < 2 ** 31;
+}
+
+type Equal<T> = { [K in keyof T]: z.ZodType<T[K], T[K]> };
+
+function equalTo<T extends object>(wanted: T): Equal<T> {
+  const fields = Object.entries(wanted).map(([name, value]) => {
+    const text = JSON.stringify(value);
+    return [name, z.custom((given) => JSON.stringify(given) === text, { error: `it is not ${text}` })];
+  });
+  return Object.fromEntries(fields) as Equal<T>;
+}

@@ -1,0 +1,144 @@
+import { sandboxProfile } from "@berth/protocol";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type ContainerRules, sandboxContainer } from "../src/docker/container-shape.ts";
+import { containerSpec } from "../src/docker/container-spec.ts";
+import { writeLabels } from "../src/docker/labels.ts";
+
+const rules: ContainerRules = {
+  fleet: "f",
+  workspacesRoot: "/w",
+  networks: ["none", "bridge"],
+  images: ["one:1", "two:latest"],
+  runtimes: ["default", "runsc"],
+  users: ["1001:1001"],
+  rootless: false,
+};
+
+const profiles = fc
+  .record({
+    image: fc.constantFrom("one:1", "two"),
+    runtime: fc.constantFrom(undefined, "runsc"),
+    network: fc.constantFrom("none", "bridge"),
+    limits: fc.record({
+      memoryBytes: fc.integer({ min: 16 * 1024 ** 2, max: 2 ** 40 }),
+      cpus: fc.double({ min: 0.01, max: 64, noNaN: true }),
+      pids: fc.integer({ min: 32, max: 2 ** 20 }),
+      tmpfsBytes: fc.integer({ min: 1, max: 2 ** 40 }),
+    }),
+  })
+  .map((profile) => sandboxProfile.parse(profile));
+
+function written(
+  profile = sandboxProfile.parse({ image: "one:1" }),
+  user = "2000007:2000007",
+  ownUid = true,
+) {
+  const spec = containerSpec({
+    profile,
+    workspace: { path: "/w/acme.s.main", user, ownUid },
+    initPath: "/w/.init/0123abcd",
+    etcFiles: ["passwd", "group", "hosts"].map((name) => ({
+      source: `/w/.etc/${name}.0123abcd`,
+      target: `/etc/${name}`,
+    })),
+    imageVolumes: ["/var/cache"],
+  });
+  const labels = { fleet: "f", worker: "w", sandboxKey: "acme.s.main", epoch: 7, config: "c" };
+  return structuredClone({ ...spec, Labels: writeLabels(labels) });
+}
+
+type Path = readonly string[];
+
+/** Each field's path, and those of its object's fields. */
+function pathsOf(value: object, above: Path = []): Path[] {
+  return Object.entries(value).flatMap(([name, inner]) => [
+    [...above, name],
+    ...(name === "HostConfig" ? pathsOf(inner, [name]) : []),
+  ]);
+}
+
+/** The same with one field set to a value, or left out. */
+function changed(path: Path, value?: unknown): unknown {
+  const whole: Record<string, unknown> = written();
+  const at = path.length === 1 ? whole : (whole.HostConfig as Record<string, unknown>);
+  const name = path.at(-1) ?? "";
+  if (value === undefined) delete at[name];
+  else at[name] = value;
+  return whole;
+}
+
+const accepts = (container: unknown, of = rules) => sandboxContainer(of).safeParse(container).success;
+
+describe("the shape of a sandbox's container", () => {
+  test("is what containerSpec writes, for every profile and every user of a sandbox's own", () => {
+    const users = fc.constantFrom(["2000000:2000000", true] as const, ["1001:1001", false] as const);
+    fc.assert(
+      fc.property(profiles, users, (profile, [user, ownUid]) => {
+        const container = written(profile, user, ownUid);
+        const parsed = sandboxContainer(rules).safeParse(container);
+        expect(parsed.error?.issues ?? []).toEqual([]);
+        // What the proxy sends to the engine is what the worker wrote.
+        expect(parsed.data).toEqual(container);
+      }),
+    );
+    expect(accepts(written(undefined, "0:0", false), { ...rules, rootless: true })).toBe(true);
+  });
+
+  test("needs every field, and knows no other value of those that are fixed", () => {
+    const paths = pathsOf(written());
+    expect(paths.length).toBeGreaterThan(30);
+    expect(paths.filter((path) => accepts(changed(path))).map(String)).toEqual([]);
+    const strange = ["", "host", 0, -1, true, ["seccomp=unconfined"], { Type: "json-file" }];
+    const loose = paths.filter((path) => strange.every((value) => accepts(changed(path, value))));
+    expect(loose).toEqual([]);
+    for (const name of [
+      "Binds",
+      "CapAdd",
+      "Devices",
+      "PidMode",
+      "privileged",
+      "DeviceRequests",
+      "UsernsMode",
+    ])
+      expect(accepts(changed(["HostConfig", name], "host")), name).toBe(false);
+  });
+
+  test.for<[string, Path, unknown]>([
+    ["a swap of its own", ["HostConfig", "MemorySwap"], -1],
+    ["a program of its own", ["Entrypoint"], ["sh"]],
+    ["a tmpfs with another option", ["HostConfig", "Tmpfs"], { "/tmp": "rw,suid,dev,size=1" }],
+    ["no init", ["HostConfig", "Mounts"], [{ Type: "bind", Source: "/w/acme", Target: "/workspace" }]],
+    [
+      "a read-only place that it may write to",
+      ["HostConfig", "Ulimits"],
+      [{ Name: "memlock", Soft: -1, Hard: -1 }],
+    ],
+    ["a group of the host", ["User"], "2000007:0"],
+    ["a system user", ["User"], "1:1"],
+    ["an image that is not listed", ["Image"], "three"],
+    ["another runtime", ["HostConfig", "Runtime"], "io.containerd.runc.v2"],
+  ])("refuses %s", ([, path, value]) => {
+    expect(accepts(changed(path, value))).toBe(false);
+  });
+
+  test("takes no mount but a workspace, init and the three files, each from its own folder", () => {
+    const container = written();
+    const mounts = container.HostConfig?.Mounts ?? [];
+    const withMount = (index: number, more: object) => {
+      const list = mounts.map((mount, at) => (at === index ? { ...mount, ...more } : mount));
+      return accepts(changed(["HostConfig", "Mounts"], list));
+    };
+    expect(withMount(0, {})).toBe(true);
+    const workspaces = ["/", "/w", "/w/", "/w/..", "/w/../etc", "/w/.uids", "/w/a/b", "/x/acme", "/w/acme/"];
+    expect(workspaces.filter((Source) => withMount(0, { Source }))).toEqual([]);
+    const inits = ["/w/.init/../x", "/w/.init/", "/w/acme", "/w/.etc/0123abcd", "/w/.init/0123abcd/x"];
+    expect(inits.filter((Source) => withMount(1, { Source }))).toEqual([]);
+    expect(withMount(1, { ReadOnly: false })).toBe(false);
+    expect(withMount(2, { Source: "/w/.etc/group.0123abcd" })).toBe(false);
+    expect(withMount(2, { Target: "/etc/shadow" })).toBe(false);
+    expect(withMount(0, { Type: "volume" })).toBe(false);
+    expect(withMount(0, { BindOptions: { Propagation: "shared" } })).toBe(false);
+    expect(accepts(changed(["HostConfig", "Mounts"], [...mounts, mounts[0]]))).toBe(false);
+  });
+});
