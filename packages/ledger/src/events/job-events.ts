@@ -181,7 +181,8 @@ export class JobEvents {
     by: { worker: string; epoch: number; attempt: number },
   ): Promise<boolean> {
     const keys = [redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-    return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+    // On the connection of the beginning, so that it does not overtake it.
+    return unbegin.runAccepted(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
   }
 
   /** From here on the job does not begin, however long it waits. False: no such job is known. */
