@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Acceptance } from "@berth/protocol";
 import { connectRedis, type Redis } from "@berth/redis";
-import { test as base } from "vitest";
+import { test as base, expect } from "vitest";
 import type { RedisServer } from "./redis-server.ts";
 import { partsOf, type RedisParts, type TestTopology } from "./redis-topologies.ts";
 
@@ -59,6 +59,22 @@ export class TestRedis {
     const primary = await this.primaryOf(key);
     await primary.kill();
     return primary;
+  }
+
+  /** Starts a dead primary again, as a replica of the one that has its place, and waits until that one has it as such. */
+  async bringBack(dead: RedisServer, key: string): Promise<void> {
+    let primary = dead;
+    await expect
+      .poll(async () => {
+        primary = await this.primaryOf(key).catch(() => dead);
+        return primary;
+      })
+      .not.toBe(dead);
+    await dead.start();
+    // Sentinels would do it ten seconds later.
+    const [host = "", port = ""] = primary.url.slice("redis://".length).split(":");
+    if (this.#parts.sentinels.length > 0) await dead.ask((redis) => redis.replicaof(host, port));
+    await expect.poll(() => primary.ask((redis) => redis.info("replication"))).toMatch(/state=online/);
   }
 
   async primaryOf(key: string): Promise<RedisServer> {

@@ -149,7 +149,7 @@ export class JobEvents {
     const last = events.at(-1);
     if (last?.type !== "finished" && last?.type !== "retrying") {
       const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-      return publish.run(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
+      return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
     }
     const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
     const result = last.type === "finished" ? last.result : undefined;

@@ -2,11 +2,11 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test as withFleet } from "../support/fleet.ts";
 
-/** A cluster of one node has every key and refuses every call that spans two hash slots: none of ours may. */
+/** Three primaries with a replica each. A script may use keys of one hash slot only, and a call reaches one node. */
 const test = withFleet.extend({ topology: "cluster" });
 const brisk = { ...busybox, BERTH_LEASE_MS: "2000", BERTH_SWEEP_MS: "250", BERTH_IDLE_MS: "1000" };
 
-describe("a fleet on a Redis that refuses calls over two hash slots", () => {
+describe("a fleet on a Redis Cluster", () => {
   test("runs commands, writes and reads files, and keeps artifacts", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
