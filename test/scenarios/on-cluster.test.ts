@@ -37,6 +37,24 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await acme.exec("cat order")).stdout).toBe("1\n2\nlater\n");
   });
 
+  test("goes on while the slot of a tenant moves to another node, and fences nobody", async ({ fleet }) => {
+    const worker = await fleet.worker("worker-1", brisk);
+    const acme = fleet.client().tenant("acme");
+    const before = await acme.exec("echo up; sleep 3; echo 1 >> order").enqueued();
+    await expect.poll(() => before.status()).toBe("running");
+    const waiting = await acme.exec("echo 2 >> order").enqueued();
+    const handedOver = () => acme.exec("echo 3 >> order").enqueued();
+    let during: ReturnType<typeof handedOver> | undefined;
+    await fleet.redis.moveSlot(redisKeys.lease(sandboxKey.parse("acme")), async () => {
+      during = handedOver();
+      // For longer than a lease, which is renewed all the same.
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+    });
+    await Promise.all([before.result, waiting.result, (await during)?.result]);
+    expect((await acme.exec("cat order")).stdout).toBe("1\n2\n3\n");
+    expect(worker.log).not.toContain("tenancy.fenced");
+  });
+
   test("moves a dead worker's sandbox, empties every index, and delivers what nobody delivered", async ({
     fleet,
   }) => {

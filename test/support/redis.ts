@@ -78,13 +78,44 @@ export class TestRedis {
   }
 
   async primaryOf(key: string): Promise<RedisServer> {
-    for (const server of this.#parts.servers.filter(({ alive }) => alive)) {
-      const [role, answer] = await server.ask((redis) =>
-        Promise.all([redis.role(), redis.exists(key).catch(String)]),
-      );
-      if ((role as unknown[])[0] === "master" && typeof answer === "number") return server;
-    }
+    for (const server of await this.#primaries())
+      if (typeof (await server.ask((redis) => redis.exists(key).catch(String))) === "number") return server;
     throw new Error(`no primary has ${key}`);
+  }
+
+  /** Moves the hash slot of a key to another primary of the cluster. `halfway`: while either has some of its keys. */
+  async moveSlot(key: string, halfway: () => Promise<unknown>): Promise<void> {
+    const from = await this.primaryOf(key);
+    const slot = await from.ask((redis) => redis.cluster("KEYSLOT", key));
+    const primaries = await this.#primaries();
+    const to = primaries.find((one) => one !== from);
+    if (!to) throw new Error("there is no other primary");
+    const idOf = (server: RedisServer) => server.ask((redis) => redis.cluster("MYID"));
+    const [host, port] = to.url.slice("redis://".length).split(":");
+    const toId = await idOf(to);
+    const set = (server: RedisServer, state: string, id: string) =>
+      server.ask((redis) => redis.call("CLUSTER", "SETSLOT", slot, state, id));
+    const move = (share: number) =>
+      from.ask(async (redis) => {
+        const keys = (await redis.call("CLUSTER", "GETKEYSINSLOT", slot, 10_000)) as string[];
+        const moved = keys.slice(0, Math.ceil(keys.length * share));
+        if (moved.length > 0)
+          await redis.call("MIGRATE", host ?? "", port ?? "", "", 0, 10_000, "KEYS", ...moved);
+        return moved.length;
+      });
+    await set(to, "IMPORTING", await idOf(from));
+    await set(from, "MIGRATING", toId);
+    await move(0.5);
+    await halfway();
+    while ((await move(1)) > 0);
+    for (const server of [to, from, ...primaries]) await set(server, "NODE", toId);
+  }
+
+  async #primaries(): Promise<RedisServer[]> {
+    const found: RedisServer[] = [];
+    for (const server of this.#parts.servers.filter(({ alive }) => alive))
+      if (((await server.ask((redis) => redis.role())) as unknown[])[0] === "master") found.push(server);
+    return found;
   }
 
   freeze(): void {

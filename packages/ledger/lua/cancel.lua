@@ -11,10 +11,12 @@
 --       'begun'             it has begun, or is not known: whoever holds its sandbox tells of it
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include waiting-bytes.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local record, entry, key, queuedId = KEYS[2], KEYS[4], ARGV[1], ARGV[10]
+refuseWhileMoving(key)
 local known = redis.call('HMGET', record, 'key', 'begun', 'outcome')
 if known[3] then
   return 'finished-before'
