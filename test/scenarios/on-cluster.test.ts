@@ -45,10 +45,14 @@ describe("a fleet on a Redis Cluster", () => {
     const waiting = await acme.exec("echo 2 >> order").enqueued();
     const handedOver = () => acme.exec("echo 3 >> order").enqueued();
     let during: ReturnType<typeof handedOver> | undefined;
-    await fleet.redis.moveSlot(redisKeys.lease(sandboxKey.parse("acme")), async () => {
+    const lease = redisKeys.lease(sandboxKey.parse("acme"));
+    const redis = fleet.redis.connect();
+    const deadlineMs = async () => Number(await redis.hget(lease, "deadline"));
+    await fleet.redis.moveSlot(lease, async () => {
       during = handedOver();
       // For longer than a lease, which is renewed all the same.
-      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      const longerMs = (await deadlineMs()) + 2_500;
+      await expect.poll(deadlineMs).toBeGreaterThan(longerMs);
     });
     await Promise.all([before.result, waiting.result, (await during)?.result]);
     expect((await acme.exec("cat order")).stdout).toBe("1\n2\n3\n");

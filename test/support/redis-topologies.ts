@@ -37,11 +37,30 @@ const deadAfterMs = 1_000;
 const primaries = 3;
 const slots = 16_384;
 
-export function partsOf(topology: TestTopology, directory: string): RedisParts {
+/** TLS and a user with a password; the default user's is another one. */
+export interface Secured {
+  readonly user: string;
+  readonly password: string;
+  /** Of the authority, and of what it certified for an address. */
+  readonly certificates: (address: string) => {
+    readonly ca: string;
+    readonly cert: string;
+    readonly key: string;
+  };
+}
+
+interface Place {
+  readonly directory: string;
+  /** Ports are the same for all tests; the address is one test's own. */
+  readonly address: string;
+  readonly secured: Secured | undefined;
+}
+
+export function partsOf(topology: TestTopology, directory: string, secured?: Secured): RedisParts {
   if (topology === "single") return single(directory);
-  // Ports are the same for all tests; the address is one test's own.
   const address = ["127", ...randomBytes(3)].map(Number).join(".");
-  return topology === "cluster" ? cluster(directory, address) : sentinel(directory, address);
+  const place = { directory, address, secured };
+  return topology === "cluster" ? cluster(place) : sentinel(place);
 }
 
 function single(directory: string): RedisParts {
@@ -54,13 +73,14 @@ function single(directory: string): RedisParts {
 const alone = { sentinels: [], prepare: async () => {}, settled: async () => {} };
 
 /** Three primaries, then a replica of each. They know each other from the start, by their files. */
-function cluster(directory: string, address: string): RedisParts {
+function cluster(place: Place): RedisParts {
+  const { address } = place;
   const ids = Array.from({ length: 2 * primaries }, () => randomBytes(20).toString("hex"));
   const servers = ids.map((_, index) => {
     const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", String(deadAfterMs)];
     args.push("--cluster-announce-ip", address);
     const others = ["--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0"];
-    return tcpServer(directory, address, primaryPort + index, [...args, ...others]);
+    return tcpServer(place, primaryPort + index, [...args, ...others]);
   });
   const line = (of: number, index: number) => {
     const port = primaryPort + index;
@@ -74,7 +94,7 @@ function cluster(directory: string, address: string): RedisParts {
     return `${ids[index]} ${address}:${port}@${port + 10_000} ${role}`;
   };
   return {
-    url: `redis+cluster://${servers.slice(0, 2).map(hostOf).join(",")}`,
+    url: urlOf("+cluster", place, `${address}:${primaryPort},${address}:${primaryPort + 1}`),
     servers,
     sentinels: [],
     prepare: async () => {
@@ -100,19 +120,24 @@ async function works(server: RedisServer): Promise<void> {
 }
 
 /** A primary, its replica, and three Sentinels that know each other from the start. */
-function sentinel(directory: string, address: string): RedisParts {
+function sentinel(place: Place): RedisParts {
+  const { directory, address, secured } = place;
   const servers = [0, 1].map((index) => {
     const of = index === 0 ? [] : ["--replicaof", `${address} ${primaryPort}`];
-    return tcpServer(directory, address, primaryPort + index, ["--replica-announce-ip", address, ...of]);
+    return tcpServer(place, primaryPort + index, ["--replica-announce-ip", address, ...of]);
   });
   const ids = Array.from({ length: 3 }, () => randomBytes(20).toString("hex"));
   const sentinels = ids.map((_, index) => {
     const own = join(directory, `sentinel-${index}`);
-    const url = `redis://${address}:${sentinelPort + index}`;
+    const url = urlOf("", place, `${address}:${sentinelPort + index}`);
     return new RedisServer({ directory: own, url, args: [join(own, "sentinel.conf"), "--sentinel"] });
   });
+  const hosts = sentinels.map((_, index) => `${address}:${sentinelPort + index}`);
+  const logins = secured
+    ? `?sentinel_username=${secured.user}&sentinel_password=${encodeURIComponent(secured.password)}`
+    : "";
   return {
-    url: `redis+sentinel://${sentinels.map(hostOf).join(",")}/main`,
+    url: urlOf("+sentinel", place, `${hosts.join(",")}/main${logins}`),
     servers,
     sentinels,
     prepare: async () => {
@@ -121,11 +146,15 @@ function sentinel(directory: string, address: string): RedisParts {
           other === index ? [] : [`sentinel known-sentinel main ${address} ${sentinelPort + other} ${id}`],
         );
         const lines = [
-          `port ${sentinelPort + index}`,
+          ...(secured ? ["port 0", `tls-port ${sentinelPort + index}`] : [`port ${sentinelPort + index}`]),
+          ...securedLines(place),
           `bind ${address}`,
           `bind-source-addr ${address}`,
           `sentinel announce-ip ${address}`,
           `sentinel monitor main ${address} ${primaryPort} 2`,
+          ...(secured
+            ? [`sentinel auth-user main ${secured.user}`, `sentinel auth-pass main ${secured.password}`]
+            : []),
           `sentinel down-after-milliseconds main ${deadAfterMs}`,
           "sentinel failover-timeout main 3000",
           `sentinel known-replica main ${address} ${primaryPort + 1}`,
@@ -149,16 +178,42 @@ function sentinel(directory: string, address: string): RedisParts {
   };
 }
 
-function tcpServer(directory: string, address: string, port: number, args: readonly string[]): RedisServer {
+function tcpServer(place: Place, port: number, args: readonly string[]): RedisServer {
+  const { directory, address, secured } = place;
   const own = join(directory, String(port));
-  const listening = ["--port", String(port), "--bind", address, "--bind-source-addr", address, "--dir", own];
+  const ports = secured ? ["--port", "0", "--tls-port", String(port)] : ["--port", String(port)];
+  const listening = [...ports, "--bind", address, "--bind-source-addr", address, "--dir", own];
+  const security = securedLines(place).flatMap((line) => {
+    const [name, ...values] = line.split(" ");
+    return [`--${name}`, ...values];
+  });
   return new RedisServer({
     directory: own,
-    url: `redis://${address}:${port}`,
-    args: [...listening, ...durable, ...eager, ...args],
+    url: urlOf("", place, `${address}:${port}`),
+    args: [...listening, ...durable, ...eager, ...security, ...args],
   });
 }
 
-function hostOf({ url }: RedisServer): string {
-  return url.slice("redis://".length);
+/** Lines of a configuration file. */
+function securedLines({ address, secured }: Place): string[] {
+  if (!secured) return [];
+  const { user, password, certificates } = secured;
+  const { ca, cert, key } = certificates(address);
+  return [
+    `user ${user} on >${password} ~* &* +@all`,
+    "user default off",
+    `masteruser ${user}`,
+    `masterauth ${password}`,
+    `tls-ca-cert-file ${ca}`,
+    `tls-cert-file ${cert}`,
+    `tls-key-file ${key}`,
+    "tls-auth-clients no",
+    "tls-replication yes",
+    "tls-cluster yes",
+  ];
+}
+
+function urlOf(scheme: string, { secured }: Place, rest: string): string {
+  if (!secured) return `redis${scheme}://${rest}`;
+  return `rediss${scheme}://${secured.user}:${encodeURIComponent(secured.password)}@${rest}`;
 }

@@ -5,7 +5,7 @@ import type { Acceptance } from "@berth/protocol";
 import { connectRedis, type Redis } from "@berth/redis";
 import { test as base, expect } from "vitest";
 import type { RedisServer } from "./redis-server.ts";
-import { partsOf, type RedisParts, type TestTopology } from "./redis-topologies.ts";
+import { partsOf, type RedisParts, type Secured, type TestTopology } from "./redis-topologies.ts";
 
 export type { TestTopology };
 
@@ -16,9 +16,9 @@ export class TestRedis {
   readonly #clients = new Set<Redis>();
   #isPrepared = false;
 
-  constructor(directory: string, topology: TestTopology = "single") {
+  constructor(directory: string, topology: TestTopology = "single", secured?: Secured) {
     this.directory = directory;
-    this.#parts = partsOf(topology, directory);
+    this.#parts = partsOf(topology, directory, secured);
   }
 
   get url(): string {
@@ -72,7 +72,7 @@ export class TestRedis {
       .not.toBe(dead);
     await dead.start();
     // Sentinels would do it ten seconds later.
-    const [host = "", port = ""] = primary.url.slice("redis://".length).split(":");
+    const { hostname: host, port } = new URL(primary.url);
     if (this.#parts.sentinels.length > 0) await dead.ask((redis) => redis.replicaof(host, port));
     await expect.poll(() => primary.ask((redis) => redis.info("replication"))).toMatch(/state=online/);
   }
@@ -91,7 +91,7 @@ export class TestRedis {
     const to = primaries.find((one) => one !== from);
     if (!to) throw new Error("there is no other primary");
     const idOf = (server: RedisServer) => server.ask((redis) => redis.cluster("MYID"));
-    const [host, port] = to.url.slice("redis://".length).split(":");
+    const { hostname: host, port } = new URL(to.url);
     const toId = await idOf(to);
     const set = (server: RedisServer, state: string, id: string) =>
       server.ask((redis) => redis.call("CLUSTER", "SETSLOT", slot, state, id));
@@ -99,8 +99,7 @@ export class TestRedis {
       from.ask(async (redis) => {
         const keys = (await redis.call("CLUSTER", "GETKEYSINSLOT", slot, 10_000)) as string[];
         const moved = keys.slice(0, Math.ceil(keys.length * share));
-        if (moved.length > 0)
-          await redis.call("MIGRATE", host ?? "", port ?? "", "", 0, 10_000, "KEYS", ...moved);
+        if (moved.length > 0) await redis.call("MIGRATE", host, port, "", 0, 10_000, "KEYS", ...moved);
         return moved.length;
       });
     await set(to, "IMPORTING", await idOf(from));
