@@ -37,6 +37,63 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await acme.exec("cat order")).stdout).toBe("1\n2\nlater\n");
   });
 
+  test("runs a batch, a group of results, a schedule, and a dead letter again", async ({ fleet }) => {
+    await fleet.worker("worker-1", { ...brisk, BERTH_LEASE_MS: "8000" });
+    const berth = fleet.client();
+    const orders = Array.from({ length: 60 }, (_, index) => ({
+      tenant: `tenant-${index % 4}`,
+      request: { kind: "exec" as const, command: `echo ${index}` },
+    }));
+    const batch = berth.batch(orders, { id: "many", inFlight: 20 });
+    const outputs: unknown[] = [];
+    for await (const { index, result } of batch.results())
+      outputs[index] = result.value.stdout ?? result.outcome;
+    expect(outputs).toEqual(orders.map((_, index) => `${index}\n`));
+    const ended = new Set<string>();
+    for await (const { jobId, ack } of berth.results("billing", { consumer: "one" })) {
+      await ack();
+      if (ended.add(jobId).size === orders.length) break;
+    }
+    await berth.schedules.put({
+      ...{ id: "beat", everyMs: 300, maxRuns: 2 },
+      order: { tenant: "acme", request: { kind: "exec", command: "echo beat >> beats" } },
+    });
+    const beats = async () => (await berth.tenant("acme").exec("cat beats")).stdout;
+    await expect.poll(beats).toBe("beat\nbeat\n");
+    const failing = await berth.tenant("acme").exec("cat fixed", {
+      ...{ id: "job-a", retry: { attempts: 2, backoffMs: 50 } },
+    });
+    expect(failing.outcome).toEqual({ kind: "exited", code: 1 });
+    await expect.poll(() => berth.deadLetters.list()).toHaveLength(1);
+    await berth.tenant("acme").write("fixed", "yes");
+    const again = await berth.job(await berth.deadLetters.redrive("job-a"));
+    expect((await again?.result)?.value.stdout).toBe("yes");
+  });
+
+  test("is seen as it is: workers, sandboxes, what waits and why, a job's events", async ({ fleet }) => {
+    const berth = fleet.client();
+    const first = await berth.tenant("acme").exec("echo one; sleep 600").enqueued();
+    expect((await berth.why(first.id)).codes).toContain("no-worker");
+    expect(await berth.scale()).toMatchObject({ waitingSandboxes: 1, unfinishedJobs: 1, workers: 0 });
+    await fleet.worker("worker-1", { ...brisk, BERTH_PARALLEL: "1" });
+    const types: string[] = [];
+    for await (const { type } of first.events()) {
+      types.push(type);
+      if (type === "stdout") break;
+    }
+    expect(types).toEqual(["started", "stdout"]);
+    const behind = await berth.tenant("acme").exec("true").enqueued();
+    expect(await berth.why(behind.id)).toMatchObject({ state: "waiting", heldBy: "worker-1" });
+    expect(await berth.workers()).toMatchObject([{ id: "worker-1", held: 1, running: 1 }]);
+    expect(await berth.sandboxes({ tenant: "acme" })).toMatchObject([{ key: "acme", unfinished: 2 }]);
+    await berth.tenant("acme").pause();
+    await first.cancel();
+    expect((await first.result).outcome.kind).toBe("cancelled");
+    expect((await berth.why(behind.id)).codes).toContain("tenant-paused");
+    await berth.tenant("acme").resume();
+    expect((await behind.result).outcome).toEqual({ kind: "exited", code: 0 });
+  });
+
   test("goes on while the slot of a tenant moves to another node, and fences nobody", async ({ fleet }) => {
     const worker = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");

@@ -66,6 +66,7 @@ export class RedisServer {
   /** As with a full disk: it answers, and refuses every write (MISCONF), since it could not save. */
   async refuseWrites(): Promise<void> {
     // A directory where it wants to put its snapshot. Without a rule for saving it would not mind.
+    await rm(join(this.directory, "dump.rdb"), { force: true });
     await mkdir(join(this.directory, "dump.rdb", "in-the-way"), { recursive: true });
     await this.ask((redis) => redis.config("SET", "save", "86400 1"));
     await this.#saves("err");

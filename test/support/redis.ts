@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Acceptance } from "@berth/protocol";
-import { connectRedis, type Redis } from "@berth/redis";
+import { connectRedis, primariesOf, type Redis } from "@berth/redis";
 import { test as base, expect } from "vitest";
 import type { RedisServer } from "./redis-server.ts";
 import { partsOf, type RedisParts, type Secured, type TestTopology } from "./redis-topologies.ts";
@@ -42,6 +42,7 @@ export class TestRedis {
   connect(role: "commands" | "blocking" = "commands", accept?: Acceptance): Redis {
     const client = connectRedis({ url: this.url, role, accept });
     this.#clients.add(client);
+    if (this.#parts.servers.length > 1) spread(client);
     return client;
   }
 
@@ -127,11 +128,11 @@ export class TestRedis {
 
   /** As with a full disk: it answers, and refuses every write (MISCONF), since it could not save. */
   async refuseWrites(): Promise<void> {
-    await this.#each((server) => server.refuseWrites());
+    await Promise.all((await this.#primaries()).map((server) => server.refuseWrites()));
   }
 
   async acceptWrites(): Promise<void> {
-    await this.#each((server) => server.acceptWrites());
+    await Promise.all((await this.#primaries()).map((server) => server.acceptWrites()));
   }
 
   /** Cuts every connection but its own; how many those were. */
@@ -156,6 +157,19 @@ export class TestRedis {
   #each<T>(call: (server: RedisServer) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.servers.map(call));
   }
+}
+
+/** What is about a server and not about a key is said to every primary of a cluster. */
+function spread(client: Redis): void {
+  const everywhere = async <T>(ask: (primary: Redis) => Promise<T>): Promise<T[]> => {
+    await client.ping();
+    return Promise.all(primariesOf(client).map(ask));
+  };
+  Object.assign(client, {
+    keys: async (pattern: string) => (await everywhere((primary) => primary.call("KEYS", pattern))).flat(),
+    config: async (...args: string[]) => (await everywhere((primary) => primary.call("CONFIG", args)))[0],
+    flushall: async () => (await everywhere((primary) => primary.call("FLUSHALL")))[0],
+  });
 }
 
 /** `npm run test:cluster` runs every test that does not choose for itself on a cluster. */

@@ -37,7 +37,10 @@ const renewReply = z.union([
   lost,
 ]);
 const releaseReply = z.union([
-  z.tuple([z.literal(["released", "kept"]), count]).transform(([state, left]) => ({ state, left })),
+  z
+    .tuple([z.literal("released"), count, count])
+    .transform(([state, left, deadlineMs]) => ({ state, left, deadlineMs })),
+  z.tuple([z.literal("kept"), count]).transform(([state, left]) => ({ state, left })),
   lost,
 ]);
 
@@ -62,7 +65,9 @@ const unheldReply = z
 export type LeaseState = z.infer<typeof markReply>;
 export type TakeResult = z.infer<typeof takeReply>;
 export type RenewResult = z.infer<typeof renewReply>;
-export type ReleaseResult = z.infer<typeof releaseReply>;
+export type ReleaseResult =
+  | { readonly state: "released" | "kept"; readonly left: number }
+  | z.infer<typeof lost>;
 
 function lua(name: string): URL {
   return new URL(`../../lua/${name}.lua`, import.meta.url);
@@ -79,6 +84,7 @@ const release = new Script({
   file: lua("release"),
   parse: (reply) => releaseReply.parse(reply),
 });
+const unlist = new Script({ name: "unlist", file: lua("unlist"), parse: (reply) => flag.parse(reply) });
 const unheld = new Script({
   name: "unheld",
   file: lua("unheld"),
@@ -214,13 +220,22 @@ export class Leases {
   }
 
   /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */
-  release(
+  async release(
     key: SandboxKey,
     { epoch, instance }: Holding,
     options: { readonly onlyIfEmpty: boolean; readonly queueKeys: readonly string[] },
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), ...options.queueKeys];
-    return release.run(this.#redis, keys, [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"]);
+    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"];
+    const answer = await release.run(this.#redis, keys, args);
+    if (answer.state !== "released") return answer;
+    const { state, left, deadlineMs } = answer;
+    // Only to be seen at once: an index that misses this makes the sweep look.
+    if (await isCluster(this.#redis)) {
+      unlist.run(this.#redis, [redisKeys.leases], [key, deadlineMs]).catch(() => {});
+      if (left === 0) this.dropIdle(key, options.queueKeys).catch(() => {});
+    }
+    return { state, left };
   }
 
   /**
