@@ -260,9 +260,9 @@ describe("a lease", () => {
     const key = newKey();
     const first = await taken(leases, key, one, 10_000);
     await mark(redis.connect(), key);
-    await client.lpush(`list:${key}`, "job-1", "job-2");
-    await client.zadd(`zset:${key}`, 1, "job-3");
-    const queueKeys = [`list:${key}`, `zset:${key}`, `missing:${key}`];
+    await client.lpush(`list:{${key}}`, "job-1", "job-2");
+    await client.zadd(`zset:{${key}}`, 1, "job-3");
+    const queueKeys = [`list:{${key}}`, `zset:{${key}}`, `missing:{${key}}`];
     expect(await leases.release(key, first, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "kept",
       left: 3,
@@ -273,7 +273,7 @@ describe("a lease", () => {
     });
     expect(await allUnheld(leases)).toContain(key);
     const second = await taken(leases, key, two, 10_000);
-    await client.del(`list:${key}`, `zset:${key}`);
+    await client.del(`list:{${key}}`, `zset:{${key}}`);
     expect(await leases.release(key, second, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "released",
       left: 0,
@@ -404,11 +404,11 @@ describe("a sandbox without jobs", () => {
     const client = redis.connect();
     const leases = new Leases(client);
     const key = newKey();
-    const queue = [`list:${key}`];
+    const queue = [`list:{${key}}`];
     await mark(redis.connect(), key);
-    await client.lpush(`list:${key}`, "job-1");
+    await client.lpush(`list:{${key}}`, "job-1");
     expect(await leases.dropIdle(key, queue)).toBe(false);
-    await client.del(`list:${key}`);
+    await client.del(`list:{${key}}`);
     const holding = await taken(leases, key, one, 60_000);
     expect(await leases.dropIdle(key, queue)).toBe(false);
     expect(await leases.isPending(key)).toBe(true);

@@ -4,13 +4,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Berth } from "@berth/client";
+import { Berth, type BerthOptions } from "@berth/client";
 import { fleetId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { DockerDriver, type SandboxRecord } from "@berth/sandbox";
 import { expect } from "vitest";
 import { type History, type HistoryJob, readHistory } from "./history.ts";
-import { breachesOf } from "./history-rules.ts";
+import { breachesOf, type HistoryRules } from "./history-rules.ts";
 import { type TestRedis, test as withRedis } from "./redis.ts";
 
 const workerProgram = fileURLToPath(new URL("../../apps/worker/src/main.ts", import.meta.url));
@@ -116,8 +116,8 @@ export class TestFleet {
     return worker;
   }
 
-  client(): Berth {
-    const client = new Berth({ redis: this.redis.url });
+  client(options: Omit<BerthOptions, "redis"> = {}): Berth {
+    const client = new Berth({ redis: this.redis.url, ...options });
     this.#clients.push(client);
     return client;
   }
@@ -147,9 +147,9 @@ export class TestFleet {
    * Reads what the run left and proves that everything that must always hold did. Polled: a job leaves its queue a moment
    * after its end is told, and a container goes a moment after its lease.
    */
-  async provesSound(jobs: readonly HistoryJob[]): Promise<void> {
+  async provesSound(jobs: readonly HistoryJob[], rules?: HistoryRules): Promise<void> {
     // The first few tell what is wrong; ten thousand would only hide it.
-    const breaches = async () => breachesOf(await this.history(jobs)).slice(0, 20);
+    const breaches = async () => breachesOf(await this.history(jobs), rules).slice(0, 20);
     await expect.poll(breaches, { timeout: 20_000, interval: 250 }).toEqual([]);
   }
 

@@ -1,141 +1,187 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connectRedis, type Redis } from "@berth/redis";
+import type { Acceptance } from "@berth/protocol";
+import { connectRedis, primariesOf, type Redis } from "@berth/redis";
 import { test as base, expect } from "vitest";
+import type { RedisServer } from "./redis-server.ts";
+import { partsOf, type RedisParts, type Secured, type TestTopology } from "./redis-topologies.ts";
 
-/** `cluster`: of one node, which has all slots and refuses calls that span several. */
-export type TestTopology = "single" | "cluster";
+export type { TestTopology };
 
-async function ownAllSlots(node: Redis): Promise<void> {
-  const info = async () => String(await node.call("CLUSTER", "INFO"));
-  if ((await info()).includes("cluster_slots_assigned:0"))
-    await node.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
-  await expect.poll(info).toContain("cluster_state:ok");
-}
-
-/** A redis-server of one test file's own, on a socket nobody else knows, with everything on disk that a fleet would have. */
+/** A Redis of one test's own, at an address that no other test uses. */
 export class TestRedis {
   readonly directory: string;
-  #server: ChildProcess | undefined;
-  #cutter: Redis | undefined;
-  #frozen = false;
+  readonly #parts: RedisParts;
   readonly #clients = new Set<Redis>();
-  /** Of the port that nodes of a cluster talk over, which is the same for all of them. */
-  readonly #address = ["127", ...randomBytes(3)].join(".");
+  #isPrepared = false;
 
-  readonly #topology: TestTopology;
-
-  constructor(directory: string, topology: TestTopology = "single") {
+  constructor(directory: string, topology: TestTopology = "single", secured?: Secured) {
     this.directory = directory;
-    this.#topology = topology;
-  }
-
-  get path(): string {
-    return join(this.directory, "redis.sock");
+    this.#parts = partsOf(topology, directory, secured);
   }
 
   get url(): string {
-    return `unix://${this.path}`;
+    return this.#parts.url;
   }
 
+  /** Of a single Redis' socket. */
+  get path(): string {
+    return this.url.replace("unix://", "");
+  }
+
+  /** Starts what does not run. */
   async start(): Promise<void> {
-    const options = ["--port", "0", "--unixsocket", this.path, "--dir", this.directory];
-    const policy = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
-    const cluster = this.#topology === "cluster" ? ["--cluster-enabled", "yes", "--bind", this.#address] : [];
-    this.#server = spawn("redis-server", [...options, ...policy, ...cluster], { stdio: "ignore" });
-    const probe = connectRedis({ url: this.url, role: "blocking" });
-    await probe.ping();
-    if (this.#topology === "cluster") await ownAllSlots(probe);
-    probe.disconnect();
+    const { servers, sentinels, prepare, settled } = this.#parts;
+    if (!this.#isPrepared) await prepare();
+    this.#isPrepared = true;
+    await Promise.all([...servers, ...sentinels].filter(({ alive }) => !alive).map((one) => one.start()));
+    await settled();
   }
 
-  connect(role: "commands" | "blocking" = "commands"): Redis {
-    const client = connectRedis({ url: this.url, role });
+  connect(role: "commands" | "blocking" = "commands", accept?: Acceptance): Redis {
+    const client = connectRedis({ url: this.url, role, accept });
     this.#clients.add(client);
+    if (this.#parts.servers.length > 1) spread(client);
     return client;
   }
 
   /**
-   * kill -9. What Redis has acknowledged is in its append-only file by then: with `everysec` Redis puts off its writes
+   * kill -9 of all of it. What Redis has acknowledged is in its append-only file by then: with `everysec` Redis puts off its writes
    * while the disk is busy, and a test that counts on them would fail there.
    */
   async kill(): Promise<void> {
-    if (!this.#frozen) await this.#flush();
-    await this.#end("SIGKILL");
+    await this.#each((server) => server.flush());
+    await this.#each((server) => server.kill());
+  }
+
+  /** kill -9 of the primary that has a key. What its replica did not get is gone. */
+  async killPrimary(key: string): Promise<RedisServer> {
+    const primary = await this.primaryOf(key);
+    await primary.kill();
+    return primary;
+  }
+
+  /** Starts a dead primary again, as a replica of the one that has its place, and waits until that one has it as such. */
+  async bringBack(dead: RedisServer, key: string): Promise<void> {
+    let primary = dead;
+    await expect
+      .poll(async () => {
+        primary = await this.primaryOf(key).catch(() => dead);
+        return primary;
+      })
+      .not.toBe(dead);
+    await dead.start();
+    // Sentinels would do it ten seconds later.
+    const { hostname: host, port } = new URL(primary.url);
+    if (this.#parts.sentinels.length > 0) await dead.ask((redis) => redis.replicaof(host, port));
+    await expect.poll(() => primary.ask((redis) => redis.info("replication"))).toMatch(/state=online/);
+  }
+
+  async primaryOf(key: string): Promise<RedisServer> {
+    for (const server of await this.#primaries())
+      if (typeof (await server.ask((redis) => redis.exists(key).catch(String))) === "number") return server;
+    throw new Error(`no primary has ${key}`);
+  }
+
+  /** Moves the hash slot of a key to another primary of the cluster. `halfway`: while either has some of its keys. */
+  async moveSlot(key: string, halfway: () => Promise<unknown>): Promise<void> {
+    const from = await this.primaryOf(key);
+    const slot = await from.ask((redis) => redis.cluster("KEYSLOT", key));
+    const primaries = await this.#primaries();
+    const to = primaries.find((one) => one !== from);
+    if (!to) throw new Error("there is no other primary");
+    const idOf = (server: RedisServer) => server.ask((redis) => redis.cluster("MYID"));
+    const { hostname: host, port } = new URL(to.url);
+    const toId = await idOf(to);
+    const set = (server: RedisServer, state: string, id: string) =>
+      server.ask((redis) => redis.call("CLUSTER", "SETSLOT", slot, state, id));
+    const move = (share: number) =>
+      from.ask(async (redis) => {
+        const keys = (await redis.call("CLUSTER", "GETKEYSINSLOT", slot, 10_000)) as string[];
+        const moved = keys.slice(0, Math.ceil(keys.length * share));
+        if (moved.length > 0) await redis.call("MIGRATE", host, port, "", 0, 10_000, "KEYS", ...moved);
+        return moved.length;
+      });
+    await set(to, "IMPORTING", await idOf(from));
+    await set(from, "MIGRATING", toId);
+    await move(0.5);
+    await halfway();
+    while ((await move(1)) > 0);
+    for (const server of [to, from, ...primaries]) await set(server, "NODE", toId);
+  }
+
+  async #primaries(): Promise<RedisServer[]> {
+    const found: RedisServer[] = [];
+    for (const server of this.#parts.servers.filter(({ alive }) => alive))
+      if (((await server.ask((redis) => redis.role())) as unknown[])[0] === "master") found.push(server);
+    return found;
   }
 
   freeze(): void {
-    this.#frozen = true;
-    this.#server?.kill("SIGSTOP");
+    for (const server of this.#parts.servers) server.freeze();
   }
 
   thaw(): void {
-    this.#frozen = false;
-    this.#server?.kill("SIGCONT");
-  }
-
-  /** With `always`, Redis writes everything before it sends its next answer. */
-  async #flush(): Promise<void> {
-    const client = connectRedis({ url: this.url, role: "blocking" });
-    await client.config("SET", "appendfsync", "always");
-    client.disconnect();
+    for (const server of this.#parts.servers) server.thaw();
   }
 
   /** As with a full disk: it answers, and refuses every write (MISCONF), since it could not save. */
   async refuseWrites(): Promise<void> {
-    this.#cutter ??= this.connect();
-    // A directory where it wants to put its snapshot. Without a rule for saving it would not mind.
-    await mkdir(join(this.directory, "dump.rdb", "in-the-way"), { recursive: true });
-    await this.#cutter.config("SET", "save", "86400 1");
-    await this.#saves("err");
+    await Promise.all((await this.#primaries()).map((server) => server.refuseWrites()));
   }
 
   async acceptWrites(): Promise<void> {
-    await rm(join(this.directory, "dump.rdb"), { recursive: true });
-    await this.#saves("ok");
-  }
-
-  async #saves(status: "ok" | "err"): Promise<void> {
-    await this.#cutter?.bgsave();
-    const saved = async () => (await this.#cutter?.info("persistence"))?.includes(`bgsave_status:${status}`);
-    await expect.poll(saved, { timeout: 30_000 }).toBe(true);
+    await Promise.all((await this.#primaries()).map((server) => server.acceptWrites()));
   }
 
   /** Cuts every connection but its own; how many those were. */
   async cut(): Promise<number> {
-    this.#cutter ??= this.connect();
-    let cut = 0;
-    for (const type of ["normal", "pubsub"])
-      cut += Number(await this.#cutter.call("CLIENT", "KILL", "TYPE", type));
-    return cut;
+    const cuts = await this.#each((server) =>
+      server.ask(async (redis) => {
+        let cut = 0;
+        for (const type of ["normal", "pubsub"])
+          cut += Number(await redis.call("CLIENT", "KILL", "TYPE", type));
+        return cut;
+      }),
+    );
+    return cuts.reduce((sum, one) => sum + one, 0);
   }
 
   async stop(): Promise<void> {
     for (const client of this.#clients) client.disconnect();
-    await this.#end("SIGKILL");
+    await Promise.all([...this.#parts.sentinels, ...this.#parts.servers].map((one) => one.kill()));
     await rm(this.directory, { recursive: true, force: true });
   }
 
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const server = this.#server;
-    this.#server = undefined;
-    if (!server || server.exitCode !== null) return;
-    const gone = new Promise((resolve) => server.once("exit", resolve));
-    server.kill(signal);
-    await gone;
+  #each<T>(call: (server: RedisServer) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#parts.servers.map(call));
   }
 }
 
+/** What is about a server and not about a key is said to every primary of a cluster. */
+function spread(client: Redis): void {
+  const everywhere = async <T>(ask: (primary: Redis) => Promise<T>): Promise<T[]> => {
+    await client.ping();
+    return Promise.all(primariesOf(client).map(ask));
+  };
+  Object.assign(client, {
+    keys: async (pattern: string) => (await everywhere((primary) => primary.call("KEYS", pattern))).flat(),
+    config: async (...args: string[]) => (await everywhere((primary) => primary.call("CONFIG", args)))[0],
+    flushall: async () => (await everywhere((primary) => primary.call("FLUSHALL")))[0],
+  });
+}
+
+/** `npm run test:cluster` runs every test that does not choose for itself on a cluster. */
+const chosen = process.env.BERTH_TEST_REDIS === "cluster" ? "cluster" : "single";
+
 export const test = base.extend<{ topology: TestTopology; redis: TestRedis }>({
-  topology: process.env.BERTH_TEST_REDIS === "cluster" ? "cluster" : "single",
+  topology: chosen,
   redis: [
     async ({ topology }, use) => {
       const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")), topology);
-      await redis.start();
       try {
+        await redis.start();
         await use(redis);
       } finally {
         await redis.stop();

@@ -1,11 +1,12 @@
 import { isAbsolute, resolve } from "node:path";
-import { redisUrl, sandboxProfile, unknownSettings } from "@berth/protocol";
+import { acceptanceSettings, redisUrl, sandboxProfile, unknownSettings } from "@berth/protocol";
 import { z } from "zod";
 
 export const environment = z.object({
   REDIS_URL: redisUrl
     .optional()
     .describe("the fleet's Redis (redis://127.0.0.1:6379); dev and tour start one of their own when absent"),
+  ...acceptanceSettings,
   BERTH_URL: z
     .string()
     .refine(isPlainHttpUrl, {

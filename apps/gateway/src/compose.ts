@@ -56,7 +56,8 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     redis.disconnect();
     throw new Fault("redis-unauthorized", { detail });
   }
-  const berth = new Berth({ redis: config.REDIS_URL });
+  const { BERTH_ACCEPT: accept, BERTH_REPLICAS: replicas } = config;
+  const berth = new Berth({ redis: config.REDIS_URL, accept, replicas });
   const tracing = await openTracing(config, {
     service: "berth-gateway",
     attributes: { "service.version": version, "service.instance.id": hostname() },

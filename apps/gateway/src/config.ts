@@ -1,4 +1,4 @@
-import { redisUrl, unknownSettings } from "@berth/protocol";
+import { acceptanceSettings, redisUrl, unknownSettings } from "@berth/protocol";
 import { readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { allowedNetworks } from "./webhooks/address.ts";
@@ -10,7 +10,10 @@ const mebibyte = 1024 * 1024;
 export const environment = z.object({
   REDIS_URL: redisUrl
     .default("redis://127.0.0.1:6379")
-    .describe("redis://, rediss:// (either with USER:PASSWORD@ before the host) or unix:///path"),
+    .describe(
+      "one Redis (redis://, rediss:// for TLS, unix:///path), Sentinels (redis+sentinel://) or a cluster (redis+cluster://)",
+    ),
+  ...acceptanceSettings,
   BERTH_ARTIFACTS: z
     .string()
     .min(1)

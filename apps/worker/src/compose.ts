@@ -13,7 +13,7 @@ import {
   WorkerIds,
   type WorkerStatus,
 } from "@berth/ledger";
-import { isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
+import { acceptanceOf, isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
 import { Metrics, openTracing, within } from "@berth/service";
@@ -66,7 +66,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const name = connectionName(life);
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
-  const redis = connectRedis({ url: config.REDIS_URL, role: "patient", name, onOutage });
+  const accept = acceptanceOf(config);
+  const redis = connectRedis({ url: config.REDIS_URL, role: "patient", name, accept, onOutage });
   const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking", name });
   const starting: WorkerStatus = {
     slots: config.BERTH_MAX_SANDBOXES,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import {
+  acceptanceSettings,
   fleetId,
   hostName,
   poolName,
@@ -28,7 +29,10 @@ const directory = (fallback: string) =>
 export const environment = z.object({
   REDIS_URL: redisUrl
     .default("redis://127.0.0.1:6379")
-    .describe("redis://, rediss:// (either with USER:PASSWORD@ before the host) or unix:///path"),
+    .describe(
+      "one Redis (redis://, rediss:// for TLS, unix:///path), Sentinels (redis+sentinel://) or a cluster (redis+cluster://)",
+    ),
+  ...acceptanceSettings,
   DOCKER_HOST: z.string().min(1).optional().describe("the container engine; its default socket when absent"),
   BERTH_CONFIG: z
     .string()

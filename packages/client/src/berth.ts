@@ -46,8 +46,14 @@ import { Schedules } from "./schedules.ts";
 import { Tenant } from "./tenant.ts";
 
 export interface BerthOptions {
-  /** `redis://…`, `rediss://…` or `unix:///path`. */
+  /** `redis://…`, `rediss://…`, `redis+sentinel://…`, `redis+cluster://…` or `unix:///path`. */
   readonly redis: string;
+  /**
+   * When a job counts as accepted: when Redis' primary has it (default), or when every connected replica has it too, and at
+   * least `replicas` (default 1). As BERTH_ACCEPT of the workers.
+   */
+  readonly accept?: "primary" | "replicated" | undefined;
+  readonly replicas?: number | undefined;
   /** The workers' artifact directory, where this process sees it; without it only small artifacts can be fetched. */
   readonly artifacts?: string | undefined;
 }
@@ -92,12 +98,14 @@ export class Berth {
   readonly #groups = new Set<ResultGroup>();
   #closed = false;
 
-  constructor({ redis, artifacts }: BerthOptions) {
+  constructor({ redis, accept = "primary", replicas = 1, artifacts }: BerthOptions) {
     const address = redisUrl.safeParse(redis);
     if (!address.success)
       throw invalid("the address of Redis", shownAddress(redis), problemsOf(address.error).join("; "));
+    if (!(replicas >= 1)) throw invalid("replicas", replicas, "at least one replica acknowledges");
     this.#url = redis;
-    this.#redis = connectRedis({ url: redis, role: "commands" });
+    const acceptance = accept === "replicated" ? { replicas } : undefined;
+    this.#redis = connectRedis({ url: redis, role: "commands", accept: acceptance });
     this.#enqueuer = new Enqueuer(this.#redis);
     this.artifacts = new Artifacts(this.#redis, { directory: artifacts });
     this.#offers = new Offers(this.#redis);

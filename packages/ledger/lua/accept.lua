@@ -7,12 +7,14 @@
 -- Reply {'accepted'}, or a refusal of admission.lua
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
 --- @include tenant-jobs.lua
 --- @include admission.lua
 local key, tenant, session, kind, attempt, jobId = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[10]
+refuseWhileMoving(key)
 local facts = fleetFacts(jobId, tenant)
 local wanted = {
   key = key, attempt = attempt, pool = ARGV[6], tenant = tenant, bytes = tonumber(ARGV[12]),

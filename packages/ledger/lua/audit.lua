@@ -14,10 +14,12 @@
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])
+refuseWhileMoving(key)
 local known = redis.call('HMGET', KEYS[2], 'key', 'added', 'begun', 'outcome', 'epoch', 'tenant')
 local added, begun = tonumber(known[2] or '0'), tonumber(known[3] or '0')
 if known[1] ~= key or added ~= tonumber(ARGV[3]) then

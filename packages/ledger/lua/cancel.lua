@@ -11,10 +11,12 @@
 --       'begun'             it has begun, or is not known: whoever holds its sandbox tells of it
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 local record, entry, key, queuedId = KEYS[2], KEYS[4], ARGV[1], ARGV[10]
+refuseWhileMoving(key)
 local known = redis.call('HMGET', record, 'key', 'begun', 'outcome')
 if known[3] then
   return 'finished-before'
@@ -56,7 +58,7 @@ if redis.call('EXISTS', entry) == 1 then
   else
     redis.call('HSET', entry, 'ended', ARGV[11])
   end
-  -- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself, and on a cluster the sweep.
+  -- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself, and on a cluster the caller looks.
   local lease = redis.call('HMGET', KEYS[5], 'worker', 'deadline')
   local live = lease[1] and lease[1] ~= '' and tonumber(lease[2] or '0') > redisNow()
   if isIn and left == 0 and not live and not isCluster then

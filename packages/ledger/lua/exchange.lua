@@ -15,6 +15,7 @@
 --- @include fenced.lua
 --- @include leave-queue.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-job.lua
@@ -22,6 +23,7 @@
 --- @include take-jobs.lua
 local epoch, prefix, active = ARGV[1], ARGV[6], KEYS[4]
 local takes, ends, begins, knowns = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+refuseWhileMoving(ARGV[3])
 local heldBy = fencedBy(KEYS[1], epoch, ARGV[2])
 if heldBy then
   return {'fenced', heldBy}

@@ -6,6 +6,8 @@
 --       0   in use
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
+refuseWhileMoving(ARGV[1])
 local now, queue = redisNow(), KEYS[2]
 if not isCluster then
   local used = redis.call('ZSCORE', '@queues', ARGV[1])

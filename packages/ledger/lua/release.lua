@@ -2,7 +2,7 @@
 -- Gives a lease up. The epoch stays for ever: it only grows.
 -- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty
--- Reply {'released', left}   left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
+-- Reply {'released', left, deadline}   left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
 --       {'kept', left}       the queue has jobs
 --       {'lost', epoch}      another process holds it, or it was released already
 --- @include fenced.lua
@@ -16,12 +16,13 @@ local left = queueLength(KEYS, 2)
 if left > 0 and ARGV[4] == '1' then
   return {'kept', left}
 end
+local deadline = tonumber(redis.call('HGET', KEYS[1], 'deadline') or '0')
 redis.call('HSET', KEYS[1], 'worker', '', 'instance', '', 'deadline', 0)
--- On a cluster these would come late, and might take out what the next holder or producer has put in: the sweep does it there.
+-- On a cluster the caller does it, which looks for what the next holder or producer has put in.
 if not isCluster then
   redis.call('ZREM', '@leases', ARGV[1])
   if left == 0 then
     redis.call('ZREM', '@pending', ARGV[1])
   end
 end
-return {'released', left}
+return {'released', left, deadline}

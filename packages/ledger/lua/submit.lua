@@ -12,13 +12,16 @@
 --       or a refusal of admission.lua
 --- @include now.lua
 --- @include elsewhere.lua
+--- @include still.lua
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
 --- @include tenant-jobs.lua
 --- @include admission.lua
+--- @include writes.lua
 local record, lease, entry = KEYS[1], KEYS[2], KEYS[5]
 local key, jobId, attempt, queuedId, priority = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[12], tonumber(ARGV[15])
+refuseWhileMoving(key)
 local facts = fleetFacts(jobId, ARGV[2])
 local bytes = #ARGV[13] + redis.call('STRLEN', KEYS[4])
 local wanted = {
@@ -37,6 +40,11 @@ if redis.call('EXISTS', entry) == 1 then
   redis.call('DEL', entry)
 end
 local now = redisNow()
+-- Before the tenant's first take: one that a primary takes to its grave is noticed by the next, which is another process.
+local writes = isCluster and string.format('@slotWrites', ARGV[2])
+if writes and redis.call('EXISTS', writes) == 0 then
+  writesSince(writes, now)
+end
 redis.call('HSET', entry, 'name', ARGV[8], 'data', ARGV[13], 'opts', ARGV[14], 'timestamp', ARGV[16], 'delay', 0, 'priority', priority)
 if priority > 0 then
   -- As BullMQ: by priority, then by when it was added.

@@ -17,6 +17,8 @@
 --- @include now.lua
 --- @include writes.lua
 --- @include elsewhere.lua
+--- @include still.lua
+refuseWhileMoving(ARGV[1])
 local facts
 if isCluster then
   facts = cjson.decode(ARGV[10])

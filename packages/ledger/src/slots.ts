@@ -1,5 +1,5 @@
 import { redisKeys, type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
-import { type Redis, type Script, topologyOf } from "@berth/redis";
+import { type Redis, Replicated, type Script, topologyOf } from "@berth/redis";
 
 /** Tenants whose outbox this process has noted lately, by the connection that noted it. */
 const noted = new WeakMap<Redis, Map<TenantId, number>>();
@@ -32,11 +32,11 @@ export async function runInSlot<R>(
   { key, script, keys, args, facts }: SlotCall<R>,
 ): Promise<R> {
   const topology = topologyOf(redis);
-  if (topology === "single" || (await topology) === "single") return script.run(redis, keys, args);
+  if (topology === "single" || (await topology) === "single") return script.runAccepted(redis, keys, args);
   const tenant = tenantOf(key);
   await noteOutbox(redis, tenant);
   const known = facts ? [JSON.stringify(await facts())] : [];
-  const reply = await script.run(redis, keys, [...args, ...known]);
+  const reply = await script.runAccepted(redis, keys, [...args, ...known]);
   // What is not delivered now, the sweep delivers.
   await deliver(redis, tenant).catch(() => {});
   return reply;
@@ -55,7 +55,7 @@ async function noteOutbox(redis: Redis, tenant: TenantId): Promise<void> {
   noted.set(redis, known);
   const now = Date.now();
   if ((known.get(tenant) ?? 0) > now - notedForMs) return;
-  await redis.zadd(redisKeys.outboxes, now, tenant);
+  await accepted(redis, "ZADD", [redisKeys.outboxes, String(now), tenant]);
   if (known.size >= notedMost) known.clear();
   known.set(tenant, now);
 }
@@ -67,9 +67,16 @@ async function deliver(redis: Redis, tenant: string): Promise<void> {
     const entries = await redis.xrange(outbox, "-", "+", "COUNT", entriesAtOnce);
     for (const [id, [, commands = "[]"]] of entries) {
       for (const [command, ...args] of JSON.parse(commands) as [string, ...unknown[]][])
-        await redis.call(command, args.map(String));
+        await accepted(redis, command, args.map(String));
       await redis.xdel(outbox, id);
     }
     if (entries.length < entriesAtOnce) return;
   }
+}
+
+/** What is taken out of an outbox, or waits in one that an index names, must not be lost with a primary of another slot. */
+async function accepted(redis: Redis, command: string, args: string[]): Promise<void> {
+  const replicated = Replicated.of(redis);
+  if (replicated) await replicated.make(args[0] ?? "", (primary) => primary.call(command, args));
+  else await redis.call(command, args);
 }

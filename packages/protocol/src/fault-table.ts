@@ -28,6 +28,7 @@ export interface FaultContexts {
   "redis-unauthorized": { detail: string } & SubmittedJob;
   "redis-refused": { script: string; detail: string } & SubmittedJob;
   "redis-full": { script: string; detail: string } & SubmittedJob;
+  "redis-unreplicated": { detail: string } & SubmittedJob;
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
@@ -197,6 +198,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: true,
     operator:
       "Raise maxmemory (or fullAtPercent in the fleet's settings), or let jobs end and what they left expire. Producers should wait; what runs goes on, and its ends are told.",
+  },
+  "redis-unreplicated": {
+    message: ({ detail, ...job }) => `Redis' replicas did not acknowledge a step (${detail})${standing(job)}`,
+    meaning:
+      "With BERTH_ACCEPT=replicated a step counts once every connected replica has it, and at least BERTH_REPLICAS. They did not acknowledge it within a second. The primary may have made it all the same; making it again is safe.",
+    retry: true,
+    operator:
+      "Look at the replicas and at the network between them and their primary (INFO replication). A replica that is frozen or cut off counts as connected until the primary's repl-timeout.",
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>

@@ -1,4 +1,6 @@
 export { abortReason } from "./abort-reason.ts";
+export type { Acceptance } from "./acceptance.ts";
+export { acceptanceOf, acceptanceSettings } from "./acceptance.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
 export {
   agentText,
@@ -85,7 +87,8 @@ export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
-export { redisUrl } from "./redis-url.ts";
+export type { RedisAddress, RedisHost } from "./redis-url.ts";
+export { redisAddress, redisUrl } from "./redis-url.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export { settingNames, unknownSettings } from "./settings.ts";

@@ -5,6 +5,9 @@ import { nearest } from "./nearest.ts";
  * the names of the others. A test keeps this equal to the schemas and the Compose files.
  */
 export const settingNames: readonly string[] = [
+  // everything that uses Redis
+  "BERTH_ACCEPT",
+  "BERTH_REPLICAS",
   // the worker
   "BERTH_CONFIG",
   "BERTH_FLEET",

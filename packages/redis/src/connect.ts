@@ -1,14 +1,25 @@
-import { Fault, isFault } from "@berth/protocol";
+import {
+  type Acceptance,
+  Fault,
+  isFault,
+  type RedisAddress,
+  type RedisHost,
+  redisAddress,
+} from "@berth/protocol";
 import type { Redis } from "ioredis";
-import { Connection } from "./connection.ts";
+import { ClusterConnection } from "./cluster-connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import { redisFault } from "./refusal.ts";
+import { Replicated } from "./replicated.ts";
 
 export interface RedisOptions {
-  /** `redis://…`, `rediss://…` or `unix:///path`. */
+  /** As `redisUrl` of the protocol. */
   readonly url: string;
   readonly role: RedisRole;
   /** What Redis calls it; see `countConnections`. No spaces. */
   readonly name?: string;
+  /** When a step counts as made. Default: when the primary has made it. */
+  readonly accept?: Acceptance | undefined;
   /** Once when the connection is lost, once when it is back. */
   readonly onOutage?: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
 }
@@ -28,25 +39,18 @@ const commandTimeoutMs = 10_000;
  * sent within this time.
  */
 const silentMs = 5_000;
+/** To a host that is gone, while another has its place. */
+const connectTimeoutMs = 3_000;
 
-export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis {
-  const path = url.startsWith("unix://") ? { path: url.slice("unix://".length) } : {};
-  const options = {
-    ...path,
-    lazyConnect: false,
-    ...(name === undefined ? {} : { connectionName: name }),
-    enableReadyCheck: true,
-    maxRetriesPerRequest: null,
-    // With jitter: thousands of connections lose Redis at the same moment.
-    retryStrategy: (times: number) =>
-      Math.min(50 * 2 ** Math.min(times, 6), 1_000) * (0.5 + Math.random() / 2),
-    ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
-    ...(role === "blocking" ? {} : { socketTimeout: silentMs }),
-  };
-  const redis = new Connection(options, "path" in path ? undefined : url);
+/** A cluster's connection, too, has the type of a single Redis': the commands are the same. */
+export function connectRedis(options: RedisOptions): Redis {
+  const redis = connect(options);
+  const { accept, onOutage } = options;
+  // Calls that wait for replicas hold up nobody else's.
+  if (accept) Replicated.attach(redis, connect({ ...options, onOutage: undefined }), accept);
   let lost = false;
-  redis.on("error", (error: Error) => {
-    if (!lost) onOutage?.({ state: "lost", detail: error.message });
+  redis.on("error", (error: Error & { lastNodeError?: Error }) => {
+    if (!lost) onOutage?.({ state: "lost", detail: (error.lastNodeError ?? error).message });
     lost = true;
   });
   redis.on("ready", () => {
@@ -54,6 +58,59 @@ export function connectRedis({ url, role, name, onOutage }: RedisOptions): Redis
     lost = false;
   });
   return redis;
+}
+
+function connect({ url, role, name }: Omit<RedisOptions, "onOutage"> & { onOutage?: unknown }): Redis {
+  const options = {
+    lazyConnect: false,
+    ...(name === undefined ? {} : { connectionName: name }),
+    enableReadyCheck: true,
+    maxRetriesPerRequest: null,
+    retryStrategy: retryMs,
+    ...(role === "commands" ? { commandTimeout: commandTimeoutMs } : {}),
+    ...(role === "blocking" ? {} : { socketTimeout: silentMs }),
+  };
+  const address = redisAddress(url);
+  switch (address.kind) {
+    case "single":
+      return new Connection(options, address.url);
+    case "socket":
+      return new Connection({ ...options, path: address.path });
+    case "sentinel":
+      return new Connection({ ...options, ...sentinelOptions(address) });
+    case "cluster": {
+      const { retryStrategy: _, lazyConnect: __, ...ofNodes } = options;
+      const { hosts, user, tls } = address;
+      return ClusterConnection.connect(hosts, { ...ofNodes, ...user, ...(tls ? { tls: {} } : {}) }, retryMs);
+    }
+  }
+}
+
+/** With jitter: thousands of connections lose Redis at the same moment. */
+function retryMs(times: number): number {
+  return Math.min(50 * 2 ** Math.min(times, 6), 1_000) * (0.5 + Math.random() / 2);
+}
+
+function sentinelOptions(address: Extract<RedisAddress, { kind: "sentinel" }>): ConnectionOptions {
+  const { hosts, primary, database, user, sentinelUser, tls } = address;
+  const { username, password } = sentinelUser;
+  return {
+    sentinels: hosts.map(({ host, port }: RedisHost) => ({ host, port })),
+    name: primary,
+    db: database,
+    ...user,
+    ...(username === undefined ? {} : { sentinelUsername: username }),
+    ...(password === undefined ? {} : { sentinelPassword: password }),
+    ...(tls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
+    connectTimeout: connectTimeoutMs,
+    sentinelCommandTimeout: connectTimeoutMs,
+    sentinelRetryStrategy: retryMs,
+    sentinelReconnectStrategy: retryMs,
+    // The Sentinels tell of another primary while the old one still answers.
+    failoverDetector: true,
+    // A primary that became a replica: asks the Sentinels again, and sends the command there.
+    reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
+  };
 }
 
 /** Says what is wrong with a Redis that cannot be used, before anything depends on it. */
@@ -71,5 +128,5 @@ export async function checkRedis(redis: Redis, address: string): Promise<{ reado
 
 /** An address for messages and logs. */
 export function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//***@");
+  return url.replace(/\/\/[^@/]*@/, "//***@").replace(/(sentinel_password=)[^&]*/, "$1***");
 }

@@ -13,7 +13,7 @@ interface KeptCommands {
 }
 
 /** Replies as ioredis gave them before Redis 6. */
-type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
+export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
 
 /**
  * An ioredis connection with five changes.
@@ -29,6 +29,9 @@ type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
  * No `#` fields: BullMQ calls it through a Proxy, which has none.
  */
 export class Connection extends Redis {
+  /** Ends with it. */
+  companion?: Redis;
+
   constructor(options: ConnectionOptions, url?: string) {
     if (url === undefined) super(options);
     else super(url, options);
@@ -41,6 +44,7 @@ export class Connection extends Redis {
   }
 
   override disconnect(reconnect = false): void {
+    if (!reconnect) this.companion?.disconnect();
     const isAway = this.status === "reconnecting";
     super.disconnect(reconnect);
     if (!isAway || reconnect || this.options.commandTimeout === undefined) return;
@@ -68,7 +72,7 @@ export class Connection extends Redis {
 
 const translated = new WeakSet<Command>();
 
-function translateFailure(command: Command): void {
+export function translateFailure(command: Command): void {
   // A command comes here again for each connection on which it is sent.
   if (translated.has(command)) return;
   translated.add(command);

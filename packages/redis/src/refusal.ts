@@ -7,7 +7,12 @@ const full = /\bOOM command not allowed\b/;
 /** Answers of a Redis that wants another user name or password. */
 const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
 
-type RedisFault = Fault<"redis-unreachable" | "redis-unauthorized" | "redis-full" | "redis-refused">;
+/** Of a node of a cluster, to somebody who takes it for a Redis of its own. */
+const oneOfMany = /^MOVED\b/;
+
+type RedisFault = Fault<
+  "redis-unreachable" | "redis-unauthorized" | "redis-full" | "redis-refused" | "redis-unreplicated"
+>;
 
 /** What Redis, or the connection to it, said of one command or script. */
 export function redisFault(change: string, error: unknown): RedisFault {
@@ -15,7 +20,10 @@ export function redisFault(change: string, error: unknown): RedisFault {
   if (known) return known;
   const detail = error instanceof Error ? error.message : String(error);
   if (full.test(detail)) return new Fault("redis-full", { script: change, detail }, { cause: error });
-  return new Fault("redis-refused", { script: change, detail }, { cause: error });
+  const why = oneOfMany.test(detail)
+    ? "it is one node of a cluster; write its address as redis+cluster://HOST:PORT,HOST:PORT"
+    : detail;
+  return new Fault("redis-refused", { script: change, detail: why }, { cause: error });
 }
 
 /** Undefined for an answer that is about the command itself: ioredis and BullMQ read those. */

@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "ioredis";
 import { redisFault } from "./refusal.ts";
-import { type Topology, topologyOf } from "./topology.ts";
+import { Replicated } from "./replicated.ts";
+import { nodeOf, type Topology, topologyOf } from "./topology.ts";
 
 type ScriptArgument = string | number | Buffer;
 
@@ -74,6 +75,17 @@ export class Script<R> {
     }
   }
 
+  /** As `run`, for a step that somebody acts on: where replicas have to have such steps, it is made when they do. */
+  runAccepted(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
+    const replicated = Replicated.of(redis);
+    if (!replicated) return this.run(redis, keys, args);
+    return replicated
+      .make(keys[0] ?? "", (primary) => this.run(primary, keys, args))
+      .catch((error) => {
+        throw redisFault(this.#name, error);
+      });
+  }
+
   #textFor(topology: Topology): Text {
     const text = this.#texts.get(topology) ?? textOf(this.#file, topology);
     this.#texts.set(topology, text);
@@ -90,7 +102,8 @@ export class Script<R> {
     keys: readonly string[],
     args: readonly ScriptArgument[],
   ): Promise<unknown> {
-    if (this.#loadedOn.has(redis.stream ?? redis)) {
+    const place = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
+    if (place && this.#loadedOn.has(place)) {
       try {
         return await redis.evalsha(sha1, keys.length, ...keys, ...args);
       } catch (error) {
@@ -99,7 +112,8 @@ export class Script<R> {
       }
     }
     const reply = await redis.eval(source, keys.length, ...keys, ...args);
-    this.#loadedOn.add(redis.stream ?? redis);
+    const answered = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
+    if (answered) this.#loadedOn.add(answered);
     return reply;
   }
 }

@@ -1,4 +1,5 @@
-import type { Redis } from "ioredis";
+import { Command, type Redis } from "ioredis";
+import { ClusterConnection } from "./cluster-connection.ts";
 
 /** On a cluster one script may use keys of one hash slot only. */
 export type Topology = "single" | "cluster";
@@ -7,7 +8,7 @@ const known = new WeakMap<Redis, Topology>();
 
 /** Asked once per connection. */
 export function topologyOf(redis: Redis): Topology | Promise<Topology> {
-  return known.get(redis) ?? ask(redis);
+  return known.get(redis) ?? (clusterOf(redis) ? "cluster" : ask(redis));
 }
 
 async function ask(redis: Redis): Promise<Topology> {
@@ -15,4 +16,41 @@ async function ask(redis: Redis): Promise<Topology> {
   const topology = info.includes("cluster_enabled:1") ? "cluster" : "single";
   known.set(redis, topology);
   return topology;
+}
+
+/** The connection to the primary that has a key; undefined while none is known. */
+export function nodeOf(redis: Redis, key: string): Redis | undefined {
+  const cluster = clusterOf(redis);
+  if (!cluster) return redis;
+  const slot = new Command("get", [key]).getSlot();
+  const [address] = (slot === null ? undefined : cluster.slots[slot]) ?? [];
+  return cluster.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === address);
+}
+
+/** Every primary; of a single Redis that one. */
+export function primariesOf(redis: Redis): Redis[] {
+  return clusterOf(redis)?.nodes("master") ?? [redis];
+}
+
+/**
+ * Calls the listener when a connection was made anew: what was told to the one before may be lost. On a cluster: to any of its
+ * nodes.
+ */
+export function onReconnect(redis: Redis, listener: () => void): () => void {
+  const events = clusterOf(redis) ? ["ready", "+node"] : ["ready"];
+  for (const event of events) redis.on(event, listener);
+  return () => {
+    for (const event of events) redis.off(event, listener);
+  };
+}
+
+/** Another connection of the same kind, for calls that block in Redis. One that is silent for longer is made anew. */
+export function blockingDuplicate(redis: Redis, silentMs: number): Redis {
+  const own = { commandTimeout: undefined, socketTimeout: silentMs };
+  const cluster = clusterOf(redis);
+  return cluster ? (cluster.another(own) as unknown as Redis) : redis.duplicate(own);
+}
+
+function clusterOf(redis: unknown): ClusterConnection | undefined {
+  return redis instanceof ClusterConnection ? redis : undefined;
 }

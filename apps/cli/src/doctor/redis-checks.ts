@@ -1,5 +1,5 @@
-import { byteSize } from "@berth/protocol";
-import { type Redis, withoutPassword } from "@berth/redis";
+import { byteSize, type RedisAddress, redisAddress } from "@berth/protocol";
+import { primariesOf, type Redis, withoutPassword } from "@berth/redis";
 import type { Config } from "../config.ts";
 import { defaultRedis, openRedis } from "../door/open-redis.ts";
 import { spanText } from "../terminal/quantities.ts";
@@ -10,7 +10,8 @@ const { ok, warn, bad } = tellerOf("redis");
 const leastVersion = [6, 2] as const;
 
 /** The fleet's Redis: what every accepted job depends on. */
-export async function* redisChecks({ REDIS_URL: url = defaultRedis }: Config): AsyncGenerator<Finding> {
+export async function* redisChecks(config: Config): AsyncGenerator<Finding> {
+  const { REDIS_URL: url = defaultRedis } = config;
   let redis: Redis;
   try {
     redis = await openRedis(url);
@@ -22,12 +23,17 @@ export async function* redisChecks({ REDIS_URL: url = defaultRedis }: Config): A
     return;
   }
   try {
-    const info = parseInfo(await redis.info());
-    yield* version(info, withoutPassword(url));
-    yield* place(info);
-    yield* memory(info);
-    yield* persistence(info);
-    yield await clock(redis);
+    const primaries = primariesOf(redis);
+    if (primaries.length > 1) yield ok(`a cluster of ${primaries.length} primaries`);
+    for (const primary of primaries) {
+      const info = parseInfo(await primary.info());
+      yield* version(info, primaries.length > 1 ? addressOf(primary) : withoutPassword(url));
+      yield* place(info, redisAddress(url).kind);
+      yield* replicas(info, config);
+      yield* memory(info);
+      yield* persistence(info);
+      yield await clock(primary);
+    }
   } finally {
     redis.disconnect();
   }
@@ -49,14 +55,28 @@ function* version(info: Info, address: string): Generator<Finding> {
     : ok(`Redis ${text} at ${address}`);
 }
 
-function* place(info: Info): Generator<Finding> {
-  if (info.get("redis_mode") === "cluster")
-    yield bad(
-      "it is a cluster; scripts here touch keys of several slots",
-      "use a single Redis, with a replica for failover",
-    );
+function addressOf({ options: { host, port } }: Redis): string {
+  return `${host}:${port}`;
+}
+
+function* place(info: Info, kind: RedisAddress["kind"]): Generator<Finding> {
+  const isNode = info.get("redis_mode") === "cluster";
+  if (isNode && kind !== "cluster")
+    yield bad("it is one node of a cluster", "write REDIS_URL as redis+cluster://HOST:PORT,HOST:PORT");
   if (info.get("role") === "slave")
     yield bad("it is a replica and refuses writes", "point REDIS_URL at the primary");
+}
+
+/** Where replicas have to acknowledge. */
+function* replicas(info: Info, { BERTH_ACCEPT, BERTH_REPLICAS }: Config): Generator<Finding> {
+  const connected = Number(info.get("connected_slaves") ?? 0);
+  if (BERTH_ACCEPT === "replicated")
+    yield connected >= BERTH_REPLICAS
+      ? ok(`${connected} ${connected === 1 ? "replica" : "replicas"} connected`)
+      : bad(
+          `${connected} of ${BERTH_REPLICAS} replicas are connected: nothing is accepted`,
+          "start the replicas, or lower BERTH_REPLICAS",
+        );
 }
 
 function* memory(info: Info): Generator<Finding> {

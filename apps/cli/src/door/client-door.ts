@@ -20,6 +20,8 @@ import { openRedis } from "./open-redis.ts";
 export interface ClientDoorOptions {
   readonly url: string;
   readonly artifactsDirectory: string | undefined;
+  readonly accept: "primary" | "replicated";
+  readonly replicas: number;
 }
 
 /** Straight to the fleet's Redis. */
@@ -38,8 +40,8 @@ export class ClientDoor implements Door {
     return new ClientDoor(await openRedis(options.url), options);
   }
 
-  private constructor(redis: Redis, { url, artifactsDirectory }: ClientDoorOptions) {
-    const berth = new Berth({ redis: url });
+  private constructor(redis: Redis, { url, artifactsDirectory, accept, replicas }: ClientDoorOptions) {
+    const berth = new Berth({ redis: url, accept, replicas });
     this.address = withoutPassword(url);
     this.#redis = redis;
     this.#berth = berth;

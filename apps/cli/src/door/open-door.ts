@@ -12,5 +12,7 @@ export async function openDoor(config: Config): Promise<Door> {
   return ClientDoor.open({
     url: config.REDIS_URL ?? defaultRedis,
     artifactsDirectory: config.BERTH_ARTIFACTS,
+    accept: config.BERTH_ACCEPT,
+    replicas: config.BERTH_REPLICAS,
   });
 }

@@ -1,5 +1,5 @@
 import { Fault, type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { onReconnect, type Redis } from "@berth/redis";
 import { readEnds } from "../jobs/job-record.ts";
 import { eventsOf } from "./event-channels.ts";
 
@@ -45,21 +45,20 @@ const endsAtOnce = 16;
  */
 export class EndCheck {
   readonly #commands: Redis;
-  readonly #blocking: Redis;
   readonly #everyMs: number;
   readonly #waiting = new Set<Waiting>();
   #timer: NodeJS.Timeout | undefined;
   #again: NodeJS.Timeout | undefined;
+  readonly #stopListening: () => void;
   #connected: boolean;
   #looking = false;
   #closed = false;
 
   constructor(commands: Redis, blocking: Redis, { everyMs = defaultEveryMs }: EndCheckOptions = {}) {
     this.#commands = commands;
-    this.#blocking = blocking;
     this.#everyMs = everyMs;
     this.#connected = blocking.status === "ready";
-    blocking.on("ready", this.#onReady);
+    this.#stopListening = onReconnect(blocking, () => this.#onReady());
   }
 
   watch(key: SandboxKey, jobId: string): CheckedWait {
@@ -73,7 +72,7 @@ export class EndCheck {
 
   close(): void {
     this.#closed = true;
-    this.#blocking.off("ready", this.#onReady);
+    this.#stopListening();
     this.#rest();
   }
 
@@ -89,11 +88,11 @@ export class EndCheck {
     this.#again = undefined;
   }
 
-  readonly #onReady = (): void => {
+  #onReady(): void {
     // Before the first connection nothing was read, so that nothing was missed.
     if (this.#connected) void this.#look([...this.#waiting]);
     this.#connected = true;
-  };
+  }
 
   #onTick(): void {
     const before = performance.now() - this.#everyMs;

@@ -149,7 +149,7 @@ export class JobEvents {
     const last = events.at(-1);
     if (last?.type !== "finished" && last?.type !== "retrying") {
       const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-      return publish.run(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
+      return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
     }
     const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
     const result = last.type === "finished" ? last.result : undefined;
@@ -181,7 +181,8 @@ export class JobEvents {
     by: { worker: string; epoch: number; attempt: number },
   ): Promise<boolean> {
     const keys = [redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-    return unbegin.run(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+    // On the connection of the beginning, so that it does not overtake it.
+    return unbegin.runAccepted(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
   }
 
   /** From here on the job does not begin, however long it waits. False: no such job is known. */

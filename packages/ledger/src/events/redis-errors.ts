@@ -1,7 +1,8 @@
 import { isFault } from "@berth/protocol";
 
-/** Answers of a Redis that will take the same command later. */
-const passing = /^(LOADING|BUSY|MASTERDOWN|READONLY|UNBLOCKED|TRYAGAIN|CLUSTERDOWN|NOREPLICAS|MISCONF|OOM)\b/;
+/** Answers of a Redis that will take the same command later. The last four: of a cluster whose slot moves to another node. */
+const passing =
+  /^(LOADING|BUSY|MASTERDOWN|READONLY|UNBLOCKED|CLUSTERDOWN|NOREPLICAS|MISCONF|OOM|TRYAGAIN|MOVED|ASK|ERR Script attempted to (access a non local key|execute))\b/;
 
 /** Whether trying again can help: Redis is away, coming up, or full. Anything else it would refuse for ever. */
 export function passes(error: unknown): boolean {

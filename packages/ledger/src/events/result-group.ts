@@ -6,7 +6,7 @@ import {
   tenantOf,
   withText,
 } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { onReconnect, type Redis } from "@berth/redis";
 import { readResult } from "./last-event.ts";
 import { passes, pause } from "./redis-errors.ts";
 import { ResultShare, type SharedEntry } from "./result-share.ts";
@@ -80,7 +80,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
     this.#from = options.from === "now" ? "$" : "0";
     this.#claimIdleMs = options.claimIdleMs ?? defaults.claimIdleMs;
     // A reply that was lost with its connection left entries with this consumer that it never saw.
-    blocking.on("ready", () => {
+    onReconnect(blocking, () => {
       this.#pendingAfter = "0-0";
     });
   }

@@ -1,6 +1,7 @@
 import { Fault, redisKeys } from "@berth/protocol";
-import { type Redis, Script } from "@berth/redis";
+import { primariesOf, type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { isCluster } from "../slots.ts";
 
 /** New jobs are refused from this percentage of Redis' maxmemory on, where the fleet's settings say nothing else. */
 const defaultFullAtPercent = 85;
@@ -12,8 +13,21 @@ const memory = new Script({
 });
 
 /** Measures Redis' memory and marks a Redis that is nearly full, for `validMs`: without workers that measure, nobody is refused. */
-export function markMemory(redis: Redis, validMs: number): Promise<boolean> {
-  return memory.run(redis, [redisKeys.settings], [defaultFullAtPercent, validMs]);
+export async function markMemory(redis: Redis, validMs: number): Promise<boolean> {
+  const measured = (await isCluster(redis)) ? await fullestPrimary(redis) : [];
+  return await memory.run(redis, [redisKeys.settings], [defaultFullAtPercent, validMs, ...measured]);
+}
+
+/** Used bytes and maxmemory of the primary that has the least room. */
+async function fullestPrimary(redis: Redis): Promise<number[]> {
+  const infos = await Promise.all(primariesOf(redis).map((primary) => primary.info("memory")));
+  const measured = infos.map((info) => {
+    const bytes = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+    return { used: bytes("used_memory") - bytes("mem_not_counted_for_evict"), most: bytes("maxmemory") };
+  });
+  const share = ({ used, most }: { used: number; most: number }) => (most === 0 ? 0 : used / most);
+  const fullest = measured.sort((a, b) => share(b) - share(a))[0];
+  return fullest ? [fullest.used, fullest.most] : [];
 }
 
 /** What `nearly-full.lua` answers. */

@@ -2,9 +2,11 @@ import type { JobResult, SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "../events/job-events.ts";
 import type { FleetControl } from "../fleet/fleet-control.ts";
-import { queuedId, queueKeys } from "../queues/queue-layout.ts";
+import { Leases } from "../leases/leases.ts";
+import { queuedId, queueKeys, unfinishedKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
 import type { Schedule } from "../schedule/schedule.ts";
+import { isCluster } from "../slots.ts";
 import { readAttempts } from "./job-record.ts";
 
 export interface CancellationParts {
@@ -37,7 +39,7 @@ export class Cancellation {
   }
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
-    const { control, schedule, events } = this.#parts;
+    const { redis, control, schedule, events } = this.#parts;
     await events.wishCancelled(key, jobId);
     const waiting = await this.#waiting(key, jobId);
     const told = waiting && (await events.cancel(waiting, unbegun)) === "told";
@@ -49,6 +51,8 @@ export class Cancellation {
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
+    // Elsewhere the script has done it: the sandbox may have nothing else to do.
+    if (await isCluster(redis)) await new Leases(redis).dropIdle(key, unfinishedKeys(key)).catch(() => {});
   }
 
   /** The attempt that has not begun as far as anybody knows; undefined when there is none, or it is being added just now. */

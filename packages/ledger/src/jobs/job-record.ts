@@ -90,15 +90,10 @@ export async function readEnds(
   redis: Redis,
   jobs: readonly { readonly key: SandboxKey; readonly jobId: string }[],
 ): Promise<(boolean | undefined)[]> {
-  const pipeline = redis.pipeline();
-  for (const { key, jobId } of jobs) pipeline.hmget(redisKeys.job(key, jobId), "key", "outcome");
-  const replies = (await pipeline.exec()) ?? [];
-  return jobs.map((_, index) => {
-    const [error, fields] = replies[index] ?? [new Error("no reply")];
-    if (error) throw error;
-    const [key, outcome] = fields as [string | null, string | null];
-    return key === null ? undefined : outcome !== null;
-  });
+  const fields = await Promise.all(
+    jobs.map(({ key, jobId }) => redis.hmget(redisKeys.job(key, jobId), "key", "outcome")),
+  );
+  return fields.map(([key, outcome]) => (key === null ? undefined : outcome !== null));
 }
 
 /** For each id, the job's session; undefined for one that is not known. */

@@ -39,7 +39,10 @@ const renewReply = z.union([
   lost,
 ]);
 const releaseReply = z.union([
-  z.tuple([z.literal(["released", "kept"]), count]).transform(([state, left]) => ({ state, left })),
+  z
+    .tuple([z.literal("released"), count, count])
+    .transform(([state, left, deadlineMs]) => ({ state, left, deadlineMs })),
+  z.tuple([z.literal("kept"), count]).transform(([state, left]) => ({ state, left })),
   lost,
 ]);
 
@@ -64,7 +67,9 @@ const unheldReply = z
 export type LeaseState = z.infer<typeof markReply>;
 export type TakeResult = z.infer<typeof takeReply>;
 export type RenewResult = z.infer<typeof renewReply>;
-export type ReleaseResult = z.infer<typeof releaseReply>;
+export type ReleaseResult =
+  | { readonly state: "released" | "kept"; readonly left: number }
+  | z.infer<typeof lost>;
 
 function lua(name: string): URL {
   return new URL(`../../lua/${name}.lua`, import.meta.url);
@@ -81,6 +86,7 @@ const release = new Script({
   file: lua("release"),
   parse: (reply) => releaseReply.parse(reply),
 });
+const unlist = new Script({ name: "unlist", file: lua("unlist"), parse: (reply) => flag.parse(reply) });
 const unheld = new Script({
   name: "unheld",
   file: lua("unheld"),
@@ -132,12 +138,24 @@ export interface Place {
   readonly home: string | undefined;
 }
 
+/** Redis does nothing else meanwhile. */
+const renewedAtOnce = 50;
+const pausedSeenForMs = 250;
+
 /** Who may touch a sandbox, until when (by Redis' clock), and with which epoch. The authority; BullMQ's locks are not. */
 export class Leases {
   readonly #redis: Redis;
+  /** On a cluster, where the node that knows may be away while a lease is renewed: as it was last seen. */
+  #pausedSeen: ReadonlySet<string> = new Set();
+  #lookedMs = Number.NEGATIVE_INFINITY;
 
   constructor(redis: Redis) {
     this.#redis = redis;
+  }
+
+  /** How many leases may be renewed in one call: on a cluster one, since another's node may be away. */
+  async renewedAtOnce(): Promise<number> {
+    return (await isCluster(this.#redis)) ? 1 : renewedAtOnce;
   }
 
   async take(key: SandboxKey, holder: Holder, lengthMs: number): Promise<TakeResult> {
@@ -165,29 +183,35 @@ export class Leases {
 
   /**
    * For each of one process's leases, in the same order. One step for Redis, where 50 leases take half a millisecond; on a cluster one
-   * per tenant.
+   * each.
    */
   async renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
     if (!(await isCluster(this.#redis))) return this.#renew(held, instance, lengthMs);
-    const tenants = Map.groupBy(held, ({ key }) => tenantOf(key));
-    const answers = new Map<SandboxKey, RenewResult>();
-    await Promise.all(
-      Array.from(tenants, async ([tenant, own]) => {
-        const paused = (await this.#redis.sismember(redisKeys.paused, tenant)) === 1;
-        const renewed = await this.#renew(own, instance, lengthMs);
-        own.forEach(({ key }, index) => {
-          const answer = renewed[index];
-          if (answer)
-            answers.set(key, paused && answer.state === "renewed" ? { ...answer, state: "paused" } : answer);
-        });
-      }),
-    );
+    this.#lookForPaused();
+    return Promise.all(held.map((one) => this.#renewInSlot(one, instance, lengthMs)));
+  }
+
+  async #renewInSlot(held: HeldLease, instance: string, lengthMs: number): Promise<RenewResult> {
+    const [answer] = await this.#renew([held], instance, lengthMs);
+    if (answer === undefined) throw new TypeError("no answer to a renewal");
+    if (answer.state === "lost") return answer;
     // Renewed soon again: an index that misses this once only makes the sweep look.
-    const deadlines = Array.from(answers, ([key, answer]) =>
-      answer.state === "lost" ? [] : [answer.deadlineMs, key],
-    ).flat();
-    if (deadlines.length > 0) await this.#redis.zadd(redisKeys.leases, "GT", ...deadlines);
-    return held.map(({ key }) => answers.get(key)).filter((answer) => answer !== undefined);
+    this.#redis.zadd(redisKeys.leases, "GT", answer.deadlineMs, held.key).catch(() => {});
+    const isPaused = answer.state === "renewed" && this.#pausedSeen.has(tenantOf(held.key));
+    return isPaused ? { ...answer, state: "paused" } : answer;
+  }
+
+  #lookForPaused(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs < pausedSeenForMs) return;
+    this.#lookedMs = nowMs;
+    const look = this.#redis.smembers(redisKeys.paused);
+    look.then(
+      (tenants) => {
+        this.#pausedSeen = new Set(tenants);
+      },
+      () => {},
+    );
   }
 
   #renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
@@ -197,13 +221,22 @@ export class Leases {
   }
 
   /** `queueKeys`: the lists and sorted sets in which the sandbox's queue keeps jobs that are not finished. */
-  release(
+  async release(
     key: SandboxKey,
     { epoch, instance }: Holding,
     options: { readonly onlyIfEmpty: boolean; readonly queueKeys: readonly string[] },
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), ...options.queueKeys];
-    return release.run(this.#redis, keys, [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"]);
+    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"];
+    const answer = await release.run(this.#redis, keys, args);
+    if (answer.state !== "released") return answer;
+    const { state, left, deadlineMs } = answer;
+    // Only to be seen at once: an index that misses this makes the sweep look.
+    if (await isCluster(this.#redis)) {
+      unlist.run(this.#redis, [redisKeys.leases], [key, deadlineMs]).catch(() => {});
+      if (left === 0) this.dropIdle(key, options.queueKeys).catch(() => {});
+    }
+    return { state, left };
   }
 
   /**

@@ -10,8 +10,6 @@ interface Asked {
 
 /** Holders renew on the ticks of one clock; their timers fire a few milliseconds apart. */
 const collectedMs = 10;
-/** Redis does nothing else meanwhile. */
-const renewedAtOnce = 50;
 
 /** Renews the leases of one worker process: those asked for at about the same time in one call. */
 export class Renewals {
@@ -29,15 +27,16 @@ export class Renewals {
   renew(key: SandboxKey, epoch: number): Promise<RenewResult> {
     return new Promise((resolve, reject) => {
       if (this.#asked.push({ key, epoch, resolve, reject }) === 1)
-        setTimeout(() => this.#send(), collectedMs);
+        setTimeout(() => void this.#send(), collectedMs);
     });
   }
 
-  #send(): void {
+  async #send(): Promise<void> {
     const asked = this.#asked;
     this.#asked = [];
-    for (let from = 0; from < asked.length; from += renewedAtOnce)
-      void this.#renew(asked.slice(from, from + renewedAtOnce));
+    const atOnce = await this.#leases.renewedAtOnce().catch(() => 1);
+    for (let from = 0; from < asked.length; from += atOnce)
+      void this.#renew(asked.slice(from, from + atOnce));
   }
 
   async #renew(page: readonly Asked[]): Promise<void> {

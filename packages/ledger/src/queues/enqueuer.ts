@@ -8,6 +8,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Staging } from "../events/staging.ts";
+import { isCluster } from "../slots.ts";
 import { Offers } from "./offers.ts";
 import { type Accepted, isBriefOutage, submissionFault } from "./submission.ts";
 import { type SubmittedTo, submitJob } from "./submit.ts";
@@ -99,8 +100,10 @@ export class Enqueuer {
     let to: SubmittedTo | "known";
     try {
       const submitting = submitJob(this.#redis, key, job, staged);
-      onSent();
+      // One connection keeps the order of what it was given. On a cluster a call may be redirected, and overtaken by the next.
+      if (!(await isCluster(this.#redis))) onSent();
       to = await submitting;
+      onSent();
     } catch (error) {
       // A Redis without memory refuses the whole script.
       if (isFault(error, "redis-full")) submission.accepted = before;

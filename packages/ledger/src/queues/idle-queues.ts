@@ -1,7 +1,7 @@
 import { queuePrefix, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
-import { isCluster } from "../slots.ts";
+import { isCluster, runInSlot } from "../slots.ts";
 import { jobQueueName, unfinishedKeys } from "./queue-layout.ts";
 
 const forget = new Script({
@@ -26,7 +26,8 @@ export async function forgetIdleQueues(
     const keys = [redisKeys.lease(key), `${queuePrefix(key)}:${jobQueueName}`];
     const onCluster = await isCluster(redis);
     const isPending = onCluster && (await redis.zscore(redisKeys.pending, key)) !== null;
-    if (!(await forget.run(redis, keys, [key, idleMs, isPending ? "1" : ""]))) continue;
+    const args = [key, idleMs, isPending ? "1" : ""];
+    if (!(await runInSlot(redis, { key, script: forget, keys, args }))) continue;
     forgotten.push(key);
     if (onCluster) await dropQueue(redis, key);
   }

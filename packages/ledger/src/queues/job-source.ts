@@ -199,7 +199,7 @@ export class JobSource {
     const keys = [redisKeys.lease(key), takenKey(key), completedKey(key)];
     const { epoch, instance } = this.#holding;
     const done = await complete.run(this.#redis, keys, [
-      ...[epoch, instance, queuedId, entryPrefix(key), finishedKept],
+      ...[epoch, instance, queuedId, entryPrefix(key), finishedKept, key],
     ]);
     if (done === "fenced") throw this.#notOurs();
   }

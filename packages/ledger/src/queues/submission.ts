@@ -7,8 +7,14 @@ import type { Schedule } from "../schedule/schedule.ts";
 export type Accepted = NonNullable<SubmittedJob["accepted"]>;
 
 /** The faults of Redis. A full sandbox, a taken id and the like are about the job: then it was not accepted. */
-type RedisFaultCode = "redis-unreachable" | "redis-unauthorized" | "redis-refused" | "redis-full";
-const ofRedis = ["redis-unreachable", "redis-unauthorized", "redis-refused", "redis-full"] as const;
+const ofRedis = [
+  "redis-unreachable",
+  "redis-unauthorized",
+  "redis-refused",
+  "redis-full",
+  "redis-unreplicated",
+] as const;
+type RedisFaultCode = (typeof ofRedis)[number];
 
 /** The fault of a submission that failed: with the job's id, and whether the fleet may have the job. */
 export function submissionFault(error: unknown, jobId: string, accepted: Accepted): unknown {

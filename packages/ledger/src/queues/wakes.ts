@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { redisKeys } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { blockingDuplicate, onReconnect, type Redis } from "@berth/redis";
 
 /** Shorter than any lease: the reader notices within this time that it was stopped. */
 const blockSeconds = 2;
@@ -31,9 +31,9 @@ export class Wakes {
   listen(sandbox: string, onWake: () => void): () => void {
     this.#listeners.set(sandbox, onWake);
     if (this.#reader === undefined && !this.#stopped) {
-      const reader = this.#redis.duplicate({ commandTimeout: undefined, socketTimeout: silentMs });
+      const reader = blockingDuplicate(this.#redis, silentMs);
       // Connected again: what was woken meanwhile may be lost with the old connection.
-      reader.once("ready", () => reader.on("ready", () => this.#wakeAll()));
+      reader.once("ready", () => onReconnect(reader, () => this.#wakeAll()));
       this.#reader = reader;
       void this.#read(reader);
     }

@@ -8,7 +8,7 @@ import {
   sandboxKeyOf,
   stagedAboveBytes,
 } from "@berth/protocol";
-import { orRedisFull, type Redis } from "@berth/redis";
+import { orRedisFull, type Redis, Replicated, Script } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
 import { readAttempts } from "../jobs/job-record.ts";
 import { acceptJob, defaultWaitingLimits } from "../queues/admission.ts";
@@ -17,6 +17,12 @@ import type { StagedPayload } from "../queues/submit.ts";
 import { type DueJob, DueOrder } from "./due-order.ts";
 
 export const scheduleQueue = { name: "schedule", prefix: fleetQueuePrefix } as const;
+
+const confirm = new Script({
+  name: "confirm",
+  file: new URL("../../lua/confirm.lua", import.meta.url),
+  parse: (reply) => reply === 1,
+});
 
 /** Only a dashboard reads it. */
 const bullEventsKept = 1_000;
@@ -154,7 +160,12 @@ export class Schedule {
       stackTraceLimit: 1,
       removeOnComplete: true,
     };
-    await this.#queue.add(name, data, options).catch(orRedisFull("adding to the schedule"));
+    const add = () => this.#queue.add(name, data, options).catch(orRedisFull("adding to the schedule"));
+    await add();
+    if (!Replicated.of(this.#redis)) return;
+    const entry = [`${scheduleQueue.prefix}:${scheduleQueue.name}:${jobId}`];
+    // Adding is BullMQ's. What its primary took to its grave is added again; what was handed on meanwhile is known where it went.
+    while (!(await confirm.runAccepted(this.#redis, entry, [])) && Date.now() < dueAtMs) await add();
   }
 
   async #entry(key: SandboxKey, jobId: string): Promise<BullJob | undefined> {

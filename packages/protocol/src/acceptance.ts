@@ -1,0 +1,29 @@
+import { z } from "zod";
+
+/** Steps that somebody acts on count once every connected replica has them, and at least so many. */
+export interface Acceptance {
+  readonly replicas: number;
+}
+
+/** Of every program that uses Redis. */
+export const acceptanceSettings = {
+  BERTH_ACCEPT: z
+    .enum(["primary", "replicated"])
+    .default("primary")
+    .describe(
+      "when a job counts as accepted, taken or begun: when the primary has it, or when its replicas have it too; the same for all programs of a fleet",
+    ),
+  BERTH_REPLICAS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(1)
+    .describe("with BERTH_ACCEPT=replicated: replicas that have to acknowledge at least"),
+};
+
+type Settings = z.infer<z.ZodObject<typeof acceptanceSettings>>;
+
+/** Undefined where the primary's word is enough. */
+export function acceptanceOf({ BERTH_ACCEPT, BERTH_REPLICAS }: Settings): Acceptance | undefined {
+  return BERTH_ACCEPT === "replicated" ? { replicas: BERTH_REPLICAS } : undefined;
+}

@@ -1,0 +1,99 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { afterAll, describe, expect, test } from "vitest";
+import { TestRedis, test as withRedis } from "../../../test/support/redis.ts";
+import { checkRedis, connectRedis, topologyOf, withoutPassword } from "../src/index.ts";
+
+const onCluster = withRedis.extend({ topology: "cluster" });
+const withSentinel = withRedis.extend({ topology: "sentinel" });
+const withinMs = 20_000;
+
+describe("a connection to a cluster", () => {
+  onCluster("reaches the keys of every node, and goes on when a primary died", async ({ redis }) => {
+    const client = redis.connect();
+    expect(topologyOf(client)).toBe("cluster");
+    expect((await checkRedis(client, redis.url)).version).toMatch(/^\d/);
+    const keys = Array.from({ length: 30 }, (_, index) => `key-${index}`);
+    await Promise.all(keys.map((key) => client.set(key, key)));
+    const blocking = redis.connect("blocking");
+    const popped = blocking.bzpopmin("key-30", 60);
+    await redis.killPrimary("key-0");
+    const beganMs = performance.now();
+    expect(await Promise.all(keys.map((key) => client.get(key)))).toEqual(keys);
+    await client.zadd("key-30", 1, "member");
+    expect(await popped).toEqual(["key-30", "member", "1"]);
+    expect(performance.now() - beganMs).toBeLessThan(withinMs);
+  });
+});
+
+describe("a connection through Sentinels", () => {
+  withSentinel("goes on with the replica when the primary died", async ({ redis }) => {
+    const client = redis.connect();
+    const blocking = redis.connect("blocking");
+    await client.set("key", "value");
+    const popped = blocking.bzpopmin("queue", 60);
+    await redis.killPrimary("key");
+    const beganMs = performance.now();
+    expect(await client.get("key")).toBe("value");
+    await client.zadd("queue", 1, "member");
+    expect(await popped).toEqual(["queue", "member", "1"]);
+    expect(performance.now() - beganMs).toBeLessThan(withinMs);
+  });
+});
+
+describe.each(["cluster", "sentinel"] as const)("a %s with TLS and users", (topology) => {
+  afterAll(() => setDefaultCACertificates(getCACertificates("bundled")));
+
+  test("lets a connection with the right password in, and says what is wrong with another's", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "berth-redis-tls-"));
+    const secured = { user: "berth", password: "p@ss", certificates: certify(directory) };
+    const redis = new TestRedis(directory, topology, secured);
+    setDefaultCACertificates([
+      ...getCACertificates("bundled"),
+      readFileSync(join(directory, "ca.pem"), "utf8"),
+    ]);
+    try {
+      await redis.start();
+      const client = redis.connect();
+      expect(await client.set("key", "value")).toBe("OK");
+      expect(await redis.connect("blocking").get("key")).toBe("value");
+      expect(withoutPassword(redis.url)).not.toContain(encodeURIComponent("p@ss"));
+      const refused = Promise.withResolvers<string>();
+      const wrong = connectRedis({
+        url: redis.url.replaceAll("p%40ss", "wrong"),
+        role: "commands",
+        onOutage: ({ detail }) => refused.resolve(detail),
+      });
+      expect(await refused.promise).toMatch(/WRONGPASS|invalid username-password/);
+      wrong.disconnect();
+    } finally {
+      await redis.stop();
+    }
+  });
+});
+
+/** An authority in that directory, and what it certifies for the address of a test's Redis. */
+function certify(directory: string) {
+  const files = {
+    ca: join(directory, "ca.pem"),
+    cert: join(directory, "cert.pem"),
+    key: join(directory, "key.pem"),
+  };
+  const caKey = join(directory, "ca-key.pem");
+  const openssl = (...args: string[]) => execFileSync("openssl", args, { stdio: "ignore" });
+  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  openssl("req", "-x509", ...newKey, "-keyout", caKey, "-out", files.ca, "-subj", "/CN=a test's authority");
+  let address: string | undefined;
+  return (of: string) => {
+    if (of === address) return files;
+    address = of;
+    const named = ["-subj", "/CN=redis", "-addext", `subjectAltName=IP:${of}`];
+    const signed = ["-CA", files.ca, "-CAkey", caKey];
+    openssl("req", "-x509", ...newKey, "-keyout", files.key, "-out", files.cert, ...named, ...signed);
+    return files;
+  };
+}
