@@ -33,7 +33,7 @@ const eager = [
 const primaryPort = 7_000;
 const sentinelPort = 26_379;
 /** How long a primary is silent before it counts as dead. */
-const deadAfterMs = 1_000;
+const deadAfterMs = 3_000;
 const primaries = 3;
 const slots = 16_384;
 
@@ -168,11 +168,15 @@ function sentinel(place: Place): RedisParts {
     settled: async () => {
       for (const server of servers.filter(({ alive }) => alive))
         await server.ask((redis) =>
-          expect.poll(() => redis.info("replication")).toMatch(/role:master|master_link_status:up/),
+          expect
+            .poll(() => redis.info("replication"), { timeout: 60_000 })
+            .toMatch(/role:master|master_link_status:up/),
         );
       for (const one of sentinels)
         await one.ask((redis) =>
-          expect.poll(() => redis.call("SENTINEL", "CKQUORUM", "main").catch(String)).toMatch(/^OK/),
+          expect
+            .poll(() => redis.call("SENTINEL", "CKQUORUM", "main").catch(String), { timeout: 60_000 })
+            .toMatch(/^OK/),
         );
     },
   };
