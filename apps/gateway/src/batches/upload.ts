@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CheckedOrder, isNoRoom, isOrderFault } from "@berth/client";
-import { sandboxKeyOf } from "@berth/protocol";
+import { isFault, sandboxKeyOf } from "@berth/protocol";
 import { detailOf } from "../http/failure.ts";
 import { parseInput } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
@@ -163,7 +163,12 @@ export class Upload {
         return;
       } catch (error) {
         if (isOrderFault(error)) return this.#refuse(index, detailOf(error, this.#options.principal));
-        if (!isNoRoom(error) || this.#options.signal.aborted || this.#cancelled) throw error;
+        if (
+          !(isNoRoom(error) || isFault(error, "redis-full")) ||
+          this.#options.signal.aborted ||
+          this.#cancelled
+        )
+          throw error;
         await sleep(fullPauseMs);
       }
     }
