@@ -74,7 +74,7 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
-export type { JobResult, JobValue, ResultOf, ValueOf } from "./job-result.ts";
+export type { JobResult, JobTiming, JobValue, ResultOf, ValueOf } from "./job-result.ts";
 export { flatResult, jobResult, jobTiming, jobValue, jobValues } from "./job-result.ts";
 export type { StoredResult } from "./job-text.ts";
 export { withText } from "./job-text.ts";
