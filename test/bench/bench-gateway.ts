@@ -40,6 +40,11 @@ export class BenchGateway implements AsyncDisposable {
     return new BenchGateway(gateway, address);
   }
 
+  /** For the command. */
+  get environment(): Readonly<Record<string, string>> {
+    return { BERTH_URL: this.#url, BERTH_KEY: adminKey };
+  }
+
   /** A job to its end, in one request. */
   async exec(tenant: string, command: string, session = "main"): Promise<void> {
     const body = JSON.stringify({ tenant, session, request: { kind: "exec", command } });

@@ -5,6 +5,7 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { isFault } from "@berth/protocol";
+import { batch } from "./batch.ts";
 import { BenchHost } from "./bench-host.ts";
 import { coldStart } from "./cold-start.ts";
 import { execLatency } from "./exec-latency.ts";
@@ -33,6 +34,7 @@ const scenarios: readonly Scenario[] = [
   jobThroughput,
   queueOverhead,
   gatewayOverhead,
+  batch,
   failover,
   fairness,
   idleCost,

@@ -15,7 +15,7 @@ const beforeItBegan = "by request, before it began";
 const cancelled: JobResult = {
   outcome: { kind: "cancelled", reason: beforeItBegan },
   value: {},
-  timing: { wallMs: 0, cpuMs: 0 },
+  timing: { wallMs: 0, cpuMs: 0, finishedAtMs: expect.any(Number) },
   text: "[cancelled: by request, before it began]\n[exit 130]",
 };
 

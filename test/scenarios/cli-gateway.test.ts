@@ -150,7 +150,7 @@ test("files, a batch and its artifacts go through a gateway", async ({ fleet, ga
     expect(ran.code).toBe(1);
     expect(JSON.parse(ran.stdout)).toMatchObject({ finished: 3, failed: 2, outcomes: { exited: 3 } });
     expect(await readFile(join(here, "kept/2/f2"), "utf8")).toBe("2\n");
-    expect((await run("batch", "status", "by-http")).stdout).toContain("3 ended, 2 of them badly");
+    expect((await run("batch", "status", "by-http")).stdout).toContain("3 ended, 2 of them failed");
   } finally {
     await rm(here, { recursive: true });
   }

@@ -111,6 +111,45 @@ describe("batches over HTTP", () => {
     });
   });
 
+  test("come in parts: one that is sent again runs nothing twice, and a gap is refused", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const headers = { "content-type": "application/x-ndjson", "idempotency-key": "in-parts" };
+    const send = (query: string, ...numbers: number[]) =>
+      gateway.call("POST", `/v1/batches?${query}`, {
+        body: numbers
+          .map((n) => JSON.stringify({ ...exec("acme", `echo ${n} | tee -a ledger`), labels: { n: `${n}` } }))
+          .join("\n"),
+        headers,
+      });
+    expect((await send("from=0&more=true", 0, 1)).body).toMatchObject({ state: "uploading", submitted: 2 });
+    expect((await send("from=0&more=true", 0, 1)).body).toMatchObject({ state: "uploading", submitted: 2 });
+    expect((await send("from=3", 3)).body).toMatchObject({ code: "conflict" });
+    const { body: batch } = await send("from=1", 1, 2);
+    expect(batch).toMatchObject({ total: 3, submitted: 3 });
+    const lines = await resultLines(gateway, batch.id);
+    expect(lines.map(({ tenant, session, result }) => [tenant, session, result.labels.n])).toEqual([
+      ["acme", "main", "0"],
+      ["acme", "main", "1"],
+      ["acme", "main", "2"],
+    ]);
+    expect(lines[0].result).toMatchObject({ worker: "worker-1", host: expect.any(String) });
+    const { queuedAtMs, startedAtMs, finishedAtMs } = lines[0].result.timing;
+    expect([queuedAtMs, startedAtMs, finishedAtMs].sort((a, b) => a - b)).toEqual([
+      queuedAtMs,
+      startedAtMs,
+      finishedAtMs,
+    ]);
+    const ledger = await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("acme", "cat ledger") });
+    expect(ledger.body.result.value.stdout).toBe("0\n1\n2\n");
+    const named = await gateway.call("GET", "/v1/batches?key=in-parts");
+    expect(named.body.batches).toMatchObject([{ id: batch.id, state: "finished" }]);
+    expect((await gateway.call("GET", "/v1/batches?key=other")).body.batches).toEqual([]);
+  });
+
   test("are cancelled as a whole, what waits and what runs", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();

@@ -223,7 +223,15 @@ describe("what a tenant's key is told of the fleet", () => {
     const events = new JobEvents(redis);
     await events.publish({ key: sandbox, epoch: 1, instance: "a", jobId }, [
       { type: "started", worker: "worker-7", epoch: 1, atMs: 1, attempt: 1 },
-      { type: "finished", result: { ...refused, value: { steps: [refused], artifactsRefused: [notKept] } } },
+      {
+        type: "finished",
+        result: {
+          ...refused,
+          value: { steps: [refused], artifactsRefused: [notKept] },
+          worker: "worker-7",
+          host: "host-7",
+        },
+      },
     ]);
     for (const path of [`/v1/jobs/${jobId}`, `/v1/jobs/${jobId}/events`, `/v1/batches/${batch.id}/results`]) {
       const read = async (options: object) => (await gateway.fetch("GET", path, options)).text();

@@ -113,6 +113,54 @@ export interface KeysDoor {
   revoke(id: string): Promise<boolean>;
 }
 
+/** Many jobs under one name. Each is known by its position among the orders, from 0. */
+export interface BatchToRun {
+  readonly id: string;
+  /** Read once, and to its end unless the batch is cancelled or left. */
+  readonly orders: AsyncIterable<JobOrder>;
+  readonly total: number;
+  /** Jobs submitted and not ended, at most; undefined: what suits the door. */
+  readonly inFlight: number | undefined;
+  /** A gateway may be away for this long before the batch fails. Redis is waited for by the client itself. */
+  readonly patienceMs: number;
+}
+
+export interface BatchEnd {
+  readonly position: number;
+  readonly id: string;
+  readonly result: JobResult;
+}
+
+export interface DoorBatch {
+  /** Its jobs are `<prefix>-<position>`. */
+  readonly prefix: string;
+  /** By anybody: orders that were not submitted by then never will be. */
+  readonly cancelled: boolean;
+  /** Submits the orders and gives the ends as they come, each after its order was read; without those of `done`. Once. */
+  ends(done: ReadonlySet<number>): AsyncGenerator<BatchEnd>;
+  /** Submits nothing more and cancels what has not ended; `ends` brings those ends. */
+  cancel(): Promise<void>;
+  /** Submits nothing more and lets run what was submitted; `ends` is over. */
+  leave(): void;
+}
+
+export interface BatchStatus {
+  readonly submitted: number;
+  readonly finished: number;
+  readonly failed: number;
+  readonly running?: number;
+  readonly waiting?: number;
+  readonly state?: string;
+  readonly total?: number;
+}
+
+/** By the name that a batch was given. Undefined: no such batch is known. */
+export interface BatchesDoor {
+  run(batch: BatchToRun): Promise<DoorBatch>;
+  status(id: string): Promise<BatchStatus | undefined>;
+  cancel(id: string): Promise<{ readonly known: number; readonly cancelled: number } | undefined>;
+}
+
 /**
  * The fleet as the command line sees it, through Redis or through a gateway. Everything that makes jobs is built on
  * `submit`, so that both doors do the same.
@@ -120,11 +168,7 @@ export interface KeysDoor {
 export interface Door {
   /** Where it leads, without secrets. */
   readonly address: string;
-  /** Jobs that one process should have in flight. */
-  readonly inFlight: number;
   submit(order: JobOrder): Promise<DoorJob>;
-  /** From now on a gateway may be away for this long before a call fails. Redis is waited for by the client itself. */
-  waitForOutages(ms: number): void;
   job(id: string): Promise<KnownDoorJob | undefined>;
   why(id: string): Promise<Why>;
   /** Of all tenants or one, the oldest first. */
@@ -135,6 +179,7 @@ export interface Door {
   drain(worker: string): Promise<void>;
   /** Undefined: no such artifact, or not any more. */
   artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined>;
+  readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;

@@ -5,6 +5,7 @@ export const exitCodes = {
   usage: 64,
   unreachable: 69,
   badConfig: 78,
+  timedOut: 124,
   hungUp: 129,
   interrupted: 130,
   brokenPipe: 141,

@@ -1,4 +1,4 @@
-import { tenantId } from "@berth/protocol";
+import { type Labels, labels, problemsOf, tenantId } from "@berth/protocol";
 import { UsageError } from "./complaint.ts";
 
 const unitsMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -27,6 +27,18 @@ export function assignments(option: string, texts: readonly string[]): Record<st
     return [text.slice(0, at), text.slice(at + 1)] as const;
   });
   return Object.fromEntries(pairs);
+}
+
+/** `NAME=VALUE,NAME=VALUE`. */
+export function labelsOf(option: string, texts: readonly string[]): Labels {
+  const parsed = labels.safeParse(
+    assignments(
+      option,
+      texts.flatMap((text) => text.split(",")),
+    ),
+  );
+  if (!parsed.success) throw new UsageError(`${option}: ${problemsOf(parsed.error).join("; ")}`);
+  return parsed.data;
 }
 
 export function oneOf<T extends string>(option: string, text: string, allowed: readonly T[]): T {

@@ -28,8 +28,7 @@ describe("a job whose submission failed", () => {
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const door = await HttpDoor.open({ url, key: undefined });
-    door.waitForOutages(500);
+    const door = await HttpDoor.open({ url, key: undefined, outageMs: 500 });
     const error = await door.submit(order).catch((thrown: unknown) => thrown);
     await door.close();
     server.close();
@@ -42,8 +41,15 @@ describe("a job whose submission failed", () => {
 });
 
 test("the command that goes on with a batch has every flag, and quotes what a shell would split", () => {
-  const flags = { id: "b", out: "it's.jsonl", artifacts: "a b", "in-flight": "8", json: true };
+  const flags = {
+    id: "b",
+    out: "it's.jsonl",
+    artifacts: "a b",
+    labels: ["run=7"],
+    "in-flight": "8",
+    json: true,
+  };
   expect(resumeCommand("jobs.jsonl", flags)).toBe(
-    "berth batch run jobs.jsonl --id b --out 'it'\\''s.jsonl' --artifacts 'a b' --in-flight 8 --json",
+    "berth batch run jobs.jsonl --id b --out 'it'\\''s.jsonl' --artifacts 'a b' --in-flight 8 --labels run=7 --json",
   );
 });

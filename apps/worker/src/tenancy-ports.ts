@@ -70,7 +70,8 @@ export function tenancyPorts(
   starts: StartsReport,
 ): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
-  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_POOLS: pools, profiles } = config;
+  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_HOST: host } = config;
+  const { BERTH_POOLS: pools, profiles } = config;
   const { epoch } = taken;
   const holding = { epoch, instance };
   const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
@@ -112,7 +113,9 @@ export function tenancyPorts(
       artifact: (jobId, part, artifact) =>
         events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
       finished: ({ id, attempt, inbox }, result, { leaves }) =>
-        events.publish({ ...to(id, inbox), ends: { attempt, leaves } }, [{ type: "finished", result }]),
+        events.publish({ ...to(id, inbox), ends: { attempt, leaves } }, [
+          { type: "finished", result: { ...result, worker, host } },
+        ]),
       retrying: (jobId, ended) =>
         events.publish(
           {

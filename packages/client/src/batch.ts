@@ -1,5 +1,6 @@
 import { passes, pause } from "@berth/ledger";
 import { isSuccess, type JobResult, withText } from "@berth/protocol";
+import { type Ahead, LookAhead } from "./look-ahead.ts";
 import type { JobOrder } from "./order.ts";
 import { isNoRoom, isOrderFault } from "./order-faults.ts";
 import type { EnqueuedJob } from "./pending-job.ts";
@@ -14,6 +15,8 @@ export interface BatchOptions {
   readonly inFlight?: number;
   /** How many orders there will be, where the orders themselves do not tell. */
   readonly total?: number;
+  /** Orders, by their index, whose results are not asked for: they are not submitted. */
+  readonly done?: ReadonlySet<number>;
 }
 
 export interface BatchResult {
@@ -33,6 +36,12 @@ export interface BatchProgress {
 }
 
 const defaultInFlight = 1_000;
+/** Orders read and not submitted: enough to find several of a sandbox among those of many tenants. */
+const aheadMost = 1_000;
+/** What is in flight is spread over at least so many sandboxes, and no sandbox is preferred past this many jobs. */
+const share = { sandboxes: 16, most: 4 } as const;
+/** An order source that is slower than this does not hold up what was read. */
+const gatherMs = 10;
 /** Between two tries to submit a job that found no room, or no Redis. */
 const retryMs = { first: 50, last: 2_000 } as const;
 /** Redis may be away for this long before the batch gives up; the same id goes on later. */
@@ -41,9 +50,11 @@ const outageMs = 60_000;
 /**
  * Many jobs under one name, submitted as they are asked for and no faster than they end.
  *
- *   orders ──▶ one lane per session, so that a job that finds no room keeps its place ──▶ in flight ──▶ finished ──▶ reader
+ *   orders ──▶ ahead, by sandbox ──▶ one lane per session, so that a job that finds no room keeps its place ──▶ in flight ──▶
+ *   finished ──▶ reader
  *
- * Holds no more than `inFlight` orders and results, however many there are. A full sandbox or fleet is waited for. An order
+ * Holds no more than `inFlight` orders and results, and a thousand orders ahead, however many there are. Of those ahead it
+ * prefers the ones whose sandbox has jobs in flight. A full sandbox or fleet is waited for. An order
  * that is no valid job ends as `refused`. The same id again, by any process, goes on where it was: what was submitted runs
  * once, and its result is brought back. Leaving `results()` early submits nothing more and lets run what was submitted.
  */
@@ -54,6 +65,8 @@ export class Batch {
   readonly #stopped = new AbortController();
   readonly #lanes = new Map<string, Promise<void>>();
   readonly #running = new Map<number, EnqueuedJob>();
+  readonly #ahead: LookAhead;
+  readonly #inFlight: number;
   readonly #ends = new PerSecond();
   readonly #ready: BatchResult[] = [];
   /** Orders taken whose result has not been read. */
@@ -63,6 +76,8 @@ export class Batch {
   #finished = 0;
   #failed = 0;
   #begun = false;
+  /** Until it fires, more orders are read before the next is chosen. */
+  #filling: NodeJS.Timeout | undefined;
   #left = false;
   #ordersRead = false;
   #failure: { readonly reason: unknown } | undefined;
@@ -73,6 +88,9 @@ export class Batch {
     this.#orders = orders;
     this.#options = options;
     this.#total = options.total ?? sizeOf(orders);
+    this.#inFlight = options.inFlight ?? defaultInFlight;
+    const each = Math.floor(this.#inFlight / share.sandboxes);
+    this.#ahead = new LookAhead(Math.min(share.most, Math.max(1, each)));
   }
 
   progress(): BatchProgress {
@@ -88,6 +106,7 @@ export class Batch {
   /** Submits nothing more and cancels what is in flight; `results()` then brings those ends and is over. */
   async cancel(): Promise<void> {
     this.#stopped.abort();
+    this.#ahead.clear();
     this.#change();
     await Promise.all([...this.#running.values()].map((job) => job.cancel()));
   }
@@ -106,7 +125,7 @@ export class Batch {
           this.#close();
           yield done;
         } else if (this.#failure) throw this.#failure.reason;
-        else if (this.#ordersRead && this.#open === 0) return;
+        else if (this.#ordersRead && this.#open + this.#ahead.size === 0) return;
         else await promise;
       }
     } finally {
@@ -118,39 +137,62 @@ export class Batch {
   leave(): void {
     this.#left = true;
     this.#stopped.abort();
+    this.#ahead.clear();
     this.#ready.length = 0;
     this.#change();
   }
 
   async #takeOrders(): Promise<void> {
-    const most = this.#options.inFlight ?? defaultInFlight;
-    let index = 0;
+    const { done } = this.#options;
+    const { signal } = this.#stopped;
+    let index = -1;
     try {
       for await (const order of this.#orders) {
-        while (this.#open >= most && !this.#stopped.signal.aborted) await this.#changed.promise;
-        if (this.#stopped.signal.aborted) break;
-        this.#enterLane(index++, order);
+        if (signal.aborted) break;
+        index++;
+        if (done?.has(index)) continue;
+        this.#ahead.add({ index, order });
+        if (this.#ahead.size < aheadMost) this.#fillSoon();
+        else this.#fill();
+        while (this.#ahead.size >= aheadMost && !signal.aborted) await this.#changed.promise;
       }
-      if (!this.#stopped.signal.aborted) this.#total = index;
+      if (!signal.aborted) this.#total = index + 1;
     } catch (reason) {
       this.#fail(reason);
     }
     this.#ordersRead = true;
+    this.#fill();
     this.#change();
   }
 
+  #fillSoon(): void {
+    this.#filling ??= setTimeout(() => this.#fill(), gatherMs);
+  }
+
+  #fill(): void {
+    clearTimeout(this.#filling);
+    this.#filling = undefined;
+    while (this.#open < this.#inFlight && !this.#stopped.signal.aborted) {
+      const ahead = this.#ahead.take();
+      if (!ahead) return;
+      this.#enterLane(ahead);
+    }
+  }
+
   /** Behind the last order of the same session: an order that is tried again is not overtaken by its followers. */
-  #enterLane(index: number, order: JobOrder): void {
+  #enterLane(ahead: Ahead): void {
+    const { order } = ahead;
     this.#open++;
     const lane = JSON.stringify([order.tenant, order.session ?? "main", order.agent, order.scope]);
-    const accepted = (this.#lanes.get(lane) ?? Promise.resolve()).then(() => this.#accept(index, order));
+    const accepted = (this.#lanes.get(lane) ?? Promise.resolve()).then(() => this.#accept(ahead));
     this.#lanes.set(lane, accepted);
     void accepted.then(() => {
       if (this.#lanes.get(lane) === accepted) this.#lanes.delete(lane);
     });
   }
 
-  async #accept(index: number, order: JobOrder): Promise<void> {
+  async #accept(ahead: Ahead): Promise<void> {
+    const { index, order } = ahead;
     const jobId = `${this.#options.id}-${index}`;
     const { signal } = this.#stopped;
     let awaySinceMs: number | undefined;
@@ -158,13 +200,13 @@ export class Batch {
       try {
         const job = await this.#submit({ ...order, id: jobId });
         this.#submitted++;
-        this.#watch(index, job);
+        this.#watch(ahead, job);
         return;
       } catch (error) {
         const refusal = refusalOf(error);
         if (refusal) {
           this.#submitted++;
-          this.#end({ index, jobId, result: refusal });
+          this.#end(ahead, { index, jobId, result: refusal });
           return;
         }
         awaySinceMs = isNoRoom(error) ? undefined : (awaySinceMs ?? performance.now());
@@ -179,11 +221,12 @@ export class Batch {
     this.#close();
   }
 
-  #watch(index: number, job: EnqueuedJob): void {
+  #watch(ahead: Ahead, job: EnqueuedJob): void {
+    const { index } = ahead;
     this.#running.set(index, job);
     job.result
       .then(
-        (result) => this.#end({ index, jobId: job.id, result }),
+        (result) => this.#end(ahead, { index, jobId: job.id, result }),
         (reason) => this.#fail(reason),
       )
       .finally(() => this.#running.delete(index));
@@ -191,7 +234,8 @@ export class Batch {
     if (this.#stopped.signal.aborted && !this.#left) job.cancel().catch((reason) => this.#fail(reason));
   }
 
-  #end(done: BatchResult): void {
+  #end(ahead: Ahead, done: BatchResult): void {
+    this.#ahead.ended(ahead);
     this.#finished++;
     this.#ends.add();
     if (!isSuccess(done.result.outcome)) this.#failed++;
@@ -206,6 +250,7 @@ export class Batch {
 
   #close(): void {
     this.#open--;
+    if (this.#filling === undefined) this.#fill();
     this.#change();
   }
 

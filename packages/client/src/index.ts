@@ -23,7 +23,7 @@ export { Batch } from "./batch.ts";
 export type { BerthOptions, SubmitOptions } from "./berth.ts";
 export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
-export type { JobQuery, JobView } from "./jobs.ts";
+export type { EndedJob, JobQuery, JobView } from "./jobs.ts";
 export { Jobs } from "./jobs.ts";
 export type { CheckOptions, JobOrder } from "./order.ts";
 export { CheckedOrder, checkOrder } from "./order.ts";

@@ -26,6 +26,10 @@ export interface JobView extends Pick<JobRecord, "id" | "tenant" | "session" | "
 /** What a job's events are found by. */
 export type JobPlace = Pick<JobView, "id" | "sandbox">;
 
+export interface EndedJob extends Pick<JobView, "tenant" | "session"> {
+  readonly result: JobResult;
+}
+
 export interface JobQuery {
   readonly tenant?: string | undefined;
   readonly session?: string | undefined;
@@ -73,6 +77,16 @@ export class Jobs {
       if (ids.length < pageSize) break;
     }
     return found.slice(0, limit);
+  }
+
+  /** Of a job that has ended, as long as Redis has its events. */
+  async ended({ id, sandbox }: JobPlace): Promise<EndedJob | undefined> {
+    const [record, progress] = await Promise.all([
+      readJobRecord(this.#redis, id, sandbox),
+      this.#events.progress(sandbox, id),
+    ]);
+    const result = resultIn(progress);
+    return record && result && { tenant: record.tenant, session: record.session, result };
   }
 
   /** The job's result when it has ended. When the signal comes first: the fault `aborted`, and the job goes on. */

@@ -76,11 +76,13 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
-export type { JobResult, JobValue, ResultOf, ValueOf } from "./job-result.ts";
+export type { JobResult, JobTiming, JobValue, ResultOf, ValueOf } from "./job-result.ts";
 export { flatResult, jobResult, jobTiming, jobValue, jobValues } from "./job-result.ts";
 export type { StoredResult } from "./job-text.ts";
 export { withText } from "./job-text.ts";
 export { fleetQueuePrefix, queuePrefix, redisKeys } from "./keys.ts";
+export type { Labels } from "./labels.ts";
+export { labels } from "./labels.ts";
 export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";

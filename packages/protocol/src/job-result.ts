@@ -2,6 +2,7 @@ import { z } from "zod";
 import { artifactRef, artifactRefusal } from "./artifact.ts";
 import { fileEntry, grepMatch } from "./files.ts";
 import type { JobKind } from "./job-kinds.ts";
+import { type Labels, labels } from "./labels.ts";
 import { outcome } from "./outcome.ts";
 
 const count = z.number().int().min(0);
@@ -9,6 +10,9 @@ const count = z.number().int().min(0);
 export const jobTiming = z.strictObject({
   wallMs: z.number().min(0),
   cpuMs: z.number().min(0),
+  queuedAtMs: count.exactOptional().describe("epoch ms; when its last run was queued, by its producer"),
+  startedAtMs: count.exactOptional().describe("epoch ms; absent when it did not begin"),
+  finishedAtMs: count.exactOptional().describe("epoch ms"),
 });
 
 /** Every field that a job of some kind leaves besides its outcome. */
@@ -55,6 +59,9 @@ export const jobResult: z.ZodType<JobResult> = z.strictObject({
   outcome,
   value: jobValue,
   timing: jobTiming,
+  labels: labels.exactOptional().describe("the job's own"),
+  worker: z.string().exactOptional().describe("which ran it; for admin keys"),
+  host: z.string().exactOptional().describe("of that worker; for admin keys"),
   text: z
     .string()
     .exactOptional()
@@ -126,10 +133,17 @@ export function flatResult<K extends JobKind>(
   return flat as unknown as ResultOf<K>;
 }
 
+export type JobTiming = Readonly<z.infer<typeof jobTiming>>;
+
 export interface JobResult {
   readonly outcome: z.infer<typeof outcome>;
   readonly value: JobValue;
-  readonly timing: z.infer<typeof jobTiming>;
+  readonly timing: JobTiming;
+  /** The job's own; absent when it has none. */
+  readonly labels?: Labels;
+  /** Which ran it, and where. Absent when none did, and for tenant keys. */
+  readonly worker?: string;
+  readonly host?: string;
   /** What an agent reads. Absent in Redis; readers add it. Absent from results that are `done`, and from those with steps. */
   readonly text?: string;
 }

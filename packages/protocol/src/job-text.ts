@@ -10,10 +10,10 @@ export interface StoredResult extends Omit<JobResult, "text"> {
 }
 
 /** Adds the agent's text to a result that was read from Redis, and to each of its steps. */
-export function withText({ outcome, value, timing }: StoredResult): JobResult {
-  const { shown, ...rest } = value;
-  if (rest.steps) return { outcome, value: { ...rest, steps: rest.steps.map(withText) }, timing };
-  if (outcome.kind === "done") return { outcome, value: rest, timing };
-  const output = shown ?? `${rest.stdout ?? ""}${rest.stderr ?? ""}`;
-  return { outcome, value: rest, timing, text: textWithEnd(output, outcome) };
+export function withText({ value: { shown, ...value }, ...result }: StoredResult): JobResult {
+  const { outcome } = result;
+  if (value.steps) return { ...result, value: { ...value, steps: value.steps.map(withText) } };
+  if (outcome.kind === "done") return { ...result, value };
+  const output = shown ?? `${value.stdout ?? ""}${value.stderr ?? ""}`;
+  return { ...result, value, text: textWithEnd(output, outcome) };
 }

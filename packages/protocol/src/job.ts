@@ -11,6 +11,7 @@ import {
 } from "./ids.ts";
 import { jobId } from "./job-ids.ts";
 import { jobRequest } from "./job-kinds.ts";
+import { labels } from "./labels.ts";
 import { outcome } from "./outcome.ts";
 
 export const scope = z.enum(["tenant", "session", "agent", "shared"]);
@@ -68,7 +69,7 @@ export const job = z.strictObject({
     .describe("0 is before all others; then 1, 2, …"),
   deadlineAtMs: z.number().int().optional().describe("epoch milliseconds; not begun after it"),
   inbox: z.string().max(128).optional().describe("whose inbox stream is told of the end"),
-  labels: z.record(z.string().max(63), z.string().max(256)).default({}),
+  labels: labels.default({}).describe("names and values that come back with the result; 32 at most"),
   trace: z
     .strictObject({ traceparent: z.string().max(128), tracestate: z.string().max(1024).optional() })
     .optional(),

@@ -1,4 +1,4 @@
-import type { Job, Outcome, SandboxKey } from "@berth/protocol";
+import type { Job, JobResult, Outcome, SandboxKey } from "@berth/protocol";
 import type { Clock, FetchedJob } from "./tenancy-ports.ts";
 
 /** A job on its way. Times by the tenancy's clock; what has not come about is absent. */
@@ -44,6 +44,23 @@ export interface AttemptEnd {
   /** When nothing was left but to tell it. */
   readonly endedMs: number;
   readonly clock: Clock;
+}
+
+/** The result with what its readers ask of every job: when it was queued, begun and done, and its labels. */
+export function stamped({ fetched, job, begunMs }: Admitted, result: JobResult, clock: Clock): JobResult {
+  const { queuedAtMs } = fetched;
+  const finishedAtMs = clock.wall();
+  const startedAtMs = begunMs === undefined ? undefined : finishedAtMs - (clock.now() - begunMs);
+  return {
+    ...result,
+    timing: {
+      ...result.timing,
+      ...(queuedAtMs === undefined ? {} : { queuedAtMs }),
+      ...(startedAtMs === undefined ? {} : { startedAtMs: Math.round(startedAtMs) }),
+      finishedAtMs: Math.round(finishedAtMs),
+    },
+    ...(Object.keys(job.labels).length > 0 ? { labels: job.labels } : {}),
+  };
 }
 
 /** Called when its end has just been told. */

@@ -7,7 +7,7 @@ import {
   type SandboxKey,
 } from "@berth/protocol";
 import { attempt } from "./attempt.ts";
-import { type Admitted, attemptRecord } from "./attempt-record.ts";
+import { type Admitted, attemptRecord, stamped } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import type { Endings } from "./endings.ts";
@@ -188,10 +188,11 @@ export class Runs {
   }
 
   /** Publishes how an attempt ended. */
-  async finish(admitted: Admitted, result: JobResult, endedAs?: Outcome): Promise<void> {
+  async finish(admitted: Admitted, bare: JobResult, endedAs?: Outcome): Promise<void> {
     const { ports, endings, line, key, epoch } = this.#options;
     const { clock, report } = ports;
     const { fetched, job } = admitted;
+    const result = stamped(admitted, bare, clock);
     const endedMs = clock.now();
     const { retriedInMs: inMs, hasLeft } = await endings.end(fetched.id, job, result, endedAs);
     if (hasLeft) line.left(fetched.queuedId);

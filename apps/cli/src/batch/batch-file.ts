@@ -1,32 +1,28 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import {
-  dueTime,
-  type Job,
-  job as jobSchema,
-  problemsOf,
-  type SandboxKey,
-  sandboxKeyOf,
-} from "@berth/protocol";
+import { dueTime, type Job, job as jobSchema, type Labels, problemsOf } from "@berth/protocol";
 import { UsageError } from "../complaint.ts";
 import type { JobOrder } from "../door.ts";
 
 export interface BatchLine {
   /** Among the orders, from 0; empty lines do not count. */
   readonly index: number;
+  /** In the file, from 1. */
+  readonly line: number;
   readonly order: JobOrder;
-  readonly key: SandboxKey;
+  /** As it will run: with what the order leaves out. */
+  readonly job: Pick<Job, "tenant" | "session" | "agent" | "labels">;
 }
 
 const shownProblems = 10;
 
 /** How many orders a file has. All lines are looked at before anything is submitted, and what is wrong is named by line. */
-export async function checkBatchFile(file: string): Promise<number> {
+export async function checkBatchFile(file: string, labels: Labels): Promise<number> {
   const problems: string[] = [];
   let count = 0;
   for await (const { number, text } of lines(file)) {
     count++;
-    const read = readOrder(text);
+    const read = readOrder(text, labels);
     if ("problem" in read) problems.push(`line ${number}: ${read.problem}`);
   }
   if (problems.length > 0) {
@@ -40,13 +36,13 @@ export async function checkBatchFile(file: string): Promise<number> {
   return count;
 }
 
-/** The orders as they are asked for; never the whole file. */
-export async function* batchLines(file: string): AsyncGenerator<BatchLine> {
+/** The orders as they are asked for; never the whole file. Each has the labels of all, and its own before those. */
+export async function* batchLines(file: string, labels: Labels): AsyncGenerator<BatchLine> {
   let index = 0;
   for await (const { number, text } of lines(file)) {
-    const read = readOrder(text);
+    const read = readOrder(text, labels);
     if ("problem" in read) throw new UsageError(`${file} changed: line ${number}: ${read.problem}`);
-    yield { index: index++, ...read };
+    yield { index: index++, line: number, ...read };
   }
 }
 
@@ -70,7 +66,7 @@ async function* lines(file: string): AsyncGenerator<{ number: number; text: stri
   }
 }
 
-function readOrder(text: string): { order: JobOrder; key: SandboxKey } | { problem: string } {
+function readOrder(text: string, labels: Labels): Pick<BatchLine, "order" | "job"> | { problem: string } {
   let order: JobOrder;
   try {
     order = JSON.parse(text);
@@ -79,10 +75,13 @@ function readOrder(text: string): { order: JobOrder; key: SandboxKey } | { probl
   }
   if (typeof order !== "object" || order === null) return { problem: "it is not an object" };
   if (order.id !== undefined) return { problem: "id: is given by the batch" };
+  if (Object.keys(labels).length > 0 && (order.labels === undefined || typeof order.labels === "object"))
+    order = { ...order, labels: { ...labels, ...order.labels } };
   const { delayMs, runAtMs, ...rest } = order;
   const due = dueTime.safeParse({ delayMs, runAtMs });
   const parsed = jobSchema.safeParse({ ...rest, version: 1, id: "line" });
   const problems = [due, parsed].flatMap(({ error }) => (error ? problemsOf(error) : []));
-  if (problems.length > 0) return { problem: problems.join("; ") };
-  return { order, key: sandboxKeyOf(parsed.data as Job) };
+  if (!parsed.success || problems.length > 0) return { problem: problems.join("; ") };
+  const { tenant, session, agent, labels: all } = parsed.data;
+  return { order, job: { tenant, session, labels: all, ...(agent === undefined ? {} : { agent }) } };
 }

@@ -1,4 +1,3 @@
-import { batchJobs } from "../batch/batch-jobs.ts";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -10,7 +9,8 @@ export const batchCancel = command({
   name: "batch cancel",
   summary: "end what has not ended of a batch",
   positionals: ["ID"],
-  about: "End `berth batch run` first, if it still submits.",
+  about:
+    "Straight to Redis, end `berth batch run` first if it still submits. A gateway takes nothing more of the batch.",
   examples: [{ line: "berth batch cancel nightly-7", says: "" }],
   options,
   run,
@@ -18,14 +18,8 @@ export const batchCancel = command({
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const [id = ""] = positionals;
-  const count = { known: 0, cancelled: 0 };
-  for await (const { state, job } of batchJobs(await context.door(), id)) {
-    count.known++;
-    if (state === "finished") continue;
-    await job.cancel();
-    count.cancelled++;
-  }
-  if (count.known === 0) throw noBatch(id);
+  const count = await (await context.door()).batches.cancel(id);
+  if (!count) throw noBatch(id);
   await context.terminal.answer(
     { id, ...count },
     () => `${count.cancelled} of ${count.known} jobs were told to end`,

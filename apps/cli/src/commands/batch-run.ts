@@ -1,52 +1,89 @@
 import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
-import { chosenJobId, isSuccess, type OutcomeKind } from "@berth/protocol";
-import { batchLines, checkBatchFile } from "../batch/batch-file.ts";
-import { ResultFile, type ResultSink, resultsTo } from "../batch/result-file.ts";
+import { chosenJobId, isSuccess } from "@berth/protocol";
+import { checkBatchFile } from "../batch/batch-file.ts";
+import { BatchRun } from "../batch/batch-run.ts";
+import { BatchStatistics } from "../batch/batch-statistics.ts";
+import { type BatchSummary, summaryLines, summaryOf } from "../batch/batch-summary.ts";
+import { noResults, ResultFile, type ResultSink, resultsTo } from "../batch/result-file.ts";
+import type { ResultLine } from "../batch/result-line.ts";
 import { resumeCommand } from "../batch/resume-command.ts";
-import { type BatchEnd, isFailure } from "../batch/run-batch.ts";
-import { type Arguments, command } from "../command.ts";
+import { everyLine, failedLines, type Selection } from "../batch/selection.ts";
+import { StopRule } from "../batch/stop-rule.ts";
+import { type Arguments, command, type OptionValues } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
-import { counted, spanText } from "../terminal/quantities.ts";
+import { counted } from "../terminal/quantities.ts";
 import { isBrokenPipe } from "../terminal/terminal.ts";
-import { durationMs, wholeNumber } from "../values.ts";
+import { durationMs, labelsOf, wholeNumber } from "../values.ts";
 
 const options = {
   id: { type: "string", value: "ID", about: "names the batch; the same name again goes on where it was" },
   out: { type: "string", short: "o", value: "FILE", about: "results, one JSON line each; - is stdout" },
+  report: { type: "string", value: "FILE.html", about: "a page with plots, written at the end" },
   artifacts: { type: "string", value: "DIR", about: "files that jobs keep, in DIR/INDEX/…" },
-  "in-flight": { type: "string", value: "N", about: "jobs submitted at once (1000; 64 through a gateway)" },
+  labels: {
+    type: "string",
+    multiple: true,
+    value: "NAME=VALUE,…",
+    about: "for every job, and in its result; a line's own count before these",
+  },
+  "retry-failed": {
+    type: "string",
+    value: "RESULTS",
+    about: "run only the lines that failed or were lost, by this file of results",
+  },
+  "max-failures": { type: "string", value: "N", about: "cancel the rest when so many have failed" },
+  timeout: { type: "string", value: "TIME", about: "cancel the rest after this time: 30s, 10m, 2h" },
+  "in-flight": {
+    type: "string",
+    value: "N",
+    about: "jobs submitted and not ended, at most (1000; through a gateway, all)",
+  },
   patience: {
     type: "string",
     value: "TIME",
     about: "how long a gateway may be away before it gives up (10m)",
   },
 } as const;
+type Values = OptionValues<typeof options>;
 
 const defaultPatience = "10m";
+const redrawMs = 500;
 
 export const batchRun = command({
   name: "batch run",
   summary: "run a file of jobs, one JSON line each",
   positionals: ["FILE"],
   about: `A line is a job: {"tenant": "acme", "session": "s1", "request": {"kind": "exec", "command": "python3 main.py"}}
+Instead of a command there may be an argv, which no shell touches. A line may have labels: {"labels": {"run": "7"}, …}
 Jobs of a tenant's session run in order, sessions and tenants side by side. All lines are checked before the first is submitted.
 Ctrl-C stops submitting; what was submitted goes on. The same --id (and --out) later brings what is missing and runs nothing twice.
-A connection to a gateway that breaks is made again. A run that stops early prints the command that goes on with it.
-The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 130 when it was interrupted.`,
+A gateway is given the whole batch, part by part. A connection to it that breaks is made again, also when the gateway restarted.
+A run that stops early prints the command that goes on with it. With --max-failures or --timeout every job that had not ended is
+cancelled, and has a line in the results that says so: --retry-failed runs those again.
+The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 124 when --timeout was over,
+130 when it was interrupted.`,
   examples: [
     { line: "berth batch run jobs.jsonl --out results.jsonl", says: "" },
     { line: "berth batch run jobs.jsonl --out results.jsonl --id nightly-7", says: "a name to go on with" },
+    {
+      line: "berth batch run jobs.jsonl --out results.jsonl --report run.html",
+      says: "and a page to look at",
+    },
+    {
+      line: "berth batch run jobs.jsonl --retry-failed results.jsonl --out again.jsonl",
+      says: "what failed, once more",
+    },
     {
       line: "berth batch run jobs.jsonl --artifacts out",
       says: "with the files that jobs name in request.artifacts",
     },
     {
-      line: "berth batch run jobs.jsonl --out - | jq -c 'select(.outcome.code != 0)'",
+      line: "berth batch run jobs.jsonl --out - | jq -c 'select(.exitCode != 0)'",
       says: "into another program",
     },
   ],
@@ -58,55 +95,83 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const { terminal, interrupts, directory } = context;
   const file = resolve(directory, positionals[0] ?? "");
   const id = batchId(values.id);
-  const total = await checkBatchFile(file);
-  const patienceMs = durationMs("--patience", values.patience ?? defaultPatience);
+  const limits = limitsOf(values);
+  const labels = labelsOf("--labels", values.labels);
+  const selection = await selectionOf(values, context, { file, total: await checkBatchFile(file, labels) });
+  const { total } = selection;
   const door = await context.door();
-  door.waitForOutages(patienceMs);
-  const inFlight =
-    values["in-flight"] === undefined ? door.inFlight : wholeNumber("--in-flight", values["in-flight"]);
-  const sink = await sinkOf(values.out, id, context);
+  const jobs = new BatchRun({ file, labels, selection });
+  const { inFlight, patienceMs } = limits;
+  const batch = await door.batches.run({ id, orders: jobs.orders(), total, inFlight, patienceMs });
+  const statistics = new BatchStatistics();
+  const sink = await sinkOf(values.out, context, batch.prefix, (line) => {
+    jobs.noteEarlier(line);
+    statistics.add(line);
+  });
+  const before = statistics.finished;
+  const beganMs = performance.now();
   const stop = interrupts.signal();
-  const tally = new Tally(id, total, sink);
+  const ended: Ended = { stopped: undefined, isComplete: false };
   if (!terminal.json)
     terminal.note(
-      `berth: batch ${id}, ${counted(total, "job")}${sink.done.size > 0 ? `, ${sink.done.size} done before` : ""}`,
+      `berth: batch ${id}, ${counted(total, "job")}${before > 0 ? `, ${before} done before` : ""}${selection.note}`,
     );
-  const resume = resumeCommand(positionals[0] ?? "", { ...values, id, json: terminal.json });
-  const bar = new ProgressBar(terminal, id, { amount: (count) => `${Math.round(count)}` });
+  const bar = new ProgressBar(terminal, id, {
+    amount: (count) => `${Math.round(count)}`,
+    rate: (perSecond) => perSecond.toFixed(1),
+  });
+  const draw = () =>
+    bar.show(statistics.finished, total, statistics.failed > 0 ? `, ${statistics.failed} failed` : "");
+  const redrawing = setInterval(draw, redrawMs);
+  const cancelling = Promise.withResolvers<never>();
+  cancelling.promise.catch(() => {});
+  const rule = new StopRule(limits, () => void batch.cancel().catch(cancelling.reject));
+  const onInterrupt = () => batch.leave();
+  stop.addEventListener("abort", onInterrupt, { once: true });
+  if (stop.aborted) onInterrupt();
+  const finish = async () => {
+    const seconds = (performance.now() - beganMs) / 1_000;
+    const summary = summaryOf({ id, total, statistics, before, seconds });
+    const resume = resumeCommand(positionals[0] ?? "", { ...values, id, json: terminal.json });
+    await tellEnd(context, summary, { ...ended, resume, statistics, out: values.out });
+    if (values.report !== undefined) await writeReport(context, values.report, summary, statistics);
+  };
   try {
-    // Loaded here: it brings the whole client with it.
-    const { runBatch } = await import("../batch/run-batch.ts");
-    bar.show(tally.finished, total);
-    for await (const end of runBatch({
-      door,
-      id,
-      lines: batchLines(file),
-      done: sink.done,
-      inFlight,
-      stop,
-    })) {
+    draw();
+    for await (const line of untilFailed(jobs.results(batch), cancelling.promise)) {
       if (values.artifacts !== undefined)
-        await saveArtifacts(
-          context,
-          end.result.value.artifacts ?? [],
-          join(values.artifacts, String(end.index)),
-        );
-      await sink.add({ index: end.index, id: end.id, ...end.result });
-      tally.add(end);
-      bar.show(tally.finished, total, tally.failed > 0 ? `, ${tally.failed} failed` : "");
+        await saveArtifacts(context, line.value.artifacts ?? [], join(values.artifacts, String(line.index)));
+      await sink.add(line);
+      statistics.add(line);
+      draw();
+      // What is cancelled because of it does not count against it.
+      if (!isSuccess(line.outcome) && !rule.stopped) rule.failed();
     }
   } catch (error) {
     bar.end(false);
-    if (!isBrokenPipe(error)) await tellEnd(context, tally, { stopped: true, resume, out: values.out });
+    if (!isBrokenPipe(error)) await finish();
     throw error;
   } finally {
+    rule.end();
+    clearInterval(redrawing);
+    stop.removeEventListener("abort", onInterrupt);
+    batch.leave();
     bar.end(false);
     await sink.close();
   }
-  const stopped = stop.aborted && tally.finished < total;
-  await tellEnd(context, tally, { stopped, resume, out: values.out });
-  if (stopped) return interrupts.exitCode;
-  return tally.failed === 0 ? exitCodes.ok : exitCodes.failed;
+  ended.stopped = rule.stopped?.text;
+  ended.isComplete = statistics.finished >= total;
+  await finish();
+  if (rule.stopped) return rule.stopped.why === "timeout" ? exitCodes.timedOut : exitCodes.failed;
+  if (stop.aborted && !ended.isComplete) return interrupts.exitCode;
+  return statistics.failed === 0 && ended.isComplete ? exitCodes.ok : exitCodes.failed;
+}
+
+interface Ended {
+  /** Why it was ended before its jobs had. */
+  stopped: string | undefined;
+  /** Every job has a result. */
+  isComplete: boolean;
 }
 
 function batchId(given: string | undefined): string {
@@ -117,83 +182,99 @@ function batchId(given: string | undefined): string {
   return id;
 }
 
-async function sinkOf(out: string | undefined, id: string, context: Context): Promise<ResultSink> {
-  if (out === undefined)
-    return { done: new Set(), failedBefore: 0, add: async () => {}, close: async () => {} };
+function limitsOf(values: Values) {
+  const number = (name: "max-failures" | "in-flight") =>
+    values[name] === undefined ? undefined : wholeNumber(`--${name}`, values[name]);
+  return {
+    maxFailures: number("max-failures"),
+    inFlight: number("in-flight"),
+    timeoutMs: values.timeout === undefined ? undefined : durationMs("--timeout", values.timeout),
+    patienceMs: durationMs("--patience", values.patience ?? defaultPatience),
+  };
+}
+
+async function selectionOf(
+  values: Values,
+  { directory }: Context,
+  jobs: { readonly file: string; readonly total: number },
+): Promise<Selection & { readonly note: string }> {
+  const { "retry-failed": earlier, out } = values;
+  if (earlier === undefined) return { ...everyLine(jobs.total), note: "" };
+  const path = resolve(directory, earlier);
+  if (out !== undefined && out !== "-" && resolve(directory, out) === path)
+    throw new UsageError("--out: it is the file of --retry-failed; write to another file");
+  const failed = await failedLines(path, jobs);
+  return { ...failed, note: ` of ${jobs.total}: what failed in ${earlier}` };
+}
+
+async function sinkOf(
+  out: string | undefined,
+  context: Context,
+  prefix: string,
+  onEarlier: (line: ResultLine) => void,
+): Promise<ResultSink> {
+  if (out === undefined) return noResults;
   if (out === "-") return resultsTo(context.terminal);
-  return ResultFile.open(resolve(context.directory, out), id, isSuccess);
+  return ResultFile.open(resolve(context.directory, out), prefix, onEarlier);
 }
 
-class Tally {
-  readonly id: string;
-  readonly total: number;
-  readonly #beganMs = performance.now();
-  readonly #before: number;
-  readonly outcomes: Partial<Record<OutcomeKind, number>> = {};
-  readonly failedIds: string[] = [];
-  finished: number;
-  failed: number;
-
-  constructor(id: string, total: number, { done, failedBefore }: ResultSink) {
-    this.id = id;
-    this.total = total;
-    this.#before = done.size;
-    this.finished = done.size;
-    this.failed = failedBefore;
-  }
-
-  add(end: BatchEnd): void {
-    this.finished++;
-    const { kind } = end.result.outcome;
-    this.outcomes[kind] = (this.outcomes[kind] ?? 0) + 1;
-    if (!isFailure(end)) return;
-    this.failed++;
-    if (this.failedIds.length < 5) this.failedIds.push(end.id);
-  }
-
-  get seconds(): number {
-    return (performance.now() - this.#beganMs) / 1_000;
-  }
-
-  get perSecond(): number {
-    return (this.finished - this.#before) / this.seconds;
+/** Also ends with a failure that is none of the results'. */
+async function* untilFailed<T>(results: AsyncGenerator<T>, failed: Promise<never>): AsyncGenerator<T> {
+  try {
+    for (;;) {
+      const next = results.next();
+      next.catch(() => {});
+      const { value, done } = await Promise.race([next, failed]);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Not waited for: one that waits for the next end is over when the batch is left.
+    void results.return(undefined).catch(() => {});
   }
 }
 
-interface Ending {
-  /** Before all jobs had ended. */
-  readonly stopped: boolean;
+interface Ending extends Ended {
   readonly resume: string;
+  readonly statistics: BatchStatistics;
   readonly out: string | undefined;
 }
 
-async function tellEnd({ terminal }: Context, tally: Tally, { stopped, resume, out }: Ending): Promise<void> {
-  const { id, total, finished, failed, outcomes, seconds, perSecond, failedIds } = tally;
+async function tellEnd({ terminal }: Context, summary: BatchSummary, ending: Ending): Promise<void> {
+  const { stopped, isComplete, resume, out } = ending;
+  const { id, failed } = summary;
   const toStdout = out === "-";
+  const goesOn = !isComplete && stopped === undefined;
   if (terminal.json && !toStdout)
     await terminal.answer(
       {
-        id,
-        total,
-        finished,
-        failed,
-        outcomes,
-        seconds,
-        interrupted: stopped,
-        ...(stopped ? { resume } : {}),
+        ...summary,
+        interrupted: goesOn,
+        ...(stopped === undefined ? {} : { stopped }),
+        ...(goesOn ? { resume } : {}),
       },
       () => "",
     );
-  const say = (text: string) => (toStdout || terminal.json ? terminal.note(text) : terminal.line(text));
-  if (!terminal.json)
-    await say(
-      `${finished} of ${total} jobs ended, ${failed} of them badly, in ${spanText(seconds * 1_000)}${perSecond > 0 ? `, ${perSecond.toFixed(1)} a second` : ""}`,
-    );
-  if (!terminal.json && failedIds.length > 0)
+  const say = (text: string) => (toStdout ? terminal.note(text) : terminal.line(text));
+  if (!terminal.json) for (const line of summaryLines(summary)) await say(line);
+  const [first, ...others] = ending.statistics.failures.slice(0, 5).map((job) => job.id);
+  if (!terminal.json && first !== undefined)
     terminal.note(
-      `berth: look at one: berth logs ${failedIds[0]} (${failedIds.join(", ")}${failed > 5 ? ", …" : ""})`,
+      `berth: look at one: berth logs ${first} (${[first, ...others].join(", ")}${failed > 5 ? ", …" : ""})`,
     );
-  if (!stopped) return;
+  if (stopped !== undefined) terminal.note(`berth: the rest was cancelled: ${stopped}`);
+  if (!goesOn) return;
   terminal.note(`berth: what was submitted goes on. To bring the rest: ${resume}`);
   terminal.note(`berth: to end it instead: berth batch cancel ${id}`);
+}
+
+async function writeReport(
+  { terminal, directory }: Context,
+  file: string,
+  summary: BatchSummary,
+  statistics: BatchStatistics,
+): Promise<void> {
+  const { writeReportPage } = await import("../report/report-page.ts");
+  await writeReportPage(resolve(directory, file), summary, statistics);
+  if (!terminal.json) terminal.note(`berth: the report is in ${file}`);
 }

@@ -1,5 +1,3 @@
-import { isSuccess } from "@berth/protocol";
-import { batchJobs } from "../batch/batch-jobs.ts";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -23,22 +21,15 @@ export const batchStatus = command({
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const [id = ""] = positionals;
-  const count = { submitted: 0, waiting: 0, running: 0, finished: 0, failed: 0 };
-  for await (const { state, job } of batchJobs(await context.door(), id)) {
-    count.submitted++;
-    if (state === "scheduled" || state === "waiting") count.waiting++;
-    else if (state === "running") count.running++;
-    else {
-      count.finished++;
-      if (!isSuccess((await job.result()).outcome)) count.failed++;
-    }
-  }
-  const { submitted, waiting, running, finished, failed } = count;
-  if (submitted === 0) throw noBatch(id);
+  const status = await (await context.door()).batches.status(id);
+  if (!status) throw noBatch(id);
+  const { submitted, waiting, running, finished, failed } = status;
+  const now =
+    running === undefined ? `${submitted - finished} run or wait` : `${running} run, ${waiting} wait`;
   await context.terminal.answer(
-    { id, ...count },
+    { id, ...status },
     () =>
-      `${id}: ${counted(submitted, "job")} submitted; ${finished} ended, ${failed} of them badly; ${running} run, ${waiting} wait`,
+      `${id}: ${counted(submitted, "job")} submitted; ${finished} ended, ${failed} of them failed; ${now}`,
   );
   return exitCodes.ok;
 }

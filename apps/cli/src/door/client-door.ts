@@ -2,6 +2,7 @@ import { Artifacts, Berth, type EnqueuedJob, type JobView, shownState } from "@b
 import { isFault } from "@berth/protocol";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
+  BatchesDoor,
   DeadLettersDoor,
   Door,
   DoorJob,
@@ -13,6 +14,7 @@ import type {
   TenantsDoor,
   UnfinishedJob,
 } from "../door.ts";
+import { clientBatches } from "./client-batches.ts";
 import { clientKeys } from "./client-keys.ts";
 import { clientTenants } from "./client-tenants.ts";
 import { openRedis } from "./open-redis.ts";
@@ -27,7 +29,7 @@ export interface ClientDoorOptions {
 /** Straight to the fleet's Redis. */
 export class ClientDoor implements Door {
   readonly address: string;
-  readonly inFlight = 1_000;
+  readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
@@ -47,6 +49,7 @@ export class ClientDoor implements Door {
     this.#berth = berth;
     this.#artifacts = new Artifacts(redis, { directory: artifactsDirectory });
     this.tenants = clientTenants(berth);
+    this.batches = clientBatches(berth);
     this.schedules = berth.schedules;
     this.keys = clientKeys(redis);
     this.deadLetters = {
@@ -62,8 +65,6 @@ export class ClientDoor implements Door {
   async submit(order: JobOrder): Promise<DoorJob> {
     return doorJob(await this.#berth.submit(order).enqueued());
   }
-
-  waitForOutages(): void {}
 
   async job(id: string): Promise<KnownDoorJob | undefined> {
     const job = await this.#berth.job(id);

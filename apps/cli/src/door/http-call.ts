@@ -5,6 +5,8 @@ import { exitCodes } from "../exit-codes.ts";
 
 export interface CallOptions {
   readonly body?: unknown;
+  /** A body as it is, of the type that `headers` names. */
+  readonly text?: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -17,7 +19,10 @@ const patience = 8;
 const longestPauseMs = 5_000;
 const firstPauseMs = 200;
 /** What a broken connection, a proxy without a gateway behind it, and a gateway without its Redis answer. */
-const away = new Set(["gateway-unreachable", "redis-unreachable", "http-502", "http-503", "http-504"]);
+const away = new Set([
+  ...["gateway-unreachable", "redis-unreachable", "unavailable"],
+  ...["http-502", "http-503", "http-504"],
+]);
 
 /** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */
 export class HttpCalls {
@@ -104,7 +109,7 @@ export class HttpCalls {
   async #send(
     method: string,
     path: string,
-    { body, query = {}, headers, signal }: CallOptions,
+    { body, text, query = {}, headers, signal }: CallOptions,
   ): Promise<Response> {
     const until = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
     const url = new URL(path.replace(/^\//, ""), this.#base);
@@ -120,6 +125,7 @@ export class HttpCalls {
           ...headers,
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(text === undefined ? {} : { body: text }),
         signal: until,
       });
     } catch (error) {

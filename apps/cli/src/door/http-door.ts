@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { JobResult } from "@berth/protocol";
 import { Complaint, resubmitAdvice, UsageError } from "../complaint.ts";
 import type {
+  BatchesDoor,
   DeadLettersDoor,
   Door,
   DoorJob,
@@ -20,6 +21,7 @@ import type {
 } from "../door.ts";
 import { httpDeadLetters, httpKeys, httpSchedules, httpTenants } from "./http-admin.ts";
 import { httpArtifact } from "./http-artifact.ts";
+import { httpBatches } from "./http-batches.ts";
 import { HttpCalls, path } from "./http-call.ts";
 import { httpEvents } from "./http-events.ts";
 
@@ -36,7 +38,7 @@ interface JobView {
 
 /** The fleet through a gateway. */
 export class HttpDoor implements Door {
-  readonly inFlight = 64;
+  readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
@@ -47,17 +49,22 @@ export class HttpDoor implements Door {
   static async open({
     url,
     key,
+    outageMs,
   }: {
     readonly url: string;
     readonly key: string | undefined;
+    /** A gateway that is away for longer fails a call; default 10 s. */
+    readonly outageMs?: number;
   }): Promise<HttpDoor> {
     const calls = new HttpCalls(url, key);
+    if (outageMs !== undefined) calls.outageMs = outageMs;
     await calls.json("GET", "/healthz", { repeatable: false });
     return new HttpDoor(calls);
   }
 
   private constructor(calls: HttpCalls) {
     this.#calls = calls;
+    this.batches = httpBatches(calls);
     this.tenants = httpTenants(calls);
     this.schedules = httpSchedules(calls);
     this.deadLetters = httpDeadLetters(calls);
@@ -77,10 +84,6 @@ export class HttpDoor implements Door {
       throw error instanceof Complaint && error.code === "gateway-unreachable" ? withJobId(error, id) : error;
     }
     return this.#job(id);
-  }
-
-  waitForOutages(ms: number): void {
-    this.#calls.outageMs = ms;
   }
 
   async job(id: string): Promise<KnownDoorJob | undefined> {

@@ -1,13 +1,14 @@
+import { Pace } from "./pace.ts";
 import { spanText } from "./quantities.ts";
 import type { Terminal } from "./terminal.ts";
 
 const redrawMs = 100;
-/** The rate is that of the last seconds: a cold start must not spoil the estimate for an hour. */
-const rateWindowMs = 10_000;
 
 export interface ProgressUnit {
   /** `12,000 jobs`, `4.5 MB`. */
   readonly amount: (count: number) => string;
+  /** Of what comes in a second, where that is finer: `84.1`. */
+  readonly rate?: (perSecond: number) => string;
 }
 
 /** One moving line on stderr: how much of how much, how fast, how much longer. Nothing where nobody looks. */
@@ -15,7 +16,7 @@ export class ProgressBar {
   readonly #terminal: Terminal;
   readonly #title: string;
   readonly #unit: ProgressUnit;
-  readonly #seen: { atMs: number; done: number }[] = [];
+  readonly #pace = new Pace();
   #drawnAtMs = Number.NEGATIVE_INFINITY;
   #drawn = false;
 
@@ -43,22 +44,13 @@ export class ProgressBar {
   }
 
   #line(done: number, total: number | undefined, more: string, now: number): string {
-    const perSecond = this.#rate(done, now);
-    const { amount } = this.#unit;
-    const rate = perSecond > 0 ? ` ${amount(perSecond)}/s` : "";
+    const { perSecond, leftMs } = this.#pace.at(now, done, total);
+    const { amount, rate: rateOf = amount } = this.#unit;
+    const rate = perSecond > 0 ? ` ${rateOf(perSecond)}/s` : "";
     if (total === undefined) return `${this.#title} ${amount(done)}${rate}${more}`;
     const share = total === 0 ? 1 : Math.min(1, done / total);
-    const left =
-      perSecond > 0 && done < total ? ` ${spanText(((total - done) / perSecond) * 1_000)} left` : "";
-    return `${this.#title} ${bar(share)} ${Math.floor(share * 100)} % ${amount(done)} of ${amount(total)}${rate}${left}${more}`;
-  }
-
-  #rate(done: number, now: number): number {
-    this.#seen.push({ atMs: now, done });
-    while (this.#seen.length > 2 && now - (this.#seen[0]?.atMs ?? now) > rateWindowMs) this.#seen.shift();
-    const first = this.#seen[0];
-    const ms = now - (first?.atMs ?? now);
-    return first && ms > 0 ? ((done - first.done) / ms) * 1_000 : 0;
+    const left = leftMs === undefined ? "" : ` ${spanText(leftMs)} left`;
+    return `${this.#title} ${bar(share)} ${Math.floor(share * 100)} % ${amount(done)} of ${amount(total)}${more}${rate}${left}`;
   }
 }
 

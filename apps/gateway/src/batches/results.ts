@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Jobs } from "@berth/client";
-import type { JobResult } from "@berth/protocol";
+import { type JobResult, sandboxKey } from "@berth/protocol";
 import { type BatchEnd, type BatchStore, batchJobId } from "./batch-store.ts";
 
 /** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */
@@ -8,12 +8,15 @@ export interface BatchLine {
   readonly position: number;
   readonly index: number;
   readonly jobId: string;
+  readonly tenant?: string;
+  readonly session?: string;
   readonly result?: JobResult;
   readonly refused?: string;
   readonly expired?: true;
 }
 
-const pageSize = 100;
+/** Results held at once; each may be megabytes. */
+const pageSize = 32;
 const lookMs = 300;
 
 /** The ends of a batch in their order, each with its result; while it goes on, as they come. */
@@ -44,6 +47,6 @@ async function lineOf(
 ): Promise<BatchLine> {
   const about = { position, index, jobId: batchJobId(id, index) };
   if (key === undefined) return { ...about, refused: await batches.refusedProblem(id, index) };
-  const result = (await jobs.find(about.jobId))?.result;
-  return result ? { ...about, result } : { ...about, expired: true };
+  const ended = await jobs.ended({ id: about.jobId, sandbox: sandboxKey.parse(key) });
+  return ended ? { ...about, ...ended } : { ...about, expired: true };
 }

@@ -24,7 +24,10 @@ const batchesPerLook = 10;
 const indexesPerLook = 2_000;
 /** An upload that has not been heard of for this long has been left. */
 const uploadGoneMs = 30_000;
+/** Its sender will not come back: its jobs would not be known any more. The batch ends with the orders that it has. */
+const uploadLeftMs = 24 * 3_600_000;
 const retryMs = 1_000;
+const cancelledAtOnce = 32;
 
 /**
  * Notes the ends of batches' jobs, shared among all gateways. The results' stream tells of nearly all of them; what it
@@ -108,11 +111,13 @@ export class BatchTracker {
   async #lookAt(batch: StoredBatch): Promise<void> {
     const { batches } = this.#parts;
     await batches.touch(batch.id);
+    const quietMs = Date.now() - Math.max(batch.uploadAtMs, batch.createdAtMs);
     if (batch.state === "cancelling") {
-      const left = batch.total === undefined && Date.now() - batch.uploadAtMs > uploadGoneMs;
+      const left = batch.total === undefined && quietMs > uploadGoneMs;
       if (left) await batches.noteUploaded(batch.id, batch.submitted);
       if (left || batch.total !== undefined) await this.#cancelSome(batch);
-    }
+    } else if (batch.state === "uploading" && quietMs > uploadLeftMs)
+      await batches.noteUploaded(batch.id, batch.submitted);
     if (batch.total !== undefined) await this.#findMissed(batch, batch.total);
   }
 
@@ -126,7 +131,10 @@ export class BatchTracker {
       from += indexesPerLook
     ) {
       const some = Math.min(indexesPerLook, total - from);
-      for (const index of await batches.notEnded(id, from, some)) await berth.cancel(batchJobId(id, index));
+      const work = new InOrder(cancelledAtOnce);
+      for (const index of await batches.notEnded(id, from, some))
+        await work.add(String(index), async () => void (await berth.cancel(batchJobId(id, index))));
+      await work.finish();
       await batches.noteCancelledTo(id, from + some);
       await redis.zadd(redisKeys.batchesOpen, "XX", Date.now() + lookAgainMs, id);
     }

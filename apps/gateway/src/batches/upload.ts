@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CheckedOrder, isNoRoom, isOrderFault } from "@berth/client";
-import { sandboxKeyOf } from "@berth/protocol";
+import { isFault, sandboxKeyOf } from "@berth/protocol";
 import { detailOf } from "../http/failure.ts";
 import { parseInput } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
@@ -8,7 +8,7 @@ import { draftOf, type SubmissionHeaders } from "../jobs/submission.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
-import { batchJobId } from "./batch-store.ts";
+import { batchJobId, type StoredBatch } from "./batch-store.ts";
 import { InOrder } from "./in-order.ts";
 
 /** An order as it was sent. */
@@ -20,8 +20,16 @@ export interface SentOrder {
   done(): void;
 }
 
-export interface UploadOptions {
-  readonly id: string;
+/** Some orders of a batch, whose other parts come in other requests. */
+export interface Part {
+  /** Position of its first order in the batch. */
+  readonly from: number;
+  /** Others follow. */
+  readonly more: boolean;
+}
+
+export interface UploadOptions extends Part {
+  readonly batch: StoredBatch;
   readonly principal: Principal;
   readonly headers: SubmissionHeaders;
   /** Bytes of orders being enqueued at once; past it the sender is held up. */
@@ -35,6 +43,8 @@ const inFlightMost = 64;
 const noteEveryMs = 1_000;
 /** A fleet that is full takes more when something has ended. */
 const fullPauseMs = 500;
+/** Ends are looked up for so many orders at once. */
+const endsAtOnce = 4_096;
 /** Past so many orders that do not fit, the upload is taken for garbage. */
 const refusedMost = 1_000;
 
@@ -46,22 +56,25 @@ export class Upload {
   readonly #parts: Pick<Parts, "batches" | "berth">;
   readonly #options: UploadOptions;
   readonly #work: InOrder;
-  #taken = 0;
+  /** How far the batch has got, earlier parts included. */
+  #taken: number;
   #refused = 0;
-  #cancelled = false;
-  #isResumed = false;
+  #cancelled: boolean;
+  /** Of the orders from one position on, those whose end is not known. */
+  #open: { readonly from: number; readonly isOpen: Promise<ReadonlySet<number>> } | undefined;
 
   constructor(parts: Pick<Parts, "batches" | "berth">, options: UploadOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#work = new InOrder(inFlightMost, options.inFlightBytes);
+    this.#taken = options.from;
+    this.#cancelled = options.batch.cancelledAtMs !== undefined;
   }
 
-  /** Gives how many orders there were. */
-  async run(orders: AsyncIterable<SentOrder>): Promise<number> {
+  async run(orders: AsyncIterable<SentOrder>): Promise<void> {
     const { batches } = this.#parts;
-    const { id } = this.#options;
-    this.#isResumed = ((await batches.get(id))?.finished ?? 0) > 0;
+    const { more, batch } = this.#options;
+    const { id } = batch;
     const noting = setInterval(() => void this.#note().catch(() => {}), noteEveryMs);
     try {
       for await (const sent of orders) {
@@ -72,19 +85,23 @@ export class Upload {
     } finally {
       clearInterval(noting);
       await this.#work.idle();
-      await batches.noteSubmitted(id, this.#taken);
+      await batches.noteSubmitted(id, this.#furthest);
       // Nobody will send the rest: the cancellation needs to know where the end is.
-      if (this.#cancelled) await batches.noteUploaded(id, this.#taken);
+      if (this.#cancelled) await batches.noteUploaded(id, this.#furthest);
     }
-    await batches.noteUploaded(id, this.#taken);
-    return this.#taken;
+    if (!more) await batches.noteUploaded(id, this.#furthest);
+  }
+
+  /** A part that is sent again does not take back those behind it. */
+  get #furthest(): number {
+    return Math.max(this.#taken, this.#options.batch.submitted);
   }
 
   async #note(): Promise<void> {
     const { batches } = this.#parts;
-    const { id } = this.#options;
-    await batches.noteSubmitted(id, this.#taken);
-    this.#cancelled = (await batches.get(id))?.state === "cancelling";
+    const { id } = this.#options.batch;
+    await batches.noteSubmitted(id, this.#furthest);
+    this.#cancelled = (await batches.get(id))?.cancelledAtMs !== undefined;
   }
 
   async #take(sent: SentOrder, index: number): Promise<void> {
@@ -103,18 +120,25 @@ export class Upload {
 
   /** The batch remembers that longer than Redis remembers the job, which would run again. */
   async #hasEnded(index: number): Promise<boolean> {
-    const { batches } = this.#parts;
-    return this.#isResumed && (await batches.notEnded(this.#options.id, index, 1)).length === 0;
+    const { batch } = this.#options;
+    if (batch.finished === 0) return false;
+    const from = index - (index % endsAtOnce);
+    if (this.#open?.from !== from)
+      this.#open = {
+        from,
+        isOpen: this.#parts.batches.notEnded(batch.id, from, endsAtOnce).then((indexes) => new Set(indexes)),
+      };
+    return !(await this.#open.isOpen).has(index);
   }
 
   /** The job to be, or what is wrong with it. */
   #draft(sent: SentOrder, index: number): CheckedOrder | string {
-    const { id, principal, headers } = this.#options;
+    const { batch, principal, headers } = this.#options;
     try {
       const parsed = parseInput(order, sent.read());
       if ("problems" in parsed) return parsed.problems.slice(0, 5).join("; ");
       if (parsed.data.id !== undefined) return "id: the jobs of a batch are named by the batch";
-      return draftOf(parsed.data, principal, { headers, id: batchJobId(id, index) });
+      return draftOf(parsed.data, principal, { headers, id: batchJobId(batch.id, index) });
     } catch (error) {
       if (error instanceof Problem) return error.message;
       throw error;
@@ -129,7 +153,7 @@ export class Upload {
         `more than ${refusedMost} orders do not fit; the last: ${problem}`,
       );
     }
-    await this.#parts.batches.noteRefused(this.#options.id, index, problem);
+    await this.#parts.batches.noteRefused(this.#options.batch.id, index, problem);
   }
 
   async #submit(draft: CheckedOrder, index: number): Promise<void> {
@@ -139,7 +163,12 @@ export class Upload {
         return;
       } catch (error) {
         if (isOrderFault(error)) return this.#refuse(index, detailOf(error, this.#options.principal));
-        if (!isNoRoom(error) || this.#options.signal.aborted || this.#cancelled) throw error;
+        if (
+          !(isNoRoom(error) || isFault(error, "redis-full")) ||
+          this.#options.signal.aborted ||
+          this.#cancelled
+        )
+          throw error;
         await sleep(fullPauseMs);
       }
     }

@@ -52,7 +52,7 @@ export function redactedEvent(event: IdentifiedEvent): ShownEvent {
   }
 }
 
-function redactedResult({ value, timing, ...result }: JobResult): JobResult {
+function redactedResult({ value, timing, labels, ...result }: JobResult): JobResult {
   const { steps, artifactsRefused } = value;
   const outcome = redactedOutcome(result.outcome);
   const redacted = {
@@ -63,6 +63,7 @@ function redactedResult({ value, timing, ...result }: JobResult): JobResult {
       ...(artifactsRefused ? { artifactsRefused: artifactsRefused.map(redactedRefusal) } : {}),
     },
     timing,
+    ...(labels ? { labels } : {}),
   };
   // The text repeats the outcome's message. What was refused has left no output beside it.
   if (outcome.kind === "refused") return steps ? redacted : withText(redacted);

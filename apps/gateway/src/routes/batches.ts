@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { StoredBatch } from "../batches/batch-store.ts";
 import { batchSchema, batchView } from "../batches/batch-view.ts";
 import { type BatchLine, batchLines } from "../batches/results.ts";
-import { type SentOrder, Upload } from "../batches/upload.ts";
+import { type Part, type SentOrder, Upload } from "../batches/upload.ts";
 import { parseJson, readBody } from "../http/body.ts";
 import { type LineLimits, linesOf } from "../http/lines.ts";
 import { LongAnswer } from "../http/long-answer.ts";
@@ -35,6 +35,16 @@ const webhook = z
 const newBatch = input("NewBatch", z.strictObject({ jobs: z.array(order).min(1).max(10_000), webhook }));
 const looseBatch = z.strictObject({ jobs: z.array(z.unknown()).min(1).max(10_000), webhook });
 
+const part = z.object({
+  from: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe("of a part: the position of its first order in the batch, from 0"),
+  more: z.stringbool().default(false).describe("further parts follow; the batch has not all its orders yet"),
+});
+
 /** Of the bytes of bodies in memory, as much may be lines of one upload that the fleet has not taken yet. */
 const shareOfOneUpload = 16;
 
@@ -44,6 +54,8 @@ const line = output(
     position: z.number().describe("give it as `after` to go on behind it"),
     index: z.number().describe("which order of the batch, from 0"),
     jobId: z.string(),
+    tenant: z.string().optional(),
+    session: z.string().optional(),
     result: jobResult.optional(),
     refused: z.string().optional().describe("what was wrong with the order"),
     expired: z.literal(true).optional().describe("it ended more than a day ago"),
@@ -61,29 +73,31 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       summary: "Submit a batch, as JSON or as one order a line",
       about:
         "`application/x-ndjson` is taken as it comes: any number of lines, no faster than the fleet takes them. With an " +
-        "Idempotency-Key an upload that broke off is sent again from its beginning and goes on where it was. An order that " +
-        "does not fit ends as refused; the others run.",
+        "Idempotency-Key an upload that broke off is sent again from its beginning and goes on where it was. It may also " +
+        "come in parts, one request each, in their order: a part that broke off is sent again alone. An order that does not " +
+        "fit ends as refused; the others run.",
       access: "key",
-      query: z.strictObject({ webhook }),
+      query: z.strictObject({ webhook, ...part.shape }),
       headers: submissionHeaders,
       body: newBatch,
       raw: { types: ["application/json", "application/x-ndjson"], about: "Orders, at most 10,000 as JSON" },
-      answers: { 202: { about: "All orders are in", schema: batchSchema } },
+      answers: { 202: { about: "All orders of the request are in", schema: batchSchema } },
     },
-    async ({ query, headers, principal, request, signal }) => {
+    async ({ query: { webhook, from, more }, headers, principal, request, signal }) => {
       const limits = limitsOf(config, request);
       const isLines = /^application\/x-ndjson\b/i.test(request.headers["content-type"] ?? "");
       const whole = isLines ? undefined : read(await readBody(request.raw, limits));
       const key = headers["idempotency-key"];
       const id = `bat_${key === undefined ? nanoid() : ownerHash(principal, key)}`;
       const owner = principal.tenant ?? "";
-      const batch = await batches.open(id, owner, whole?.webhook ?? query.webhook);
+      const batch = await batches.open(id, owner, whole?.webhook ?? webhook);
       if (batch.owner !== owner) throw new Problem("conflict", "another batch has this id");
+      refuseLostPart(batch, { from, more }, key);
       const sent = whole
         ? orders(whole.jobs)
         : lines(request.raw, { ...limits, onDone: request.bodyHold.giveBack });
       const inFlightBytes = config.BERTH_GATEWAY_BODIES_BYTES / shareOfOneUpload;
-      await new Upload(parts, { id, principal, headers, inFlightBytes, signal }).run(sent);
+      await new Upload(parts, { batch, from, more, principal, headers, inFlightBytes, signal }).run(sent);
       return {
         status: 202,
         headers: { location: `/v1/batches/${id}` },
@@ -100,7 +114,10 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       summary: "Batches, the newest first",
       access: "key",
       cost: 50,
-      query: z.strictObject({ limit: z.coerce.number().int().min(1).max(1_000).default(100) }),
+      query: z.strictObject({
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+        key: z.string().max(255).optional().describe("only the one that was made with this Idempotency-Key"),
+      }),
       answers: {
         200: {
           about: "The key's own; with an admin key, all",
@@ -109,7 +126,10 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       },
     },
     async ({ query, principal }) => {
-      const found = await batches.list(principal.tenant, query.limit);
+      const { key, limit } = query;
+      const named = key === undefined ? undefined : await batches.get(`bat_${ownerHash(principal, key)}`);
+      const found =
+        key === undefined ? await batches.list(principal.tenant, limit) : named === undefined ? [] : [named];
       return { status: 200, body: { batches: found.map(batchView) } };
     },
   );
@@ -150,7 +170,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
         const options = { ...query, signal: stream.signal };
         try {
           for await (const page of batchLines({ batches, jobs: berth.jobs }, params.id, options)) {
-            for (const one of page) await answer.write(`${JSON.stringify(lineFor(principal, one))}\n`);
+            await answer.write(page.map((one) => `${JSON.stringify(lineFor(principal, one))}\n`).join(""));
           }
           if (stream.signal.aborted) answer.breakOff();
           else answer.end();
@@ -213,6 +233,14 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
   }
 
   return [submit, list, look, results, cancel, secret];
+}
+
+/** Parts come in their order: a gap would never be filled, and the batch never end. */
+function refuseLostPart({ submitted }: StoredBatch, { from, more }: Part, key: string | undefined): void {
+  if ((from > 0 || more) && key === undefined)
+    throw new Problem("invalid-request", "the parts of a batch need an Idempotency-Key, the same for all");
+  if (from > submitted)
+    throw new Problem("conflict", `the batch has ${submitted} orders; the next part is from ${submitted}`);
 }
 
 function lineFor(principal: Principal, { result, ...one }: BatchLine): BatchLine {

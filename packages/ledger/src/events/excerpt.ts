@@ -14,13 +14,13 @@ export function excerptOf(result: JobResult): string {
   }
 }
 
-function shortened({ outcome, value, timing }: JobResult, characters: number): JobResult {
+function shortened({ outcome, value, text: _, ...rest }: JobResult, characters: number): JobResult {
   const cut = ([name, field]: [string, unknown]) =>
     typeof field === "string" ? [name, field.slice(0, characters)] : [name, field];
   const flat = Object.entries(value).filter(([name, field]) => typeof field !== "object" && name !== "shown");
   return {
     outcome: Object.fromEntries(Object.entries(outcome).map(cut)) as JobResult["outcome"],
     value: Object.fromEntries(flat.map(cut)) as JobValue,
-    timing,
+    ...rest,
   };
 }

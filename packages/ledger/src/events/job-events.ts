@@ -1,6 +1,7 @@
 import {
   type ArtifactRef,
   type JobResult,
+  type Labels,
   type Outcome,
   redisKeys,
   type SandboxKey,
@@ -58,6 +59,7 @@ export interface WaitingJob {
   readonly jobId: string;
   readonly attempt: number;
   readonly inbox: string | undefined;
+  readonly labels?: Labels | undefined;
   readonly queue: QueueKeys;
   /** Until when somebody may still hand it on, and must find that it has ended. */
   readonly dueAtMs?: number | undefined;

@@ -1,4 +1,4 @@
-import type { JobResult, SandboxKey } from "@berth/protocol";
+import { type JobResult, job as jobSchema, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents, WaitingJob } from "../events/job-events.ts";
 import type { FleetControl } from "../fleet/fleet-control.ts";
@@ -16,11 +16,15 @@ export interface CancellationParts {
   readonly events: JobEvents;
 }
 
-const unbegun: JobResult = {
-  outcome: { kind: "cancelled", reason: "by request, before it began" },
-  value: {},
-  timing: { wallMs: 0, cpuMs: 0 },
-};
+/** Of a job that no worker began. */
+function unbegun({ labels = {} }: WaitingJob): JobResult {
+  return {
+    outcome: { kind: "cancelled", reason: "by request, before it began" },
+    value: {},
+    timing: { wallMs: 0, cpuMs: 0, finishedAtMs: Date.now() },
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+  };
+}
 
 /**
  * Ends jobs that somebody no longer wants.
@@ -42,7 +46,7 @@ export class Cancellation {
     const { redis, control, schedule, events } = this.#parts;
     await events.wishCancelled(key, jobId);
     const waiting = await this.#waiting(key, jobId);
-    const told = waiting && (await events.cancel(waiting, unbegun)) === "told";
+    const told = waiting && (await events.cancel(waiting, unbegun(waiting))) === "told";
     // Also when its end is told: one that is taken already waits for its turn with a worker.
     await control.cancel(key, jobId);
     if (!told) {
@@ -60,14 +64,15 @@ export class Cancellation {
     const { redis, schedule } = this.#parts;
     const later = await schedule.find(key, jobId);
     if (later) {
-      const { attempt, inbox, dueAtMs } = later;
-      return { key, jobId, attempt, inbox, dueAtMs, queue: queueKeys(key, jobId, attempt) };
+      const { attempt, inbox, labels, dueAtMs } = later;
+      return { key, jobId, attempt, inbox, labels, dueAtMs, queue: queueKeys(key, jobId, attempt) };
     }
     const { added: attempt, begun } = await readAttempts(redis, key, jobId);
     if (attempt === 0 || begun >= attempt) return undefined;
     const data = await findQueued(redis, key, queuedId(jobId, attempt));
     if (data === undefined) return undefined;
-    return { key, jobId, attempt, inbox: inboxOf(data), queue: queueKeys(key, jobId, attempt) };
+    const { labels } = jobSchema.pick({ labels: true }).safeParse(data).data ?? {};
+    return { key, jobId, attempt, inbox: inboxOf(data), labels, queue: queueKeys(key, jobId, attempt) };
   }
 }
 

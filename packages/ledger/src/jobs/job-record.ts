@@ -61,8 +61,12 @@ export function shownState(state: JobState): ShownState {
 }
 
 /** Undefined: no job of that id was accepted, or it ended more than a day ago. */
-export async function readJobRecord(redis: Redis, id: string): Promise<JobRecord | undefined> {
-  const key = await readSandboxKey(redis, id);
+export async function readJobRecord(
+  redis: Redis,
+  id: string,
+  place?: SandboxKey,
+): Promise<JobRecord | undefined> {
+  const key = place ?? (await readSandboxKey(redis, id));
   const parsed = stored.safeParse(key && (await redis.hgetall(redisKeys.job(key, id))));
   if (!parsed.success) return undefined;
   const { at, outcome, ...record } = parsed.data;

@@ -2,6 +2,7 @@ import {
   Fault,
   fleetQueuePrefix,
   type Job,
+  type Labels,
   latestDueMs,
   redisKeys,
   type SandboxKey,
@@ -45,6 +46,7 @@ export interface ScheduledJob {
   readonly dueAtMs: number;
   /** Whose inbox is to be told of its end. */
   readonly inbox: string | undefined;
+  readonly labels: Labels | undefined;
   /** How often handing it on failed, and why the last time. */
   readonly failures: number;
   readonly problem: string | undefined;
@@ -121,7 +123,7 @@ export class Schedule {
     const attempt = Number(entry.id?.split("~")[1] ?? 1);
     const { attemptsMade: failures, failedReason: problem } = entry;
     const { dueAtMs, job } = entry.data;
-    return { jobId, attempt, dueAtMs, inbox: job?.inbox, failures, problem };
+    return { jobId, attempt, dueAtMs, inbox: job?.inbox, labels: job?.labels, failures, problem };
   }
 
   /** Takes out a job whose end was told. One that is being handed on just now is known to have ended. */

@@ -1,0 +1,97 @@
+import type { JobResult } from "@berth/protocol";
+import type { DoorBatch, JobOrder } from "../door.ts";
+import { type BatchLine, batchLines } from "./batch-file.ts";
+import { type ResultLine, resultLine } from "./result-line.ts";
+import type { Selection } from "./selection.ts";
+
+/** After this long without an end a batch that was stopped is left: something that runs does not end. */
+const stoppedMs = 60_000;
+
+type About = Omit<BatchLine, "order">;
+
+export interface LinesToRun {
+  readonly file: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly selection: Selection;
+}
+
+/** The lines of a file on their way through a batch: orders in, lines of results out. */
+export class BatchRun {
+  readonly #lines: LinesToRun;
+  /** What was submitted and has not ended, by position. */
+  readonly #open = new Map<number, About>();
+  /** By position: a result is there. */
+  readonly #ended: Uint8Array;
+  readonly #before = new Set<number>();
+
+  constructor(lines: LinesToRun) {
+    this.#lines = lines;
+    this.#ended = new Uint8Array(lines.selection.total);
+  }
+
+  /** A result of an earlier run. */
+  noteEarlier({ index }: ResultLine): void {
+    const position = this.#lines.selection.positionOf(index);
+    if (position === undefined) return;
+    this.#ended[position] = 1;
+    this.#before.add(position);
+  }
+
+  async *orders(): AsyncGenerator<JobOrder> {
+    for await (const { position, order, ...about } of this.#selected()) {
+      if (!this.#before.has(position)) this.#open.set(position, about);
+      yield order;
+    }
+  }
+
+  /** Ends by itself when the batch is over, or was stopped and does not come to an end. */
+  async *results(batch: DoorBatch): AsyncGenerator<ResultLine> {
+    let quiet: NodeJS.Timeout | undefined;
+    let isLeft = false;
+    const heard = () => {
+      clearTimeout(quiet);
+      quiet = setTimeout(() => {
+        isLeft = batch.cancelled;
+        if (isLeft) batch.leave();
+        else heard();
+      }, stoppedMs);
+    };
+    heard();
+    try {
+      for await (const end of batch.ends(this.#before)) {
+        heard();
+        const about = this.#open.get(end.position);
+        if (!about) continue;
+        this.#open.delete(end.position);
+        this.#ended[end.position] = 1;
+        yield resultLine(about, end);
+      }
+    } finally {
+      clearTimeout(quiet);
+    }
+    if (batch.cancelled && !isLeft) yield* this.#neverSubmitted(batch.prefix);
+  }
+
+  /** So that every job has a line: what was cancelled before it was submitted failed, too. */
+  async *#neverSubmitted(prefix: string): AsyncGenerator<ResultLine> {
+    for await (const { position, order: _, ...about } of this.#selected()) {
+      if (this.#ended[position] === 1) continue;
+      const result: JobResult = {
+        outcome: { kind: "cancelled", reason: "the batch was cancelled before it was submitted" },
+        value: {},
+        timing: { wallMs: 0, cpuMs: 0 },
+      };
+      yield resultLine(about, { id: `${prefix}-${position}`, result });
+    }
+  }
+
+  async *#selected(): AsyncGenerator<BatchLine & { readonly position: number }> {
+    const { file, labels, selection } = this.#lines;
+    for await (const line of batchLines(file, labels)) {
+      const position = selection.positionOf(line.index);
+      if (position === undefined) continue;
+      selection.check(line);
+      yield { ...line, position };
+    }
+  }
+}

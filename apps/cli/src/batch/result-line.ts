@@ -1,0 +1,67 @@
+import { exitCodeOf, type JobResult, type JobTiming, type Labels } from "@berth/protocol";
+import { z } from "zod";
+import type { BatchLine } from "./batch-file.ts";
+
+/** One job of a batch as its line in the file of results. */
+export interface ResultLine {
+  /** Among the jobs of the batch's file, from 0. */
+  readonly index: number;
+  /** In that file, from 1. */
+  readonly line: number;
+  readonly id: string;
+  readonly tenant: string;
+  readonly session: string;
+  readonly agent?: string | undefined;
+  readonly labels?: Labels;
+  readonly outcome: JobResult["outcome"];
+  /** As a shell has it; absent where no command ran to an end. */
+  readonly exitCode?: number;
+  readonly timing: JobTiming;
+  readonly worker?: string;
+  readonly host?: string;
+  readonly value: JobResult["value"];
+  readonly text?: string;
+}
+
+export function resultLine(
+  { index, line, job }: Omit<BatchLine, "order">,
+  { id, result }: { readonly id: string; readonly result: JobResult },
+): ResultLine {
+  const { outcome, timing, worker, host, value, text } = result;
+  const { tenant, session, agent } = job;
+  const labels = result.labels ?? job.labels;
+  const exitCode = exitCodeOf(outcome);
+  return {
+    ...{ index, line, id, tenant, session },
+    ...(agent === undefined ? {} : { agent }),
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    outcome,
+    ...(exitCode === undefined ? {} : { exitCode }),
+    timing,
+    ...(worker === undefined ? {} : { worker }),
+    ...(host === undefined ? {} : { host }),
+    value,
+    ...(text === undefined ? {} : { text }),
+  };
+}
+
+/** What later runs need of a line. Lines of earlier versions have no tenant, session or number. */
+const stored = z.looseObject({
+  index: z.number(),
+  id: z.string(),
+  line: z.number().default(0),
+  tenant: z.string().default(""),
+  session: z.string().default(""),
+  outcome: z.looseObject({ kind: z.string() }),
+  timing: z.looseObject({ wallMs: z.number(), cpuMs: z.number() }),
+  value: z.looseObject({}),
+});
+
+/** Undefined for what is no line of results. */
+export function readResultLine(text: string): ResultLine | undefined {
+  try {
+    return stored.safeParse(JSON.parse(text)).data as ResultLine | undefined;
+  } catch {
+    return undefined;
+  }
+}

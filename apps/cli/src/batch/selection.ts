@@ -1,0 +1,49 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { isSuccess } from "@berth/protocol";
+import { Complaint } from "../complaint.ts";
+import type { BatchLine } from "./batch-file.ts";
+import { readResultLine } from "./result-line.ts";
+
+/** Which lines of a file of jobs are the batch, and at which position of it each is. */
+export interface Selection {
+  readonly total: number;
+  /** By a line's index in the file. */
+  positionOf(index: number): number | undefined;
+  /** Throws when the line is not the one that was meant. */
+  check(line: BatchLine): void;
+}
+
+export function everyLine(total: number): Selection {
+  return { total, positionOf: (index) => (index < total ? index : undefined), check: () => {} };
+}
+
+/** The lines that failed or were lost in an earlier run, by the file of its results. The last result of a line counts. */
+export async function failedLines(path: string, jobs: { file: string; total: number }): Promise<Selection> {
+  const failed = new Map<number, { readonly tenant: string; readonly session: string }>();
+  const input = createReadStream(path);
+  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const line = readResultLine(text);
+    if (!line) throw new Complaint(`${path} is not a file of results: it has the line ${text.slice(0, 80)}`);
+    const { index, tenant, session, outcome } = line;
+    if (index >= jobs.total) throw ofOther(path, jobs.file, index);
+    if (isSuccess(outcome)) failed.delete(index);
+    else failed.set(index, { tenant, session });
+  }
+  const positions = new Map([...failed.keys()].sort((a, b) => a - b).map((index, at) => [index, at]));
+  return {
+    total: positions.size,
+    positionOf: (index) => positions.get(index),
+    check: ({ index, job }) => {
+      const was = failed.get(index);
+      if (was && was.tenant !== "" && (was.tenant !== job.tenant || was.session !== job.session))
+        throw ofOther(path, jobs.file, index);
+    },
+  };
+}
+
+function ofOther(path: string, file: string, index: number): Complaint {
+  return new Complaint(`${path} has results of other jobs than ${file}: job ${index} is not the same`, {
+    advice: ["name the file of jobs that those results came from"],
+  });
+}

@@ -1,0 +1,14 @@
+import type { Berth, JobView } from "@berth/client";
+
+const atOnce = 200;
+
+/** The jobs of a batch that are known, by their ids. Ends where a whole page of numbers has none. */
+export async function* batchJobs(berth: Berth, id: string): AsyncGenerator<JobView> {
+  for (let from = 0; ; from += atOnce) {
+    const numbers = Array.from({ length: atOnce }, (_, offset) => from + offset);
+    const page = await Promise.all(numbers.map((number) => berth.jobs.find(`${id}-${number}`)));
+    const known = page.filter((job) => job !== undefined);
+    yield* known;
+    if (known.length === 0) return;
+  }
+}

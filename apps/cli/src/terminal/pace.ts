@@ -1,0 +1,55 @@
+/** Of what has ended, the last so many seconds count most; older ends fade. */
+const rateFadeMs = 15_000;
+/** The estimate follows what the rate says with this delay: ends come in bursts, and it should not jump with each. */
+const estimateFadeMs = 4_000;
+const sampleMs = 200;
+/** Less than this tells nothing about the rest. */
+const firstEstimateMs = 2_000;
+
+export interface PaceNow {
+  /** 0 until something has ended. */
+  readonly perSecond: number;
+  /** How much longer; undefined until it can be told. */
+  readonly leftMs: number | undefined;
+}
+
+/** How fast something goes on, and when it will be over: steady numbers from uneven progress. */
+export class Pace {
+  #beganMs: number | undefined;
+  #sampledMs = 0;
+  #sampledDone = 0;
+  #fading = 0;
+  #weight = 0;
+  #overAtMs: number | undefined;
+
+  at(nowMs: number, done: number, total: number | undefined): PaceNow {
+    if (this.#beganMs === undefined) {
+      this.#beganMs = nowMs;
+      this.#sampledMs = nowMs;
+      this.#sampledDone = done;
+    }
+    if (nowMs - this.#sampledMs >= sampleMs) this.#sample(nowMs, done, total);
+    const left = this.#overAtMs === undefined ? undefined : Math.max(0, this.#overAtMs - nowMs);
+    return { perSecond: this.#perMs * 1_000, leftMs: done === total ? undefined : left };
+  }
+
+  get #perMs(): number {
+    return this.#weight === 0 ? 0 : this.#fading / this.#weight;
+  }
+
+  #sample(nowMs: number, done: number, total: number | undefined): void {
+    const ms = nowMs - this.#sampledMs;
+    const kept = Math.exp(-ms / rateFadeMs);
+    // Divided by the weight of all samples so far, a young average is not drawn towards zero.
+    this.#fading = this.#fading * kept + (1 - kept) * ((done - this.#sampledDone) / ms);
+    this.#weight = this.#weight * kept + (1 - kept);
+    this.#sampledMs = nowMs;
+    this.#sampledDone = done;
+    const ageMs = nowMs - (this.#beganMs ?? nowMs);
+    if (total === undefined || this.#perMs === 0 || ageMs < firstEstimateMs) return;
+    const overAtMs = nowMs + (total - done) / this.#perMs;
+    const follow = 1 - Math.exp(-ms / estimateFadeMs);
+    this.#overAtMs =
+      this.#overAtMs === undefined ? overAtMs : this.#overAtMs + (overAtMs - this.#overAtMs) * follow;
+  }
+}
