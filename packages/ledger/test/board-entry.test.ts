@@ -3,7 +3,8 @@ import type { Redis } from "@berth/redis";
 import { Queue } from "bullmq";
 import { describe, expect } from "vitest";
 import { test as withRedis } from "../../../test/support/redis.ts";
-import { JobEvents } from "../src/events/job-events.ts";
+import { type JobEvent, JobEvents } from "../src/events/job-events.ts";
+import { lastLines } from "../src/events/last-lines.ts";
 import { Leases } from "../src/leases/leases.ts";
 import { bullConnection } from "../src/queues/connection.ts";
 import { keptMs } from "../src/queues/exchange.ts";
@@ -189,5 +190,54 @@ describe("on a dashboard for BullMQ", () => {
     expect(await redis.exists(entryKey(key, "bad-50"), entryKey(key, "good-50"))).toBe(0);
     expect(await redis.zscore(failedKey(key), "bad-50")).toBeNull();
     expect(await redis.zcard(failedKey(key))).toBe(finishedKept - 1);
+  });
+});
+
+describe("the last lines of a job", () => {
+  const printed = (text: string): JobEvent => ({ type: "stdout", bytes: Buffer.from(text) });
+  const started = (attempt: number): JobEvent => ({
+    type: "started",
+    worker: "w",
+    epoch: 1,
+    atMs: 1,
+    attempt,
+  });
+  const retrying = (attempt: number): JobEvent => {
+    return { type: "retrying", attempt, outcome: { kind: "exited", code: 7 }, atMs: 1, dueAtMs: 2 };
+  };
+  const linesOf = (redis: Redis, attempt: number, isLast: boolean) =>
+    lastLines(redis, { key, jobId: "chatty" }, { attempt, isLast });
+
+  test("are the end of its result, 2 KiB at most, from the beginning of a line on", async ({ holder }) => {
+    const { to } = await holder.take("chatty");
+    const lines = Array.from({ length: 500 }, (_, index) => `line ${index} é`);
+    const value = { stdout: `${lines.join("\n")}\n`, stderr: "", cutBytes: 0 };
+    const result = { outcome: { kind: "exited", code: 3 } as const, value, timing };
+    await holder.events.publish({ ...to, ends: { attempt: 1, leaves: true } }, [
+      { type: "finished", result },
+    ]);
+    const shown = await linesOf(holder.redis, 1, true);
+    expect(shown.slice(-3)).toEqual(["line 498 é", "line 499 é", "[exit 3]"]);
+    expect(lines).toContain(shown[0]);
+    expect(Buffer.byteLength(shown.join("\n"))).toBeLessThanOrEqual(2_048);
+    expect(shown.length).toBeGreaterThan(100);
+  });
+
+  test("are what it wrote so far while it runs, both streams in their order", async ({ holder }) => {
+    const { to } = await holder.take("chatty");
+    await holder.events.publish(to, [started(1), printed("one\ntw"), printed("o\n")]);
+    await holder.events.publish(to, [{ type: "stderr", bytes: Buffer.from("three") }]);
+    expect(await linesOf(holder.redis, 1, true)).toEqual(["one", "two", "three"]);
+    await holder.events.publish(to, [printed(`${"x".repeat(70_000)}\nlast\n`)]);
+    expect(await linesOf(holder.redis, 1, true)).toEqual(["last"]);
+  });
+
+  test("of an earlier attempt are that attempt's", async ({ holder }) => {
+    const { to } = await holder.take("chatty");
+    await holder.events.publish(to, [started(1), printed("first\n"), retrying(1)]);
+    await holder.events.publish(to, [started(2), printed("second\n")]);
+    expect(await linesOf(holder.redis, 1, false)).toEqual(["first"]);
+    expect(await linesOf(holder.redis, 2, true)).toEqual(["second"]);
+    expect(await linesOf(holder.redis, 3, false)).toEqual([]);
   });
 });

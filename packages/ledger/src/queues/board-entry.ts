@@ -1,4 +1,5 @@
 import { isSuccess, type JobResult, type Outcome, outcomeText } from "@berth/protocol";
+import { z } from "zod";
 
 /** What an entry of the queue says of an attempt that another one follows. */
 export const retryingMark = "retrying";
@@ -34,6 +35,19 @@ export function retriedEntry(ended: {
     returned: JSON.stringify({ outcome, nextAttempt: { attempt: attempt + 1, dueAtMs } }),
     reason: `${outcomeText(outcome).slice(0, mostReason)}; attempt ${attempt + 1} follows`,
   };
+}
+
+const returned = z.looseObject({
+  outcome: z.looseObject({ kind: z.string() }).optional(),
+  /** Of an attempt that another one follows. */
+  nextAttempt: z.looseObject({}).optional(),
+  /** The id under which the job was run again. */
+  redrivenAs: z.string().optional(),
+});
+
+/** The return value of an entry, as far as it can be read: older versions wrote another one. */
+export function readReturned(text: string | null | undefined): z.infer<typeof returned> {
+  return returned.catch({}).parse(JSON.parse(text ?? "{}"));
 }
 
 /** For a script's ARGV. */
