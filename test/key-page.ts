@@ -23,8 +23,8 @@ const variables: { readonly [name in KeyName]?: readonly string[] } = {
 const queues = [
   [
     "berth:{<tenant>}:jobs:*",
-    "the sandbox's own queue. Field `ended` of an entry: how that attempt ended, or `retrying`",
-    "finished jobs: the last hundred; the whole queue by the sweep after BERTH_FORGET_MS unused",
+    "the sandbox's own queue. Attempts that did not succeed are under `failed`. Field `ended` of an entry: how that attempt ended, or `retrying`",
+    "entry of an ended attempt: a day later, or when a hundred newer ones are in the same list; the whole queue by the sweep after BERTH_FORGET_MS unused",
   ],
   [
     `${fleetQueuePrefix}:offers[-<pool>][@<host>]:*`,

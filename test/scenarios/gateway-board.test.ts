@@ -1,4 +1,6 @@
+import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
+import { busybox } from "../support/fleet.ts";
 import { adminKey, type TestGateway, fleetTest as test } from "../support/gateway.ts";
 
 const form = { "content-type": "application/x-www-form-urlencoded" };
@@ -51,6 +53,38 @@ const exec = (tenant: string, command: string, more: object = {}) => ({
   request: { kind: "exec", command },
   ...more,
 });
+
+/** Every request of Bull Board's that would change something. */
+function changes(...entries: readonly string[]): [method: string, path: string][] {
+  const ofQueue = ["pause", "resume", "empty", "obliterate", "promote", "concurrency", "rate-limit"];
+  const more = ["rate-limit/release", "clean/failed", "clean/active", "retry/failed", "retry/completed"];
+  const schedulers = ["job-schedulers/x/remove", "job-schedulers/x/run"];
+  const ofJob = ["retry", "clean", "promote", "remove-unprocessed-children"];
+  const found: [string, string][] = [
+    ["PUT", "/board/api/queues/pause"],
+    ["PUT", "/board/api/queues/resume"],
+  ];
+  for (const entry of entries) {
+    const api = "/board/api/queues";
+    const queue = `${api}/${entry.split("/")[0]}`;
+    for (const verb of [...ofQueue, ...more, ...schedulers]) found.push(["PUT", `${queue}/${verb}`]);
+    found.push(["POST", `${queue}/add`], ["PATCH", `${queue}/job-schedulers/x`]);
+    for (const verb of ofJob) found.push(["PUT", `${api}/${entry}/${verb}`]);
+    for (const verb of ["update-data", "delay", "priority"]) found.push(["PATCH", `${api}/${entry}/${verb}`]);
+  }
+  return found;
+}
+
+/** All of a tenant's queue and of the dead letters, but for what their worker itself renews. */
+async function snapshot(redis: Redis, tenant: string): Promise<Record<string, string>> {
+  const found = [
+    ...(await redis.keys(`berth:{${tenant}}:jobs:*`)),
+    ...(await redis.keys("berth:queue*:dead:*")),
+  ];
+  const keys = found.filter((key) => !/:(stalled-check|stalled|events)$/.test(key)).sort();
+  const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
+  return Object.fromEntries(keys.map((key, index) => [key, dumps[index]?.toString("hex") ?? ""]));
+}
 
 describe("the board", () => {
   test("lets nobody in without an admin key, and forgets whose key was revoked", async ({ gateways }) => {
@@ -120,7 +154,7 @@ describe("the board", () => {
     const client = fleet.redis.connect();
     const known = Array.from({ length: 1_000 }, (_, index) => [index, `old-${index}`]).flat();
     await client.zadd("berth:sandboxes", ...(known as [number, string]));
-    await client.zadd("berth:sandboxes:old-7", 7, "old-7");
+    await client.zadd("berth:{old-7}:sandboxes", 7, "old-7");
     await gateway.call("POST", "/v1/jobs", { body: exec("acme", "sleep 60") });
     const visitor = new Visitor(gateway);
     await visitor.logIn();
@@ -140,11 +174,89 @@ describe("the board", () => {
     expect(await client.exists("berth:{old-7}:jobs:meta")).toBe(0);
   });
 
-  test("runs a dead letter again, but touches no tenant's queue, and nothing when it may only look", async ({
+  test("finds tenants by a part of their names, and tells how many sandboxes it shows", async ({
     fleet,
     gateways,
   }) => {
-    await fleet.worker("worker-1");
+    const gateway = await gateways.start();
+    const client = fleet.redis.connect();
+    const known = Array.from({ length: 30 }, (_, index) => [index, `old-${index}`]).flat();
+    await client.zadd("berth:sandboxes", ...(known as [number, string]));
+    const visitor = new Visitor(gateway);
+    await visitor.logIn();
+    const page = async (path: string) => (await visitor.ask("GET", path)).text();
+    expect(await page("/board/")).toContain('"label":"20 of 30 sandboxes');
+    const found = await page("/board/find?tenant=ld-1");
+    expect([...found.matchAll(/\?tenant=(old-\d+)/g)].map(([, name]) => name)).toHaveLength(11);
+    expect(found).toContain("20 of 30 sandboxes");
+    expect(found).toContain("/board/queue/tenants%3Aold-29");
+    await client.zadd("berth:{old-1}:sandboxes", 1, "old-1");
+    const exact = await visitor.ask("GET", "/board/find?tenant=old-1");
+    expect(exact.headers.get("location")).toBe("/board/queue/tenants%3Aold-1");
+  });
+
+  test("shows how a job failed and its last lines, and runs it again under a new id", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const gateway = await gateways.start();
+    const order = exec("acme", "echo compiling; echo 'no such module' >&2; exit 3", { id: "build" });
+    const { body: before } = await gateway.call("POST", "/v1/jobs?wait=30", { body: order });
+    await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("acme", "true", { id: "good" }) });
+    const visitor = new Visitor(gateway);
+    await visitor.logIn();
+    const acme = async () => (await visitor.queues()).find(({ name }) => name === "tenants:acme");
+    expect((await acme()).counts).toMatchObject({ completed: 1, failed: 1 });
+    const entry = await (await visitor.ask("GET", "/board/api/queues/tenants%3Aacme/build")).json();
+    const { outcome, timing } = before.result;
+    expect(entry).toMatchObject({
+      status: "failed",
+      job: { failedReason: "exited 3", returnValue: { outcome, timing } },
+    });
+    const logs = await visitor.ask("GET", "/board/api/queues/tenants%3Aacme/build/logs");
+    expect(await logs.json()).toEqual(["compiling", "no such module", "[exit 3]"]);
+
+    const retry = (id: string) => visitor.ask("PUT", `/board/api/queues/tenants%3Aacme/${id}/retry`);
+    expect((await retry("build")).status).toBe(204);
+    const again = await gateway.call("GET", "/v1/jobs/build-redrive-1?wait=30");
+    expect(again.body).toMatchObject({ state: "finished", result: { outcome } });
+    expect((await gateway.call("GET", "/v1/jobs/build")).body, "the old record").toEqual(before);
+    expect((await acme()).counts).toMatchObject({ completed: 1, failed: 2 });
+    const succeeded = await retry("good");
+    expect([succeeded.status, await succeeded.json()]).toMatchObject([409, { code: "conflict" }]);
+    expect((await retry("nobody")).status).toBe(404);
+
+    const all = await visitor.ask("PUT", "/board/api/queues/tenants%3Aacme/retry/failed");
+    expect(await all.json(), "one of two was run again before").toEqual({ retried: 1, skipped: 1 });
+    expect((await gateway.call("GET", "/v1/jobs/build-redrive-2?wait=30")).body.state).toBe("finished");
+    const { entries } = (await gateway.call("GET", "/v1/audit")).body;
+    for (const target of ["build as build-redrive-1", "1 failed of tenants:acme"])
+      expect(entries).toContainEqual(
+        expect.objectContaining({ action: "job.redriven", actor: "admin", target }),
+      );
+  });
+
+  test("runs nothing again beyond the limits of the fleet, and says which", async ({ fleet, gateways }) => {
+    const gateway = await gateways.start();
+    await gateway.call("POST", "/v1/jobs", { body: exec("acme", "true", { id: "unwanted" }) });
+    await gateway.call("DELETE", "/v1/jobs/unwanted");
+    await fleet.redis.connect().hset("berth:settings", "maxWaitingPerSandbox", "0");
+    const visitor = new Visitor(gateway);
+    await visitor.logIn();
+    await visitor.queues();
+    const full = await visitor.ask("PUT", "/board/api/queues/tenants%3Aacme/unwanted/retry");
+    expect(full.status).toBe(429);
+    // What Bull Board's page shows in its corner.
+    expect(await full.json()).toMatchObject({ code: "sandbox-full", error: expect.any(String) });
+    expect((await gateway.call("GET", "/v1/jobs/unwanted-redrive-1")).status).toBe(404);
+  });
+
+  test("runs a dead letter again, and changes nothing else, and nothing at all when it may only look", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1", busybox);
     const gateway = await gateways.start();
     const looking = await gateways.start({ BERTH_BOARD: "read-only" });
     const order = exec("acme", "exit 1", { retry: { attempts: 2, backoffMs: 0 } });
@@ -155,28 +267,29 @@ describe("the board", () => {
     await expect.poll(async () => (await dead())?.counts.failed).toBe(1);
     const reader = new Visitor(looking);
     await reader.logIn();
-    for (const path of [
-      "/board/api/queues/fleet%3Adead%20letters/pause",
-      `/board/api/queues/fleet%3Adead%20letters/d-${id}/retry/failed`,
-      "/board/api/queues/fleet%3Adead%20letters/obliterate",
-    ]) {
-      expect((await reader.ask("PUT", path)).status, path).toBeGreaterThanOrEqual(400);
+    const keys = await snapshot(fleet.redis.connect(), "acme");
+    const letter = `fleet%3Adead%20letters/d-${id}`;
+    for (const [method, path] of changes(letter, `tenants%3Aacme/${id}`)) {
+      expect((await reader.ask(method, path)).status, `read-only: ${method} ${path}`).toBe(405);
+      if (!path.includes("retry"))
+        expect((await visitor.ask(method, path)).status, `${method} ${path}`).toBe(405);
     }
-    for (const verb of ["pause", "empty", "obliterate", "promote"]) {
-      for (const queue of ["tenants:acme", "fleet:offers", "fleet:schedule"]) {
-        expect(
-          (await visitor.ask("PUT", `/board/api/queues/${encodeURIComponent(queue)}/${verb}`)).status,
-        ).toBe(405);
-      }
-    }
-    const retried = await visitor.ask("PUT", `/board/api/queues/fleet%3Adead%20letters/d-${id}/retry`, {
+    expect(await snapshot(fleet.redis.connect(), "acme")).toEqual(keys);
+
+    const retried = await visitor.ask("PUT", `/board/api/queues/${letter}/retry`, {
       body: "{}",
       headers: { "content-type": "application/json" },
     });
-    expect(retried.status).toBeLessThan(300);
-    await expect.poll(async () => (await gateway.call("GET", `/v1/jobs/${id}-redrive-1`)).status).toBe(200);
+    expect(retried.status).toBe(204);
+    expect((await gateway.call("GET", `/v1/jobs/${id}-redrive-1?wait=30`)).body.state).toBe("finished");
     const { entries } = (await gateway.call("GET", "/v1/audit")).body;
-    expect(entries).toContainEqual(expect.objectContaining({ action: "board.changed", actor: "admin" }));
+    const target = `${id} as ${id}-redrive-1`;
+    expect(entries).toContainEqual(
+      expect.objectContaining({ action: "dead-letter.redriven", actor: "admin", target }),
+    );
+    await expect.poll(async () => (await dead())?.counts.failed).toBe(1);
+    const all = await visitor.ask("PUT", "/board/api/queues/fleet%3Adead%20letters/retry/failed");
+    expect(await all.json()).toEqual({ retried: 1, skipped: 0 });
   });
 
   test("is not there when it is switched off", async ({ gateways }) => {

@@ -19,6 +19,7 @@ import {
   Staging,
   StreamReader,
   stateOf,
+  tenantsLike,
   type Why,
   type WorkerRecord,
   why,
@@ -111,7 +112,8 @@ export class Berth {
     this.#offers = new Offers(this.#redis);
     this.#events = new JobEvents(this.#redis);
     this.#reader = new StreamReader(this.#redis, connectRedis({ url: redis, role: "blocking" }), nanoid());
-    this.jobs = new Jobs(this.#redis, this.#events, this.#reader);
+    const enqueue = (job: Job) => this.#enqueuer.enqueue(job);
+    this.jobs = new Jobs(this.#redis, this.#events, this.#reader, enqueue);
     this.#fleet = new FleetView(this.#redis);
     this.#control = new FleetControl(this.#redis);
     this.#schedule = new Schedule(this.#redis, new Staging(this.#redis));
@@ -122,7 +124,7 @@ export class Berth {
       events: this.#events,
     });
     this.schedules = new Schedules(this.#redis, this.#schedule);
-    this.deadLetters = new DeadLetters(this.#redis, (job) => this.#enqueuer.enqueue(job));
+    this.deadLetters = new DeadLetters(this.#redis, enqueue);
   }
 
   /** Throws `invalid-argument` when it can be nobody's id. */
@@ -196,6 +198,11 @@ export class Berth {
 
   sandboxes(query?: SandboxQuery): Promise<SandboxView[]> {
     return this.#fleet.sandboxes(query);
+  }
+
+  /** Tenants whose names contain a text, in the order of their names; at most fifty. Reads an index of all sandboxes. */
+  tenantsLike(part: string): Promise<string[]> {
+    return tenantsLike(this.#redis, part);
   }
 
   scale(): Promise<Scale> {

@@ -1,17 +1,21 @@
 import {
   areUnfinished,
+  type FailedJobs,
+  failedJobs,
   type IdentifiedEvent,
   invalid,
   type JobEvents,
   type JobRecord,
   type JobState,
+  lastLines,
   readJobRecord,
+  redriveJob,
   resultIn,
   type StreamReader,
   stateOf,
   unfinishedJobIds,
 } from "@berth/ledger";
-import type { JobResult } from "@berth/protocol";
+import type { Job, JobResult } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** A job as it is now. */
@@ -48,11 +52,18 @@ export class Jobs {
   readonly #redis: Redis;
   readonly #events: JobEvents;
   readonly #reader: StreamReader;
+  readonly #enqueue: (job: Job) => Promise<unknown>;
 
-  constructor(redis: Redis, events: JobEvents, reader: StreamReader) {
+  constructor(
+    redis: Redis,
+    events: JobEvents,
+    reader: StreamReader,
+    enqueue: (job: Job) => Promise<unknown>,
+  ) {
     this.#redis = redis;
     this.#events = events;
     this.#reader = reader;
+    this.#enqueue = enqueue;
   }
 
   async find(id: string): Promise<JobView | undefined> {
@@ -103,6 +114,28 @@ export class Jobs {
   async isOverAfter({ sandbox, id }: JobPlace, eventId: string): Promise<boolean> {
     const progress = await this.#events.progress(sandbox, id);
     return progress.state === "finished" && (await this.#events.read(sandbox, id, eventId, 1)).length === 0;
+  }
+
+  /** The last lines that the job wrote, 2 KiB at most, and how it ended; of its last attempt, or an earlier one. */
+  async lastLines(id: string, attempt?: number): Promise<string[]> {
+    const record = await readJobRecord(this.#redis, id);
+    if (!record) return [];
+    const last = Math.max(record.added, 1);
+    const which = { attempt: attempt ?? last, isLast: attempt === undefined || attempt === last };
+    return await lastLines(this.#redis, { key: record.key, jobId: id }, which);
+  }
+
+  /**
+   * Runs a job again that has ended, as `<id>-redrive-<n>`, and gives that id back. What is known of the first stays. Throws the fault
+   * `not-redrivable`, whose `context.reason` is `not-found` (it or its request is no longer kept), `unfinished` or `unreadable`.
+   */
+  redrive(id: string): Promise<string> {
+    return redriveJob(this.#redis, id, this.#enqueue);
+  }
+
+  /** Of the last hundred jobs of a sandbox that did not succeed: those that were neither cancelled nor run again. */
+  failed(sandbox: JobView["sandbox"]): Promise<FailedJobs> {
+    return failedJobs(this.#redis, sandbox);
   }
 
   /** For each id, whether the job is known not to have ended. One round trip, however many. */

@@ -3,12 +3,13 @@
 -- a job puts it into its next place before, or in the same script in which, it leaves the last one. So one look at all places is
 -- enough, however young the job is.
 -- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
---       6… lists and sorted sets in which the queue keeps jobs that are not finished
+--       6 completed (sorted set)  7 failed (sorted set)  8… lists and sorted sets in which the queue keeps jobs that are not finished
 -- ARGV  1 sandbox key  2 job id  3 the last attempt that was added  4 ms its end is remembered  5 inbox (stream), '' if there is none
 --       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for whoever is about to read it
 --       10 the entry's id in the queue  11 lists longer than this are not walked: the job counts as being there
 --       12 and 13 the schedule's entries of the last attempt and of the next one (hashes)
 --       14 '1' if the schedule had one of them a moment ago, for a cluster, where the schedule is in another slot
+--       15 what the keys of entries begin with  16 how many ended entries are kept  17 mark, 18 returned value and 19 reason for its entry
 -- Reply {'ended'}
 --       {'finished-before'}   it has its end, and is no longer among the unfinished
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
@@ -18,6 +19,7 @@
 --- @include tenant-jobs.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
+--- @include board-entry.lua
 local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])
 refuseWhileMoving(key)
 local known = redis.call('HMGET', KEYS[2], 'key', 'added', 'begun', 'outcome', 'epoch', 'tenant')
@@ -41,7 +43,7 @@ end
 if isScheduled then
   return {'kept', 'scheduled'}
 end
-for index = 6, #KEYS do
+for index = 8, #KEYS do
   local kind = redis.call('TYPE', KEYS[index]).ok
   if kind == 'zset' and redis.call('ZSCORE', KEYS[index], queuedId) then
     return {'kept', 'queued'}
@@ -60,9 +62,13 @@ endUnheld({
   key = key, jobId = jobId, keptMs = ARGV[4], inbox = ARGV[5], inboxMs = ARGV[6], outcome = ARGV[7],
   field = 'd', result = ARGV[8], stagedMs = ARGV[9],
 })
--- Bull Board keeps the entries of attempts that ended; any other would make its id count as known for ever.
-if redis.call('HEXISTS', KEYS[4], 'finishedOn') == 0 then
-  redis.call('UNLINK', KEYS[4])
+-- An entry that is in no list would make its id count as known for ever.
+local entry = redis.call('HMGET', KEYS[4], 'timestamp', 'finishedOn')
+if entry[1] and not entry[2] then
+  local now = redisNow()
+  markEntry(KEYS[4], queuedId, now, {mark = ARGV[17], returned = ARGV[18], reason = ARGV[19]})
+  local board = {completed = KEYS[6], failed = KEYS[7], prefix = ARGV[15], now = now, keptEntries = tonumber(ARGV[16])}
+  listEntry(board, queuedId, true)
 end
 post(key)
 return {'ended'}

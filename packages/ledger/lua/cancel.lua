@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- Ends a job that no worker has begun, for its canceller, and takes its entry out of the queue. No epoch is compared, since the
+-- Ends a job that no worker has begun, for its canceller, and takes it out of the queue. No epoch is compared, since the
 -- canceller holds no lease. This script and begin-job.lua compare the same records, so of a beginning and this end only the first happens.
 -- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
---       6… lists and sorted sets in which the queue keeps jobs that are not finished
+--       6 completed (sorted set)  7 failed (sorted set)  8… lists and sorted sets in which the queue keeps jobs that are not finished
 -- ARGV  1 sandbox key  2 job id  3 attempt that waits  4 ms its end is remembered  5 inbox (stream), '' if there is none
 --       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for whoever is about to read it
---       10 the entry's id in the queue  11 mark for an entry that stays  12 lists longer than this are not walked
+--       10 the entry's id in the queue  11 lists longer than this are not walked  12 what the keys of entries begin with
+--       13 how many ended entries are kept  14 mark, 15 returned value and 16 reason for its entry
 -- Reply 'told'              its end is told
 --       'finished-before'   its end was told before
 --       'begun'             it has begun, or is not known: whoever holds its sandbox tells of it
@@ -14,6 +15,7 @@
 --- @include still.lua
 --- @include tenant-jobs.lua
 --- @include tell-end.lua
+--- @include board-entry.lua
 --- @include end-unheld.lua
 local record, entry, key, queuedId = KEYS[2], KEYS[4], ARGV[1], ARGV[10]
 refuseWhileMoving(key)
@@ -37,16 +39,18 @@ endUnheld({
   field = 'd', result = ARGV[8], stagedMs = ARGV[9],
 })
 if redis.call('EXISTS', entry) == 1 then
-  -- The records above expire. An entry must not outlive them without a mark: it would run then.
+  -- The records above expire. An entry that stays in its queue must not outlive them without a mark: it would run then.
+  local now = redisNow()
+  markEntry(entry, queuedId, now, {mark = ARGV[14], returned = ARGV[15], reason = ARGV[16]})
   local isIn, left = false, 0
-  for index = 6, #KEYS do
+  for index = 8, #KEYS do
     local kind = redis.call('TYPE', KEYS[index]).ok
     if kind == 'zset' then
       isIn = redis.call('ZREM', KEYS[index], queuedId) == 1 or isIn
       left = left + redis.call('ZCARD', KEYS[index])
     elseif kind == 'list' then
       local length = redis.call('LLEN', KEYS[index])
-      if length <= tonumber(ARGV[12]) then
+      if length <= tonumber(ARGV[11]) then
         isIn = redis.call('LREM', KEYS[index], 1, queuedId) == 1 or isIn
         length = redis.call('LLEN', KEYS[index])
       end
@@ -54,13 +58,12 @@ if redis.call('EXISTS', entry) == 1 then
     end
   end
   if isIn then
-    redis.call('DEL', entry)
-  else
-    redis.call('HSET', entry, 'ended', ARGV[11])
+    local board = {completed = KEYS[6], failed = KEYS[7], prefix = ARGV[12], now = now, keptEntries = tonumber(ARGV[13])}
+    listEntry(board, queuedId, ARGV[16] ~= '')
   end
   -- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself, and on a cluster the caller looks.
   local lease = redis.call('HMGET', KEYS[5], 'worker', 'deadline')
-  local live = lease[1] and lease[1] ~= '' and tonumber(lease[2] or '0') > redisNow()
+  local live = lease[1] and lease[1] ~= '' and tonumber(lease[2] or '0') > now
   if isIn and left == 0 and not live and not isCluster then
     redis.call('ZREM', '@pending', key)
   end

@@ -1,19 +1,21 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
--- do first: then the holder completes it. Needs leave-queue.lua, tenant-jobs.lua and tell-end.lua.
--- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, mark, part, excerpt, said}
---           outcome is '' for an attempt that another follows; said is {type, data, type, data, …};
+-- do first: then the holder completes it. Needs board-entry.lua, leave-queue.lua, tenant-jobs.lua
+-- and tell-end.lua.
+-- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, said}
+--           outcome is '' for an attempt that another follows; shown: as of board-entry.lua; said is {type, data, type, data, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there
--- `common`: {key, active, completed, prefix, now, keptMs, keptEntries}
+-- `common`: {key, active, board, keptMs}
 -- Gives 'published', or 'finished-before' if the job has its terminal record already.
 local function endJob(ending, common)
+  local entry = redis.call('HMGET', ending.entry, 'timestamp', 'failedReason', 'ended')
   local function leave(word)
     if ending.leaves then
-      leaveQueue(common.active, common.completed, common.prefix, ending.queuedId, common.now, common.keptEntries)
+      leaveQueue(common.active, common.board, ending.queuedId, entry)
     end
     return word
   end
   local record = redis.call('HMGET', ending.record, 'outcome', 'part', 'bytes', 'tenant')
-  local ended = redis.call('HGET', ending.entry, 'ended')
+  local ended = entry[3]
   if record[1] or (ended and ended ~= 'retrying') then
     return leave('finished-before')
   end
@@ -22,8 +24,9 @@ local function endJob(ending, common)
     return leave('published')
   end
   -- The mark decides for as long as the entry is in the queue, which may be longer than the records below are kept.
-  if redis.call('EXISTS', ending.entry) == 1 then
-    redis.call('HSET', ending.entry, 'ended', ending.mark)
+  if entry[1] then
+    markEntry(ending.entry, ending.queuedId, common.board.now, ending.shown)
+    entry[2] = ending.shown.reason ~= ''
   end
   for index = 1, #ending.said, 2 do
     redis.call('XADD', ending.events, '*', 't', ending.said[index], 'd', ending.said[index + 1])

@@ -1,18 +1,21 @@
 #!lua flags=allow-oom
 -- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
+--       6 failed (sorted set)
 --       then of each end: events (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
 -- ARGV  1 epoch  2 instance  3 sandbox key  4 latest time by Redis' clock at which a job may begin: the deadline that the holder knows of
---       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries are kept
+--       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries of each kind are kept
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
 --       then those ids, the first taken first
 --       then of each end: job id, id in the queue, '1' if it leaves now, inbox (stream, '' if there is none), outcome ('' if another attempt
---       follows), mark for the entry, part, excerpt of the result, number of events, and of each event its type and its data
+--       follows), of its entry the mark, returned value and reason, part, excerpt of the result, number of events, and of each event
+--       its type and its data
 --       then of each beginning: id in the queue, attempt, data of the event
 -- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
 --       {'exchanged', word of each end …, word of each beginning …, id, data, timestamp, id, data, timestamp, …}
 --- @include now.lua
 --- @include fenced.lua
+--- @include board-entry.lua
 --- @include leave-queue.lua
 --- @include elsewhere.lua
 --- @include still.lua
@@ -30,24 +33,26 @@ if heldBy then
 end
 local now = redisNow()
 local reply = {'exchanged'}
-local key, argument = 6, 12 + knowns
-local common = {
-  key = ARGV[3], active = active, completed = KEYS[5], prefix = prefix, now = now, keptMs = ARGV[5], keptEntries = tonumber(ARGV[7]),
-}
+local key, argument = 7, 12 + knowns
+local board = {completed = KEYS[5], failed = KEYS[6], prefix = prefix, now = now, keptEntries = tonumber(ARGV[7])}
+local common = {key = ARGV[3], active = active, board = board, keptMs = ARGV[5]}
+if ends > 0 then
+  dropExpired(board, tonumber(ARGV[5]))
+end
 for _ = 1, ends do
-  local count = tonumber(ARGV[argument + 8])
+  local count = tonumber(ARGV[argument + 10])
   local said = {}
   for index = 1, 2 * count do
-    said[index] = ARGV[argument + 8 + index]
+    said[index] = ARGV[argument + 10 + index]
   end
   reply[#reply + 1] = endJob({
     events = KEYS[key], record = KEYS[key + 1], staged = KEYS[key + 2], inbox = ARGV[argument + 3],
     entry = prefix .. ARGV[argument + 1], jobId = ARGV[argument], queuedId = ARGV[argument + 1],
     leaves = ARGV[argument + 2] == '1',
-    outcome = ARGV[argument + 4], mark = ARGV[argument + 5], part = ARGV[argument + 6], excerpt = ARGV[argument + 7],
-    said = said,
+    outcome = ARGV[argument + 4], shown = {mark = ARGV[argument + 5], returned = ARGV[argument + 6], reason = ARGV[argument + 7]},
+    part = ARGV[argument + 8], excerpt = ARGV[argument + 9], said = said,
   }, common)
-  key, argument = key + 3, argument + 9 + 2 * count
+  key, argument = key + 3, argument + 11 + 2 * count
 end
 if begins > 0 then
   -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job

@@ -31,6 +31,7 @@ export type {
   WaitingJob,
 } from "./events/job-events.ts";
 export { JobEvents, readEvent } from "./events/job-events.ts";
+export { lastLines } from "./events/last-lines.ts";
 export { passes, pause } from "./events/redis-errors.ts";
 export type { GroupResult, ResultGroupOptions } from "./events/result-group.ts";
 export { ResultGroup } from "./events/result-group.ts";
@@ -41,6 +42,7 @@ export { FleetControl } from "./fleet/fleet-control.ts";
 export type { SandboxQuery, SandboxView, Scale, TenantUsage } from "./fleet/fleet-view.ts";
 export { FleetView, redisNow } from "./fleet/fleet-view.ts";
 export { markMemory } from "./fleet/memory-mark.ts";
+export { tenantsLike } from "./fleet/tenant-search.ts";
 export type { WorkerRecord, WorkerStatus } from "./fleet/worker-record.ts";
 export { readWorkerProcess } from "./fleet/worker-record.ts";
 export { Cancellation } from "./jobs/cancellation.ts";
@@ -56,6 +58,8 @@ export {
   stateOf,
   unfinishedJobIds,
 } from "./jobs/job-record.ts";
+export type { FailedJobs } from "./jobs/redrive.ts";
+export { failedJobs, redriveJob } from "./jobs/redrive.ts";
 export type { VanishedJob } from "./jobs/unfinished-audit.ts";
 export { auditUnfinished } from "./jobs/unfinished-audit.ts";
 export type { Why, WhyCode } from "./jobs/why.ts";
@@ -85,6 +89,7 @@ export { JobSource } from "./queues/job-source.ts";
 export type { Offer, OfferPlace } from "./queues/offers.ts";
 export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
 export {
+  attemptOf,
   entryKey,
   jobIdOf,
   queuedId,

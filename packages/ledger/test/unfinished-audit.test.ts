@@ -6,7 +6,7 @@ import { JobEvents } from "../src/events/job-events.ts";
 import { auditUnfinished } from "../src/jobs/unfinished-audit.ts";
 import { Leases } from "../src/leases/leases.ts";
 import { JobSource } from "../src/queues/job-source.ts";
-import { entryKey, takenKey, waitKey } from "../src/queues/queue-layout.ts";
+import { entryKey, failedKey, takenKey, waitKey } from "../src/queues/queue-layout.ts";
 import { submitJob } from "../src/queues/submit.ts";
 import { Wakes } from "../src/queues/wakes.ts";
 import { jobOf, scheduleOn } from "./support.ts";
@@ -60,7 +60,8 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await commands.xlen(redisKeys.inbox("client-1"))).toBe(1);
     expect(await commands.hget(redisKeys.job(key, "phantom"), "outcome")).toBe("lost");
     expect(await commands.pttl(redisKeys.job(key, "phantom"))).toBeGreaterThan(0);
-    expect(await commands.exists(entryKey(key, "phantom"))).toBe(0);
+    expect(await commands.zrange(failedKey(key), "0", "-1"), "on the board").toEqual(["phantom"]);
+    expect(await commands.hget(entryKey(key, "phantom"), "failedReason")).toBe(`lost: ${lost.message}`);
     expect(await unfinished(commands)).toEqual([]);
   });
 

@@ -43,7 +43,7 @@ export interface FaultContexts {
   "invalid-argument": { argument: string; problem: string };
   "invalid-job": { problems: readonly string[] };
   "invalid-schedule": { problems: readonly string[] };
-  "not-redrivable": { jobId: string; reason: "not-found" | "unreadable"; detail: string };
+  "not-redrivable": { jobId: string; reason: "not-found" | "unreadable" | "unfinished"; detail: string };
   "payload-missing": { jobId: string; detail: string };
   "payload-too-large": { bytes: number; limit: number };
   "artifact-elsewhere": { artifact: string; place: string; detail: string };
@@ -307,7 +307,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "not-redrivable": {
     message: ({ detail }) => detail,
-    meaning: "There is no dead letter of the job (`not-found`), or its job cannot be parsed (`unreadable`).",
+    meaning:
+      "Nothing is kept of the job that could be run again (`not-found`), it cannot be parsed (`unreadable`), or it has not ended (`unfinished`).",
     retry: false,
     operator: "`berth dead ls` lists the dead letters. One that cannot be parsed can only be removed.",
   },

@@ -86,6 +86,7 @@ export { labels } from "./labels.ts";
 export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
+export { outcomeText } from "./outcome-text.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
 export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
 export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";

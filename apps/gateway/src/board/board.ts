@@ -1,16 +1,16 @@
 import type { IncomingMessage } from "node:http";
-import { sharedOwner, type TenantId, tenantId } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
 import { refuseForeign, refuseStrangers } from "../http/header-guard.ts";
 import { Problem, problemBody } from "../http/problem.ts";
-import { noted } from "../keys/audit.ts";
+import { smallPagePolicy } from "../http/small-page.ts";
 import { TokenBuckets } from "../keys/token-bucket.ts";
 import type { Parts } from "../parts.ts";
 import { BoardSessions } from "./board-sessions.ts";
 import { bullBoard } from "./bull-board.ts";
-import { boardPolicy, findPage, loginPage, pagePolicy } from "./pages.ts";
+import { Changes } from "./changes.ts";
+import { boardPage, boardPolicy, boardProblem, findPage, loginPage } from "./pages.ts";
 import { Shelf } from "./shelf.ts";
 
 const loginsPerSecond = 2;
@@ -26,14 +26,17 @@ export class Board {
   readonly #parts: Parts;
   readonly #sessions: BoardSessions;
   readonly #shelf: Shelf;
+  readonly #changes: Changes;
   readonly #bull = bullBoard();
   readonly #logins = new TokenBuckets();
 
   constructor(parts: Parts) {
-    const { redis, berth, config } = parts;
+    const { redis, berth, config, audit } = parts;
+    const isReadOnly = config.BERTH_BOARD === "read-only";
     this.#parts = parts;
     this.#sessions = new BoardSessions(redis, config.BERTH_BOARD_COOKIE === "secure");
-    this.#shelf = new Shelf(redis, berth, { readOnly: config.BERTH_BOARD === "read-only" });
+    this.#shelf = new Shelf(redis, berth, { isReadOnly });
+    this.#changes = new Changes({ berth, audit, shelf: this.#shelf, isReadOnly });
   }
 
   async mount(app: FastifyInstance): Promise<void> {
@@ -52,7 +55,10 @@ export class Board {
     };
     board.addContentTypeParser("application/x-www-form-urlencoded", readForm);
     board.addHook("onRequest", (request, reply) => this.#guard(request, reply));
-    board.addHook("onResponse", (request, reply) => this.#noteChange(request, reply));
+    board.addHook("preHandler", (request, reply) => this.#change(request, reply));
+    board.addHook("onSend", async (request, _, payload) =>
+      isBullPage(request) && typeof payload === "string" ? boardPage(payload) : payload,
+    );
     board.get("/login", (_, reply) => html(reply, loginPage()));
     board.post("/login", (request, reply) => this.#logIn(request, reply));
     board.post("/logout", (request, reply) => this.#logOut(request, reply));
@@ -69,7 +75,10 @@ export class Board {
     const actor = await this.#actor(request);
     if (actor === undefined) return askToLogIn(request, reply);
     request.principal = { ...request.principal, id: actor, role: "admin" };
-    if (routeOptions.url?.startsWith("/board/api/")) this.#bull.show(await this.#shelf.adapters());
+    if (isBullApi(request) || isBullPage(request)) {
+      const adapters = await this.#shelf.adapters();
+      this.#bull.show(adapters, this.#shelf.says);
+    }
     return undefined;
   }
 
@@ -86,9 +95,16 @@ export class Board {
     return good ? actor : undefined;
   }
 
-  async #noteChange(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    if (request.method === "GET" || reply.statusCode >= 300) return;
-    await this.#parts.audit.note("board.changed", noted(request, request.url.slice(0, 200)));
+  /** No changing request reaches Bull Board itself. */
+  async #change(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    if (request.method === "GET" || !isBullApi(request)) return undefined;
+    try {
+      return await this.#changes.answer(request, reply);
+    } catch (error) {
+      const failure = failureOf(error, request.principal);
+      if (failure.ours) throw error;
+      return reply.code(failure.status).send(boardProblem(failure, request.id));
+    }
   }
 
   async #logIn(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -113,13 +129,25 @@ export class Board {
   }
 
   async #find(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const { tenant } = request.query as { tenant?: string };
-    if (tenant === undefined) return html(reply, findPage());
-    const isName = tenant === sharedOwner || tenantId.safeParse(tenant).success;
-    const known = isName ? await this.#shelf.find(tenant as TenantId) : 0;
-    if (known > 0) return reply.redirect("/board/", 303);
-    return html(reply.code(404), findPage("Nothing is known of that tenant."));
+    const { tenant: name } = request.query as { tenant?: unknown };
+    await this.#shelf.adapters();
+    const shown = { shown: this.#shelf.sandboxes, says: this.#shelf.says };
+    if (typeof name !== "string" || name === "") return html(reply, findPage(shown));
+    const queue = await this.#shelf.find(name);
+    if (queue !== undefined) return reply.redirect(`/board/queue/${encodeURIComponent(queue)}`, 303);
+    const found = await this.#parts.berth.tenantsLike(name);
+    return html(reply.code(found.length === 0 ? 404 : 200), findPage({ ...shown, name, found }));
   }
+}
+
+function isBullApi({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.url?.startsWith("/board/api/") ?? false;
+}
+
+/** One of the addresses at which Bull Board answers with its page. */
+function isBullPage({ routeOptions }: FastifyRequest): boolean {
+  const { url = "" } = routeOptions;
+  return /^\/board\/?(?:$|queue\/|job-schedulers$|metrics-history$)/.test(url);
 }
 
 /** People are led to the form, programs are told. */
@@ -131,5 +159,5 @@ function askToLogIn(request: FastifyRequest, reply: FastifyReply): FastifyReply 
 }
 
 function html(reply: FastifyReply, page: string): FastifyReply {
-  return reply.type("text/html; charset=utf-8").header("content-security-policy", pagePolicy).send(page);
+  return reply.type("text/html; charset=utf-8").header("content-security-policy", smallPagePolicy).send(page);
 }

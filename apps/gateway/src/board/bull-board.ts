@@ -3,17 +3,19 @@ import type { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import type { FastifyPluginCallback } from "fastify";
 import { failureOf } from "../http/failure.ts";
-import { problemBody } from "../http/problem.ts";
+import { boardProblem } from "./pages.ts";
 
 export interface BullBoard {
   readonly plugin: FastifyPluginCallback;
-  /** Exactly these from now on. */
-  show(adapters: readonly BullMQAdapter[]): void;
+  /** Exactly these from now on. `says` is in the strip above them. */
+  show(adapters: readonly BullMQAdapter[], says: string): void;
 }
 
 /** Bull Board itself, as we want it. */
 export function bullBoard(): BullBoard {
   const adapter = new FastifyAdapter();
+  // Bull Board reads it anew for each page.
+  const environment = { label: "", color: "#1d4ed8", textColor: "#fff" };
   const { replaceQueues } = createBullBoard({
     queues: [],
     serverAdapter: adapter,
@@ -23,17 +25,24 @@ export function bullBoard(): BullBoard {
         hideDocsLink: true,
         // It would list every client of Redis for every queue at every poll.
         showWorkers: false,
-        miscLinks: [{ text: "Find a tenant, log out", url: "/board/find" }],
+        environment,
+        miscLinks: [
+          { text: "Find a tenant", url: "/board/find" },
+          { text: "Log out", url: "/board/find#log-out" },
+        ],
       },
     },
   });
   adapter.setBasePath("/board");
   adapter.setErrorHandler((error) => {
     const failure = failureOf(error);
-    return { status: failure.status as 500, body: problemBody(failure) as never };
+    return { status: failure.status as 500, body: boardProblem(failure) as never };
   });
   return {
     plugin: adapter.registerPlugin() as unknown as FastifyPluginCallback,
-    show: (adapters) => replaceQueues([...adapters]),
+    show: (adapters, says) => {
+      environment.label = says;
+      replaceQueues([...adapters]);
+    },
   };
 }

@@ -1,34 +1,67 @@
-const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:15vh auto;padding:0 1rem}
-input,button{font:inherit;width:100%;box-sizing:border-box;padding:.5rem .7rem;margin:.3rem 0}.wrong{color:#b03a3a}`;
-
-function page(title: string, body: string): string {
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title}</title><style>${style}</style></head><body><h1>${title}</h1>${body}</body></html>`;
-}
+import type { Failure } from "../http/failure.ts";
+import { problemBody } from "../http/problem.ts";
+import { htmlOf, smallPage } from "../http/small-page.ts";
 
 export function loginPage(problem?: string): string {
-  return page(
+  return smallPage(
     "Berth board",
-    `${problem === undefined ? "" : `<p class="wrong" role="alert">${problem}</p>`}
+    `${alert(problem)}
 <form method="post" action="/board/login"><label>Admin key<input type="password" name="key" autocomplete="current-password" required autofocus></label>
 <button type="submit">Log in</button></form>`,
   );
 }
 
-export function findPage(problem?: string): string {
-  return page(
+export interface FindPage {
+  /** What was looked for. */
+  readonly name?: string;
+  /** Tenants with that in their names. */
+  readonly found?: readonly string[];
+  /** Sandboxes that the board shows now. */
+  readonly shown: readonly string[];
+  /** How many those are, of how many. */
+  readonly says: string;
+}
+
+export function findPage({ name = "", found, shown, says }: FindPage): string {
+  const none = found?.length === 0 ? "No tenant of such a name is known." : undefined;
+  const links = found?.map(
+    (tenant) => `<li><a href="/board/find?tenant=${htmlOf(tenant)}">${htmlOf(tenant)}</a>`,
+  );
+  return smallPage(
     "Find a tenant",
-    `${problem === undefined ? "<p>Its sandboxes are shown on the board for ten minutes.</p>" : `<p class="wrong" role="alert">${problem}</p>`}
-<form method="get" action="/board/find"><label>Tenant<input name="tenant" required autofocus pattern="[a-z0-9]([a-z0-9_\\-]{0,61}[a-z0-9])?"></label>
-<button type="submit">Show on the board</button></form><p><a href="/board/">Back to the board</a></p>
-<form method="post" action="/board/logout"><button type="submit">Log out</button></form>`,
+    `${alert(none)}
+<form method="get" action="/board/find"><label>Tenant, or a part of its name<input name="tenant" required autofocus maxlength="63" value="${htmlOf(name)}"></label>
+<button type="submit">Show on the board</button></form>
+${links?.length ? `<p>Tenants with “${htmlOf(name)}” in their names:</p><ul>${links.join("")}</ul>` : ""}
+<p>The sandboxes of a tenant that was found stay on the board for ten minutes. On the board now: ${htmlOf(says)}.</p>
+<ul>${shown.map((key) => `<li><a href="/board/queue/tenants%3A${htmlOf(key)}">${htmlOf(key)}</a>`).join("")}</ul>
+<p><a href="/board/">Back to the board</a></p>
+<form method="post" action="/board/logout" id="log-out"><button type="submit">Log out</button></form>`,
   );
 }
 
-/** For these pages: no script at all. */
-export const pagePolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+function alert(problem: string | undefined): string {
+  return problem === undefined ? "" : `<p class="wrong" role="alert">${htmlOf(problem)}</p>`;
+}
 
 /** For the dashboard: its own scripts and nothing from elsewhere, fonts included. */
 export const boardPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
+
+/**
+ * Bull Board's page without the fonts of another site, and without the buttons whose requests are refused (`changes.ts`): of those that
+ * act on jobs only the retry stays. Its class names end in a hash; the icons' names are lucide's.
+ */
+export function boardPage(html: string): string {
+  return html.replace(/<link [^>]*fonts\.googleapis\.com[^>]*>/g, `<style>${hiding}</style>`);
+}
+
+const hiding = `
+:is([class*="jobActions-"],[class*="queueActions-"]) li:not(:has(.lucide-refresh-cw)),
+button[class^="trigger-"]:has(>.lucide-ellipsis-vertical),
+[role="menuitem"]:has(>:is(.lucide-pause,.lucide-play)){display:none}`;
+
+/** What Bull Board's own script shows of a failure. */
+export function boardProblem(failure: Failure, requestId?: string): object {
+  return { ...problemBody(failure, requestId), error: failure.title, message: failure.detail };
+}

@@ -1,6 +1,6 @@
 import type { Berth } from "@berth/client";
-import { type BoardPlace, boardQueue, offerQueueName } from "@berth/ledger";
-import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
+import { attemptOf, type BoardPlace, boardQueue, jobIdOf, offerQueueName } from "@berth/ledger";
+import { redisKeys, type SandboxKey, sandboxKey, sharedOwner, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { LRUCache } from "lru-cache";
@@ -15,30 +15,29 @@ const foundKeptMs = 600_000;
 /** Looked through for a tenant's sandboxes. */
 const sandboxesPerTenant = 10;
 
-export interface Shown {
-  readonly name: string;
+interface Shown {
+  readonly place: BoardPlace;
   readonly adapter: BullMQAdapter;
+  readonly close: () => void;
 }
 
 /**
  * The queues the dashboard shows: offers, schedule, dead letters, and the sandboxes that were used lately or asked for. They
- * come and go; all of them would be as many as there are tenants.
- *
- * Only dead letters can be changed from the dashboard. What waits in a sandbox's queue is promised to end in exactly one
- * terminal record, and an offer is nothing but a hint: neither bears a hand that knows only BullMQ.
+ * come and go; all of them would be as many as there are tenants. Bull Board only reads them: what is changed is done in `changes.ts`.
  */
 export class Shelf {
   readonly #redis: Redis;
   readonly #berth: Berth;
-  readonly #readOnly: boolean;
-  readonly #shown = new Map<string, { readonly adapter: BullMQAdapter; readonly close: () => void }>();
+  readonly #isReadOnly: boolean;
+  readonly #shown = new Map<string, Shown>();
   readonly #found = new LRUCache<SandboxKey, true>({ max: foundMost, ttl: foundKeptMs });
+  #known = 0;
   #atMs = Number.NEGATIVE_INFINITY;
 
-  constructor(redis: Redis, berth: Berth, options: { readonly readOnly: boolean }) {
+  constructor(redis: Redis, berth: Berth, options: { readonly isReadOnly: boolean }) {
     this.#redis = redis;
     this.#berth = berth;
-    this.#readOnly = options.readOnly;
+    this.#isReadOnly = options.isReadOnly;
   }
 
   /** What is on it now; looks again when that was a while ago. */
@@ -50,12 +49,31 @@ export class Shelf {
     return [...this.#shown.values()].map(({ adapter }) => adapter);
   }
 
-  /** Shows a tenant's sandboxes for a while. Gives how many there are. */
-  async find(tenant: string): Promise<number> {
+  /** Which sandboxes those are, for people. */
+  get says(): string {
+    const shown = this.sandboxes.length;
+    if (shown >= this.#known) return `All ${shown} sandboxes`;
+    return `${shown} of ${this.#known} sandboxes: the ${recentMost} used last, and those found by tenant`;
+  }
+
+  /** Whose sandboxes are shown, by sandbox. */
+  get sandboxes(): readonly SandboxKey[] {
+    return [...this.#shown.values()].flatMap(({ place }) => (place.kind === "sandbox" ? [place.key] : []));
+  }
+
+  /** What is shown under a name; undefined if nothing is. */
+  placeOf(name: string): BoardPlace | undefined {
+    return this.#shown.get(name)?.place;
+  }
+
+  /** Shows a tenant's sandboxes for a while. Gives the name of the one that was used last. */
+  async find(tenant: string): Promise<string | undefined> {
+    const isName = tenant === sharedOwner || tenantId.safeParse(tenant).success;
+    if (!isName) return undefined;
     const known = await this.#berth.sandboxes({ tenant, limit: sandboxesPerTenant });
     for (const { key } of known) this.#found.set(key, true);
     this.#atMs = Number.NEGATIVE_INFINITY;
-    return known.length;
+    return known[0] && labelOf({ kind: "sandbox", key: known[0].key });
   }
 
   close(): void {
@@ -72,6 +90,7 @@ export class Shelf {
       }
     }
     const recent = await this.#redis.zrevrange(redisKeys.sandboxes, 0, recentMost - 1);
+    this.#known = await this.#redis.zcard(redisKeys.sandboxes);
     const keys = new Set([...recent.map((key) => sandboxKey.parse(key)), ...this.#found.keys()]);
     return [
       ...[...offers].sort().map((name): BoardPlace => ({ kind: "offers", name })),
@@ -93,30 +112,47 @@ export class Shelf {
     }
   }
 
-  #show(label: string, place: BoardPlace) {
+  #show(label: string, place: BoardPlace): Shown {
     const queue = boardQueue(this.#redis, place);
-    const changeable = place.kind === "dead" && !this.#readOnly;
-    const adapter = new NamedAdapter(label, queue as never, {
+    const canRetry = !this.#isReadOnly && (place.kind === "dead" || place.kind === "sandbox");
+    const adapter = new PlaceAdapter(label, place, this.#berth, queue as never, {
       delimiter: ":",
-      readOnlyMode: !changeable,
-      allowRetries: changeable,
+      readOnlyMode: !canRetry,
+      allowRetries: canRetry,
       description: descriptions[place.kind],
     });
-    return { adapter, close: () => void queue.close().catch(() => {}) };
+    return { place, adapter, close: () => void queue.close().catch(() => {}) };
   }
 }
 
 /** All sandboxes' queues have the same name in BullMQ; on the board each has the one it is shown under. */
-class NamedAdapter extends BullMQAdapter {
+class PlaceAdapter extends BullMQAdapter {
   readonly #name: string;
+  readonly #place: BoardPlace;
+  readonly #berth: Berth;
+  override readonly allowCompletedRetries = false;
 
-  constructor(name: string, ...rest: ConstructorParameters<typeof BullMQAdapter>) {
+  constructor(
+    name: string,
+    place: BoardPlace,
+    berth: Berth,
+    ...rest: ConstructorParameters<typeof BullMQAdapter>
+  ) {
     super(...rest);
     this.#name = name;
+    this.#place = place;
+    this.#berth = berth;
   }
 
   override getName(): string {
     return this.#name;
+  }
+
+  /** A job's output is in its events, and expires with them. */
+  override async getJobLogs(id: string): Promise<string[]> {
+    if (this.#place.kind === "dead") return await this.#berth.jobs.lastLines(id.replace(/^d-/, ""));
+    if (this.#place.kind !== "sandbox") return [];
+    return await this.#berth.jobs.lastLines(jobIdOf(id), attemptOf(id));
   }
 }
 
@@ -124,7 +160,8 @@ const descriptions = {
   offers: "Sandboxes that have work and no holder. Empty while there are enough workers.",
   schedule: "Jobs that are not due yet, jobs that run again, and the ticks of schedules.",
   dead: "Jobs that ended badly for a reason somebody should look at. Retry runs one again, under a new id.",
-  sandbox: "One sandbox's own queue.",
+  sandbox:
+    "One sandbox's own queue. What did not succeed is under Failed for a day; its last lines are under Logs. Retry runs it again, under a new id.",
 } as const;
 
 /** The board groups by what is before the colon. */

@@ -20,8 +20,8 @@ export type AuditAction =
   | "dead-letter.redriven"
   | "dead-letter.removed"
   | "batch.cancelled"
-  | "board.login"
-  | "board.changed";
+  | "job.redriven"
+  | "board.login";
 
 export interface AuditEntry {
   readonly id: string;

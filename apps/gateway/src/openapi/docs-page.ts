@@ -1,3 +1,5 @@
+import { htmlOf } from "../http/small-page.ts";
+
 /** Nothing from elsewhere, and no script at all. */
 export const docsPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
@@ -88,11 +90,6 @@ ${rows.length > 0 ? `<table>${rows.join("")}</table>` : ""}${body.join("")}
 function json(schema: unknown): string {
   const text = htmlOf(JSON.stringify(schema, undefined, 1));
   return `<pre>${text.replaceAll(/#\/components\/schemas\/([A-Za-z]+)/g, '<a href="#schema-$1">$1</a>')}</pre>`;
-}
-
-function htmlOf(text: string): string {
-  const marks: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-  return text.replaceAll(/[&<>"]/g, (mark) => marks[mark] ?? mark);
 }
 
 const style = `

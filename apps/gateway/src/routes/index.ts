@@ -6,6 +6,7 @@ import { deadLetterRoutes } from "./dead-letters.ts";
 import { docsRoutes } from "./docs.ts";
 import { fleetRoutes } from "./fleet.ts";
 import { healthRoutes } from "./health.ts";
+import { indexRoutes } from "./index-page.ts";
 import { jobEventRoutes } from "./job-events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
@@ -33,6 +34,7 @@ export function allRoutes(parts: Parts): AnyRoute[] {
     ...keyRoutes(parts),
     ...healthRoutes(parts),
     ...metricsRoutes(parts),
+    ...indexRoutes(parts),
   ];
   return [...routes, ...docsRoutes(routes)];
 }

@@ -1,25 +1,14 @@
-import {
-  deadReason,
-  Fault,
-  fleetQueuePrefix,
-  type Job,
-  jobId,
-  job as jobSchema,
-  outcome,
-  problemsOf,
-  redisKeys,
-  stagedAboveBytes,
-} from "@berth/protocol";
+import { deadReason, fleetQueuePrefix, type Job, outcome, stagedAboveBytes } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
 import { z } from "zod";
+import { notRedrivable, redrivenJob } from "../jobs/redrive.ts";
 import { bullConnection } from "../queues/connection.ts";
 
 export const deadQueue = { name: "dead", prefix: fleetQueuePrefix } as const;
 /** Seconds, and how many; what is older or beyond goes by itself. */
 const deadKept = { age: 7 * 24 * 3_600, count: 10_000 };
 const bullEventsKept = 1_000;
-const redriveLabel = "berth.redrive-of";
 
 const letter = z.object({
   jobId: z.string(),
@@ -137,20 +126,10 @@ export async function redriveEntry(
   enqueue: (job: Job) => Promise<unknown>,
 ): Promise<string> {
   const data = letter.parse(entry.data);
-  const parsed = jobSchema.safeParse(data.job);
-  if (!parsed.success)
-    throw notRedrivable(
-      "unreadable",
-      data.jobId,
-      `the job ${data.jobId} cannot be read: ${problemsOf(parsed.error).join("; ")}`,
-    );
-  const { deadlineAtMs: _, inbox: __, ...job } = parsed.data;
-  const first = job.labels[redriveLabel] ?? job.id;
-  const newId = data.redriveAs ?? (await freeId(redis, first));
-  if (data.redriveAs === undefined) await entry.updateData({ ...data, redriveAs: newId });
-  const labels = { ...job.labels, [redriveLabel]: first };
-  await enqueue({ ...job, id: jobId.parse(newId), attempt: 1, labels });
-  return newId;
+  const job = await redrivenJob(redis, data.jobId, data.job, data.redriveAs);
+  if (data.redriveAs === undefined) await entry.updateData({ ...data, redriveAs: job.id });
+  await enqueue(job);
+  return job.id;
 }
 
 /** As a sentence, for a dashboard. */
@@ -160,13 +139,6 @@ export function reasonText(data: unknown): string {
   const { reason: why, outcome: how } = parsed.data;
   const more = "message" in how ? `: ${how.message}` : "code" in how ? ` with code ${how.code}` : "";
   return `${why}: ${how.kind}${more}`;
-}
-
-async function freeId(redis: Redis, first: string): Promise<string> {
-  for (let n = 1; ; n++) {
-    const id = `${first}-redrive-${n}`;
-    if ((await redis.exists(redisKeys.sandboxOf(id))) === 0) return id;
-  }
 }
 
 /** A request that was too large for a queue is not kept: seven days of them would fill Redis. */
@@ -179,8 +151,4 @@ function slim(burial: Burial): Burial {
 /** With a letter before it: BullMQ takes no id of digits alone, and an unreadable job may have one. */
 function letterId(id: string): string {
   return `d-${id.replaceAll(":", "_")}`;
-}
-
-function notRedrivable(reason: "not-found" | "unreadable", jobId: string, detail: string): Fault {
-  return new Fault("not-redrivable", { jobId, reason, detail });
 }

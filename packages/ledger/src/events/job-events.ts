@@ -10,8 +10,16 @@ import {
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
+import { boardArguments, endedEntry, retriedEntry, retryingMark } from "../queues/board-entry.ts";
 import { type Begun, Exchanges, inboxKey, keptMs, type Published } from "../queues/exchange.ts";
-import { entryKey, queuedId } from "../queues/queue-layout.ts";
+import {
+  completedKey,
+  entryKey,
+  entryPrefix,
+  failedKey,
+  finishedKept,
+  queuedId,
+} from "../queues/queue-layout.ts";
 import { runInSlot } from "../slots.ts";
 import { excerptBytes, excerptOf } from "./excerpt.ts";
 
@@ -19,8 +27,6 @@ import { excerptBytes, excerptOf } from "./excerpt.ts";
 export const stagedKeptMs = 60_000;
 /** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
 export const walkedMost = 10_000;
-/** What an entry of the queue says of an attempt that another one follows. */
-const retryingMark = "retrying";
 
 const reply = z.union([
   z.tuple([z.literal(["published", "finished-before"])]).transform(([word]) => word),
@@ -160,7 +166,7 @@ export class JobEvents {
       ...{ jobId, queuedId: queuedId(jobId, attempt), inbox: to.inbox, leaves, part, said },
       excerpt: isLong ? excerptOf(result) : "",
       outcome: result?.outcome.kind ?? "",
-      mark: result === undefined ? retryingMark : JSON.stringify(result.outcome),
+      shown: last.type === "finished" ? endedEntry(last.result) : retriedEntry(last),
     });
   }
 
@@ -197,15 +203,14 @@ export class JobEvents {
     const { key, jobId, attempt, inbox, queue, dueAtMs = 0 } = waiting;
     const keys = [
       ...[redisKeys.events(key, jobId), redisKeys.job(key, jobId), redisKeys.staged(key, jobId)],
-      ...[queue.entryKey, redisKeys.lease(key)],
+      ...[queue.entryKey, redisKeys.lease(key), completedKey(key), failedKey(key)],
       ...queue.unfinishedKeys,
     ];
     const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
     const told = [inboxKey(inbox), keptMs, result.outcome.kind, JSON.stringify(result)];
-    const mark = JSON.stringify(result.outcome);
     const args = [
       ...[key, jobId, attempt, rememberedMs, ...told, stagedKeptMs],
-      ...[queue.queuedId, mark, walkedMost],
+      ...[queue.queuedId, walkedMost, entryPrefix(key), finishedKept, ...boardArguments(endedEntry(result))],
     ];
     return runInSlot(this.#redis, { key, script: cancel, keys, args });
   }

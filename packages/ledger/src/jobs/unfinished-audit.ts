@@ -3,8 +3,9 @@ import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { stagedKeptMs, walkedMost } from "../events/job-events.ts";
 import { redisNow } from "../fleet/fleet-view.ts";
+import { boardArguments, endedEntry } from "../queues/board-entry.ts";
 import { inboxKey, keptMs } from "../queues/exchange.ts";
-import { queueKeys } from "../queues/queue-layout.ts";
+import { completedKey, entryPrefix, failedKey, finishedKept, queueKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
 import { scheduledEntryKey } from "../schedule/schedule.ts";
 import { runInSlot } from "../slots.ts";
@@ -71,11 +72,12 @@ async function auditOne(
   const there = await Promise.all(scheduled.map((entry) => redis.exists(entry)));
   const keys = [
     ...[redisKeys.events(key, id), redisKeys.job(key, id), redisKeys.staged(key, id)],
-    ...[queue.entryKey, redisKeys.lease(key), ...queue.unfinishedKeys],
+    ...[queue.entryKey, redisKeys.lease(key), completedKey(key), failedKey(key), ...queue.unfinishedKeys],
   ];
   const args = [
     ...[key, id, added, keptMs, inboxKey(inbox), keptMs, vanished.outcome.kind, JSON.stringify(vanished)],
     ...[stagedKeptMs, queue.queuedId, walkedMost, ...scheduled, there.includes(1) ? "1" : ""],
+    ...[entryPrefix(key), finishedKept, ...boardArguments(endedEntry(vanished))],
   ];
   return await runInSlot(redis, { key, script: audit, keys, args });
 }

@@ -2,9 +2,11 @@ import { redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import type { Holding } from "../leases/leases.ts";
 import { runInSlot } from "../slots.ts";
+import { type BoardEntry, boardArguments } from "./board-entry.ts";
 import {
   completedKey,
   entryPrefix,
+  failedKey,
   finishedKept,
   prioritizedKey,
   takenKey,
@@ -42,8 +44,8 @@ export interface Ending {
   readonly leaves: boolean;
   /** How the job ended; empty if another attempt follows. */
   readonly outcome: string;
-  /** What the entry says from now on. */
-  readonly mark: string;
+  /** What its entry says from now on. */
+  readonly shown: BoardEntry;
   /** Names this publication, so that a repetition after a lost answer adds nothing. */
   readonly part: string;
   /** Of the result, for results and inbox; empty if the whole of it goes there. */
@@ -181,7 +183,8 @@ export class Exchanges {
 
 function keysOf(key: SandboxKey, { ends, begins }: Gathered): string[] {
   const keys = [
-    ...[redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key), completedKey(key)],
+    ...[redisKeys.lease(key), waitKey(key), prioritizedKey(key), takenKey(key)],
+    ...[completedKey(key), failedKey(key)],
   ];
   for (const { what } of ends) {
     const { jobId } = what;
@@ -199,9 +202,9 @@ function argumentsOf({ key, epoch, instance }: Holder, { ends, begins, take }: G
     ...[take?.what ?? 0, ends.length, begins.length, known.length, ...known],
   ];
   for (const { what } of ends) {
-    const { jobId, queuedId, leaves, inbox, outcome, mark, part, excerpt, said } = what;
-    args.push(jobId, queuedId, leaves ? "1" : "", inboxKey(inbox), outcome, mark, part);
-    args.push(excerpt, said.length / 2, ...said);
+    const { jobId, queuedId, leaves, inbox, outcome, shown, part, excerpt, said } = what;
+    args.push(jobId, queuedId, leaves ? "1" : "", inboxKey(inbox), outcome, ...boardArguments(shown));
+    args.push(part, excerpt, said.length / 2, ...said);
   }
   for (const { what } of begins) args.push(what.queuedId, what.attempt, what.data);
   return args;

@@ -8,6 +8,7 @@ import {
   completedKey,
   entryKey,
   entryPrefix,
+  failedKey,
   finishedKept,
   jobIdOf,
   prioritizedKey,
@@ -196,7 +197,7 @@ export class JobSource {
 
   async #complete(queuedId: string): Promise<void> {
     const key = this.#key;
-    const keys = [redisKeys.lease(key), takenKey(key), completedKey(key)];
+    const keys = [redisKeys.lease(key), takenKey(key), completedKey(key), failedKey(key)];
     const { epoch, instance } = this.#holding;
     const done = await complete.run(this.#redis, keys, [
       ...[epoch, instance, queuedId, entryPrefix(key), finishedKept, key],

@@ -2,12 +2,13 @@ import { queuePrefix, type SandboxKey } from "@berth/protocol";
 
 /**
  * Everything of BullMQ's own layout that our scripts read or write, so that Bull Board shows sandbox queues: names of keys, and the
- * fields `name`, `data`, `opts`, `timestamp`, `delay`, `priority`, `processedOn`, `finishedOn`, `returnvalue` and `atm` of an entry.
+ * fields `name`, `data`, `opts`, `timestamp`, `delay`, `priority`, `processedOn`, `finishedOn`, `returnvalue`, `failedReason` and `atm` of an
+ * entry.
  * `test/queue-layout.test.ts` compares it with the pinned version.
  */
 export const jobQueueName = "jobs";
 
-/** Entries of jobs that ended, for Bull Board only: results live in our streams. */
+/** So many entries of attempts that succeeded, and of those that did not, for Bull Board only: results live in our streams. */
 export const finishedKept = 100;
 
 function queueKey(key: SandboxKey, name: string): string {
@@ -65,12 +66,12 @@ export function takenKey(key: SandboxKey): string {
   return queueKey(key, "active");
 }
 
-/** Sorted set: attempts that ended, by when. */
+/** Sorted set: attempts that succeeded, by when. */
 export function completedKey(key: SandboxKey): string {
   return queueKey(key, "completed");
 }
 
-/** Sorted set: only older versions left something there. */
+/** Sorted set: attempts that ended in any other way, by when. */
 export function failedKey(key: SandboxKey): string {
   return queueKey(key, "failed");
 }

@@ -127,12 +127,15 @@ export class EventsModel {
       return "finished-before";
     }
     if (isScheduled(jobId, added) || isScheduled(jobId, added + 1)) return "kept";
-    if (queueOf(key).has(queuedIdOf({ jobId, attempt: added }))) return "kept";
+    const queuedId = queuedIdOf({ jobId, attempt: added });
+    if (queueOf(key).has(queuedId)) return "kept";
     const isHeld = leases.holder(key) !== undefined && leases.holder(key) === this.#begunBy.get(jobId);
     if (isHeld && (this.#begun.get(jobId) ?? 0) >= added && last?.type !== "retrying") return "kept";
     const outcome = { kind: "lost", message: "the job was in no queue, and no worker ran it" } as const;
     rules.endedBy("audit", jobId);
-    this.#put(jobId, { type: "finished", result: { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } } });
+    const result = { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
+    this.#put(jobId, { type: "finished", result });
+    if (queueOf(key).ended(queuedId) === undefined) queueOf(key).markEnded(queuedId, result);
     return "ended";
   }
 
@@ -179,8 +182,8 @@ export class EventsModel {
     this.#put(jobId, { type: "finished", result });
     const queue = this.#parts.queueOf(key);
     const queuedId = queuedIdOf({ jobId, attempt });
-    if (far || !queue.has(queuedId)) queue.markEnded(queuedId, result);
-    else queue.remove(queuedId);
+    queue.markEnded(queuedId, result);
+    if (!far) queue.takeOut(queuedId);
     return "told";
   }
 

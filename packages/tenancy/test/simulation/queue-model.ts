@@ -13,7 +13,6 @@ export class QueueModel {
   /** Whatever was ever added. */
   readonly #entries = new Map<string, Entry>();
   readonly #known: Set<string>;
-  readonly #removed: Set<string>;
   /** What the entry of an attempt that has ended says. */
   readonly #ended: Map<string, JobResult | "retrying">;
   /** The next first. */
@@ -27,7 +26,6 @@ export class QueueModel {
     this.#rules = rules;
     const { keyspace } = rules;
     this.#known = keyspace.set();
-    this.#removed = keyspace.set();
     this.#ended = keyspace.map();
     this.wait = keyspace.list();
     this.active = keyspace.list();
@@ -55,18 +53,16 @@ export class QueueModel {
   }
 
   /** Whoever has taken it. */
-  remove(id: string): void {
+  takeOut(id: string): void {
     for (const list of [this.wait, this.active]) {
       const index = list.indexOf(id);
       if (index >= 0) list.splice(index, 1);
     }
-    this.#ended.delete(id);
-    this.#removed.add(id);
   }
 
-  /** On the entry, which stays for a while when it is completed. */
+  /** On the entry, which stays for a while when it has left the queue. */
   markEnded(id: string, how: JobResult | "retrying"): void {
-    if (this.#known.has(id) && !this.#removed.has(id)) this.#ended.set(id, how);
+    if (this.#known.has(id)) this.#ended.set(id, how);
   }
 
   ended(id: string): JobResult | "retrying" | undefined {
