@@ -1,6 +1,7 @@
 /** The compose file as an operator uses it, on this machine's engine. In order: each test goes on from the one before. */
 import { readFile } from "node:fs/promises";
 import type { Berth, WorkerRecord } from "@berth/client";
+import { connectRedis } from "@berth/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ComposeStack, type Overlay, whyNot } from "./stack.ts";
 
@@ -27,10 +28,6 @@ async function threeWorkers(): Promise<WorkerRecord[]> {
   return (await berth.workers()).sort((a, b) => a.id.localeCompare(b.id));
 }
 
-async function connected(overlays: Overlay[]): Promise<Berth> {
-  return stack.client(await stack.port(overlays, "redis", 6379));
-}
-
 describe.skipIf(reason !== undefined)("the compose file", () => {
   beforeAll(async () => {
     stack = await ComposeStack.make();
@@ -41,7 +38,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
 
   test("brings a fleet of three workers up with one command", { timeout: upMs }, async () => {
     await stack.compose(plain, "up", "-d", "--scale", "worker=3");
-    berth = await connected(plain);
+    berth = await stack.client(plain);
     workers = await threeWorkers();
     const host = workers[0]?.host ?? "";
     // The same disk, the same host; numbers tell the workers apart.
@@ -80,9 +77,20 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await bytes.arrayBuffer()).byteLength).toBe(300_000);
   });
 
-  test("says in numbers what the dashboard and the alerts ask for", async () => {
+  test("lets nobody use Redis without the password that was made up, and no metrics out without a key", async () => {
+    const redis = connectRedis({
+      url: `redis://${await stack.port(plain, "redis", 6379)}`,
+      role: "blocking",
+    });
+    await expect(redis.get("any"))
+      .rejects.toThrow("NOAUTH")
+      .finally(() => redis.disconnect());
     const address = `http://${await stack.port(plain, "gateway", 8080)}`;
-    const text = await (await fetch(`${address}/metrics`)).text();
+    expect((await fetch(`${address}/metrics`)).status).toBe(401);
+  });
+
+  test("says in numbers what the dashboard and the alerts ask for", async () => {
+    const text = await scraped("gateway");
     const told = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
     const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
       readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
@@ -94,20 +102,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
   });
 
   test("has the metrics of its workers where Prometheus looks for them, in the fleet's network", async () => {
-    const targets = await readFile(new URL("../../infra/monitoring/prometheus.yml", import.meta.url), "utf8");
-    const [, port] = /names: \[worker\]\s+type: A\s+port: (\d+)/.exec(targets) ?? [];
-    const script = `process.stdout.write(await (await fetch("http://worker:${port}/metrics")).text())`;
-    const text = await stack.compose(
-      plain,
-      "exec",
-      "-T",
-      "gateway",
-      "node",
-      "--input-type=module",
-      "-e",
-      script,
-    );
-    expect(text).toContain('berth_build_info{app="worker"');
+    expect(await scraped("worker")).toContain('berth_build_info{app="worker"');
   });
 
   test("finds every result of a batch although a worker's container is killed", {
@@ -150,7 +145,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
 
   test("takes the engine's socket out of the workers' hands", { timeout: upMs }, async () => {
     await stack.compose(proxied, "up", "-d", "--scale", "worker=3");
-    berth = await connected(proxied);
+    berth = await stack.client(proxied);
     // Other containers, the same workers.
     expect((await threeWorkers()).map(({ id }) => id)).toEqual(workers.map(({ id }) => id));
     for (const { Mounts } of await stack.containers("worker")) {
@@ -165,6 +160,14 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect(await stack.left()).toEqual([]);
   });
 });
+
+/** What Prometheus reads of a service, where its configuration says, from within the fleet's network. */
+async function scraped(service: string): Promise<string> {
+  const targets = await readFile(new URL("../../infra/monitoring/prometheus.yml", import.meta.url), "utf8");
+  const [, port] = new RegExp(`names: \\[${service}\\]\\s+type: A\\s+port: (\\d+)`).exec(targets) ?? [];
+  const script = `process.stdout.write(await (await fetch("http://${service}:${port}/metrics")).text())`;
+  return stack.compose(plain, "exec", "-T", "gateway", "node", "--input-type=module", "-e", script);
+}
 
 /** The container of the worker that holds most sandboxes, ended without a word. Its id. */
 async function killBusiest(): Promise<string> {

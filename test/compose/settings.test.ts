@@ -26,7 +26,9 @@ async function namesIn(service: string, file = "docker-compose.yml"): Promise<st
   const text = await readFile(join(root, file), "utf8");
   const block = new RegExp(`^  ${service}:\\n((?:    .*\\n|\\n)*)`, "m").exec(text)?.[1] ?? "";
   const names = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(block)?.[1] ?? "";
-  return [...names.matchAll(/^ {6}([A-Z_]+):/gm)].map((match) => match[1] ?? "");
+  const found = [...names.matchAll(/^ {6}([A-Z_]+):/gm)].map((match) => match[1] ?? "");
+  // Read where the image starts: infra/apps/start/secrets.mjs.
+  return found.filter((name) => !name.endsWith("_FILE"));
 }
 
 describe("the compose file passes on every setting", () => {

@@ -73,8 +73,11 @@ export class ComposeStack {
     return this.compose(overlays, "port", service, String(port));
   }
 
-  client(redis: string): Berth {
-    const client = new Berth({ redis: `redis://${redis}` });
+  /** With the password that was made up for Redis. */
+  async client(overlays: readonly Overlay[]): Promise<Berth> {
+    const address = await this.port(overlays, "redis", 6379);
+    const password = await this.compose(overlays, "exec", "-T", "gateway", "redis-password");
+    const client = new Berth({ redis: `redis://:${password}@${address}` });
     this.#clients.push(client);
     return client;
   }

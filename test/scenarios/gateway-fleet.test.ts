@@ -141,7 +141,7 @@ describe("the fleet over HTTP", () => {
 
   test("counts what it does, without a tenant's name unless asked for", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1");
-    const gateway = await gateways.start();
+    const gateway = await gateways.start({ BERTH_GATEWAY_METRICS_LISTEN: "127.0.0.1:0" });
     const named = await gateways.start({ BERTH_METRICS_TENANTS: "2", BERTH_GATEWAY_METRICS: "open" });
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("true") });
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("exit 1") });
@@ -156,5 +156,11 @@ describe("the fleet over HTTP", () => {
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds [\d.e+-]+$/m);
     expect(text).not.toContain("acme");
     expect((await gateway.call("GET", "/metrics", { key: undefined })).status).toBe(401);
+    // At an address of their own they need none, and nothing else is there.
+    const [, open = ""] = /"metrics":"([^"]+)"/.exec(gateway.log) ?? [];
+    expect(await (await fetch(open)).text()).toContain("berth_workers 1");
+    expect((await fetch(new URL("/v1/jobs", open))).status).toBe(404);
+    await gateway.stop();
+    await expect(fetch(open)).rejects.toThrow();
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { fleetId, problemsOf, sandboxProfile } from "@berth/protocol";
+import { fleetId, problemsOf, sandboxProfile, unknownSettings } from "@berth/protocol";
 import { type ContainerRules, defaultRuntime, withTag } from "@berth/sandbox/container";
 import { readEnvironment } from "@berth/service";
 import { z } from "zod";
@@ -70,6 +70,11 @@ export function readConfig(
   const file = readWorkersFile(read.config.BERTH_CONFIG);
   if ("problems" in file) return file;
   return { config: { ...read.config, rules: rulesOf(read.config, file.content) } };
+}
+
+/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
+export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
+  return unknownSettings(variables, Object.keys(environment.shape));
 }
 
 /** What is not set is taken from the workers' settings, so that they may use what their profiles name, and nothing else. */

@@ -4,7 +4,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { configComplaint, exitBadConfig } from "@berth/service";
 import { pino } from "pino";
 import { z } from "zod";
-import { readConfig } from "./config.ts";
+import { readConfig, settingWarnings } from "./config.ts";
 import { Engine } from "./engine.ts";
 import { EngineProxy } from "./proxy.ts";
 
@@ -15,6 +15,7 @@ if ("problems" in read) {
 }
 const { rules, BERTH_PROXY_ENGINE, BERTH_PROXY_SOCKET: socket } = read.config;
 const log = pino({ base: null });
+for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
 const engine = new Engine(BERTH_PROXY_ENGINE);
 const about = await engine.value("/info").catch((error: Error) => {
   process.stderr.write(`berth-engine-proxy: no engine answers at ${BERTH_PROXY_ENGINE}: ${error.message}\n`);

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
-import { Metrics, openTracing } from "@berth/service";
+import { Metrics, openTracing, serveMetrics } from "@berth/service";
 import { pino } from "pino";
 import { AnswerRecord } from "./answers.ts";
 import { BatchStore } from "./batches/batch-store.ts";
@@ -141,8 +141,15 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   await board?.mount(app);
   tracker.start();
   sender.start();
+  const { BERTH_GATEWAY_METRICS_LISTEN: metricsAt } = config;
+  const metricsServer = metricsAt && (await serveMetrics(metrics, metricsAt));
   const address = await app.listen({ host: config.BERTH_GATEWAY_HOST, port: config.BERTH_GATEWAY_PORT });
-  log.info({ event: "gateway.started", address, redis: withoutPassword(config.REDIS_URL) });
+  log.info({
+    event: "gateway.started",
+    address,
+    metrics: metricsServer?.url,
+    redis: withoutPassword(config.REDIS_URL),
+  });
   if (await authenticator.isOpen().catch(() => false)) {
     log.warn({
       event: "gateway.open",
@@ -161,6 +168,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       await closed;
       clearTimeout(timer);
       board?.close();
+      metricsServer?.close();
       await Promise.all([tracker.stop(), sender.stop(), tracing?.stop()]);
       await letGo();
       log.info({ event: "gateway.stopped" });

@@ -1,5 +1,5 @@
 import { acceptanceSettings, redisUrl, unknownSettings } from "@berth/protocol";
-import { readEnvironment, tracingSettings } from "@berth/service";
+import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { allowedNetworks } from "./webhooks/address.ts";
 
@@ -85,6 +85,11 @@ export const environment = z.object({
     .enum(["admin", "open"])
     .default("admin")
     .describe("who may read /metrics once there is a key"),
+  BERTH_GATEWAY_METRICS_LISTEN: listenAddress
+    .optional()
+    .describe(
+      "HOST:PORT where /metrics is open to everyone, for a network of the operator's; no port when absent",
+    ),
   BERTH_METRICS_TENANTS: z.coerce
     .number()
     .int()

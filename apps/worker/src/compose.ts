@@ -16,7 +16,7 @@ import {
 import { acceptanceOf, isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
-import { Metrics, openTracing, within } from "@berth/service";
+import { Metrics, type MetricsServer, openTracing, serveMetrics, within } from "@berth/service";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -25,7 +25,6 @@ import { Control } from "./control.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
 import { FleetMember } from "./member.ts";
-import { type MetricsServer, serveMetrics } from "./metrics-server.ts";
 import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";

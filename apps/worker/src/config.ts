@@ -14,7 +14,7 @@ import {
   unknownSettings,
   workerId,
 } from "@berth/protocol";
-import { readEnvironment, tracingSettings } from "@berth/service";
+import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
@@ -98,16 +98,7 @@ export const environment = z.object({
     .describe(
       "jobs whose sandbox no worker can start now, for reasons that may pass, such as an engine that restarts",
     ),
-  BERTH_WORKER_METRICS: z
-    .string()
-    .regex(/^(\[[0-9a-f:]+\]|[^\s:]+):\d{1,5}$/i, {
-      error: "HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464",
-    })
-    .transform((text) => {
-      const colon = text.lastIndexOf(":");
-      return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
-    })
-    .refine(({ port }) => port <= 65_535, { error: "a port is at most 65535" })
+  BERTH_WORKER_METRICS: listenAddress
     .optional()
     .describe("HOST:PORT where /metrics of this worker is open to everyone; no port when absent"),
   BERTH_LOG: z

@@ -1,12 +1,13 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownAdminKey } from "./admin-key-file.mjs";
 import { hostId } from "./host-id.mjs";
 import { asName, workerIdFrom } from "./names.mjs";
+import { makePasswords } from "./password-files.mjs";
 import { placeInit } from "./place-init.mjs";
 import { takeSecrets } from "./secrets.mjs";
 
@@ -113,9 +114,11 @@ describe("secrets", () => {
     expect(environment).toEqual({ REDIS_URL: "redis://:hush@redis:6379" });
   });
 
-  test("given twice are refused", () => {
-    const both = { REDIS_URL: "redis://a", REDIS_URL_FILE: "/b" };
-    expect(() => takeSecrets(both, ["REDIS_URL"])).toThrow("both set");
+  test("given as a variable win over their file", () => {
+    const both: Record<string, string | undefined> = { REDIS_URL: "redis://a", REDIS_URL_FILE: "/none" };
+    takeSecrets(both, ["REDIS_URL"]);
+    expect(both).toEqual({ REDIS_URL: "redis://a" });
+    expect(() => takeSecrets({ REDIS_URL_FILE: "/none" }, ["REDIS_URL"])).toThrow("/none");
   });
 
   test("that nobody gave are made once, for their owner alone", () => {
@@ -124,5 +127,51 @@ describe("secrets", () => {
     expect(key).toMatch(/^[\w-]{43}$/);
     expect(ownAdminKey(file)).toBe(key);
     expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  test("of Redis and Grafana are made up once, and one that is given wins", async () => {
+    const folders = { redis: path.join(folder, "redis"), grafana: path.join(folder, "grafana") };
+    for (const one of Object.values(folders)) mkdirSync(one);
+    const read = (name: string) => readFileSync(path.join(folders.redis, name), "utf8").trim();
+    makePasswords({ BERTH_GRAFANA_PASSWORD: "" }, folders);
+    const first = read("password");
+    expect(first).toMatch(/^[\w-]{43}$/);
+    expect(readFileSync(path.join(folders.grafana, "password"), "utf8")).not.toContain(first);
+    makePasswords({}, folders);
+    expect([read("password"), read("url")]).toEqual([first, `redis://:${first}@redis:6379`]);
+    makePasswords({ BERTH_REDIS_PASSWORD: 'a "b" \\@ c' }, folders);
+    expect(new URL(read("url")).password).toBe(encodeURIComponent(read("password")));
+  });
+
+  test("made up for Redis open it, and its health check can do nothing but ping", async () => {
+    makePasswords({ BERTH_REDIS_PASSWORD: 'a "word"' }, { redis: folder, grafana: folder });
+    const conf = new URL("../../redis/redis.conf", import.meta.url).pathname;
+    const socket = path.join(folder, "redis.sock");
+    const own = [
+      "--include",
+      path.join(folder, "auth.conf"),
+      "--port",
+      "0",
+      "--unixsocket",
+      socket,
+      "--dir",
+      folder,
+    ];
+    const server = spawn("redis-server", [conf, ...own], { stdio: "ignore" });
+    const cli = (...args: string[]) => {
+      const { stdout, stderr } = spawnSync("redis-cli", ["-e", "--no-auth-warning", "-s", socket, ...args]);
+      return `${stdout}${stderr}`.trim();
+    };
+    const health = ["--user", "health", "--pass", "any"];
+    try {
+      await expect.poll(() => cli(...health, "ping")).toBe("PONG");
+      expect(cli("ping")).toContain("NOAUTH");
+      expect(cli(...health, "keys", "*")).toContain("NOPERM");
+      expect(cli("--pass", 'a "word"', "config", "get", "maxmemory")).toContain(String(2 * 1024 ** 3));
+    } finally {
+      const gone = once(server, "exit");
+      server.kill();
+      await gone;
+    }
   });
 });

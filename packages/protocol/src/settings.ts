@@ -54,6 +54,7 @@ export const settingNames: readonly string[] = [
   "BERTH_BOARD",
   "BERTH_BOARD_COOKIE",
   "BERTH_GATEWAY_METRICS",
+  "BERTH_GATEWAY_METRICS_LISTEN",
   "BERTH_METRICS_TENANTS",
   // the command line
   "BERTH_URL",

@@ -37,8 +37,8 @@ class BerthError(Exception):
 class UnreachableError(BerthError):
     """No gateway answered within the time that was given, or its connection broke each time."""
 
-    def __init__(self, message: str, *, job_id: str | None = None) -> None:
-        super().__init__(message, code="gateway-unreachable", retry=True, job_id=job_id)
+    def __init__(self, message: str, *, retry: bool = True, job_id: str | None = None) -> None:
+        super().__init__(message, code="gateway-unreachable", retry=retry, job_id=job_id)
 
 
 class SilentError(UnreachableError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 from contextlib import contextmanager
 from typing import Any, Iterable, Iterator, Mapping
 from urllib.parse import quote, urlencode
@@ -171,7 +172,9 @@ def _own_errors(what: str = "the connection to the gateway broke") -> Iterator[N
     except socket.timeout as error:
         raise SilentError(f"{what}: nothing came in time") from error
     except (OSError, http.client.HTTPException) as error:
-        raise UnreachableError(f"{what} ({error or type(error).__name__})") from error
+        # A certificate that is not trusted now will not be later.
+        retry = not isinstance(error, ssl.SSLCertVerificationError)
+        raise UnreachableError(f"{what} ({error or type(error).__name__})", retry=retry) from error
 
 
 def _refusal(response: http.client.HTTPResponse) -> RequestError:

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Metrics } from "@berth/service";
+import type { ListenAddress } from "./listen-address.ts";
+import { Metrics } from "./metrics.ts";
 
 export interface MetricsServer {
   /** `http://host:port/metrics`. */
@@ -9,11 +10,8 @@ export interface MetricsServer {
   close(): void;
 }
 
-/** Serves the worker's metrics. Throws when the address cannot be listened on. */
-export async function serveMetrics(
-  metrics: Metrics,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<MetricsServer> {
+/** Serves metrics, and nothing else, to everyone who reaches the address. Throws when the address cannot be listened on. */
+export async function serveMetrics(metrics: Metrics, { host, port }: ListenAddress): Promise<MetricsServer> {
   const server = createServer(async ({ method, url }, response) => {
     const known = method === "GET" && url === "/metrics";
     const text = known ? await metrics.text() : "";
