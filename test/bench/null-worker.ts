@@ -12,6 +12,7 @@ const unused = undefined as never;
 
 /** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
 const doesNothing: SandboxPort = {
+  isOpen: () => true,
   open: async () => ({
     limits: execLimits.parse({}),
     run: async (): Promise<JobResult> => ({

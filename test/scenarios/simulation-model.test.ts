@@ -122,7 +122,15 @@ class Twins {
   }
 
   async #next(holder: Holder): Promise<void> {
-    const [real, model] = await this.#both(holder, ({ jobs }) => jobs.next(0).catch(() => "fenced" as const));
+    const take = this.#random.chance(0.5) ? `take-${this.answers.length}` : undefined;
+    const behind: string[] = [];
+    const next = ({ jobs }: TenancyPorts, onBehind = () => {}) =>
+      jobs.next(0, { take: () => take, onBehind }).catch(() => "fenced" as const);
+    const [real, model] = [
+      await next(holder.real, () => behind.push("real")),
+      await this.#model.passed(next(holder.model, () => behind.push("model"))),
+    ];
+    if (behind.length > 0) this.#same("behind", behind.includes("real"), behind.includes("model"));
     if (real === "fenced" || model === "fenced") {
       // Whether a stale holder looks at an empty queue or asks for its jobs depends on when a wake-up reached it.
       const isEmpty = (await this.#redis.exists(`${queuePrefix(this.#key)}:jobs:wait`)) === 0;
@@ -208,12 +216,13 @@ class Twins {
 
   async #say(holder: Holder, { id, attempt }: Job, dice: number): Promise<void> {
     const part = this.#random.between(0, 2);
+    const takes = this.#random.chance(0.5) ? this.answers.map((_, step) => `take-${step}`) : undefined;
     const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
     const [real, model] = await this.#both(holder, async ({ events }) => {
       if (dice <= 16) return await events.output(id, part, [{ stream: "stdout", bytes: Buffer.from("x") }]);
       if (dice === 17) return (await events.progress(id, attempt)).state;
       if (dice === 18) return await events.retrying(id, ended);
-      if (part === 0) return await events.unbegin(id, attempt);
+      if (part === 0) return await events.unbegin(id, attempt, takes);
       return await events.finished({ id, attempt }, done, { leaves: part === 1 });
     });
     this.#same("say", real, model);
@@ -261,7 +270,9 @@ class Twins {
 }
 
 function shown(fetched: FetchedJob | undefined) {
-  return fetched && { id: fetched.id, queuedId: fetched.queuedId, attempt: fetched.attempt };
+  if (!fetched) return undefined;
+  const { id, queuedId, attempt, isBegun = false } = fetched;
+  return { id, queuedId, attempt, isBegun };
 }
 
 async function settled(promise: Promise<void>): Promise<"done" | "refused"> {
@@ -290,6 +301,9 @@ describe("the simulation's Redis", () => {
         'audit "kept"',
         'complete "done"',
         'complete "refused"',
+        "behind true",
+        "say true",
+        "say false",
         'next "fenced"',
       ]),
     );

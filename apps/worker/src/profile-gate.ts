@@ -33,6 +33,11 @@ export class ProfileGate {
     }
   }
 
+  /** The profile of the job that entered last. */
+  get profile(): string {
+    return this.#profile;
+  }
+
   leave(): void {
     this.#inside--;
     if (this.#inside > 0) return;

@@ -49,6 +49,11 @@ export class DriverSandbox implements SandboxPort {
     this.#request = request;
   }
 
+  isOpen(job?: Pick<SandboxJob, "profile">): boolean {
+    const isOfProfile = job === undefined || (job.profile ?? defaultProfile) === this.#gate.profile;
+    return isOfProfile && this.#opening !== undefined && this.#given?.sandbox.isReady === true;
+  }
+
   async open(
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },

@@ -1,5 +1,6 @@
 import {
   type ArtifactStore,
+  type BeginningAtOnce,
   FleetView,
   Grants,
   grantedToAll,
@@ -96,7 +97,11 @@ export function tenancyPorts(
       release: async ({ onlyIfEmpty }) =>
         (await leases.release(key, holding, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
     },
-    jobs: withStaged(source, parts.staging, key),
+    jobs: jobsPort(source, parts.staging, key, (take) => ({
+      take,
+      data: JSON.stringify({ worker, epoch, atMs: Math.round(clock.wall()) }),
+      notAfterMs: deadlineMs,
+    })),
     events: {
       begin: (jobId, attempt, place) =>
         events.begin(
@@ -104,7 +109,7 @@ export function tenancyPorts(
           { ...place, notAfterMs: deadlineMs },
           { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
         ),
-      unbegin: async (jobId, attempt) => void (await events.unbegin(key, jobId, { worker, epoch, attempt })),
+      unbegin: (jobId, attempt, takes) => events.unbegin(key, jobId, { worker, epoch, attempt, takes }),
       output: (jobId, part, pieces) =>
         events.publish(
           { ...to(jobId), part: `${epoch}-${part}` },
@@ -163,8 +168,13 @@ async function noteStarted(
   }
 }
 
-/** A request that was too large for the queue is put back where it belongs. */
-function withStaged(source: JobSource, staging: Staging, key: SandboxKey): JobsPort {
+/** A request that was too large for the queue is put back where it belongs. `started`: what is said of a job that begins now. */
+function jobsPort(
+  source: JobSource,
+  staging: Staging,
+  key: SandboxKey,
+  started: (take: string) => BeginningAtOnce,
+): JobsPort {
   const whole = (held: HeldJob): FetchedJob => ({
     ...held,
     load: async () => {
@@ -174,8 +184,12 @@ function withStaged(source: JobSource, staging: Staging, key: SandboxKey): JobsP
     },
   });
   return {
-    next: async (waitMs) => {
-      const held = await source.next(waitMs);
+    next: async (waitMs, atOnce) => {
+      const beginning = () => {
+        const take = atOnce?.take();
+        return take === undefined ? undefined : started(take);
+      };
+      const held = await source.next(waitMs, atOnce && { beginning, onBehind: atOnce.onBehind });
       return held && whole(held);
     },
     nextBeside: async (sessions) => {

@@ -18,6 +18,16 @@ export class Turns implements TurnsPort {
     signal.throwIfAborted();
     if (this.#taken >= this.#most) await this.#wait(signal);
     else this.#taken++;
+    return this.#turn();
+  }
+
+  takeNow(): (() => void) | undefined {
+    if (this.#taken >= this.#most) return undefined;
+    this.#taken++;
+    return this.#turn();
+  }
+
+  #turn(): () => void {
     let over = false;
     return () => {
       if (over) return;

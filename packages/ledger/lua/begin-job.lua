@@ -1,5 +1,5 @@
 -- Records that a job begins, unless something forbids it. Needs `inTurn`: ids in the queue that may begin now.
--- `begin`: {events, record, entry, queuedId, attempt, data}   `late`: the caller has to renew its lease first
+-- `begin`: {events, record, entry, queuedId, attempt, part, data}   `late`: the caller has to renew its lease first
 -- Gives 'begun', 'finished-before', 'cancelled', 'out-of-turn' or 'late'.
 local function beginJob(begin, epoch, late, inTurn)
   local record = redis.call('HMGET', begin.record, 'begun', 'epoch', 'outcome', 'cancel')
@@ -8,6 +8,10 @@ local function beginJob(begin, epoch, late, inTurn)
   if record[3] or begun > begin.attempt or redis.call('HEXISTS', begin.entry, 'ended') == 1 then
     return 'finished-before'
   end
+  -- Also when it is recorded for the same holder, which has not heard so: one that asks has not run it.
+  if record[4] then
+    return 'cancelled'
+  end
   -- Recorded before for the same holder, whose answer was lost on the way.
   if begun == begin.attempt and record[2] == epoch then
     return 'begun'
@@ -15,14 +19,11 @@ local function beginJob(begin, epoch, late, inTurn)
   if late then
     return 'late'
   end
-  if record[4] then
-    return 'cancelled'
-  end
   if not inTurn[begin.queuedId] then
     return 'out-of-turn'
   end
   redis.call('XADD', begin.events, '*', 't', 'started', 'd', begin.data)
-  redis.call('HSET', begin.record, 'begun', begin.attempt, 'epoch', epoch, 'part', '')
+  redis.call('HSET', begin.record, 'begun', begin.attempt, 'epoch', epoch, 'part', begin.part)
   -- It does not expire before the job has ended: it is what keeps the job from beginning a second time.
   redis.call('PERSIST', begin.record)
   return 'begun'

@@ -1,18 +1,23 @@
 #!lua flags=allow-oom
--- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order.
+-- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order. If the
+-- holder can run a job at once, the first that it takes begins in the same step.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
 --       6 failed (sorted set)
 --       then of each end: events (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
 -- ARGV  1 epoch  2 instance  3 sandbox key  4 latest time by Redis' clock at which a job may begin: the deadline that the holder knows of
 --       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries of each kind are kept
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
+--       12 data of the event of the first that is taken, without its attempt; '' if that does not begin now
+--       13 a name for this take  14 what the keys of events begin with  15 what the keys of jobs begin with
 --       then those ids, the first taken first
 --       then of each end: job id, id in the queue, '1' if it leaves now, inbox (stream, '' if there is none), outcome ('' if another attempt
 --       follows), of its entry the mark, returned value and reason, part, excerpt of the result, number of events, and of each event
 --       its type and its data
 --       then of each beginning: id in the queue, attempt, data of the event
 -- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
---       {'exchanged', word of each end …, word of each beginning …, id, data, timestamp, id, data, timestamp, …}
+--       {'exchanged', word of each end …, word of each beginning …, fate, id, data, timestamp, id, data, timestamp, …}
+--       fate: of the first that is taken: '' if it was not to begin, 'behind' if something is taken that the holder has not begun, or
+--       what begin-job.lua gives
 --- @include now.lua
 --- @include fenced.lua
 --- @include board-entry.lua
@@ -33,7 +38,7 @@ if heldBy then
 end
 local now = redisNow()
 local reply = {'exchanged'}
-local key, argument = 7, 12 + knowns
+local key, argument = 7, 16 + knowns
 local board = {completed = KEYS[5], failed = KEYS[6], prefix = prefix, now = now, keptEntries = tonumber(ARGV[7])}
 local common = {key = ARGV[3], active = active, board = board, keptMs = ARGV[5]}
 if ends > 0 then
@@ -54,11 +59,13 @@ for _ = 1, ends do
   }, common)
   key, argument = key + 3, argument + 11 + 2 * count
 end
+-- A call that a frozen Redis carries out late comes from a holder that has given up: the job would count as begun and never run.
+local late = now > tonumber(ARGV[4])
 if begins > 0 then
   -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job
   -- may begin while the holder knows every one that was taken before it.
   local known, inTurn = {}, {}
-  for index = 12, 11 + knowns do
+  for index = 16, 15 + knowns do
     known[ARGV[index]] = true
   end
   local taken = redis.call('LRANGE', active, -knowns, -1)
@@ -68,16 +75,28 @@ if begins > 0 then
     end
     inTurn[taken[index]] = true
   end
-  -- A call that a frozen Redis carries out late comes from a holder that has given up: the job would count as begun and never run.
-  local late = now > tonumber(ARGV[4])
   for _ = 1, begins do
     reply[#reply + 1] = beginJob({
       events = KEYS[key], record = KEYS[key + 1], entry = prefix .. ARGV[argument], queuedId = ARGV[argument],
-      attempt = tonumber(ARGV[argument + 1]), data = ARGV[argument + 2],
+      attempt = tonumber(ARGV[argument + 1]), part = '', data = ARGV[argument + 2],
     }, epoch, late, inTurn)
     key, argument = key + 2, argument + 3
   end
 end
-takeJobs(KEYS[2], KEYS[3], active, prefix, now, takes, reply)
+if takes > 0 then
+  local started = ARGV[12]
+  local isBehind = started ~= '' and redis.call('LLEN', active) > 0
+  reply[#reply + 1] = isBehind and 'behind' or ''
+  local fate = #reply
+  takeJobs(KEYS[2], KEYS[3], active, prefix, now, takes, reply)
+  local id = reply[fate + 1]
+  if id and started ~= '' and not isBehind then
+    local jobId, attempt = string.match(id, '^[^~]+'), tonumber(string.match(id, '~(%d+)$') or '1')
+    reply[fate] = beginJob({
+      events = ARGV[14] .. jobId, record = ARGV[15] .. jobId, entry = prefix .. id, queuedId = id,
+      attempt = attempt, part = ARGV[13], data = string.format('%s,"attempt":%d}', string.sub(started, 1, -2), attempt),
+    }, epoch, late, {[id] = true})
+  end
+end
 post(ARGV[3])
 return reply

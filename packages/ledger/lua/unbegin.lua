@@ -2,7 +2,7 @@
 -- Takes back that a job began: the holder that recorded it gave up before it handed anything to the sandbox. The lease is not
 -- compared, since only that holder could have started the job, even if another one holds the sandbox by now.
 -- KEYS  1 events (stream)  2 job (hash)
--- ARGV  1 epoch  2 worker  3 attempt
+-- ARGV  1 epoch  2 worker  3 attempt  4… if there are any: takes, in one of which it has to have begun
 -- Reply 1   taken back
 --       0   it was not the last thing recorded: nothing was changed
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 2)
@@ -12,6 +12,15 @@ end
 local said = cjson.decode(last[1][2][4])
 if tostring(said.epoch) ~= ARGV[1] or said.worker ~= ARGV[2] or tostring(said.attempt) ~= ARGV[3] then
   return 0
+end
+if ARGV[4] then
+  local part, isOne = redis.call('HGET', KEYS[2], 'part'), false
+  for index = 4, #ARGV do
+    isOne = isOne or ARGV[index] == part
+  end
+  if not isOne then
+    return 0
+  end
 end
 if #last == 1 then
   redis.call('DEL', KEYS[1])

@@ -83,6 +83,7 @@ export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
 export type { BoardPlace } from "./queues/board-queue.ts";
 export { boardQueue } from "./queues/board-queue.ts";
 export { Enqueuer } from "./queues/enqueuer.ts";
+export type { BeginningAtOnce } from "./queues/exchange.ts";
 export { forgetIdleQueues } from "./queues/idle-queues.ts";
 export type { HeldJob } from "./queues/job-source.ts";
 export { JobSource } from "./queues/job-source.ts";

@@ -3,6 +3,7 @@ import { connectRedis, type Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { CuttingProxy } from "../../../test/support/cutting-proxy.ts";
 import { test } from "../../../test/support/redis.ts";
+import { JobEvents } from "../src/events/job-events.ts";
 import { Leases } from "../src/leases/leases.ts";
 import { fetchedAtOnce, JobSource } from "../src/queues/job-source.ts";
 import { queuedId, takenKey } from "../src/queues/queue-layout.ts";
@@ -48,6 +49,50 @@ describe("a job source", () => {
     const waiting = source.next(100_000);
     await submitJob(redis.connect(), key, jobOf("a"));
     expect((await waiting)?.id).toBe("a");
+    await stop();
+  });
+
+  test("begins the first job that it takes in the same step, for a holder that has nothing taken", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const { source, stop, epoch } = await holderOf(commands, "w1");
+    for (const id of ["a", "b", "c"])
+      await submitJob(commands, key, jobOf(id, { attempt: id === "a" ? 2 : 1 }));
+    let behind = 0;
+    const beginning = () => ({ take: "take-1", data: JSON.stringify({ worker: "w1", epoch }), notAfterMs });
+    const notAfterMs = Date.now() + 60_000;
+    const next = () => source.next(1_000, { beginning, onBehind: () => behind++ });
+    const taken = [await next(), await next(), await next()];
+    expect(taken.map((held) => [held?.queuedId, held?.isBegun])).toEqual([
+      ["a~2", true],
+      ["b", false],
+      ["c", false],
+    ]);
+    const events = new JobEvents(commands);
+    const [started] = await events.read(key, jobOf("a").id, "");
+    expect(started?.event).toEqual({ type: "started", worker: "w1", epoch, attempt: 2 });
+    await submitJob(commands, key, jobOf("d"));
+    expect(await next()).toMatchObject({ queuedId: "d", isBegun: false });
+    expect(behind).toBe(1);
+    const by = { worker: "w1", epoch, attempt: 2 };
+    expect(await events.unbegin(key, jobOf("a").id, { ...by, takes: ["take-2"] })).toBe(false);
+    expect(await events.unbegin(key, jobOf("a").id, { ...by, takes: ["take-2", "take-1"] })).toBe(true);
+    await stop();
+  });
+
+  test.for(["cancelled", "late"])("takes a job that is %s without beginning it", async (why, { redis }) => {
+    const commands = redis.connect();
+    const { source, stop, epoch } = await holderOf(commands, "w1");
+    await submitJob(commands, key, jobOf("a"));
+    const events = new JobEvents(commands);
+    if (why === "cancelled") await events.wishCancelled(key, jobOf("a").id);
+    const notAfterMs = why === "late" ? Date.now() - 1_000 : Date.now() + 60_000;
+    const data = JSON.stringify({ worker: "w1", epoch });
+    const beginning = () => ({ take: "take-1", data, notAfterMs });
+    const taken = await source.next(1_000, { beginning, onBehind: () => {} });
+    expect(taken).toMatchObject({ id: "a", isBegun: false });
+    expect(await events.read(key, jobOf("a").id, "")).toEqual([]);
     await stop();
   });
 

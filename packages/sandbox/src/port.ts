@@ -70,6 +70,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly origin: SandboxOrigin;
   readonly files: SandboxFiles;
   exec(request: ExecRequestInput, options?: ExecOptions): Promise<ExecResult>;
+  /** Whether `ready` has nothing to wait for, as far as is known. */
+  readonly isReady: boolean;
   /** Makes sure that there is a container that answers; one that died is replaced. At once when nothing happened to it. */
   ready(options?: CallOptions): Promise<void>;
   usage(options?: CallOptions): Promise<WorkspaceUsage>;

@@ -5,6 +5,8 @@ import type { Clock, FetchedJob } from "./tenancy-ports.ts";
 export interface Admitted {
   readonly fetched: FetchedJob;
   readonly job: Job;
+  /** Ends its turn, once it has one. */
+  turnOver?: (() => void) | undefined;
   /** When its sandbox was asked for. */
   openingMs?: number;
   /** Whether the sandbox had to be started. */

@@ -32,62 +32,76 @@ const lostWithItsWorker: Outcome = { kind: "lost", message: "its worker is stopp
 
 /** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
 export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run): Promise<Attempted> {
+  const { ports } = parts;
+  const beginning = new Beginning(parts, admitted);
+  try {
+    if (isTooLate(admitted.job, ports)) return tooLate;
+    // Another profile, or a container that has died since.
+    if (!ports.sandbox.isOpen(admitted.job)) await beginning.takeBack();
+    run.isBegun = beginning.isRecorded;
+    return await openAndRun(parts, admitted, run, beginning);
+  } catch (error) {
+    // Its beginning is recorded, or may be once Redis is back, and it will not run here. The answer is not waited for.
+    void beginning.takeBack().catch(() => {});
+    throw error;
+  } finally {
+    admitted.turnOver?.();
+  }
+}
+
+async function openAndRun(
+  parts: AttemptParts,
+  admitted: Admitted,
+  run: Run,
+  beginning: Beginning,
+): Promise<Attempted> {
   const { ports, authority } = parts;
   const { sandbox, turns, clock } = ports;
   const { signal } = run;
-  if (isTooLate(admitted.job, ports)) return tooLate;
-  let turnOver: (() => void) | undefined;
   let opened: OpenSandbox | undefined;
   try {
-    turnOver = await turns.take(signal);
+    admitted.turnOver ??= await turns.take(signal);
     admitted.openingMs = clock.now();
     admitted.cold = true;
     // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
     const { leaseLeftMs } = authority;
     opened = await sandbox.open(admitted.job, { signal, leaseLeftMs });
     admitted.cold = opened.cold === true;
-    return await beginAndRun(parts, admitted, opened, run);
+    return await beginAndRun(parts, admitted, opened, run, beginning);
   } catch (error) {
     if (opened) throw error;
+    await beginning.takeBack();
     authority.signal.throwIfAborted();
     if (run.stopped) return interrupted(run, "before it began");
     if (!isFault(error)) throw error;
     return { next: "no-sandbox", error };
   } finally {
     opened?.done();
-    turnOver?.();
   }
 }
 
 async function beginAndRun(
-  { ports, authority, before, onTrouble }: AttemptParts,
+  { ports, authority, onTrouble }: AttemptParts,
   admitted: Admitted,
   opened: OpenSandbox,
   run: Run,
+  beginning: Beginning,
 ): Promise<Attempted> {
-  const { events, clock } = ports;
+  const { clock } = ports;
   const { fetched, job } = admitted;
   authority.signal.throwIfAborted();
-  if (run.stopped) return interrupted(run, "before it began");
+  if (run.stopped) {
+    await beginning.takeBack();
+    return interrupted(run, "before it began");
+  }
   if (isTooLate(job, ports)) return tooLate;
   run.isBegun = true;
-  const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
-  const unbegin = () => events.unbegin(fetched.id, job.attempt);
-  try {
-    const begun = await authority.publish(async () => {
-      const said = await events.begin(fetched.id, job.attempt, place);
-      if (said === "late") throw new Error("the lease has to be renewed before a job begins");
-      return said;
-    });
-    if (begun === "finished-before") return { next: "complete" };
-    if (begun === "cancelled") return interrupted(run, "by request, before it began");
-    if (begun === "out-of-turn") return { next: "look-again" };
-    authority.check();
-  } catch (error) {
-    // Its beginning is recorded, or may be once Redis is back, and it will not run here. The answer is not waited for.
-    void unbegin().catch(() => {});
-    throw error;
-  }
+  const begun = await beginning.record();
+  if (begun === "finished-before") return { next: "complete" };
+  if (begun === "cancelled") return interrupted(run, "by request, before it began");
+  if (begun === "out-of-turn") return { next: "look-again" };
+  authority.check();
+  beginning.handOver();
   admitted.begunMs = clock.now();
   const result = await carryOut({
     ...{ jobId: fetched.id, job, sandbox: opened, signal: run.signal, ports, onTrouble },
@@ -96,7 +110,7 @@ async function beginAndRun(
     publish: (say) => authority.publish(say),
   });
   if (result === "untouched") {
-    await authority.whileOurs(unbegin());
+    await authority.whileOurs(ports.events.unbegin(fetched.id, job.attempt));
     await clock.sleep(untouchedPauseMs, authority.signal);
     return { next: "untouched" };
   }
@@ -105,6 +119,52 @@ async function beginAndRun(
   if (stopped && isRepeatable(job.request, job.idempotent)) return { next: "leave" };
   // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
   return { next: "end", result, endedAs: stopped ? lostWithItsWorker : undefined };
+}
+
+/** That an attempt begins, as Redis has it: recorded when it was taken, or before its command is handed to the sandbox. */
+class Beginning {
+  readonly #parts: AttemptParts;
+  readonly #admitted: Admitted;
+  #isRecorded: boolean;
+
+  constructor(parts: AttemptParts, admitted: Admitted) {
+    this.#parts = parts;
+    this.#admitted = admitted;
+    this.#isRecorded = admitted.fetched.isBegun === true;
+  }
+
+  /** It is, or may be, and nothing of it was handed to the sandbox. */
+  get isRecorded(): boolean {
+    return this.#isRecorded;
+  }
+
+  async record(): Promise<"begun" | "finished-before" | "cancelled" | "out-of-turn"> {
+    if (this.#isRecorded) return "begun";
+    const { ports, authority, before } = this.#parts;
+    const { fetched, job } = this.#admitted;
+    const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
+    this.#isRecorded = true;
+    const begun = await authority.publish(async () => {
+      const said = await ports.events.begin(fetched.id, job.attempt, place);
+      if (said === "late") throw new Error("the lease has to be renewed before a job begins");
+      return said;
+    });
+    this.#isRecorded = begun === "begun";
+    return begun;
+  }
+
+  /** From here on the sandbox may have something of it. */
+  handOver(): void {
+    this.#isRecorded = false;
+  }
+
+  async takeBack(): Promise<void> {
+    if (!this.#isRecorded) return;
+    this.#isRecorded = false;
+    const { ports, authority } = this.#parts;
+    const { fetched, job } = this.#admitted;
+    await authority.whileOurs(ports.events.unbegin(fetched.id, job.attempt));
+  }
 }
 
 /** Of one that had not begun. */

@@ -11,6 +11,8 @@ export interface DeadEpoch {
   readonly endings: Pick<Endings, "told">;
   /** The job itself; undefined when it cannot be read, and has ended so. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
+  /** Takes back that it began, if this very tenancy began it without hearing so. */
+  readonly takeBack: (fetched: FetchedJob) => Promise<boolean>;
   /** One that is to be begun, in its turn. */
   readonly onAgain: (fetched: FetchedJob) => Promise<void>;
   /** A job that began, whose end nobody knows, and that must not begin again. */
@@ -38,14 +40,14 @@ export async function settleDeadEpoch(options: DeadEpoch): Promise<void> {
 }
 
 async function settle(options: DeadEpoch, fetched: FetchedJob): Promise<Fate> {
-  const { ports, endings, read, onAgain, onLost } = options;
+  const { ports, endings, read, takeBack, onAgain, onLost } = options;
   const progress = await ports.events.progress(fetched.id, fetched.attempt);
   if (progress.state === "finished") await endings.told(fetched, progress.result);
   if (progress.state === "finished" || progress.state === "retried") {
     await fetched.complete();
     return "done";
   }
-  if (progress.state === "not-started") {
+  if (progress.state === "not-started" || (await takeBack(fetched))) {
     await onAgain(fetched);
     return "again";
   }

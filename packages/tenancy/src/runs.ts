@@ -120,6 +120,17 @@ export class Runs {
     }
   }
 
+  /** One that began when it was taken. It runs now, or its beginning is taken back and it stays in line. */
+  async beginTaken(admitted: Admitted): Promise<void> {
+    const { sessions, ports, authority, mayBegin } = this.#options;
+    const { fetched, turnOver } = admitted;
+    const isNow = mayBegin();
+    sessions.add(isNow ? admitted : { fetched: { ...fetched, isBegun: false }, job: admitted.job });
+    if (isNow) return this.begin();
+    turnOver?.();
+    await authority.whileOurs(ports.events.unbegin(fetched.id, fetched.attempt));
+  }
+
   /** `onOver`: after doubts about it are noted, so that no other job begins before they are. */
   #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, onOver = () => {}): void {
     const { authority, onEnded, onTrouble, onDoubt } = this.#options;

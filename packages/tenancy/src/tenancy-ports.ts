@@ -38,8 +38,8 @@ export interface PlacementPort {
 }
 
 export interface JobsPort {
-  /** Undefined when none came for about so long, or somebody woke it. */
-  next(waitMs: number): Promise<FetchedJob | undefined>;
+  /** Undefined when none came for about so long, or somebody woke it. Gives a job that has begun even when it is closed. */
+  next(waitMs: number, atOnce?: AtOnce): Promise<FetchedJob | undefined>;
   /**
    * The first job of another session than those, wherever in the queue it is; before it, what was taken ahead, whatever its session.
    * Does not wait, and may not look at the queue each time.
@@ -53,6 +53,14 @@ export interface JobsPort {
   close(): Promise<void>;
 }
 
+/** For a tenancy that can run a job at once: the first that is taken begins in the same step. */
+export interface AtOnce {
+  /** Asked when jobs are about to be taken: the name of this take, or undefined if none is to begin. */
+  readonly take: () => string | undefined;
+  /** None began, since something is taken that this tenancy has not begun. */
+  readonly onBehind: () => void;
+}
+
 export interface FetchedJob {
   readonly id: string;
   /** Another for each attempt. */
@@ -60,6 +68,8 @@ export interface FetchedJob {
   readonly attempt: number;
   /** Epoch milliseconds, by the clock of whoever put it in. */
   readonly queuedAtMs?: number;
+  /** It began in the step that took it. */
+  readonly isBegun?: boolean;
   /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
   load(): Promise<unknown>;
   /** Takes it out of its queue: its end is published, and nothing is left to be done about it. */
@@ -78,8 +88,11 @@ export interface EventsPort {
     attempt: number,
     place: { readonly queuedId: string; readonly before: readonly string[] },
   ): Promise<"begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn" | "late">;
-  /** Takes its own `begin` back: nothing was handed to the sandbox. Also when somebody else holds the sandbox by now. */
-  unbegin(jobId: string, attempt: number): Promise<void>;
+  /**
+   * Takes its own `begin` back: nothing was handed to the sandbox. Also when somebody else holds the sandbox by now. False: this tenancy
+   * did not begin it, or something was said of it since. `takes`: only if it began in one of them.
+   */
+  unbegin(jobId: string, attempt: number, takes?: readonly string[]): Promise<boolean>;
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
   artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
@@ -124,9 +137,13 @@ export interface OutputPiece {
 export interface TurnsPort {
   /** Waits for a turn, first come first served. What it gives back ends it. */
   take(signal: AbortSignal): Promise<() => void>;
+  /** A turn, if nothing has to be waited for. */
+  takeNow(): (() => void) | undefined;
 }
 
 export interface SandboxPort {
+  /** Whether `open` would wait for nothing that the engine does. Without a job: for one with the profile of the last. */
+  isOpen(job?: Pick<Job, "profile">): boolean;
   /**
    * Starts or adopts the container, with the profile that the job names; without a job, with the default one. Throws
    * `not-granted` when the job's tenant may not use the profile or the sandbox's pool. Nothing of a job has run when it throws.

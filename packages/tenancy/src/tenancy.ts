@@ -2,14 +2,15 @@ import type { SandboxKey } from "@berth/protocol";
 import { Adoption } from "./adoption.ts";
 import type { Admitted } from "./attempt-record.ts";
 import { Authority } from "./authority.ts";
+import { BeginAtTake } from "./begin-at-take.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { Closing } from "./closing.ts";
-import { settleDeadEpoch } from "./dead-epoch.ts";
 import { Endings } from "./endings.ts";
 import { besideMs, fetchBeside } from "./fetch-beside.ts";
 import { isIdleTooLong, waitForJobMs } from "./idle-rule.ts";
 import { Intake } from "./intake.ts";
 import { Line } from "./line.ts";
+import { type LineUp, lineUp } from "./line-up.ts";
 import { Phase, type YieldReason } from "./phase.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
@@ -47,6 +48,8 @@ export class Tenancy {
   readonly #runs: Runs;
   readonly #intake: Intake;
   readonly #closing: Closing;
+  readonly #beginAtTake: BeginAtTake;
+  readonly #lineUp: LineUp;
   readonly #sinceMs: number;
   #idleSinceMs: number;
   #lookedMs: number;
@@ -73,7 +76,7 @@ export class Tenancy {
     this.#runs = new Runs({
       ...{ key, epoch, onNoSandbox, ports, authority, onTrouble },
       ...{ line: this.#line, sessions: this.#sessions, endings: this.#endings },
-      mayBegin: () => this.#phase.name === "holding" && this.#line.doubts === 0,
+      mayBegin: () => this.#mayBegin,
       onEnded: () => this.#becameIdle(),
       onDoubt: () => this.#lookAgain(),
       onNoSandboxHere: (error) => {
@@ -85,6 +88,17 @@ export class Tenancy {
     this.#closing = new Closing({ ...options, sandbox: ports.sandbox, phase: this.#phase, onTrouble });
     const complete = (fetched: FetchedJob) => this.#runs.complete(fetched);
     this.#intake = new Intake({ events: ports.events, endings: this.#endings, complete });
+    this.#beginAtTake = new BeginAtTake({
+      ...{ ports, runs: this.#runs, read: (fetched) => this.#intake.read(fetched) },
+      isFree: () => this.#mayBegin && this.#runs.isEmpty && this.idleSinceMs !== undefined,
+      cancel: (jobId) => this.cancel(jobId),
+      onDoubt: () => this.#line.doubt(),
+    });
+    this.#lineUp = {
+      ...{ key, ports, line: this.#line, runs: this.#runs, sessions: this.#sessions },
+      ...{ endings: this.#endings, intake: this.#intake, beginAtTake: this.#beginAtTake },
+      onStep: () => authority.round(),
+    };
     this.#adoption = new Adoption({
       ...{ ports, authority, onTrouble, earlierOverMs: this.#sinceMs + leaseMs },
       onDone: () => this.#becameIdle(),
@@ -107,6 +121,10 @@ export class Tenancy {
 
   get yielding(): boolean {
     return this.#phase.name !== "holding";
+  }
+
+  get #mayBegin(): boolean {
+    return this.#phase.name === "holding" && this.#line.doubts === 0;
   }
 
   /** Of the jobs that run or wait here. */
@@ -135,6 +153,7 @@ export class Tenancy {
     if (this.#runs.cancel(jobId)) return;
     const parked = this.#sessions.remove(({ fetched }) => fetched.id === jobId);
     if (parked) this.#runs.endParked(parked);
+    else this.#beginAtTake.cancelUnknown(jobId);
   }
 
   /** Opens what an earlier process of the worker left. Once; does not throw. */
@@ -157,6 +176,7 @@ export class Tenancy {
       await Promise.all([renewing, this.#runs.ended()]);
       await this.#ports.jobs.close().catch(() => {});
       await this.#closing.close({ isFenced: end === "fenced" });
+      if (end === "fenced") void this.#beginAtTake.takeAllBack().catch(() => {});
       // A take or a renewal that Redis carries out late, as after an outage, would keep the lease for nobody. Not waited for.
       if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
     }
@@ -189,46 +209,24 @@ export class Tenancy {
 
   /** Whether that was the last. */
   async #round(): Promise<boolean> {
-    if (this.#line.doubts > 0) await this.#lineUp();
+    if (this.#line.doubts > 0) await lineUp(this.#lineUp);
     this.#runs.begin();
     const { jobs, clock } = this.#ports;
     const isFull = this.#sessions.parked >= this.#options.parkedMost;
     const waitMs = waitForJobMs(this.#options, this.idleSinceMs, clock.now());
-    const fetched = isFull ? await fetchBeside(jobs, this.#sessions) : await jobs.next(waitMs);
+    const fetched = isFull ? await fetchBeside(jobs, this.#sessions) : await this.#beginAtTake.next(waitMs);
     if (fetched) {
       this.#line.took(fetched.queuedId);
-      await this.#admit(fetched);
+      if (fetched.isBegun) await this.#beginAtTake.begin(fetched);
+      else {
+        const job = await this.#intake.read(fetched);
+        // In its session's line.
+        if (job) this.#sessions.add({ fetched, job });
+      }
     } else if (isFull) await this.#changes.wait(besideMs, this.#authority.signal);
     else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
     return false;
-  }
-
-  /** Lines up again what any holder took from the queue and has not begun here. */
-  async #lineUp(): Promise<void> {
-    const { doubts } = this.#line;
-    await this.#runs.backInLine();
-    this.#sessions.empty();
-    const taken = await this.#ports.jobs.active();
-    const left = taken.filter(({ queuedId }) => !this.#runs.has(queuedId));
-    this.#line.found(taken.map(({ queuedId }) => queuedId));
-    await settleDeadEpoch({
-      left,
-      key: this.key,
-      ports: this.#ports,
-      endings: this.#endings,
-      read: (fetched) => this.#intake.read(fetched),
-      onAgain: (fetched) => this.#admit(fetched),
-      onLost: (fetched, job, result) => this.#runs.finish({ fetched, job }, result),
-      onStep: () => this.#authority.round(),
-    });
-    this.#line.settle(doubts);
-  }
-
-  /** Puts a job in its session's line. */
-  async #admit(fetched: FetchedJob): Promise<void> {
-    const job = await this.#intake.read(fetched);
-    if (job) this.#sessions.add({ fetched, job });
   }
 
   /** A job that a holder took and no worker runs. One that is before another is found when that begins; this finds the last. */
@@ -258,6 +256,7 @@ export class Tenancy {
     }
     // What was taken and has not begun stays so: the next holder lines it up again.
     this.#authority.signal.throwIfAborted();
+    await this.#authority.publish(() => this.#beginAtTake.takeAllBack());
     if (this.#options.closesFirst) await this.#closing.close({ isFenced: false });
     const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";

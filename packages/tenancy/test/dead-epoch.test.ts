@@ -29,6 +29,7 @@ async function settled(progress: Record<number, Progress>): Promise<Record<numbe
   await settleDeadEpoch({
     ...{ left, key: sandboxKey.parse("acme"), read: async () => job, onStep: () => {} },
     ports: { events: events as EventsPort, report: () => {} },
+    takeBack: async () => false,
     endings: { told: note("told") },
     onAgain: note("again"),
     onLost: note("lost"),

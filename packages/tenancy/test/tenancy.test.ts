@@ -134,6 +134,105 @@ describe("a job that was taken and nobody knows of", () => {
   });
 });
 
+describe("a job that comes to an open sandbox where nothing else is to be done", () => {
+  /** A sandbox that has run a job, and a second job in its queue. */
+  async function open(options: Parameters<Rig["hold"]>[1] = {}) {
+    rig.add("first");
+    const held = rig.hold("worker-1", { idleMs: 60_000, ...options });
+    while (rig.said("first").at(-1) !== "exited") await rig.time.step();
+    await rig.time.pass(20);
+    return held;
+  }
+
+  async function ended(id: string): Promise<string[]> {
+    while (rig.said(id).length === 0 || rig.said(id).at(-1) === "started") await rig.time.pass(50);
+    return rig.said(id);
+  }
+
+  afterEach(async () => {
+    await rig.time.pass(60_000);
+  });
+
+  test("begins in the step that takes it", async () => {
+    await open();
+    rig.add("a");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(rig.trace.counts.get("begun-at-once")).toBe(1);
+  });
+
+  test.each(["answer-lost", "sent-again"] as const)("runs once although that call was %s", async (mishap) => {
+    await open();
+    rig.weather.next("fetch", mishap);
+    rig.add("a");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(rig.started).toEqual(["first", "a"]);
+    expect(rig.trace.counts.get("begun-at-once")).toBe(1);
+  });
+
+  test("runs in its turn although that call was sent again and took another", async () => {
+    await open();
+    rig.weather.next("fetch", "sent-again");
+    rig.add("a");
+    for (let index = 0; index < 9; index++) rig.add(`b${index}`);
+    expect(await ended("b8")).toEqual(["started", "exited"]);
+    expect(rig.started.slice(0, 3)).toEqual(["first", "a", "b0"]);
+  });
+
+  test("is not lost when the answer is, and the sandbox is given up", async () => {
+    const held = await open();
+    rig.weather.next("fetch", "answer-lost");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    while (held.end === undefined) await rig.time.step();
+    expect(rig.said("a")).toEqual([]);
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("stays in line when the sandbox is to be given up before the answer comes", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    while (held.end === undefined) await rig.time.step();
+    expect({ end: held.end, said: rig.said("a"), left: rig.queue.left }).toEqual({
+      end: "handed-back",
+      said: [],
+      left: 1,
+    });
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("and is cancelled before the answer comes never runs", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    rig.redis.events.wishCancelled("a");
+    expect(rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 })).toBe("begun");
+    held.tenancy.cancel("a");
+    expect(await ended("a")).toEqual(["cancelled"]);
+    expect(rig.started).toEqual(["first"]);
+  });
+
+  test("does not begin so while the worker has no turn for it", async () => {
+    const held = await open();
+    const turns = [held.turns.takeNow(), held.turns.takeNow()];
+    rig.add("a");
+    await rig.time.pass(500);
+    expect(rig.said("a")).toEqual([]);
+    for (const turnOver of turns) turnOver?.();
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(held.turns.takeNow()).toBeDefined();
+    expect(rig.trace.counts.get("begun-at-once")).toBeUndefined();
+  });
+});
+
 describe("what a dead holder left", () => {
   async function leave(): Promise<void> {
     const held = rig.hold("worker-1");

@@ -182,15 +182,15 @@ export class JobEvents {
     });
   }
 
-  /** Takes a beginning back that nothing followed. False: something did, or it was never recorded. */
+  /** Takes a beginning back that nothing followed. False: something did, or it was not recorded by that epoch, in one of those takes. */
   unbegin(
     key: SandboxKey,
     jobId: string,
-    by: { worker: string; epoch: number; attempt: number },
+    by: { worker: string; epoch: number; attempt: number; takes?: readonly string[] | undefined },
   ): Promise<boolean> {
     const keys = [redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
     // On the connection of the beginning, so that it does not overtake it.
-    return unbegin.runAccepted(this.#redis, keys, [by.epoch, by.worker, by.attempt]);
+    return unbegin.runAccepted(this.#redis, keys, [by.epoch, by.worker, by.attempt, ...(by.takes ?? [])]);
   }
 
   /** From here on the job does not begin, however long it waits. False: no such job is known. */

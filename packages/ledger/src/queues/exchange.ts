@@ -28,6 +28,31 @@ export type Published = (typeof published)[number];
 const begun = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn", "late"] as const;
 export type Begun = (typeof begun)[number];
 
+/** What a holder wants of its queue. */
+export interface Taking {
+  readonly most: number;
+  /** The first that is taken begins in the same step. */
+  readonly begin?: BeginningAtOnce | undefined;
+}
+
+export interface BeginningAtOnce {
+  /** Names the call, so that one whose answer was lost can be taken back. */
+  readonly take: string;
+  /** Of the event, as a JSON object. The attempt is added to it. */
+  readonly data: string;
+  /** As of a beginning. */
+  readonly notAfterMs: number;
+}
+
+/** `behind`: something is taken that the holder has not begun. An empty word: it was not to begin, or there was none. */
+const fates = [...begun, "behind", ""] as const;
+
+export interface Taken {
+  readonly entries: readonly TakenEntry[];
+  /** Of the first. */
+  readonly fate: (typeof fates)[number];
+}
+
 /** An attempt as it was taken from the queue. */
 export interface TakenEntry {
   readonly queuedId: string;
@@ -87,7 +112,7 @@ interface Waiting<T, R> {
 class Gathered {
   readonly ends: Waiting<Ending, Published>[] = [];
   readonly begins: Waiting<Beginning, Begun>[] = [];
-  take: Waiting<number, readonly TakenEntry[] | "fenced"> | undefined;
+  take: Waiting<Taking, Taken | "fenced"> | undefined;
   bytes = 0;
 
   get isFull(): boolean {
@@ -124,9 +149,9 @@ export class Exchanges {
   }
 
   /** Takes the next jobs of the queue. One call at a time. */
-  take(holder: Holder, most: number): Promise<readonly TakenEntry[] | "fenced"> {
-    const settle = Promise.withResolvers<readonly TakenEntry[] | "fenced">();
-    this.#of(holder).take = { what: most, settle };
+  take(holder: Holder, what: Taking): Promise<Taken | "fenced"> {
+    const settle = Promise.withResolvers<Taken | "fenced">();
+    this.#of(holder).take = { what, settle };
     return settle.promise;
   }
 
@@ -173,7 +198,7 @@ export class Exchanges {
       begins.forEach(({ settle }, index) => {
         settle.resolve(wordIn(begun, reply[ends.length + index]));
       });
-      take?.settle.resolve(entriesIn(reply, ends.length + begins.length));
+      take?.settle.resolve(takenIn(reply.slice(ends.length + begins.length)));
     } catch (error) {
       for (const { settle } of [...ends, ...begins]) settle.reject(error);
       take?.settle.reject(error);
@@ -195,11 +220,14 @@ function keysOf(key: SandboxKey, { ends, begins }: Gathered): string[] {
 }
 
 function argumentsOf({ key, epoch, instance }: Holder, { ends, begins, take }: Gathered) {
-  const notAfterMs = Math.min(...begins.map(({ what }) => what.notAfterMs), Number.MAX_SAFE_INTEGER);
+  const atOnce = take?.what.begin;
+  const deadlines = [...begins.map(({ what }) => what), ...(atOnce ? [atOnce] : [])];
+  const notAfterMs = Math.min(...deadlines.map((one) => one.notAfterMs), Number.MAX_SAFE_INTEGER);
   const known = knownBefore(begins.map(({ what }) => what));
   const args: (string | number | Buffer)[] = [
     ...[epoch, instance, key, notAfterMs, keptMs, entryPrefix(key), finishedKept],
-    ...[take?.what ?? 0, ends.length, begins.length, known.length, ...known],
+    ...[take?.what.most ?? 0, ends.length, begins.length, known.length],
+    ...[atOnce?.data ?? "", atOnce?.take ?? "", redisKeys.events(key, ""), redisKeys.job(key, ""), ...known],
   ];
   for (const { what } of ends) {
     const { jobId, queuedId, leaves, inbox, outcome, shown, part, excerpt, said } = what;
@@ -229,11 +257,11 @@ function wordIn<W extends string>(words: readonly W[], reply: unknown): W {
   return word;
 }
 
-function entriesIn(reply: readonly unknown[], from: number): TakenEntry[] {
+function takenIn(reply: readonly unknown[]): Taken {
   const entries: TakenEntry[] = [];
-  for (let index = from; index < reply.length; index += 3) {
+  for (let index = 1; index < reply.length; index += 3) {
     const [queuedId, data, timestamp] = reply.slice(index, index + 3);
     entries.push({ queuedId: String(queuedId), data: String(data), timestamp: String(timestamp) });
   }
-  return entries;
+  return { entries, fate: wordIn(fates, reply[0]) };
 }

@@ -2,7 +2,7 @@ import { redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import type { Holding } from "../leases/leases.ts";
-import { Exchanges } from "./exchange.ts";
+import { type BeginningAtOnce, Exchanges } from "./exchange.ts";
 import {
   attemptOf,
   completedKey,
@@ -51,9 +51,19 @@ export interface HeldJob {
   readonly attempt: number;
   /** Epoch milliseconds, by the clock of its producer. */
   readonly queuedAtMs: number;
+  /** It began in the step that took it. */
+  readonly isBegun: boolean;
   /** As it was found: not checked yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
+}
+
+/** For a holder that may have nothing to do. */
+export interface AtOnce {
+  /** Called when jobs are about to be taken. Undefined: none is to begin. */
+  readonly beginning: () => BeginningAtOnce | undefined;
+  /** None began, since something is taken that this holder has not begun. */
+  readonly onBehind: () => void;
 }
 
 /**
@@ -89,11 +99,14 @@ export class JobSource {
     this.#stopListening = wakes.listen(key, () => this.#wake());
   }
 
-  /** The next job, or undefined when none came for about so long, or `wake` was called. One call at a time. */
-  async next(waitMs: number): Promise<HeldJob | undefined> {
+  /**
+   * The next job, or undefined when none came for about so long, or `wake` was called. One call at a time. Closed meanwhile, it gives a
+   * job that has begun all the same: its beginning has to be taken back.
+   */
+  async next(waitMs: number, atOnce?: AtOnce): Promise<HeldJob | undefined> {
     if (this.#ahead.length === 0 && !this.#mayHaveJobs && !this.#closed) await this.#woken(waitMs);
-    if (this.#ahead.length === 0 && !this.#closed && (await this.#hasJobs())) await this.#fetch();
-    return this.#closed ? undefined : this.#ahead.shift();
+    if (this.#ahead.length === 0 && !this.#closed && (await this.#hasJobs())) await this.#fetch(atOnce);
+    return this.#closed && !this.#ahead[0]?.isBegun ? undefined : this.#ahead.shift();
   }
 
   /**
@@ -155,17 +168,20 @@ export class JobSource {
     return this.#mayHaveJobs || (await this.#redis.exists(waitKey(this.#key), prioritizedKey(this.#key))) > 0;
   }
 
-  async #fetch(): Promise<void> {
+  async #fetch(atOnce: AtOnce | undefined): Promise<void> {
     this.#mayHaveJobs = false;
     const holder = { key: this.#key, ...this.#holding };
-    const taken = await this.#exchanges.take(holder, fetchedAtOnce).catch((error: unknown) => {
+    const taking = { most: fetchedAtOnce, begin: atOnce?.beginning() };
+    const taken = await this.#exchanges.take(holder, taking).catch((error: unknown) => {
       this.#mayHaveJobs = true;
       throw error;
     });
     if (taken === "fenced") throw this.#notOurs();
-    for (const { queuedId, data, timestamp } of taken)
-      this.#ahead.push(this.#held(queuedId, data, timestamp));
-    if (taken.length === fetchedAtOnce) this.#mayHaveJobs = true;
+    const { entries, fate } = taken;
+    for (const [index, { queuedId, data, timestamp }] of entries.entries())
+      this.#ahead.push(this.#held(queuedId, data, timestamp, index === 0 && fate === "begun"));
+    if (fate === "behind") atOnce?.onBehind();
+    if (entries.length === fetchedAtOnce) this.#mayHaveJobs = true;
     else this.#peek.forget();
   }
 
@@ -184,12 +200,13 @@ export class JobSource {
     return picked && this.#held(queuedId, picked.data, picked.timestamp);
   }
 
-  #held(queuedId: string, data: string, timestamp: string): HeldJob {
+  #held(queuedId: string, data: string, timestamp: string, isBegun = false): HeldJob {
     return {
       id: jobIdOf(queuedId),
       queuedId,
       attempt: attemptOf(queuedId),
       queuedAtMs: Number(timestamp),
+      isBegun,
       load: async () => JSON.parse(data),
       complete: () => this.#complete(queuedId),
     };

@@ -195,6 +195,10 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
+  get isReady(): boolean {
+    return this.#end === undefined && !this.#lifetime.signal.aborted;
+  }
+
   async ready(options: CallOptions = {}): Promise<void> {
     await this.#link(options);
   }

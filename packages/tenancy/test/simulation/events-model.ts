@@ -1,6 +1,7 @@
 import type { JobResult } from "@berth/protocol";
 import type { Progress, PublishResult } from "../../src/tenancy-ports.ts";
 import type { LeaseModel, SimHolding } from "./lease-model.ts";
+import type { PlantedBug } from "./planted-bug.ts";
 import type { QueueModel } from "./queue-model.ts";
 import type { Rules } from "./rules.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -36,6 +37,7 @@ interface EventsModelParts {
   readonly rules: Rules;
   readonly queueOf: (key: string) => QueueModel;
   readonly isScheduled: (jobId: string, attempt: number) => boolean;
+  readonly bug?: PlantedBug | undefined;
 }
 
 interface Unfinished {
@@ -193,9 +195,9 @@ export class EventsModel {
     if (!leases.holds(key, holding)) return "fenced" as const;
     const begun = this.#begun.get(jobId) ?? 0;
     if (this.#ended.has(jobId) || begun > attempt || queue.ended(queuedId)) return "finished-before" as const;
+    if (this.#cancelled.has(jobId)) return "cancelled" as const;
     if (begun === attempt && this.#begunBy.get(jobId) === holding.epoch) return "begun" as const;
     if (time.nowMs > notAfterMs) return "late" as const;
-    if (this.#cancelled.has(jobId)) return "cancelled" as const;
     if (queue.active.find((id) => !before.includes(id)) !== queuedId) return "out-of-turn" as const;
     this.#add({ key, jobId, attempt, ...holding, event: { type: "started", epoch: holding.epoch, attempt } });
     this.#begun.set(jobId, attempt);
@@ -205,10 +207,37 @@ export class EventsModel {
     return "begun" as const;
   }
 
-  unbegin({ jobId, attempt }: Omit<JobOf, "key">, epoch: number): void {
+  /** Takes the next jobs. `beginning`: the first begins in the same step, unless something is taken already. */
+  take(
+    { key, ...holding }: SimHolding & { readonly key: string },
+    token: string,
+    beginning: { readonly notAfterMs: number; readonly take: string } | undefined,
+  ) {
+    const { leases, queueOf, rules, bug } = this.#parts;
+    const queue = queueOf(key);
+    const isBehind = queue.active.length > 0 && bug !== "begin-behind-others";
+    const ids = queue.take(token, leases.holds(key, holding));
+    if (!beginning) return { ids, fate: "" } as const;
+    if (isBehind) rules.queued("behind", ids[0] ?? "nothing", token);
+    if (isBehind || ids[0] === undefined) return { ids, fate: isBehind ? "behind" : "" } as const;
+    const queuedId = ids[0];
+    const { job, attempt } = queue.entry(queuedId);
+    const before = queue.active.slice(0, queue.active.indexOf(queuedId));
+    const { take, notAfterMs } = beginning;
+    const fate = this.begin({ key, jobId: job.id, attempt, queuedId, before, ...holding, notAfterMs });
+    if (fate === "begun") this.#part.set(job.id, take);
+    if (fate === "begun") rules.queued("begun-at-once", queuedId, token);
+    return { ids, fate } as const;
+  }
+
+  unbegin(
+    { jobId, attempt, takes }: Omit<JobOf, "key"> & { readonly takes?: readonly string[] | undefined },
+    epoch: number,
+  ): boolean {
+    if (takes && !takes.includes(this.#part.get(jobId) ?? "")) return false;
     const stream = this.#streams.get(jobId);
     const last = stream?.at(-1);
-    if (last?.type !== "started" || last.epoch !== epoch || last.attempt !== attempt) return;
+    if (last?.type !== "started" || last.epoch !== epoch || last.attempt !== attempt) return false;
     const left = stream?.slice(0, -1) ?? [];
     this.#begunBy.delete(jobId);
     this.#told.set(jobId, this.of(jobId).slice(0, -1));
@@ -217,6 +246,7 @@ export class EventsModel {
     if (before === undefined || before === "retrying") this.#begun.set(jobId, attempt - 1);
     if (left.length === 0) this.#streams.delete(jobId);
     else this.#streams.set(jobId, left);
+    return true;
   }
 
   publish(said: Said): PublishResult {

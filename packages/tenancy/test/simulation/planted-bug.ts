@@ -8,6 +8,7 @@ import type { VirtualTime } from "./virtual-time.ts";
  * - `expire-early`: Redis gives a lease away when half of it is left.
  * - `complete-before-the-record`: a job leaves its queue in a step before the one that writes its terminal record.
  * - `begin-before-open`: a job is recorded as begun before its sandbox is open.
+ * - `begin-behind-others`: a job begins in the step that takes it although another was taken before it.
  * - `renew-without-progress`: a lease is renewed although the tenancy's loop is stuck.
  */
 export const plantedBugs = [
@@ -15,6 +16,7 @@ export const plantedBugs = [
   "expire-early",
   "complete-before-the-record",
   "begin-before-open",
+  "begin-behind-others",
   "renew-without-progress",
 ] as const;
 export type PlantedBug = (typeof plantedBugs)[number];

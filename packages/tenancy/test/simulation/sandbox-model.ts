@@ -34,6 +34,7 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
   let container: Container | undefined;
   let users = 0;
   return {
+    isOpen: () => container !== undefined,
     open: async (_job, { signal, leaseLeftMs }) => {
       const open = async () => {
         const ready = container ? 1 : random.between(5, 600);

@@ -45,7 +45,7 @@ export function simPorts(options: SimPortsOptions): TenancyPorts {
         connection.script("release", () => leases.release(key, holding, redis.queue(key).left, onlyIfEmpty)),
     },
     placement: { startFailed: async () => "nowhere" },
-    jobs: jobsPort(options),
+    jobs: jobsPort(options, () => deadlineMs),
     events: eventsPort(options, () => deadlineMs),
     later: {
       retry: (next, dueAtMs) =>
@@ -64,25 +64,35 @@ function begunEntry(redis: SimRedis, key: string, jobId: string): Entry {
   return entryOf(redis, key, jobId, redis.events.lastBegun(jobId));
 }
 
-function jobsPort(options: SimPortsOptions): JobsPort {
+function jobsPort(options: SimPortsOptions, deadlineMs: () => number): JobsPort {
   const { redis, connection, weather, trace, worker, key, epoch, instance, token, process, random } = options;
   const queue = redis.queue(key);
+  const holding = { key, epoch, instance };
   const closing = Promise.withResolvers<void>();
   let ahead: string[] = [];
+  /** The first of those, if it began when it was taken. */
+  let begun: string | undefined;
   let drained = false;
   let closed = false;
   return {
-    next: async (waitMs) => {
+    next: async (waitMs, atOnce) => {
       if (ahead.length === 0 && drained) {
         await Promise.race([closing.promise, waited(waitMs)]);
         if (!closed) drained = await connection.bull("look", () => queue.wait.length === 0);
       }
       if (ahead.length === 0 && !drained && !closed) {
-        ahead = await connection.script("fetch", () => queue.take(token, holds()));
+        const take = atOnce?.take();
+        const beginning = take === undefined ? undefined : { take, notAfterMs: deadlineMs() };
+        const { ids, fate } = await connection.script("fetch", () =>
+          redis.events.take(holding, token, beginning),
+        );
+        ahead = ids;
+        begun = fate === "begun" ? ids[0] : undefined;
+        if (fate === "behind") atOnce?.onBehind();
         drained = queue.wait.length === 0;
       }
-      const id = closed ? undefined : ahead.shift();
-      return id === undefined ? undefined : held(id);
+      const id = closed && ahead[0] !== begun ? undefined : ahead.shift();
+      return id === undefined ? undefined : { ...held(id), isBegun: id === begun };
     },
     nextBeside: async (sessions) => {
       const next = closed ? undefined : ahead.shift();
@@ -148,8 +158,8 @@ function eventsPort(
         return answer;
       });
     },
-    unbegin: (jobId, attempt) =>
-      connection.script(`unbegin ${jobId}`, () => events.unbegin({ jobId, attempt }, epoch)),
+    unbegin: (jobId, attempt, takes) =>
+      connection.script(`unbegin ${jobId}`, () => events.unbegin({ jobId, attempt, takes }, epoch)),
     output: (jobId, part, chunks) => {
       const text = chunks.map(({ bytes }) => bytes.toString()).join("");
       const event = { type: "output", text, part: `${epoch}-${part}` } as const;

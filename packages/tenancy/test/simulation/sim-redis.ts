@@ -28,6 +28,7 @@ export class SimRedis {
     this.events = new EventsModel({
       time,
       rules,
+      bug,
       leases: this.leases,
       queueOf: (key) => this.queue(key),
       isScheduled: (id, attempt) => this.#scheduled.has(entryId({ job: { id }, attempt })),

@@ -13,6 +13,16 @@ export class SimTurns implements TurnsPort {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;
     else await this.#wait(signal);
+    return this.#turn();
+  }
+
+  takeNow(): (() => void) | undefined {
+    if (this.#free === 0) return undefined;
+    this.#free--;
+    return this.#turn();
+  }
+
+  #turn(): () => void {
     return () => {
       const next = this.#waiting.shift();
       if (next) next();

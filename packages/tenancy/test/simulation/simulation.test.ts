@@ -13,6 +13,7 @@ const corners = [
   ...["refusing", "refuses", "off for a day", "unbegun", "begin:late"],
   ...["freezes", "thaws", "dies", "restarts", "doubles", "stops", "yields", "pauses", "resumes", "cancels"],
   ...["end:released", "end:handed-back", "end:no-sandbox", "end:fenced"],
+  ...["begun-at-once", "behind"],
   ...["begin:fenced", "begin:cancelled", "begin:out-of-turn", "begin:finished-before"],
   ...["cancel:told", "cancel:begun", "cancel:finished-before"],
   ...["job.retrying", "job.buried", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
@@ -24,6 +25,7 @@ const brokenBy: Record<PlantedBug, string> = {
   "expire-early": "nothing runs when another worker takes the lease",
   "complete-before-the-record": "a job is completed only after its end was told",
   "begin-before-open": "a job begins only when its sandbox is open",
+  "begin-behind-others": "jobs of a session run in order",
   "renew-without-progress": "only a tenancy that makes progress renews",
 };
 

@@ -1,0 +1,113 @@
+import type { Job } from "@berth/protocol";
+import type { Runs } from "./runs.ts";
+import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
+
+export interface BeginAtTakeOptions {
+  readonly ports: Pick<TenancyPorts, "events" | "jobs" | "sandbox" | "turns">;
+  readonly runs: Pick<Runs, "beginTaken">;
+  /** Whether nothing else is to be done in the sandbox, and a job may begin. */
+  readonly isFree: () => boolean;
+  /** The job itself; undefined when it cannot be read, and has ended so. */
+  readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
+  readonly cancel: (jobId: string) => void;
+  readonly onDoubt: () => void;
+}
+
+/** Of takes whose answers were lost, the last are remembered: Redis may carry one out late. */
+const unheardMost = 100;
+
+/**
+ * Takes the next job. If the tenancy can run it at once, it begins in the step that takes it: that saves a round trip where nothing is
+ * done meanwhile.
+ *
+ *   free ──jobs are about to be taken, and a turn is free──▶ taking (has the turn) ──one began──▶ begun ──begin()──▶ free
+ *     ▲                                                        └──none began, or the answer was lost───────────────────┘
+ *
+ * An answer that is lost leaves a job that has begun and that this tenancy knows nothing of. It is found taken, its record names the take,
+ * and its beginning is taken back.
+ */
+export class BeginAtTake {
+  readonly #options: BeginAtTakeOptions;
+  /** Of the job that is being taken. */
+  #turnOver: (() => void) | undefined;
+  readonly #cancelled = new Set<string>();
+  #takes = 0;
+  /** Takes in which a job may have begun that this tenancy was not given. */
+  readonly #unheard = new Set<string>();
+
+  constructor(options: BeginAtTakeOptions) {
+    this.#options = options;
+  }
+
+  /** As `JobsPort.next`. One that has begun is the caller's to hand to `begin`. */
+  async next(waitMs: number): Promise<FetchedJob | undefined> {
+    const { ports, onDoubt } = this.#options;
+    let fetched: FetchedJob | undefined;
+    let take: string | undefined;
+    const atOnce = {
+      take: () => {
+        take = this.#take();
+        return take;
+      },
+      onBehind: () => {
+        take = undefined;
+        onDoubt();
+      },
+    };
+    try {
+      fetched = await ports.jobs.next(waitMs, atOnce);
+      if (take !== undefined) this.#unheard.delete(take);
+      return fetched;
+    } finally {
+      if (!fetched?.isBegun) this.#turn()?.();
+    }
+  }
+
+  async begin(fetched: FetchedJob): Promise<void> {
+    const { runs, read, cancel } = this.#options;
+    const turnOver = this.#turn();
+    const job = await read(fetched).catch((error: unknown) => {
+      turnOver?.();
+      throw error;
+    });
+    if (job) await runs.beginTaken({ fetched, job, turnOver });
+    else turnOver?.();
+    if (this.#cancelled.delete(fetched.id)) cancel(fetched.id);
+  }
+
+  /** Of a job that is not known here. Redis has it as begun already, perhaps, and leaves it to this tenancy. */
+  cancelUnknown(jobId: string): void {
+    if (this.#turnOver) this.#cancelled.add(jobId);
+  }
+
+  /** Takes back that a job began, if an answer was lost that would have told so. */
+  async takeBack({ id, attempt }: FetchedJob): Promise<boolean> {
+    if (this.#unheard.size === 0) return false;
+    return await this.#options.ports.events.unbegin(id, attempt, [...this.#unheard]);
+  }
+
+  /** Of all that is taken: the next holder would take it for lost. */
+  async takeAllBack(): Promise<"taken-back"> {
+    if (this.#unheard.size > 0)
+      for (const fetched of await this.#options.ports.jobs.active()) await this.takeBack(fetched);
+    return "taken-back";
+  }
+
+  #take(): string | undefined {
+    const { ports, isFree } = this.#options;
+    this.#cancelled.clear();
+    if (isFree() && ports.sandbox.isOpen()) this.#turnOver = ports.turns.takeNow();
+    if (this.#turnOver === undefined) return undefined;
+    const take = `take-${++this.#takes}`;
+    this.#unheard.add(take);
+    const [oldest] = this.#unheard;
+    if (this.#unheard.size > unheardMost && oldest !== undefined) this.#unheard.delete(oldest);
+    return take;
+  }
+
+  #turn(): (() => void) | undefined {
+    const turnOver = this.#turnOver;
+    this.#turnOver = undefined;
+    return turnOver;
+  }
+}

@@ -1,0 +1,45 @@
+import type { SandboxKey } from "@berth/protocol";
+import type { Admitted } from "./attempt-record.ts";
+import type { BeginAtTake } from "./begin-at-take.ts";
+import { settleDeadEpoch } from "./dead-epoch.ts";
+import type { Endings } from "./endings.ts";
+import type { Intake } from "./intake.ts";
+import type { Line } from "./line.ts";
+import type { Runs } from "./runs.ts";
+import type { Sessions } from "./sessions.ts";
+import type { TenancyPorts } from "./tenancy-ports.ts";
+
+export interface LineUp {
+  readonly key: SandboxKey;
+  readonly ports: TenancyPorts;
+  readonly line: Line;
+  readonly runs: Runs;
+  readonly sessions: Sessions<Admitted>;
+  readonly endings: Endings;
+  readonly intake: Intake;
+  readonly beginAtTake: BeginAtTake;
+  /** After each job. */
+  readonly onStep: () => void;
+}
+
+/** Lines up again what any holder took from the queue and has not begun here. */
+export async function lineUp(parts: LineUp): Promise<void> {
+  const { key, ports, line, runs, sessions, endings, intake, beginAtTake, onStep } = parts;
+  const { doubts } = line;
+  await runs.backInLine();
+  sessions.empty();
+  const taken = await ports.jobs.active();
+  const left = taken.filter(({ queuedId }) => !runs.has(queuedId));
+  line.found(taken.map(({ queuedId }) => queuedId));
+  await settleDeadEpoch({
+    ...{ left, key, ports, endings, onStep },
+    read: (fetched) => intake.read(fetched),
+    takeBack: (fetched) => beginAtTake.takeBack(fetched),
+    onAgain: async (fetched) => {
+      const job = await intake.read(fetched);
+      if (job) sessions.add({ fetched, job });
+    },
+    onLost: (fetched, job, result) => runs.finish({ fetched, job }, result),
+  });
+  line.settle(doubts);
+}
