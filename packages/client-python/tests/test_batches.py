@@ -10,7 +10,7 @@ from support import FleetTest
 class Batches(FleetTest):
     def orders(self, count: int) -> Iterator[Order]:
         for index in range(count):
-            yield self.acme.order.exec(f"echo {index} | tee -a ran; exit $(({index} == 3))")
+            yield self.acme.order.exec(f"echo {index} | tee -a ran; exit $(({index} == 3))", labels={"n": str(index)})
 
     def test_a_batch_takes_a_generator_and_gives_each_result_once(self) -> None:
         batch = self.berth.batches.submit(self.orders(20))
@@ -20,6 +20,8 @@ class Batches(FleetTest):
         for line in lines:
             assert line.result
             self.assertEqual(line.result.stdout, f"{line.index}\n")
+            self.assertEqual((line.tenant, line.session, line.result.labels), ("acme", "main", {"n": str(line.index)}))
+            self.assertTrue(line.result.worker and line.result.timing.finished_at_ms)
         self.assertEqual([line.index for line in lines if not line.ok], [3])
         state = batch.state()
         self.assertEqual((state.state, state.total, state.finished, state.failed), ("finished", 20, 20, 1))
@@ -38,7 +40,9 @@ class Batches(FleetTest):
             self.berth.batches.submit(broken(), name=name)
         first = self.berth.batches.submit(self.orders(4), name=name)
         second = self.berth.batches.submit(list(self.orders(4)), name=name)
-        self.assertEqual(first.id, second.id)
+        found = self.berth.batches.find(name)
+        self.assertEqual([first.id, found and found.id], [second.id, second.id])
+        self.assertIsNone(self.berth.batches.find(f"{name}-other"))
         self.assertEqual(sorted(line.index for line in second.results()), [0, 1, 2, 3])
         self.assertEqual(sorted(self.lines("ran")), ["0", "1", "2", "3"])
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
 import unittest
 from pathlib import Path
-from typing import Iterator
 
 import berth
-from berth.batches import _Upload
+from berth.batches import _parts
 from berth.errors import RequestError, UnreachableError
 from berth.patience import Patience
 from berth.results import Outcome, Result
@@ -70,21 +70,12 @@ class Parts(unittest.TestCase):
         self.assertTrue(RequestError(502, {}, retry_after_s=None).retry)
         self.assertFalse(RequestError(503, {"code": "redis-unauthorized"}, retry_after_s=None).retry)
 
-    def test_an_upload_that_is_sent_again_asks_an_iterator_for_nothing_twice(self) -> None:
-        asked: list[int] = []
-
-        def orders() -> Iterator[berth.Order]:
-            for index in range(50):
-                asked.append(index)
-                yield {"tenant": "acme", "request": {"kind": "exec", "command": f"{index} {'x' * 1_000}"}}
-
-        upload = _Upload(orders())
-        first = upload.pieces()
-        begun = next(first)
-        del first
-        whole = b"".join(upload.pieces())
-        self.assertTrue(whole.startswith(begun))
-        self.assertEqual(whole.count(b"\n"), 50)
-        self.assertEqual(asked, list(range(50)))
-        self.assertEqual(b"".join(upload.pieces()), whole)
-        upload.close()
+    def test_orders_are_sent_in_parts_of_many_and_none_is_left_out(self) -> None:
+        order: berth.Order = {"tenant": "acme", "request": {"kind": "exec", "command": "x" * 1_000}}
+        counts = [count for count, _ in _parts(itertools.repeat(order, 2_500))]
+        self.assertEqual(counts, [1_000, 1_000, 500])
+        large: berth.Order = {"tenant": "acme", "request": {"kind": "exec", "command": "x" * 1_000_000}}
+        parts = list(_parts(itertools.repeat(large, 7)))
+        self.assertEqual([count for count, _ in parts], [5, 2])
+        self.assertEqual(sum(lines.count(b"\n") for _, lines in parts), 7)
+        self.assertEqual(list(_parts([])), [])

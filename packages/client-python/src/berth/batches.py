@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 import uuid
 from dataclasses import dataclass
@@ -18,13 +17,12 @@ if TYPE_CHECKING:
     from .options import Order
 
 #: A fleet that is full holds an upload up until something has ended.
-_UPLOAD_SILENCE_MS = 600_000
+_HELD_UP_MS = 600_000
 #: No line comes while no job ends. The connection is then made anew, in case it is dead.
 _RESULTS_SILENCE_MS = 60_000
-_PIECE_BYTES = 16 * 1024
-#: The gateway takes an upload for dead when nothing comes for long.
-_PIECE_S = 5.0
-_SPOOL_IN_MEMORY_BYTES = 8 * 1024 * 1024
+_PART_ORDERS = 1_000
+_PART_BYTES = 4 * 1024 * 1024
+_PART_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,8 @@ class BatchResult:
     #: Which order of the batch, from 0.
     index: int
     job_id: str
+    tenant: str | None = None
+    session: str | None = None
     result: Result | None = nested(Result)
     #: What was wrong with the order.
     refused: str | None = None
@@ -112,89 +112,44 @@ class Batches:
         The same name with the same orders, in any process within a day, goes on with the same batch: what was
         submitted is not run again. An order that is no valid job ends as refused, and the others go on.
         """
-        upload = _Upload(orders)
-        patience = self._transport.patience()
-        headers = {
-            "Idempotency-Key": name or uuid.uuid4().hex,
-            "Content-Type": "application/x-ndjson",
-        }
-        seen = 0
-        try:
-            while True:
-                try:
-                    with self._transport.stream(
-                        "POST",
-                        "/v1/batches",
-                        query={"webhook": webhook},
-                        headers=headers,
-                        body=upload.pieces(),
-                        silence_ms=_UPLOAD_SILENCE_MS,
-                    ) as answer:
-                        return Batch(self._transport, json.loads(b"".join(answer.pieces()))["id"])
-                except BerthError as error:
-                    if upload.taken > seen:
-                        seen = upload.taken
-                        patience.progressed()
-                    patience.after(error)
-        except _OrdersError as error:
-            raise error.reason
-        finally:
-            upload.close()
+        key = name or uuid.uuid4().hex
+        sent = 0
+        for count, lines in _parts(orders):
+            self._send(key, lines, {"from": sent, "more": True, "webhook": webhook})
+            sent += count
+        return Batch(self._transport, self._send(key, b"", {"from": sent, "webhook": webhook})["id"])
 
     def get(self, batch_id: str) -> Batch:
         return Batch(self._transport, batch_id)
+
+    def find(self, name: str) -> Batch | None:
+        """The one that was submitted with that name."""
+        found = self._transport.json("GET", "/v1/batches", query={"key": name})["batches"]
+        return Batch(self._transport, found[0]["id"]) if found else None
 
     def list(self, limit: int = 100) -> List[BatchState]:
         """The newest first."""
         found = self._transport.json("GET", "/v1/batches", query={"limit": limit})
         return [read(BatchState, one) for one in found["batches"]]
 
+    def _send(self, key: str, lines: bytes, query: Mapping[str, Any]) -> Any:
+        """A part of a batch. The gateway knows it by its place, so that it can be sent again."""
+        headers = {"Idempotency-Key": key, "Content-Type": "application/x-ndjson"}
+        return self._transport.json(
+            "POST", "/v1/batches", query=query, content=lines, headers=headers, wait_ms=_HELD_UP_MS
+        )
 
-class _OrdersError(Exception):
-    """The caller's iterable raised. It must not look like a broken connection."""
 
-    def __init__(self, reason: BaseException) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class _Upload:
-    """Keeps what the iterable gave: an upload that broke off is sent again from its beginning."""
-
-    def __init__(self, orders: Iterable[Order]) -> None:
-        self._orders = iter(orders)
-        self._spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY_BYTES)
-        #: Orders that the iterable has given.
-        self.taken = 0
-
-    def pieces(self) -> Iterator[bytes]:
-        self._spool.seek(0)
-        while piece := self._spool.read(_PIECE_BYTES):
-            yield piece
-        lines: list[bytes] = []
-        waiting_bytes = 0
-        since = time.monotonic()
-        for order in self._rest():
-            line = json.dumps(order, separators=(",", ":")).encode() + b"\n"
-            self._spool.write(line)
-            self.taken += 1
-            lines.append(line)
-            waiting_bytes += len(line)
-            if waiting_bytes >= _PIECE_BYTES or time.monotonic() - since > _PIECE_S:
-                yield b"".join(lines)
-                lines, waiting_bytes, since = [], 0, time.monotonic()
-        if lines:
-            yield b"".join(lines)
-
-    def close(self) -> None:
-        self._spool.close()
-
-    def _rest(self) -> Iterator[Order]:
-        while True:
-            try:
-                order = next(self._orders)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise _OrdersError(error) from error
-            yield order
+def _parts(orders: Iterable[Order]) -> Iterator[tuple[int, bytes]]:
+    """How many orders, and their lines: as many as make a request worth its while, and never more than 5 s late."""
+    lines: list[bytes] = []
+    size = 0
+    since = time.monotonic()
+    for order in orders:
+        lines.append(json.dumps(order, separators=(",", ":")).encode() + b"\n")
+        size += len(lines[-1])
+        if len(lines) >= _PART_ORDERS or size >= _PART_BYTES or time.monotonic() - since > _PART_S:
+            yield len(lines), b"".join(lines)
+            lines, size, since = [], 0, time.monotonic()
+    if lines:
+        yield len(lines), b"".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Mapping
 
 from .errors import JobFailedError
@@ -71,6 +71,10 @@ class Outcome:
 class Timing:
     wall_ms: float
     cpu_ms: float
+    #: Epoch milliseconds. `started_at_ms` is None when it did not begin.
+    queued_at_ms: int | None = None
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,11 @@ class Result:
     timing: Timing
     #: What an agent reads: a command's output, both streams as they were written, and how it ended.
     text: str = ""
+    #: The job's own.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Which worker ran it, and its host; with an admin key.
+    worker: str | None = None
+    host: str | None = None
     stdout: str = ""
     stderr: str = ""
     #: Bytes of output that were not kept.
@@ -161,10 +170,8 @@ class Result:
             "timing": read(Timing, wire["timing"]),
             "steps": tuple(cls.of_wire(one) for one in value.get("steps", ())),
         }
-        flat = {**value, **own}
-        if "text" in wire:
-            flat["text"] = wire["text"]
-        made = read(cls, flat)
+        about = {name: wire[name] for name in ("text", "labels", "worker", "host") if name in wire}
+        made = read(cls, {**value, **about, **own})
         object.__setattr__(made, "wire", wire)
         return made
 

@@ -7,7 +7,7 @@ import json
 import socket
 import ssl
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from .connections import Connections
@@ -78,15 +78,23 @@ class Transport:
         *,
         query: Query | None = None,
         body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
         wait_ms: float = 0,
         repeatable: bool = True,
     ) -> Any:
-        """The answer's JSON; None where it has none. `wait_ms`: for how long the gateway was asked to wait."""
+        """The answer's JSON; None where it has none.
+
+        `body` is sent as JSON, or `content` as it is. `wait_ms` is for how long the gateway may wait itself.
+        """
         patience = self.patience()
-        sent = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        given = {**self._headers, **(headers or {})}
+        if body is not None:
+            content = json.dumps(body, separators=(",", ":")).encode()
+            given["Content-Type"] = "application/json"
         while True:
             try:
-                return self._once(method, self._target(target, query), sent, wait_ms)
+                return self._once(method, self._target(target, query), content, given, wait_ms)
             except BerthError as error:
                 if not repeatable:
                     raise
@@ -100,36 +108,31 @@ class Transport:
         *,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
-        body: Iterable[bytes] | None = None,
         silence_ms: float,
     ) -> Iterator[Answer]:
         """One try. The connection serves nothing else, and is closed in the end."""
         connection = self._connections.take(self._request_timeout_s)
         try:
-            with _own_errors(self._no_answer):
-                if connection.sock is None:
-                    connection.connect()
-                assert connection.sock is not None
-                connection.sock.settimeout(silence_ms / 1_000)
+            self._connect(connection, silence_ms / 1_000)
             given = {**self._headers, **(headers or {})}
-            response = self._exchange(connection, method, self._target(target, query), body, given)
+            response = self._exchange(connection, method, self._target(target, query), None, given)
             if response.status >= 300:
                 raise _refusal(response)
             yield Answer(response)
         finally:
             connection.close()
 
-    def _once(self, method: str, target: str, body: bytes | None, wait_ms: float) -> Any:
-        connection = self._connections.take(self._request_timeout_s + wait_ms / 1_000)
+    def _once(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], wait_ms: float
+    ) -> Any:
+        connection = self._connections.take(self._request_timeout_s)
         try:
-            headers = dict(self._headers)
-            if body is not None:
-                headers["Content-Type"] = "application/json"
+            self._connect(connection, self._request_timeout_s + wait_ms / 1_000)
             response = self._exchange(connection, method, target, body, headers)
             if response.status >= 300:
                 raise _refusal(response)
             with _own_errors():
-                content = response.read()
+                answer = response.read()
         except BaseException:
             connection.close()
             raise
@@ -137,14 +140,22 @@ class Transport:
             connection.close()
         else:
             self._connections.give_back(connection)
-        return json.loads(content) if content else None
+        return json.loads(answer) if answer else None
+
+    def _connect(self, connection: http.client.HTTPConnection, silence_s: float) -> None:
+        """Within the time that a request may take. Then nothing may come for longer."""
+        with _own_errors(self._no_answer):
+            if connection.sock is None:
+                connection.connect()
+            assert connection.sock is not None
+            connection.sock.settimeout(silence_s)
 
     def _exchange(
         self,
         connection: http.client.HTTPConnection,
         method: str,
         target: str,
-        body: bytes | Iterable[bytes] | None,
+        body: bytes | None,
         headers: Mapping[str, str],
     ) -> http.client.HTTPResponse:
         with _own_errors(self._no_answer):
