@@ -1,4 +1,4 @@
-import { redisKeys, sandboxKey } from "@berth/protocol";
+import { fleetQueuePrefix, redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test as withFleet } from "../support/fleet.ts";
 
@@ -114,6 +114,19 @@ describe("a fleet on a Redis Cluster", () => {
     await Promise.all([before.result, waiting.result, (await during)?.result]);
     expect((await acme.exec("cat order")).stdout).toBe("1\n2\n3\n");
     expect(worker.log).not.toContain("tenancy.fenced");
+  });
+
+  test("finds the work of a sandbox again that the index and the offers lost with their primary", async ({
+    fleet,
+  }) => {
+    const redis = fleet.redis.connect();
+    const forgotten = await fleet.client().tenant("acme").exec("true").enqueued();
+    expect(await redis.zrem(redisKeys.pending, "acme")).toBe(1);
+    const offers = await redis.keys(`${fleetQueuePrefix}:offers*`);
+    expect(offers.length).toBeGreaterThan(0);
+    await redis.unlink(...offers);
+    await fleet.worker("worker-1", brisk);
+    expect((await forgotten.result).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
   test("moves a dead worker's sandbox, empties every index, and delivers what nobody delivered", async ({

@@ -153,7 +153,12 @@ function sentinel(place: Place): RedisParts {
           `sentinel announce-ip ${address}`,
           `sentinel monitor main ${address} ${primaryPort} 2`,
           ...(secured
-            ? [`sentinel auth-user main ${secured.user}`, `sentinel auth-pass main ${secured.password}`]
+            ? [
+                `sentinel auth-user main ${secured.user}`,
+                `sentinel auth-pass main ${secured.password}`,
+                `sentinel sentinel-user ${secured.user}`,
+                `sentinel sentinel-pass ${secured.password}`,
+              ]
             : []),
           `sentinel down-after-milliseconds main ${deadAfterMs}`,
           "sentinel failover-timeout main 3000",

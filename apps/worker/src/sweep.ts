@@ -1,12 +1,12 @@
 import {
   type ArtifactStore,
   auditUnfinished,
-  deliverOutboxes,
   forgetIdleQueues,
   type Leases,
   markMemory,
   type OfferPlace,
   type Offers,
+  repairIndexes,
   unfinishedKeys,
   type VanishedJob,
 } from "@berth/ledger";
@@ -63,7 +63,7 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
       // First: a Redis that is full refuses the offers below.
       await markMemory(redis, markedSweeps * sweepMs);
       await offerLapsed(options);
-      outboxesFrom = await deliverOutboxes(redis, outboxesFrom);
+      outboxesFrom = await repairIndexes(redis, outboxesFrom);
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
         await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });

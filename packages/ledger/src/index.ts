@@ -111,4 +111,4 @@ export type { ScheduleState } from "./schedule/schedule-state.ts";
 export { pauseState, putState, timingOf, wakeMs } from "./schedule/schedule-state.ts";
 export { ScheduleStore } from "./schedule/schedule-store.ts";
 export { ScheduleWorker } from "./schedule/schedule-worker.ts";
-export { deliverOutboxes } from "./slots.ts";
+export { repairIndexes } from "./slots.ts";

@@ -1,12 +1,12 @@
-import { redisKeys, type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
-import { type Redis, Replicated, type Script, topologyOf } from "@berth/redis";
+import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
+import { type Redis, type Script, topologyOf } from "@berth/redis";
+import { Outboxes } from "./outbox.ts";
+import { unfinishedKeys } from "./queues/queue-layout.ts";
 
-/** Tenants whose outbox this process has noted lately, by the connection that noted it. */
-const noted = new WeakMap<Redis, Map<TenantId, number>>();
-const notedForMs = 3_600_000;
-const notedMost = 100_000;
-const entriesAtOnce = 100;
+const outboxesOf = new WeakMap<Redis, Outboxes>();
 const outboxesAtOnce = 100;
+/** Whose marks are looked for: longer than a failover and the sweeps after it. */
+const usedLatelyMs = 600_000;
 
 export async function isCluster(redis: Redis): Promise<boolean> {
   return (await topologyOf(redis)) === "cluster";
@@ -20,6 +20,8 @@ export interface SlotCall<R> {
   readonly args: readonly (string | number | Buffer)[];
   /** What the script has to know of other slots, for a cluster: its last argument there. */
   readonly facts?: () => Promise<object>;
+  /** The step is made; what it has to say elsewhere may be on its way. */
+  readonly onMade?: () => void;
 }
 
 /**
@@ -29,54 +31,52 @@ export interface SlotCall<R> {
  */
 export async function runInSlot<R>(
   redis: Redis,
-  { key, script, keys, args, facts }: SlotCall<R>,
+  { key, script, keys, args, facts, onMade }: SlotCall<R>,
 ): Promise<R> {
   const topology = topologyOf(redis);
   if (topology === "single" || (await topology) === "single") return script.runAccepted(redis, keys, args);
   const tenant = tenantOf(key);
-  await noteOutbox(redis, tenant);
+  const outboxes = outboxesFor(redis);
+  await outboxes.note(tenant);
   const known = facts ? [JSON.stringify(await facts())] : [];
   const reply = await script.runAccepted(redis, keys, [...args, ...known]);
+  onMade?.();
   // What is not delivered now, the sweep delivers.
-  await deliver(redis, tenant).catch(() => {});
+  await outboxes.deliver(tenant).catch(() => {});
   return reply;
 }
 
-/** Delivers what others left behind. The longest noted first; `from` and the answer: where to go on. */
-export async function deliverOutboxes(redis: Redis, from: number): Promise<number> {
+/**
+ * Delivers what others left behind, and marks again sandboxes with work that the index has lost with a primary of its own slot. The
+ * longest noted tenants first; `from` and the answer: where to go on.
+ */
+export async function repairIndexes(redis: Redis, from: number): Promise<number> {
   if (!(await isCluster(redis))) return 0;
   const tenants = await redis.zrange(redisKeys.outboxes, String(from), String(from + outboxesAtOnce - 1));
-  for (const tenant of tenants) await deliver(redis, tenant);
+  const outboxes = outboxesFor(redis);
+  for (const tenant of tenants as TenantId[]) {
+    // One that cannot be delivered now must not hold up the others.
+    await outboxes.deliver(tenant).catch(() => {});
+    await outboxes.deliverAbandoned(tenant).catch(() => {});
+    await markAgain(redis, tenant);
+  }
   return tenants.length < outboxesAtOnce ? 0 : from + outboxesAtOnce;
 }
 
-async function noteOutbox(redis: Redis, tenant: TenantId): Promise<void> {
-  const known = noted.get(redis) ?? new Map<TenantId, number>();
-  noted.set(redis, known);
-  const now = Date.now();
-  if ((known.get(tenant) ?? 0) > now - notedForMs) return;
-  await accepted(redis, "ZADD", [redisKeys.outboxes, String(now), tenant]);
-  if (known.size >= notedMost) known.clear();
-  known.set(tenant, now);
+function outboxesFor(redis: Redis): Outboxes {
+  const outboxes = outboxesOf.get(redis) ?? new Outboxes(redis);
+  outboxesOf.set(redis, outboxes);
+  return outboxes;
 }
 
-/** Two may deliver the same at once: what scripts leave there may be written twice. */
-async function deliver(redis: Redis, tenant: string): Promise<void> {
-  const outbox = redisKeys.outbox(tenant);
-  for (;;) {
-    const entries = await redis.xrange(outbox, "-", "+", "COUNT", entriesAtOnce);
-    for (const [id, [, commands = "[]"]] of entries) {
-      for (const [command, ...args] of JSON.parse(commands) as [string, ...unknown[]][])
-        await accepted(redis, command, args.map(String));
-      await redis.xdel(outbox, id);
-    }
-    if (entries.length < entriesAtOnce) return;
+async function markAgain(redis: Redis, tenant: TenantId): Promise<void> {
+  const since = Date.now() - usedLatelyMs;
+  const used = await redis.zrangebyscore(redisKeys.sandboxesOf(tenant), since, "+inf");
+  if (used.length === 0) return;
+  const marks = await redis.zmscore(redisKeys.pending, ...used);
+  for (const [index, key] of used.entries()) {
+    if (marks[index] != null) continue;
+    const hasJobs = (await redis.exists(...unfinishedKeys(sandboxKey.parse(key)))) > 0;
+    if (hasJobs) await redis.zadd(redisKeys.pending, "NX", Date.now(), key);
   }
-}
-
-/** What is taken out of an outbox, or waits in one that an index names, must not be lost with a primary of another slot. */
-async function accepted(redis: Redis, command: string, args: string[]): Promise<void> {
-  const replicated = Replicated.of(redis);
-  if (replicated) await replicated.make(args[0] ?? "", (primary) => primary.call(command, args));
-  else await redis.call(command, args);
 }

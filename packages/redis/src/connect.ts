@@ -105,9 +105,8 @@ function sentinelOptions(address: Extract<RedisAddress, { kind: "sentinel" }>): 
     connectTimeout: connectTimeoutMs,
     sentinelCommandTimeout: connectTimeoutMs,
     sentinelRetryStrategy: retryMs,
-    sentinelReconnectStrategy: retryMs,
-    // The Sentinels tell of another primary while the old one still answers.
-    failoverDetector: true,
+    // Its word that there is another primary ends, for ever, a connection that is being made again just then.
+    failoverDetector: false,
     // A primary that became a replica: asks the Sentinels again, and sends the command there.
     reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
   };

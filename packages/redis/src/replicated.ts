@@ -1,5 +1,6 @@
 import { type Acceptance, Fault } from "@berth/protocol";
 import type { Redis } from "ioredis";
+import { OneAfterAnother } from "./one-after-another.ts";
 import { nodeOf } from "./topology.ts";
 
 /** Replicas answer within milliseconds. One that is away counts as connected until its primary's `repl-timeout`. */
@@ -71,12 +72,11 @@ interface Waited {
   readonly wanted: number;
 }
 
-/** WAITs on one connection, one at a time: those who ask meanwhile share the next. */
+/** WAIT on one connection. */
 class Waits {
   readonly #primary: Redis;
   readonly #least: number;
-  #current: Promise<unknown> = Promise.resolve();
-  #next: Promise<Waited> | undefined;
+  readonly #waits = new OneAfterAnother(() => this.#wait());
   #counted: { readonly replicas: number; readonly atMs: number; readonly stream: object } | undefined;
 
   constructor(primary: Redis, least: number) {
@@ -86,16 +86,7 @@ class Waits {
 
   /** Covers all that was answered on the connection before this call. */
   next(): Promise<Waited> {
-    this.#next ??= this.#following();
-    return this.#next;
-  }
-
-  async #following(): Promise<Waited> {
-    await this.#current;
-    this.#next = undefined;
-    const waiting = this.#wait();
-    this.#current = waiting.catch(() => {});
-    return await waiting;
+    return this.#waits.next();
   }
 
   async #wait(): Promise<Waited> {

@@ -99,11 +99,10 @@ export class Enqueuer {
     submission.accepted = "unknown";
     let to: SubmittedTo | "known";
     try {
-      const submitting = submitJob(this.#redis, key, job, staged);
+      const submitting = submitJob(this.#redis, key, job, staged, onSent);
       // One connection keeps the order of what it was given. On a cluster a call may be redirected, and overtaken by the next.
       if (!(await isCluster(this.#redis))) onSent();
       to = await submitting;
-      onSent();
     } catch (error) {
       // A Redis without memory refuses the whole script.
       if (isFault(error, "redis-full")) submission.accepted = before;

@@ -52,6 +52,7 @@ export async function submitJob(
   key: SandboxKey,
   job: Job,
   staged?: StagedPayload,
+  onMade?: () => void,
 ): Promise<SubmittedTo | "known"> {
   const queued = queuedId(job.id, job.attempt);
   const keys = [
@@ -73,7 +74,10 @@ export async function submitJob(
     ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), bytesPerTenant],
   ];
   const facts = () => fleetFacts(redis, key, job.id);
-  const answer = await runInSlot(redis, { key, script: submit, keys, args, facts });
+  const answer = await runInSlot(redis, {
+    ...{ key, script: submit, keys, args, facts },
+    ...(onMade ? { onMade } : {}),
+  });
   return answer.answer === "added" ? answer.to : knownOrThrow(answer.refused, key, job);
 }
 

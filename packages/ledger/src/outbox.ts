@@ -1,0 +1,100 @@
+import { redisKeys, type TenantId } from "@berth/protocol";
+import { OneAfterAnother, type Redis, Script } from "@berth/redis";
+
+const notedForMs = 3_600_000;
+const notedMost = 100_000;
+const entriesAtOnce = 100;
+/** Whoever read an entry so long ago and did not remove it has died. */
+const abandonedMs = 5_000;
+/** Each entry is given to one process. Names of processes would stay there for ever. */
+const group = "deliverers";
+const consumer = "any";
+
+type Entry = [id: string, fields: string[]];
+
+const carryOut = new Script({
+  name: "deliver",
+  file: new URL("../lua/deliver.lua", import.meta.url),
+  parse: (reply) => reply === 1,
+});
+
+/**
+ * What the scripts of a tenant's slot have left for other slots, as one process delivers it.
+ *
+ *   left by a script ──read by one process──▶ carried out there ──▶ removed
+ *                          └──it died──▶ claimed by the sweep
+ */
+export class Outboxes {
+  readonly #redis: Redis;
+  /** Tenants whose outbox was noted lately. */
+  readonly #noted = new Map<TenantId, number>();
+  /** By tenant, while something is being delivered. */
+  readonly #delivering = new Map<TenantId, OneAfterAnother<void>>();
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Before a script leaves something there: the sweep finds it by this index. */
+  async note(tenant: TenantId): Promise<void> {
+    const now = Date.now();
+    if ((this.#noted.get(tenant) ?? 0) > now - notedForMs) return;
+    await carryOut.runAccepted(this.#redis, [redisKeys.outboxes], ["ZADD", now, tenant]);
+    if (this.#noted.size >= notedMost) this.#noted.clear();
+    this.#noted.set(tenant, now);
+  }
+
+  /** Until what was left there before is delivered, or another process has it in hand. */
+  async deliver(tenant: TenantId): Promise<void> {
+    const delivering = this.#delivering.get(tenant) ?? new OneAfterAnother(() => this.#deliver(tenant));
+    this.#delivering.set(tenant, delivering);
+    try {
+      await delivering.next();
+    } finally {
+      if (delivering.isIdle) this.#delivering.delete(tenant);
+    }
+  }
+
+  /** What a process that died had in hand. */
+  async deliverAbandoned(tenant: TenantId): Promise<void> {
+    const key = redisKeys.outbox(tenant);
+    const args = [key, group, consumer, abandonedMs, "0-0", "COUNT", entriesAtOnce] as const;
+    const [, entries] = (await this.#redis.xautoclaim(...args)) as [string, Entry[]];
+    await this.#carryOut(key, entries);
+  }
+
+  async #deliver(tenant: TenantId): Promise<void> {
+    const key = redisKeys.outbox(tenant);
+    for (;;) {
+      const entries = await this.#unread(key);
+      await this.#carryOut(key, entries);
+      if (entries.length < entriesAtOnce) return;
+    }
+  }
+
+  async #unread(key: string): Promise<Entry[]> {
+    const as = ["GROUP", group, consumer, "COUNT", entriesAtOnce] as const;
+    const read = () => this.#redis.xreadgroup(...as, "STREAMS", key, ">");
+    const reply = await read().catch(async (error: Error) => {
+      if (!/\bNOGROUP\b/.test(error.message)) throw error;
+      await this.#redis.xgroup("CREATE", key, group, "0", "MKSTREAM").catch(() => {});
+      return await read();
+    });
+    const [[, entries = []] = []] = (reply ?? []) as [string, Entry[]][];
+    return entries;
+  }
+
+  /** Each may be carried out twice: by somebody who died before removing it, and by the sweep. */
+  async #carryOut(key: string, entries: readonly Entry[]): Promise<void> {
+    const delivered = entries.map(async ([id, fields]) => {
+      const commands = JSON.parse(fields?.[1] ?? "[]") as [string, string, ...unknown[]][];
+      await Promise.all(
+        commands.map(([command, changed, ...args]) =>
+          carryOut.runAccepted(this.#redis, [changed], [command, ...args.map(String)]),
+        ),
+      );
+      await Promise.all([this.#redis.xack(key, group, id), this.#redis.xdel(key, id)]);
+    });
+    await Promise.all(delivered);
+  }
+}

@@ -1,0 +1,31 @@
+/** Runs something once at a time: those who ask while it runs share the run that begins after it. */
+export class OneAfterAnother<T> {
+  readonly #run: () => Promise<T>;
+  #current: Promise<unknown> = Promise.resolve();
+  #next: Promise<T> | undefined;
+  #asked = 0;
+
+  constructor(run: () => Promise<T>) {
+    this.#run = run;
+  }
+
+  /** Nobody waits. */
+  get isIdle(): boolean {
+    return this.#asked === 0;
+  }
+
+  /** A run that begins after this call. */
+  async next(): Promise<T> {
+    this.#asked++;
+    this.#next ??= this.#following();
+    return await this.#next.finally(() => this.#asked--);
+  }
+
+  async #following(): Promise<T> {
+    await this.#current;
+    this.#next = undefined;
+    const running = this.#run();
+    this.#current = running.catch(() => {});
+    return await running;
+  }
+}
