@@ -23,18 +23,19 @@ const nonceRecordHeaderBytes = 5;
  *
  *   seeking ──HELLO_ACK with our nonce──▶ synced ──malformed byte──▶ FrameError
  *
- * While seeking it throws away what an earlier attach left in the stream. Once synced it holds at most one frame, so a
- * hostile peer cannot make it grow.
+ * While seeking it throws away what an earlier attach left in the stream. A stream that begins with a frame has no nonce and
+ * is synced from the start. Once synced it holds at most one frame, so a hostile peer cannot make it grow.
  */
 export class FrameDecoder {
   readonly #nonce: Buffer;
-  #synced = false;
+  #synced: boolean;
   /** A frame of which only a part has come. Filled in place: a peer that sends single bytes must not cost a copy each. */
   readonly #partial = Buffer.alloc(maxFrameBytes);
   #held = 0;
 
-  constructor(nonce: Uint8Array) {
-    this.#nonce = Buffer.from(nonce);
+  constructor(nonce?: Uint8Array) {
+    this.#nonce = Buffer.from(nonce ?? []);
+    this.#synced = nonce === undefined;
   }
 
   get synced(): boolean {

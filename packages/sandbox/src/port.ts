@@ -88,6 +88,8 @@ export interface SandboxOrigin {
   readonly watchdogFired: boolean;
   /** How often a dead container was replaced since start(). */
   readonly restarts: number;
+  /** What carries commands and files: a unix socket, or the container's attached stdio where there can be none. */
+  readonly link: "unix" | "stdio";
 }
 
 export interface ExecOptions extends CallOptions {
