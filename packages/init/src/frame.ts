@@ -41,6 +41,7 @@ export interface Frame {
   readonly type: number;
   readonly channel: number;
   readonly epoch: number;
+  /** Of a decoded frame, a view into what was received: overwritten once the frame's receiver returns. */
   readonly payload: Buffer;
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
-import { fixedFields, fixedHostConfig, initMountPath } from "./container-shape.ts";
+import { fixedFields, fixedHostConfig, initMountPath, linkMountPath } from "./container-shape.ts";
 import type { EtcFile } from "./etc-files.ts";
 import type { WorkspaceHome } from "./workspace.ts";
 

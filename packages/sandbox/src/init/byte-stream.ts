@@ -9,6 +9,7 @@ export interface ByteStream {
 }
 
 export interface ByteListener {
+  /** The bytes are overwritten once it returns. */
   readonly onBytes: (bytes: Buffer) => void;
   readonly onDrain: () => void;
   /** Once. The detail is for people. */
