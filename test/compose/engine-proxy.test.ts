@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, symlink } from "node:fs/promises";
+import { rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isFault } from "@berth/protocol";
 import Docker from "dockerode";
@@ -136,7 +136,6 @@ describe("a worker that was taken over", () => {
     await symlink("/etc/shadow", join(host.workspacesRoot, ".init/abcdef"));
     await symlink("/etc", join(host.workspacesRoot, ".etc"));
     await symlink("/etc/shadow", join(host.workspacesRoot, ".init/passwd.0"));
-    await mkdir(join(host.workspacesRoot, ".link"));
     await symlink("/run", join(host.workspacesRoot, ".link", "a".repeat(32)));
     const mounts = [
       bind(evil),

@@ -136,7 +136,14 @@ describe("the shape of a sandbox's container", () => {
     const inits = ["/w/.init/../x", "/w/.init/", "/w/acme", "/w/.etc/0123abcd", "/w/.init/0123abcd/x"];
     expect(inits.filter((Source) => withMount(1, { Source }))).toEqual([]);
     expect(withMount(1, { ReadOnly: false })).toBe(false);
-    const links = ["/w/.link", "/w/.link/", "/w/.link/0123abcd", "/w/acme", "/run", `/w/.init/${"0".repeat(32)}`];
+    const links = [
+      "/w/.link",
+      "/w/.link/",
+      "/w/.link/0123abcd",
+      "/w/acme",
+      "/run",
+      `/w/.init/${"0".repeat(32)}`,
+    ];
     expect(links.filter((Source) => withMount(2, { Source }))).toEqual([]);
     expect(withMount(2, { Source: `/w/.link/${"0".repeat(32)}` })).toBe(true);
     expect(withMount(2, { ReadOnly: false })).toBe(false);
