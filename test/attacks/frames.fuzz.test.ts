@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   encodeFrame,
   type Frame,
@@ -27,15 +28,30 @@ const hello = encodeFrame(
 const bytes = (maxLength: number) =>
   fc.uint8Array({ maxLength, size: "max" }).map((array) => Buffer.from(array));
 const frame: fc.Arbitrary<Frame> = fc.record({
-  type: fc.nat(255),
-  channel: fc.nat(0xffffffff),
-  epoch: fc.maxSafeNat(),
+  type: fc.oneof(fc.nat(255), fc.constantFrom(FrameType.stdout, FrameType.stderr, FrameType.data)),
+  channel: fc.oneof(fc.nat(0xffffffff), fc.nat(1)),
+  epoch: fc.oneof(fc.maxSafeNat(), fc.nat(1)),
   payload: bytes(2_000),
 });
 const cuts = fc.array(fc.integer({ min: 1, max: 3_000 }), { minLength: 1, maxLength: 50 });
 
 function encoded({ type, channel, epoch, payload }: Frame): Buffer {
   return encodeFrame(type, channel, epoch, payload);
+}
+
+const streamed: readonly number[] = [FrameType.stdout, FrameType.stderr, FrameType.data];
+const head = ({ type, channel, epoch }: Frame) => ({ type, channel, epoch });
+
+/** Bytes of output count, not the frames they come in: neighbours of one channel are put together. */
+function joined(frames: readonly Frame[]): Frame[] {
+  const all: Frame[] = [];
+  for (const one of frames) {
+    const last = all.at(-1);
+    const same = last && streamed.includes(one.type) && isDeepStrictEqual(head(last), head(one));
+    if (same) all[all.length - 1] = { ...one, payload: Buffer.concat([last.payload, one.payload]) };
+    else all.push(one);
+  }
+  return all;
 }
 
 /** The stream in pieces of the given lengths, over and over. */
@@ -75,7 +91,7 @@ test("frames come out as they went in, wherever the stream is cut and whatever c
     fc.property(bytes(500), fc.array(frame, { maxLength: 12 }), cuts, (garbage, frames, lengths) => {
       const { frames: out, error } = decode(Buffer.concat([garbage, hello, ...frames.map(encoded)]), lengths);
       expect(error).toBeUndefined();
-      expect(out.slice(1)).toEqual(frames);
+      expect(joined(out.slice(1))).toEqual(joined(frames));
     }),
     { numRuns: 300 },
   );
@@ -112,7 +128,7 @@ test("arbitrary bytes after the hello end in a FrameError or in less than one he
   );
 });
 
-test("a changed byte in a header's magic, version or length, or in a trailer, lets nothing after it through", () => {
+test("a changed byte in a header's magic, version or length, or in a trailer, lets no frame after it through", () => {
   const fields = [0, 1, 2, 16, 17, 18, 19, -1, -2, -3, -4];
   fc.assert(
     fc.property(
@@ -128,9 +144,24 @@ test("a changed byte in a header's magic, version or length, or in a trailer, le
         const index = field < 0 ? victim.length + field : field;
         victim.writeUInt8(victim.readUInt8(index) ^ change, index);
         const { frames: out, error, mostHeld } = decode(Buffer.concat([hello, ...parts]), lengths);
-        expect(out.slice(1)).toEqual(frames.slice(0, at));
+        const before = frames.slice(0, at);
+        const after = out.slice(1);
+        if (streamed.includes(frames[at]?.type ?? 0)) {
+          // Its own bytes may have passed before its end was seen: all that can be wrong is one channel's output.
+          while (
+            after.length > 0 &&
+            isDeepStrictEqual(head(after.at(-1) as Frame), head(frames[at] as Frame))
+          )
+            after.pop();
+          while (
+            before.length > 0 &&
+            isDeepStrictEqual(head(before.at(-1) as Frame), head(frames[at] as Frame))
+          )
+            before.pop();
+        }
+        expect(joined(after)).toEqual(joined(before));
         // A longer length may only make it wait for the rest of a frame.
-        const waits = field >= 16 && mostHeld > 0;
+        const waits = field >= 16 && (mostHeld > 0 || streamed.includes(frames[at]?.type ?? 0));
         expect(error instanceof FrameError || waits).toBe(true);
       },
     ),
@@ -248,7 +279,7 @@ test("the engine's multiplexed output comes apart the same wherever it is cut, a
 });
 
 test("a stream that comes byte by byte costs no copies beyond its own size", () => {
-  const one = encodeFrame(FrameType.stdout, 1, 1, Buffer.alloc(60_000, 1));
+  const one = encodeFrame(FrameType.items, 1, 1, Buffer.alloc(60_000, 1));
   const decoder = new FrameDecoder(nonce);
   decoder.push(Buffer.from(hello), () => {});
   let frames = 0;

@@ -15,6 +15,12 @@ const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
   "a workspace in another place": (host) => mounting(bind(join(host.workspacesRoot, "acme"), "/etc")),
   "an init that it can write to": (host) =>
     mounting(bind(join(host.workspacesRoot, ".init/0123456789abcdef"), "/.berth/init")),
+  "a directory for its sockets that it can write to": (host) =>
+    mounting(bind(join(host.workspacesRoot, ".link", "0".repeat(32)), "/.berth/link")),
+  "the sockets of all sandboxes": (host) =>
+    mounting(bind(join(host.workspacesRoot, ".link"), "/.berth/link", { ReadOnly: true })),
+  "a workspace in the place of its sockets": (host) =>
+    mounting(bind(join(host.workspacesRoot, "acme"), "/.berth/link", { ReadOnly: true })),
   "a mount with an option of its own": (host) => (spec) => {
     spec.HostConfig.Mounts = [
       bind(join(host.workspacesRoot, "acme"), "/workspace", { BindOptions: { Propagation: "shared" } }),
@@ -79,6 +85,7 @@ describe("what the driver does", () => {
     proxy,
   }) => {
     const sandbox = await host.sandbox({ profile: { image } }, proxy.driver(host));
+    expect(sandbox.origin.link).toBe("unix");
     expect((await proxy.driver(host).list()).map(({ key }) => key)).toEqual(["acme"]);
     const run = await sandbox.exec({ command: "cat; echo out; echo err >&2; exit 3", stdin: "in\n" });
     expect(shown(run)).toEqual({
@@ -120,16 +127,21 @@ describe("a worker that was taken over", () => {
     await expect.poll(refused).toHaveLength(Object.keys(escapes).length);
   });
 
-  test("gets no link mounted in the place of a workspace or of init", async ({ host, proxy }) => {
+  test("gets no link mounted in the place of a workspace, of init or of its sockets", async ({
+    host,
+    proxy,
+  }) => {
     const evil = join(host.workspacesRoot, "evil");
     await symlink("/", evil);
     await symlink("/etc/shadow", join(host.workspacesRoot, ".init/abcdef"));
     await symlink("/etc", join(host.workspacesRoot, ".etc"));
     await symlink("/etc/shadow", join(host.workspacesRoot, ".init/passwd.0"));
+    await symlink("/run", join(host.workspacesRoot, ".link", "a".repeat(32)));
     const mounts = [
       bind(evil),
       bind(join(host.workspacesRoot, ".init/abcdef"), "/.berth/init", { ReadOnly: true }),
       bind(join(host.workspacesRoot, ".etc/passwd.0"), "/etc/passwd", { ReadOnly: true }),
+      bind(join(host.workspacesRoot, ".link", "a".repeat(32)), "/.berth/link", { ReadOnly: true }),
     ];
     for (const mount of mounts) {
       const spec = container(host, mounting(mount));

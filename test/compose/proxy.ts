@@ -19,6 +19,7 @@ export const enginePath = DOCKER_HOST.replace("unix://", "");
 export const image = "berth-busybox:test";
 export const missingImage = "127.0.0.1:1/nothing:here";
 const user = "2000000:2000000";
+const linkName = `.link/${"0".repeat(32)}`;
 const initName = ".init/0123456789abcdef";
 
 /** The proxy as a process, in front of the machine's engine. */
@@ -81,6 +82,7 @@ export class TestProxy {
     await copyFile(initBinaryPath, this.initPath);
     await chmod(this.initPath, 0o755);
     await mkdir(this.#workspace);
+    await mkdir(join(this.initPath, "../..", linkName), { recursive: true });
     await chown(this.#workspace, 2_000_000, 2_000_000);
     await expect.poll(() => this.docker.ping().then(String, String), { timeout: 10_000 }).toBe("OK");
   }
@@ -113,6 +115,7 @@ export function container(
     profile: sandboxProfile.parse({ image }),
     workspace: { path: join(host.workspacesRoot, "acme"), user, ownUid: true },
     initPath: join(host.workspacesRoot, initName),
+    linkDirectory: join(host.workspacesRoot, linkName),
     etcFiles: [],
     imageVolumes: [],
   });

@@ -47,6 +47,7 @@ describe("a sandbox's container", () => {
     );
     expect(Mounts.map(({ Destination, RW }) => [Destination, RW]).sort()).toEqual([
       ["/.berth/init", false],
+      ["/.berth/link", false],
       ["/etc/group", false],
       ["/etc/hosts", false],
       ["/etc/passwd", false],

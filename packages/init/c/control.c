@@ -11,6 +11,7 @@
 #include "ending.h"
 #include "exec.h"
 #include "file.h"
+#include "link.h"
 #include "outbox.h"
 #include "parts.h"
 #include "pool.h"
@@ -94,6 +95,7 @@ static void acknowledge(const uint8_t nonce[NONCE_BYTES])
     write_number(&writer, ACK_CGROUP, cgroup_version());
     write_number(&writer, ACK_PID, (uint64_t)getpid());
     write_number(&writer, ACK_FILTERED, filtered);
+    write_number(&writer, ACK_LINKS, link_possible());
     outbox_send(T_HELLO_ACK, 0, payload, writer.length);
 }
 
@@ -107,6 +109,7 @@ static void hello(const struct frame *frame, uint64_t now)
     }
     highest_epoch = frame->epoch;
     greeted = true;
+    link_close();
     outbox_set_epoch(highest_epoch);
     parts_forget();
     struct channel *channel;
@@ -206,8 +209,10 @@ static void to_channel(const struct frame *frame, uint64_t now)
     }
 }
 
-void control_frame(const struct frame *frame, uint64_t now)
+void control_frame(const struct frame *frame, enum origin from, uint64_t now)
 {
+    if (from == FROM_LINK && !link_admits(frame))
+        return;
     bool is_hello = frame->type == T_HELLO;
     if (is_hello && greeted && frame->epoch < highest_epoch) {
         outbox_send_number(T_FENCED, 0, highest_epoch);
@@ -219,6 +224,7 @@ void control_frame(const struct frame *frame, uint64_t now)
     uint64_t grace_ms;
     switch (frame->type) {
     case T_HELLO: hello(frame, now); break;
+    case T_LINK: link_offer(frame->payload, frame->length); break;
     case T_PING:
         watchdog_ping(frame->payload, frame->length, now);
         if (frame->length <= PING_MAX)

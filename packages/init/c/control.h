@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frame.h"
+#include "source.h"
 
 /* Whether init's seccomp filter is on, for HELLO_ACK. */
 void control_filtered(bool installed);
 
-void control_frame(const struct frame *frame, uint64_t now);
+void control_frame(const struct frame *frame, enum origin from, uint64_t now);
 
 /* SHUTDOWN, or a signal that asks for the same. */
 void control_shutdown(uint64_t grace_ms, uint64_t now);

@@ -1,6 +1,7 @@
 #include "descriptors.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -11,12 +12,21 @@
 #define SYS_close_range 436 /* the same number on every architecture */
 #endif
 
-enum { KEEP_MAX = 8 };
+enum { KEEP_MAX = 8, LARGE_PIPE_BYTES = 256 * 1024 };
 
 bool set_nonblocking(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && ((flags & O_NONBLOCK) != 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+}
+
+int open_pipe(int pair[2], int ours, enum pipe_size size)
+{
+    if (pipe2(pair, O_CLOEXEC) != 0 || !set_nonblocking(pair[ours]))
+        return errno;
+    if (size == PIPE_LARGE)
+        fcntl(pair[ours], F_SETPIPE_SZ, LARGE_PIPE_BYTES); /* refused, it stays as it is */
+    return 0;
 }
 
 /* For kernels before 5.9 and sandboxes without the call. init's own descriptors are few and low: 64 channels of four,

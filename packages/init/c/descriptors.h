@@ -10,4 +10,9 @@ void keep_only(const int *keep, size_t count);
 
 bool set_nonblocking(int fd);
 
+/* A pipe for a child, of which our end (0: reading, 1: writing) does not block. A large one costs a part of what the kernel
+ * allows the user's pipes, and halves the turns that a stream of bytes takes. Returns an errno. */
+enum pipe_size { PIPE_ORDINARY, PIPE_LARGE };
+int open_pipe(int pair[2], int ours, enum pipe_size size);
+
 #endif

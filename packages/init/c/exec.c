@@ -35,11 +35,10 @@ struct command_pipes {
 /* Returns an errno. Our ends do not block, the command's do. */
 static int open_pipes(struct command_pipes *pipes, bool with_stdin)
 {
-    if (with_stdin && (pipe2(pipes->in, O_CLOEXEC) != 0 || !set_nonblocking(pipes->in[1])))
-        return errno;
-    if (pipe2(pipes->out, O_CLOEXEC) != 0 || !set_nonblocking(pipes->out[0]))
-        return errno;
-    return pipe2(pipes->err, O_CLOEXEC) != 0 || !set_nonblocking(pipes->err[0]) ? errno : 0;
+    int error = with_stdin ? open_pipe(pipes->in, 1, PIPE_LARGE) : 0;
+    if (error == 0)
+        error = open_pipe(pipes->out, 0, PIPE_LARGE);
+    return error != 0 ? error : open_pipe(pipes->err, 0, PIPE_ORDINARY);
 }
 
 /* Returns an errno; on failure nothing is left open. */

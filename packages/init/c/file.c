@@ -41,9 +41,10 @@ static int launch(struct channel *channel, enum file_op op, uint8_t *payload, si
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     int error = 0;
-    if ((op == OP_WRITE && (pipe2(in, O_CLOEXEC) != 0 || !set_nonblocking(in[1]))) ||
-        ((op == OP_READ || sends_items(op)) && (pipe2(out, O_CLOEXEC) != 0 || !set_nonblocking(out[0]))))
-        error = errno;
+    if (op == OP_WRITE)
+        error = open_pipe(in, 1, PIPE_LARGE);
+    if (op == OP_READ || sends_items(op))
+        error = open_pipe(out, 0, PIPE_LARGE);
     struct order order = {
         .type = T_FILE, .payload = payload, .length = length, .fds = {in[0], out[1], -1, -1, -1}};
     if (error == 0)

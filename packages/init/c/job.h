@@ -22,7 +22,7 @@ struct job {
 
 enum {
     RESULT_MAX = 8192, /* the type and the payload of DONE or FAIL; the longest holds a symlink's target */
-    CHUNK = 65536,
+    CHUNK = 128 * 1024,
 };
 
 /* Runs the operation of a FILE payload. The result is the type and payload of the answer; returns its length. Leaves no

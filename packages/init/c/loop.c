@@ -16,13 +16,14 @@
 #include "ending.h"
 #include "exec.h"
 #include "file.h"
-#include "frame.h"
+#include "link.h"
 #include "outbox.h"
 #include "pool.h"
+#include "source.h"
 #include "stream.h"
 #include "watchdog.h"
 
-enum { SLOTS_MAX = 3 + 4 * CHANNELS_MAX };
+enum { SLOTS_MAX = 4 + 4 * CHANNELS_MAX };
 
 /* A stream that ended (or has no reader) may come back with the engine's next attach; looked at this often meanwhile. */
 static const uint64_t stream_retry_us = 100 * MS;
@@ -30,8 +31,7 @@ static const uint64_t signal_grace_ms = 1000;
 
 static struct pollfd slots[SLOTS_MAX];
 static nfds_t slot_count;
-static struct decoder decoder;
-static bool frames_left; /* decoded only in part, because the outbox is full */
+static struct source input = {.fd = -1, .origin = FROM_STDIN};
 static uint64_t input_retry, output_retry;
 static bool output_full;
 
@@ -117,40 +117,37 @@ static void take_signals(int signals, uint64_t now)
     reap(now);
 }
 
-static void take_frames(uint64_t now)
+static void take_input(bool is_ready, uint64_t now)
 {
-    struct frame frame;
-    frames_left = true;
-    while (outbox_waiting() < OUTBOX_CONTROL_GATE) {
-        if (!decoder_next(&decoder, &frame)) {
-            frames_left = false;
-            return;
-        }
-        control_frame(&frame, now);
-    }
+    if (is_ready)
+        input_retry = source_read(&input, now) == SOURCE_ENDED ? now + stream_retry_us : 0;
+    else if (input.frames_left)
+        source_take_frames(&input, now);
 }
 
-static void take_input(uint64_t now)
+static void take_link(bool is_ready, uint64_t now)
 {
-    uint8_t *at;
-    size_t room = decoder_room(&decoder, &at);
-    ssize_t got = read(STDIN_FILENO, at, room);
-    input_retry = 0;
-    if (got > 0) {
-        decoder_filled(&decoder, (size_t)got);
-        take_frames(now);
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-        input_retry = now + stream_retry_us;
+    struct source *link = link_source();
+    if (is_ready && link->fd >= 0) {
+        if (source_read(link, now) == SOURCE_ENDED)
+            link_close();
+    } else if (link->frames_left) {
+        source_take_frames(link, now);
     }
 }
 
 static void give_output(uint64_t now)
 {
-    if (outbox_waiting() == 0 || now < output_retry)
+    int fd = link_output(STDOUT_FILENO);
+    if (outbox_waiting() == 0 || (fd == STDOUT_FILENO && now < output_retry))
         return;
-    enum outbox_state state = outbox_flush(STDOUT_FILENO);
+    enum outbox_state state = outbox_flush(fd);
     output_full = state == OUTBOX_FULL;
-    output_retry = state == OUTBOX_BROKEN ? now + stream_retry_us : 0;
+    output_retry = 0;
+    if (state == OUTBOX_BROKEN && fd == STDOUT_FILENO)
+        output_retry = now + stream_retry_us;
+    else if (state == OUTBOX_BROKEN)
+        link_close();
 }
 
 static uint64_t soonest(uint64_t now)
@@ -198,17 +195,18 @@ static bool finished(uint64_t now)
 
 int loop_run(int signals)
 {
-    decoder.buffer = malloc(DECODER_BYTES);
-    if (decoder.buffer == NULL)
+    if (!source_begin(&input, STDIN_FILENO))
         return 1;
     uint64_t now = now_us();
     watchdog_begin(now);
     for (;;) {
-        bool take = !frames_left && input_retry <= now;
+        bool take = !input.frames_left && input_retry <= now;
+        const struct source *link = link_source();
         slot_count = 0;
         int signal_slot = watch(signals, POLLIN);
         int input_slot = take ? watch(STDIN_FILENO, POLLIN) : -1;
-        int output_slot = outbox_waiting() > 0 && output_full ? watch(STDOUT_FILENO, POLLOUT) : -1;
+        int link_slot = link->fd >= 0 && !link->frames_left ? watch(link->fd, POLLIN) : -1;
+        int output_slot = outbox_waiting() > 0 && output_full ? watch(link_output(STDOUT_FILENO), POLLOUT) : -1;
         struct channel *channel;
         for (size_t i = 0; (channel = channel_at(i)) != NULL; i++)
             if (channel->open)
@@ -219,10 +217,8 @@ int loop_run(int signals)
         now = now_us();
         if (ready(output_slot) || !output_full)
             give_output(now);
-        if (ready(input_slot))
-            take_input(now);
-        else if (frames_left)
-            take_frames(now);
+        take_input(ready(input_slot), now);
+        take_link(ready(link_slot), now);
         if (ready(signal_slot))
             take_signals(signals, now);
         if (watchdog_step(input_retry != 0, now))

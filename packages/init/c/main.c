@@ -11,6 +11,7 @@
 #include "cgroup.h"
 #include "control.h"
 #include "descriptors.h"
+#include "link.h"
 #include "loop.h"
 #include "oom.h"
 #include "outbox.h"
@@ -30,11 +31,21 @@ static int complain(const char *what, int error)
     return 1;
 }
 
-static const char *workspace_of(int argc, char **argv)
+/* NULL when the words are wrong. */
+static const char *take_words(int argc, char **argv)
 {
-    if (argc == 1)
-        return "/workspace";
-    return argc == 3 && strcmp(argv[1], "--workspace") == 0 && argv[2][0] == '/' ? argv[2] : NULL;
+    const char *workspace = "/workspace";
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc || argv[i + 1][0] != '/')
+            return NULL;
+        if (strcmp(argv[i], "--workspace") == 0)
+            workspace = argv[i + 1];
+        else if (strcmp(argv[i], "--link") == 0)
+            link_directory(argv[i + 1]);
+        else
+            return NULL;
+    }
+    return workspace;
 }
 
 /* Everything blocked and nothing handled: signals arrive through one descriptor, and no tenant's signal interrupts a call.
@@ -79,9 +90,9 @@ int main(int argc, char **argv)
         return complain("prctl", errno);
     control_filtered(seccomp_narrow());
     umask(022);
-    const char *workspace = workspace_of(argc, argv);
+    const char *workspace = take_words(argc, argv);
     if (workspace == NULL)
-        return complain("usage: init [--workspace /DIR]", 0);
+        return complain("usage: init [--workspace /DIR] [--link /DIR]", 0);
     if (!fill_standard_descriptors())
         return complain("no standard descriptors", errno);
     int error = path_open_workspace(workspace);

@@ -34,6 +34,16 @@ void outbox_set_epoch(uint64_t epoch)
     highest_epoch = epoch;
 }
 
+uint64_t outbox_epoch(void)
+{
+    return highest_epoch;
+}
+
+void outbox_forget(void)
+{
+    head = tail = 0;
+}
+
 uint8_t *outbox_reserve(size_t most)
 {
     size_t need = FRAME_HEADER + most + FRAME_TRAILER;

@@ -21,6 +21,9 @@ enum {
 bool outbox_open(void);
 size_t outbox_waiting(void);
 void outbox_set_epoch(uint64_t epoch);
+uint64_t outbox_epoch(void);
+/* Throws away what waits, for a reader that is gone for good. */
+void outbox_forget(void);
 
 void outbox_send(uint8_t type, uint32_t channel, const void *payload, size_t length);
 void outbox_send_number(uint8_t type, uint32_t channel, uint64_t value);

@@ -13,6 +13,7 @@ enum {
     STDIN_WINDOW = 262144,
     PING_MAX = 64,
     NONCE_BYTES = 16,
+    LINK_NAME_MAX = 32,
     SHA256_BYTES = 32,
 };
 
@@ -32,6 +33,8 @@ enum from_worker {
     T_FILE = 0x09,
     T_STATS = 0x0A,
     T_SHUTDOWN = 0x0B,
+    T_LINK = 0x0C,
+    T_LINK_PROOF = 0x0D,
 };
 
 enum to_worker {
@@ -47,6 +50,7 @@ enum to_worker {
     T_ITEMS = 0x4A,
     T_DONE = 0x4B,
     T_FENCED = 0x4C,
+    T_LINKED = 0x4D,
 };
 
 enum exec_tag {
@@ -135,7 +139,13 @@ enum ack_tag {
     ACK_CGROUP = 6,
     ACK_PID = 7,
     ACK_FILTERED = 8,
+    ACK_LINKS = 9,
 };
+
+/* LINK has all three, LINK_PROOF the last. */
+enum link_tag { LINK_NAME = 1, LINK_OUR_PROOF = 2, LINK_THEIR_PROOF = 3 };
+
+enum linked_tag { LINKED_PROOF = 1, LINKED_ERRNO = 2 };
 
 enum exit_tag {
     EXIT_KIND = 1,

@@ -15,6 +15,9 @@ export class FrameError extends Error {
   override readonly name = "FrameError";
 }
 
+/** Their payloads are bytes of a stream, and mean the same in pieces. */
+const streamed: ReadonlySet<number> = new Set([FrameType.stdout, FrameType.stderr, FrameType.data]);
+
 /** Records before the nonce in HELLO_ACK: its tag and length. */
 const nonceRecordHeaderBytes = 5;
 
@@ -23,18 +26,24 @@ const nonceRecordHeaderBytes = 5;
  *
  *   seeking ──HELLO_ACK with our nonce──▶ synced ──malformed byte──▶ FrameError
  *
- * While seeking it throws away what an earlier attach left in the stream. Once synced it holds at most one frame, so a
- * hostile peer cannot make it grow.
+ * While seeking it throws away what an earlier attach left in the stream. A stream that begins with a frame has no nonce and
+ * is synced from the start. Once synced it holds at most one frame, so a hostile peer cannot make it grow.
+ *
+ * Output and file data that come in pieces are passed on in pieces, each as a frame of its own: copying them together first
+ * would cost more than all else the worker does with them. Their trailer is checked when it comes.
  */
 export class FrameDecoder {
   readonly #nonce: Buffer;
-  #synced = false;
+  #synced: boolean;
   /** A frame of which only a part has come. Filled in place: a peer that sends single bytes must not cost a copy each. */
   readonly #partial = Buffer.alloc(maxFrameBytes);
   #held = 0;
+  /** A streamed frame whose payload is coming: as much of it as is missing. */
+  #open: { readonly header: Omit<Frame, "payload">; readonly length: number; left: number } | undefined;
 
-  constructor(nonce: Uint8Array) {
-    this.#nonce = Buffer.from(nonce);
+  constructor(nonce?: Uint8Array) {
+    this.#nonce = Buffer.from(nonce ?? []);
+    this.#synced = nonce === undefined;
   }
 
   get synced(): boolean {
@@ -48,25 +57,58 @@ export class FrameDecoder {
 
   /** Payloads may be views into `chunk`. */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
-    let rest = chunk;
-    if (!this.#synced) {
-      const found = this.#seek(rest);
-      if (!found) return;
-      rest = found;
+    let rest = this.#synced ? chunk : this.#seek(chunk);
+    while (rest !== undefined && rest.length > 0) {
+      if (this.#open !== undefined) rest = this.#takeOpen(this.#open, rest, onFrame);
+      else if (this.#held > 0) rest = this.#completeHeld(rest, onFrame);
+      else rest = this.#takeFrames(rest, onFrame);
     }
-    if (this.#held > 0) {
-      const following = this.#completeHeld(rest, onFrame);
-      if (!following) return;
-      rest = following;
-    }
+  }
+
+  /** The frames at the start of a chunk; what is left is the middle of one. */
+  #takeFrames(chunk: Buffer, onFrame: (frame: Frame) => void): Buffer | undefined {
     let offset = 0;
-    while (rest.length - offset >= headerBytes) {
-      const size = this.#frameSize(rest, offset);
-      if (rest.length - offset < size) break;
-      onFrame(this.#parse(rest, offset, size));
+    while (chunk.length - offset >= headerBytes) {
+      const size = this.#frameSize(chunk, offset);
+      if (chunk.length - offset < size) {
+        if (this.#begin(chunk, offset)) return chunk.subarray(offset + headerBytes);
+        break;
+      }
+      const frame = this.#parse(chunk, offset, size);
       offset += size;
+      onFrame(frame);
     }
-    this.#hold(rest.subarray(offset));
+    this.#hold(chunk.subarray(offset));
+    return undefined;
+  }
+
+  /** True when its payload is passed on as it comes. */
+  #begin(bytes: Buffer, offset: number): boolean {
+    const length = bytes.readUInt32BE(offset + 16);
+    if (length === 0 || !streamed.has(bytes.readUInt8(offset + 3))) return false;
+    const header = this.#parseHeader(bytes, offset);
+    this.#open = { header, length, left: length };
+    return true;
+  }
+
+  #takeOpen(
+    open: { header: Omit<Frame, "payload">; length: number; left: number },
+    chunk: Buffer,
+    onFrame: (frame: Frame) => void,
+  ): Buffer | undefined {
+    if (open.left > 0) {
+      const payload = chunk.subarray(0, open.left);
+      open.left -= payload.length;
+      onFrame({ ...open.header, payload });
+      return chunk.subarray(payload.length);
+    }
+    const trailer = chunk.subarray(0, trailerBytes - this.#held);
+    this.#hold(trailer);
+    if (this.#held < trailerBytes) return undefined;
+    checkTrailer(this.#partial, 0, open.length);
+    this.#held = 0;
+    this.#open = undefined;
+    return chunk.subarray(trailer.length);
   }
 
   #hold(bytes: Buffer): void {
@@ -104,6 +146,10 @@ export class FrameDecoder {
       if (this.#held < headerBytes) return undefined;
     }
     const size = this.#frameSize(this.#partial, 0);
+    if (this.#held === headerBytes && this.#begin(this.#partial, 0)) {
+      this.#held = 0;
+      return rest;
+    }
     const take = Math.min(size - this.#held, rest.length);
     this.#hold(rest.subarray(0, take));
     if (this.#held < size) return undefined;
@@ -126,16 +172,24 @@ export class FrameDecoder {
 
   #parse(bytes: Buffer, offset: number, size: number): Frame {
     const length = size - headerBytes - trailerBytes;
-    if (bytes.readUInt32BE(offset + headerBytes + length) !== trailerOf(length)) {
-      throw new FrameError("a frame's trailer does not match its length");
-    }
+    checkTrailer(bytes, offset + headerBytes + length, length);
+    const payload = bytes.subarray(offset + headerBytes, offset + headerBytes + length);
+    return { ...this.#parseHeader(bytes, offset), payload };
+  }
+
+  #parseHeader(bytes: Buffer, offset: number): Omit<Frame, "payload"> {
     const epoch = bytes.readBigUInt64BE(offset + 8);
     if (epoch > BigInt(Number.MAX_SAFE_INTEGER)) throw new FrameError(`epoch ${epoch} is out of range`);
     return {
       type: bytes.readUInt8(offset + 3),
       channel: bytes.readUInt32BE(offset + 4),
       epoch: Number(epoch),
-      payload: bytes.subarray(offset + headerBytes, offset + headerBytes + length),
     };
+  }
+}
+
+function checkTrailer(bytes: Buffer, offset: number, length: number): void {
+  if (bytes.readUInt32BE(offset) !== trailerOf(length)) {
+    throw new FrameError("a frame's trailer does not match its length");
   }
 }

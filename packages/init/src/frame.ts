@@ -19,6 +19,8 @@ export const FrameType = {
   file: 0x09,
   stats: 0x0a,
   shutdown: 0x0b,
+  link: 0x0c,
+  linkProof: 0x0d,
   helloAck: 0x41,
   pong: 0x42,
   started: 0x43,
@@ -31,6 +33,7 @@ export const FrameType = {
   items: 0x4a,
   done: 0x4b,
   fenced: 0x4c,
+  linked: 0x4d,
 } as const;
 export type FrameType = (typeof FrameType)[keyof typeof FrameType];
 
@@ -38,6 +41,7 @@ export interface Frame {
   readonly type: number;
   readonly channel: number;
   readonly epoch: number;
+  /** Of a decoded frame, a view into what was received: overwritten once the frame's receiver returns. */
   readonly payload: Buffer;
 }
 

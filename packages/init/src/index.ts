@@ -30,6 +30,8 @@ export {
   ItemTag,
   initialStdinCredit,
   KillTag,
+  LinkedTag,
+  LinkTag,
   ListFlag,
   MkdirFlag,
   MoveFlag,

@@ -10,7 +10,12 @@ export const HelloAckTag = {
   cgroup: 6,
   pid: 7,
   filtered: 8,
+  links: 9,
 } as const;
+
+/** LINK has all three, LINK_PROOF the last. */
+export const LinkTag = { name: 1, initProof: 2, workerProof: 3 } as const;
+export const LinkedTag = { proof: 1, errno: 2 } as const;
 
 export const ExecTag = {
   arg: 1,

@@ -43,7 +43,7 @@ export interface LinkCommand {
   readonly killBackground: boolean;
   /** It may read and remove, but make no file larger: the workspace is full. */
   readonly noGrowth?: boolean;
-  /** One chunk at a time; a rejection stops the command. */
+  /** One chunk at a time; a rejection stops the command. The bytes are overwritten once it returns, even a promise. */
   readonly onOutput: (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
   readonly onStarted?: ((started: { readonly pid: number }) => void) | undefined;
 }

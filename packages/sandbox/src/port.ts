@@ -90,10 +90,15 @@ export interface SandboxOrigin {
   readonly watchdogFired: boolean;
   /** How often a dead container was replaced since start(). */
   readonly restarts: number;
+  /** What carries commands and files: a unix socket, or the container's attached stdio where there can be none. */
+  readonly link: "unix" | "stdio";
 }
 
 export interface ExecOptions extends CallOptions {
-  /** Sees output as it comes. What it returns is awaited before the command may send more. */
+  /**
+   * Sees output as it comes. What it returns is awaited before the command may send more. The chunk's bytes are overwritten once
+   * it returns, even a promise: it copies what it needs later.
+   */
   readonly onOutput?: (chunk: OutputChunk) => void | Promise<void>;
   readonly onStarted?: (started: { readonly pid: number }) => void;
   /** Sent to the command as it comes; instead of `stdin` in the request. */
@@ -135,7 +140,7 @@ export interface ReadOptions extends CallOptions {
   readonly length?: number;
   /** Refused as too large past this; default 64 MiB. Does not apply with `onData`. */
   readonly maxBytes?: number;
-  /** Sees the bytes as they come; `bytes` of the result is then empty. */
+  /** Sees the bytes as they come, which are overwritten once it returns; `bytes` of the result is then empty. */
   readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
 }
 

@@ -38,6 +38,7 @@ function written(
     profile,
     workspace: { path: "/w/acme.s.main", user, ownUid },
     initPath: "/w/.init/0123abcd",
+    linkDirectory: `/w/.link/${"0123abcd".repeat(4)}`,
     etcFiles: ["passwd", "group", "hosts"].map((name) => ({
       source: `/w/.etc/${name}.0123abcd`,
       target: `/etc/${name}`,
@@ -122,7 +123,7 @@ describe("the shape of a sandbox's container", () => {
     expect(accepts(changed(path, value))).toBe(false);
   });
 
-  test("takes no mount but a workspace, init and the three files, each from its own folder", () => {
+  test("takes no mount but a workspace, init, its sockets and the three files, each from its own folder", () => {
     const container = written();
     const mounts = container.HostConfig?.Mounts ?? [];
     const withMount = (index: number, more: object) => {
@@ -135,8 +136,19 @@ describe("the shape of a sandbox's container", () => {
     const inits = ["/w/.init/../x", "/w/.init/", "/w/acme", "/w/.etc/0123abcd", "/w/.init/0123abcd/x"];
     expect(inits.filter((Source) => withMount(1, { Source }))).toEqual([]);
     expect(withMount(1, { ReadOnly: false })).toBe(false);
-    expect(withMount(2, { Source: "/w/.etc/group.0123abcd" })).toBe(false);
-    expect(withMount(2, { Target: "/etc/shadow" })).toBe(false);
+    const links = [
+      "/w/.link",
+      "/w/.link/",
+      "/w/.link/0123abcd",
+      "/w/acme",
+      "/run",
+      `/w/.init/${"0".repeat(32)}`,
+    ];
+    expect(links.filter((Source) => withMount(2, { Source }))).toEqual([]);
+    expect(withMount(2, { Source: `/w/.link/${"0".repeat(32)}` })).toBe(true);
+    expect(withMount(2, { ReadOnly: false })).toBe(false);
+    expect(withMount(3, { Source: "/w/.etc/group.0123abcd" })).toBe(false);
+    expect(withMount(3, { Target: "/etc/shadow" })).toBe(false);
     expect(withMount(0, { Type: "volume" })).toBe(false);
     expect(withMount(0, { BindOptions: { Propagation: "shared" } })).toBe(false);
     expect(accepts(changed(["HostConfig", "Mounts"], [...mounts, mounts[0]]))).toBe(false);

@@ -41,6 +41,12 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
     const request = { key: sandboxKey.parse("doctor"), epoch: epoch.parse(1), profile, leaseMs: 60_000 };
     sandbox = await driver.start(request, { signal });
     yield ok(`the image ${config.BERTH_IMAGE} runs, with init as process 1`);
+    yield sandbox.origin.link === "unix"
+      ? ok("commands and files pass through a unix socket")
+      : warn(
+          "commands and files pass through the engine's attached stdio, which is slower: init cannot reach a socket of this host's",
+          "nothing, with a runtime that has its own kernel or an engine on another machine; otherwise let containers connect to sockets in BERTH_WORKSPACES (SELinux, gVisor's --host-uds=open)",
+        );
     const { rootless } = await driver.check({ signal });
     const ownKernel = /runsc|kata/.test(config.BERTH_RUNTIME ?? "");
     yield* contained(sandbox, { rootless, ownKernel }, signal);

@@ -19,6 +19,8 @@ export interface InitOptions {
   /** Words before the program, such as `prlimit`. */
   wrapper?: string[];
   workspace?: string;
+  /** Where it may connect to sockets. */
+  link?: string;
 }
 
 export interface ExecOptions {
@@ -87,6 +89,7 @@ export class Init {
       binary,
       "--workspace",
       this.workspace,
+      ...(options.link === undefined ? [] : ["--link", options.link]),
     ];
     const [program = "", ...args] = words;
     // The leak checker ptraces, which an undumpable process without capabilities does not allow.

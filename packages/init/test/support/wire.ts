@@ -16,6 +16,8 @@ export const Type = {
   FILE: 0x09,
   STATS: 0x0a,
   SHUTDOWN: 0x0b,
+  LINK: 0x0c,
+  LINK_PROOF: 0x0d,
   HELLO_ACK: 0x41,
   PONG: 0x42,
   STARTED: 0x43,
@@ -28,6 +30,7 @@ export const Type = {
   ITEMS: 0x4a,
   DONE: 0x4b,
   FENCED: 0x4c,
+  LINKED: 0x4d,
 } as const;
 
 export interface Frame {

@@ -5,13 +5,14 @@ import { label } from "./labels.ts";
 import { defaultUids } from "./workspace.ts";
 
 export const initMountPath = "/.berth/init";
+export const linkMountPath = "/.berth/link";
 
 /** What every container of ours has, whatever its profile. The engine proxy lets no other through. */
 export const fixedFields = {
   Hostname: "sandbox",
   WorkingDir: workspaceDirectory,
   Entrypoint: [initMountPath],
-  Cmd: ["--workspace", workspaceDirectory],
+  Cmd: ["--workspace", workspaceDirectory, "--link", linkMountPath],
   // An image's own health check would run its commands beside the tenant's.
   Healthcheck: { Test: ["NONE"] },
   StopSignal: "SIGTERM",
@@ -59,6 +60,14 @@ export const mountRules: readonly MountRule[] = [
     ownedByUser: true,
   },
   { target: initMountPath, folder: ".init", name: named(/^[0-9a-f]+$/), ...file },
+  {
+    target: linkMountPath,
+    folder: ".link",
+    name: named(/^[0-9a-f]{32}$/),
+    is: "directory",
+    readOnly: true,
+    ownedByUser: false,
+  },
   ...["passwd", "group", "hosts"].map((name) => ({
     target: `/etc/${name}`,
     folder: ".etc",

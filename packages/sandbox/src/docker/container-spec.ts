@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
-import { fixedFields, fixedHostConfig, initMountPath } from "./container-shape.ts";
+import { fixedFields, fixedHostConfig, initMountPath, linkMountPath } from "./container-shape.ts";
 import type { EtcFile } from "./etc-files.ts";
 import type { WorkspaceHome } from "./workspace.ts";
 
@@ -9,6 +9,8 @@ export interface SpecInput {
   readonly profile: SandboxProfile;
   readonly workspace: WorkspaceHome;
   readonly initPath: string;
+  /** Where the worker listens for init. */
+  readonly linkDirectory: string;
   readonly etcFiles: readonly EtcFile[];
   /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
   readonly imageVolumes: readonly string[];
@@ -50,6 +52,7 @@ function hostConfig(input: SpecInput): HostConfig {
     Mounts: [
       { Type: "bind", Source: workspace.path, Target: workspaceDirectory },
       { Type: "bind", Source: input.initPath, Target: initMountPath, ReadOnly: true },
+      { Type: "bind", Source: input.linkDirectory, Target: linkMountPath, ReadOnly: true },
       ...input.etcFiles.map(({ source, target }) => ({
         Type: "bind" as const,
         Source: source,

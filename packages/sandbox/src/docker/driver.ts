@@ -11,6 +11,7 @@ import type {
 } from "../port.ts";
 import { Containers } from "./containers.ts";
 import { defaultEngineOptions, Engine } from "./engine.ts";
+import { removeLinkDirectory } from "./link-directory.ts";
 import { DockerSandbox } from "./sandbox.ts";
 import { Starter, type StarterOptions } from "./starter.ts";
 import { defaultUids, removeEmptyWorkspace, type UidRange } from "./workspace.ts";
@@ -29,6 +30,8 @@ export interface DockerDriverOptions extends Pick<StarterOptions, "onPull"> {
   readonly helloDeadlineMs?: number;
   readonly fileDeadlineMs?: number;
   readonly pullDeadlineMs?: number;
+  /** False: stdio carries everything, as where a socket cannot be reached. */
+  readonly unixLink?: boolean;
 }
 
 /** Sandboxes as containers of a Docker-compatible engine. */
@@ -55,6 +58,7 @@ export class DockerDriver implements SandboxDriver {
       fileDeadlineMs: options.fileDeadlineMs ?? 30_000,
       pullDeadlineMs: options.pullDeadlineMs ?? 600_000,
       onPull: options.onPull,
+      unixLink: options.unixLink ?? true,
     });
   }
 
@@ -97,6 +101,7 @@ export class DockerDriver implements SandboxDriver {
 
   async removeEmptyWorkspace(key: SandboxKey): Promise<void> {
     await removeEmptyWorkspace(key, this.#options.workspacesRoot);
+    await removeLinkDirectory(key, this.#options.workspacesRoot);
   }
 
   async #workspaceOptions() {

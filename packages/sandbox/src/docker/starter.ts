@@ -2,6 +2,7 @@ import { access } from "node:fs/promises";
 import { Fault, isFault } from "@berth/protocol";
 import { InitConnection } from "../init/connection.ts";
 import { InitLink } from "../init/link.ts";
+import { LinkListener } from "../init/link-listener.ts";
 import type { Link } from "../link.ts";
 import type { CallOptions, SandboxOrigin, StartRequest } from "../port.ts";
 import type { AttachedStream } from "./attached-stream.ts";
@@ -12,6 +13,7 @@ import { refusedWith } from "./engine-error.ts";
 import { type EtcFile, placeEtcFiles } from "./etc-files.ts";
 import { ensureImage, type ImageFacts, type PullProgress } from "./image.ts";
 import { containerName, writeLabels } from "./labels.ts";
+import { clearLinkDirectory, prepareLinkDirectory } from "./link-directory.ts";
 import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
 
 export interface StarterOptions {
@@ -22,6 +24,8 @@ export interface StarterOptions {
   readonly fileDeadlineMs: number;
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
+  /** Try to reach init over a socket. */
+  readonly unixLink: boolean;
 }
 
 export interface Started {
@@ -36,6 +40,7 @@ export interface Started {
 interface Home {
   readonly workspace: WorkspaceHome;
   readonly etcFiles: readonly EtcFile[];
+  readonly linkDirectory: string;
 }
 
 /** How runtimes report that init was built for another machine. */
@@ -76,7 +81,8 @@ export class Starter {
       user: workspace.user,
       profile: request.profile,
     });
-    const home: Home = { workspace, etcFiles };
+    const linkDirectory = await prepareLinkDirectory(request.key, workspaces.root);
+    const home: Home = { workspace, etcFiles, linkDirectory };
     const adopted = await this.#adoptOrClear(request, facts, home, call);
     return adopted ?? (await this.#startFresh(request, facts, home, call));
   }
@@ -137,7 +143,7 @@ export class Starter {
     call: CallOptions,
   ): Promise<Started> {
     const stream = await this.#containers.attach(found.id, call);
-    const { connection, hello } = await this.#connect(request, stream, true, call);
+    const { connection, hello } = await this.#connect(request, stream, home, { resync: true, ...call });
     await connection.killLeftovers(hello.running);
     return {
       containerId: found.id,
@@ -145,6 +151,7 @@ export class Starter {
       link: this.#initLink(connection, request),
       origin: {
         how: "adopted",
+        link: connection.carrier,
         killedLeftovers: hello.running.length,
         watchdogFired: hello.watchdogFired,
       },
@@ -162,6 +169,7 @@ export class Starter {
       throw new Fault("init-missing", { path: initPath }, { cause });
     });
     const { spec } = this.#spec(request, image, home);
+    await clearLinkDirectory(home.linkDirectory);
     const start = (id: string) => this.#containers.start(id, call);
     const attach = (id: string) => this.#containers.attach(id, call);
     try {
@@ -194,12 +202,12 @@ export class Starter {
     const containerId = await this.#create(request, spec, call);
     try {
       const stream = await attachAndStart(containerId);
-      const { connection } = await this.#connect(request, stream, false, call);
+      const { connection } = await this.#connect(request, stream, home, { resync: false, ...call });
       return {
         containerId,
         workspacePath: home.workspace.path,
         link: this.#initLink(connection, request),
-        origin: { how: "started", killedLeftovers: 0, watchdogFired: false },
+        origin: { how: "started", link: connection.carrier, killedLeftovers: 0, watchdogFired: false },
       };
     } catch (error) {
       const cause = await this.#whyNotStarted(error, containerId, request);
@@ -229,7 +237,13 @@ export class Starter {
     }
   }
 
-  async #connect(request: StartRequest, stream: AttachedStream, resync: boolean, call: CallOptions) {
+  async #connect(
+    request: StartRequest,
+    stream: AttachedStream,
+    home: Home,
+    { resync, signal }: CallOptions & { readonly resync: boolean },
+  ) {
+    await using listener = await this.#listen(request, home);
     const connection = new InitConnection(stream, {
       sandboxKey: request.key,
       epoch: request.epoch,
@@ -237,9 +251,18 @@ export class Starter {
       leaseLeftMs: request.leaseLeftMs,
       deadlineMs: this.#options.helloDeadlineMs,
       resync,
-      signal: call.signal,
+      listener,
+      signal,
     });
     return { connection, hello: await connection.open() };
+  }
+
+  /** Undefined where this worker cannot listen; stdio is then all there is. */
+  async #listen({ epoch }: StartRequest, { workspace, linkDirectory }: Home) {
+    if (!this.#options.unixLink) return undefined;
+    const [uid = 0, gid = 0] = workspace.user.split(":").map(Number);
+    const owner = workspace.ownUid ? { uid, gid } : undefined;
+    return LinkListener.open({ directory: linkDirectory, owner }, epoch).catch(() => undefined);
   }
 
   #initLink(connection: InitConnection, request: StartRequest): InitLink {

@@ -1,4 +1,4 @@
-/** An ordered stream of bytes to and from init. The container's attached stdio is one; a socket would be another. */
+/** An ordered stream of bytes to and from init: the container's attached stdio, or a socket. */
 export interface ByteStream {
   /** False when the stream holds more than it likes; `onDrain` tells when it is ready again. */
   send(bytes: Uint8Array): boolean;
@@ -9,6 +9,7 @@ export interface ByteStream {
 }
 
 export interface ByteListener {
+  /** The bytes are overwritten once it returns. */
   readonly onBytes: (bytes: Buffer) => void;
   readonly onDrain: () => void;
   /** Once. The detail is for people. */

@@ -9,6 +9,7 @@ import {
   HelloAckTag,
   HelloTag,
   KillTag,
+  LinkedTag,
   maxChannels,
   maxFrameBytes,
   maxPayloadBytes,
@@ -23,6 +24,7 @@ import type { ByteStream } from "./byte-stream.ts";
 import type { Channel, ChannelWire } from "./channel.ts";
 import { ExecChannel } from "./exec-channel.ts";
 import { type FileAnswers, FileChannel } from "./file-channel.ts";
+import type { LinkListener } from "./link-listener.ts";
 
 export interface ConnectionOptions {
   readonly sandboxKey: string;
@@ -33,6 +35,8 @@ export interface ConnectionOptions {
   readonly deadlineMs: number;
   /** The container ran before: flush what a dead worker may have left half sent. */
   readonly resync: boolean;
+  /** Where init may connect, so that a socket carries the frames. Without it the stream that was given carries them all. */
+  readonly listener?: LinkListener | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -43,17 +47,28 @@ export interface Hello {
   readonly uid: number;
   /** Whether init's seccomp filter confines everything in the sandbox. */
   readonly filtered: boolean;
+  /** It can connect to a socket of the worker's. */
+  readonly links: boolean;
 }
+
+export type Carrier = "unix" | "stdio";
 
 /** In a lease. Each carries what is left of it, so init learns of a renewal within one of these. */
 const pings = 6;
+/** An init that knows LINK answers at once, connected or not; this is for one that hangs. */
+const linkTryMs = 1_000;
+/** A socket ends at once with its container, and what the engine says about that comes a little later. */
+const lastWordsMs = 1_000;
 /** Missed answers after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
 const missedPingsAllowed = pings;
 
 /**
  * The worker's end of the conversation with one init.
  *
- *   opening ──HELLO_ACK──▶ open ──stream ends, protocol error, fenced, hung, close()──▶ closed
+ *   opening ──HELLO_ACK, LINKED or not──▶ open ──a stream ends, protocol error, fenced, hung, close()──▶ closed
+ *
+ * The hello goes over the attached stdio. Then init connects to a socket of the worker's, which carries everything else; where
+ * that cannot be, stdio does. stdio stays attached, and the end of either stream closes the connection.
  *
  * Every byte from the other side is taken as hostile: frames are bounded, output is bounded by credit, and anything
  * out of order closes the connection with `protocol`. Closing ends every channel; it does not end what runs inside.
@@ -61,9 +76,11 @@ const missedPingsAllowed = pings;
 export class InitConnection implements ChannelWire {
   readonly closed: Promise<LinkEnd>;
   readonly #settleClosed: (end: LinkEnd) => void;
-  readonly #stream: ByteStream;
+  readonly #stdio: ByteStream;
+  #link: ByteStream | undefined;
+  #linkAsked = false;
+  readonly #linked = Promise.withResolvers<void>();
   readonly #options: ConnectionOptions;
-  readonly #decoder: FrameDecoder;
   readonly #nonce = randomBytes(16);
   readonly #hello = Promise.withResolvers<Hello>();
   readonly #channels = new Map<number, Channel>();
@@ -80,22 +97,28 @@ export class InitConnection implements ChannelWire {
     const { promise, resolve } = Promise.withResolvers<LinkEnd>();
     this.closed = promise;
     this.#settleClosed = resolve;
-    this.#stream = stream;
+    this.#stdio = stream;
     this.#options = options;
-    this.#decoder = new FrameDecoder(this.#nonce);
-    // Nobody may be awaiting it when the connection breaks.
+    // Nobody may be awaiting them when the connection breaks.
     this.#hello.promise.catch(() => {});
+    this.#linked.promise.catch(() => {});
+    const decoder = new FrameDecoder(this.#nonce);
     stream.listen({
-      onBytes: (bytes) => this.#onBytes(bytes),
-      onDrain: () => this.#releaseDrain(),
+      onBytes: (bytes) => this.#onBytes(decoder, bytes, "stdio"),
+      onDrain: () => this.#releaseDrain("stdio"),
       onEnd: (detail) => this.#close({ why: "stream-ended", detail }),
     });
   }
 
+  /** What carries commands and files. */
+  get carrier(): Carrier {
+    return this.#link === undefined ? "stdio" : "unix";
+  }
+
   /** Says hello and waits for the answer. Once. Refuses an init whose seccomp filter is not on. */
   async open(): Promise<Hello> {
-    const { resync, deadlineMs, signal } = this.#options;
-    if (resync) this.#stream.send(Buffer.alloc(maxFrameBytes));
+    const { resync, deadlineMs, signal, listener } = this.#options;
+    if (resync) this.#stdio.send(Buffer.alloc(maxFrameBytes));
     this.send(
       FrameType.hello,
       0,
@@ -113,12 +136,36 @@ export class InitConnection implements ChannelWire {
         const detail = "init runs without its seccomp filter: the kernel or the runtime did not accept it";
         throw new Fault("sandbox-start-failed", { sandboxKey: this.#options.sandboxKey, detail });
       }
+      if (listener && hello.links) await this.#joinLink(listener);
       this.#pinger = setInterval(() => this.#ping(), this.#pingMs);
       return hello;
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
     }
+  }
+
+  async #joinLink(listener: LinkListener): Promise<void> {
+    this.#linkAsked = true;
+    this.send(FrameType.link, 0, listener.offer);
+    void this.closed.then(() => listener.giveUp());
+    const timer = setTimeout(() => listener.giveUp(), linkTryMs);
+    const link = await listener.accepted;
+    clearTimeout(timer);
+    if (!link) return;
+    const decoder = new FrameDecoder();
+    link.listen({
+      onBytes: (bytes) => this.#onBytes(decoder, bytes, "unix"),
+      onDrain: () => this.#releaseDrain("unix"),
+      onEnd: (detail) => {
+        if (!this.#isClosed) setTimeout(() => this.#close({ why: "stream-ended", detail }), lastWordsMs);
+      },
+    });
+    this.#link = link;
+    this.#releaseDrain("unix");
+    this.send(FrameType.linkProof, 0, listener.proof);
+    // Until then init may be writing to stdout what it had for it.
+    await this.#linked.promise;
   }
 
   exec(command: LinkCommand): ExecChannel {
@@ -172,7 +219,7 @@ export class InitConnection implements ChannelWire {
 
   send(type: number, channel: number, payload: Uint8Array): void {
     if (this.#isClosed) return;
-    const more = this.#stream.send(encodeFrame(type, channel, this.#options.epoch, payload));
+    const more = (this.#link ?? this.#stdio).send(encodeFrame(type, channel, this.#options.epoch, payload));
     if (!more) this.#drain ??= Promise.withResolvers<void>();
   }
 
@@ -205,11 +252,11 @@ export class InitConnection implements ChannelWire {
     this.send(type, channel.id, payload.subarray(offset));
   }
 
-  #onBytes(bytes: Buffer): void {
+  #onBytes(decoder: FrameDecoder, bytes: Buffer, from: Carrier): void {
     if (this.#isClosed) return;
     try {
-      this.#decoder.push(bytes, (frame) => {
-        if (!this.#isClosed) this.#onFrame(frame);
+      decoder.push(bytes, (frame) => {
+        if (!this.#isClosed) this.#onFrame(frame, from);
       });
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
@@ -217,14 +264,14 @@ export class InitConnection implements ChannelWire {
     }
   }
 
-  #onFrame(frame: Frame): void {
+  #onFrame(frame: Frame, from: Carrier): void {
     if (frame.epoch < this.#options.epoch) return;
     if (frame.epoch > this.#options.epoch) {
       this.#close({ why: "fenced", highestEpoch: frame.epoch });
       return;
     }
     if (frame.channel === 0) {
-      this.#onConnectionFrame(frame);
+      this.#onConnectionFrame(frame, from);
       return;
     }
     const channel = this.#channels.get(frame.channel);
@@ -240,7 +287,7 @@ export class InitConnection implements ChannelWire {
     }
   }
 
-  #onConnectionFrame(frame: Frame): void {
+  #onConnectionFrame(frame: Frame, from: Carrier): void {
     switch (frame.type) {
       case FrameType.helloAck:
         this.#onHello(new Records(frame.payload));
@@ -255,9 +302,21 @@ export class InitConnection implements ChannelWire {
           highestEpoch: new Records(frame.payload).requiredNumber(FencedTag.epoch),
         });
         return;
+      case FrameType.linked:
+        this.#onLinked(new Records(frame.payload), from);
+        return;
       default:
         throw new FrameError(`type ${frame.type} on the connection's own channel`);
     }
+  }
+
+  /** Over the link: it carries from now on. Over stdio: there is none, and the number says why. */
+  #onLinked(records: Records, from: Carrier): void {
+    if (!this.#linkAsked) throw new FrameError("an answer to no LINK");
+    this.#linkAsked = false;
+    if (from === "unix") this.#linked.resolve();
+    else if (this.#link !== undefined) throw new FrameError("a link that is refused and carries");
+    else if (records.requiredNumber(LinkedTag.errno) > 0) this.#options.listener?.giveUp();
   }
 
   #onHello(records: Records): void {
@@ -277,6 +336,7 @@ export class InitConnection implements ChannelWire {
       running,
       uid: records.number(HelloAckTag.uid) ?? 0,
       filtered: records.number(HelloAckTag.filtered) === 1,
+      links: records.number(HelloAckTag.links) === 1,
     });
   }
 
@@ -301,7 +361,8 @@ export class InitConnection implements ChannelWire {
     return Math.max(1, Math.floor(leaseLeftMs()));
   }
 
-  #releaseDrain(): void {
+  #releaseDrain(carrier: Carrier): void {
+    if (carrier !== this.carrier) return;
     this.#drain?.resolve();
     this.#drain = undefined;
   }
@@ -310,13 +371,15 @@ export class InitConnection implements ChannelWire {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#pinger);
-    this.#releaseDrain();
+    this.#releaseDrain(this.carrier);
     this.#hello.reject(endFault(end, this.#options));
+    this.#linked.reject(endFault(end, this.#options));
     this.#settleClosed(end);
     for (const channel of this.#channels.values()) channel.onClosed(end);
     this.#channels.clear();
     for (const gone of this.#leftovers.values()) gone();
-    this.#stream.destroy();
+    this.#link?.destroy();
+    this.#stdio.destroy();
   }
 }
 

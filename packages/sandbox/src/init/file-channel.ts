@@ -95,7 +95,8 @@ export class FileChannel extends Channel {
         this.#stdin.onCredit(new Records(frame.payload).requiredNumber(CreditTag.bytes));
         return false;
       case FrameType.done:
-        this.#finish({ kind: "done", records: new Records(frame.payload) });
+        // Read by the caller later, when the frame's bytes have been overwritten.
+        this.#finish({ kind: "done", records: new Records(Buffer.from(frame.payload)) });
         return true;
       case FrameType.fail:
         this.#finish({ kind: "failed", failure: readFailure(frame) });

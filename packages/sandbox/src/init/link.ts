@@ -2,7 +2,7 @@ import { DoneTag } from "@berth/init";
 import { Fault, type WorkspaceUsage } from "@berth/protocol";
 import type { Link, LinkCommand, LinkEnd, LinkExecution } from "../link.ts";
 import type { CallOptions, SandboxStats } from "../port.ts";
-import { endFault, type InitConnection } from "./connection.ts";
+import { type Carrier, endFault, type InitConnection } from "./connection.ts";
 import { InitFiles, type InitFilesOptions } from "./files.ts";
 
 /** The link that init's frames make. */
@@ -15,6 +15,10 @@ export class InitLink implements Link {
     this.#connection = connection;
     this.#options = options;
     this.files = new InitFiles(connection, options);
+  }
+
+  get carrier(): Carrier {
+    return this.#connection.carrier;
   }
 
   get closed(): Promise<LinkEnd> {

@@ -2,12 +2,13 @@ import type { KeptOutput, OutputChunk, OutputStream } from "@berth/protocol";
 
 /** Small chunks of one stream share a block of this size. */
 const blockBytes = 16_384;
+const maxSpare = 8;
 /** A change of stream is charged like bytes, or single bytes alternating between the two would take 200 times the limit. */
 const switchCost = 128;
 
 /**
  * Keeps the first and the last half of `limitBytes` of a command's output, in order of arrival, and counts what it
- * drops between. Its memory is bounded by the limit however small the chunks are.
+ * drops between. Its memory is bounded by the limit however small the chunks are. It copies what it keeps.
  */
 export class OutputKeeper {
   readonly #headLimit: number;
@@ -65,6 +66,8 @@ class ChunkRun {
   #chunks: OutputChunk[] = [];
   #start = 0;
   #block: Buffer = Buffer.alloc(0);
+  /** Blocks of what was dropped: a long output is copied around in these, and allocates no more. */
+  readonly #spare: Buffer[] = [];
   #filled = 0;
   #shrunk = 0;
   bytes = 0;
@@ -75,6 +78,11 @@ class ChunkRun {
   }
 
   append(stream: OutputStream, bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += blockBytes)
+      this.#appendPiece(stream, bytes.subarray(at, at + blockBytes));
+  }
+
+  #appendPiece(stream: OutputStream, bytes: Buffer): void {
     this.bytes += bytes.length;
     const last = this.#chunks.at(-1);
     if (last?.stream === stream && this.#filled + bytes.length <= this.#block.length) {
@@ -88,14 +96,9 @@ class ChunkRun {
     }
     if (last !== undefined && last.stream !== stream) this.#switches++;
     this.#shrunk = 0;
-    if (bytes.length >= blockBytes) {
-      this.#block = Buffer.alloc(0);
-      this.#filled = 0;
-      this.#chunks.push({ stream, bytes });
-      return;
-    }
     // A block of its own size for what follows a change of stream: most of those are short.
-    this.#block = Buffer.allocUnsafeSlow(last?.stream === stream ? blockBytes : Math.max(256, bytes.length));
+    const size = last?.stream === stream ? blockBytes : Math.max(256, bytes.length);
+    this.#block = (size === blockBytes && this.#spare.pop()) || Buffer.allocUnsafeSlow(size);
     bytes.copy(this.#block);
     this.#filled = bytes.length;
     this.#chunks.push({ stream, bytes: this.#block.subarray(0, this.#filled) });
@@ -109,6 +112,7 @@ class ChunkRun {
       if (first.bytes.length <= surplus && this.#start < this.#chunks.length - 1) {
         // Not only passed over: a thousand slots of 64 KiB would stay alive until the array is cut.
         this.#chunks[this.#start++] = dropped;
+        this.#keepSpare(first.bytes);
         this.bytes -= first.bytes.length;
         if (this.#chunks[this.#start]?.stream !== first.stream) this.#switches--;
       } else {
@@ -125,9 +129,17 @@ class ChunkRun {
     }
   }
 
+  /** Whole blocks only: what `bytes` shows of one may be its end. The current block is never dropped. */
+  #keepSpare({ buffer }: Uint8Array): void {
+    if (buffer.byteLength === blockBytes && this.#spare.length < maxSpare)
+      this.#spare.push(Buffer.from(buffer));
+  }
+
   /** Behind every slot, those before the first chunk included. */
   buffers(): ArrayBufferLike[] {
-    return [this.#block, ...this.#chunks.map(({ bytes }) => bytes)].map(({ buffer }) => buffer);
+    return [this.#block, ...this.#spare, ...this.#chunks.map(({ bytes }) => bytes)].map(
+      ({ buffer }) => buffer,
+    );
   }
 
   chunks(): OutputChunk[] {

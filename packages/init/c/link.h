@@ -1,0 +1,37 @@
+/*
+ * The unix link: a socket of the worker's that carries frames in the place of stdin and stdout.
+ *
+ *   none ──LINK: connected, our proof sent──► asked ──the worker's proof──► proven ──outbox empty, LINKED sent──► carrying
+ *    ▲────────────────────── HELLO, the end of the stream, or anything but the worker's proof ─────────────────────────┘
+ *
+ * Both proofs are random bytes that came over stdin, which no tenant can read. The worker listens only while it waits for
+ * this connection. HELLO and LINK count on stdin only.
+ */
+#ifndef BERTH_LINK_H
+#define BERTH_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "source.h"
+
+/* Where the worker's sockets are. Without it every LINK is refused. */
+void link_directory(const char *path);
+bool link_possible(void);
+
+/* LINK: connects, or says over stdout why not. */
+void link_offer(const uint8_t *payload, size_t length);
+
+/* Whether a frame that came over the link is to be obeyed. Before the worker's proof none is. */
+bool link_admits(const struct frame *frame);
+
+/* The link's frames; its descriptor is -1 without a link. */
+struct source *link_source(void);
+
+/* Where the outbox goes: the link once it carries, else `otherwise`. Called when the outbox may be empty. */
+int link_output(int otherwise);
+
+void link_close(void);
+
+#endif
