@@ -3,7 +3,7 @@
  * for as long as no source is newer.
  */
 import { spawnSync } from "node:child_process";
-import { COMMAND_FOLDER } from "../setup/built-command.mjs";
+import { commandFolder } from "../setup/built-command.mjs";
 import { repoRoot } from "../setup/places.mjs";
 import { products } from "./products.ts";
 import { stage } from "./stage.ts";
@@ -15,4 +15,4 @@ const { status } = spawnSync(process.execPath, [...turbo, ...process.argv.slice(
 });
 if (status !== 0) process.exit(status ?? 1);
 for (const product of products.filter(({ command }) => command !== undefined))
-  await stage(product, COMMAND_FOLDER);
+  await stage(product, commandFolder(repoRoot));

@@ -20,7 +20,7 @@ const context = newContext(repoRoot, {
   npm_lifecycle_event: "berth",
 });
 const node = await nodeStep.find(context);
-const built = builtCommand();
+const built = builtCommand(repoRoot);
 if (!node.ready || !existsSync(path.join(repoRoot, "node_modules"))) {
   process.stderr.write("berth: this machine is not set up yet\n  npm run setup\n");
   process.exitCode = 78;

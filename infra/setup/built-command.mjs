@@ -1,24 +1,28 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { repoRoot } from "./places.mjs";
 
-/** Where `npm run build` puts the command, as its npm package has it. */
-export const COMMAND_FOLDER = path.join(repoRoot, ".berth/command");
-
-const program = path.join(COMMAND_FOLDER, "lib/apps/cli/dist/main.js");
 const PARTS = ["src", "lua", "package.json"];
 
-/** The built command, unless a source is newer than it. */
-export function builtCommand() {
-  if (!existsSync(program)) return undefined;
-  const builtAt = statSync(program).mtimeMs;
+/** Where `npm run build` puts the command, as its npm package has it. */
+export function commandFolder(root) {
+  return path.join(root, ".berth/command");
+}
+
+/**
+ * The built command, unless a source is newer than it.
+ * @param {string} root the clone
+ * @returns {string | undefined}
+ */
+export function builtCommand(root) {
+  const program = path.join(commandFolder(root), "lib/apps/cli/dist/main.js");
+  const builtAt = statSync(program, { throwIfNoEntry: false })?.mtimeMs;
+  if (builtAt === undefined) return undefined;
   const packages = ["apps", "packages"].flatMap((group) =>
-    readdirSync(path.join(repoRoot, group)).map((name) => path.join(repoRoot, group, name)),
+    readdirSync(path.join(root, group)).map((name) => path.join(root, group, name)),
   );
   const sources = packages.flatMap((folder) => PARTS.map((part) => path.join(folder, part)));
-  return [path.join(repoRoot, "pnpm-lock.yaml"), ...sources].some((source) => isNewer(source, builtAt))
-    ? undefined
-    : program;
+  const isStale = [path.join(root, "pnpm-lock.yaml"), ...sources].some((source) => isNewer(source, builtAt));
+  return isStale ? undefined : program;
 }
 
 /** A folder is as new as the newest in it. Its own time tells of files that were removed. */
