@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type ProgramEnd, root, runProgram } from "../support/doc-blocks.ts";
@@ -68,10 +68,5 @@ export class Project {
   async run(file: string, code: string, env: Readonly<Record<string, string>> = {}): Promise<ProgramEnd> {
     await writeFile(join(this.directory, file), code);
     return runProgram(process.execPath, [join(this.directory, file)], env);
-  }
-
-  /** The installed package's manifest, and names of all that was installed beside it. */
-  async manifest(name: string): Promise<Record<string, unknown>> {
-    return JSON.parse(await readFile(join(this.directory, "node_modules", name, "package.json"), "utf8"));
   }
 }
