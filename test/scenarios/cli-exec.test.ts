@@ -69,9 +69,7 @@ test("-i gives the command what comes on stdin, text and any bytes", async ({ en
   expect((await runCli(["ls", "acme"], { env })).stdout).toBe("");
 });
 
-test("-i takes stdin that is longer than a request may be, and leaves none of it behind", async ({
-  env,
-}) => {
+test("-i takes stdin that is longer than a request may be, and leaves none of it behind", async ({ env }) => {
   const run = (stdin: Buffer, ...args: string[]) =>
     new CliRun(["exec", "acme", "-i", ...args], { env, stdin }).end();
   const long = randomBytes(20 * 1024 * 1024 + 1);
@@ -81,12 +79,12 @@ test("-i takes stdin that is longer than a request may be, and leaves none of it
   expect(repeated).toMatchObject({ code: 64, stdout: "" });
   expect(repeated.stderr).toContain("so --id cannot be used");
   expect(await run(long, "--", "no-such-program", "-x")).toMatchObject({ code: 127 });
-  await expect
-    .poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout)
-    .toBe("");
+  await expect.poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout).toBe("");
 });
 
-test("a job's id with another command is refused, and with the same gives the first result", async ({ env }) => {
+test("a job's id with another command is refused, and with the same gives the first result", async ({
+  env,
+}) => {
   const run = (...words: string[]) => runCli(["exec", "acme", "--id", "mine", "--", ...words], { env });
   expect(await run("echo first; exit 3")).toMatchObject({ code: 3, stdout: "first\n" });
   expect(await run("echo first; exit 3")).toMatchObject({ code: 3, stdout: "first\n" });
