@@ -37,7 +37,7 @@ const test = withReader.extend<{ programs: string }>({
   ],
 });
 
-test.for(["docs/client.md", "docs/operations.md", "examples/README.md"])(
+test.for(["docs/client.md", "docs/operations.md", "docs/use-berth.md", "examples/README.md"])(
   "every link of %s leads somewhere",
   async (page) => {
     expect(await brokenLinks(page)).toEqual([]);

@@ -13,12 +13,8 @@ import { check, setUp, stepsFor } from "./setup.mjs";
 /** @type {Record<string, { program: string, argv: string[], testImages: boolean, browser: boolean }>} */
 const PROGRAMS = {
   start: { program: "apps/cli/src/main.ts", argv: ["tour"], testImages: false, browser: false },
-  build: {
-    program: "node_modules/turbo/bin/turbo",
-    argv: ["run", "build", "--output-logs=errors-only"],
-    testImages: false,
-    browser: false,
-  },
+  build: { program: "infra/pack/build.ts", argv: [], testImages: false, browser: false },
+  pack: { program: "infra/pack/main.ts", argv: [], testImages: false, browser: false },
   test: { program: "test/run.ts", argv: [], testImages: true, browser: true },
   bench: { program: "test/bench/main.ts", argv: [], testImages: true, browser: false },
 };
@@ -30,7 +26,8 @@ const HELP = `Makes this machine ready for Berth. Running it again is safe and q
   npm start                   set up, then a local fleet with its dashboard, shown at work; Ctrl-C ends it
                               (npm start -- --exit leaves after the tour)
   npm run -s berth -- ARGS    the berth command, without a set-up; npm run -s berth -- help lists what it does
-  npm run build               set up, then make dist/ of every package and app
+  npm run build               set up, then make dist/ of every package and app, and the command that npm run berth uses
+  npm run pack                set up, then pack berth, @berth/client and @berth/protocol into dist/ (npm run pack -- --out DIR)
   npm test                    set up, then every test     (npm test -- ARGS passes ARGS on)
   npm run bench               set up, then the benchmarks (npm run bench -- ARGS passes ARGS on)
 

@@ -28,9 +28,13 @@ export function drained(stream: NodeJS.ReadableStream): Promise<number> {
 }
 
 /** A program on this machine, its output read and thrown away. */
-export function hostSpawn(command: string, argv: readonly string[]): Promise<void> {
+export function hostSpawn(
+  command: string,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, argv, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, argv, { env, stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.resume();
     child.stderr.resume();
     child.once("error", reject);

@@ -8,6 +8,7 @@ import { isFault } from "@berth/protocol";
 import { batch } from "./batch.ts";
 import { BenchHost } from "./bench-host.ts";
 import { coldStart } from "./cold-start.ts";
+import { commandStart } from "./command-start.ts";
 import { execLatency } from "./exec-latency.ts";
 import { execThroughput } from "./exec-throughput.ts";
 import { failover } from "./failover.ts";
@@ -31,6 +32,7 @@ const scenarios: readonly Scenario[] = [
   files,
   coldStart,
   jobLatency,
+  commandStart,
   jobThroughput,
   queueOverhead,
   gatewayOverhead,

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,6 +32,10 @@ test("the command's exit code, stdout and stderr are passed on, each where it be
   expect(slow).toMatchObject({ code: 124, stdout: "" });
   expect(slow.stderr).toContain("timed out after 0.3s");
   expect((await run("--", "no-such-program")).code).toBe(127);
+  // Without a shell, init itself finds no program.
+  const missing = await run("--", "no-such-program", "-x");
+  expect(missing).toEqual({ code: 127, stdout: "", stderr: "berth: command not found: no-such-program\n" });
+  expect((await run("--", "/etc/passwd", "-x")).code).toBe(126);
 });
 
 test("several words are run as they are, without a shell; options behind the first word are the command's", async ({
@@ -63,6 +67,30 @@ test("-i gives the command what comes on stdin, text and any bytes", async ({ en
   expect(run.bytes.equals(bytes)).toBe(true);
   // Nor does it leave anything behind.
   expect((await runCli(["ls", "acme"], { env })).stdout).toBe("");
+});
+
+test("-i takes stdin that is longer than a request may be, and leaves none of it behind", async ({ env }) => {
+  const run = (stdin: Buffer, ...args: string[]) =>
+    new CliRun(["exec", "acme", "-i", ...args], { env, stdin }).end();
+  const long = randomBytes(20 * 1024 * 1024 + 1);
+  const sum = createHash("sha256").update(long).digest("hex");
+  expect(await run(long, "--", "sha256sum")).toEqual({ code: 0, stdout: `${sum}  -\n`, stderr: "" });
+  const repeated = await run(long, "--id", "mine", "--", "sha256sum");
+  expect(repeated).toMatchObject({ code: 64, stdout: "" });
+  expect(repeated.stderr).toContain("so --id cannot be used");
+  expect(await run(long, "--", "no-such-program", "-x")).toMatchObject({ code: 127 });
+  await expect.poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout).toBe("");
+});
+
+test("a job's id with another command is refused, and with the same gives the first result", async ({
+  env,
+}) => {
+  const run = (...words: string[]) => runCli(["exec", "acme", "--id", "mine", "--", ...words], { env });
+  expect(await run("echo first; exit 3")).toMatchObject({ code: 3, stdout: "first\n" });
+  expect(await run("echo first; exit 3")).toMatchObject({ code: 3, stdout: "first\n" });
+  const other = await run("echo second");
+  expect(other).toMatchObject({ code: 1, stdout: "" });
+  expect(other.stderr).toContain("the job id mine was used before, by another job of the sandbox acme");
 });
 
 test("Ctrl-C cancels the job, and says so", async ({ fleet, env }) => {

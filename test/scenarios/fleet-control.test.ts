@@ -78,6 +78,27 @@ describe("a job's id", () => {
       code: "job-id-taken",
     });
   });
+
+  test("stands for one request only, whether the job waits, has ended, or is due later", async ({
+    fleet,
+  }) => {
+    const acme = fleet.client().tenant("acme");
+    const again = (command: string, more: object) => acme.exec(command, { id: "mine", ...more }).enqueued();
+    const taken = { code: "job-id-taken", context: { jobId: "mine", sandboxKey: "acme" } };
+    await acme.exec("echo first", { id: "mine" }).enqueued();
+    // Whatever else is said of it: this is the same work.
+    expect(await again("echo first", { priority: 3, labels: { by: "me" } })).toMatchObject({ isNew: false });
+    await expect(again("echo second", {})).rejects.toMatchObject(taken);
+    await expect(again("echo second", { delayMs: 60_000 })).rejects.toMatchObject(taken);
+    await fleet.worker("worker-1", busybox);
+    expect((await acme.exec("echo first", { id: "mine" })).stdout).toBe("first\n");
+    expect((await acme.exec("echo first", { id: "mine" })).stdout).toBe("first\n");
+    await expect(again("echo second", {})).rejects.toMatchObject(taken);
+    await acme.exec("echo later", { id: "later", delayMs: 60_000 }).enqueued();
+    await expect(acme.exec("echo sooner", { id: "later", delayMs: 1_000 }).enqueued()).rejects.toMatchObject({
+      code: "job-id-taken",
+    });
+  });
 });
 
 describe("a worker", () => {

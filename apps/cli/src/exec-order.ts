@@ -7,37 +7,54 @@ export interface ExecWish {
   readonly artifacts: readonly string[];
   readonly cwd: string | undefined;
   readonly timeoutMs: number | undefined;
-  readonly stdin: Buffer | undefined;
+  /** Bytes that go with the job, or a file of the workspace that is there already. */
+  readonly stdin: Buffer | { readonly path: string } | undefined;
 }
 
 type ExecRequest = Extract<JobOrder["request"], { kind: "exec" }>;
 
 /** Reads stdin from a file and removes its name before it becomes the command; the open file stays. */
 const fromFile = 'exec <"$1" && rm -f -- "$1" && shift && exec "$@"';
+/** As JSON, control characters take six bytes; text that grows beyond this is sent as bytes. */
+const mostTextBytes = 12 * 1024 * 1024;
 
 /** One word is a shell's line; several are a program and its arguments. */
 export function execOrder(words: readonly string[], wish: ExecWish): Pick<JobOrder, "request"> {
   const [only = ""] = words;
   const argv = words.length === 1 ? undefined : [...words];
   const { stdin } = wish;
+  if (stdin && !Buffer.isBuffer(stdin))
+    return { request: readingFile(argv ?? ["sh", "-c", only], wish, stdin.path) };
   // A request is JSON, and its stdin text. Bytes that are not take the way of a file.
-  if (stdin && !isUtf8(stdin)) return withFile(argv ?? ["sh", "-c", only], wish, stdin);
+  if (stdin && !isShortText(stdin)) return withFile(argv ?? ["sh", "-c", only], wish, stdin);
   const command = argv ? { argv } : { command: only };
   return { request: { ...command, ...rest(wish), ...(stdin ? { stdin: stdin.toString() } : {}) } };
 }
 
+/** Where stdin is put; hidden, and another for each command. */
+export function stdinPath(): string {
+  return `.berth-stdin-${randomBytes(9).toString("base64url")}`;
+}
+
+function isShortText(bytes: Buffer): boolean {
+  return isUtf8(bytes) && JSON.stringify(bytes.toString()).length <= mostTextBytes;
+}
+
 function withFile(argv: readonly string[], wish: ExecWish, stdin: Buffer): Pick<JobOrder, "request"> {
-  const path = `.berth-stdin-${randomBytes(9).toString("base64url")}`;
-  const command = ["sh", "-c", fromFile, "sh", `/workspace/${path}`, ...argv];
+  const path = stdinPath();
   return {
     request: {
       kind: "steps",
       steps: [
         { kind: "write", path, content: stdin.toString("base64"), encoding: "base64" },
-        { argv: command, ...rest(wish) },
+        readingFile(argv, wish, path),
       ],
     },
   };
+}
+
+function readingFile(argv: readonly string[], wish: ExecWish, path: string): ExecRequest {
+  return { argv: ["sh", "-c", fromFile, "sh", `/workspace/${path}`, ...argv], ...rest(wish) };
 }
 
 function rest({

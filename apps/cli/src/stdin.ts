@@ -1,21 +1,29 @@
-import { Complaint } from "./complaint.ts";
 import type { Context } from "./context.ts";
 
-/** What one job takes of stdin; base64 of it must fit into a request. */
-const mostBytes = 36 * 1024 * 1024;
+/** What goes with the job itself. A gateway takes a request of 16 MiB, and base64 adds a third. */
+const mostBytes = 8 * 1024 * 1024;
 
-/** All of stdin, to its end. A job's request is sent as a whole. */
-export async function readStdin({ terminal }: Context): Promise<Buffer> {
+/** All of stdin, or its beginning and what is still to be read. */
+export interface Stdin {
+  readonly head: Buffer;
+  readonly rest?: AsyncIterable<Buffer>;
+}
+
+/** Reads as much as goes with one job. */
+export async function readStdin({ terminal }: Context): Promise<Stdin> {
   if (process.stdin.isTTY) terminal.note("berth: reading stdin; Ctrl-D ends it");
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > mostBytes)
-      throw new Complaint(`stdin is larger than the ${mostBytes} bytes that go with one job`, {
-        advice: ["berth write TENANT big.bin < FILE, then: berth exec TENANT -- 'command < big.bin'"],
-      });
-    chunks.push(chunk);
+  const source = process.stdin[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>;
+  for (let next = await source.next(); !next.done; next = await source.next()) {
+    chunks.push(next.value);
+    bytes += next.value.length;
+    if (bytes > mostBytes) return { head: Buffer.concat(chunks), rest: source };
   }
-  return Buffer.concat(chunks);
+  return { head: Buffer.concat(chunks) };
+}
+
+export async function* wholeStdin({ head, rest }: Stdin): AsyncGenerator<Buffer> {
+  yield head;
+  if (rest) yield* rest;
 }

@@ -13,6 +13,7 @@ export interface ArtifactsOptions {
 export class Artifacts {
   readonly #reader: ArtifactReader;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(redis: Redis, { directory }: ArtifactsOptions = {}) {
     this.#reader = new ArtifactReader(
       redis,

@@ -83,6 +83,7 @@ export class Batch {
   #failure: { readonly reason: unknown } | undefined;
   #changed = Promise.withResolvers<void>();
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(submit: (order: JobOrder) => Promise<EnqueuedJob>, orders: Orders, options: BatchOptions) {
     this.#submit = submit;
     this.#orders = orders;

@@ -7,6 +7,7 @@ export class DeadLetters {
   readonly #letters: Letters;
   readonly #enqueue: (job: Job) => Promise<unknown>;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(redis: Redis, enqueue: (job: Job) => Promise<unknown>) {
     this.#letters = new Letters(redis);
     this.#enqueue = enqueue;

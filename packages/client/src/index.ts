@@ -16,6 +16,16 @@ export type {
   WorkerRecord,
 } from "@berth/ledger";
 export { jobStates, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
+export type {
+  FaultCode,
+  JobKind,
+  JobRequestInput,
+  JobResult,
+  Outcome,
+  ResultOf,
+  ScheduleInput,
+} from "@berth/protocol";
+export { execBlock, exitCodeOf, Fault, isFault, isSuccess } from "@berth/protocol";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";

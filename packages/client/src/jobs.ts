@@ -54,6 +54,7 @@ export class Jobs {
   readonly #reader: StreamReader;
   readonly #enqueue: (job: Job) => Promise<unknown>;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(
     redis: Redis,
     events: JobEvents,

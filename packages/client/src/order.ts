@@ -28,6 +28,7 @@ export class CheckedOrder {
   /** The id is freshly generated, so it cannot be a duplicate. */
   readonly isNewId: boolean;
 
+  /** @internal Its users get it from `checkOrder`. */
   constructor(job: Job, dueAtMs: number | undefined, isNewId: boolean) {
     this.job = job;
     this.dueAtMs = dueAtMs;

@@ -26,6 +26,7 @@ export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf
   readonly #accepted: Promise<EnqueuedJob>;
   readonly #kind: K | undefined;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(accepted: Promise<EnqueuedJob>, kind?: K) {
     this.#accepted = accepted;
     this.#kind = kind;

@@ -30,6 +30,7 @@ export class Schedules {
   readonly #ticks: Pick<Schedule, "addTick" | "removeTick">;
   readonly #now: () => number;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(redis: Redis, ticks: Pick<Schedule, "addTick" | "removeTick">, now: () => number = Date.now) {
     this.#store = new ScheduleStore(redis);
     this.#ticks = ticks;

@@ -49,6 +49,7 @@ export class Tenant {
   readonly #fleet: FleetView;
   readonly id: TenantId;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor({ berth, control, fleet, id }: TenantParts) {
     this.#berth = berth;
     this.#control = control;

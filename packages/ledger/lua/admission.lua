@@ -1,17 +1,23 @@
 -- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and tenant-jobs.lua.
 -- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS   `facts`: of facts.lua
 -- Gives nil if it may, or the refusal:
---       {'known', key}                    this attempt was added before, the job has ended, or the id belongs to another sandbox
+--       {'known', key}                    this attempt was added before, or the job has ended
+--       {'taken', key}                    the id is another job's: of another sandbox, or one that asks for something else
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
 --       {'tenant-full', waiting, limit}   the tenant's requests that wait have too many bytes
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
 local function refusal(record, lease, firstQueueKey, wanted, facts)
-  local known = redis.call('HMGET', record, 'key', 'added', 'outcome')
+  local known = redis.call('HMGET', record, 'key', 'added', 'outcome', 'asks')
   local owner = known[1] or facts.sandbox
-  local isOther = owner and owner ~= wanted.key
-  if isOther or (known[1] and (known[3] or tonumber(known[2] or '0') >= wanted.attempt)) then
+  local isKnown = known[1] and (known[3] or tonumber(known[2] or '0') >= wanted.attempt)
+  -- A worker that hands on a delayed job has it from the queue; what its version makes of the request may be written otherwise.
+  local asksElse = known[4] and wanted.asks ~= '' and known[4] ~= wanted.asks and (isKnown or wanted.isNew)
+  if asksElse or (owner and owner ~= wanted.key) then
+    return {'taken', owner}
+  end
+  if isKnown then
     return {'known', owner}
   end
   local pool = redis.call('HGET', lease, 'pool')

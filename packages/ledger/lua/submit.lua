@@ -7,7 +7,7 @@
 -- ARGV  1 sandbox key  2 whose sandbox it is  3 job id  4 attempt  5 pool, '' for any  6 default pool  7 session  8 kind
 --       9 default limit per sandbox  10 default limit of the fleet  11 the job's own tenant: of the shared sandbox, another than 2
 --       12 its id in the queue  13 data of the entry  14 options of the entry  15 priority  16 when it was submitted, in ms
---       17 default limit of bytes per tenant  then what facts.lua needs
+--       17 default limit of bytes per tenant  18 mark of what it asks for, '' for a later attempt  then what facts.lua needs
 -- Reply {'added', live, paused, home, pool}   live is 1 while a worker's lease is; home is '' while there is none
 --       or a refusal of admission.lua
 --- @include now.lua
@@ -26,7 +26,7 @@ local facts = fleetFacts(jobId, ARGV[2])
 local bytes = #ARGV[13] + redis.call('STRLEN', KEYS[4])
 local wanted = {
   key = key, attempt = attempt, pool = ARGV[5], tenant = ARGV[11], bytes = bytes,
-  mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], mostBytes = ARGV[17],
+  mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], mostBytes = ARGV[17], asks = ARGV[18],
 }
 local no = refusal(record, lease, 9, wanted, facts)
 if no then
@@ -54,6 +54,9 @@ else
 end
 redis.call('HSET', record, 'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[8], 'added', attempt)
 redis.call('HSETNX', record, 'at', now)
+if ARGV[18] ~= '' then
+  redis.call('HSET', record, 'asks', ARGV[18])
+end
 countJob(record, key, ARGV[11], jobId, now, bytes)
 -- None of these expires before the job has ended.
 redis.call('PERSIST', record)

@@ -236,10 +236,13 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       "Submit more slowly or smaller requests, or raise maxWaitingBytesPerTenant in the fleet's settings.",
   },
   "job-id-taken": {
-    message: ({ jobId, sandboxKey }) => `the job id ${jobId} was used before, by a job of ${sandboxKey}`,
-    meaning: "The same id stands for the same job for a day; this one belongs to another sandbox.",
+    message: ({ jobId, sandboxKey }) =>
+      `the job id ${jobId} was used before, by another job of the sandbox ${sandboxKey}`,
+    meaning:
+      "The same id stands for the same job for a day; this one belongs to a job of another sandbox, or to one that asks for something else.",
     retry: false,
-    operator: "A mistake in the caller: give jobs of different sandboxes different ids.",
+    operator:
+      "A mistake in the caller: give each job an id of its own. Only the very same job may be submitted again.",
   },
   "job-unknown": {
     message: ({ jobId }) => `Redis does not know the job ${jobId} any more; its result cannot arrive`,

@@ -19,8 +19,10 @@ export class Fault<C extends FaultCode = FaultCode> extends Error {
   }
 }
 
+/** By name and code, not by class: each package that bundles this one has a class of its own. */
 export function isFault<C extends FaultCode>(value: unknown, code: C): value is Fault<C>;
 export function isFault(value: unknown): value is Fault;
 export function isFault(value: unknown, code?: FaultCode): boolean {
-  return value instanceof Fault && (code === undefined || value.code === code);
+  if (!(value instanceof Error) || value.name !== "Fault" || !("code" in value)) return false;
+  return code === undefined ? Object.hasOwn(faultTable, String(value.code)) : value.code === code;
 }

@@ -30,6 +30,12 @@ export function isSuccess(value: Outcome): boolean {
   return value.kind === "done" || (value.kind === "exited" && value.code === 0);
 }
 
+/** Of a program that init could not start. */
+const refusedExitCodes: Readonly<Record<string, number>> = {
+  "command-not-found": 127,
+  "not-executable": 126,
+};
+
 /** The shell's convention for each way of ending; absent where no command ran to an end. */
 export function exitCodeOf(value: Outcome): number | undefined {
   switch (value.kind) {
@@ -50,6 +56,7 @@ export function exitCodeOf(value: Outcome): number | undefined {
     case "cancelled":
       return 130;
     case "refused":
+      return refusedExitCodes[value.code];
     case "lost":
       return undefined;
     default:

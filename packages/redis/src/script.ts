@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "ioredis";
@@ -40,10 +40,17 @@ interface Text {
 
 function textOf(file: URL, topology: Topology): Text {
   const source = sourceOf(file, topology);
-  return { source, sha1: createHash("sha1").update(source).digest("hex") };
+  let sha1: string | undefined;
+  return {
+    source,
+    get sha1() {
+      sha1 ??= hash("sha1", source);
+      return sha1;
+    },
+  };
 }
 
-/** One change that Redis makes as a whole. */
+/** One change that Redis makes as a whole. Read when it is first run: a short command runs few of the scripts that it loads. */
 export class Script<R> {
   readonly #name: string;
   readonly #file: URL;
@@ -56,7 +63,6 @@ export class Script<R> {
     this.#name = name;
     this.#file = file;
     this.#parse = parse;
-    this.#textFor("single");
   }
 
   async run(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {

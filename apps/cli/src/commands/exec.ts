@@ -1,15 +1,16 @@
 import type { JobResult } from "@berth/protocol";
 import { execBlock, exitCodeOf } from "@berth/protocol";
-import { type Arguments, command, jobOptions } from "../command.ts";
+import { type Arguments, command, jobOptions, type OptionValues } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
 import type { DoorJob } from "../door.ts";
 import { execOrder } from "../exec-order.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { LargeStdin } from "../large-stdin.ts";
 import { retryText } from "../retry-text.ts";
 import { endOf, outcomeText, placeOf, submitJob } from "../run-job.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
-import { readStdin } from "../stdin.ts";
+import { readStdin, type Stdin } from "../stdin.ts";
 import { printable } from "../terminal/printable.ts";
 import { assignments, durationMs, wholeNumber } from "../values.ts";
 
@@ -29,12 +30,12 @@ const options = {
     about: "environment of the command",
   },
   cwd: { type: "string", short: "C", value: "DIR", about: "directory beneath the workspace" },
-  interactive: { type: "boolean", short: "i", about: "give it what comes on stdin" },
+  interactive: { type: "boolean", short: "i", about: "give it what comes on stdin, of any length" },
   artifact: { type: "string", short: "a", value: "GLOB", multiple: true, about: "keep files that it leaves" },
   save: { type: "string", value: "DIR", about: "put those files into a directory here" },
   delay: { type: "string", value: "TIME", about: "begin it after 10m, 2h, …; -d lets you leave" },
   detach: { type: "boolean", short: "d", about: "print the job's id and do not wait" },
-  id: { type: "string", value: "ID", about: "the job's id; the same id is run once" },
+  id: { type: "string", value: "ID", about: "the job's id; the same job is run once" },
   retries: { type: "string", value: "N", about: "run again after a bad end, up to N times" },
   idempotent: { type: "boolean", about: "may run again if its worker dies in the middle" },
   block: {
@@ -50,7 +51,11 @@ export const exec = command({
   words: "CMD…",
   about:
     "Output comes as it is written, stdout and stderr apart. The exit code is the command's own; 124 after a timeout, 137 out of\n" +
-    "memory, 128 + N for a signal, 130 when it was cancelled. Ctrl-C cancels it. One word is given to a shell; several are run as they are.\n" +
+    "memory, 128 + N for a signal, 130 when it was cancelled, 127 when there is no such program. Ctrl-C cancels it. One word is given to a\n" +
+    "shell; several are run as they are.\n" +
+    "\n" +
+    "Stdin beyond 8 MiB is first written to a hidden file of the workspace, where it counts for the quota until the command has ended.\n" +
+    "The same --id with another command is refused; with the same, it gives the result of the first.\n" +
     "\n" +
     "All jobs of a tenant share one sandbox unless --scope says otherwise. HTTP's /v1/sandbox/* gives each session a sandbox of its own;\n" +
     "`--scope session` reaches those.",
@@ -81,28 +86,34 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   const [tenant = ""] = args.positionals;
   if (words.length === 0) throw new UsageError("what to run is missing", [`berth exec ${tenant} -- ls -l`]);
   const { timeout, cwd, retries, delay } = values;
-  const order = execOrder(words, {
+  const wish = {
     env: assignments("--env", values.env),
     artifacts: values.artifact,
     cwd,
     timeoutMs: timeout === undefined ? undefined : durationMs("--timeout", timeout),
-    stdin: values.interactive ? await readStdin(context) : undefined,
-  });
-  const job = await submitJob(context, {
-    tenant,
-    ...placeOf(values),
+  };
+  const place = { tenant, ...placeOf(values) };
+  const how = {
     ...(values.id === undefined ? {} : { id: values.id }),
     ...(values.idempotent ? { idempotent: true } : {}),
     ...(delay === undefined ? {} : { delayMs: durationMs("--delay", delay) }),
     ...(retries === undefined ? {} : { retry: { attempts: wholeNumber("--retries", retries) + 1 } }),
-    ...order,
+  };
+  const stdin = values.interactive ? await readStdin(context) : undefined;
+  const large = stdin?.rest && new LargeStdin(context, place);
+  if (large) await writeStdin(large, stdin, values);
+  const order = execOrder(words, { ...wish, stdin: large ?? stdin?.head });
+  const job = await submitJob(context, { ...place, ...how, ...order }).catch(async (error: unknown) => {
+    await large?.remove();
+    throw error;
   });
   if (values.detach) {
     await context.terminal.answer({ id: job.id }, () => job.id);
     return exitCodes.ok;
   }
   const { block = false } = values;
-  const ended = ofCommand(await endOf(context, job, block ? job.result() : shown(context, job)));
+  const ending = endOf(context, job, block ? job.result() : shown(context, job));
+  const ended = ofCommand(await ending.finally(() => large?.remove()));
   const result = block ? { ...ended, text: execBlock(words.join(" "), ended.text ?? "") } : ended;
   await tellEnd(context, job, result, block);
   if (isMissing(result) && cwd !== undefined && !context.terminal.json)
@@ -111,6 +122,21 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     );
   if (values.save !== undefined) await saveArtifacts(context, result.value.artifacts ?? [], values.save);
   return exitCodeOf(result.outcome) ?? exitCodes.failed;
+}
+
+/** Its command finds stdin once only. */
+async function writeStdin(
+  large: LargeStdin,
+  stdin: Stdin,
+  given: Pick<OptionValues<typeof options>, "id" | "retries" | "idempotent">,
+): Promise<void> {
+  const repeats = (["id", "retries", "idempotent"] as const).filter((name) => given[name]);
+  if (repeats.length > 0)
+    throw new UsageError(
+      `stdin of more than 8 MiB is given once, so --${repeats.join(" and --")} cannot be used`,
+      ["berth write TENANT big.bin < FILE, then: berth exec TENANT -- 'command < big.bin'"],
+    );
+  await large.write(stdin);
 }
 
 /** Passes output on as it comes, and gives the result. */

@@ -1,5 +1,8 @@
 import type { LocalFleet } from "./local-fleet.ts";
 
+/** How this program is called: where npm installed it, or in a clone. */
+const berth = import.meta.url.includes("/node_modules/") ? "npx berth" : "npm run -s berth --";
+
 /** What to do with a fleet that is up, to be copied from the terminal. */
 export function addresses({ gatewayUrl, redisUrl }: LocalFleet): string {
   return `
@@ -10,8 +13,8 @@ export function addresses({ gatewayUrl, redisUrl }: LocalFleet): string {
 In another terminal:
 
   export BERTH_URL=${gatewayUrl}
-  npm run -s berth -- exec acme -- python3 -V
-  npm run -s berth -- fleet
+  ${berth} exec acme -- python3 -V
+  ${berth} fleet
 
   curl -s ${gatewayUrl}/v1/sandbox/bash -H 'content-type: application/json' \\
     -d '{"tenant_id": "acme", "command": "echo hello from $(hostname)"}'

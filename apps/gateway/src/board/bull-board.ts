@@ -1,3 +1,5 @@
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { createBullBoard } from "@bull-board/api";
 import type { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
@@ -20,6 +22,7 @@ export function bullBoard(): BullBoard {
     queues: [],
     serverAdapter: adapter,
     options: {
+      uiBasePath: dirname(fileURLToPath(import.meta.resolve("@bull-board/ui/package.json"))),
       uiConfig: {
         boardTitle: "Berth",
         hideDocsLink: true,

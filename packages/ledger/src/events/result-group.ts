@@ -71,7 +71,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   #claimAtMs = 0;
   #openAtMs = 0;
 
-  /** The blocking connection is the group's own, and closed with it. */
+  /** @internal Its users get it from a `Berth`. The blocking connection is the group's own, and closed with it. */
   constructor(commands: Redis, blocking: Redis, group: string, options: ResultGroupOptions) {
     const { consumer, batch = defaults.batch } = options;
     this.#share = new ResultShare(commands, blocking, { group, consumer, batch });

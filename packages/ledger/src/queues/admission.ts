@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
@@ -16,9 +17,14 @@ const forgottenAfterMs = 3_600_000;
 
 const count = z.number().int().min(0);
 
+/** 128 bits of the hash of what a first attempt asks for. Later attempts of a job ask for the same. */
+export function requestMark({ request, attempt }: Pick<Job, "request" | "attempt">): string {
+  return attempt > 1 ? "" : hash("sha256", JSON.stringify(request), "base64url").slice(0, 22);
+}
+
 /** What `admission.lua` answers when a job may not be added. */
 export const refusal = z.union([
-  z.tuple([z.literal("known"), z.string()]),
+  z.tuple([z.literal(["known", "taken"]), z.string()]),
   z.tuple([z.literal(["sandbox-full", "fleet-full", "tenant-full"]), count, count]),
   nearlyFull,
   z.tuple([z.literal("wrong-pool"), z.string()]),
@@ -46,7 +52,7 @@ export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promis
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
   const args = [
     ...[...about, perSandbox, inFleet, forgottenAfterMs, job.id],
-    ...[bytesPerTenant, Buffer.byteLength(JSON.stringify(job))],
+    ...[bytesPerTenant, Buffer.byteLength(JSON.stringify(job)), requestMark(job)],
   ];
   const facts = () => fleetFacts(redis, key, job.id);
   const answer = await runInSlot(redis, { key, script: accept, keys, args, facts });
@@ -74,8 +80,9 @@ export async function fleetFacts(redis: Redis, key: SandboxKey, jobId: string): 
 export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, job: Job): "known" {
   switch (refused[0]) {
     case "known":
-      if (refused[1] !== key) throw new Fault("job-id-taken", { jobId: job.id, sandboxKey: refused[1] });
       return "known";
+    case "taken":
+      throw new Fault("job-id-taken", { jobId: job.id, sandboxKey: refused[1] });
     case "sandbox-full":
       throw new Fault("sandbox-full", { sandboxKey: key, waiting: refused[1], limit: refused[2] });
     case "fleet-full":

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defaultPool } from "../leases/lease-record.ts";
 import type { Place } from "../leases/leases.ts";
 import { runInSlot } from "../slots.ts";
-import { defaultWaitingLimits, fleetFacts, knownOrThrow, refusal } from "./admission.ts";
+import { defaultWaitingLimits, fleetFacts, knownOrThrow, refusal, requestMark } from "./admission.ts";
 import {
   completedKey,
   entryKey,
@@ -72,6 +72,7 @@ export async function submitJob(
     ...[key, tenantOf(key), job.id, job.attempt, job.pool ?? "", defaultPool, job.session, job.request.kind],
     ...[perSandbox, inFleet, job.tenant, queued, JSON.stringify(payload)],
     ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), bytesPerTenant],
+    requestMark(job),
   ];
   const facts = () => fleetFacts(redis, key, job.id);
   const answer = await runInSlot(redis, {
