@@ -2,7 +2,7 @@ import { isSuccess, type Outcome } from "@berth/protocol";
 import type { ResultLine } from "./result-line.ts";
 
 const slowestKept = 20;
-const failuresKept = 50;
+const failuresKept = 30;
 /** Of a failed job's output, its end. */
 const tailLength = 2_000;
 
@@ -35,6 +35,8 @@ export class BatchStatistics {
   readonly ends: { readonly atMs: number; readonly ok: boolean }[] = [];
   readonly slowest: SlowJob[] = [];
   readonly failures: FailedJob[] = [];
+  /** When the first of them was queued. */
+  firstAtMs: number | undefined;
   finished = 0;
   failed = 0;
 
@@ -54,6 +56,7 @@ export class BatchStatistics {
       this.#keepFailure(line, name);
     }
     const { startedAtMs, queuedAtMs, finishedAtMs } = timing;
+    if (queuedAtMs !== undefined) this.firstAtMs = Math.min(this.firstAtMs ?? queuedAtMs, queuedAtMs);
     if (finishedAtMs !== undefined) this.ends.push({ atMs: finishedAtMs, ok });
     // One that did not begin took no time and waited for nothing.
     if (startedAtMs === undefined) return;
