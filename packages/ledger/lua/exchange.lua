@@ -72,7 +72,7 @@ if begins > 0 then
     reply[#reply + 1] = beginJob({
       events = KEYS[key], record = KEYS[key + 1], entry = prefix .. ARGV[argument], queuedId = ARGV[argument],
       attempt = tonumber(ARGV[argument + 1]), data = ARGV[argument + 2],
-    }, epoch, late, inTurn)
+    }, epoch, late, inTurn, now)
     key, argument = key + 2, argument + 3
   end
 end
