@@ -80,34 +80,23 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await bytes.arrayBuffer()).byteLength).toBe(300_000);
   });
 
-  test("says in numbers what the dashboard and the alerts ask for", async () => {
+  test("says in numbers what the dashboard and the alerts ask for, its workers where Prometheus looks for them", async () => {
     const address = `http://${await stack.port(plain, "gateway", 8080)}`;
     const text = await (await fetch(`${address}/metrics`)).text();
-    const told = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
-    const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
-      readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
-    );
-    const asked = (await Promise.all(monitoring)).join("\n").match(/\bberth_\w+/g) ?? [];
-    const unknown = asked.filter((name) => !told.has(name.replace(/_bucket$/, "")));
-    expect(asked.length).toBeGreaterThan(10);
-    expect(unknown).toEqual([]);
-  });
-
-  test("has the metrics of its workers where Prometheus looks for them, in the fleet's network", async () => {
     const targets = await readFile(new URL("../../infra/monitoring/prometheus.yml", import.meta.url), "utf8");
     const [, port] = /names: \[worker\]\s+type: A\s+port: (\d+)/.exec(targets) ?? [];
     const script = `process.stdout.write(await (await fetch("http://worker:${port}/metrics")).text())`;
-    const text = await stack.compose(
-      plain,
-      "exec",
-      "-T",
-      "gateway",
-      "node",
-      "--input-type=module",
-      "-e",
-      script,
+    const node = ["node", "--input-type=module", "-e", script];
+    const ofWorker = await stack.compose(plain, "exec", "-T", "gateway", ...node);
+    expect(ofWorker).toContain('berth_build_info{app="worker"');
+    const told = new Set([...`${text}\n${ofWorker}`.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
+    const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
+      readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
     );
-    expect(text).toContain('berth_build_info{app="worker"');
+    const asked = (await Promise.all(monitoring)).join("\n").match(/\b(?:berth|nodejs|process)_\w+/g) ?? [];
+    const unknown = asked.filter((name) => !told.has(name.replace(/_bucket$/, "")));
+    expect(asked.length).toBeGreaterThan(10);
+    expect(unknown).toEqual([]);
   });
 
   test("finds every result of a batch although a worker's container is killed", {
