@@ -72,7 +72,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   job: {
     type: "hash",
     holds:
-      "of the job (`<tenant>.<id>` where a tenant key submitted it): sandbox key, tenant, session, kind, when accepted, a mark of what it asks for, which attempt was added, which begun last, whether somebody wants it cancelled, how it ended",
+      "of the job (`<tenant>.<id>` where a tenant key submitted it): sandbox key, tenant, session, kind, when accepted, a mark of what it asks for, which attempt was added, which begun last and when, whether somebody wants it cancelled, how it ended",
     ends: "a day after its end, or after the time for which it was due when it was cancelled before; an hour if nothing followed its acceptance",
   },
   sandboxOf: {

@@ -13,7 +13,12 @@ const variables: { readonly [name in KeyName]?: readonly string[] } = {
     grants: ["<tenant>"],
   },
   ...{ persisted: ["<sandbox key>", "<tenant>", "<agent>", "<session>"], conversations: ["<sandbox key>"] },
-  ...{ waitingBytes: ["<owner>", "<tenant>"], outbox: ["<tenant>"], slotWrites: ["<tenant>"] },
+  ...{
+    waitingBytes: ["<owner>", "<tenant>"],
+    unfinishedOf: ["<owner>", "<tenant>"],
+    outbox: ["<tenant>"],
+    slotWrites: ["<tenant>"],
+  },
   ...{ inbox: ["<client>"], inboxWake: ["<client>"], worker: ["<worker>"], wake: ["<instance>"] },
   ...{ artifactBytes: ["<sha256>"], artifactBlob: ["<place>", "<sha256>"], artifactGarbage: ["<place>"] },
   ...{ idempotency: ["<hash>"], boardSession: ["<hash>"], room: ["<offers>"] },

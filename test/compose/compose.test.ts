@@ -89,20 +89,18 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await fetch(`${address}/metrics`)).status).toBe(401);
   });
 
-  test("says in numbers what the dashboard and the alerts ask for", async () => {
-    const text = await scraped("gateway");
+  test("says in numbers what the dashboard and the alerts ask for, its workers where Prometheus looks for them", async () => {
+    const ofWorker = await scraped("worker");
+    expect(ofWorker).toContain('berth_build_info{app="worker"');
+    const text = `${await scraped("gateway")}\n${ofWorker}`;
     const told = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
     const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
       readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
     );
-    const asked = (await Promise.all(monitoring)).join("\n").match(/\bberth_\w+/g) ?? [];
+    const asked = (await Promise.all(monitoring)).join("\n").match(/\b(?:berth|nodejs|process)_\w+/g) ?? [];
     const unknown = asked.filter((name) => !told.has(name.replace(/_bucket$/, "")));
     expect(asked.length).toBeGreaterThan(10);
     expect(unknown).toEqual([]);
-  });
-
-  test("has the metrics of its workers where Prometheus looks for them, in the fleet's network", async () => {
-    expect(await scraped("worker")).toContain('berth_build_info{app="worker"');
   });
 
   test("finds every result of a batch although a worker's container is killed", {

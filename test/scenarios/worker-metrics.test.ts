@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-test("a worker serves the metrics of its process and its build where it was told to, and nothing else", async ({
+test("a worker serves the metrics of its process, its build and its jobs where it was told to, and nothing else", async ({
   fleet,
 }) => {
   const worker = await fleet.worker("worker-1", { ...busybox, BERTH_WORKER_METRICS: "127.0.0.1:0" });
@@ -18,6 +18,11 @@ test("a worker serves the metrics of its process and its build where it was told
     expect(text).toMatch(new RegExp(`^${name} [\\d.e+-]+$`, "m"));
   expect((await fetch(new URL("/", url))).status).toBe(404);
   expect((await fetch(url, { method: "POST" })).status).toBe(404);
+
+  await fleet.client().tenant("acme").exec("sleep 0.1");
+  const stages = async () =>
+    [...(await (await fetch(url)).text()).matchAll(/^berth_job_stage_seconds_count\{(.*)\} 1$/gm)].length;
+  await expect.poll(stages).toBe(4);
 
   const second = fleet.launch("worker-2", { ...busybox, BERTH_WORKER_METRICS: new URL(url).host });
   expect(await second.ended()).toBe(1);

@@ -17,6 +17,7 @@ import { acceptanceOf, isFault, sandboxKey, workerGoneMs } from "@berth/protocol
 import { connectRedis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
 import { Metrics, type MetricsServer, openTracing, serveMetrics, within } from "@berth/service";
+import type { TenancyEvent } from "@berth/tenancy";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
 import { systemClock } from "./clock.ts";
@@ -28,6 +29,7 @@ import { FleetMember } from "./member.ts";
 import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
+import { stageMetrics } from "./stage-metrics.ts";
 import { Turns } from "./turns.ts";
 import { claimWorkerId, connectionName, machineOf } from "./worker-claim.ts";
 
@@ -59,7 +61,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
   });
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
-  const metricsServer = await openMetrics(config);
+  const opened = await openMetrics(config);
+  const metricsServer = opened?.server;
   const life = { worker: config.BERTH_WORKER_ID, instance: nanoid() };
   const { instance } = life;
   const name = connectionName(life);
@@ -158,6 +161,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     report: (event) => {
       log[event.event === "tenancy.trouble" ? "error" : "info"](event);
       spans?.(event);
+      opened?.onEvent(event);
     },
   });
   const describe = (): WorkerStatus => ({
@@ -210,11 +214,16 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   };
 }
 
-async function openMetrics({ BERTH_WORKER_METRICS: at }: Config): Promise<MetricsServer | undefined> {
+interface OpenMetrics {
+  readonly server: MetricsServer;
+  readonly onEvent: (event: TenancyEvent) => void;
+}
+
+async function openMetrics({ BERTH_WORKER_METRICS: at }: Config): Promise<OpenMetrics | undefined> {
   if (at === undefined) return undefined;
   const metrics = new Metrics();
   metrics.describeProcess("worker", version);
-  return await serveMetrics(metrics, at);
+  return { server: await serveMetrics(metrics, at), onEvent: stageMetrics(metrics) };
 }
 
 function logHealth(log: Logger, state: EngineState, before: EngineState): void {

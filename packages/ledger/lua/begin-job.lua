@@ -1,7 +1,7 @@
 -- Records that a job begins, unless something forbids it. Needs `inTurn`: ids in the queue that may begin now.
 -- `begin`: {events, record, entry, queuedId, attempt, part, data}   `late`: the caller has to renew its lease first
 -- Gives 'begun', 'finished-before', 'cancelled', 'out-of-turn' or 'late'.
-local function beginJob(begin, epoch, late, inTurn)
+local function beginJob(begin, epoch, late, inTurn, now)
   local record = redis.call('HMGET', begin.record, 'begun', 'epoch', 'outcome', 'cancel')
   local begun = tonumber(record[1] or '0')
   -- The entry's own mark outlives the job's record, which expires. A later attempt that began means that this one has ended.
@@ -23,7 +23,7 @@ local function beginJob(begin, epoch, late, inTurn)
     return 'out-of-turn'
   end
   redis.call('XADD', begin.events, '*', 't', 'started', 'd', begin.data)
-  redis.call('HSET', begin.record, 'begun', begin.attempt, 'epoch', epoch, 'part', begin.part)
+  redis.call('HSET', begin.record, 'begun', begin.attempt, 'begunAt', now, 'epoch', epoch, 'part', begin.part)
   -- It does not expire before the job has ended: it is what keeps the job from beginning a second time.
   redis.call('PERSIST', begin.record)
   return 'begun'

@@ -79,7 +79,7 @@ if begins > 0 then
     reply[#reply + 1] = beginJob({
       events = KEYS[key], record = KEYS[key + 1], entry = prefix .. ARGV[argument], queuedId = ARGV[argument],
       attempt = tonumber(ARGV[argument + 1]), part = '', data = ARGV[argument + 2],
-    }, epoch, late, inTurn)
+    }, epoch, late, inTurn, now)
     key, argument = key + 2, argument + 3
   end
 end
@@ -95,7 +95,7 @@ if takes > 0 then
     reply[fate] = beginJob({
       events = ARGV[14] .. jobId, record = ARGV[15] .. jobId, entry = prefix .. id, queuedId = id,
       attempt = attempt, part = ARGV[13], data = string.format('%s,"attempt":%d}', string.sub(started, 1, -2), attempt),
-    }, epoch, late, {[id] = true})
+    }, epoch, late, {[id] = true}, now)
   end
 end
 post(ARGV[3])

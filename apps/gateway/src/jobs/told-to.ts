@@ -8,6 +8,7 @@ import {
   type Outcome,
   withText,
 } from "@berth/protocol";
+import { shownId } from "../keys/own-ids.ts";
 import type { Principal } from "../keys/principal.ts";
 
 /** Faults whose sentences name paths, addresses, images and programs of the fleet's machines. */
@@ -29,8 +30,11 @@ export function resultFor({ role }: Pick<Principal, "role">, result: JobResult):
   return role === "admin" ? result : redactedResult(result);
 }
 
-export function whyFor({ role }: Pick<Principal, "role">, why: Why): Why {
-  return role === "admin" ? why : whyForTenant(why);
+export function whyFor(principal: Principal, why: Why): Why {
+  if (principal.role === "admin") return why;
+  const { outcome } = why;
+  const told = outcome === undefined ? why : { ...why, outcome: redactedOutcome(outcome) };
+  return whyForTenant(told, (jobId) => shownId(principal, jobId));
 }
 
 type Started = Extract<IdentifiedEvent, { type: "started" }>;

@@ -10,7 +10,6 @@ import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from
 import { submitTraced } from "../jobs/submit-traced.ts";
 import { ended, patience } from "../jobs/synchronous.ts";
 import { whyFor } from "../jobs/told-to.ts";
-import { shownId } from "../keys/own-ids.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
@@ -161,8 +160,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const job = await findJob(berth, params.id, principal);
-      const told = whyFor(principal, await berth.why(job.id));
-      return { status: 200, body: { ...told, jobId: shownId(principal, job.id) } };
+      return { status: 200, body: whyFor(principal, await berth.why(job.id)) };
     },
   );
 

@@ -59,9 +59,24 @@ export const whyView = output(
     state: z.enum(["unknown", "scheduled", "waiting", "running", "finished"]),
     reasons: z.array(z.string()).describe("a tenant key is not told of workers, hosts and their troubles"),
     codes: z.array(z.enum(whyCodes)).describe("the same reasons, for programs"),
+    tenant: z.string().optional(),
     sandbox: z.string().optional(),
     position: z.number().optional().describe("jobs of the sandbox that are before it"),
     heldBy: z.string().optional().describe("the worker; for admin keys"),
+    pool: z.string().optional().describe("whose workers may take its sandbox"),
+    home: z.string().optional().describe("the host that has the sandbox's files; for admin keys"),
     dueAtMs: z.number().optional(),
+    runningMs: z.number().optional().describe("for how long it has run"),
+    behind: z
+      .object({
+        jobId: z.string(),
+        tenant: z.string(),
+        session: z.string(),
+        runningMs: z.number().optional(),
+      })
+      .optional()
+      .describe("the running job of its session, behind which it waits"),
+    outcome: outcome.optional().describe("of a job that has ended"),
+    exitCode: z.number().optional().describe("as a shell has it, of a job that has ended"),
   }),
 );

@@ -12,6 +12,7 @@ const stored = z.object({
   at: z.coerce.number().default(0),
   added: z.coerce.number().default(0),
   begun: z.coerce.number().default(0),
+  begunAt: z.coerce.number().default(0),
   outcome: z.string().optional(),
 });
 
@@ -27,6 +28,8 @@ export interface JobRecord {
   readonly added: number;
   /** The last attempt that a worker began; 0 for none. */
   readonly begun: number;
+  /** When, by Redis' clock; 0 if an older version of Berth began it. */
+  readonly begunAtMs: number;
   /** How the job ended. */
   readonly outcome: string | undefined;
 }
@@ -69,8 +72,8 @@ export async function readJobRecord(
   const key = place ?? (await readSandboxKey(redis, id));
   const parsed = stored.safeParse(key && (await redis.hgetall(redisKeys.job(key, id))));
   if (!parsed.success) return undefined;
-  const { at, outcome, ...record } = parsed.data;
-  return { id, ...record, acceptedAtMs: at, outcome };
+  const { at, begunAt, outcome, ...record } = parsed.data;
+  return { id, ...record, acceptedAtMs: at, begunAtMs: begunAt, outcome };
 }
 
 /** The sandbox of a job, of which nothing else is asked. */

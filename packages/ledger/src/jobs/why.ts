@@ -1,4 +1,4 @@
-import { redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
+import { exitCodeOf, type JobResult, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { JobEvents } from "../events/job-events.ts";
 import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
@@ -6,62 +6,17 @@ import { holderIn, readLease } from "../leases/lease-record.ts";
 import type { Place } from "../leases/leases.ts";
 import type { Offers } from "../queues/offers.ts";
 import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
-import { type JobState, readJobRecord, resultIn, type ShownState, stateOf } from "./job-record.ts";
-
-/** Reasons for programs. The sentences beside them name workers, hosts and what went wrong there. */
-export const whyCodes = [
-  "unknown",
-  "ended",
-  "due-later",
-  "running",
-  "tenant-paused",
-  "worker-gone",
-  "sandbox-trouble",
-  "sandbox-held",
-  "no-worker",
-  "host-offline",
-  "no-engine",
-  "about-to-be-taken",
-  "no-slot",
-  "jobs-before",
-] as const;
-export type WhyCode = (typeof whyCodes)[number];
-
-/** Why a job is where it is. */
-export interface Why {
-  readonly jobId: string;
-  readonly state: "unknown" | ShownState;
-  /** For people, the most telling first. */
-  readonly reasons: readonly string[];
-  /** The same reasons in the same order, for programs. */
-  readonly codes: readonly WhyCode[];
-  readonly sandbox?: SandboxKey;
-  /** Jobs of the sandbox that are before it. */
-  readonly position?: number;
-  readonly heldBy?: string;
-  readonly dueAtMs?: number;
-}
-
-interface Reason {
-  readonly code: WhyCode;
-  readonly text: string;
-}
-
-/** Instead of sentences that name workers, hosts, or the trouble of a worker, which may be another tenant's. */
-const wordsForTenants: Partial<Readonly<Record<WhyCode, string>>> = {
-  running: "it runs",
-  "sandbox-trouble": "its sandbox could not be started",
-  "sandbox-held": "its sandbox is held by a worker",
-  "no-worker": "no worker of its pool is there",
-  "host-offline": "the host of its workspace is offline",
-  "no-engine": "no worker that could take it can start a sandbox",
-};
-
-/** What a tenant may know of it: nothing of the fleet's workers and hosts, or of what other tenants' sandboxes do there. */
-export function whyForTenant({ heldBy: _, ...why }: Why): Why {
-  const reasons = why.codes.map((code, index) => wordsForTenants[code] ?? why.reasons[index] ?? code);
-  return { ...why, reasons };
-}
+import { type JobRecord, type JobState, readJobRecord, resultIn, stateOf } from "./job-record.ts";
+import { type RunningJob, runningJobs } from "./running-jobs.ts";
+import {
+  type Behind,
+  busyText,
+  endedText,
+  forHowLong,
+  type Reason,
+  type Why,
+  type WhyCode,
+} from "./why-texts.ts";
 
 export interface WhyParts {
   readonly redis: Redis;
@@ -79,60 +34,104 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
     const text = "no job of that id was accepted, or it ended more than a day ago";
     return { jobId, state: "unknown", ...told([{ code: "unknown", text }]) };
   }
-  const { key, added } = record;
+  const { key, tenant } = record;
   const progress = await events.progress(key, jobId);
   const state = stateOf(record, progress);
-  if (state === "finished") {
-    const text = `it ended: ${resultIn(progress)?.outcome.kind ?? record.outcome}`;
-    return { jobId, state: "finished", sandbox: key, ...told([{ code: "ended", text }]) };
-  }
+  const about = { jobId, tenant, sandbox: key };
+  if (state === "finished") return { ...about, state: "finished", ...ended(record, resultIn(progress)) };
   const due = await dueAtMs(key, jobId);
   if (due !== undefined) {
-    const text = `it is due at ${new Date(due).toISOString()}`;
-    return { jobId, state: "scheduled", sandbox: key, ...told([{ code: "due-later", text }]), dueAtMs: due };
+    const what =
+      progress.state === "not-started" && progress.retried ? `attempt ${progress.retried + 1}` : "it";
+    const text = `${what} is due at ${new Date(due).toISOString()}`;
+    return { ...about, state: "scheduled", ...told([{ code: "due-later", text }]), dueAtMs: due };
   }
-  return await unfinished(parts, { jobId, key, queuedId: queuedId(jobId, Math.max(added, 1)) }, state);
+  return { ...about, ...(await unfinished(parts, record, state)) };
+}
+
+function ended({ outcome: kind }: JobRecord, result: JobResult | undefined): Pick<Why, "reasons" | "codes"> {
+  if (result === undefined) return told([{ code: "ended", text: `it ended: ${kind}` }]);
+  const { outcome } = result;
+  const exitCode = exitCodeOf(outcome);
+  const more = { outcome, ...(exitCode === undefined ? {} : { exitCode }) };
+  return { ...told([{ code: "ended", text: endedText(outcome) }]), ...more };
 }
 
 async function unfinished(
   parts: WhyParts,
-  { jobId, key, queuedId }: { jobId: string; key: SandboxKey; queuedId: string },
+  record: JobRecord,
   state: JobState,
-): Promise<Why> {
+): Promise<Omit<Why, "jobId" | "tenant" | "sandbox">> {
   const { redis } = parts;
+  const { key } = record;
   const now = await redisNow(redis);
   const lease = await readLease(redis, key);
+  const { pool, home } = lease;
   const heldBy = holderIn(lease, now);
-  const about = { jobId, sandbox: key, ...(heldBy === undefined ? {} : { heldBy }) };
+  const place = {
+    pool,
+    ...(home === undefined ? {} : { home }),
+    ...(heldBy === undefined ? {} : { heldBy }),
+  };
   if (state === "running" && heldBy !== undefined) {
-    return { ...about, state: "running", ...told([{ code: "running", text: `it runs on ${heldBy}` }]) };
+    const runningMs = ageOf(record, now);
+    const text = `it has run${forHowLong(runningMs)} on ${heldBy}`;
+    return { ...place, state: "running", ...told([{ code: "running", text }]), ...defined({ runningMs }) };
   }
-  const position = await positionOf(redis, key, queuedId);
+  const queued = queuedId(record.id, Math.max(record.added, 1));
+  const { position, isTaken } = await positionOf(redis, key, queued);
   const reasons: Reason[] = [];
   const add = (code: WhyCode, text: string) => reasons.push({ code, text });
   const paused = (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1;
   if (paused) add("tenant-paused", `the tenant ${tenantOf(key)} is paused`);
   if (state === "running") add("worker-gone", "its worker is gone; another is to settle it");
   if (lease.trouble) add("sandbox-trouble", `no sandbox could be had for it: ${lease.trouble}`);
-  if (heldBy !== undefined) add("sandbox-held", `its sandbox is held by ${heldBy}`);
+  const running = heldBy === undefined ? [] : await runningJobs(redis, key);
+  const blocker = running.find(({ session, jobId }) => session === record.session && jobId !== record.id);
+  const behind = blocker && behindOf(blocker, now);
+  if (behind) add("session-busy", `${busyText(behind)} on ${heldBy}`);
+  else if (heldBy !== undefined) reasons.push(heldReason(heldBy, running.length, isTaken));
   else if (!paused) reasons.push(await unheldReason(parts, key, lease));
   if (position !== undefined && position > 0)
     add("jobs-before", `${position} jobs of its sandbox are before it`);
   const shown = state === "running" ? "running" : "waiting";
-  return { ...about, state: shown, ...told(reasons), ...(position === undefined ? {} : { position }) };
+  return { ...place, state: shown, ...told(reasons), ...defined({ position, behind }) };
 }
 
 function told(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
   return { reasons: reasons.map(({ text }) => text), codes: reasons.map(({ code }) => code) };
 }
 
+function behindOf({ jobId, tenant, session, begunAtMs }: RunningJob, now: number): Behind {
+  return { jobId, tenant, session, ...defined({ runningMs: ageOf({ begunAtMs }, now) }) };
+}
+
+/** Undefined if it is not known since when. */
+function ageOf({ begunAtMs }: { readonly begunAtMs: number }, now: number): number | undefined {
+  return begunAtMs === 0 ? undefined : Math.max(0, now - begunAtMs);
+}
+
+/** Its sandbox has a holder, and its session has no running job. */
+function heldReason(heldBy: string, running: number, isTaken: boolean): Reason {
+  if (running > 0) {
+    const jobs = running === 1 ? "one other job of it runs" : `${running} other jobs of it run`;
+    return { code: "sandbox-held", text: `its sandbox is held by ${heldBy}, where ${jobs}` };
+  }
+  if (!isTaken)
+    return { code: "sandbox-held", text: `its sandbox is held by ${heldBy}, which has not taken it yet` };
+  return {
+    code: "about-to-begin",
+    text: `${heldBy} has taken it, and starts its sandbox or waits until fewer jobs run there (BERTH_MAX_RUNNING)`,
+  };
+}
+
 async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place: Place): Promise<Reason> {
-  const workers = (await fleet.workers()).filter(({ pools }) => pools.includes(place.pool));
-  if (workers.length === 0)
-    return { code: "no-worker", text: `no worker of the pool ${place.pool} is there` };
-  const able = workers.filter(({ host }) => place.home === undefined || host === place.home);
+  const { pool, home } = place;
+  const workers = (await fleet.workers()).filter(({ pools }) => pools.includes(pool));
+  if (workers.length === 0) return { code: "no-worker", text: `no worker of the pool ${pool} is there` };
+  const able = workers.filter(({ host }) => home === undefined || host === home);
   if (able.length === 0) {
-    return { code: "host-offline", text: `its workspace is on the host ${place.home}, which is offline` };
+    return { code: "host-offline", text: `its workspace is on the host ${home}, which is offline` };
   }
   const well = able.filter(({ health }) => health === "ok");
   if (well.length === 0) {
@@ -140,17 +139,31 @@ async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place:
   }
   const before = await offers.before(key, place);
   const line = before === undefined ? "it is about to be offered" : `${before} sandboxes are before its own`;
-  return well.some(({ slots, held }) => held < slots)
-    ? { code: "about-to-be-taken", text: `a worker is about to take its sandbox; ${line}` }
-    : { code: "no-slot", text: `no slot is free; ${line}` };
+  if (well.some(({ slots, held }) => held < slots))
+    return { code: "about-to-be-taken", text: `a worker is about to take its sandbox; ${line}` };
+  const slots = well.reduce((sum, worker) => sum + worker.slots, 0);
+  const where = home === undefined ? "" : ` on ${home}, which has its workspace,`;
+  const text = `no slot is free: the workers of the pool ${pool}${where} hold ${slots} of ${slots} sandboxes; ${line}`;
+  return { code: "no-slot", text };
 }
 
-/** How many are before it in the sandbox's queue; 0 when it has been taken from there. */
-async function positionOf(redis: Redis, key: SandboxKey, queued: string): Promise<number | undefined> {
+interface Position {
+  /** How many are before it in the sandbox's queue; 0 when it has been taken from there. Undefined: it is not there. */
+  readonly position: number | undefined;
+  readonly isTaken: boolean;
+}
+
+async function positionOf(redis: Redis, key: SandboxKey, queued: string): Promise<Position> {
   const [wait = "", active = "", prioritized = ""] = unfinishedKeys(key);
   const waiting = await redis.lpos(wait, queued);
-  if (waiting !== null) return (await redis.llen(wait)) - 1 - waiting;
+  if (waiting !== null) return { position: (await redis.llen(wait)) - 1 - waiting, isTaken: false };
   const rank = await redis.zrank(prioritized, queued);
-  if (rank !== null) return (await redis.llen(wait)) + rank;
-  return (await redis.lpos(active, queued)) === null ? undefined : 0;
+  if (rank !== null) return { position: (await redis.llen(wait)) + rank, isTaken: false };
+  const isTaken = (await redis.lpos(active, queued)) !== null;
+  return { position: isTaken ? 0 : undefined, isTaken };
+}
+
+function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

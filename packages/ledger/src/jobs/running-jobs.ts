@@ -1,0 +1,32 @@
+import { redisKeys, type SandboxKey } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { attemptOf, jobIdOf, takenKey } from "../queues/queue-layout.ts";
+
+/** A holder takes few jobs more than it may park. */
+const mostTaken = 256;
+
+/** A job that a worker has begun. */
+export interface RunningJob {
+  readonly jobId: string;
+  readonly tenant: string;
+  readonly session: string;
+  /** By Redis' clock; 0 if an older version of Berth began it. */
+  readonly begunAtMs: number;
+}
+
+/** Those jobs of a sandbox that have begun and have not ended, the first taken first. */
+export async function runningJobs(redis: Redis, key: SandboxKey): Promise<RunningJob[]> {
+  const taken = (await redis.lrange(takenKey(key), -mostTaken, -1)).reverse();
+  const found = await Promise.all(
+    taken.map(async (queued): Promise<RunningJob | undefined> => {
+      const jobId = jobIdOf(queued);
+      const [tenant, session, begun, begunAt, outcome] = await redis.hmget(
+        redisKeys.job(key, jobId),
+        ...["tenant", "session", "begun", "begunAt", "outcome"],
+      );
+      if (Number(begun ?? 0) < attemptOf(queued) || outcome != null) return undefined;
+      return { jobId, tenant: tenant ?? "", session: session ?? "", begunAtMs: Number(begunAt ?? 0) };
+    }),
+  );
+  return found.filter((job) => job !== undefined);
+}
