@@ -53,7 +53,6 @@ export const products: readonly Product[] = [
     command: "infra/setup/packaged",
     files: [
       scripts,
-      "apps/gateway/lua",
       "packages/init/Makefile",
       "packages/init/c",
       "packages/init/build/init",

@@ -1,4 +1,4 @@
-import { ApiKeys } from "@berth/gateway";
+import { ApiKeys } from "@berth/ledger";
 import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { adminKey, test } from "../support/gateway.ts";

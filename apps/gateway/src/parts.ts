@@ -1,12 +1,11 @@
 import type { Artifacts, Berth } from "@berth/client";
+import type { ApiKeys, BatchStore } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 import type { Metrics, Tracing } from "@berth/service";
 import type { Logger } from "pino";
-import type { BatchStore } from "./batches/batch-store.ts";
 import type { Config } from "./config.ts";
 
 import type { OpenStreams } from "./events/open-streams.ts";
-import type { ApiKeys } from "./keys/api-keys.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
 import type { Places } from "./places.ts";

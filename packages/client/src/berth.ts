@@ -1,4 +1,5 @@
 import {
+  ApiKeys,
   acceptForLater,
   Cancellation,
   checked,
@@ -91,6 +92,8 @@ export class Berth {
   readonly jobs: Jobs;
   /** Jobs that are ordered again and again. */
   readonly schedules: Schedules;
+  /** Keys that open the gateways of this fleet. */
+  readonly keys: ApiKeys;
   /** What jobs left for others, by id. */
   readonly artifacts: Artifacts;
   /** Jobs that ended badly and can be run again. */
@@ -124,6 +127,7 @@ export class Berth {
       events: this.#events,
     });
     this.schedules = new Schedules(this.#redis, this.#schedule);
+    this.keys = new ApiKeys(this.#redis);
     this.deadLetters = new DeadLetters(this.#redis, enqueue);
   }
 

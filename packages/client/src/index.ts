@@ -1,9 +1,11 @@
 export type {
+  ApiKey,
   DeadLetter,
   GrantList,
   GroupResult,
   IdentifiedEvent,
   JobState,
+  NewKey,
   ResultGroupOptions,
   ResultOptions,
   SandboxQuery,

@@ -51,7 +51,7 @@ export class ClientDoor implements Door {
     this.tenants = clientTenants(berth);
     this.batches = clientBatches(berth);
     this.schedules = berth.schedules;
-    this.keys = clientKeys(redis);
+    this.keys = clientKeys(berth);
     this.deadLetters = {
       list: async ({ limit, after }) =>
         (await berth.deadLetters.list({ limit, ...(after === undefined ? {} : { after }) })).map(

@@ -1,6 +1,6 @@
+import type { StoredBatch } from "@berth/ledger";
 import { z } from "zod";
 import { output } from "../schemas/registry.ts";
-import type { StoredBatch } from "./batch-store.ts";
 
 export const batchSchema = output(
   "Batch",

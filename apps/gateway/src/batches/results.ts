@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Jobs } from "@berth/client";
+import { type BatchEnd, type BatchStore, batchJobId } from "@berth/ledger";
 import { type JobResult, sandboxKey } from "@berth/protocol";
-import { type BatchEnd, type BatchStore, batchJobId } from "./batch-store.ts";
 
 /** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */
 export interface BatchLine {

@@ -1,11 +1,10 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Berth, GroupResult, ResultGroup } from "@berth/client";
+import { type BatchStore, batchJobId, batchOf, claimDue, type StoredBatch } from "@berth/ledger";
 import { isSuccess, type JobResult, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
-import { claimDue } from "../claims.ts";
-import { type BatchStore, batchJobId, batchOf, type StoredBatch } from "./batch-store.ts";
 import { InOrder } from "./in-order.ts";
 
 export interface TrackerParts {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CheckedOrder, isNoRoom, isOrderFault } from "@berth/client";
+import { batchJobId, type StoredBatch } from "@berth/ledger";
 import { isFault, sandboxKeyOf } from "@berth/protocol";
 import { detailOf } from "../http/failure.ts";
 import { parseInput } from "../http/parse-input.ts";
@@ -8,7 +9,6 @@ import { draftOf, type SubmissionHeaders } from "../jobs/submission.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
-import { batchJobId, type StoredBatch } from "./batch-store.ts";
 import { InOrder } from "./in-order.ts";
 
 /** An order as it was sent. */

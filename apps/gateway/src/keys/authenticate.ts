@@ -1,8 +1,8 @@
+import { type ApiKey, type ApiKeys, sameSecret } from "@berth/ledger";
 import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { Problem } from "../http/problem.ts";
 import type { Access } from "../http/route.ts";
-import { type ApiKey, type ApiKeys, sameSecret } from "./api-keys.ts";
 import type { Principal } from "./principal.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
+import type { StoredBatch } from "@berth/ledger";
 import { problemsOf } from "@berth/protocol";
 import { nanoid } from "nanoid";
 import { z } from "zod";
-import type { StoredBatch } from "../batches/batch-store.ts";
 import { batchSchema, batchView } from "../batches/batch-view.ts";
 import { type BatchLine, batchLines } from "../batches/results.ts";
 import { type Part, type SentOrder, Upload } from "../batches/upload.ts";

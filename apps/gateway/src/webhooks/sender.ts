@@ -1,11 +1,10 @@
 import type { BlockList } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type BatchStore, claimDue, type StoredBatch } from "@berth/ledger";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
-import type { BatchStore, StoredBatch } from "../batches/batch-store.ts";
 import { batchView } from "../batches/batch-view.ts";
-import { claimDue } from "../claims.ts";
 import { AddressRefused } from "./address.ts";
 import { post } from "./post.ts";
 import type { WebhookSecrets } from "./signature.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const claim = new Script({
   name: "claim-due",
-  file: new URL("../lua/claim-due.lua", import.meta.url),
+  file: new URL("../../lua/claim-due.lua", import.meta.url),
   parse: (reply) => z.array(z.string()).parse(reply),
 });
 

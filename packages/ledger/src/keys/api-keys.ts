@@ -1,9 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { Grants, grantedToAll } from "@berth/ledger";
 import { redisKeys, type TenantId, tenantId } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { customAlphabet } from "nanoid";
 import { z } from "zod";
+import { Grants, grantedToAll } from "../leases/grants.ts";
 
 const newId = customAlphabet("abcdefghijklmnopqrstuvwxyz0123456789", 12);
 const tokenForm = /^berth_([a-z0-9]{12})_([A-Za-z0-9_-]{43})$/;
