@@ -45,7 +45,7 @@ export const files: Scenario = {
         ...(because === undefined ? {} : { aim: { ratio: aimedRatio, because } }),
       });
     const speed = (ours: string, baselineName: string) =>
-      `the aim would take ${rate((aimedRatio * large.length) / median(of(baselineName)))}, and the attached stream gave ${rate(large.length / median(of(ours)))}`;
+      `the aim would take ${rate((aimedRatio * large.length) / median(of(baselineName)))}, and the link gave ${rate(large.length / median(of(ours)))}`;
     const each = (ours: string) => `each took ${short(median(of(ours)) / count)} ms`;
     return {
       rows: [
