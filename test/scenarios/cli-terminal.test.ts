@@ -70,13 +70,13 @@ test.skipIf(!hasTerminal)(
     await fleet.worker("worker-1", busybox);
     const here = await mkdtemp(join(tmpdir(), "berth-cli-"));
     try {
-      const order = JSON.stringify({ tenant: "acme", request: { kind: "exec", command: "sleep 0.1" } });
+      const order = JSON.stringify({ tenant: "acme", request: { kind: "exec", command: "sleep 0.2" } });
       await writeFile(join(here, "jobs.jsonl"), `${order}\n`.repeat(30));
       const seen = await onTerminal(["batch", "run", join(here, "jobs.jsonl")], {
         REDIS_URL: fleet.redis.url,
       });
-      expect(seen).toMatch(/\[█+·+\] \d+ % \d+ of 30 \d+\/s \d+ (ms|s) left/);
-      expect(seen).toContain("30 of 30 jobs ended, 0 of them badly");
+      expect(seen).toMatch(/\[█+·+\] \d+ % \d+ of 30 \d+\.\d\/s \d+ (ms|s) left/);
+      expect(seen).toContain("30 succeeded, 0 failed");
     } finally {
       await rm(here, { recursive: true });
     }

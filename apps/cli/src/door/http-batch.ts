@@ -120,7 +120,7 @@ export class HttpBatch implements DoorBatch {
     this.#cancelled = true;
     this.#stopped.abort();
     this.#change();
-    await this.#until(() => this.#ordersRead);
+    // A part that the gateway holds up, as for a fleet that is full, is then refused. The upload's end tells how many there are.
     await this.#calls.json("DELETE", path`/v1/batches/${this.#id}`);
   }
 
