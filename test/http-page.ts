@@ -1,4 +1,5 @@
 import { describedRoutes, openApiDocument } from "@berth/gateway";
+import { fieldSection, fieldTable, type JsonSchema, nameIn, typeText } from "./http-fields.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -6,22 +7,33 @@ interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly "x-access": string;
-  readonly parameters: readonly { name: string; in: string; required: boolean; description?: string }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, { schema?: object }>> };
+  readonly parameters: readonly {
+    name: string;
+    in: string;
+    required: boolean;
+    description?: string;
+    schema: JsonSchema;
+  }[];
+  readonly requestBody?: {
+    readonly description?: string;
+    readonly content: Readonly<Record<string, { schema?: JsonSchema }>>;
+  };
+  /** Those without a description are references to what many routes answer. */
   readonly responses: Readonly<
-    Record<string, { description: string; content?: Readonly<Record<string, { schema?: object }>> }>
+    Record<string, { description?: string; content?: Readonly<Record<string, { schema?: object }>> }>
   >;
 }
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
 const who: Readonly<Record<string, string>> = { open: "anybody", key: "any key", admin: "an admin key" };
 
 /** docs/http.md, made from the routes. `node --conditions=@berth/source test/http-page.ts > docs/http.md` writes it. */
 export function httpPage(): string {
-  const { paths } = openApiDocument(describedRoutes()) as unknown as Document;
+  const { paths, components } = openApiDocument(describedRoutes()) as unknown as Document;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
@@ -59,7 +71,32 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end. One job has at
   most 100,000 JSON values.
 
-${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}`;
+${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}
+## Fields of requests
+
+A field that is not listed is refused. One without "needed" and without a default may be left out.
+
+${requestSchemas(operations, components.schemas)
+  .map((name) => fieldSection(name, components.schemas[name] ?? {}))
+  .join("\n")}`;
+}
+
+/** Names of the schemas that request bodies are made of, however deep inside. */
+function requestSchemas(
+  operations: readonly { readonly operation: Operation }[],
+  schemas: Readonly<Record<string, JsonSchema>>,
+): string[] {
+  const found = new Set<string>();
+  const look = (value: unknown) => {
+    for (const [, reference = ""] of JSON.stringify(value).matchAll(/"\$ref":"([^"]+)"/g)) {
+      const name = nameIn(reference);
+      if (found.has(name)) continue;
+      found.add(name);
+      look(schemas[name]);
+    }
+  };
+  for (const { operation } of operations) look(operation.requestBody ?? {});
+  return [...found];
 }
 
 function section({
@@ -80,12 +117,18 @@ function section({
   ];
   for (const one of parameters) {
     const about = one.description === undefined ? "" : `: ${one.description}`;
-    lines.push(`- \`${one.name}\` (${one.in}${one.required ? ", needed" : ""})${about}`);
+    const fallback =
+      one.schema.default === undefined ? "" : `, default \`${JSON.stringify(one.schema.default)}\``;
+    const what = `${one.in}, ${typeText(one.schema)}${fallback}${one.required ? ", needed" : ""}`;
+    lines.push(`- \`${one.name}\` (${what})${about}`);
   }
   for (const [type, { schema }] of Object.entries(requestBody?.content ?? {}))
-    lines.push(`- body \`${type}\`${named(schema)}`);
+    lines.push(`- body \`${type}\`${named(schema, linked)}`);
+  if (requestBody?.description !== undefined) lines.push(`- ${requestBody.description}`);
+  for (const { schema } of Object.values(requestBody?.content ?? {}))
+    if (schema?.properties !== undefined) lines.push("", fieldTable(schema), "");
   for (const [status, { description: about, content = {} }] of Object.entries(responses)) {
-    if (status === "default") continue;
+    if (status === "default" || about === undefined) continue;
     const [[type, { schema }] = ["", {}]] = Object.entries(content);
     lines.push(`- **${status}** ${about}${type === "" ? "" : ` (\`${type}\`${named(schema)})`}`);
   }
@@ -93,9 +136,14 @@ function section({
 }
 
 /** The schemas it is made of, by name. */
-function named(schema: object | undefined): string {
+function named(schema: object | undefined, shown = (name: string) => name): string {
   const references = JSON.stringify(schema ?? {}).matchAll(/#\/components\/schemas\/([A-Za-z]+)/g);
-  return [...new Set([...references].map((match) => `, ${match[1]}`))].join("");
+  return [...new Set([...references].map(([, name = ""]) => `, ${shown(name)}`))].join("");
+}
+
+/** To its fields. */
+function linked(name: string): string {
+  return `[${name}](#${name.toLowerCase()})`;
 }
 
 if (import.meta.main) process.stdout.write(httpPage());

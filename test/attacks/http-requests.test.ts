@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { describe, expect } from "vitest";
 import { adminKey, type TestGateway, test } from "../support/gateway.ts";
 import { answersIn, raw } from "../support/raw-http.ts";
@@ -12,7 +13,62 @@ async function stillServes(gateway: TestGateway): Promise<void> {
   expect((await gateway.call("GET", "/healthz")).status).toBe(200);
 }
 
+/** Writes a body without end and reads nothing meanwhile. Gives the bytes that were taken, and the answer found afterwards. */
+async function pour(port: number, head: string, bytes: number): Promise<{ sent: number; answer: string }> {
+  const socket = connect(port, "127.0.0.1");
+  socket.pause();
+  const failed = new Promise<void>((resolve) =>
+    socket.once("error", () => resolve()).once("close", () => resolve()),
+  );
+  let sent = 0;
+  const piece = Buffer.alloc(256 * 1024, "x");
+  socket.write(head);
+  while (sent < bytes && !socket.destroyed) {
+    await Promise.race([new Promise<void>((resolve) => socket.write(piece, () => resolve())), failed]);
+    sent += piece.length;
+  }
+  let answer = "";
+  socket.on("data", (chunk) => {
+    answer += chunk;
+  });
+  socket.resume();
+  await failed;
+  return { sent, answer };
+}
+
 describe("hostile requests", () => {
+  test("a client that writes all of a refused body before it reads finds the answer, however it was refused", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_BODY_BYTES: "10000" });
+    const bytes = 20 * 1024 * 1024;
+    const length = `Content-Length: ${bytes}\r\n\r\n`;
+    const json = "Content-Type: application/json\r\n";
+    for (const [headers, status] of [
+      [head("POST", "/v1/jobs", `${auth}${json}${length}`), 413],
+      [head("POST", "/v1/jobs", `${json}${length}`), 401],
+      [head("POST", "/v1/jobs", `${auth}Content-Type: text/csv\r\n${length}`), 415],
+      [head("PUT", "/v1/jobs", `${auth}${json}${length}`), 405],
+      [head("POST", "/v1/batches", `${auth}Content-Type: application/x-ndjson\r\n${length}`), 413],
+    ] as const) {
+      const { sent, answer } = await pour(gateway.port, headers, bytes);
+      expect(sent, headers).toBe(bytes);
+      expect(answer, headers).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    }
+  });
+
+  test("a refused body without end is cut off, and so is one that stops coming", async ({ gateways }) => {
+    const gateway = await gateways.start({ BERTH_GATEWAY_BODY_BYTES: "10000" });
+    const post = head("POST", "/v1/jobs", `${auth}Content-Type: application/json\r\n`);
+    const mebibyte = 1024 * 1024;
+    const endless = await pour(gateway.port, `${post}Content-Length: 1000000000000\r\n\r\n`, 512 * mebibyte);
+    expect(endless.sent).toBeLessThan(256 * mebibyte);
+    const stopped = await raw(gateway.port, `${post}Content-Length: 1000000\r\n\r\n{`, { maxMs: 30_000 });
+    expect(stopped.status).toBe(413);
+    expect(stopped.ms).toBeLessThan(20_000);
+    await stillServes(gateway);
+  });
+
   test("a body that is too large is refused before it is read, by its length or as it comes", async ({
     gateways,
   }) => {

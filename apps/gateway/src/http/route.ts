@@ -5,17 +5,17 @@ import type { Principal } from "../keys/principal.ts";
 /** Who may call: anybody; whoever has a key, each for its own tenant; admins. */
 export type Access = "open" | "key" | "admin";
 
-export const tags = [
-  "jobs",
-  "sandbox",
-  "batches",
-  "schedules",
-  "tenants",
-  "fleet",
-  "keys",
-  "service",
-] as const;
-export type Tag = (typeof tags)[number];
+export const tags = {
+  jobs: "Work for a tenant's sandbox: submitted, looked at, waited for, cancelled",
+  sandbox: "Calls that run at once in the sandbox of a session, for agents' tools",
+  batches: "Many jobs under one name, with results as lines",
+  schedules: "Jobs that are submitted again and again",
+  tenants: "What a tenant has, may use, and whether it is paused",
+  fleet: "Workers, sandboxes, and jobs that ended badly",
+  keys: "Keys for this API, and what administrators did",
+  service: "The gateway itself: health, metrics, documents",
+} as const;
+export type Tag = keyof typeof tags;
 
 export interface AnswerSpec {
   readonly about: string;

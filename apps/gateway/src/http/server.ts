@@ -11,6 +11,7 @@ import { type BodyLimits, parseJson, readBody } from "./body.ts";
 import { BodyBudget, type BodyHold } from "./body-budget.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { refuseAmbiguous, refuseStrangers } from "./header-guard.ts";
+import { answerAndLinger } from "./lingering-close.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
 import { traceRequests } from "./request-spans.ts";
 import type { Access } from "./route.ts";
@@ -132,14 +133,15 @@ function sendFailure(parts: ServerParts, error: unknown, request: FastifyRequest
     reply.raw.destroy();
     return;
   }
-  // A body that nobody will read must not be waited for.
+  const body = JSON.stringify(problemBody(failure, request.id));
+  void reply.code(failure.status).headers(failure.headers).header("content-type", problemType);
+  const isComing = !request.raw.complete && !request.raw.destroyed;
+  if (isComing && !parts.stopping.aborted) {
+    answerAndLinger(reply, failure.status, body);
+    return;
+  }
   if (!request.raw.complete) void reply.header("connection", "close");
-  void reply
-    .code(failure.status)
-    .headers(failure.headers)
-    .header("content-type", problemType)
-    .serializer((body: unknown) => JSON.stringify(body))
-    .send(problemBody(failure, request.id));
+  void reply.serializer(String).send(body);
 }
 
 const brokenCodes: Readonly<Record<string, ProblemCode>> = {

@@ -27,7 +27,7 @@ interface Operation {
     readonly content: Readonly<Record<string, { schema?: unknown }>>;
   };
   readonly responses: Readonly<
-    Record<string, { description: string; content?: Readonly<Record<string, { schema?: unknown }>> }>
+    Record<string, { description?: string; content?: Readonly<Record<string, { schema?: unknown }>> }>
   >;
 }
 
@@ -77,9 +77,11 @@ function operationText({
   const body = Object.entries(operation.requestBody?.content ?? {}).map(
     ([type, { schema }]) => `<h4>Body: <code>${htmlOf(type)}</code></h4>${schema ? json(schema) : ""}`,
   );
-  const answers = Object.entries(operation.responses).map(([status, { description, content = {} }]) => {
+  // Those that are references are the same for many routes.
+  const own = Object.entries(operation.responses).filter(([, { description }]) => description !== undefined);
+  const answers = own.map(([status, { description, content = {} }]) => {
     const [[type, { schema }] = ["", {} as { schema?: unknown }]] = Object.entries(content);
-    return `<tr><td>${status}</td><td>${htmlOf(description)}</td><td><code>${htmlOf(type)}</code></td><td>${schema ? json(schema) : ""}</td></tr>`;
+    return `<tr><td>${status}</td><td>${htmlOf(description ?? "")}</td><td><code>${htmlOf(type)}</code></td><td>${schema ? json(schema) : ""}</td></tr>`;
   });
   return `<details class="operation"><summary><b class="${method}">${method}</b> <code>${htmlOf(path)}</code> <span>${htmlOf(operation.summary)}</span></summary>
 <p>${htmlOf(operation.description ?? "")}</p><p>For ${access[operation["x-access"]]}.</p>

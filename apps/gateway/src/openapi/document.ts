@@ -3,6 +3,7 @@ import { problemType } from "../http/problem.ts";
 import { type AnswerSpec, type AnyRoute, tags } from "../http/route.ts";
 import { problem } from "../schemas/problem.ts";
 import { inputs, outputs } from "../schemas/registry.ts";
+import { refusalComponents, refusalsOf } from "./refusals.ts";
 
 type Json = Record<string, unknown>;
 
@@ -24,13 +25,15 @@ export function openApiDocument(routes: readonly AnyRoute[]): Json {
       description: "Runs AI agents' commands in isolated per-tenant sandboxes.",
       license: { name: "MIT", identifier: "MIT" },
     },
-    tags: tags.map((name) => ({ name })),
+    servers: [{ url: "/", description: "The gateway that serves this document" }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     security: [{ key: [] }],
     paths,
     components: {
       securitySchemes: {
         key: { type: "http", scheme: "bearer", description: "An admin key, or a tenant's" },
       },
+      responses: refusalComponents(schemaOf(problem, "output")),
       schemas: { ...named(inputs, "input"), ...named(outputs, "output") },
     },
   };
@@ -51,6 +54,7 @@ function operation(route: AnyRoute): Json {
     ],
     ...requestBody(route),
     responses: {
+      ...refusalsOf(route),
       ...Object.fromEntries(
         Object.entries(route.answers as Record<string, AnswerSpec>).map(([status, answer]) => [
           status,
@@ -67,7 +71,7 @@ function operation(route: AnyRoute): Json {
 
 function operationId({ method, path }: AnyRoute): string {
   const words = path.split(/[/:_.]+/).filter((word) => word !== "" && word !== "v1");
-  return [method.toLowerCase(), ...words]
+  return [method.toLowerCase(), ...(words.length === 0 ? ["index"] : words)]
     .map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
     .join("");
 }

@@ -1,3 +1,4 @@
+import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { smallPage, smallPagePolicy } from "../http/small-page.ts";
 import { version } from "../openapi/document.ts";
@@ -31,11 +32,16 @@ export function indexRoutes({ config }: Parts): AnyRoute[] {
         access: "open",
         answers: { 200: { about: "The page", type: "text/html" } },
       },
-      async () => ({
-        status: 200,
-        headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": smallPagePolicy },
-        body: page,
-      }),
+      async ({ request }) => {
+        // `GET *` would arrive here, too.
+        if (!request.url.startsWith("/")) throw new Problem("not-found", "nothing is there");
+        const type = "text/html; charset=utf-8";
+        return {
+          status: 200,
+          headers: { "content-type": type, "content-security-policy": smallPagePolicy },
+          body: page,
+        };
+      },
     ),
   ];
 }
