@@ -271,14 +271,14 @@ describe("a lease", () => {
       state: "released",
       left: 3,
     });
-    expect(await allUnheld(leases)).toContain(key);
+    await expect.poll(() => allUnheld(leases)).toContain(key);
     const second = await taken(leases, key, two, 10_000);
     await client.del(`list:{${key}}`, `zset:{${key}}`);
     expect(await leases.release(key, second, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "released",
       left: 0,
     });
-    expect(await allUnheld(leases)).not.toContain(key);
+    await expect.poll(() => allUnheld(leases)).not.toContain(key);
   });
 
   test("keeps its epoch through a restart of Redis, and works without its scripts being loaded again", async ({

@@ -193,7 +193,10 @@ export class ArtifactStore {
       ? idOf("persisted", key, tenant, agent, session, path, sha256)
       : idOf("job", key, tenant, jobId, path, sha256);
     const before = persist ? await this.#persistedAt(owner, path) : undefined;
-    await this.#compare(key, holder);
+    await this.#compare(key, holder).catch(async (error: unknown) => {
+      if (file !== "") await this.#files.discard({ place, file }).catch(() => {});
+      throw error;
+    });
     const answer = await addArtifact.run(this.#redis, artifactKeys(id, { ...owner, place, sha256 }), [
       ...[id, tenant, size, quotaBytes, quotaCount, persist ? persistedMs : keptMs, place, file, bytes],
       ...[
