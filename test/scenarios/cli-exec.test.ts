@@ -91,6 +91,13 @@ test("a job's id with another command is refused, and with the same gives the fi
   const other = await run("echo second");
   expect(other).toMatchObject({ code: 1, stdout: "" });
   expect(other.stderr).toContain("the job id mine was used before, by another job of the sandbox acme");
+  for (const _ of [1, 2]) {
+    const args = ["exec", "acme", "--id", "bytes", "-i", "--", "wc", "-c"];
+    expect(await runCli(args, { env, stdin: Buffer.of(0xff, 0, 0x80) })).toMatchObject({
+      code: 0,
+      stdout: "3\n",
+    });
+  }
 });
 
 test("Ctrl-C cancels the job, and says so", async ({ fleet, env }) => {

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { JobOrder } from "./door.ts";
 
 export interface ExecWish {
@@ -9,6 +9,8 @@ export interface ExecWish {
   readonly timeoutMs: number | undefined;
   /** Bytes that go with the job, or a file of the workspace that is there already. */
   readonly stdin: Buffer | { readonly path: string } | undefined;
+  /** Tenant, session and the like: jobs of one place run one after another. */
+  readonly place?: object;
 }
 
 type ExecRequest = Extract<JobOrder["request"], { kind: "exec" }>;
@@ -31,9 +33,9 @@ export function execOrder(words: readonly string[], wish: ExecWish): Pick<JobOrd
   return { request: { ...command, ...rest(wish), ...(stdin ? { stdin: stdin.toString() } : {}) } };
 }
 
-/** Where stdin is put; hidden, and another for each command. */
-export function stdinPath(): string {
-  return `.berth-stdin-${randomBytes(9).toString("base64url")}`;
+/** Where stdin is put; hidden, and another for each command that may run at the same time. */
+export function stdinPath(name = randomBytes(9).toString("base64url")): string {
+  return `.berth-stdin-${name}`;
 }
 
 function isShortText(bytes: Buffer): boolean {
@@ -41,7 +43,9 @@ function isShortText(bytes: Buffer): boolean {
 }
 
 function withFile(argv: readonly string[], wish: ExecWish, stdin: Buffer): Pick<JobOrder, "request"> {
-  const path = stdinPath();
+  // The same command is the same request: under the same id it may be submitted again.
+  const whole = JSON.stringify([wish.place, argv, rest(wish), hash("sha256", stdin)]);
+  const path = stdinPath(hash("sha256", whole, "base64url").slice(0, 12));
   return {
     request: {
       kind: "steps",

@@ -102,7 +102,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   const stdin = values.interactive ? await readStdin(context) : undefined;
   const large = stdin?.rest && new LargeStdin(context, place);
   if (large) await writeStdin(large, stdin, values);
-  const order = execOrder(words, { ...wish, stdin: large ?? stdin?.head });
+  const order = execOrder(words, { ...wish, place, stdin: large ?? stdin?.head });
   const job = await submitJob(context, { ...place, ...how, ...order }).catch(async (error: unknown) => {
     await large?.remove();
     throw error;
