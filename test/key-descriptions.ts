@@ -14,7 +14,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   lease: {
     type: "hash",
     holds:
-      "worker, instance, epoch, deadline (Redis time, ms), length of the lease, whether it was inherited from a dead process, home host (once the workspace was opened), pool, last trouble, workers that could not start it lately",
+      "worker, instance, epoch, deadline (Redis time, ms), length of the lease, whether it was inherited from a dead process, home host (once the workspace was opened), pool, last use to the minute, last trouble, workers that could not start it lately",
     ends: "never: the epoch must only grow",
   },
   leases: {
@@ -102,17 +102,17 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   sandboxes: {
     type: "sorted set",
-    holds: "every sandbox key ever used, by last use",
+    holds: "every sandbox key ever used, by last use to the minute",
     ends: "never",
   },
   sandboxesOf: {
     type: "sorted set",
-    holds: "the tenant's sandbox keys, by when a producer last asked whether a job may be added",
+    holds: "the tenant's sandbox keys, by last use to the minute",
     ends: "never, as in `berth:sandboxes`",
   },
   queues: {
     type: "sorted set",
-    holds: "sandbox key whose queue has keys, by last use",
+    holds: "sandbox key whose queue has keys, by last use to the minute",
     ends: "member: when the sweep removes the queue",
   },
   paused: {

@@ -262,7 +262,7 @@ describe("a lease", () => {
     await mark(redis.connect(), key);
     await client.lpush(`list:{${key}}`, "job-1", "job-2");
     await client.zadd(`zset:{${key}}`, 1, "job-3");
-    const queueKeys = [`list:{${key}}`, `zset:{${key}}`, `missing:{${key}}`];
+    const queueKeys = [`list:{${key}}`, `missing:{${key}}`, `zset:{${key}}`];
     expect(await leases.release(key, first, { onlyIfEmpty: true, queueKeys })).toEqual({
       state: "kept",
       left: 3,

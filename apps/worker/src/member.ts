@@ -12,7 +12,7 @@ import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
 import { type HeldTenancy, RoomMaker } from "./room-maker.ts";
-import { sweep } from "./sweep.ts";
+import { offerLapsed, sweep } from "./sweep.ts";
 import { homeOf, type TakenLease, type TenancyParts, tenancyPorts } from "./tenancy-ports.ts";
 
 export interface MemberParts extends TenancyParts {
@@ -95,6 +95,7 @@ export class FleetMember {
       ...this.#takers.map(({ place, taker }) => this.#takeOffers(taker, place)),
       this.#watchPressure(),
       sweep(options, this.#stopping.signal),
+      offerLapsed(options, this.#stopping.signal),
     );
   }
 

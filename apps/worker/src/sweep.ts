@@ -31,12 +31,14 @@ export interface SweepOptions {
   readonly onVanished: (job: VanishedJob) => void;
 }
 
+/** Expired leases, and between two looks for them: a look is one call that reads the head of an index. */
+const lapsedAtOnce = 100;
+const lapsedLookMs = 300;
 /** How many pending sandboxes one script looks at, and how many of those pages one sweep reads. */
 const pageSize = 100;
 const pagesPerSweep = 10;
 /** A sweep reads no further page after it has offered so many. */
 const offeredPerSweep = 100;
-const lapsedPerSweep = 100;
 const forgottenAtOnce = 100;
 /** Removing idle queues is housekeeping: once in so many sweeps. */
 const forgetEvery = 30;
@@ -62,7 +64,6 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
     try {
       // First: a Redis that is full refuses the offers below.
       await markMemory(redis, markedSweeps * sweepMs);
-      await offerLapsed(options);
       outboxesFrom = await repairIndexes(redis, outboxesFrom);
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
@@ -83,9 +84,23 @@ async function audit({ redis, onVanished }: SweepOptions, from: number): Promise
   return next;
 }
 
-/** Offers what a dead worker held, wherever it belongs: the script names each only once. */
-async function offerLapsed({ leases, offers }: SweepOptions): Promise<void> {
-  for (const key of await leases.lapsed(lapsedPerSweep)) await offer({ leases, offers }, key);
+/**
+ * Offers what a dead worker held, wherever it belongs, soon after its lease expired. The script names each only once, whichever worker
+ * asks first.
+ */
+export async function offerLapsed(
+  { leases, offers, clock }: Pick<SweepOptions, "leases" | "offers" | "clock">,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(lapsedLookMs, signal).catch(() => {});
+    if (signal.aborted) return;
+    try {
+      for (const key of await leases.lapsed(lapsedAtOnce)) await offer({ leases, offers }, key);
+    } catch {
+      // Redis is away. The walk over what waits finds a sandbox that was named and not offered.
+    }
+  }
 }
 
 /** Walks on through what waits. Gives where the next sweep goes on: at the start again after the last page. */

@@ -8,11 +8,11 @@ import {
   unfinishedKeys,
   type VanishedJob,
 } from "@berth/ledger";
-import { job, redisKeys, sandboxKey } from "@berth/protocol";
+import { job, redisKeys, sandboxKey, workerId } from "@berth/protocol";
 import { expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
 import { systemClock } from "../src/clock.ts";
-import { sweep } from "../src/sweep.ts";
+import { offerLapsed, sweep } from "../src/sweep.ts";
 
 test("a worker's sweep ends a job that no queue has, and leaves one that waits", async ({ redis }) => {
   const commands = redis.connect();
@@ -48,4 +48,23 @@ test("a worker's sweep ends a job that no queue has, and leaves one that waits",
   await sweeping;
   await offers.close();
   expect(await commands.zrange(redisKeys.unfinished, "0", "-1")).toEqual(["waits"]);
+});
+
+test("a sandbox whose worker died is offered when its lease has expired, without a sweep", async ({
+  redis,
+}) => {
+  const commands = redis.connect();
+  const key = sandboxKey.parse("acme");
+  const leases = new Leases(commands);
+  const offers = new Offers(commands);
+  const request = { kind: "exec", command: "true" };
+  await submitJob(commands, key, job.parse({ version: 1, id: "a", tenant: "acme", request }));
+  await leases.take(key, { worker: workerId.parse("dead"), instance: "dead" }, 50);
+  const stop = new AbortController();
+  const looking = offerLapsed({ leases, offers, clock: systemClock }, stop.signal);
+  const place = await leases.place(key);
+  await expect.poll(() => offers.waiting([place])).toBe(1);
+  stop.abort();
+  await looking;
+  await offers.close();
 });

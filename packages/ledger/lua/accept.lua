@@ -21,7 +21,7 @@ local wanted = {
   key = key, attempt = attempt, pool = ARGV[6], tenant = tenant, bytes = tonumber(ARGV[12]),
   mostPerSandbox = ARGV[7], mostInFleet = ARGV[8], mostBytes = ARGV[11], asks = ARGV[13], isNew = true,
 }
-local no = refusal(KEYS[1], KEYS[2], 4, wanted, facts)
+local no = refusal(KEYS[1], redis.call('HGET', KEYS[2], 'pool'), 4, wanted, facts)
 if no then
   return no
 end

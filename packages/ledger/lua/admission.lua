@@ -1,6 +1,7 @@
 -- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and tenant-jobs.lua.
--- `record`: job (hash)   `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS   `facts`: of facts.lua
--- Gives nil if it may, or the refusal:
+-- `record`: job (hash)   `pool`: of the sandbox, false while it has none   `facts`: of facts.lua
+-- `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
+-- Gives nil, and the record's sandbox if there is a record; or the refusal:
 --       {'known', key}                    this attempt was added before, or the job has ended
 --       {'taken', key}                    the id is another job's: of another sandbox, or one that asks for something else
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
@@ -8,7 +9,7 @@
 --       {'tenant-full', waiting, limit}   the tenant's requests that wait have too many bytes
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
-local function refusal(record, lease, firstQueueKey, wanted, facts)
+local function refusal(record, pool, firstQueueKey, wanted, facts)
   local known = redis.call('HMGET', record, 'key', 'added', 'outcome', 'asks')
   local owner = known[1] or facts.sandbox
   local isKnown = known[1] and (known[3] or tonumber(known[2] or '0') >= wanted.attempt)
@@ -20,13 +21,12 @@ local function refusal(record, lease, firstQueueKey, wanted, facts)
   if isKnown then
     return {'known', owner}
   end
-  local pool = redis.call('HGET', lease, 'pool')
   if pool and wanted.pool ~= '' and pool ~= wanted.pool then
     return {'wrong-pool', pool}
   end
   -- A later attempt has its place already.
   if known[1] then
-    return nil
+    return nil, known[1]
   end
   local full = nearlyFull(facts.full)
   if full then

@@ -46,6 +46,8 @@ end
 for _, name in ipairs({'completed', 'failed', 'meta', 'id', 'events', 'marker', 'pc', 'stalled', 'stalled-check', 'repeat', 'limiter'}) do
   redis.call('UNLINK', queue .. ':' .. name)
 end
+-- The next job puts it into the index again.
+redis.call('HDEL', KEYS[1], 'used')
 if not isCluster then
   redis.call('ZREM', '@queues', ARGV[1])
 end

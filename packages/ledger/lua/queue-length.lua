@@ -1,13 +1,9 @@
--- How many jobs a sandbox's queue has that are not finished. `keys`: its lists and sorted sets, from the one at `first` on.
+-- How many jobs a sandbox's queue has that are not finished. `keys`, from the one at `first` on: wait, active, prioritized (a sorted set)
+-- and paused.
 local function queueLength(keys, first)
   local length = 0
   for index = first, #keys do
-    local kind = redis.call('TYPE', keys[index]).ok
-    if kind == 'list' then
-      length = length + redis.call('LLEN', keys[index])
-    elseif kind == 'zset' then
-      length = length + redis.call('ZCARD', keys[index])
-    end
+    length = length + redis.call(index == first + 2 and 'ZCARD' or 'LLEN', keys[index])
   end
   return length
 end

@@ -7,7 +7,8 @@
 -- ARGV  1 sandbox key  2 whose sandbox it is  3 job id  4 attempt  5 pool, '' for any  6 default pool  7 session  8 kind
 --       9 default limit per sandbox  10 default limit of the fleet  11 the job's own tenant: of the shared sandbox, another than 2
 --       12 its id in the queue  13 data of the entry  14 options of the entry  15 priority  16 when it was submitted, in ms
---       17 default limit of bytes per tenant  18 mark of what it asks for, '' for a later attempt  then what facts.lua needs
+--       17 default limit of bytes per tenant  18 mark of what it asks for, '' for a later attempt  19 '1' if its request is staged
+--       then what facts.lua needs
 -- Reply {'added', live, paused, home, pool}   live is 1 while a worker's lease is; home is '' while there is none
 --       or a refusal of admission.lua
 --- @include now.lua
@@ -23,12 +24,14 @@ local record, lease, entry = KEYS[1], KEYS[2], KEYS[5]
 local key, jobId, attempt, queuedId, priority = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[12], tonumber(ARGV[15])
 refuseWhileMoving(key)
 local facts = fleetFacts(jobId, ARGV[2])
-local bytes = #ARGV[13] + redis.call('STRLEN', KEYS[4])
+local held = redis.call('HMGET', lease, 'worker', 'deadline', 'home', 'pool', 'instance', 'used')
+local isStaged = ARGV[19] == '1'
+local bytes = #ARGV[13] + (isStaged and redis.call('STRLEN', KEYS[4]) or 0)
 local wanted = {
   key = key, attempt = attempt, pool = ARGV[5], tenant = ARGV[11], bytes = bytes,
   mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], mostBytes = ARGV[17], asks = ARGV[18],
 }
-local no = refusal(record, lease, 9, wanted, facts)
+local no, known = refusal(record, held[4], 9, wanted, facts)
 if no then
   return no
 end
@@ -52,27 +55,40 @@ if priority > 0 then
 else
   redis.call('LPUSH', KEYS[9], queuedId)
 end
-redis.call('HSET', record, 'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[8], 'added', attempt)
-redis.call('HSETNX', record, 'at', now)
+local about = {'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[8], 'added', attempt}
 if ARGV[18] ~= '' then
-  redis.call('HSET', record, 'asks', ARGV[18])
+  about[11], about[12] = 'asks', ARGV[18]
 end
-countJob(record, key, ARGV[11], jobId, now, bytes)
 -- None of these expires before the job has ended.
-redis.call('PERSIST', record)
-redis.call('PERSIST', KEYS[4])
+if known then
+  redis.call('HSET', record, unpack(about))
+  redis.call('HSETNX', record, 'at', now)
+  redis.call('PERSIST', record)
+  if redis.call('HSETNX', record, 'bytes', bytes) == 0 then
+    bytes = 0
+  end
+else
+  redis.call('HSET', record, 'at', now, 'bytes', bytes, unpack(about))
+end
+if isStaged then
+  redis.call('PERSIST', KEYS[4])
+end
+countJob(key, ARGV[11], jobId, now, bytes)
 elsewhere('SET', string.format('@sandboxOf', jobId), key)
-redis.call('ZADD', KEYS[3], now, key)
 elsewhere('ZADD', '@unfinished', 'NX', now, jobId)
 elsewhere('ZADD', '@pending', 'NX', now, key)
-elsewhere('ZADD', '@sandboxes', now, key)
-elsewhere('ZADD', '@queues', now, key)
-local pool = ARGV[5]
-if pool == '' then
-  pool = ARGV[6]
+local pool = held[4]
+if not pool then
+  pool = ARGV[5] == '' and ARGV[6] or ARGV[5]
+  redis.call('HSET', lease, 'pool', pool)
 end
-redis.call('HSETNX', lease, 'pool', pool)
-local held = redis.call('HMGET', lease, 'worker', 'deadline', 'home', 'pool', 'instance')
+-- These tell the last use to the minute.
+if not held[6] or now - tonumber(held[6]) >= 60000 then
+  redis.call('HSET', lease, 'used', now)
+  redis.call('ZADD', KEYS[3], now, key)
+  elsewhere('ZADD', '@sandboxes', now, key)
+  elsewhere('ZADD', '@queues', now, key)
+end
 local live = 0
 if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
   live = 1
@@ -82,4 +98,4 @@ if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
   elsewhere('PEXPIRE', wake, 3600000)
 end
 post(key)
-return {'added', live, facts.paused, held[3] or '', held[4]}
+return {'added', live, facts.paused, held[3] or '', pool}

@@ -9,9 +9,10 @@ local function waitingBytesKey(sandboxKey, tenant)
   return ofTenant('@waitingBytes', sandboxKey, tenant)
 end
 
-local function countJob(record, sandboxKey, tenant, jobId, now, bytes)
+-- `bytes`: 0 if they are counted already.
+local function countJob(sandboxKey, tenant, jobId, now, bytes)
   redis.call('ZADD', ofTenant('@unfinishedOf', sandboxKey, tenant), 'NX', now, jobId)
-  if redis.call('HSETNX', record, 'bytes', bytes) == 1 then
+  if bytes > 0 then
     redis.call('INCRBY', waitingBytesKey(sandboxKey, tenant), bytes)
   end
 end

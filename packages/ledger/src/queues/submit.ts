@@ -72,7 +72,7 @@ export async function submitJob(
     ...[key, tenantOf(key), job.id, job.attempt, job.pool ?? "", defaultPool, job.session, job.request.kind],
     ...[perSandbox, inFleet, job.tenant, queued, JSON.stringify(payload)],
     ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), bytesPerTenant],
-    requestMark(job),
+    ...[requestMark(job), staged ? "1" : ""],
   ];
   const facts = () => fleetFacts(redis, key, job.id);
   const answer = await runInSlot(redis, {

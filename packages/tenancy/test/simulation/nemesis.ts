@@ -183,7 +183,9 @@ export class Nemesis {
     for (const { current } of workers) current.process.die();
     time.after(settings.leaseMs * 6, () => {
       this.#isOff = false;
-      redis.events.expire((jobId) => this.#world.producer.hasHeard(jobId));
+      // The storm's end, or an earlier order, may have started some of them again: then the day is not over.
+      const areGone = workers.every(({ current }) => current.process.state === "dead");
+      if (areGone) redis.events.expire((jobId) => this.#world.producer.hasHeard(jobId));
       for (const place of workers) place.restart();
     });
   }

@@ -44,6 +44,7 @@ const stuckLeases = 3.5;
  * A Redis that lost its last second takes back what it acknowledged in it, and nothing else is relaxed:
  * - a job that was accepted in it may be unknown; whoever waits for it learns so;
  * - a job whose beginning was recorded in it may run again, and one whose end was may end again, in another way;
+ * - one that is safe to repeat, and whose end was, may begin a second time in the same epoch, and that may be taken back;
  * - what a job said in it may be missing or be said again;
  * - a job that leaves its queue because its end, or its next attempt, was recorded in it ends as lost, by the audit.
  * Still, no epoch is given twice, and commands of two holders never run at the same time.
@@ -170,7 +171,8 @@ export class Rules {
     this.#options.trace.note("redis", "unbegun", name);
     this.#unbegun.add(name);
     this.#begun.delete(name);
-    if (this.#ran.has(name)) this.broken("what ran has begun", name, [jobId]);
+    const isRunAgain = this.#forgotten.has(jobId) && this.jobs.get(jobId)?.repeatable === true;
+    if (this.#ran.has(name) && !isRunAgain) this.broken("what ran has begun", name, [jobId]);
   }
 
   opened(key: string, epoch: number): void {
