@@ -88,6 +88,15 @@ describe("a batch", () => {
     expect([...seen].sort()).toEqual(Array.from({ length: 20 }, (_, index) => `b-${index}`).sort());
   });
 
+  test("leaves out the orders whose results are there already, and keeps the numbers of the others", async () => {
+    const desk = new Desk();
+    const batch = new Batch(desk.submit, orders(4), { id: "b", done: new Set([0, 2]) });
+    const reading = all(batch);
+    await expect.poll(() => desk.open).toEqual(["b-1", "b-3"]);
+    for (const id of desk.open) desk.end(id);
+    expect((await reading).map(({ index }) => index).sort()).toEqual([1, 3]);
+  });
+
   test("submits nothing more while nobody reads", async () => {
     const desk = new Desk();
     const results = new Batch(desk.submit, orders(100), { id: "b", inFlight: 5 }).results();
