@@ -15,7 +15,7 @@ import {
   type Wakes,
 } from "@berth/ledger";
 import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
-import { type Redis, refusesWrites } from "@berth/redis";
+import { failsOver, type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
 import { z } from "zod";
@@ -90,7 +90,8 @@ export function tenancyPorts(
           if (renewed.state !== "lost") deadlineMs = renewed.deadlineMs;
           return renewed.state;
         } catch (error) {
-          if (refusesWrites(error)) return "refused";
+          // A single Redis that refuses gives the lease to nobody else. A replica of another might.
+          if (refusesWrites(error) && !failsOver(redis)) return "refused";
           throw error;
         }
       },

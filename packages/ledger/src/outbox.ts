@@ -4,7 +4,7 @@ import { OneAfterAnother, type Redis, Script } from "@berth/redis";
 const notedForMs = 3_600_000;
 const notedMost = 100_000;
 const entriesAtOnce = 100;
-/** Whoever read an entry so long ago and did not remove it has died. */
+/** A process that read an entry so long ago and did not remove it has died. */
 const abandonedMs = 5_000;
 /** Each entry is given to one process. Names of processes would stay there for ever. */
 const group = "deliverers";

@@ -25,9 +25,9 @@ export interface SlotCall<R> {
 }
 
 /**
- * Runs a script that also reads or writes keys of other hash slots. On a single Redis it is one step. On a cluster it is told what it
- * has to know, and leaves what it has to say in an outbox of its own slot, which is delivered here. Whoever dies in between leaves
- * the outbox to the sweep: it is noted in an index before the script runs.
+ * Runs a script that also reads or writes keys of other hash slots. On a single Redis it is one step. On a cluster its last
+ * argument has what it has to know, and it leaves what other slots have to know in an outbox of its own slot. The caller delivers
+ * that. If the caller dies in between, the sweep does: an index has the outbox before the script runs.
  */
 export async function runInSlot<R>(
   redis: Redis,

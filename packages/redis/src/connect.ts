@@ -46,7 +46,7 @@ const connectTimeoutMs = 3_000;
 export function connectRedis(options: RedisOptions): Redis {
   const redis = connect(options);
   const { accept, onOutage } = options;
-  // Calls that wait for replicas hold up nobody else's.
+  // On a connection of their own, calls that wait for replicas hold up no others.
   if (accept) Replicated.attach(redis, connect({ ...options, onOutage: undefined }), accept);
   let lost = false;
   redis.on("error", (error: Error & { lastNodeError?: Error }) => {

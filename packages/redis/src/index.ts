@@ -8,4 +8,4 @@ export { Replicated } from "./replicated.ts";
 export type { ScriptOptions } from "./script.ts";
 export { Script } from "./script.ts";
 export type { Topology } from "./topology.ts";
-export { blockingDuplicate, onReconnect, primariesOf, topologyOf } from "./topology.ts";
+export { blockingDuplicate, failsOver, onReconnect, primariesOf, topologyOf } from "./topology.ts";

@@ -9,7 +9,7 @@ export class OneAfterAnother<T> {
     this.#run = run;
   }
 
-  /** Nobody waits. */
+  /** No call waits. */
   get isIdle(): boolean {
     return this.#asked === 0;
   }

@@ -32,6 +32,11 @@ export function primariesOf(redis: Redis): Redis[] {
   return clusterOf(redis)?.nodes("master") ?? [redis];
 }
 
+/** Whether a replica may take the place of a primary behind its back: behind Sentinels, and on a cluster. */
+export function failsOver(redis: Redis): boolean {
+  return clusterOf(redis) !== undefined || (redis.options.sentinels ?? []).length > 0;
+}
+
 /**
  * Calls the listener when a connection was made anew: what was told to the one before may be lost. On a cluster: to any of its
  * nodes.

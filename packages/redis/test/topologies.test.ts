@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, describe, expect, test } from "vitest";
 import { TestRedis, test as withRedis } from "../../../test/support/redis.ts";
-import { checkRedis, connectRedis, topologyOf, withoutPassword } from "../src/index.ts";
+import { checkRedis, connectRedis, failsOver, topologyOf, withoutPassword } from "../src/index.ts";
 
 const onCluster = withRedis.extend({ topology: "cluster" });
 const withSentinel = withRedis.extend({ topology: "sentinel" });
@@ -16,6 +16,7 @@ describe("a connection to a cluster", () => {
   onCluster("reaches the keys of every node, and goes on when a primary died", async ({ redis }) => {
     const client = redis.connect();
     expect(topologyOf(client)).toBe("cluster");
+    expect(failsOver(client)).toBe(true);
     expect((await checkRedis(client, redis.url)).version).toMatch(/^\d/);
     const keys = Array.from({ length: 30 }, (_, index) => `key-${index}`);
     await Promise.all(keys.map((key) => client.set(key, key)));
@@ -39,6 +40,7 @@ describe("a connection through Sentinels", () => {
   withSentinel("goes on with the replica when the primary died", async ({ redis }) => {
     const client = redis.connect();
     const blocking = redis.connect("blocking");
+    expect(failsOver(client)).toBe(true);
     await client.set("key", "value");
     // What the replica has not acknowledged may be lost.
     expect(await client.wait(1, 30_000)).toBe(1);
