@@ -41,7 +41,7 @@ describe("hostile requests", () => {
     gateways,
   }) => {
     const gateway = await gateways.start({ BERTH_GATEWAY_BODY_BYTES: "10000" });
-    const bytes = 20 * 1024 * 1024;
+    const bytes = 8 * 1024 * 1024;
     const length = `Content-Length: ${bytes}\r\n\r\n`;
     const json = "Content-Type: application/json\r\n";
     for (const [headers, status] of [

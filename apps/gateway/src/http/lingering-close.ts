@@ -2,8 +2,8 @@ import type { FastifyReply } from "fastify";
 
 /** Of the rest of a body, so much is read, for so long in all, and for so long while nothing comes. */
 const mostBytes = 64 * 1024 * 1024;
-const mostMs = 5_000;
-const idleMs = 1_000;
+const mostMs = 10_000;
+const idleMs = 2_000;
 
 /**
  * Answers a request whose body is still on its way. If the connection were closed at once, a client that first writes all of its body
