@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import path from "node:path";
 
-const PARTS = ["src", "lua", "package.json"];
+const PARTS = ["src", "c", "lua", "package.json"];
 
 /** Where `npm run build` puts the command, as its npm package has it. */
 export function commandFolder(root) {
