@@ -44,6 +44,11 @@ export const gatewayOverhead: Scenario = {
           percentileRow(percent, {
             ...{ scenario: name, ours: of("through"), baseline: of("direct") },
             baselineName: "client alone",
+            ...(percent === 50
+              ? {
+                  aim: { ratio: 0.8, text: "≤ 1.25 times", because: `the gateway adds ${short(addedMs)} ms` },
+                }
+              : {}),
           }),
         ),
         row({

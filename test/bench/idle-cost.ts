@@ -4,7 +4,7 @@ import { type ConnectionOptions, Queue, Worker } from "bullmq";
 import { BenchFleet } from "./bench-fleet.ts";
 import { inLanes } from "./measure.ts";
 import { enqueueNothing, NullWorker } from "./null-worker.ts";
-import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
+import { aimedRow, type Findings, type Row, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "idle-cost";
@@ -37,9 +37,18 @@ export const idleCost: Scenario = {
       holdBare,
       () => {},
     );
-    const [empty, hundred, thousand, holding] = mine;
+    const [empty, hundred, thousand, holding, expired] = mine;
     const [bareEmpty, , bareThousand, bareHolding] = bare;
-    if (!empty || !hundred || !thousand || !holding || !bareEmpty || !bareThousand || !bareHolding)
+    if (
+      !empty ||
+      !hundred ||
+      !thousand ||
+      !holding ||
+      !expired ||
+      !bareEmpty ||
+      !bareThousand ||
+      !bareHolding
+    )
       throw new Error("a look is missing");
     const per = (after: number, before: number, count: number) => (after - before) / count;
     const line = (metric: string, unit: string, ours: number, baseline: number): Row =>
@@ -52,6 +61,16 @@ export const idleCost: Scenario = {
         baseline,
         baselineName: "bare BullMQ",
         samples: { ours: 1, baseline: 1 },
+      });
+    const aimed = (metric: string, unit: string, ours: number, atMost: number): Row =>
+      aimedRow({
+        scenario: name,
+        metric,
+        unit,
+        ours,
+        atMost,
+        samples: 1,
+        because: "what Redis' own count says",
       });
     return {
       rows: [
@@ -67,6 +86,9 @@ export const idleCost: Scenario = {
           per(thousand.keys, empty.keys, 1_000),
           per(bareThousand.keys, bareEmpty.keys, 1_000),
         ),
+        aimed("a known tenant, its records expired", "bytes", per(expired.bytes, empty.bytes, 1_000), 2_048),
+        aimed("a known tenant, its records expired", "keys", per(expired.keys, empty.keys, 1_000), 4),
+        aimed(`${held} held`, "commands/s", holding.commandsPerSecond - thousand.commandsPerSecond, 100),
         line(
           `${held} held`,
           "commands/s",
@@ -82,7 +104,7 @@ export const idleCost: Scenario = {
       ],
       notes: mine.map(
         ({ bytes, keys, commandsPerSecond, connections }, index) =>
-          `${["no tenants", "100 known", "1,000 known", `1,000 known, ${held} held`][index]}: ${short(bytes / 1024)} KiB, ${keys} keys, ${short(commandsPerSecond)} commands/s, ${connections} connections`,
+          `${["no tenants", "100 known", "1,000 known", `1,000 known, ${held} held`, "1,000 known, their records expired"][index]}: ${short(bytes / 1024)} KiB, ${keys} keys, ${short(commandsPerSecond)} commands/s, ${connections} connections`,
       ),
     };
   },
@@ -116,7 +138,22 @@ async function series(
   looks.push(await footprint(redis, lookMs));
   onRound(3, 3);
   await letGo();
+  await expireRecords(redis);
+  looks.push(await footprint(redis, lookMs));
   return looks;
+}
+
+/** What expires a day after a job's end, and sooner: now. */
+async function expireRecords(redis: Redis): Promise<void> {
+  let cursor = "0";
+  do {
+    const [next, keys] = await redis.scan(cursor, "COUNT", 1_000);
+    cursor = next;
+    const expiring = await Promise.all(
+      keys.map(async (key) => ((await redis.pttl(key)) > 0 ? key : undefined)),
+    );
+    await Promise.all(expiring.map((key) => key && redis.unlink(key)));
+  } while (cursor !== "0");
 }
 
 async function footprint(redis: Redis, lookMs: number): Promise<Footprint> {

@@ -66,6 +66,24 @@ interface PercentileInput extends Pick<RowInput, "scenario" | "baselineName" | "
   readonly baseline: readonly number[];
 }
 
+/** A number that has an aim of its own and nothing to be compared with. */
+export function aimedRow({ atMost, because, samples, ...about }: AimedRow): Row {
+  return row({
+    ...about,
+    better: "lower",
+    baseline: atMost,
+    baselineName: "the aim",
+    samples: { ours: samples, baseline: 1 },
+    aim: { ratio: 1, text: `≤ ${atMost} ${about.unit}`, because },
+  });
+}
+
+interface AimedRow extends Pick<Row, "scenario" | "metric" | "unit" | "ours"> {
+  readonly atMost: number;
+  readonly because: string;
+  readonly samples: number;
+}
+
 export function row({ better, aim, ...measured }: RowInput): Row {
   const { ours, baseline } = measured;
   const ratio = better === "lower" ? baseline / ours : ours / baseline;
