@@ -36,7 +36,11 @@ export interface FaultContexts {
   "job-id-taken": { jobId: string; sandboxKey: string };
   "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
-  "not-granted": { what: "profile" | "pool"; name: string; tenant: string };
+  "not-granted": { what: "profile" | "pool" | "image" | "network"; name: string; tenant: string };
+  "not-allowed": { tenant: string; problems: readonly string[] };
+  "sandbox-disabled": { kind: string; mode: string };
+  "invalid-profile": { layer: string; problems: readonly string[] };
+  "profile-changed": { layer: string; version: number; expected: number };
   "schedule-unreadable": { schedule: string; detail: string };
   "no-answer": { worker: string; waitedMs: number };
   "worker-id-taken": { worker: string; host: string; pid: string };
@@ -263,10 +267,39 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "not-granted": {
     message: ({ what, name, tenant }) => `the ${what} ${name} is not available to the tenant ${tenant}`,
     meaning:
-      "The tenant was not granted the profile or pool, or no worker's configuration has such a profile. A tenant is not told which.",
+      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image or network that it chose. A tenant is not told which.",
     retry: false,
     operator:
-      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool.",
+      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool, or be live (`berth profile get profile.NAME`). What may be chosen is in its `images` and `networks`.",
+  },
+  "not-allowed": {
+    message: ({ tenant, problems }) =>
+      `the job asks for more than ${tenant} may have: ${problems.join("; ")}`,
+    meaning:
+      "The job's `settings` would loosen what its profile, its tenant or its agent allows. `context.problems` names every field. Nothing of it ran.",
+    retry: false,
+    operator: "Submit it with less, or let the tenant have more (`berth profile set`); see docs/profiles.md.",
+  },
+  "sandbox-disabled": {
+    message: ({ kind, mode }) =>
+      `/${kind} is disabled in this execution context — ${mode === "off" ? "sandboxes are switched off" : "the agents main and default have no sandbox"}, and nothing runs outside of one`,
+    meaning: "The profile's `mode` leaves the job without a sandbox. Nothing of it ran.",
+    retry: false,
+    operator: "Adapt the plan, or switch the mode (`berth profile set LAYER mode=all`).",
+  },
+  "invalid-profile": {
+    message: ({ layer, problems }) => `the profile layer ${layer} cannot be so: ${problems.join("; ")}`,
+    meaning:
+      "The settings of a layer are not valid, or are ones that this layer may not set. `context.problems` names every problem. Nothing was changed.",
+    retry: false,
+    operator: "A mistake in the settings; the message says what is allowed.",
+  },
+  "profile-changed": {
+    message: ({ layer, version, expected }) =>
+      `the profile layer ${layer} is at version ${version}, not at ${expected}`,
+    meaning: "The layer was changed since its version was read. Nothing was changed.",
+    retry: false,
+    operator: "Read the layer again, and make the change to what it is now.",
   },
   "schedule-unreadable": {
     message: ({ schedule, detail }) => `the schedule ${schedule} cannot be read: ${detail}`,

@@ -43,6 +43,7 @@ function hostConfig(input: SpecInput): HostConfig {
     ...(profile.runtime === undefined ? {} : { Runtime: profile.runtime }),
     Tmpfs: tmpfs(limits, workspace, input.imageVolumes),
     ShmSize: limits.tmpfsBytes,
+    // To the engine, too, 0 is no cap.
     Memory: limits.memoryBytes,
     // Equal to memory: no swap, which would turn a limit into slowness for everybody on the disk.
     MemorySwap: limits.memoryBytes,
@@ -86,9 +87,9 @@ function ulimits(
   return [
     same("nofile", limits.openFiles),
     same("core", 0),
-    same("fsize", limits.workspaceBytes),
+    ...(limits.workspaceBytes === 0 ? [] : [same("fsize", limits.workspaceBytes)]),
     // The kernel counts processes per uid on the whole host: with a shared uid, tenants would use up each other's.
-    ...(workspace.ownUid ? [same("nproc", limits.pids)] : []),
+    ...(workspace.ownUid && limits.pids > 0 ? [same("nproc", limits.pids)] : []),
   ];
 }
 
