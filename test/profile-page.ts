@@ -45,7 +45,7 @@ profiles:
     exec: { timeoutMs: 5m }
 \`\`\`
 
-The column *below* says what the layers below the operator's may do with a field.
+\`0\` is no cap where the table says so, and counts as more than any number. The column *below* says what the layers below the operator's may do with a field.
 
 | field | default | below | meaning |
 |---|---|---|---|
@@ -59,6 +59,35 @@ const outro = `
 only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be destroyed.
 
 \`non-main\` refuses the jobs of the agents \`main\` and \`default\`, and of jobs that name no agent.
+
+## Files and mounts
+
+\`workspace\` says what commands find at \`/workspace\`:
+
+- \`rw\`: the sandbox's workspace. It outlives containers and workers.
+- \`ro\`: the same, and nothing in it can be changed, also not by jobs that write files or run \`code\`.
+- \`none\`: an empty directory in memory of \`limits.tmpfsBytes\`. It goes with the container. The workspace stays as it
+  is, and is not seen.
+
+A \`destroy\` job empties the workspace whatever \`workspace\` says.
+
+More of the host is mounted in two steps. The host's operator lists directories in \`BERTH_MOUNTS\` of the worker. A
+profile names directories beneath them in \`mountable\`, and \`mounts\` chooses among those names. A mount that leads
+elsewhere, also by a symbolic link, is refused with \`mount-refused\`. Commands use a mount as the sandbox's own uid, so
+the files need permissions for it. Give \`rw\` only to directories that tenants may share.
+
+## Environment
+
+Commands see the image's \`ENV\`, then Berth's own \`HOME\`, \`TMPDIR\`, \`USER\`, \`LOGNAME\` and \`SHELL\`, then \`env\` of the
+profile's layers, then the job's. Nothing of the worker's environment is in it. Where the image says nothing, \`PATH\` and
+\`LANG=C.UTF-8\` are Berth's.
+
+## What an engine may not enforce
+
+\`berth doctor engine\` names the fields that the engine or its kernel cannot enforce. An engine without AppArmor ignores
+\`apparmor\`; a kernel that does not account for swap ignores \`limits.swapBytes\`. With \`gpus\` on an engine without a runtime
+for them, or \`readOnlyRoot: false\` on a storage driver without quotas, no sandbox starts, and its jobs are refused in the
+engine's own words. An [engine proxy](deploy.md#the-engines-socket) lets through what its own rules list.
 
 ## Live changes
 
@@ -128,6 +157,8 @@ function ruleText(rule: MergeRule): string {
       return `stricter: ${rule.loosestFirst.join(", then ")}`;
     case "chosen":
       return `one of \`${rule.from}\`${rule.always === undefined ? "" : `, or \`${rule.always}\``}`;
+    case "named":
+      return `names in \`${rule.in}\``;
     case "subset":
       return "only some of these";
     case "free":

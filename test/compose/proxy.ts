@@ -117,7 +117,9 @@ export function container(
     initPath: join(host.workspacesRoot, initName),
     linkDirectory: join(host.workspacesRoot, linkName),
     etcFiles: [],
-    imageVolumes: [],
+    hostMounts: [],
+      seccomp: undefined,
+      imageVolumes: [],
   });
   const labels = { "berth.fleet": host.fleet };
   const spec = structuredClone({

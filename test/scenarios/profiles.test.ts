@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Berth } from "@berth/client";
 import type { NamedLayerInput } from "@berth/protocol";
@@ -91,6 +91,41 @@ describe("a live change of a profile", () => {
     expect((await acme.exec("echo hi")).stdout).toBe("hi\n");
     await set(berth, worker, "tenant.acme", { mode: "off" });
     expect((await acme.run({ kind: "destroy" })).outcome).toEqual({ kind: "done" });
+  });
+
+  test("bounds a whole job, its workspace's access and its mounts, and a sandbox can be destroyed all the same", async ({
+    fleet,
+  }) => {
+    const data = join(fleet.workspaces, "..", "data");
+    await mkdir(data);
+    await writeFile(join(data, "in.csv"), "1,2\n");
+    const berth = fleet.client();
+    await berth.profiles.set("profile.default", {
+      mountable: { data: { source: data, target: "/mnt/data" }, etc: { source: "/etc", target: "/mnt/etc" } },
+      jobTimeoutMs: "20s",
+    });
+    await fleet.worker("worker-1", { ...busybox, BERTH_MOUNTS: data });
+    const acme = berth.tenant("acme");
+    await acme.write("kept", "kept\n");
+    const settings = { workspace: "ro" as const, mounts: ["data"], jobTimeoutMs: "1s" };
+    const read = await acme.exec("cat kept /mnt/data/in.csv; rm kept; echo x > /mnt/data/new", { settings });
+    expect(read.stdout).toBe("kept\n1,2\n");
+    expect((await acme.write("kept", "no", { settings })).outcome).toMatchObject({
+      kind: "refused",
+      code: "denied",
+    });
+    const steps = [1, 2, 3].map(() => ({ kind: "exec" as const, command: "echo step; sleep 0.6" }));
+    const late = await acme.run({ kind: "steps", steps }, { settings });
+    expect(late.outcome).toEqual({ kind: "timed-out", afterMs: 1_000 });
+    expect(late.steps?.[0]).toMatchObject({ outcome: { kind: "exited", code: 0 } });
+    const refused = async (mounts: string[]) =>
+      (await acme.exec("ls /mnt", { settings: { mounts } })).outcome;
+    expect(await refused(["secret"])).toMatchObject({ kind: "refused", code: "not-granted" });
+    expect(await refused(["etc"])).toMatchObject({ kind: "refused", code: "mount-refused" });
+    expect((await acme.run({ kind: "destroy" }, { settings: { workspace: "none" } })).outcome).toEqual({
+      kind: "done",
+    });
+    expect((await acme.exec("ls")).stdout).toBe("");
   });
 
   test("gives up a sandbox by its own idle time", async ({ fleet }) => {

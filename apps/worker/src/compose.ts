@@ -101,6 +101,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     fleet: config.BERTH_FLEET,
     worker: config.BERTH_WORKER_ID,
     workspacesRoot: config.BERTH_WORKSPACES,
+    mountRoots: config.BERTH_MOUNTS,
     engineHost: config.DOCKER_HOST,
     ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
   });

@@ -66,6 +66,17 @@ export const environment = z.object({
   BERTH_WORKSPACES: directory(".berth/workspaces").describe(
     "directory of the workspaces; the same path for the engine",
   ),
+  BERTH_MOUNTS: z
+    .string()
+    .default("")
+    .transform((text) =>
+      text
+        .split(",")
+        .map((one) => one.trim())
+        .filter((one) => one !== ""),
+    )
+    .pipe(z.array(z.string().refine(isAbsolute, { error: "each directory begins with /" })))
+    .describe("directories of the host, separated by commas: profiles may mount only what is beneath them"),
   BERTH_INIT: z
     .string()
     .refine(isAbsolute, { error: "a path that begins with /, as the engine's host knows it" })

@@ -18,6 +18,9 @@ import {
 /** What a profile is asked for with. Without a tenant: what the operator's layers alone make of it. */
 export type Asked = {
   readonly [K in "tenant" | "agent" | "profile" | "settings"]?: Job[K] | undefined;
+} & {
+  /** Its workspace is to be emptied, whatever access its commands have. */
+  readonly emptied?: boolean;
 };
 
 export interface Resolved {
@@ -60,6 +63,13 @@ export class Policy {
 
   /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
   resolve(asked: Asked): Resolved {
+    if (!asked.emptied) return this.#held(asked);
+    const { name, profile } = this.#held(asked);
+    const whole = { ...profile, workspace: "rw" } as const;
+    return { name, profile: whole, hash: hashOf(whole) };
+  }
+
+  #held(asked: Asked): Resolved {
     const { tenant, settings } = asked;
     const shared = this.#shared(asked);
     if (settings === undefined) return shared;

@@ -1,7 +1,7 @@
 import { execLimits, type SandboxProfile, sandboxLimits, sandboxProfile } from "@berth/protocol";
 import { z } from "zod";
 
-const { mode, image, runtime, network, idleMs } = sandboxProfile.shape;
+const { mode, image, runtime, network, workspace, idleMs } = sandboxProfile.shape;
 const { memoryBytes, cpus, pids, workspaceBytes } = sandboxLimits.shape;
 
 /** Its name has the unit, so it may also be digits alone. */
@@ -15,6 +15,9 @@ export const profileVariables = {
   BERTH_IMAGE: image.describe("image of the sandboxes"),
   BERTH_RUNTIME: runtime.describe("OCI runtime, such as runsc"),
   BERTH_NETWORK: network.describe("network of the sandboxes: none, bridge, or one of the engine's"),
+  BERTH_WORKSPACE_ACCESS: workspace.describe(
+    "what /workspace is: rw, ro, or none for an empty one in memory",
+  ),
   BERTH_MEMORY: memoryBytes.describe("memory of a sandbox, such as 1g; 0: no cap"),
   BERTH_CPUS: cpus.describe("cores' worth of cpu time of a sandbox; 0: no cap"),
   BERTH_PIDS: pids.describe("processes and threads of a sandbox; 0: no cap"),
@@ -31,6 +34,7 @@ export function variableProfile(set: z.infer<typeof all>): SandboxProfile {
     image: set.BERTH_IMAGE,
     runtime: set.BERTH_RUNTIME,
     network: set.BERTH_NETWORK,
+    workspace: set.BERTH_WORKSPACE_ACCESS,
     idleMs: set.BERTH_IDLE_MS,
     limits: {
       memoryBytes: set.BERTH_MEMORY,

@@ -1,10 +1,12 @@
 import { runRequest } from "@berth/jobs";
 import type { ArtifactStore, Grants, JobArtifacts } from "@berth/ledger";
 import {
+  BoundedWait,
   type Conversation,
   type Epoch,
   Fault,
   isFault,
+  type JobResult,
   type SandboxKey,
   type SandboxProfile,
   sharedOwner,
@@ -68,7 +70,8 @@ export class DriverSandbox implements SandboxPort {
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const { name, profile, hash } = this.#request.policy.resolve(job ?? ownerOf(this.#request.key));
+    const { policy, key } = this.#request;
+    const { name, profile, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
     if (job) {
       await unlessAborted(this.#checkGrants(job, name), signal);
       refuseDisabled(job, profile);
@@ -93,7 +96,7 @@ export class DriverSandbox implements SandboxPort {
   /** A job that will be refused has no profile. */
   #isOfProfile(job: SandboxJob): boolean {
     try {
-      return this.#request.policy.resolve(job).hash === this.#gate.profile;
+      return this.#request.policy.resolve(askedBy(job)).hash === this.#gate.profile;
     } catch (error) {
       if (isFault(error)) return false;
       throw error;
@@ -116,14 +119,16 @@ export class DriverSandbox implements SandboxPort {
     return {
       limits: profile.exec,
       run: (request, { signal, onOutput, onArtifact, conversation, check }) =>
-        runRequest(request, {
-          sandbox: checkedSandbox(sandbox, check),
-          signal,
-          limits: profile.exec,
-          artifacts: this.#artifactsOf(conversation),
-          onArtifact,
-          onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
-        }),
+        within(profile.jobTimeoutMs, signal, (bounded) =>
+          runRequest(request, {
+            sandbox: checkedSandbox(sandbox, check),
+            signal: bounded,
+            limits: profile.exec,
+            artifacts: this.#artifactsOf(conversation),
+            onArtifact,
+            onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
+          }),
+        ),
       destroy: (signal) => this.#destroy(sandbox, () => this.#sandbox(profile, leaseLeftMs), signal),
       done: () => this.#gate.leave(),
     };
@@ -195,8 +200,25 @@ export class DriverSandbox implements SandboxPort {
   }
 }
 
+function askedBy(job: SandboxJob): Asked {
+  return job.request.kind === "destroy" ? { ...job, emptied: true } : job;
+}
+
 /** Whose profile an adopted sandbox has before its first job. */
 function ownerOf(key: SandboxKey): Asked {
   const tenant = tenantOf(key);
   return tenant === sharedOwner ? {} : { tenant };
+}
+
+/** A job with its time. One that is ended by it is timed out, with what its steps had left by then. */
+async function within(
+  timeoutMs: number,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<JobResult>,
+): Promise<JobResult> {
+  if (timeoutMs === 0) return await run(signal);
+  using wait = new BoundedWait().endWith(signal).endAfter(timeoutMs);
+  const result = await run(wait.signal);
+  if (!wait.isLate || result.outcome.kind !== "cancelled") return result;
+  return { ...result, outcome: { kind: "timed-out", afterMs: timeoutMs } };
 }

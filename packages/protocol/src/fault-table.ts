@@ -21,6 +21,8 @@ export interface FaultContexts {
   "init-foreign": { path: string; detail: string };
   fenced: { sandboxKey: string; epoch: number; highestEpoch: number };
   "workspace-unusable": { path: string; detail: string };
+  "mount-refused": { mount: string; detail: string };
+  "seccomp-unusable": { path: string; detail: string };
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
   aborted: { operation: string };
@@ -36,7 +38,7 @@ export interface FaultContexts {
   "job-id-taken": { jobId: string; sandboxKey: string };
   "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
-  "not-granted": { what: "profile" | "pool" | "image" | "network"; name: string; tenant: string };
+  "not-granted": { what: "profile" | "pool" | "image" | "network" | "mount"; name: string; tenant: string };
   "not-allowed": { tenant: string; problems: readonly string[] };
   "sandbox-disabled": { kind: string; mode: string };
   "invalid-profile": { layer: string; problems: readonly string[] };
@@ -158,6 +160,20 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: false,
     operator: "Give the worker a workspaces root it can write to, on a disk with room.",
   },
+  "mount-refused": {
+    message: ({ mount, detail }) => `the mount ${mount} cannot be made: ${detail}`,
+    meaning: "A profile mounts a directory that is not there, or that this worker's host does not allow.",
+    retry: false,
+    operator:
+      "Name a directory above it in BERTH_MOUNTS of the worker, or correct `mountable` of the profile.",
+  },
+  "seccomp-unusable": {
+    message: ({ path, detail }) => `the seccomp profile ${path} cannot be used: ${detail}`,
+    meaning: "The profile's `seccomp` names a file that is not there, or that is no seccomp profile.",
+    retry: false,
+    operator:
+      "Put the file on every worker's host, readable by the worker, or take the field out of the profile.",
+  },
   "operation-timeout": {
     message: ({ operation, deadlineMs }) =>
       `${operation} did not end within ${deadlineMs} ms and was stopped`,
@@ -267,10 +283,10 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "not-granted": {
     message: ({ what, name, tenant }) => `the ${what} ${name} is not available to the tenant ${tenant}`,
     meaning:
-      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image or network that it chose. A tenant is not told which.",
+      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image, network or mount that it chose. A tenant is not told which.",
     retry: false,
     operator:
-      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool, or be live (`berth profile get profile.NAME`). What may be chosen is in its `images` and `networks`.",
+      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool, or be live (`berth profile get profile.NAME`). What may be chosen is in its `images`, `networks` and `mountable`.",
   },
   "not-allowed": {
     message: ({ tenant, problems }) =>

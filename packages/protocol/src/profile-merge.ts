@@ -7,7 +7,7 @@ export interface Excess {
   readonly path: string;
   readonly problem: string;
   /** It chose something that the layers above do not grant. */
-  readonly ungranted?: { readonly what: "image" | "network"; readonly name: string };
+  readonly ungranted?: { readonly what: "image" | "network" | "mount"; readonly name: string };
 }
 
 type Value = string | number | boolean | readonly unknown[] | Readonly<Record<string, unknown>>;
@@ -87,8 +87,16 @@ function meet(field: ProfileField, held: Value | undefined, wanted: Value, above
       const kept = (wanted as readonly unknown[]).filter((one) => all.includes(one));
       return { value: kept, excess: { problem: `${extra.join(", ")} is not in the list above` } };
     }
+    case "named": {
+      const names = wanted as readonly string[];
+      const known = [...Object.keys(above[rule.in] ?? {}), ...(held as readonly string[])];
+      const extra = names.find((one) => !known.includes(one));
+      if (extra === undefined) return { value: wanted };
+      const ungranted = { what: "mount", name: extra } as const;
+      return { value: held, excess: { problem: `${extra} is not in its ${rule.in}`, ungranted } };
+    }
     case "free":
-      return { value: { ...(held as object), ...(wanted as object) } };
+      return { value: typeof held === "object" ? { ...held, ...(wanted as object) } : wanted };
   }
 }
 

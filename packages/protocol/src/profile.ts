@@ -1,17 +1,20 @@
 import { z } from "zod";
+import { containerPath, hostEntry, ipAddress, mountable, seccompFile, ulimits } from "./container-fields.ts";
 import { bytesField, countField, millisecondsField, orNoCap } from "./quantities.ts";
+import { workspacePath } from "./workspace-path.ts";
 
 /**
  * What becomes of a field that a layer below the operator's says something about. docs/profiles.md is made from these.
  *
  * `lower`: the lower number wins; with `zeroIsNoCap`, 0 compares as infinity. `ranked`: the later in the order wins.
- * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `free`: as it says.
- * `operator`: only the operator's layers may say it.
+ * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `named`: names that another field
+ * has, or those in the list above. `free`: as it says. `operator`: only the operator's layers may say it.
  */
 export type MergeRule =
   | { readonly kind: "lower"; readonly zeroIsNoCap: boolean }
   | { readonly kind: "ranked"; readonly loosestFirst: readonly (string | boolean)[] }
   | { readonly kind: "chosen"; readonly from: "images" | "networks"; readonly always?: string }
+  | { readonly kind: "named"; readonly in: "mountable" }
   | { readonly kind: "subset" | "free" | "operator" };
 
 export const mergeRules = z.registry<{ readonly rule: MergeRule }>();
@@ -36,6 +39,10 @@ export const sandboxLimits = z.strictObject({
     .default(512 * mebibyte)
     .describe("memory; past it the kernel kills inside the sandbox")
     .register(mergeRules, lowerCap),
+  swapBytes: bytesField((number) => number)
+    .default(0)
+    .describe("swap beyond the memory; an engine's `memorySwap` is both together")
+    .register(mergeRules, lower),
   cpus: countField((number) => number.max(1024))
     .default(1)
     .describe("cores' worth of cpu time")
@@ -50,11 +57,21 @@ export const sandboxLimits = z.strictObject({
     .register(mergeRules, lower),
   tmpfsBytes: bytesField((number) => number.positive())
     .default(64 * mebibyte)
-    .describe("size of each of /tmp, /var/tmp and /run; counts as memory")
+    .describe("size of each path in `tmpfs`; counts as memory")
     .register(mergeRules, lower),
   tmpfsInodes: countField((number) => number.int().min(16))
     .default(16_384)
-    .describe("files in each of /tmp, /var/tmp and /run")
+    .describe("files in each path in `tmpfs`")
+    .register(mergeRules, lower),
+  shmBytes: bytesField((number) => number.positive())
+    .default(64 * mebibyte)
+    .describe("size of /dev/shm; counts as memory")
+    .register(mergeRules, lower),
+  rootBytes: bytesField((number) => number.positive())
+    .default(1024 * mebibyte)
+    .describe(
+      "what may be written to the root file system where `readOnlyRoot` is false; needs a storage driver with quotas",
+    )
     .register(mergeRules, lower),
   workspaceBytes: bytesField((number) => number)
     .default(1024 * mebibyte)
@@ -136,8 +153,94 @@ export const sandboxProfile = z.strictObject({
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(131_072))
     .default({})
-    .describe("environment of every command, beneath the job's own; layers add to it by name")
+    .describe(
+      "environment of every command: above the image's own, beneath the job's; layers add to it by name",
+    )
     .register(mergeRules, { rule: { kind: "free" } }),
+  workspace: z
+    .enum(["rw", "ro", "none"])
+    .default("rw")
+    .describe(
+      "what /workspace is: the workspace, to read and write; the same, only to read; or an empty `tmpfs` that goes with the container",
+    )
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
+  workdir: workspacePath
+    .default("")
+    .describe("where commands run that name no directory; beneath the workspace, made when it is missing")
+    .register(mergeRules, { rule: { kind: "free" } }),
+  user: z
+    .string()
+    .regex(/^\d{1,10}:\d{1,10}$/, { error: "a user is two numbers, such as 1000:1000" })
+    .optional()
+    .describe(
+      "uid and gid, for new sandboxes; one of its own for each sandbox when absent. Needs a worker with root",
+    )
+    .register(mergeRules, operator),
+  readOnlyRoot: z
+    .boolean()
+    .default(true)
+    .describe("false: the image's files can be changed, up to `limits.rootBytes`, until the container goes")
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: [false, true] } }),
+  tmpfs: z
+    .array(containerPath)
+    .max(32)
+    .default(["/tmp", "/var/tmp", "/run"])
+    .describe("directories in memory, each empty at first and of `limits.tmpfsBytes`")
+    .register(mergeRules, operator),
+  dns: z
+    .array(ipAddress)
+    .max(8)
+    .default([])
+    .describe("name servers; the engine's when empty")
+    .register(mergeRules, operator),
+  extraHosts: z
+    .array(hostEntry)
+    .max(64)
+    .default([])
+    .describe("more lines of /etc/hosts, each `name:address`")
+    .register(mergeRules, operator),
+  ulimits: ulimits
+    .default({})
+    .describe("by name, a number or `{ soft, hard }`; over those that the limits come to")
+    .register(mergeRules, operator),
+  seccomp: seccompFile
+    .optional()
+    .describe("path of a seccomp profile on the worker's host; the engine's own when absent")
+    .register(mergeRules, operator),
+  apparmor: z
+    .string()
+    .regex(/^(?!unconfined$)[A-Za-z0-9._/-]{1,128}$/, {
+      error: "it is the name of a loaded AppArmor profile; never unconfined",
+    })
+    .optional()
+    .describe("name of an AppArmor profile that is loaded on the host; the engine's own when absent")
+    .register(mergeRules, operator),
+  gpus: z
+    .union(
+      [z.literal("all"), z.number().int().min(0).max(64), z.array(z.string().min(1).max(128)).min(1).max(64)],
+      {
+        error: "gpus are all, a number, or a list of ids",
+      },
+    )
+    .default(0)
+    .describe("`all`, a number, or a list of ids; needs an engine with a runtime for them")
+    .register(mergeRules, operator),
+  mountable: mountable
+    .default({})
+    .describe(
+      "directories of the host by name, each `{ source, target, access }`; every source beneath a directory of the worker's `BERTH_MOUNTS`",
+    )
+    .register(mergeRules, operator),
+  mounts: z
+    .array(z.string().max(63))
+    .max(32)
+    .default([])
+    .describe("names in `mountable` that are mounted")
+    .register(mergeRules, { rule: { kind: "named", in: "mountable" } }),
+  jobTimeoutMs: millisecondsField((number) => number.max(dayMs))
+    .default(0)
+    .describe("wall clock of a whole job, all its steps and files; then it ends as timed out")
+    .register(mergeRules, lowerCap),
   idleMs: millisecondsField((number) => number)
     .default(1_800_000)
     .describe("a sandbox that is idle for this long is given up, and its container removed; 0: never")

@@ -43,7 +43,9 @@ function written(
       source: `/w/.etc/${name}.0123abcd`,
       target: `/etc/${name}`,
     })),
-    imageVolumes: ["/var/cache"],
+    hostMounts: [],
+      seccomp: undefined,
+      imageVolumes: ["/var/cache"],
   });
   const labels = { fleet: "f", worker: "w", sandboxKey: "acme.s.main", epoch: 7, config: "c" };
   return structuredClone({ ...spec, Labels: writeLabels(labels) });

@@ -130,8 +130,8 @@ export class DockerSandbox implements Sandbox {
     };
     const execution = link.exec({
       argv,
-      env: execEnvironment(profile, request),
-      cwd: request.cwd,
+      env: execEnvironment(this.#started.imageEnv, profile, request),
+      cwd: request.cwd === "" ? profile.workdir : request.cwd,
       stdin:
         options.stdin ?? (typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin),
       limits,
