@@ -34,6 +34,9 @@ describe("a tenant that wants more than it may have", () => {
     expect(await refused({ settings: { image: "alpine:3" } })).toBe(ungranted("image", "alpine:3"));
     expect(await refused({ settings: { network: "bridge" } })).toBe(ungranted("network", "bridge"));
     expect(await refused({ profile: "net" })).toBe(ungranted("profile", "net"));
+    expect(await refused({ profile: "net", settings: { limits: { pids: 0 } } })).toBe(
+      ungranted("profile", "net"),
+    );
     expect(await refused({ profile: "nowhere" })).toBe(ungranted("profile", "nowhere"));
     // Nor by a layer that names what was never granted.
     expect(await refused({}, "globex")).toBe(ungranted("profile", "net", "globex"));

@@ -26,7 +26,7 @@ export class LiveProfiles {
 
   /** Before the first job: without its policy a worker starts nothing. */
   async start(): Promise<void> {
-    await this.#readAll();
+    await this.#next(() => this.#readAll());
     this.#timer = setInterval(() => this.lookAgain(), lookMs);
   }
 
@@ -35,7 +35,7 @@ export class LiveProfiles {
   }
 
   hear(change: { readonly layer: LayerId; readonly version: number }): void {
-    this.#enqueue(async () => {
+    this.#try(async () => {
       const { store, onChange } = this.#options;
       const now = await store.get(change.layer);
       // One that was missed in between is found by the next look.
@@ -49,14 +49,20 @@ export class LiveProfiles {
 
   /** Messages may have been missed. */
   lookAgain(): void {
-    this.#enqueue(async () => {
+    this.#try(async () => {
       if ((await this.#options.store.version()) !== this.#version) await this.#readAll();
     });
   }
 
   /** What cannot be read now, because Redis is away, is read by the next look. */
-  #enqueue(read: () => Promise<void>): void {
-    this.#reading = this.#reading.then(read).catch(() => {});
+  #try(read: () => Promise<void>): void {
+    void this.#next(read).catch(() => {});
+  }
+
+  #next(read: () => Promise<void>): Promise<void> {
+    const done = this.#reading.then(read);
+    this.#reading = done.catch(() => {});
+    return done;
   }
 
   async #readAll(): Promise<void> {

@@ -24,8 +24,6 @@ export type Asked = {
 };
 
 export interface Resolved {
-  /** Of the named profile that it began with. */
-  readonly name: string;
   readonly profile: SandboxProfile;
   /** Equal profiles have equal hashes. */
   readonly hash: string;
@@ -61,12 +59,18 @@ export class Policy {
     this.#resolved.clear();
   }
 
+  /** Of the profile that its layers begin with. Whether the tenant may use it is not looked at here. */
+  nameOf({ tenant, agent, profile }: Asked): string {
+    const { ofTenant, ofAgent } = this.#own(tenant, agent);
+    return profile ?? ofAgent?.profile ?? ofTenant?.profile ?? defaultProfile;
+  }
+
   /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
   resolve(asked: Asked): Resolved {
     if (!asked.emptied) return this.#held(asked);
-    const { name, profile } = this.#held(asked);
+    const { profile } = this.#held(asked);
     const whole = { ...profile, workspace: "rw" } as const;
-    return { name, profile: whole, hash: hashOf(whole) };
+    return { profile: whole, hash: hashOf(whole) };
   }
 
   #held(asked: Asked): Resolved {
@@ -79,7 +83,7 @@ export class Policy {
       const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
       throw new Fault("not-allowed", { tenant: tenant ?? "", problems });
     }
-    return { name: shared.name, profile: merged, hash: hashOf(merged) };
+    return { profile: merged, hash: hashOf(merged) };
   }
 
   /** What all jobs get that say the same. */
@@ -93,12 +97,10 @@ export class Policy {
     return resolved;
   }
 
-  #resolve({ tenant, agent, profile: named }: Asked): Resolved {
-    const ofTenant = tenant === undefined ? undefined : this.#layer(layers.tenant(tenant));
-    const ofAgent =
-      tenant === undefined || agent === undefined ? undefined : this.#layer(layers.agent(tenant, agent));
-    const name = named ?? ofAgent?.profile ?? ofTenant?.profile ?? defaultProfile;
-    let profile = this.#operators(name, tenant);
+  #resolve(asked: Asked): Resolved {
+    const { tenant, agent } = asked;
+    const { ofTenant, ofAgent } = this.#own(tenant, agent);
+    let profile = this.#operators(this.nameOf(asked), tenant);
     for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
       if (layer === undefined) continue;
       const { profile: _, ...settings } = layer;
@@ -107,7 +109,13 @@ export class Policy {
       refuseUngranted(excess, tenant);
       profile = merged;
     }
-    return { name, profile, hash: hashOf(profile) };
+    return { profile, hash: hashOf(profile) };
+  }
+
+  #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
+    if (tenant === undefined) return {};
+    const ofAgent = agent === undefined ? undefined : this.#layer(layers.agent(tenant, agent));
+    return { ofTenant: this.#layer(layers.tenant(tenant)), ofAgent };
   }
 
   #operators(name: string, tenant: string | undefined): SandboxProfile {

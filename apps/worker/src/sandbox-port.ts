@@ -25,7 +25,7 @@ export interface DriverSandboxRequest {
   /** Of the worker: which of its processes holds the sandbox. */
   readonly instance: string;
   readonly leaseMs: number;
-  readonly policy: Pick<Policy, "resolve">;
+  readonly policy: Pick<Policy, "nameOf" | "resolve">;
   readonly grants: Pick<Grants, "check">;
   /** The pool that the sandbox's first job chose. It never changes. */
   readonly pool: () => Promise<string>;
@@ -71,11 +71,10 @@ export class DriverSandbox implements SandboxPort {
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
     const { policy, key } = this.#request;
-    const { name, profile, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
-    if (job) {
-      await unlessAborted(this.#checkGrants(job, name), signal);
-      refuseDisabled(job, profile);
-    }
+    // Before anything is said of the profile: a tenant without the grant learns nothing of it.
+    if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
+    const { profile, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
+    if (job) refuseDisabled(job, profile);
     await this.#gate.enter(hash, signal, () => this.#stopOld());
     try {
       this.#idleMs = profile.idleMs;

@@ -4,13 +4,20 @@ import { Fault } from "@berth/protocol";
 /** A seccomp profile as the engine takes it: its JSON. Undefined: the engine's own. */
 export async function readSeccomp(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
-  try {
-    const profile: unknown = JSON.parse(await readFile(path, "utf8"));
-    const isProfile = typeof profile === "object" && profile !== null && "defaultAction" in profile;
-    if (!isProfile) throw new Error("it is not a seccomp profile");
+  const text = await readFile(path, "utf8").catch((error: Error) => {
+    throw new Fault("seccomp-unusable", { path, detail: error.message }, { cause: error });
+  });
+  const profile = parsed(text);
+  if (typeof profile === "object" && profile !== null && "defaultAction" in profile)
     return JSON.stringify(profile);
-  } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
-    throw new Fault("seccomp-unusable", { path, detail }, { cause: error });
+  throw new Fault("seccomp-unusable", { path, detail: "it is not a seccomp profile in JSON" });
+}
+
+/** Nothing of the file goes into an error, which the tenant may read. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
