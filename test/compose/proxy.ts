@@ -118,8 +118,8 @@ export function container(
     linkDirectory: join(host.workspacesRoot, linkName),
     etcFiles: [],
     hostMounts: [],
-      seccomp: undefined,
-      imageVolumes: [],
+    seccomp: undefined,
+    imageVolumes: [],
   });
   const labels = { "berth.fleet": host.fleet };
   const spec = structuredClone({

@@ -44,8 +44,8 @@ function written(
       target: `/etc/${name}`,
     })),
     hostMounts: [],
-      seccomp: undefined,
-      imageVolumes: ["/var/cache"],
+    seccomp: undefined,
+    imageVolumes: ["/var/cache"],
   });
   const labels = { fleet: "f", worker: "w", sandboxKey: "acme.s.main", epoch: 7, config: "c" };
   return structuredClone({ ...spec, Labels: writeLabels(labels) });
