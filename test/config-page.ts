@@ -11,19 +11,20 @@ export function configPage(): string {
   return `# Configuration
 
 Each app is configured by its environment; an empty variable counts as absent. All problems are told together, with exit code 78.
-This page is made from the schemas in \`apps/*/src/config.ts\`, and a test keeps them equal. The limits of a sandbox are a profile:
-\`packages/protocol/src/profile.ts\`.
+This page is made from the schemas in \`apps/*/src/config.ts\`, and a test keeps them equal. What a sandbox is like
+is a [profile](profiles.md).
 
 ## Worker
 
 ${table(worker)}
 
-The file that BERTH_CONFIG names is JSON: the same names, and \`profiles\`. A job may ask for one by name if its tenant
-was [granted](operations.md#grants) it. A profile has the image and the runtime of \`BERTH_IMAGE\` and \`BERTH_RUNTIME\` unless it
-names its own:
+The file that BERTH_CONFIG names is YAML or JSON: the same names, and \`profiles\` by name. [Profiles](profiles.md) lists their
+fields. A job may ask for one by name if its tenant was [granted](operations.md#grants) it:
 
-\`\`\`json
-{ "BERTH_MAX_SANDBOXES": 16, "profiles": { "small": { "limits": { "memoryBytes": 134217728 } } } }
+\`\`\`yaml
+BERTH_MAX_SANDBOXES: 16
+profiles:
+  small: { limits: { memoryBytes: 128m } }
 \`\`\`
 
 ## Gateway

@@ -125,6 +125,17 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "`profile:<name>` and `pool:<name>` that the tenant may use besides `default`",
     ends: "member: when revoked",
   },
+  profiles: {
+    type: "hash",
+    holds: "layer id to its settings as JSON, with version, time and who set it",
+    ends: "member: when the layer is removed; at most 10,000 layers",
+  },
+  profilesVersion: { type: "string", holds: "version of the latest change of any layer", ends: "never" },
+  profileHistory: {
+    type: "list",
+    holds: "what one layer was, the latest first: as in `berth:profiles{profiles}`",
+    ends: "trimmed to 50; 90 days after the layer was removed",
+  },
   waitingBytes: {
     type: "string",
     holds: "bytes of the tenant's requests that were added to a queue and have not ended",

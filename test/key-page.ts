@@ -13,6 +13,7 @@ const variables: { readonly [name in KeyName]?: readonly string[] } = {
     grants: ["<tenant>"],
   },
   ...{ persisted: ["<sandbox key>", "<tenant>", "<agent>", "<session>"], conversations: ["<sandbox key>"] },
+  ...{ profileHistory: ["<layer>"] },
   ...{
     waitingBytes: ["<owner>", "<tenant>"],
     unfinishedOf: ["<owner>", "<tenant>"],

@@ -67,6 +67,7 @@ export class NullWorker implements Disposable {
         staging: new Staging(this.#redis),
         wakes: this.#wakes,
         driver: unused,
+        policy: unused,
         artifacts: unused,
         scheduler: { later: () => unused },
         turns: new Turns(1_000),

@@ -117,6 +117,8 @@ export function container(
     initPath: join(host.workspacesRoot, initName),
     linkDirectory: join(host.workspacesRoot, linkName),
     etcFiles: [],
+    hostMounts: [],
+    seccomp: undefined,
     imageVolumes: [],
   });
   const labels = { "berth.fleet": host.fleet };

@@ -260,7 +260,7 @@ class Twins {
       events: new JobEvents(this.#redis),
       staging: new Staging(this.#redis),
       wakes: this.#wakes,
-      ...{ driver: unused, artifacts: unused, turns: unused },
+      ...{ driver: unused, policy: unused, artifacts: unused, turns: unused },
       scheduler: { later: () => unused },
       clock: systemClock,
       report: () => {},

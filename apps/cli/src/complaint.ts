@@ -38,7 +38,12 @@ export class ConfigError extends Complaint {
 }
 
 /** What was asked for cannot be, whatever the state of the fleet is. */
-const mistakes: ReadonlySet<FaultCode> = new Set(["invalid-job", "invalid-schedule", "not-redrivable"]);
+const mistakes: ReadonlySet<FaultCode> = new Set([
+  "invalid-job",
+  "invalid-schedule",
+  "invalid-profile",
+  "not-redrivable",
+]);
 const unreachable = new Set(["redis-unreachable", "engine-unreachable"]);
 
 /** What is said of anything thrown, or undefined when it is a mistake of ours and deserves its stack. */

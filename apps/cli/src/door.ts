@@ -8,11 +8,12 @@ import type {
   Scale,
   ScheduleView,
   ShownState,
+  StoredLayer,
   TenantUsage,
   Why,
   WorkerRecord,
 } from "@berth/client";
-import type { JobResult, ScheduleInput } from "@berth/protocol";
+import type { JobResult, LayerChange, ProfileLayer, ScheduleInput } from "@berth/protocol";
 
 export type {
   IdentifiedEvent,
@@ -22,6 +23,7 @@ export type {
   ScheduleInput,
   ScheduleView,
   ShownState,
+  StoredLayer,
   Why,
   WorkerRecord,
 };
@@ -62,6 +64,22 @@ export interface TenantsDoor {
   destroy(tenant: string): Promise<readonly string[]>;
 }
 
+/** The live layers of the profiles. `settings` as somebody wrote them: they are checked behind the door. */
+export interface ProfilesDoor {
+  list(): Promise<readonly StoredLayer[]>;
+  get(layer: string): Promise<StoredLayer | undefined>;
+  set(
+    layer: string,
+    settings: Readonly<Record<string, unknown>>,
+    ifVersion: number | undefined,
+  ): Promise<StoredLayer>;
+  /** False: there is none. */
+  remove(layer: string): Promise<boolean>;
+  diff(layer: string, settings: Readonly<Record<string, unknown>>): Promise<readonly LayerChange[]>;
+  history(layer: string): Promise<readonly StoredLayer[]>;
+  rollback(layer: string, version: number): Promise<StoredLayer>;
+}
+
 /** Of these, whatever gives a boolean gives false when there is nothing of that id. */
 export interface SchedulesDoor {
   put(input: ScheduleInput): Promise<ScheduleView>;
@@ -89,6 +107,7 @@ export interface NewKey {
   readonly name: string;
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  readonly settings?: ProfileLayer | undefined;
   readonly expiresInSeconds?: number | undefined;
   readonly rate?: number | undefined;
 }
@@ -100,6 +119,7 @@ export interface KeyView {
   /** Absent: all. */
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  readonly settings?: ProfileLayer | undefined;
   readonly name: string;
   readonly createdAtMs: number;
   readonly expiresAtMs?: number | undefined;
@@ -181,6 +201,7 @@ export interface Door {
   artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined>;
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
+  readonly profiles: ProfilesDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
   readonly keys: KeysDoor;

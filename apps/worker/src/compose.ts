@@ -7,6 +7,7 @@ import {
   JobEvents,
   Leases,
   Offers,
+  ProfileStore,
   Renewals,
   Staging,
   Wakes,
@@ -25,7 +26,9 @@ import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
 import { jobSpans } from "./job-spans.ts";
+import { LiveProfiles } from "./live-profiles.ts";
 import { FleetMember } from "./member.ts";
+import { Policy } from "./policy.ts";
 import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -98,6 +101,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     fleet: config.BERTH_FLEET,
     worker: config.BERTH_WORKER_ID,
     workspacesRoot: config.BERTH_WORKSPACES,
+    mountRoots: config.BERTH_MOUNTS,
     engineHost: config.DOCKER_HOST,
     ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
   });
@@ -136,6 +140,12 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     enqueue: (job) => enqueuer.enqueue(job),
     report: (event) => log.warn(event),
   });
+  const policy = new Policy({ base: config.base, files: config.profiles });
+  const profiles = new LiveProfiles({
+    store: new ProfileStore(redis),
+    policy,
+    onChange: ({ layer, version }) => log.info({ event: "profile.changed", layer, version }),
+  });
   const member = new FleetMember({
     config,
     instance,
@@ -152,6 +162,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       keptMs: config.BERTH_ARTIFACT_DAYS * dayMs,
     }),
     driver,
+    policy,
     wakes,
     turns,
     health,
@@ -182,11 +193,19 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     ids,
     subscriber,
     life,
-    onMessage: (message) => (message.type === "drain" ? onDrain() : member.hear(message)),
-    onBack: () => void member.lookAgain().catch(() => {}),
+    onMessage: (message) => {
+      if (message.type === "drain") onDrain();
+      else if (message.type === "profiles") profiles.hear(message);
+      else member.hear(message);
+    },
+    onBack: () => {
+      profiles.lookAgain();
+      void member.lookAgain().catch(() => {});
+    },
     describe,
   });
   await control.start();
+  await profiles.start();
   await settleOwnContainers(driver, member, config, log);
   await registry.start();
   member.start();
@@ -201,6 +220,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   return {
     stop: async () => {
       log.info({ event: "worker.draining", held: member.held });
+      profiles.stop();
       await member.drain(config.BERTH_DRAIN_MS);
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
       await within(lastWordsMs, Promise.all(letting));

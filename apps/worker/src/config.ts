@@ -1,21 +1,20 @@
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import {
   acceptanceSettings,
   fleetId,
   hostName,
+  type ProfileLayer,
   poolName,
-  problemsOf,
-  profileName,
   redisUrl,
   type SandboxProfile,
-  sandboxProfile,
   unknownSettings,
   workerId,
 } from "@berth/protocol";
 import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
+import { readConfigFile } from "./config-file.ts";
+import { profileVariables, variableProfile } from "./profile-variables.ts";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
 const countOrNever = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
@@ -37,7 +36,9 @@ export const environment = z.object({
   BERTH_CONFIG: z
     .string()
     .optional()
-    .describe("a JSON file with any of these, and `profiles` by name; a variable that is set wins over it"),
+    .describe(
+      "a YAML or JSON file with any of these, and `profiles` by name; a variable that is set wins over it",
+    ),
   BERTH_FLEET: z.string().pipe(fleetId).prefault("default").describe("labels every container"),
   BERTH_WORKER_ID: z
     .string()
@@ -61,11 +62,21 @@ export const environment = z.object({
     .transform((text) => text.split(",").map((one) => one.trim()))
     .pipe(z.array(poolName).min(1))
     .describe("pools this worker takes sandboxes of, separated by commas"),
-  BERTH_IMAGE: sandboxProfile.shape.image.describe("image of the sandboxes"),
-  BERTH_RUNTIME: sandboxProfile.shape.runtime.describe("OCI runtime, such as runsc"),
+  ...profileVariables,
   BERTH_WORKSPACES: directory(".berth/workspaces").describe(
     "directory of the workspaces; the same path for the engine",
   ),
+  BERTH_MOUNTS: z
+    .string()
+    .default("")
+    .transform((text) =>
+      text
+        .split(",")
+        .map((one) => one.trim())
+        .filter((one) => one !== ""),
+    )
+    .pipe(z.array(z.string().refine(isAbsolute, { error: "each directory begins with /" })))
+    .describe("directories of the host, separated by commas: profiles may mount only what is beneath them"),
   BERTH_INIT: z
     .string()
     .refine(isAbsolute, { error: "a path that begins with /, as the engine's host knows it" })
@@ -78,7 +89,6 @@ export const environment = z.object({
   BERTH_PARALLEL: count(4).describe("jobs of one sandbox that run at once, each of another session"),
   BERTH_MAX_RUNNING: count(64).describe("jobs of all its sandboxes that run at once"),
   BERTH_LEASE_MS: count(5_000).describe("a dead worker's sandboxes move after this long"),
-  BERTH_IDLE_MS: countOrNever(1_800_000).describe("an idle sandbox is given up after this long; 0: never"),
   BERTH_MAX_AGE_MS: countOrNever(604_800_000).describe(
     "a sandbox held for this long is given up once it is idle; 0: never",
   ),
@@ -108,12 +118,11 @@ export const environment = z.object({
   ...tracingSettings,
 });
 
-/** A profile is read as a whole once the image and the runtime that it inherits are known. */
-const file = z.looseObject({ profiles: z.record(profileName, z.looseObject({})).default({}) });
-
 export type Config = z.infer<typeof environment> & {
-  /** By name. All have the image and the runtime of BERTH_IMAGE and BERTH_RUNTIME, unless the file says otherwise. */
-  readonly profiles: ReadonlyMap<string, SandboxProfile>;
+  /** What every named profile begins with: the built-in one and the variables. */
+  readonly base: SandboxProfile;
+  /** Of the configuration file, by name. */
+  readonly profiles: ReadonlyMap<string, ProfileLayer>;
 };
 
 function defaultName(): string {
@@ -129,43 +138,19 @@ export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
   const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
-  const fromFile = readFile(set.BERTH_CONFIG);
-  const { profiles, ...settings } = fromFile.content;
-  const read = readEnvironment(environment, { ...settings, ...set });
-  const unknown = Object.keys(settings)
+  const fromFile = readConfigFile(set.BERTH_CONFIG);
+  const read = readEnvironment(environment, { ...fromFile.settings, ...set });
+  const unknown = Object.keys(fromFile.settings)
     .filter((key) => !(key in environment.shape))
     .map((key) => `${set.BERTH_CONFIG}: ${key} is not a setting`);
   const problems = [...fromFile.problems, ...unknown, ...("problems" in read ? read.problems : [])];
   if ("problems" in read || problems.length > 0) return { problems };
-  const { BERTH_IMAGE: image, BERTH_RUNTIME: runtime } = read.config;
-  const byName = new Map<string, SandboxProfile>();
-  for (const [name, settings] of Object.entries({ default: {}, ...profiles })) {
-    const parsed = sandboxProfile.safeParse({ image, runtime, ...settings });
-    if (parsed.success) byName.set(name, parsed.data);
-    else
-      problems.push(
-        ...problemsOf(parsed.error).map((problem) => `${set.BERTH_CONFIG}: profiles.${name}.${problem}`),
-      );
-  }
-  return problems.length > 0 ? { problems } : { config: { ...read.config, profiles: byName } };
+  return {
+    config: { ...read.config, base: variableProfile(read.config), profiles: fromFile.profiles },
+  };
 }
 
 /** Warns of variables that have Berth's prefix and that no program of Berth reads. */
 export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(variables, Object.keys(environment.shape));
-}
-
-function readFile(path: string | undefined): { content: z.infer<typeof file>; problems: string[] } {
-  const nothing = { profiles: {} };
-  if (path === undefined) return { content: nothing, problems: [] };
-  try {
-    const parsed = file.safeParse(JSON.parse(readFileSync(path, "utf8")));
-    if (parsed.success) return { content: parsed.data, problems: [] };
-    return {
-      content: nothing,
-      problems: problemsOf(parsed.error).map((problem) => `${path}: ${problem}`),
-    };
-  } catch (error) {
-    return { content: nothing, problems: [`${path}: ${error instanceof Error ? error.message : error}`] };
-  }
 }

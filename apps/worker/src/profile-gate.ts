@@ -5,16 +5,12 @@ import { unlessAborted } from "@berth/tenancy";
  * behind it, whatever their profile: else it would wait for as long as jobs of the present profile come.
  */
 export class ProfileGate {
-  #profile: string;
+  #profile: string | undefined;
   #inside = 0;
   #empty = Promise.withResolvers<void>();
   #lastEntered = Promise.resolve();
 
-  constructor(profile: string) {
-    this.#profile = profile;
-  }
-
-  /** `change`: when nothing is inside, before the first job of another profile enters. A job that has entered must leave. */
+  /** `change`: when nothing is inside, before the first job of another profile than the one before enters. A job that has entered must leave. */
   async enter(profile: string, signal: AbortSignal, change: () => Promise<void>): Promise<void> {
     const before = this.#lastEntered;
     const entered = Promise.withResolvers<void>();
@@ -23,8 +19,9 @@ export class ProfileGate {
       await unlessAborted(before, signal);
       while (this.#profile !== profile && this.#inside > 0) await unlessAborted(this.#empty.promise, signal);
       if (this.#profile !== profile) {
+        const isFirst = this.#profile === undefined;
         this.#profile = profile;
-        await change();
+        if (!isFirst) await change();
       }
       this.#inside++;
     } finally {
@@ -34,7 +31,7 @@ export class ProfileGate {
   }
 
   /** The profile of the job that entered last. */
-  get profile(): string {
+  get profile(): string | undefined {
     return this.#profile;
   }
 

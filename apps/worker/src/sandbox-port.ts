@@ -1,10 +1,22 @@
 import { runRequest } from "@berth/jobs";
-import { type ArtifactStore, type Grants, grantedToAll, type JobArtifacts } from "@berth/ledger";
-import { type Conversation, type Epoch, Fault, type SandboxKey, type SandboxProfile } from "@berth/protocol";
+import type { ArtifactStore, Grants, JobArtifacts } from "@berth/ledger";
+import {
+  BoundedWait,
+  type Conversation,
+  type Epoch,
+  Fault,
+  isFault,
+  type JobResult,
+  type SandboxKey,
+  type SandboxProfile,
+  sharedOwner,
+  tenantOf,
+} from "@berth/protocol";
 import type { Sandbox, SandboxDriver } from "@berth/sandbox";
 import { type OpenSandbox, type SandboxPort, unlessAborted } from "@berth/tenancy";
 import { checkedSandbox } from "./checked-sandbox.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
+import { type Asked, type Policy, refuseDisabled } from "./policy.ts";
 import { ProfileGate } from "./profile-gate.ts";
 
 export interface DriverSandboxRequest {
@@ -13,8 +25,7 @@ export interface DriverSandboxRequest {
   /** Of the worker: which of its processes holds the sandbox. */
   readonly instance: string;
   readonly leaseMs: number;
-  /** By name; `default` is always there. */
-  readonly profiles: ReadonlyMap<string, SandboxProfile>;
+  readonly policy: Pick<Policy, "nameOf" | "resolve">;
   readonly grants: Pick<Grants, "check">;
   /** The pool that the sandbox's first job chose. It never changes. */
   readonly pool: () => Promise<string>;
@@ -25,21 +36,22 @@ export interface DriverSandboxRequest {
   readonly onStartFailed: (error: unknown) => void;
 }
 
-const defaultProfile = grantedToAll;
 const defaultAgent = "default";
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
 
 /**
- * A sandbox of the driver's, opened when the first job needs it. A job that names another profile waits until nothing runs,
- * then the container is replaced by one of that profile, on the same workspace.
+ * A sandbox of the driver's, opened when the first job needs it. A job whose profile is another waits until nothing runs, then the
+ * container is replaced by one of that profile, on the same workspace: also when the profile was changed meanwhile.
  */
 export class DriverSandbox implements SandboxPort {
   readonly #driver: SandboxDriver;
   readonly #request: DriverSandboxRequest;
   readonly #closing = new AbortController();
-  readonly #gate = new ProfileGate(defaultProfile);
+  readonly #gate = new ProfileGate();
   #pool: string | undefined;
+  /** Of the last job's profile. */
+  #idleMs: number | undefined;
   #opening: Promise<Sandbox> | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
   #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
@@ -49,20 +61,23 @@ export class DriverSandbox implements SandboxPort {
     this.#request = request;
   }
 
-  isOpen(job?: Pick<SandboxJob, "profile">): boolean {
-    const isOfProfile = job === undefined || (job.profile ?? defaultProfile) === this.#gate.profile;
-    return isOfProfile && this.#opening !== undefined && this.#given?.sandbox.isReady === true;
+  isOpen(job?: SandboxJob): boolean {
+    const isReady = this.#opening !== undefined && this.#given?.sandbox.isReady === true;
+    return isReady && (job === undefined || this.#isOfProfile(job));
   }
 
   async open(
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const wanted = job?.profile ?? defaultProfile;
-    if (job) await unlessAborted(this.#checkGrants(job), signal);
-    const profile = this.#settings(wanted, job?.tenant);
-    await this.#gate.enter(wanted, signal, () => this.#stopOld());
+    const { policy, key } = this.#request;
+    // Before anything is said of the profile: a tenant without the grant learns nothing of it.
+    if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
+    const { profile, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
+    if (job) refuseDisabled(job, profile);
+    await this.#gate.enter(hash, signal, () => this.#stopOld());
     try {
+      this.#idleMs = profile.idleMs;
       const before = this.#given;
       const sandbox = await unlessAborted(this.#sandbox(profile, leaseLeftMs), signal);
       await sandbox.ready({ signal });
@@ -77,6 +92,20 @@ export class DriverSandbox implements SandboxPort {
     }
   }
 
+  /** A job that will be refused has no profile. */
+  #isOfProfile(job: SandboxJob): boolean {
+    try {
+      return this.#request.policy.resolve(askedBy(job)).hash === this.#gate.profile;
+    } catch (error) {
+      if (isFault(error)) return false;
+      throw error;
+    }
+  }
+
+  get idleMs(): number | undefined {
+    return this.#idleMs;
+  }
+
   async close({ remove }: { remove: boolean }): Promise<void> {
     this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
@@ -89,14 +118,16 @@ export class DriverSandbox implements SandboxPort {
     return {
       limits: profile.exec,
       run: (request, { signal, onOutput, onArtifact, conversation, check }) =>
-        runRequest(request, {
-          sandbox: checkedSandbox(sandbox, check),
-          signal,
-          limits: profile.exec,
-          artifacts: this.#artifactsOf(conversation),
-          onArtifact,
-          onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
-        }),
+        within(profile.jobTimeoutMs, signal, (bounded) =>
+          runRequest(request, {
+            sandbox: checkedSandbox(sandbox, check),
+            signal: bounded,
+            limits: profile.exec,
+            artifacts: this.#artifactsOf(conversation),
+            onArtifact,
+            onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
+          }),
+        ),
       destroy: (signal) => this.#destroy(sandbox, () => this.#sandbox(profile, leaseLeftMs), signal),
       done: () => this.#gate.leave(),
     };
@@ -138,18 +169,11 @@ export class DriverSandbox implements SandboxPort {
   }
 
   /** For every job: producers with access to Redis do not pass the gateway. */
-  async #checkGrants({ tenant, profile, request }: SandboxJob): Promise<void> {
+  async #checkGrants({ tenant, request }: SandboxJob, profile: string): Promise<void> {
     const { grants, pool } = this.#request;
     this.#pool ??= await pool();
     // What a tenant left in a pool that it may no longer use can still be removed.
     await grants.check(tenant, { profile, pool: request.kind === "destroy" ? undefined : this.#pool });
-  }
-
-  /** A profile that is not there is answered as one that was not granted. */
-  #settings(name: string, tenant = ""): SandboxProfile {
-    const found = this.#request.profiles.get(name);
-    if (!found) throw new Fault("not-granted", { what: "profile", name, tenant });
-    return found;
   }
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
@@ -173,4 +197,27 @@ export class DriverSandbox implements SandboxPort {
       throw error;
     }
   }
+}
+
+function askedBy(job: SandboxJob): Asked {
+  return job.request.kind === "destroy" ? { ...job, emptied: true } : job;
+}
+
+/** Whose profile an adopted sandbox has before its first job. */
+function ownerOf(key: SandboxKey): Asked {
+  const tenant = tenantOf(key);
+  return tenant === sharedOwner ? {} : { tenant };
+}
+
+/** A job with its time. One that is ended by it is timed out, with what its steps had left by then. */
+async function within(
+  timeoutMs: number,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<JobResult>,
+): Promise<JobResult> {
+  if (timeoutMs === 0) return await run(signal);
+  using wait = new BoundedWait().endWith(signal).endAfter(timeoutMs);
+  const result = await run(wait.signal);
+  if (!wait.isLate || result.outcome.kind !== "cancelled") return result;
+  return { ...result, outcome: { kind: "timed-out", afterMs: timeoutMs } };
 }

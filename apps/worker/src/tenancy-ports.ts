@@ -21,6 +21,7 @@ import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort
 import { z } from "zod";
 import type { Config } from "./config.ts";
 import { placementOf } from "./placement.ts";
+import type { Policy } from "./policy.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
 import type { Scheduler } from "./scheduler.ts";
 
@@ -49,6 +50,7 @@ export interface TenancyParts {
   readonly staging: Staging;
   readonly artifacts: ArtifactStore;
   readonly driver: SandboxDriver;
+  readonly policy: Policy;
   readonly turns: TurnsPort;
   readonly scheduler: Pick<Scheduler, "later">;
   readonly wakes: Wakes;
@@ -72,7 +74,7 @@ export function tenancyPorts(
 ): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
   const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_HOST: host } = config;
-  const { BERTH_POOLS: pools, profiles } = config;
+  const { BERTH_POOLS: pools } = config;
   const { epoch } = taken;
   const holding = { epoch, instance };
   const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
@@ -135,7 +137,7 @@ export function tenancyPorts(
     },
     placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
     sandbox: new DriverSandbox(driver, {
-      ...{ key, ...holding, leaseMs, profiles, artifacts: parts.artifacts },
+      ...{ key, ...holding, leaseMs, policy: parts.policy, artifacts: parts.artifacts },
       grants: new Grants(redis),
       // Redis need not be asked where there is one pool, which everybody may use.
       pool: async () =>

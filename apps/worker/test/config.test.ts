@@ -1,47 +1,83 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { profileName } from "@berth/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import { readConfig } from "../src/config.ts";
+import { Policy } from "../src/policy.ts";
 
 const directories: string[] = [];
 afterEach(() => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
 });
 
-function fileOf(content: object): string {
+function fileOf(content: string): string {
   const directory = mkdtempSync(join(tmpdir(), "berth-config-"));
   directories.push(directory);
-  const path = join(directory, "worker.json");
-  writeFileSync(path, JSON.stringify(content));
+  const path = join(directory, "worker.yaml");
+  writeFileSync(path, content);
   return path;
 }
 
+function resolvedWith(variables: Record<string, string>) {
+  const read = readConfig(variables);
+  if (!("config" in read)) expect.fail(read.problems.join("; "));
+  const { base, profiles } = read.config;
+  const policy = new Policy({ base, files: profiles });
+  return (profile: string) => policy.resolve({ profile: profileName.parse(profile) }).profile;
+}
+
 describe("a named profile of the worker's configuration file", () => {
-  test("has the image and the runtime of BERTH_IMAGE and BERTH_RUNTIME unless it names its own", () => {
-    const profiles = { net: { network: "bridge" }, own: { image: "other:1", runtime: "runc" } };
-    const read = readConfig({
-      BERTH_CONFIG: fileOf({ profiles }),
-      BERTH_IMAGE: "ours:2",
-      BERTH_RUNTIME: "runsc",
+  test("begins with what the variables say, and says otherwise what it likes", () => {
+    const profiles = {
+      net: { network: "bridge" },
+      own: { image: "other:1", runtime: "runc", limits: { memoryBytes: "2g" }, exec: { timeoutMs: "5m" } },
+    };
+    const of = resolvedWith({
+      BERTH_CONFIG: fileOf(JSON.stringify({ profiles })),
+      ...{ BERTH_IMAGE: "ours:2", BERTH_RUNTIME: "runsc", BERTH_MEMORY: "1g", BERTH_CPUS: "0" },
+      ...{ BERTH_TIMEOUT: "2m", BERTH_QUOTA: "0", BERTH_IDLE_MS: "5000", BERTH_PIDS: "64" },
     });
-    if (!("config" in read)) expect.fail(read.problems.join("; "));
-    const of = (name: string) => read.config.profiles.get(name);
-    expect(of("default")).toMatchObject({ image: "ours:2", runtime: "runsc", network: "none" });
+    expect(of("default")).toMatchObject({
+      image: "ours:2",
+      runtime: "runsc",
+      network: "none",
+      idleMs: 5_000,
+    });
+    expect(of("default").limits).toMatchObject({
+      memoryBytes: 1024 ** 3,
+      cpus: 0,
+      pids: 64,
+      workspaceBytes: 0,
+    });
     expect(of("net")).toMatchObject({ image: "ours:2", runtime: "runsc", network: "bridge" });
+    expect(of("net").exec.timeoutMs).toBe(120_000);
     expect(of("own")).toMatchObject({ image: "other:1", runtime: "runc" });
+    expect([of("own").limits.memoryBytes, of("own").limits.pids]).toEqual([2 * 1024 ** 3, 64]);
+    expect(of("own").exec.timeoutMs).toBe(300_000);
   });
 
-  test("inherits from the file's own settings too, and every problem of it is named", () => {
-    const inherited = readConfig({ BERTH_CONFIG: fileOf({ BERTH_RUNTIME: "runsc", profiles: { net: {} } }) });
-    expect("config" in inherited && inherited.config.profiles.get("net")?.runtime).toBe("runsc");
-    const path = fileOf({ profiles: { net: { network: "host", limits: { cpus: -1 } } } });
+  test("may be written in YAML, inherits from the file's own settings, and every problem of it is named", () => {
+    const yaml = "BERTH_RUNTIME: runsc # gVisor\nBERTH_IDLE_MS: 1h\nprofiles:\n  net: {}\n";
+    const of = resolvedWith({ BERTH_CONFIG: fileOf(yaml) });
+    expect(of("net")).toMatchObject({ runtime: "runsc", idleMs: 3_600_000 });
+    const path = fileOf(JSON.stringify({ profiles: { net: { network: "host", limits: { cpus: -1 } } } }));
     expect(readConfig({ BERTH_CONFIG: path })).toEqual({
       problems: [
         expect.stringContaining(`${path}: profiles.net.network: `),
         expect.stringContaining(`${path}: profiles.net.limits.cpus: `),
       ],
     });
+    const broken = readConfig({ BERTH_CONFIG: fileOf("profiles: [") });
+    expect("problems" in broken && broken.problems.join()).toContain("worker.yaml: ");
+  });
+
+  test("and a variable that is none are told what they could be", () => {
+    const read = readConfig({ BERTH_MEMORY: "lots", BERTH_TIMEOUT: "30", BERTH_MODE: "some" });
+    const problems = "problems" in read ? read.problems.join("\n") : "";
+    expect(problems).toContain("BERTH_MEMORY: a size is a number of bytes, or a text such as 512m or 1g");
+    expect(problems).toContain("BERTH_TIMEOUT: a time is a number of milliseconds, or a text such as 30s");
+    expect(problems).toContain("BERTH_MODE: ");
   });
 
   test("and a pool and a host are told their own rule when their name does not fit", () => {

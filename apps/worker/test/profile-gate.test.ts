@@ -14,7 +14,7 @@ function entering(gate: ProfileGate, log: string[], job: string, signal = new Ab
 
 describe("the gate of a sandbox", () => {
   test("lets a job of another profile in before those of the present one that came after it", async () => {
-    const gate = new ProfileGate("a");
+    const gate = new ProfileGate();
     const log: string[] = [];
     for (const job of ["a1", "a2", "b1", "a3", "b2"]) void entering(gate, log, job);
     await setImmediate();
@@ -34,7 +34,7 @@ describe("the gate of a sandbox", () => {
   });
 
   test("is not blocked by a job that gave up, which is not passed before it would have been", async () => {
-    const gate = new ProfileGate("a");
+    const gate = new ProfileGate();
     const log: string[] = [];
     const impatient = new AbortController();
     void entering(gate, log, "a1");

@@ -44,6 +44,7 @@ import { DeadLetters } from "./dead-letters.ts";
 import { Jobs } from "./jobs.ts";
 import { CheckedOrder, checkOrder, type JobOrder } from "./order.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
+import { Profiles } from "./profiles.ts";
 import { Schedules } from "./schedules.ts";
 import { Tenant } from "./tenant.ts";
 
@@ -96,6 +97,8 @@ export class Berth {
   readonly keys: ApiKeys;
   /** What jobs left for others, by id. */
   readonly artifacts: Artifacts;
+  /** What sandboxes are like, as far as it can be changed while the fleet runs. */
+  readonly profiles: Profiles;
   /** Jobs that ended badly and can be run again. */
   readonly deadLetters: DeadLetters;
   readonly #url: string;
@@ -126,6 +129,7 @@ export class Berth {
       schedule: this.#schedule,
       events: this.#events,
     });
+    this.profiles = new Profiles(this.#redis);
     this.schedules = new Schedules(this.#redis, this.#schedule);
     this.keys = new ApiKeys(this.#redis);
     this.deadLetters = new DeadLetters(this.#redis, enqueue);

@@ -12,6 +12,7 @@ export type {
   SandboxView,
   Scale,
   ShownState,
+  StoredLayer,
   TenantUsage,
   Why,
   WhyCode,
@@ -42,6 +43,8 @@ export { CheckedOrder, checkOrder } from "./order.ts";
 export { isNoRoom, isOrderFault } from "./order-faults.ts";
 export type { EnqueuedJob } from "./pending-job.ts";
 export { PendingJob } from "./pending-job.ts";
+export type { SetProfileOptions } from "./profiles.ts";
+export { Profiles } from "./profiles.ts";
 export type { ScheduleView } from "./schedules.ts";
 export { Schedules } from "./schedules.ts";
 export type { CodeOptions, ExecOptions, JobOptions } from "./tenant.ts";

@@ -35,6 +35,13 @@ export class CheckedOrder {
     this.isNewId = isNewId;
   }
 
+  /** The same job with those settings, which nothing checks here. */
+  withSettings(settings: Job["settings"]): CheckedOrder {
+    const { settings: _, ...rest } = this.job;
+    const job = settings === undefined ? rest : { ...rest, settings };
+    return new CheckedOrder(job, this.dueAtMs, this.isNewId);
+  }
+
   /** The same job under an id that may have been submitted before. */
   withId(id: string): CheckedOrder {
     return new CheckedOrder({ ...this.job, id: jobId.parse(id) }, this.dueAtMs, false);

@@ -85,6 +85,8 @@ export { Leases } from "./leases/leases.ts";
 export { Renewals } from "./leases/renewals.ts";
 export type { ClaimResult, WorkerLife } from "./leases/worker-ids.ts";
 export { WorkerIds } from "./leases/worker-ids.ts";
+export type { SetLayerOptions, StoredLayer } from "./profiles/profile-store.ts";
+export { checkLayer, ProfileStore } from "./profiles/profile-store.ts";
 export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
 export type { BoardPlace } from "./queues/board-queue.ts";
 export { boardQueue } from "./queues/board-queue.ts";

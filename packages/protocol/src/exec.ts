@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Outcome } from "./outcome.ts";
-import { execLimits } from "./profile.ts";
+import { execLayer } from "./profile-layer.ts";
 import { workspacePath } from "./workspace-path.ts";
 
 const noNul = (text: string) => !text.includes("\0");
@@ -22,7 +22,7 @@ const common = {
   cwd: workspacePath.default("").describe("directory beneath the workspace"),
   env: environment.default({}),
   stdin: z.union([z.string(), bytes], { error: "it is neither text nor bytes" }).optional(),
-  limits: execLimits.partial().optional().describe("may only tighten the profile's"),
+  limits: execLayer.optional().describe("may only tighten the profile's"),
   background: z
     .enum(["keep", "kill"])
     .default("keep")

@@ -21,6 +21,8 @@ export interface FaultContexts {
   "init-foreign": { path: string; detail: string };
   fenced: { sandboxKey: string; epoch: number; highestEpoch: number };
   "workspace-unusable": { path: string; detail: string };
+  "mount-refused": { mount: string; detail: string };
+  "seccomp-unusable": { path: string; detail: string };
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
   aborted: { operation: string };
@@ -36,7 +38,11 @@ export interface FaultContexts {
   "job-id-taken": { jobId: string; sandboxKey: string };
   "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
-  "not-granted": { what: "profile" | "pool"; name: string; tenant: string };
+  "not-granted": { what: "profile" | "pool" | "image" | "network" | "mount"; name: string; tenant: string };
+  "not-allowed": { tenant: string; problems: readonly string[] };
+  "sandbox-disabled": { kind: string; mode: string };
+  "invalid-profile": { layer: string; problems: readonly string[] };
+  "profile-changed": { layer: string; version: number; expected: number };
   "schedule-unreadable": { schedule: string; detail: string };
   "no-answer": { worker: string; waitedMs: number };
   "worker-id-taken": { worker: string; host: string; pid: string };
@@ -154,6 +160,20 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: false,
     operator: "Give the worker a workspaces root it can write to, on a disk with room.",
   },
+  "mount-refused": {
+    message: ({ mount, detail }) => `the mount ${mount} cannot be made: ${detail}`,
+    meaning: "A profile mounts a directory that is not there, or that this worker's host does not allow.",
+    retry: false,
+    operator:
+      "Name a directory above it in BERTH_MOUNTS of the worker, or correct `mountable` of the profile.",
+  },
+  "seccomp-unusable": {
+    message: ({ path, detail }) => `the seccomp profile ${path} cannot be used: ${detail}`,
+    meaning: "The profile's `seccomp` names a file that is not there, or that is no seccomp profile.",
+    retry: false,
+    operator:
+      "Put the file on every worker's host, readable by the worker, or take the field out of the profile.",
+  },
   "operation-timeout": {
     message: ({ operation, deadlineMs }) =>
       `${operation} did not end within ${deadlineMs} ms and was stopped`,
@@ -263,10 +283,39 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "not-granted": {
     message: ({ what, name, tenant }) => `the ${what} ${name} is not available to the tenant ${tenant}`,
     meaning:
-      "The tenant was not granted the profile or pool, or no worker's configuration has such a profile. A tenant is not told which.",
+      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image, network or mount that it chose. A tenant is not told which.",
     retry: false,
     operator:
-      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool.",
+      "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool, or be live (`berth profile get profile.NAME`). What may be chosen is in its `images`, `networks` and `mountable`.",
+  },
+  "not-allowed": {
+    message: ({ tenant, problems }) =>
+      `the job asks for more than ${tenant} may have: ${problems.join("; ")}`,
+    meaning:
+      "The job's `settings` would loosen what its profile, its tenant or its agent allows. `context.problems` names every field. Nothing of it ran.",
+    retry: false,
+    operator: "Submit it with less, or let the tenant have more (`berth profile set`); see docs/profiles.md.",
+  },
+  "sandbox-disabled": {
+    message: ({ kind, mode }) =>
+      `/${kind} is disabled in this execution context — ${mode === "off" ? "sandboxes are switched off" : "the agents main and default have no sandbox"}, and nothing runs outside of one`,
+    meaning: "The profile's `mode` leaves the job without a sandbox. Nothing of it ran.",
+    retry: false,
+    operator: "Adapt the plan, or switch the mode (`berth profile set LAYER mode=all`).",
+  },
+  "invalid-profile": {
+    message: ({ layer, problems }) => `the profile layer ${layer} cannot be so: ${problems.join("; ")}`,
+    meaning:
+      "The settings of a layer are not valid, or are ones that this layer may not set. `context.problems` names every problem. Nothing was changed.",
+    retry: false,
+    operator: "A mistake in the settings; the message says what is allowed.",
+  },
+  "profile-changed": {
+    message: ({ layer, version, expected }) =>
+      `the profile layer ${layer} is at version ${version}, not at ${expected}`,
+    meaning: "The layer was changed since its version was read. Nothing was changed.",
+    retry: false,
+    operator: "Read the layer again, and make the change to what it is now.",
   },
   "schedule-unreadable": {
     message: ({ schedule, detail }) => `the schedule ${schedule} cannot be read: ${detail}`,

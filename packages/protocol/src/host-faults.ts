@@ -15,6 +15,8 @@ export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "init-missing",
   "init-foreign",
   "workspace-unusable",
+  "mount-refused",
+  "seccomp-unusable",
 ]);
 
 export function isHostFault(error: unknown): error is Fault {

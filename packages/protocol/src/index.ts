@@ -88,8 +88,41 @@ export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { outcomeText } from "./outcome-text.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
-export type { ExecLimits, SandboxLimits, SandboxProfile, SandboxProfileInput } from "./profile.ts";
-export { execLimits, sandboxLimits, sandboxProfile, tightenLimits } from "./profile.ts";
+export type {
+  ExecLimits,
+  MergeRule,
+  SandboxLimits,
+  SandboxProfile,
+  SandboxProfileInput,
+} from "./profile.ts";
+export {
+  capOf,
+  execLimits,
+  isDisabled,
+  mergeRules,
+  sandboxLimits,
+  sandboxProfile,
+  tightenLimits,
+} from "./profile.ts";
+export type {
+  LayerId,
+  NamedLayer,
+  NamedLayerInput,
+  ProfileField,
+  ProfileLayer,
+  ProfileLayerInput,
+} from "./profile-layer.ts";
+export {
+  layerId,
+  layerSchema,
+  layers,
+  profileFields,
+  profileLayer,
+  tighteningLayer,
+} from "./profile-layer.ts";
+export type { Excess, LayerChange } from "./profile-merge.ts";
+export { layerChanges, replaceWith, tightenBy } from "./profile-merge.ts";
+export { readSize, readTime } from "./quantities.ts";
 export type { RedisAddress, RedisHost } from "./redis-url.ts";
 export { redisAddress, redisUrl } from "./redis-url.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";

@@ -13,6 +13,7 @@ import { jobId } from "./job-ids.ts";
 import { jobRequest } from "./job-kinds.ts";
 import { labels } from "./labels.ts";
 import { outcome } from "./outcome.ts";
+import { tighteningLayer } from "./profile-layer.ts";
 
 export const scope = z.enum(["tenant", "session", "agent", "shared"]);
 export type Scope = z.infer<typeof scope>;
@@ -52,6 +53,7 @@ export const job = z.strictObject({
     .pipe(profileName)
     .optional()
     .describe("one that the tenant was granted; default: default"),
+  settings: tighteningLayer.optional(),
   pool: z
     .string()
     .pipe(poolName)

@@ -57,6 +57,12 @@ export const redisKeys = {
   paused: "berth:paused{fleet}",
   /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
+  /** Hash: the live layers of the profiles, by their ids. */
+  profiles: "berth:profiles{profiles}",
+  /** String: the version of the latest change of a layer. */
+  profilesVersion: "berth:profiles-version{profiles}",
+  /** List: what one layer was, the latest first. */
+  profileHistory: (layer: string): string => `berth:profile-history{profiles}:${layer}`,
   /** String: bytes of a tenant's requests that have not ended, in its own sandboxes or in the one that all share. */
   waitingBytes: (owner: string, tenant: string): string => `berth:{${owner}}:waiting-bytes:${tenant}`,
   /** Hash: what the whole fleet agrees on, such as its limits. */

@@ -1,82 +1,285 @@
 import { z } from "zod";
+import { containerPath, hostEntry, ipAddress, mountable, seccompFile, ulimits } from "./container-fields.ts";
+import { bytesField, countField, millisecondsField, orNoCap } from "./quantities.ts";
+import { workspacePath } from "./workspace-path.ts";
 
-const mebibyte = 1024 * 1024;
-const positive = z.number().int().positive();
+/**
+ * What becomes of a field that a layer below the operator's says something about. docs/profiles.md is made from these.
+ *
+ * `lower`: the lower number wins; with `zeroIsNoCap`, 0 compares as infinity. `ranked`: the later in the order wins.
+ * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `named`: names that another field
+ * has, or those in the list above. `free`: as it says. `operator`: only the operator's layers may say it.
+ */
+export type MergeRule =
+  | { readonly kind: "lower"; readonly zeroIsNoCap: boolean }
+  | { readonly kind: "ranked"; readonly loosestFirst: readonly (string | boolean)[] }
+  | { readonly kind: "chosen"; readonly from: "images" | "networks"; readonly always?: string }
+  | { readonly kind: "named"; readonly in: "mountable" }
+  | { readonly kind: "subset" | "free" | "operator" };
 
-/** What a sandbox may use. A job may only tighten these; see `tightenLimits`. */
+export const mergeRules = z.registry<{ readonly rule: MergeRule }>();
+
+const lower = { rule: { kind: "lower", zeroIsNoCap: false } } as const;
+const lowerCap = { rule: { kind: "lower", zeroIsNoCap: true } } as const;
+const operator = { rule: { kind: "operator" } } as const;
+const subset = { rule: { kind: "subset" } } as const;
+
+const kibibyte = 1024;
+const mebibyte = 1024 * kibibyte;
+const dayMs = 86_400_000;
+
+const image = z.string().min(1).max(512);
+const network = z.string().regex(/^(?!host$)[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/, {
+  error: "a network is none, bridge, or the name of one in the engine; never the host's own",
+});
+
+/** What a sandbox may use. A job may only tighten these. */
 export const sandboxLimits = z.strictObject({
-  memoryBytes: positive
-    .min(16 * mebibyte)
+  memoryBytes: bytesField(orNoCap(16 * mebibyte))
     .default(512 * mebibyte)
-    .describe("memory, swap included; past it the kernel kills inside the sandbox"),
-  cpus: z.number().positive().max(1024).default(1).describe("cores' worth of cpu time"),
-  pids: positive.min(32).default(256).describe("processes and threads; init keeps up to nine of them"),
-  openFiles: positive
-    .min(512)
+    .describe("memory; past it the kernel kills inside the sandbox")
+    .register(mergeRules, lowerCap),
+  swapBytes: bytesField((number) => number)
+    .default(0)
+    .describe("swap beyond the memory; an engine's `memorySwap` is both together")
+    .register(mergeRules, lower),
+  cpus: countField((number) => number.max(1024))
+    .default(1)
+    .describe("cores' worth of cpu time")
+    .register(mergeRules, lowerCap),
+  pids: countField((number) => orNoCap(32)(number.int()))
+    .default(256)
+    .describe("processes and threads; init keeps up to nine of them")
+    .register(mergeRules, lowerCap),
+  openFiles: countField((number) => number.int().min(512))
     .default(4096)
-    .describe("open files per process; init, which serves 64 commands at once, has the same limit"),
-  tmpfsBytes: positive
+    .describe("open files per process; init, which serves 64 commands at once, has the same limit")
+    .register(mergeRules, lower),
+  tmpfsBytes: bytesField((number) => number.positive())
     .default(64 * mebibyte)
-    .describe("size of each of /tmp, /var/tmp and /run; counts as memory"),
-  tmpfsInodes: positive.min(16).default(16_384).describe("files in each of /tmp, /var/tmp and /run"),
-  workspaceBytes: positive.default(1024 * mebibyte).describe("allocated bytes in the workspace"),
-  workspaceEntries: positive.default(1_000_000).describe("files and directories in the workspace"),
+    .describe("size of each path in `tmpfs`; counts as memory")
+    .register(mergeRules, lower),
+  tmpfsInodes: countField((number) => number.int().min(16))
+    .default(16_384)
+    .describe("files in each path in `tmpfs`")
+    .register(mergeRules, lower),
+  shmBytes: bytesField((number) => number.positive())
+    .default(64 * mebibyte)
+    .describe("size of /dev/shm; counts as memory")
+    .register(mergeRules, lower),
+  rootBytes: bytesField((number) => number.positive())
+    .default(1024 * mebibyte)
+    .describe(
+      "what may be written to the root file system where `readOnlyRoot` is false; needs a storage driver with quotas",
+    )
+    .register(mergeRules, lower),
+  workspaceBytes: bytesField((number) => number)
+    .default(1024 * mebibyte)
+    .describe("quota: allocated bytes in the workspace")
+    .register(mergeRules, lowerCap),
+  workspaceEntries: countField((number) => number.int())
+    .default(1_000_000)
+    .describe("files and directories in the workspace")
+    .register(mergeRules, lowerCap),
 });
 export type SandboxLimits = z.infer<typeof sandboxLimits>;
 
 /** How one command is bounded. */
 export const execLimits = z.strictObject({
-  timeoutMs: positive.max(86_400_000).default(30_000).describe("wall clock; then the whole tree is killed"),
-  graceMs: z.number().int().min(0).max(60_000).default(2_000).describe("between TERM and KILL"),
-  drainMs: z
-    .number()
-    .int()
-    .min(0)
-    .max(60_000)
+  timeoutMs: millisecondsField((number) => number.max(dayMs))
+    .default(30_000)
+    .describe("wall clock of a command; then its whole tree is killed")
+    .register(mergeRules, lowerCap),
+  graceMs: millisecondsField((number) => number.max(60_000))
+    .default(2_000)
+    .describe("between TERM and KILL")
+    .register(mergeRules, lower),
+  drainMs: millisecondsField((number) => number.max(60_000))
     .default(250)
-    .describe("how long output is awaited from a background child after the command itself ended"),
-  shownBytes: positive.default(32 * 1024).describe("output in the agent's text"),
-  keptBytes: positive
-    .max(64 * mebibyte)
+    .describe("how long output is awaited from a background child after the command itself ended")
+    .register(mergeRules, lower),
+  shownBytes: bytesField((number) => number.positive())
+    .default(32 * kibibyte)
+    .describe("output in the agent's text")
+    .register(mergeRules, lower),
+  keptBytes: bytesField((number) => number.positive().max(64 * mebibyte))
     .default(mebibyte)
-    .describe("output kept with the result: head and tail, the middle is cut and counted"),
-  outputBytes: positive.default(1024 * mebibyte).describe("output after which the command is stopped"),
+    .describe("output kept with the result: head and tail, the middle is cut and counted")
+    .register(mergeRules, lower),
+  outputBytes: bytesField((number) => number.positive())
+    .default(1024 * mebibyte)
+    .describe("output after which the command is stopped")
+    .register(mergeRules, lower),
 });
 export type ExecLimits = z.infer<typeof execLimits>;
 
-/**
- * Every knob of a sandbox as one validated value. Later layers (fleet, tenant, agent, job) are partial profiles merged
- * into this one before it is parsed; the driver sees only the result.
- */
+/** Every knob of a sandbox as one validated value, merged from layers; the driver sees only the result. */
 export const sandboxProfile = z.strictObject({
-  image: z.string().min(1).max(512).default("berth-sandbox:bookworm"),
+  mode: z
+    .enum(["all", "non-main", "off"])
+    .default("all")
+    .describe(
+      "whose jobs run: all; non-main, all but those of the agents `main` and `default`; off, none. The others are refused: nothing ever runs on the host",
+    )
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["all", "non-main", "off"] } }),
+  image: image
+    .default("berth-sandbox:bookworm")
+    .describe("what the sandbox is made of")
+    .register(mergeRules, { rule: { kind: "chosen", from: "images" } }),
+  images: z
+    .array(image)
+    .max(256)
+    .default([])
+    .describe("images that layers below the operator's may choose instead")
+    .register(mergeRules, subset),
   runtime: z
     .string()
     .regex(/^[a-zA-Z0-9._-]{1,64}$/, {
       error: "a runtime is the name it has in the engine, such as runc or runsc",
     })
     .optional()
-    .describe("the engine's name of the OCI runtime; its default when absent"),
-  network: z.enum(["none", "bridge"]).default("none"),
+    .describe("the engine's name of the OCI runtime; its default when absent")
+    .register(mergeRules, operator),
+  network: network
+    .default("none")
+    .describe("`none`, `bridge`, or the name of a network of the engine's")
+    .register(mergeRules, { rule: { kind: "chosen", from: "networks", always: "none" } }),
+  networks: z
+    .array(network)
+    .max(64)
+    .default([])
+    .describe("networks that layers below the operator's may choose instead; `none` they always may")
+    .register(mergeRules, subset),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(131_072))
     .default({})
-    .describe("environment of every command, beneath the job's own"),
+    .describe(
+      "environment of every command: above the image's own, beneath the job's; layers add to it by name",
+    )
+    .register(mergeRules, { rule: { kind: "free" } }),
+  workspace: z
+    .enum(["rw", "ro", "none"])
+    .default("rw")
+    .describe(
+      "what /workspace is: the workspace, to read and write; the same, only to read; or an empty `tmpfs` that goes with the container",
+    )
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
+  workdir: workspacePath
+    .default("")
+    .describe("where commands run that name no directory; beneath the workspace, made when it is missing")
+    .register(mergeRules, { rule: { kind: "free" } }),
+  user: z
+    .string()
+    .regex(/^\d{1,10}:\d{1,10}$/, { error: "a user is two numbers, such as 1000:1000" })
+    .optional()
+    .describe(
+      "uid and gid, for new sandboxes; one of its own for each sandbox when absent. Needs a worker with root",
+    )
+    .register(mergeRules, operator),
+  readOnlyRoot: z
+    .boolean()
+    .default(true)
+    .describe("false: the image's files can be changed, up to `limits.rootBytes`, until the container goes")
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: [false, true] } }),
+  tmpfs: z
+    .array(containerPath)
+    .max(32)
+    .default(["/tmp", "/var/tmp", "/run"])
+    .describe("directories in memory, each empty at first and of `limits.tmpfsBytes`")
+    .register(mergeRules, operator),
+  dns: z
+    .array(ipAddress)
+    .max(8)
+    .default([])
+    .describe("name servers; the engine's when empty")
+    .register(mergeRules, operator),
+  extraHosts: z
+    .array(hostEntry)
+    .max(64)
+    .default([])
+    .describe("more lines of /etc/hosts, each `name:address`")
+    .register(mergeRules, operator),
+  ulimits: ulimits
+    .default({})
+    .describe("by name, a number or `{ soft, hard }`; over those that the limits come to")
+    .register(mergeRules, operator),
+  seccomp: seccompFile
+    .optional()
+    .describe("path of a seccomp profile on the worker's host; the engine's own when absent")
+    .register(mergeRules, operator),
+  apparmor: z
+    .string()
+    .regex(/^(?!unconfined$)[A-Za-z0-9._/-]{1,128}$/, {
+      error: "it is the name of a loaded AppArmor profile; never unconfined",
+    })
+    .optional()
+    .describe("name of an AppArmor profile that is loaded on the host; the engine's own when absent")
+    .register(mergeRules, operator),
+  gpus: z
+    .union(
+      [z.literal("all"), z.number().int().min(0).max(64), z.array(z.string().min(1).max(128)).min(1).max(64)],
+      {
+        error: "gpus are all, a number, or a list of ids",
+      },
+    )
+    .default(0)
+    .describe("`all`, a number, or a list of ids; needs an engine with a runtime for them")
+    .register(mergeRules, operator),
+  mountable: mountable
+    .default({})
+    .describe(
+      "directories of the host by name, each `{ source, target, access }`; every source beneath a directory of the worker's `BERTH_MOUNTS`",
+    )
+    .register(mergeRules, operator),
+  mounts: z
+    .array(z.string().max(63))
+    .max(32)
+    .default([])
+    .describe("names in `mountable` that are mounted")
+    .register(mergeRules, { rule: { kind: "named", in: "mountable" } }),
+  jobTimeoutMs: millisecondsField((number) => number.max(dayMs))
+    .default(0)
+    .describe("wall clock of a whole job, all its steps and files; then it ends as timed out")
+    .register(mergeRules, lowerCap),
+  idleMs: millisecondsField((number) => number)
+    .default(1_800_000)
+    .describe("a sandbox that is idle for this long is given up, and its container removed; 0: never")
+    .register(mergeRules, lowerCap),
   limits: sandboxLimits.prefault({}),
   exec: execLimits.prefault({}),
 });
 export type SandboxProfile = z.infer<typeof sandboxProfile>;
 export type SandboxProfileInput = z.input<typeof sandboxProfile>;
 
+/** A cap as it compares: 0 is none. */
+export function capOf(limit: number): number {
+  return limit === 0 ? Number.POSITIVE_INFINITY : limit;
+}
+
+const mayBeNoCap: ReadonlySet<string> = new Set(
+  Object.entries(execLimits.shape)
+    .filter(([, schema]) => mergeRules.get(schema)?.rule === lowerCap.rule)
+    .map(([name]) => name),
+);
+
 /** The lower of each pair: nothing a job says loosens what its profile allows. */
-export function tightenLimits<L extends Record<string, number>>(
-  limits: L,
-  wanted: { [K in keyof L]?: number | undefined },
-): L {
+export function tightenLimits(
+  limits: ExecLimits,
+  wanted: { readonly [K in keyof ExecLimits]?: ExecLimits[K] | undefined },
+): ExecLimits {
   const result: Record<string, number> = { ...limits };
   for (const [name, value] of Object.entries(wanted)) {
     const limit = result[name];
-    if (value !== undefined && limit !== undefined) result[name] = Math.min(limit, value);
+    if (value === undefined || limit === undefined) continue;
+    const isLower = mayBeNoCap.has(name) ? capOf(value) < capOf(limit) : value < limit;
+    if (isLower) result[name] = value;
   }
-  return result as L;
+  return result as ExecLimits;
 }
+
+/** What `mode` does not let run is refused, also the files: they are touched only inside a sandbox. */
+export function isDisabled(mode: SandboxProfile["mode"], agent: string | undefined): boolean {
+  return mode === "off" || (mode === "non-main" && mainAgents.has(agent));
+}
+
+const mainAgents: ReadonlySet<string | undefined> = new Set([undefined, "main", "default"]);

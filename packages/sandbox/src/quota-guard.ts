@@ -1,4 +1,5 @@
 import {
+  capOf,
   FileRefusal,
   isFault,
   type Outcome,
@@ -56,7 +57,7 @@ interface Watcher {
  * filesystem itself would be exact.
  */
 export class QuotaGuard {
-  readonly #limits: SandboxLimits;
+  readonly #limits: Pick<SandboxLimits, "workspaceBytes" | "workspaceEntries">;
   readonly #hooks: QuotaHooks;
   readonly #watchers = new Set<Watcher>();
   #last: Known | undefined;
@@ -72,7 +73,8 @@ export class QuotaGuard {
   #stopped = false;
 
   constructor(limits: SandboxLimits, hooks: QuotaHooks) {
-    this.#limits = limits;
+    const { workspaceBytes, workspaceEntries } = limits;
+    this.#limits = { workspaceBytes: capOf(workspaceBytes), workspaceEntries: capOf(workspaceEntries) };
     this.#hooks = hooks;
   }
 
@@ -86,7 +88,8 @@ export class QuotaGuard {
         quotaText({ limit: workspaceEntries, used: known.entries, unit: "entries" }),
       );
     }
-    const budgetBytes = Math.max(0, workspaceBytes - known.bytes - this.#reservedBytes);
+    const left = Math.max(0, workspaceBytes - known.bytes - this.#reservedBytes);
+    const budgetBytes = Math.min(left, Number.MAX_SAFE_INTEGER);
     this.#reservedBytes += bytes;
     let released = false;
     return {

@@ -43,6 +43,8 @@ function written(
       source: `/w/.etc/${name}.0123abcd`,
       target: `/etc/${name}`,
     })),
+    hostMounts: [],
+    seccomp: undefined,
     imageVolumes: ["/var/cache"],
   });
   const labels = { fleet: "f", worker: "w", sandboxKey: "acme.s.main", epoch: 7, config: "c" };

@@ -12,7 +12,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(workspacesRoot, { recursive: true, force: true }));
 
-const profile = { network: "none", env: {} } as const;
+const profile = { network: "none", env: {}, extraHosts: [] as string[] };
 const user = "2000123:2000123";
 
 async function contentOf(target: string, input: Parameters<typeof placeEtcFiles>[0]): Promise<string> {

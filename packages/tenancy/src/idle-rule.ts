@@ -1,10 +1,10 @@
 import type { TenancyOptions } from "./tenancy-options.ts";
 
-type Limits = Pick<TenancyOptions, "leaseMs" | "idleMs" | "maxAgeMs">;
+export type IdleLimits = Pick<TenancyOptions, "leaseMs" | "idleMs" | "maxAgeMs">;
 
 /** Until something is to be done without a job: coming round within a lease, or giving up an idle sandbox. */
 export function waitForJobMs(
-  { leaseMs, idleMs }: Limits,
+  { leaseMs, idleMs }: IdleLimits,
   idleSinceMs: number | undefined,
   nowMs: number,
 ): number {
@@ -14,7 +14,7 @@ export function waitForJobMs(
 
 /** Whether a sandbox that is held since `heldSinceMs` is to be given up now. */
 export function isIdleTooLong(
-  { idleMs, maxAgeMs }: Limits,
+  { idleMs, maxAgeMs }: IdleLimits,
   idleSinceMs: number | undefined,
   heldSinceMs: number,
   nowMs: number,

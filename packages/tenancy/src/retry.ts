@@ -1,7 +1,9 @@
 import { backoffMs, type DeadReason, faultCodes, isSuccess, type Job, type Outcome } from "@berth/protocol";
 
 /** Refusals that another run cannot change. */
-const forGood = new Set(["invalid-job", "deadline"]);
+const forGood = new Set(["invalid-job", "deadline", "not-allowed"]);
+/** Faults that are the tenant's own affair: an operator would find nothing to repair. */
+const ofTenant = new Set(["not-allowed", "sandbox-disabled"]);
 
 /** When a job that ended so runs again, or undefined: it does not, and this is its end. */
 export function retryAtMs(
@@ -22,8 +24,8 @@ export function deadReasonOf(job: Pick<Job, "retry"> | undefined, outcome: Outco
   if (outcome.kind === "refused" && outcome.code === "invalid-job") return "unreadable";
   if (job?.retry && isRetried(job, outcome)) return "retries-exhausted";
   if (outcome.kind === "lost") return "lost";
-  if (outcome.kind === "refused" && faultCodes.some((code) => code === outcome.code)) return "fault";
-  return undefined;
+  const isFault = outcome.kind === "refused" && faultCodes.some((code) => code === outcome.code);
+  return isFault && !ofTenant.has(outcome.code) ? "fault" : undefined;
 }
 
 /** Whoever cancels a job means all its runs. */

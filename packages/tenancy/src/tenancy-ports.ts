@@ -143,19 +143,22 @@ export interface TurnsPort {
 
 export interface SandboxPort {
   /** Whether `open` would wait for nothing that the engine does. Without a job: for one with the profile of the last. */
-  isOpen(job?: Pick<Job, "profile">): boolean;
+  isOpen(job?: Job): boolean;
   /**
-   * Starts or adopts the container, with the profile that the job names; without a job, with the default one. Throws
-   * `not-granted` when the job's tenant may not use the profile or the sandbox's pool. Nothing of a job has run when it throws.
+   * Starts or adopts the container, with the profile that is the job's; without a job, with the tenant's default one. Throws
+   * `not-granted` when the job's tenant may not use the profile or the sandbox's pool, `not-allowed` when the job asks for more than
+   * it may have, `sandbox-disabled` when it is to have no sandbox. Nothing of a job has run when it throws.
    */
   open(
-    job: Pick<Job, "tenant" | "profile" | "request"> | undefined,
+    job: Job | undefined,
     options: {
       readonly signal: AbortSignal;
       /** Asked again and again while it is open: when nothing is left, everything inside is killed, whatever becomes of the worker. */
       readonly leaseLeftMs: () => number;
     },
   ): Promise<OpenSandbox>;
+  /** Without work for this long, the sandbox is given up; 0: never. Undefined: as in the tenancy's options. */
+  readonly idleMs?: number | undefined;
   /** `remove`: the container goes. Otherwise it stays for the next holder on this host. */
   close(options: { readonly remove: boolean }): Promise<void>;
 }

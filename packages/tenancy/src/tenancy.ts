@@ -7,7 +7,7 @@ import { ChangeSignal } from "./change-signal.ts";
 import { Closing } from "./closing.ts";
 import { Endings } from "./endings.ts";
 import { besideMs, fetchBeside } from "./fetch-beside.ts";
-import { isIdleTooLong, waitForJobMs } from "./idle-rule.ts";
+import { type IdleLimits, isIdleTooLong, waitForJobMs } from "./idle-rule.ts";
 import { Intake } from "./intake.ts";
 import { Line } from "./line.ts";
 import { type LineUp, lineUp } from "./line-up.ts";
@@ -213,7 +213,7 @@ export class Tenancy {
     this.#runs.begin();
     const { jobs, clock } = this.#ports;
     const isFull = this.#sessions.parked >= this.#options.parkedMost;
-    const waitMs = waitForJobMs(this.#options, this.idleSinceMs, clock.now());
+    const waitMs = waitForJobMs(this.#limits, this.idleSinceMs, clock.now());
     const fetched = isFull ? await fetchBeside(jobs, this.#sessions) : await this.#beginAtTake.next(waitMs);
     if (fetched) {
       this.#line.took(fetched.queuedId);
@@ -238,7 +238,7 @@ export class Tenancy {
   }
 
   async #idleIsOver(): Promise<boolean> {
-    const isOver = isIdleTooLong(this.#options, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
+    const isOver = isIdleTooLong(this.#limits, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
     if (isOver && this.#options.closesFirst) this.#phase.yield("asked");
     if (!isOver || this.#options.closesFirst || this.#runs.isCompleting) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
@@ -272,6 +272,11 @@ export class Tenancy {
       this.#authority.round();
       return this.#ports.lease.release(options);
     });
+  }
+
+  get #limits(): IdleLimits {
+    const { leaseMs, idleMs, maxAgeMs } = this.#options;
+    return { leaseMs, maxAgeMs, idleMs: this.#ports.sandbox.idleMs ?? idleMs };
   }
 
   #becameIdle(): void {

@@ -1,7 +1,9 @@
+import { problemsOf, tighteningLayer } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { withAssignments } from "../profile-settings.ts";
 import { durationMs, tenantName, wholeNumber } from "../values.ts";
 
 const options = {
@@ -18,6 +20,12 @@ const options = {
     multiple: true,
     value: "NAME",
     about: "its jobs may name this pool besides default",
+  },
+  set: {
+    type: "string",
+    multiple: true,
+    value: "FIELD=VALUE",
+    about: "its jobs get no more than this of their profile",
   },
   expires: { type: "string", value: "TIME", about: "stops working after 12h, 90d, …" },
   rate: { type: "string", value: "N", about: "requests a second at one gateway" },
@@ -37,6 +45,10 @@ export const keyCreate = command({
       line: "berth key create 'acme train' --tenant acme --pool gpu",
       says: "after `berth tenant grant acme --pool gpu`",
     },
+    {
+      line: "berth key create web --tenant acme --set limits.cpus=0.5",
+      says: "docs/profiles.md has the fields",
+    },
     { line: "export BERTH_KEY=$(berth key create laptop --admin)", says: "straight into use" },
   ],
   options,
@@ -44,14 +56,19 @@ export const keyCreate = command({
 });
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
-  const { admin, tenant, profile, pool, expires, rate } = values;
+  const { admin, tenant, profile, pool, set, expires, rate } = values;
   if (admin === (tenant !== undefined)) throw new UsageError("either --admin or --tenant TENANT is needed");
-  if (admin && profile.length + pool.length > 0)
-    throw new UsageError("an admin key may use all profiles and pools; leave --profile and --pool out");
+  if (admin && profile.length + pool.length + set.length > 0)
+    throw new UsageError(
+      "an admin key may use all profiles and pools; leave --profile, --pool and --set out",
+    );
+  const settings = tighteningLayer.safeParse(withAssignments({}, set));
+  if (!settings.success) throw new UsageError(`--set: ${problemsOf(settings.error).join("; ")}`);
   const made = await (await context.door()).keys.create({
     role: admin ? "admin" : "tenant",
     name: positionals[0] ?? "",
     ...(tenant === undefined ? {} : { tenant: tenantName(tenant), profiles: profile, pools: pool }),
+    ...(set.length === 0 ? {} : { settings: settings.data }),
     ...(expires === undefined
       ? {}
       : { expiresInSeconds: Math.ceil(durationMs("--expires", expires) / 1_000) }),

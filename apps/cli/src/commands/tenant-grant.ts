@@ -9,7 +9,7 @@ export const grantOptions = {
     type: "string",
     multiple: true,
     value: "NAME",
-    about: "a profile of the workers' configuration file",
+    about: "a profile of the workers' configuration file, or a live one",
   },
   pool: { type: "string", multiple: true, value: "NAME", about: "a pool of workers" },
 } as const;

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Config } from "../config.ts";
 import { askEngine } from "./engine-api.ts";
 import { type Finding, tellerOf } from "./finding.ts";
+import { knobs } from "./knob-checks.ts";
 import { runcReport } from "./runc-advisories.ts";
 
 const versionAnswer = z.object({
@@ -20,6 +21,8 @@ const versionAnswer = z.object({
 const infoAnswer = z.object({
   DefaultRuntime: z.string().default("runc"),
   SecurityOptions: z.array(z.string()).nullish(),
+  Driver: z.string().default(""),
+  DriverStatus: z.array(z.array(z.string())).nullish(),
   MemoryLimit: z.boolean().default(true),
   SwapLimit: z.boolean().default(true),
   PidsLimit: z.boolean().default(true),
@@ -57,6 +60,13 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   yield* limits(info);
   yield* runtime(config.BERTH_RUNTIME ?? info.DefaultRuntime, runtimes, Components);
   yield* security(info.SecurityOptions ?? []);
+  yield* knobs({
+    runtimes,
+    securityOptions: info.SecurityOptions ?? [],
+    swapLimit: info.SwapLimit,
+    driver: info.Driver,
+    backingFilesystem: info.DriverStatus?.find(([name]) => name === "Backing Filesystem")?.[1],
+  });
 }
 
 function* limits(info: z.infer<typeof infoAnswer>): Generator<Finding> {

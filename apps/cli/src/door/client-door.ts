@@ -9,6 +9,7 @@ import type {
   JobOrder,
   KeysDoor,
   KnownDoorJob,
+  ProfilesDoor,
   Query,
   SchedulesDoor,
   TenantsDoor,
@@ -16,6 +17,7 @@ import type {
 } from "../door.ts";
 import { clientBatches } from "./client-batches.ts";
 import { clientKeys } from "./client-keys.ts";
+import { clientProfiles } from "./client-profiles.ts";
 import { clientTenants } from "./client-tenants.ts";
 import { openRedis } from "./open-redis.ts";
 
@@ -31,6 +33,7 @@ export class ClientDoor implements Door {
   readonly address: string;
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
+  readonly profiles: ProfilesDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
   readonly keys: KeysDoor;
@@ -50,6 +53,7 @@ export class ClientDoor implements Door {
     this.#artifacts = new Artifacts(redis, { directory: artifactsDirectory });
     this.tenants = clientTenants(berth);
     this.batches = clientBatches(berth);
+    this.profiles = clientProfiles(berth);
     this.schedules = berth.schedules;
     this.keys = clientKeys(berth);
     this.deadLetters = {

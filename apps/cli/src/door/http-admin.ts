@@ -1,10 +1,13 @@
+import type { LayerChange } from "@berth/protocol";
 import type {
   DeadLetter,
   DeadLettersDoor,
   KeysDoor,
   KeyView,
+  ProfilesDoor,
   SchedulesDoor,
   ScheduleView,
+  StoredLayer,
   TenantsDoor,
 } from "../door.ts";
 import { type HttpCalls, path } from "./http-call.ts";
@@ -19,6 +22,21 @@ export function httpTenants(calls: HttpCalls): TenantsDoor {
     revoke: (tenant, body) => calls.json("POST", path`/v1/tenants/${tenant}/revoke`, { body }),
     destroy: async (tenant) =>
       (await calls.json<{ jobs: string[] }>("DELETE", path`/v1/tenants/${tenant}`)).jobs,
+  };
+}
+
+export function httpProfiles(calls: HttpCalls): ProfilesDoor {
+  const of = (layer: string) => path`/v1/profiles/${layer}`;
+  return {
+    list: async () => (await calls.json<{ layers: StoredLayer[] }>("GET", "/v1/profiles")).layers,
+    get: (layer) => calls.find<StoredLayer>("GET", of(layer)),
+    set: (layer, body, ifVersion) => calls.json("PUT", of(layer), { body, query: { ifVersion } }),
+    remove: (layer) => calls.isThere("DELETE", of(layer)),
+    diff: async (layer, body) =>
+      (await calls.json<{ changes: LayerChange[] }>("POST", `${of(layer)}/diff`, { body })).changes,
+    history: async (layer) =>
+      (await calls.json<{ entries: StoredLayer[] }>("GET", `${of(layer)}/history`)).entries,
+    rollback: (layer, version) => calls.json("POST", `${of(layer)}/rollback`, { body: { version } }),
   };
 }
 

@@ -9,6 +9,7 @@ import type {
   JobOrder,
   KeysDoor,
   KnownDoorJob,
+  ProfilesDoor,
   Query,
   SandboxView,
   Scale,
@@ -19,7 +20,7 @@ import type {
   Why,
   WorkerRecord,
 } from "../door.ts";
-import { httpDeadLetters, httpKeys, httpSchedules, httpTenants } from "./http-admin.ts";
+import { httpDeadLetters, httpKeys, httpProfiles, httpSchedules, httpTenants } from "./http-admin.ts";
 import { httpArtifact } from "./http-artifact.ts";
 import { httpBatches } from "./http-batches.ts";
 import { HttpCalls, path } from "./http-call.ts";
@@ -40,6 +41,7 @@ interface JobView {
 export class HttpDoor implements Door {
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
+  readonly profiles: ProfilesDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
   readonly keys: KeysDoor;
@@ -66,6 +68,7 @@ export class HttpDoor implements Door {
     this.#calls = calls;
     this.batches = httpBatches(calls);
     this.tenants = httpTenants(calls);
+    this.profiles = httpProfiles(calls);
     this.schedules = httpSchedules(calls);
     this.deadLetters = httpDeadLetters(calls);
     this.keys = httpKeys(calls);

@@ -71,6 +71,8 @@ const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: 
   "job-id-taken": { status: 409, title: "The id was used before" },
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
   "not-granted": { status: 409, title: "The tenant was not granted it" },
+  "invalid-profile": { status: 400, title: "The layer does not fit" },
+  "profile-changed": { status: 409, title: "The layer was changed meanwhile" },
   "payload-too-large": { status: 413, title: "The request is too large" },
   "invalid-argument": { status: 400, title: "The request does not fit" },
   "artifact-missing": { status: 410, title: "Its bytes are gone" },

@@ -11,6 +11,7 @@ export const tags = {
   batches: "Many jobs under one name, with results as lines",
   schedules: "Jobs that are submitted again and again",
   tenants: "What a tenant has, may use, and whether it is paused",
+  profiles: "What sandboxes are like: layers that can be changed while the fleet runs",
   fleet: "Workers, sandboxes, and jobs that ended badly",
   keys: "Keys for this API, and what administrators did",
   service: "The gateway itself: health, metrics, documents",

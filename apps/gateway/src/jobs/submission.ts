@@ -6,7 +6,7 @@ import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { storedId } from "../keys/own-ids.ts";
-import { type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
+import { type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
@@ -43,7 +43,7 @@ export function draftOf(
   }
   const { id: chosen, ...rest } = order;
   try {
-    return checkOrder(
+    const checked = checkOrder(
       { ...rest, tenant, ...traceOf(headers) },
       // Also an id made here: a caller whose submission failed sends it again as its own.
       {
@@ -51,6 +51,7 @@ export function draftOf(
         isNewId: id === undefined && chosen === undefined,
       },
     );
+    return checked.withSettings(settingsFor(principal, checked.job.settings));
   } catch (error) {
     if (!isFault(error, "invalid-job")) throw error;
     const { problems } = error.context;

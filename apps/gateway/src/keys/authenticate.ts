@@ -93,6 +93,7 @@ export class Authenticator {
       ...(key.tenant === undefined
         ? {}
         : { tenant: key.tenant, grants: { profiles: key.profiles ?? [], pools: key.pools ?? [] } }),
+      ...(key.settings === undefined ? {} : { settings: key.settings }),
       bodyBytes: Math.min(bodyBytes, key.bodyBytes ?? bodyBytes),
       ...(limit === undefined ? {} : { rate: limit }),
     };

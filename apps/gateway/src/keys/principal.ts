@@ -1,4 +1,4 @@
-import { Fault, type TenantId } from "@berth/protocol";
+import { Fault, type ProfileLayer, type TenantId, tightenBy } from "@berth/protocol";
 import { Problem } from "../http/problem.ts";
 
 /** Who asks, and what they may use. */
@@ -10,6 +10,8 @@ export interface Principal {
   readonly tenant?: TenantId;
   /** Profiles and pools that jobs may name; absent: all. */
   readonly grants?: { readonly profiles: readonly string[]; readonly pools: readonly string[] };
+  /** What every job of the key is held to. */
+  readonly settings?: ProfileLayer;
   readonly bodyBytes: number;
   /** Requests a second; absent: no limit. */
   readonly rate?: number;
@@ -43,4 +45,16 @@ export function refuseUngranted(
   };
   if (profile !== undefined && !grants.profiles.includes(profile)) refuse("profile", profile);
   if (pool !== undefined && !grants.pools.includes(pool)) refuse("pool", pool);
+}
+
+/** A job's settings, with those of the key. The worker holds the job to them, and to its profile, tenant and agent. */
+export function settingsFor(
+  { settings: ofKey, tenant = "" as TenantId }: Principal,
+  wanted: ProfileLayer | undefined,
+): ProfileLayer | undefined {
+  if (!ofKey || !wanted) return wanted ?? ofKey;
+  const { merged, excess } = tightenBy(ofKey, wanted);
+  if (excess.length === 0) return merged;
+  const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
+  throw new Problem("forbidden", new Fault("not-allowed", { tenant, problems }).message);
 }

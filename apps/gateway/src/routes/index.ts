@@ -12,6 +12,7 @@ import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { mcpRoutes } from "./mcp.ts";
 import { metricsRoutes } from "./metrics.ts";
+import { profileRoutes } from "./profiles.ts";
 import { sandboxRoutes } from "./sandbox.ts";
 import { scheduleRoutes } from "./schedules.ts";
 import { sessionRoutes } from "./sessions.ts";
@@ -29,6 +30,7 @@ export function allRoutes(parts: Parts): AnyRoute[] {
     ...batchRoutes(parts),
     ...scheduleRoutes(parts),
     ...tenantRoutes(parts),
+    ...profileRoutes(parts),
     ...fleetRoutes(parts),
     ...deadLetterRoutes(parts),
     ...keyRoutes(parts),

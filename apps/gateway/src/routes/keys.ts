@@ -1,4 +1,4 @@
-import { poolName, profileName, tenantId } from "@berth/protocol";
+import { poolName, profileName, tenantId, tighteningLayer } from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -22,6 +22,9 @@ const newKey = input(
           "of a tenant key: profiles that its jobs may name besides `default`; granted to its tenant",
         ),
       pools: z.array(poolName).max(100).optional().describe("of a tenant key: the same of pools"),
+      settings: tighteningLayer
+        .optional()
+        .describe("of a tenant key: its jobs get no more than this; fields of docs/profiles.md"),
       name: z.string().min(1).max(100).describe("for people; not secret"),
       expiresInSeconds: positive.max(10 * 365 * 86_400).optional(),
       rate: positive.max(1_000_000).optional().describe("requests a second at one gateway"),
@@ -31,10 +34,14 @@ const newKey = input(
       path: ["tenant"],
       error: "a tenant key has a tenant, an admin key has none",
     })
-    .refine(({ role, profiles, pools }) => role === "tenant" || (profiles ?? pools) === undefined, {
-      path: ["profiles"],
-      error: "an admin key may use all profiles and pools; leave profiles and pools out",
-    }),
+    .refine(
+      ({ role, profiles, pools, settings }) =>
+        role === "tenant" || (profiles ?? pools ?? settings) === undefined,
+      {
+        path: ["profiles"],
+        error: "an admin key may use all profiles and pools; leave profiles, pools and settings out",
+      },
+    ),
 );
 
 const keyView = output(
@@ -45,6 +52,7 @@ const keyView = output(
     tenant: z.string().optional(),
     profiles: z.array(z.string()).optional().describe("that its jobs may name; absent: all"),
     pools: z.array(z.string()).optional(),
+    settings: z.looseObject({}).optional().describe("what its jobs are held to"),
     name: z.string(),
     createdAtMs: z.number(),
     expiresAtMs: z.number().optional(),

@@ -6,7 +6,7 @@ import { type AnyRoute, route } from "../http/route.ts";
 import { refuseShared } from "../jobs/submission.ts";
 import { type AuditAction, noted } from "../keys/audit.ts";
 import { shownId, storedId, storedIds } from "../keys/own-ids.ts";
-import { mayTouch, type Principal, refuseUngranted, tenantFor } from "../keys/principal.ts";
+import { mayTouch, type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
 import { input, output } from "../schemas/registry.ts";
@@ -59,7 +59,8 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       refuseShared(body.order.scope, principal);
       refuseUngranted(principal, body.order);
       const id = (await kept(params.id, principal))?.id ?? storedId(principal, params.id);
-      const spec = { ...body, id, order: { ...body.order, tenant } };
+      const settings = settingsFor(principal, body.order.settings);
+      const spec = { ...body, id, order: { ...body.order, tenant, settings } };
       const made = await berth.schedules.put(spec, {
         // Inside the change itself: no other's schedule can slip in between.
         replaceable: (known) => {

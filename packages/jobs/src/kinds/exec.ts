@@ -1,4 +1,5 @@
 import {
+  type ExecRequest,
   type ExecRequestInput,
   type ExecResult,
   type JobResult,
@@ -19,7 +20,10 @@ export async function runExec(request: RequestOf<"exec">, context: RunContext): 
 }
 
 /** Runs a command within the job's limits, its output passed on as it comes. */
-export async function runCommand(command: ExecRequestInput, context: RunContext): Promise<StoredResult> {
+export async function runCommand(
+  command: ExecRequestInput & Pick<ExecRequest, "limits">,
+  context: RunContext,
+): Promise<StoredResult> {
   const { sandbox, signal, onOutput } = context;
   const limits = tightenLimits(context.limits, command.limits ?? {});
   const result = await sandbox.exec(

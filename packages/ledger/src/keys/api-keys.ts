@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { redisKeys, type TenantId, tenantId } from "@berth/protocol";
+import { type ProfileLayer, redisKeys, type TenantId, tenantId, tighteningLayer } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { customAlphabet } from "nanoid";
 import { z } from "zod";
@@ -22,6 +22,11 @@ const stored = z.object({
   tenant: z.string().pipe(tenantId).optional(),
   profiles: names,
   pools: names,
+  settings: z
+    .string()
+    .transform((text): unknown => JSON.parse(text))
+    .pipe(tighteningLayer)
+    .optional(),
   name: z.string(),
   sha256: z.string(),
   createdAtMs: z.coerce.number(),
@@ -46,6 +51,8 @@ export interface NewKey {
   /** Of a tenant key, besides `default`; each must be granted to the tenant. */
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  /** Of a tenant key: every job that it submits has no more than this. */
+  readonly settings?: ProfileLayer | undefined;
   readonly name: string;
   readonly expiresAtMs?: number | undefined;
   readonly rate?: number | undefined;
@@ -80,7 +87,7 @@ export class ApiKeys {
     const createdAtMs = Date.now();
     const fields = Object.entries({ ...key, createdAtMs, sha256: digest(secret).toString("hex") })
       .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, String(value)]);
+      .map(([name, value]) => [name, name === "settings" ? JSON.stringify(value) : String(value)]);
     const change = this.#redis.multi().hset(redisKeys.apiKey(id), Object.fromEntries(fields));
     change.set(redisKeys.apiKeysMade, createdAtMs, "NX");
     if (key.expiresAtMs !== undefined) {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type SandboxLimits, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
+import { type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
 import { fixedFields, fixedHostConfig, initMountPath, linkMountPath } from "./container-shape.ts";
 import type { EtcFile } from "./etc-files.ts";
@@ -12,13 +12,17 @@ export interface SpecInput {
   /** Where the worker listens for init. */
   readonly linkDirectory: string;
   readonly etcFiles: readonly EtcFile[];
+  /** Of the profile, checked against what the host allows. */
+  readonly hostMounts: readonly Docker.MountSettings[];
+  /** The JSON of the profile's seccomp file. */
+  readonly seccomp: string | undefined;
   /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
   readonly imageVolumes: readonly string[];
 }
 
 /**
- * The container of a sandbox: all the hardening is here and in `container-shape.ts`, which the engine proxy checks, and
- * nothing in a job reaches it but the profile's numbers. What is not named stays the engine's default: seccomp, masked and read-only paths of /proc.
+ * The container of a sandbox: all the hardening is here and in `container-shape.ts`, which the engine proxy checks, and nothing in a
+ * job reaches it but the profile. What is not named stays the engine's default, such as masked and read-only paths of /proc.
  */
 export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
   const { profile, workspace } = input;
@@ -41,16 +45,27 @@ function hostConfig(input: SpecInput): HostConfig {
     ...fixedHostConfig,
     NetworkMode: profile.network,
     ...(profile.runtime === undefined ? {} : { Runtime: profile.runtime }),
-    Tmpfs: tmpfs(limits, workspace, input.imageVolumes),
-    ShmSize: limits.tmpfsBytes,
+    SecurityOpt: securityOptions(input),
+    ReadonlyRootfs: profile.readOnlyRoot,
+    // An engine that cannot bound it refuses the container: without a bound, a tenant could fill the host's disk.
+    ...(profile.readOnlyRoot ? {} : { StorageOpt: { size: String(limits.rootBytes) } }),
+    Tmpfs: tmpfs(input),
+    ShmSize: limits.shmBytes,
+    // To the engine, too, 0 is no cap.
     Memory: limits.memoryBytes,
-    // Equal to memory: no swap, which would turn a limit into slowness for everybody on the disk.
-    MemorySwap: limits.memoryBytes,
+    // Both together. Equal to memory: no swap, which would turn a limit into slowness for everybody on the disk.
+    MemorySwap: limits.memoryBytes === 0 ? 0 : limits.memoryBytes + limits.swapBytes,
     NanoCpus: Math.round(limits.cpus * 1e9),
     PidsLimit: limits.pids,
-    Ulimits: ulimits(limits, workspace),
+    Ulimits: ulimits(profile, workspace),
+    ...(profile.dns.length === 0 ? {} : { Dns: profile.dns }),
+    // Without a network the file is ours.
+    ...(profile.network === "none" || profile.extraHosts.length === 0
+      ? {}
+      : { ExtraHosts: profile.extraHosts }),
+    ...deviceRequests(profile.gpus),
     Mounts: [
-      { Type: "bind", Source: workspace.path, Target: workspaceDirectory },
+      ...workspaceMount(input),
       { Type: "bind", Source: input.initPath, Target: initMountPath, ReadOnly: true },
       { Type: "bind", Source: input.linkDirectory, Target: linkMountPath, ReadOnly: true },
       ...input.etcFiles.map(({ source, target }) => ({
@@ -59,37 +74,64 @@ function hostConfig(input: SpecInput): HostConfig {
         Target: target,
         ReadOnly: true,
       })),
+      ...input.hostMounts,
     ],
   };
 }
 
-function tmpfs(
-  limits: SandboxLimits,
-  workspace: WorkspaceHome,
-  imageVolumes: readonly string[],
-): Record<string, string> {
+function securityOptions({ profile, seccomp }: SpecInput): string[] {
+  return [
+    "no-new-privileges",
+    ...(seccomp === undefined ? [] : [`seccomp=${seccomp}`]),
+    ...(profile.apparmor === undefined ? [] : [`apparmor=${profile.apparmor}`]),
+  ];
+}
+
+/** Of `none`, /workspace is one of the tmpfs. */
+function workspaceMount({ profile, workspace }: SpecInput): Docker.MountSettings[] {
+  if (profile.workspace === "none") return [];
+  const isReadOnly = profile.workspace === "ro";
+  return [
+    {
+      ...{ Type: "bind", Source: workspace.path, Target: workspaceDirectory },
+      ...(isReadOnly ? { ReadOnly: true } : {}),
+    },
+  ];
+}
+
+function tmpfs({ profile, workspace, imageVolumes }: SpecInput): Record<string, string> {
+  const { limits } = profile;
   const [uid, gid] = workspace.user.split(":");
   // Owned by the tenant: the runtime gives the mount the mode its directory has in the image, whatever is asked for.
   const bounds = `rw,nosuid,nodev,size=${limits.tmpfsBytes},nr_inodes=${limits.tmpfsInodes},mode=1777,uid=${uid},gid=${gid}`;
-  const mounts: Record<string, string> = { "/run": `${bounds},noexec` };
-  for (const path of ["/tmp", "/var/tmp", ...imageVolumes]) {
-    if (path !== workspaceDirectory) mounts[path] = `${bounds},exec`;
-  }
-  return mounts;
+  const volumes = imageVolumes.filter((path) => path !== workspaceDirectory);
+  const own = profile.workspace === "none" ? [workspaceDirectory] : [];
+  const paths = [...profile.tmpfs, ...volumes, ...own];
+  return Object.fromEntries(paths.map((path) => [path, `${bounds},${path === "/run" ? "noexec" : "exec"}`]));
 }
 
 function ulimits(
-  limits: SandboxLimits,
+  { limits, ulimits: named }: SandboxProfile,
   workspace: WorkspaceHome,
 ): { Name: string; Soft: number; Hard: number }[] {
-  const same = (name: string, value: number) => ({ Name: name, Soft: value, Hard: value });
-  return [
-    same("nofile", limits.openFiles),
-    same("core", 0),
-    same("fsize", limits.workspaceBytes),
+  const byName = {
+    nofile: limits.openFiles,
+    core: 0,
+    ...(limits.workspaceBytes === 0 ? {} : { fsize: limits.workspaceBytes }),
     // The kernel counts processes per uid on the whole host: with a shared uid, tenants would use up each other's.
-    ...(workspace.ownUid ? [same("nproc", limits.pids)] : []),
-  ];
+    ...(workspace.ownUid && limits.pids > 0 ? { nproc: limits.pids } : {}),
+    ...named,
+  };
+  return Object.entries(byName).map(([name, limit]) => {
+    const { soft, hard } = typeof limit === "number" ? { soft: limit, hard: limit } : limit;
+    return { Name: name, Soft: soft, Hard: hard };
+  });
+}
+
+function deviceRequests(gpus: SandboxProfile["gpus"]): Pick<Docker.HostConfig, "DeviceRequests"> {
+  if (gpus === 0) return {};
+  const which = Array.isArray(gpus) ? { DeviceIDs: gpus } : { Count: gpus === "all" ? -1 : gpus };
+  return { DeviceRequests: [{ Driver: "", ...which, Capabilities: [["gpu"]], Options: {} }] };
 }
 
 /** Equal specs have equal hashes; a survivor with another one is not adopted. */

@@ -24,6 +24,8 @@ export interface DockerDriverOptions extends Pick<StarterOptions, "onPull"> {
   /** Where the engine listens; its default socket when absent. */
   readonly engineHost?: string | undefined;
   readonly uids?: UidRange;
+  /** Directories of the host beneath which profiles may mount; none when absent. */
+  readonly mountRoots?: readonly string[];
   readonly initPath?: string;
   readonly engineDeadlineMs?: number;
   readonly engineSlowDeadlineMs?: number;
@@ -57,6 +59,7 @@ export class DockerDriver implements SandboxDriver {
       helloDeadlineMs: options.helloDeadlineMs ?? 10_000,
       fileDeadlineMs: options.fileDeadlineMs ?? 30_000,
       pullDeadlineMs: options.pullDeadlineMs ?? 600_000,
+      mountRoots: options.mountRoots ?? [],
       onPull: options.onPull,
       unixLink: options.unixLink ?? true,
     });

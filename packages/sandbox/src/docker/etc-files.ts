@@ -13,7 +13,7 @@ export interface EtcInput {
   readonly workspacesRoot: string;
   /** `uid:gid` of the sandbox. */
   readonly user: string;
-  readonly profile: Pick<SandboxProfile, "network" | "env">;
+  readonly profile: Pick<SandboxProfile, "network" | "env" | "extraHosts">;
 }
 
 /**
@@ -25,7 +25,7 @@ export async function placeEtcFiles(input: EtcInput): Promise<EtcFile[]> {
     passwd: passwd(input),
     group: group(input),
     // With a network the engine writes the container's own address into its file.
-    ...(input.profile.network === "none" ? { hosts } : {}),
+    ...(input.profile.network === "none" ? { hosts: hosts(input) } : {}),
   };
   return Promise.all(
     Object.entries(contents).map(async ([name, content]) => ({
@@ -35,9 +35,13 @@ export async function placeEtcFiles(input: EtcInput): Promise<EtcFile[]> {
   );
 }
 
-const hosts = `127.0.0.1\tlocalhost sandbox
-::1\tlocalhost ip6-localhost ip6-loopback
-`;
+function hosts({ profile }: EtcInput): string {
+  const more = profile.extraHosts.map((entry) => {
+    const colon = entry.indexOf(":");
+    return `${entry.slice(colon + 1)}\t${entry.slice(0, colon)}\n`;
+  });
+  return `127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n${more.join("")}`;
+}
 
 /** The sandbox's own line is first: its uid may be 0, under an engine without root. */
 function passwd({ user, profile }: EtcInput): string {

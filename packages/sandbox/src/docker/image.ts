@@ -13,6 +13,8 @@ export interface PullProgress {
 export interface ImageFacts {
   readonly id: string;
   readonly volumes: readonly string[];
+  /** Its ENV, each as `NAME=value`. */
+  readonly env: readonly string[];
 }
 
 export interface ImageOptions {
@@ -47,7 +49,8 @@ async function inspectImage(
     (abortSignal) => engine.docker.getImage(image).inspect(abortable(abortSignal, {})),
     { signal },
   );
-  return { id: found.Id, volumes: Object.keys(found.Config?.Volumes ?? {}) };
+  const { Volumes, Env } = found.Config ?? {};
+  return { id: found.Id, volumes: Object.keys(Volumes ?? {}), env: Env ?? [] };
 }
 
 async function pullImage(engine: Engine, image: string, options: ImageOptions): Promise<void> {

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import {
   abortReason,
   BoundedWait,
+  capOf,
   type Epoch,
   type ExecRequest,
   type ExecRequestInput,
@@ -75,10 +76,9 @@ export class DockerSandbox implements Sandbox {
     this.#starter = starter;
     this.#containers = containers;
     this.#started = started;
-    const maxEntries = request.profile.limits.workspaceEntries + 1;
     this.#quota = new QuotaGuard(request.profile.limits, {
       alive: () => this.#end === undefined,
-      measure: () => this.#measure(maxEntries),
+      measure: () => this.#measure(),
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
     });
@@ -130,8 +130,8 @@ export class DockerSandbox implements Sandbox {
     };
     const execution = link.exec({
       argv,
-      env: execEnvironment(profile, request),
-      cwd: request.cwd,
+      env: execEnvironment(this.#started.imageEnv, profile, request),
+      cwd: request.cwd === "" ? profile.workdir : request.cwd,
       stdin:
         options.stdin ?? (typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin),
       limits,
@@ -161,14 +161,14 @@ export class DockerSandbox implements Sandbox {
     const unwatch = this.#quota.watch((exceeded) => stopFor(exceeded, 0));
     // A kill ends what only waits for its consumer; what does not end then either is init's fault.
     let unkillable: NodeJS.Timeout | undefined;
-    const hung = setTimeout(
-      () => {
-        execution.kill(0);
-        const giveUp = () => this.#giveUp(link, { why: "unresponsive", waitedMs: silenceMs });
-        unkillable = setTimeout(giveUp, unkillableMs);
-      },
-      limits.timeoutMs + limits.graceMs + limits.drainMs + silenceMs,
-    );
+    const onSilence = () => {
+      execution.kill(0);
+      const giveUp = () => this.#giveUp(link, { why: "unresponsive", waitedMs: silenceMs });
+      unkillable = setTimeout(giveUp, unkillableMs);
+    };
+    const { timeoutMs, graceMs, drainMs } = limits;
+    const hung =
+      timeoutMs === 0 ? undefined : setTimeout(onSilence, timeoutMs + graceMs + drainMs + silenceMs);
     let background = false;
     try {
       const exit = await execution.end;
@@ -204,8 +204,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async usage(options: CallOptions = {}): Promise<WorkspaceUsage> {
-    const maxEntries = this.#request.profile.limits.workspaceEntries + 1;
-    return (await this.#link(options)).usage({ ...options, maxEntries });
+    return (await this.#link(options)).usage({ ...options, maxEntries: this.#maxEntries });
   }
 
   async stats(options: CallOptions = {}): Promise<SandboxStats> {
@@ -250,7 +249,13 @@ export class DockerSandbox implements Sandbox {
     return abortableWait(this.#reviving, options.signal, "start");
   }
 
-  async #measure(maxEntries: number): Promise<WorkspaceUsage> {
+  /** Of a walk: one more than there may be. */
+  get #maxEntries(): number {
+    return Math.min(capOf(this.#request.profile.limits.workspaceEntries) + 1, Number.MAX_SAFE_INTEGER);
+  }
+
+  async #measure(): Promise<WorkspaceUsage> {
+    const maxEntries = this.#maxEntries;
     using wait = new BoundedWait().endWith(this.#lifetime.signal).endAfter(measureDeadlineMs);
     const { signal } = wait;
     const measured = async () => (await this.#link()).usage({ maxEntries, signal });

@@ -1,5 +1,5 @@
 import { access } from "node:fs/promises";
-import { Fault, isFault } from "@berth/protocol";
+import { Fault, FileRefusal, isFault } from "@berth/protocol";
 import { InitConnection } from "../init/connection.ts";
 import { InitLink } from "../init/link.ts";
 import { LinkListener } from "../init/link-listener.ts";
@@ -11,9 +11,11 @@ import type { ContainerFacts, Containers } from "./containers.ts";
 import type { Engine } from "./engine.ts";
 import { refusedWith } from "./engine-error.ts";
 import { type EtcFile, placeEtcFiles } from "./etc-files.ts";
+import { hostMounts } from "./host-mounts.ts";
 import { ensureImage, type ImageFacts, type PullProgress } from "./image.ts";
 import { containerName, writeLabels } from "./labels.ts";
 import { clearLinkDirectory, prepareLinkDirectory } from "./link-directory.ts";
+import { readSeccomp } from "./seccomp-file.ts";
 import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
 
 export interface StarterOptions {
@@ -22,6 +24,8 @@ export interface StarterOptions {
   readonly initPath: string;
   readonly helloDeadlineMs: number;
   readonly fileDeadlineMs: number;
+  /** Directories of the host beneath which profiles may mount. */
+  readonly mountRoots: readonly string[];
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
   /** Try to reach init over a socket. */
@@ -33,14 +37,19 @@ export interface Started {
   /** On the host. */
   readonly workspacePath: string;
   readonly link: Link;
+  /** The image's ENV. */
+  readonly imageEnv: readonly string[];
   readonly origin: Omit<SandboxOrigin, "restarts">;
 }
 
-/** What of the host a sandbox's container gets. */
+/** What of the host and of its image a sandbox gets. */
 interface Home {
+  readonly imageEnv: readonly string[];
   readonly workspace: WorkspaceHome;
   readonly etcFiles: readonly EtcFile[];
   readonly linkDirectory: string;
+  readonly hostMounts: Awaited<ReturnType<typeof hostMounts>>;
+  readonly seccomp: string | undefined;
 }
 
 /** How runtimes report that init was built for another machine. */
@@ -75,16 +84,20 @@ export class Starter {
     const { image } = request.profile;
     const facts = await ensureImage(this.#engine, image, { ...this.#options, signal: call.signal });
     const workspaces = await this.#workspaces();
-    const workspace = await prepareWorkspace(request.key, workspaces);
+    const workspace = await prepareWorkspace(request.key, { ...workspaces, user: request.profile.user });
     const etcFiles = await placeEtcFiles({
       workspacesRoot: workspaces.root,
       user: workspace.user,
       profile: request.profile,
     });
-    const linkDirectory = await prepareLinkDirectory(request.key, workspaces.root);
-    const home: Home = { workspace, etcFiles, linkDirectory };
+    const home: Home = {
+      ...{ workspace, etcFiles, imageEnv: facts.env },
+      linkDirectory: await prepareLinkDirectory(request.key, workspaces.root),
+      hostMounts: await hostMounts(request.profile, this.#options.mountRoots),
+      seccomp: await readSeccomp(request.profile.seccomp),
+    };
     const adopted = await this.#adoptOrClear(request, facts, home, call);
-    return adopted ?? (await this.#startFresh(request, facts, home, call));
+    return adopted ?? (await withWorkdir(request, await this.#startFresh(request, facts, home, call), call));
   }
 
   #spec(request: StartRequest, image: ImageFacts, home: Home) {
@@ -149,6 +162,7 @@ export class Starter {
       containerId: found.id,
       workspacePath: home.workspace.path,
       link: this.#initLink(connection, request),
+      imageEnv: home.imageEnv,
       origin: {
         how: "adopted",
         link: connection.carrier,
@@ -207,6 +221,7 @@ export class Starter {
         containerId,
         workspacePath: home.workspace.path,
         link: this.#initLink(connection, request),
+        imageEnv: home.imageEnv,
         origin: { how: "started", link: connection.carrier, killedLeftovers: 0, watchdogFired: false },
       };
     } catch (error) {
@@ -286,6 +301,21 @@ export class Starter {
     const why = { sandboxKey: request.key, detail: `${detail} (exit code ${found.exitCode})` };
     return new DiedAtOnce(new Fault("sandbox-start-failed", why, { cause: error }));
   }
+}
+
+/** Makes the profile's directory for commands. Where that is refused, commands that would run there are, with the reason. */
+async function withWorkdir(
+  { profile: { workdir, workspace } }: StartRequest,
+  started: Started,
+  { signal }: CallOptions,
+): Promise<Started> {
+  if (workdir === "" || workspace === "ro") return started;
+  try {
+    await started.link.files.makeDirectory(workdir, { parents: true, signal });
+  } catch (error) {
+    if (!(error instanceof FileRefusal)) throw error;
+  }
+  return started;
 }
 
 /** Its last words may have been before we were attached. */

@@ -33,7 +33,10 @@ const workspaceMode = 0o700;
  * Makes the directory that outlives containers and workers. Only the directory itself is touched from the host, and
  * its parent is ours: nothing beneath it is ever opened, read or followed.
  */
-export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOptions): Promise<WorkspaceHome> {
+export async function prepareWorkspace(
+  key: SandboxKey,
+  options: WorkspaceOptions & { readonly user?: string | undefined },
+): Promise<WorkspaceHome> {
   const path = join(options.root, key);
   try {
     await makeRoot(options.root);
@@ -41,6 +44,7 @@ export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOption
     const found = await lstat(path);
     if (!found.isDirectory()) throw new Error("it is not a directory");
     await unlockWorkspace(path);
+    if (options.user !== undefined) return await ownedBy(options.user, path);
     if (options.rootlessEngine) return { path, user: "0:0", ownUid: false };
     if (process.getuid?.() !== 0) {
       return { path, user: `${process.getuid?.()}:${process.getgid?.()}`, ownUid: false };
@@ -53,6 +57,14 @@ export async function prepareWorkspace(key: SandboxKey, options: WorkspaceOption
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });
   }
+}
+
+/** A uid that the operator chose: other sandboxes and other programs of the host may have the same. */
+async function ownedBy(user: string, path: string): Promise<WorkspaceHome> {
+  const [uid = 0, gid = 0] = user.split(":").map(Number);
+  const found = await lstat(path);
+  if (found.uid !== uid || found.gid !== gid) await chown(path, uid, gid);
+  return { path, user, ownUid: false };
 }
 
 /**

@@ -1,0 +1,27 @@
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { changesText } from "../profile-texts.ts";
+import { settingOptions, settingsGiven } from "./profile-set.ts";
+
+export const profileDiff = command({
+  name: "profile diff",
+  summary: "what a change of a live layer would change",
+  positionals: ["LAYER", "[FIELD=VALUE...]"],
+  about: "Takes what `berth profile set` takes, is refused as that would be, and changes nothing.",
+  examples: [{ line: "berth profile diff tenant.acme --file acme.yaml", says: "" }],
+  options: settingOptions,
+  run,
+});
+
+async function run(
+  { values, positionals }: Arguments<typeof settingOptions>,
+  context: Context,
+): Promise<number> {
+  const [layer = "", ...assignments] = positionals;
+  const { profiles } = await context.door();
+  const known = (await profiles.get(layer))?.settings ?? {};
+  const changes = await profiles.diff(layer, await settingsGiven(values, assignments, known, context));
+  await context.terminal.answer({ changes }, () => changesText(changes));
+  return exitCodes.ok;
+}

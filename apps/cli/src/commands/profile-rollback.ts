@@ -1,0 +1,24 @@
+import { type Arguments, command } from "../command.ts";
+import type { Context } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { layerText } from "../profile-texts.ts";
+import { wholeNumber } from "../values.ts";
+
+const options = {} as const;
+
+export const profileRollback = command({
+  name: "profile rollback",
+  summary: "make a live layer what it was at a version",
+  positionals: ["LAYER", "VERSION"],
+  about: "A change like any other, with a version of its own.",
+  examples: [{ line: "berth profile rollback tenant.acme 7", says: "7 is in `berth profile history`" }],
+  options,
+  run,
+});
+
+async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const [layer = "", version = ""] = positionals;
+  const now = await (await context.door()).profiles.rollback(layer, wholeNumber("VERSION", version));
+  await context.terminal.answer(now, () => layerText(now));
+  return exitCodes.ok;
+}

@@ -1,0 +1,26 @@
+import { hostname, userInfo } from "node:os";
+import type { Berth } from "@berth/client";
+import type { NamedLayerInput } from "@berth/protocol";
+import type { ProfilesDoor } from "../door.ts";
+
+export function clientProfiles({ profiles }: Berth): ProfilesDoor {
+  return {
+    list: () => profiles.list(),
+    get: (layer) => profiles.get(layer),
+    set: (layer, settings, ifVersion) =>
+      profiles.set(layer, settings as NamedLayerInput, { by: actor(), ifVersion }),
+    async remove(layer) {
+      if (!(await profiles.get(layer))) return false;
+      await profiles.set(layer, null, { by: actor() });
+      return true;
+    },
+    diff: (layer, settings) => profiles.diff(layer, settings as NamedLayerInput),
+    history: (layer) => profiles.history(layer),
+    rollback: (layer, version) => profiles.rollback(layer, version, { by: actor() }),
+  };
+}
+
+/** Redis knows no persons: the layer's history has whoever is at this machine. */
+function actor(): string {
+  return `${userInfo().username}@${hostname()}`;
+}

@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto";
+import type { StoredLayer } from "@berth/ledger";
+import {
+  type Excess,
+  Fault,
+  isDisabled,
+  type Job,
+  type LayerId,
+  layers,
+  type NamedLayer,
+  type ProfileLayer,
+  replaceWith,
+  type SandboxProfile,
+  sandboxProfile,
+  tightenBy,
+} from "@berth/protocol";
+
+/** What a profile is asked for with. Without a tenant: what the operator's layers alone make of it. */
+export type Asked = {
+  readonly [K in "tenant" | "agent" | "profile" | "settings"]?: Job[K] | undefined;
+} & {
+  /** Its workspace is to be emptied, whatever access its commands have. */
+  readonly emptied?: boolean;
+};
+
+export interface Resolved {
+  readonly profile: SandboxProfile;
+  /** Equal profiles have equal hashes. */
+  readonly hash: string;
+}
+
+export interface PolicyOptions {
+  /** What every named profile begins with: the built-in defaults and the worker's variables. */
+  readonly base: SandboxProfile;
+  /** The configuration file's profiles, by name. */
+  readonly files: ReadonlyMap<string, ProfileLayer>;
+}
+
+const defaultProfile = "default";
+/** Tenants and agents whose profiles are remembered. */
+const mostResolved = 10_000;
+
+/**
+ * Which profile a job gets. The operator's layers replace one another: built-in, variables, file, `profile.NAME`. Those below may
+ * only tighten or choose: `fleet`, `tenant.ID`, `agent.TENANT.NAME`, and the job's own settings.
+ */
+export class Policy {
+  readonly #options: PolicyOptions;
+  #live: ReadonlyMap<LayerId, StoredLayer> = new Map();
+  readonly #resolved = new Map<string, Resolved>();
+
+  constructor(options: PolicyOptions) {
+    this.#options = options;
+  }
+
+  /** From now on these are the live layers. */
+  replace(live: Iterable<StoredLayer>): void {
+    this.#live = new Map([...live].map((one) => [one.layer, one]));
+    this.#resolved.clear();
+  }
+
+  /** Of the profile that its layers begin with. Whether the tenant may use it is not looked at here. */
+  nameOf({ tenant, agent, profile }: Asked): string {
+    const { ofTenant, ofAgent } = this.#own(tenant, agent);
+    return profile ?? ofAgent?.profile ?? ofTenant?.profile ?? defaultProfile;
+  }
+
+  /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
+  resolve(asked: Asked): Resolved {
+    if (!asked.emptied) return this.#held(asked);
+    const { profile } = this.#held(asked);
+    const whole = { ...profile, workspace: "rw" } as const;
+    return { profile: whole, hash: hashOf(whole) };
+  }
+
+  #held(asked: Asked): Resolved {
+    const { tenant, settings } = asked;
+    const shared = this.#shared(asked);
+    if (settings === undefined) return shared;
+    const { merged, excess } = tightenBy(shared.profile, settings);
+    refuseUngranted(excess, tenant);
+    if (excess.length > 0) {
+      const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
+      throw new Fault("not-allowed", { tenant: tenant ?? "", problems });
+    }
+    return { profile: merged, hash: hashOf(merged) };
+  }
+
+  /** What all jobs get that say the same. */
+  #shared({ tenant, agent, profile }: Asked): Resolved {
+    const asked = JSON.stringify([tenant, agent, profile]);
+    const known = this.#resolved.get(asked);
+    if (known) return known;
+    const resolved = this.#resolve({ tenant, agent, profile });
+    if (this.#resolved.size >= mostResolved) this.#resolved.clear();
+    this.#resolved.set(asked, resolved);
+    return resolved;
+  }
+
+  #resolve(asked: Asked): Resolved {
+    const { tenant, agent } = asked;
+    const { ofTenant, ofAgent } = this.#own(tenant, agent);
+    let profile = this.#operators(this.nameOf(asked), tenant);
+    for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
+      if (layer === undefined) continue;
+      const { profile: _, ...settings } = layer;
+      const { merged, excess } = tightenBy(profile, settings);
+      // More than the layers above allow is no mistake: they may have been tightened since. Another image or network would be one.
+      refuseUngranted(excess, tenant);
+      profile = merged;
+    }
+    return { profile, hash: hashOf(profile) };
+  }
+
+  #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
+    if (tenant === undefined) return {};
+    const ofAgent = agent === undefined ? undefined : this.#layer(layers.agent(tenant, agent));
+    return { ofTenant: this.#layer(layers.tenant(tenant)), ofAgent };
+  }
+
+  #operators(name: string, tenant: string | undefined): SandboxProfile {
+    const inFile = this.#options.files.get(name);
+    const live = this.#layer(layers.profile(name));
+    // A profile that is not there is answered as one that was not granted.
+    if (!inFile && !live && name !== defaultProfile)
+      throw new Fault("not-granted", { what: "profile", name, tenant: tenant ?? "" });
+    const whole = replaceWith(replaceWith(this.#options.base, inFile ?? {}), live ?? {});
+    return sandboxProfile.parse(whole);
+  }
+
+  #layer(id: LayerId): NamedLayer | undefined {
+    const { settings, problems } = this.#live.get(id) ?? {};
+    if (problems) throw new Fault("invalid-profile", { layer: id, problems });
+    return settings ?? undefined;
+  }
+}
+
+/** Throws unless the job may have a sandbox at all. What was left in one can always be removed. */
+export function refuseDisabled({ agent, request }: Job, { mode }: SandboxProfile): void {
+  if (request.kind !== "destroy" && isDisabled(mode, agent))
+    throw new Fault("sandbox-disabled", { kind: request.kind, mode });
+}
+
+function refuseUngranted(excess: readonly Excess[], tenant: string | undefined): void {
+  const [first] = excess.flatMap(({ ungranted }) => ungranted ?? []);
+  if (first) throw new Fault("not-granted", { ...first, tenant: tenant ?? "" });
+}
+
+function hashOf(profile: SandboxProfile): string {
+  return createHash("sha256").update(JSON.stringify(profile)).digest("base64url");
+}

@@ -1,0 +1,47 @@
+import { execLimits, type SandboxProfile, sandboxLimits, sandboxProfile } from "@berth/protocol";
+import { z } from "zod";
+
+const { mode, image, runtime, network, workspace, idleMs } = sandboxProfile.shape;
+const { memoryBytes, cpus, pids, workspaceBytes } = sandboxLimits.shape;
+
+/** Its name has the unit, so it may also be digits alone. */
+const idle = z
+  .preprocess((text) => (/^\d+$/.test(String(text)) ? Number(text) : text), idleMs)
+  .default(idleMs.def.defaultValue as number);
+
+/** The common fields of a profile as variables: what every named profile begins with. */
+export const profileVariables = {
+  BERTH_MODE: mode.describe("whose jobs run: all, non-main or off; the others are refused"),
+  BERTH_IMAGE: image.describe("image of the sandboxes"),
+  BERTH_RUNTIME: runtime.describe("OCI runtime, such as runsc"),
+  BERTH_NETWORK: network.describe("network of the sandboxes: none, bridge, or one of the engine's"),
+  BERTH_WORKSPACE_ACCESS: workspace.describe(
+    "what /workspace is: rw, ro, or none for an empty one in memory",
+  ),
+  BERTH_MEMORY: memoryBytes.describe("memory of a sandbox, such as 1g; 0: no cap"),
+  BERTH_CPUS: cpus.describe("cores' worth of cpu time of a sandbox; 0: no cap"),
+  BERTH_PIDS: pids.describe("processes and threads of a sandbox; 0: no cap"),
+  BERTH_TIMEOUT: execLimits.shape.timeoutMs.describe("wall clock of a command, such as 30s; 0: no cap"),
+  BERTH_QUOTA: workspaceBytes.describe("allocated bytes in a workspace, such as 1g; 0: no cap"),
+  BERTH_IDLE_MS: idle.describe("an idle sandbox is given up after this long, such as 30m; 0: never"),
+};
+
+const all = z.object(profileVariables);
+
+export function variableProfile(set: z.infer<typeof all>): SandboxProfile {
+  return sandboxProfile.parse({
+    mode: set.BERTH_MODE,
+    image: set.BERTH_IMAGE,
+    runtime: set.BERTH_RUNTIME,
+    network: set.BERTH_NETWORK,
+    workspace: set.BERTH_WORKSPACE_ACCESS,
+    idleMs: set.BERTH_IDLE_MS,
+    limits: {
+      memoryBytes: set.BERTH_MEMORY,
+      cpus: set.BERTH_CPUS,
+      pids: set.BERTH_PIDS,
+      workspaceBytes: set.BERTH_QUOTA,
+    },
+    exec: { timeoutMs: set.BERTH_TIMEOUT },
+  });
+}

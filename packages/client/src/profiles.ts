@@ -1,0 +1,65 @@
+import { checked, checkLayer, ProfileStore, type SetLayerOptions, type StoredLayer } from "@berth/ledger";
+import { type LayerChange, layerChanges, layerId, type NamedLayerInput } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** `by`: who, for the history. */
+export type SetProfileOptions = Partial<SetLayerOptions>;
+
+/**
+ * The live layers of the profiles: `fleet`, `profile.NAME`, `tenant.ID` and `agent.TENANT.NAME`; docs/profiles.md says what each may
+ * set. Workers hear of a change at once. A sandbox whose profile is another from then on gets a fresh container before its next job.
+ */
+export class Profiles {
+  readonly #store: ProfileStore;
+
+  constructor(redis: Redis) {
+    this.#store = new ProfileStore(redis);
+  }
+
+  /** Undefined: there is none. */
+  async get(layer: string): Promise<StoredLayer | undefined> {
+    return await this.#store.get(checkedId(layer));
+  }
+
+  /** Ordered by their ids. */
+  list(): Promise<StoredLayer[]> {
+    return this.#store.list();
+  }
+
+  /**
+   * Replaces the whole layer, or removes it with `null`. Throws `invalid-profile` with every problem, or `profile-changed` when it has
+   * not the version `ifVersion`; then nothing is changed.
+   */
+  async set(
+    layer: string,
+    settings: NamedLayerInput | null,
+    options: SetProfileOptions = {},
+  ): Promise<StoredLayer> {
+    return await this.#store.set(checkedId(layer), settings, withActor(options));
+  }
+
+  /** What `set` would change, field by field. Throws as it would. */
+  async diff(layer: string, settings: NamedLayerInput | null): Promise<LayerChange[]> {
+    const id = checkedId(layer);
+    const wanted = settings === null ? {} : checkLayer(id, settings);
+    return layerChanges((await this.#store.get(id))?.settings ?? {}, wanted);
+  }
+
+  /** What the layer was after each of its last 50 changes, the latest first. */
+  async history(layer: string): Promise<StoredLayer[]> {
+    return await this.#store.history(checkedId(layer));
+  }
+
+  /** Makes the layer what it was at that version; a change like any other. */
+  async rollback(layer: string, version: number, options: SetProfileOptions = {}): Promise<StoredLayer> {
+    return await this.#store.rollback(checkedId(layer), version, withActor(options));
+  }
+}
+
+function checkedId(layer: string) {
+  return checked(layerId, layer, "the layer");
+}
+
+function withActor({ by = "client", ifVersion }: SetProfileOptions): SetLayerOptions {
+  return { by, ifVersion };
+}

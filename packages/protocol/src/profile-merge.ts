@@ -1,0 +1,132 @@
+import { capOf, type SandboxProfile } from "./profile.ts";
+import { type ProfileField, type ProfileLayer, profileFields } from "./profile-layer.ts";
+
+/** Something that a layer may not say. */
+export interface Excess {
+  /** `limits.memoryBytes`. */
+  readonly path: string;
+  readonly problem: string;
+  /** It chose something that the layers above do not grant. */
+  readonly ungranted?: { readonly what: "image" | "network" | "mount"; readonly name: string };
+}
+
+type Value = string | number | boolean | readonly unknown[] | Readonly<Record<string, unknown>>;
+type Fields = Readonly<Record<string, unknown>>;
+
+/** An operator's layer over what is above it: what it says holds instead. Variables of `env` are added by name. */
+export function replaceWith(above: SandboxProfile, layer: ProfileLayer): SandboxProfile {
+  const { limits, exec, env, ...rest } = withoutUndefined(layer);
+  return {
+    ...above,
+    ...(rest as Partial<SandboxProfile>),
+    env: { ...above.env, ...(env as SandboxProfile["env"] | undefined) },
+    limits: { ...above.limits, ...withoutUndefined(limits as Fields | undefined) },
+    exec: { ...above.exec, ...withoutUndefined(exec as Fields | undefined) },
+  };
+}
+
+/**
+ * A lower layer under what is above it, field by field as its rule says. Where it would loosen, what is above holds, and `excess`
+ * tells. `above` may be a layer itself: then a field that only one of them names is as that one says.
+ */
+export function tightenBy<A extends ProfileLayer>(
+  above: A,
+  layer: ProfileLayer,
+): { readonly merged: A; readonly excess: readonly Excess[] } {
+  const excess: Excess[] = [];
+  const merged: Record<string, unknown> = { ...above };
+  for (const field of profileFields) {
+    const wanted = valueIn(layer, field);
+    if (wanted === undefined) continue;
+    const met = meet(field, valueIn(above, field), wanted, above);
+    put(merged, field, met.value);
+    if (met.excess) excess.push({ path: field.path, ...met.excess });
+  }
+  return { merged: merged as A, excess };
+}
+
+interface Met {
+  readonly value: unknown;
+  readonly excess?: Omit<Excess, "path">;
+}
+
+function meet(field: ProfileField, held: Value | undefined, wanted: Value, above: ProfileLayer): Met {
+  const { rule, name } = field;
+  if (rule.kind === "chosen") {
+    const { [rule.from]: choices } = above;
+    const chosen = String(wanted);
+    const isOpen = held === undefined && choices === undefined;
+    if (isOpen || wanted === held || wanted === rule.always || choices?.includes(chosen))
+      return { value: wanted };
+    const ungranted = { what: name as "image" | "network", name: chosen };
+    return { value: held, excess: { problem: `${chosen} is not among its ${rule.from}`, ungranted } };
+  }
+  if (rule.kind === "operator") {
+    const isSame = JSON.stringify(wanted) === JSON.stringify(held);
+    return isSame
+      ? { value: held }
+      : { value: held, excess: { problem: "only the operator's layers set it" } };
+  }
+  if (held === undefined) return { value: wanted };
+  switch (rule.kind) {
+    case "lower": {
+      const size = (value: Value) => (rule.zeroIsNoCap ? capOf(value as number) : (value as number));
+      if (size(wanted) <= size(held)) return { value: wanted };
+      const shown = wanted === 0 && rule.zeroIsNoCap ? "no cap" : String(wanted);
+      return { value: held, excess: { problem: `${shown} is more than the ${held} allowed here` } };
+    }
+    case "ranked": {
+      const rank = (value: Value) => rule.loosestFirst.indexOf(value as string | boolean);
+      if (rank(wanted) >= rank(held)) return { value: wanted };
+      return { value: held, excess: { problem: `${wanted} is looser than the ${held} allowed here` } };
+    }
+    case "subset": {
+      const all = held as readonly unknown[];
+      const extra = (wanted as readonly unknown[]).filter((one) => !all.includes(one));
+      if (extra.length === 0) return { value: wanted };
+      const kept = (wanted as readonly unknown[]).filter((one) => all.includes(one));
+      return { value: kept, excess: { problem: `${extra.join(", ")} is not in the list above` } };
+    }
+    case "named": {
+      const names = wanted as readonly string[];
+      const known = [...Object.keys(above[rule.in] ?? {}), ...(held as readonly string[])];
+      const extra = names.find((one) => !known.includes(one));
+      if (extra === undefined) return { value: wanted };
+      const ungranted = { what: "mount", name: extra } as const;
+      return { value: held, excess: { problem: `${extra} is not in its ${rule.in}`, ungranted } };
+    }
+    case "free":
+      return { value: typeof held === "object" ? { ...held, ...(wanted as object) } : wanted };
+  }
+}
+
+/** A field that two layers say different things about; undefined: it says nothing. */
+export interface LayerChange {
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+/** What differs between two layers, in the order of the profile's fields. */
+export function layerChanges(from: ProfileLayer, to: ProfileLayer): LayerChange[] {
+  const own = [{ group: undefined, name: "profile", path: "profile" }, ...profileFields];
+  return own
+    .map((field) => ({ path: field.path, from: valueIn(from, field), to: valueIn(to, field) }))
+    .filter((change) => JSON.stringify(change.from) !== JSON.stringify(change.to));
+}
+
+type Place = Pick<ProfileField, "group" | "name">;
+
+function valueIn(layer: ProfileLayer, { group, name }: Place): Value | undefined {
+  const fields = (group === undefined ? layer : layer[group]) as Fields | undefined;
+  return fields?.[name] as Value | undefined;
+}
+
+function put(target: Record<string, unknown>, { group, name }: Place, value: unknown): void {
+  if (group === undefined) target[name] = value;
+  else target[group] = { ...(target[group] as object | undefined), [name]: value };
+}
+
+function withoutUndefined(fields: Fields | undefined): Fields {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined));
+}
