@@ -94,7 +94,9 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await behind.result).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
-  test("goes on while the slot of a tenant moves to another node, and fences no worker", async ({ fleet }) => {
+  test("goes on while the slot of a tenant moves to another node, and fences no worker", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const before = await acme.exec("echo up; sleep 3; echo 1 >> order").enqueued();
