@@ -59,7 +59,7 @@ test("docs/http.md has every field of every request, with its bounds and default
   const fields = page.slice(page.indexOf("## Fields of requests"));
   for (const row of [
     "| `argv` | list of string, at most 4096 | an argument vector that no shell touches",
-    "| `limits.timeoutMs` | integer from 1 to 86400000 | default `30000`; wall clock",
+    "| `limits.timeoutMs` | integer from 0 to 86400000 | wall clock",
     "| `retry.attempts` | integer from 1 to 20 | needed; runs in all |",
     "| `request` | [JobRequest](#jobrequest) | needed |",
   ])

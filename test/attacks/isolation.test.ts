@@ -184,7 +184,7 @@ describe("an image cannot loosen its sandbox:", () => {
       const driver = host.driver();
       const sandbox = await host.sandbox({ profile: { image } }, driver);
       const { stdout } = await sh(sandbox, "id -u; cat /proc/1/cmdline | tr '\\0' ' '; ls /tmp");
-      expect(stdout).toMatch(/^\d+\n\/\.berth\/init --workspace \/workspace $/);
+      expect(stdout).toMatch(/^\d+\n\/\.berth\/init --workspace \/workspace --link \/\.berth\/link $/);
       expect(stdout).not.toMatch(/^(0|4242)\n/);
       const [record] = await driver.list();
       const { State, Config } = await new Docker().getContainer(record?.id ?? "").inspect();
@@ -213,6 +213,7 @@ describe("an image cannot loosen its sandbox:", () => {
       const { Mounts } = await new Docker().getContainer(record?.id ?? "").inspect();
       expect(Mounts.map(({ Type, Destination }) => `${Type} ${Destination}`).sort()).toEqual([
         "bind /.berth/init",
+        "bind /.berth/link",
         "bind /etc/group",
         "bind /etc/hosts",
         "bind /etc/passwd",
