@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { processes, processesFromOutside, python, sh, syscalls, threadLeftBehind } from "./inside.ts";
 
-const init = "/.berth/init --workspace /workspace";
+const init = "/.berth/init --workspace /workspace --link /.berth/link";
 const quick = { timeoutMs: 500, graceMs: 200 };
 
 describe("after a timeout nothing of the command is left", () => {

@@ -6,7 +6,7 @@ import { processes, sh } from "./inside.ts";
 import { growthOf } from "./memory.ts";
 
 const mebibyte = 1024 * 1024;
-const init = "/.berth/init --workspace /workspace";
+const init = "/.berth/init --workspace /workspace --link /.berth/link";
 
 test("a fork bomb leaves its sandbox answering and its neighbour undisturbed, and is gone after its timeout", async ({
   host,
