@@ -80,7 +80,7 @@ describe("memory", () => {
 describe("the private tmpfs", () => {
   test("hold what they may and no more, in bytes and in files", async ({ host }) => {
     const sandbox = await host.sandbox({
-      profile: { limits: { tmpfsBytes: 4 * mebibyte, tmpfsInodes: 100 } },
+      profile: { limits: { tmpfsBytes: 4 * mebibyte, shmBytes: 4 * mebibyte, tmpfsInodes: 100 } },
     });
     for (const directory of ["/tmp", "/var/tmp", "/run", "/dev/shm"]) {
       const { stdout } = await sh(
