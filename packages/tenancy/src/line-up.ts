@@ -7,7 +7,7 @@ import type { Intake } from "./intake.ts";
 import type { Line } from "./line.ts";
 import type { Runs } from "./runs.ts";
 import type { Sessions } from "./sessions.ts";
-import type { TenancyPorts } from "./tenancy-ports.ts";
+import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface LineUp {
   readonly key: SandboxKey;
@@ -35,11 +35,14 @@ export async function lineUp(parts: LineUp): Promise<void> {
     ...{ left, key, ports, endings, onStep },
     read: (fetched) => intake.read(fetched),
     takeBack: (fetched) => beginAtTake.takeBack(fetched),
-    onAgain: async (fetched) => {
-      const job = await intake.read(fetched);
-      if (job) sessions.add({ fetched, job });
-    },
+    onAgain: (fetched) => admit(parts, fetched),
     onLost: (fetched, job, result) => runs.finish({ fetched, job }, result),
   });
   line.settle(doubts);
+}
+
+/** Puts a job in its session's line. */
+export async function admit({ intake, sessions }: LineUp, fetched: FetchedJob): Promise<void> {
+  const job = await intake.read(fetched);
+  if (job) sessions.add({ fetched, job });
 }

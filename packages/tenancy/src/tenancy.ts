@@ -10,7 +10,7 @@ import { besideMs, fetchBeside } from "./fetch-beside.ts";
 import { type IdleLimits, isIdleTooLong, waitForJobMs } from "./idle-rule.ts";
 import { Intake } from "./intake.ts";
 import { Line } from "./line.ts";
-import { type LineUp, lineUp } from "./line-up.ts";
+import { admit, type LineUp, lineUp } from "./line-up.ts";
 import { Phase, type YieldReason } from "./phase.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
@@ -218,11 +218,7 @@ export class Tenancy {
     if (fetched) {
       this.#line.took(fetched.queuedId);
       if (fetched.isBegun) await this.#beginAtTake.begin(fetched);
-      else {
-        const job = await this.#intake.read(fetched);
-        // In its session's line.
-        if (job) this.#sessions.add({ fetched, job });
-      }
+      else await admit(this.#lineUp, fetched);
     } else if (isFull) await this.#changes.wait(besideMs, this.#authority.signal);
     else if (await this.#idleIsOver()) return true;
     else await this.#lookForStrangers();
