@@ -68,7 +68,7 @@ test.each([
   { args: ["cp", "a", "b"], says: "neither side is in a sandbox" },
   { args: ["cp", "a:b", "c:d"], says: "one side is here" },
   { args: ["key", "create", "x"], says: "either --admin or --tenant" },
-  { args: ["key", "create", "x", "--admin", "--pool", "gpu"], says: "leave --profile and --pool out" },
+  { args: ["key", "create", "x", "--admin", "--pool", "gpu"], says: "leave --profile, --pool and --set out" },
   { args: ["tenant", "grant", "acme"], says: "--profile NAME or --pool NAME is needed" },
   { args: ["tenant", "grant", "shared", "--pool", "gpu"], says: "shared is reserved" },
   { args: ["mcp"], says: "--tenant is missing" },

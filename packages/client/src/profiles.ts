@@ -12,6 +12,7 @@ export type SetProfileOptions = Partial<SetLayerOptions>;
 export class Profiles {
   readonly #store: ProfileStore;
 
+  /** @internal Its users get it from a `Berth`. */
   constructor(redis: Redis) {
     this.#store = new ProfileStore(redis);
   }

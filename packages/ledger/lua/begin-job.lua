@@ -24,5 +24,7 @@ local function beginJob(begin, epoch, late, inTurn, now)
   end
   redis.call('XADD', begin.events, '*', 't', 'started', 'd', begin.data)
   redis.call('HSET', begin.record, 'begun', begin.attempt, 'begunAt', now, 'epoch', epoch, 'part', begin.part)
+  -- It does not expire before the job has ended: it is what keeps the job from beginning a second time.
+  redis.call('PERSIST', begin.record)
   return 'begun'
 end

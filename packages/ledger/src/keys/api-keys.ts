@@ -67,6 +67,7 @@ export class ApiKeys {
   readonly #redis: Redis;
   readonly #grants: Grants;
 
+  /** @internal Users of the client get it from a `Berth`. */
   constructor(redis: Redis) {
     this.#redis = redis;
     this.#grants = new Grants(redis);
