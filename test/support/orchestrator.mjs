@@ -30,8 +30,8 @@ async function batch() {
 async function tour() {
   const acme = berth.tenant("acme");
   await acme.write("main.py", "print(6 * 7)");
-  const { value } = await acme.exec("python3 main.py");
-  say({ stdout: value.stdout });
+  const { stdout } = await acme.exec("python3 main.py");
+  say({ stdout });
   const types = [];
   for await (const event of acme.exec("echo hello").events()) types.push(event.type);
   say({ types });
