@@ -19,7 +19,10 @@ const unbegunResult: JobResult = {
   text: "[cancelled: by request, before it began]\n[exit 130]",
 };
 /** As the client tells it. */
-const cancelled: JobResult = { ...unbegunResult, timing: { ...unbegunResult.timing, finishedAtMs: expect.any(Number) } };
+const cancelled: JobResult = {
+  ...unbegunResult,
+  timing: { ...unbegunResult.timing, finishedAtMs: expect.any(Number) },
+};
 
 /** The result of a job whose terminal record is written: it is not waited for. */
 async function written(fleet: TestFleet, job: EnqueuedJob): Promise<JobResult> {
