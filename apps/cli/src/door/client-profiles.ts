@@ -20,7 +20,7 @@ export function clientProfiles({ profiles }: Berth): ProfilesDoor {
   };
 }
 
-/** Redis knows no persons: the layer's history has whoever is at this machine. */
+/** A call straight to Redis has no key: the layer's history names the user of this machine. */
 function actor(): string {
   return `${userInfo().username}@${hostname()}`;
 }
