@@ -10,7 +10,7 @@ import { Berth, type JobOptions, type Tenant } from "@berth/client";
 import { exitCodeOf, isSuccess, type JobKind, type JobRequestInput, type ResultOf } from "@berth/protocol";
 
 /** What the model may do: any job's request, or stop. A tool call of a model's API maps onto this one to one. */
-type Action = JobRequestInput | { readonly kind: "stop"; readonly answer: string };
+type Action = JobRequestInput | { readonly kind: "answer"; readonly answer: string };
 interface Step {
   readonly action: Action;
   readonly seen: string;
@@ -40,7 +40,7 @@ async function plan(task: string, done: readonly Step[]): Promise<Action> {
     case 5:
       return { kind: "read", path: "words.py" };
     default:
-      return { kind: "stop", answer: `${task}: ${last?.seen.split("\n").length} lines` };
+      return { kind: "answer", answer: `${task}: ${last?.seen.split("\n").length} lines` };
   }
 }
 const fixed = "words = text.split()\n    return {word: words.count(word) for word in words}";
@@ -59,7 +59,7 @@ async function work(tenant: Tenant, task: string, where: JobOptions): Promise<st
   const done: Step[] = [];
   while (done.length < mostSteps) {
     const action = await plan(task, done);
-    if (action.kind === "stop") return action.answer;
+    if (action.kind === "answer") return action.answer;
     // Awaiting gives the result however the command ended: a failure is for the planner to look at, not for a catch block.
     const result = await tenant.run(action, where);
     done.push({ action, seen: seen(result) });

@@ -10,7 +10,7 @@ import { environment as worker } from "../apps/worker/src/config.ts";
 export function configPage(): string {
   return `# Configuration
 
-Each app is configured by its environment; an empty variable counts as absent. All problems are told together, with exit code 78.
+Each app is configured by its environment; an empty variable counts as absent. All problems are reported together, with exit code 78.
 This page is made from the schemas in \`apps/*/src/config.ts\`, and a test keeps them equal. What a sandbox is like
 is a [profile](profiles.md).
 

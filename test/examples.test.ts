@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
@@ -45,7 +47,7 @@ test.for(["docs/client.md", "docs/operations.md", "docs/use-berth.md", "examples
 );
 
 describe("docs/client.md", () => {
-  test("has blocks whose types hold", async ({ programs }) => {
+  test("docs/client.md has blocks whose types hold", async ({ programs }) => {
     const { code, stdout } = await runProgram("tsc", ["-p", programs]);
     expect(stdout).toBe("");
     expect(code).toBe(0);
@@ -105,6 +107,36 @@ describe("examples", () => {
         "",
       ]);
       expect(code).toBe(0);
+    },
+  );
+
+  test(
+    "door.ts: a door of one's own runs commands and refuses hostile requests",
+    patient,
+    async ({ reader }) => {
+      const program = join(root, "examples/door.ts");
+      const door = spawn(process.execPath, ["--conditions=@berth/source", program], {
+        env: { PATH: process.env.PATH, REDIS_URL: reader.REDIS_URL },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      try {
+        const [line] = await once(door.stdout, "data");
+        const ask = async (path: string, body: string) => {
+          const response = await fetch(`${String(line).trim()}${path}`, { method: "POST", body });
+          return [response.status, (await response.text()).trim()];
+        };
+        expect(await ask("/acme", "echo hello")).toEqual([200, "hello"]);
+        expect(await ask("/acme", "echo no; exit 3")).toEqual([422, "no\n[exit 3]"]);
+        expect(await ask("/bob%40example.com", "echo hi")).toEqual([200, "hi"]);
+        for (const name of ["", "a%0Ab", "%zz", "nobody--aaaaaaaaaaaaaaaaaaaaaaaaaa"])
+          expect((await ask(`/${name}`, "id"))[0], name).toBe(400);
+        expect((await ask("/acme", "x".repeat(100_000)))[0]).toBe(400);
+        expect((await ask("/acme", ""))[0]).toBe(400);
+      } finally {
+        const ended = once(door, "exit");
+        door.kill("SIGTERM");
+        expect(await ended).toEqual([0, null]);
+      }
     },
   );
 

@@ -25,7 +25,7 @@ export function fieldTable(schema: JsonSchema): string {
   return ["| field | what it is | |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** A schema whose forms are told apart by `kind` has a table for each; any other has one. */
+/** A schema with a form for each `kind` has a table for each; any other has one. */
 export function fieldSection(name: string, schema: JsonSchema): string {
   const forms = formsOf(schema);
   if (forms.length < 2 || !forms.every((form) => kindOf(form) !== undefined))

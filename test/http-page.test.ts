@@ -58,7 +58,7 @@ test("docs/http.md has every field of every request, with its bounds and default
   const page = httpPage();
   const fields = page.slice(page.indexOf("## Fields of requests"));
   for (const row of [
-    "| `argv` | list of string, at most 4096 | an argument vector that no shell touches",
+    "| `argv` | list of string, at most 4096 | an argument vector, run without a shell",
     "| `limits.timeoutMs` | integer from 0 to 86400000 | wall clock",
     "| `retry.attempts` | integer from 1 to 20 | needed; runs in all |",
     "| `request` | [JobRequest](#jobrequest) | needed |",

@@ -27,6 +27,22 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "sandbox key by when it was marked as having work",
     ends: "member: when a release, a cancellation or the sweep finds the queue empty",
   },
+  approval: {
+    type: "hash",
+    holds:
+      "state (waiting, approved, refused, expired), when it was asked for, when it expires, what the job would run, who decided and why",
+    ends: "seven days after the decision, or after the time in which one was possible",
+  },
+  approvalsOf: {
+    type: "sorted set",
+    holds: "job id by when its approval expires",
+    ends: "member: on a decision, when the job is taken after that time, or when the list is read",
+  },
+  approvalOwners: {
+    type: "set",
+    holds: "tenant, or `shared`",
+    ends: "member: when the list is read and nothing of it waits",
+  },
   events: {
     type: "stream",
     holds: "started, stdout, stderr, artifact, finished; nothing follows finished",
@@ -61,7 +77,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   writes: {
     type: "hash",
     holds:
-      "`run`, `refused`: Redis' run id and its count of refused writes when last seen; `since`: when it last began to write for everybody; `restarted`: when it was last seen to have restarted",
+      "`run`, `refused`: Redis' run id and its count of refused writes when last seen; `since`: when it last began to accept all writes; `restarted`: when it was last seen to have restarted",
     ends: "never",
   },
   slotWrites: {
@@ -72,7 +88,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   job: {
     type: "hash",
     holds:
-      "of the job (`<tenant>.<id>` where a tenant key submitted it): sandbox key, tenant, session, kind, when accepted, a mark of what it asks for, which attempt was added, which begun last and when, whether somebody wants it cancelled, how it ended",
+      "of the job (`<tenant>.<id>` where a tenant key submitted it): sandbox key, tenant, session, kind, when accepted, a mark of what it asks for, which attempt was added, which begun last and when, whether a cancellation was requested, bytes of its output so far, how it ended",
     ends: "a day after its end, or after the time for which it was due when it was cancelled before; an hour if nothing followed its acceptance",
   },
   sandboxOf: {
@@ -115,6 +131,16 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "sandbox key whose queue has keys, by last use to the minute",
     ends: "member: when the sweep removes the queue",
   },
+  resultBytes: {
+    type: "hash",
+    holds: "bytes of the tenant's ended jobs' events, by the hour (since 1970) in which they expire",
+    ends: "field: when that hour is over; all 25 hours after the last end",
+  },
+  workspacesOf: {
+    type: "hash",
+    holds: "sandbox key to the bytes in its workspace, as last measured; `*`: their sum",
+    ends: "field: when the sandbox is destroyed",
+  },
   paused: {
     type: "set",
     holds: "tenants that are paused",
@@ -122,13 +148,29 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   grants: {
     type: "set",
-    holds: "`profile:<name>` and `pool:<name>` that the tenant may use besides `default`",
+    holds:
+      "`profile:<name>` and `pool:<name>` that the tenant may use besides `default`, and `peer:<tenant>` whose files it may read",
     ends: "member: when revoked",
+  },
+  tools: {
+    type: "hash",
+    holds: "custom tools by name: version, time, who, and the definition",
+    ends: "member: when the tool is removed; at most 256",
   },
   profiles: {
     type: "hash",
     holds: "layer id to its settings as JSON, with version, time and who set it",
     ends: "member: when the layer is removed; at most 10,000 layers",
+  },
+  tenantName: {
+    type: "string",
+    holds: "the name that a tenant's id was made of, where the id is another text",
+    ends: "never; one for each such tenant",
+  },
+  sharedHomes: {
+    type: "hash",
+    holds: "`tools` or `agent.NAME` to the host that has them, under local storage",
+    ends: "never",
   },
   profilesVersion: { type: "string", holds: "version of the latest change of any layer", ends: "never" },
   profileHistory: {
@@ -136,10 +178,64 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "what one layer was, the latest first: as in `berth:profiles{profiles}`",
     ends: "trimmed to 50; 90 days after the layer was removed",
   },
+  ceilings: {
+    type: "hash",
+    holds: "`fleet` and `tenant.<tenant>` to the ceilings that the layer changes, as JSON",
+    ends: "field: when the layer changes none any more",
+  },
+  delayedOf: {
+    type: "sorted set",
+    holds:
+      "`<job id> <bytes>` of the tenant's jobs that wait for their time, by when their acceptance is forgotten",
+    ends: "member: when the job is added to its queue or has ended; an expired one with the tenant's next submission",
+  },
+  stagedOf: {
+    type: "sorted set",
+    holds: "`<job id> <bytes>` of the tenant's requests beside the queue that no job was accepted for yet",
+    ends: "member: when the job is accepted or refused; two hours after the last one",
+  },
+  heldOf: {
+    type: "sorted set",
+    holds:
+      "the tenant's sandboxes that workers hold, by when they were taken; also those of workers that died",
+    ends: "member: on release; when the tenant is at its ceiling, those that are not held",
+  },
+  snapshots: {
+    type: "hash",
+    holds:
+      "name to the snapshot's id, sandbox, host, size, number of files, method, job, date and expiry, as JSON",
+    ends: "field: when the snapshot is removed, replaced or expired, or its tenant destroyed",
+  },
+  droppedSnapshots: {
+    type: "set",
+    holds: "id of a removed snapshot whose files are still on their host",
+    ends: "member: when a worker of that host has removed the files",
+  },
+  secrets: {
+    type: "hash",
+    holds: "a tenant's secrets by name, each sealed with AES-256-GCM",
+    ends: "member: when the secret is removed; at most 1,000",
+  },
+  secretTenants: {
+    type: "set",
+    holds: "tenants that have or had secrets, for sealing all of them anew",
+    ends: "never; one member for each tenant that ever had a secret",
+  },
   waitingBytes: {
     type: "string",
-    holds: "bytes of the tenant's requests that were added to a queue and have not ended",
+    holds: "bytes of the tenant's requests that were accepted and have not ended",
     ends: "with the last of them",
+  },
+  usage: {
+    type: "hash",
+    holds:
+      "number of the day since 1970 to what the tenant's jobs used on it: jobs, failed, cpu in microseconds, wall time in ms, peak memory in KiB, bytes in, bytes out",
+    ends: "field: after BERTH_USAGE_DAYS; the key that long after the last day on which something was used",
+  },
+  usageTenants: {
+    type: "sorted set",
+    holds: "tenant by the last day on which its jobs used something, as the day's number since 1970",
+    ends: "member: BERTH_USAGE_DAYS later",
   },
   settings: {
     type: "hash",
@@ -224,6 +320,26 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "schedule id (`<tenant>.<id>` where a tenant key chose it) to its specification and state",
     ends: "field: when removed",
   },
+  schedulesOf: {
+    type: "set",
+    holds: "ids of the tenant's schedules",
+    ends: "member: when the schedule is removed",
+  },
+  batchesOf: {
+    type: "sorted set",
+    holds: "id of the owner's batches by when they were made; of admin keys' under no name",
+    ends: "member: when found gone; the newest 1,000",
+  },
+  batchesOpenOf: {
+    type: "sorted set",
+    holds: "id of the owner's batches that are not over by when they were made",
+    ends: "member: at the batch's end; one whose batch has expired when the owner is at its ceiling",
+  },
+  deadOf: {
+    type: "sorted set",
+    holds: "id of the tenant's dead letters by when they were buried",
+    ends: "member: with the letter; the oldest when there are more than the tenant's ceiling",
+  },
   schedulesDue: {
     type: "sorted set",
     holds: "schedule id by when it is to be looked at next",
@@ -285,10 +401,20 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "batch that is not over, by when to look at it next",
     ends: "member: at its end",
   },
-  webhooks: {
+  webhooksOf: {
     type: "sorted set",
-    holds: "batch whose webhook is to be called, by when",
+    holds: "one owner's batches whose webhooks are to be called, by when",
     ends: "member: delivered, or given up",
+  },
+  webhookOwners: {
+    type: "sorted set",
+    holds: "owners of such batches, by when the next call is due",
+    ends: "member: with the last call",
+  },
+  webhookHold: {
+    type: "string",
+    holds: "a gateway calls webhooks of that owner",
+    ends: "with the calls; 60 s",
   },
   webhookSecret: {
     type: "string",
@@ -297,7 +423,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   boardSession: {
     type: "string",
-    holds: "id of the key that somebody logged in to the dashboard with",
+    holds: "id of the key that a user logged in to the dashboard with; of the configured one also its hash",
     ends: "twelve hours; on logout",
   },
 };

@@ -14,7 +14,7 @@ describe(page, () => {
     const served = [...(await answer.text()).matchAll(/^# TYPE (\S+)/gm)]
       .map(([, name = ""]) => name)
       .filter((name) => !/^(process|nodejs)_/.test(name));
-    // Only there when somebody asks for it.
+    // Only there on request.
     const all = new Set([...served, "berth_tenant_jobs_finished"]);
     expect(await tabled("Monitoring", /`(berth_[a-z_]+)`/g)).toEqual(all);
   });

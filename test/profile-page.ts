@@ -1,4 +1,4 @@
-import { type MergeRule, type ProfileField, profileFields } from "@berth/protocol";
+import { ceilings, type MergeRule, type ProfileField, profileFields } from "@berth/protocol";
 import { environment } from "../apps/worker/src/config.ts";
 import { profileVariables } from "../apps/worker/src/profile-variables.ts";
 
@@ -25,10 +25,12 @@ The first four are the operator's. Each replaces what the one above it says. The
 list that the profile has. A tenant layer that says more than its profile allows has no effect for that field. A job
 that asks for more is refused with \`not-allowed\`, and one that chooses what is not in the list with \`not-granted\`.
 
-A profile other than \`default\` must be [granted](operations.md#grants) to the tenant, whoever names it.
+A profile other than \`default\` must be [granted](operations.md#grants) to the tenant, whatever layer or job names it.
 
 An agent's name is the caller's to choose. An agent layer therefore holds back an agent only if the program that submits
-its jobs names it truthfully.
+its jobs names it truthfully, or has a key that fixes the agent (\`berth key create NAME --tenant TENANT --agent AGENT\`).
+All jobs of such a key are that agent's. Naming another agent, or none, does not escape the layer. The settings of a key
+hold for all its jobs in any case.
 
 ## Fields
 
@@ -45,20 +47,65 @@ profiles:
     exec: { timeoutMs: 5m }
 \`\`\`
 
-\`0\` is no cap where the table says so, and counts as more than any number. The column *below* says what the layers below the operator's may do with a field.
+\`0\` is no cap where the table has it, and counts as more than any number. The column *below* is what the layers below the operator's may do with a field.
 
 | field | default | below | meaning |
 |---|---|---|---|
 `;
 
+const afterFields = `
+## Ceilings
+
+Ceilings bound what one tenant has of everything, over all its sandboxes. \`ceilings\` in the layer \`fleet\` changes the
+default of every tenant, and in \`tenant.ID\` that of one. The tenant's replaces the fleet's, also with a higher value:
+
+\`\`\`sh
+berth profile set fleet ceilings.waitingJobs=10000
+berth profile set tenant.acme ceilings.waitingJobs=50000 ceilings.heldSandboxes=8
+berth tenant usage acme
+\`\`\`
+
+What would pass a ceiling is refused with \`tenant-full\`, which names the ceiling and its value. The script in Redis
+that accepts the work compares it, so producers that submit at the same moment do not pass it together. Sandboxes past
+\`heldSandboxes\` wait, and \`why\` gives that reason. \`0\` is no ceiling. Jobs in the sandbox that all tenants share are counted
+apart from those in a tenant's own.
+
+\`workspaceBytes\` and \`resultBytes\` refuse the next job, and stop none that was accepted:
+
+- A worker measures a workspace while commands run in it and after them, and reports it when it renews its lease (four
+  times within \`BERTH_LEASE_MS\`) and when it gives the sandbox up. In between, and by jobs that were accepted, the sum can be
+  passed. Each workspace still has its own quota. A directory that several sandboxes share counts in each.
+- A tenant past \`workspaceBytes\` can still read, list, \`remove\`, \`move\`, take snapshots, \`stop\` and \`destroy\`. A command
+  is refused, also one that would remove files.
+- \`resultBytes\` counts what the events of ended jobs hold: output, and the result. They expire a day after the job's end,
+  and count up to an hour longer. What Redis needs beside them for each job is not counted.
+
+| ceiling | default | what it bounds |
+|---|---|---|
+`;
+
 const outro = `
 ## Modes
 
-\`mode\` says whose jobs have a sandbox. What has none is refused at once with \`sandbox-disabled\`, and an agent reads
+\`mode\` decides whose jobs have a sandbox. Any other job is refused at once with \`sandbox-disabled\`, and an agent reads
 \`ERR: /exec is disabled in this execution context — …\`. Berth never runs anything on the host instead. Files are touched
 only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be destroyed.
 
 \`non-main\` refuses the jobs of the agents \`main\` and \`default\`, and of jobs that name no agent.
+
+## Scope
+
+\`scope\` stands in the layers \`fleet\`, \`tenant.ID\` and \`agent.TENANT.NAME\`, and is no field of a profile. It says which
+jobs share a sandbox if they name no scope themselves: \`tenant\`, \`session\` or \`agent\`. The agent's layer wins over the
+tenant's, that one over the fleet's. Where none says it, it is \`BERTH_SCOPE\` of the workers, and \`tenant\` without that.
+
+- The program that submits a job looks it up: the client, the gateway, or for a schedule the worker that runs it. All
+  read the same layers in Redis. The job then carries its scope, so retries and re-driven jobs keep it.
+- Each keeps an answer for two seconds. After a change, jobs go to the new sandbox within that time. Files in the old one stay.
+- A job that is submitted again under its id after such a change is refused with \`job-id-taken\`: it belongs to the old sandbox.
+- An MCP server looks it up when it starts, and keeps it.
+- It is never \`shared\`. A job has to ask for the sandbox that all tenants share.
+- \`GET /v1/tenants/ID/scope\` and \`berth.scopeOf()\` return it.
 
 ## Files and mounts
 
@@ -68,6 +115,30 @@ only inside a sandbox, so jobs that read and write files are refused too. A sand
 - \`ro\`: the same, and nothing in it can be changed, also not by jobs that write files or run \`code\`.
 - \`none\`: an empty directory in memory of \`limits.tmpfsBytes\`. It goes with the container. The workspace stays as it
   is, and is not seen.
+
+Two more directories are shared by sandboxes of one tenant, and outlive them. \`rw\`, \`ro\` and \`none\` mean the same there.
+The sandbox that all tenants share has neither.
+
+- \`agentAccess\`: \`/agent\`, the agent's own directory. All sandboxes with that agent's jobs have the same one. Jobs of two
+  agents then never share a container: it is replaced between them, and its workspace stays.
+- \`toolsAccess\`: \`/tools\`, the tenant's tools. \`/tools/bin\` comes first in \`PATH\`. Give \`ro\` to all jobs, and
+  \`rw\` in a profile for jobs that install tools. \`berth tools ls TENANT\`, \`tenant.tools()\` and a \`list\` job of \`/tools\`
+  list them, with size and date.
+- Their files belong to a group of the tenant's. The umask is 002 there, so that each sandbox can change what another made.
+- Where a sandbox can write them, they count for its \`limits.workspaceBytes\` and \`limits.workspaceEntries\`.
+- Jobs that read files (\`read\`, \`stat\`, \`list\`, \`glob\`, \`grep\`) take absolute paths in \`/agent\`, \`/tools\` and
+  [\`/team\`](teams.md). Jobs that change files do not. Commands use all of them.
+- A \`destroy\` job leaves them.
+- Under local storage each host has its own; see [homes](#homes).
+
+### Homes
+
+Under local storage (\`BERTH_STORAGE=local\`) each host has its own disk. The first sandbox of a tenant that has tools, or a
+directory of that agent, decides which host has them. All sandboxes of the tenant that share them live on that host from
+then on. \`berth why\` gives that as the reason while one waits for it. A sandbox whose workspace is on another host already is refused with
+\`home-conflict\`. The files of a [peer](teams.md) tie a sandbox to their host in the same way.
+To move tools, stop the tenant's jobs, copy \`.tools/TENANT\` of the workspaces' folder to the other host, and
+set the field \`tools\` of the Redis hash \`berth:{TENANT}:shared-homes\` to it. \`.agents/TENANT.AGENT\` is moved alike.
 
 A \`destroy\` job empties the workspace whatever \`workspace\` says.
 
@@ -79,13 +150,67 @@ the files need permissions for it. Give \`rw\` only to directories that tenants 
 ## Environment
 
 Commands see the image's \`ENV\`, then Berth's own \`HOME\`, \`TMPDIR\`, \`USER\`, \`LOGNAME\` and \`SHELL\`, then \`env\` of the
-profile's layers, then the job's. Nothing of the worker's environment is in it. Where the image says nothing, \`PATH\` and
-\`LANG=C.UTF-8\` are Berth's.
+profile's layers, then what \`passthroughEnv\` names, then the [tenant's secrets](secrets.md), then the job's own
+variables. Where the image says nothing, \`PATH\` is Berth's, and \`LANG\` and \`TERM\` are the worker's, or \`C.UTF-8\` and
+\`dumb\`. Nothing else of the worker's environment is in it.
+
+Names such as \`LD_PRELOAD\`, \`NODE_OPTIONS\` and \`BASH_ENV\` make programs run code that their caller did not name. They
+are refused wherever a variable is set.
+
+## Set-up command
+
+\`setup.command\` runs once in each container, before its first job, as the sandbox's own user. Only the operator's layers
+set it. It has its own time (\`setup.timeoutMs\`).
+
+- It runs again in each new container: after a crash, a change of the profile, or when the sandbox was idle for long. A
+  worker that adopts a container does not run it again.
+- \`setup.network\` gives it a network that the sandbox's commands do not have. It then runs in a container of its own,
+  before theirs, on the same workspace. What it writes to \`/tmp\` or to the root file system goes with that container.
+- When it does not end with 0, the job is refused with \`setup-failed\` and the last 4 KiB of its output. The next job
+  tries again in a fresh container. A \`destroy\` job does not need it.
+- \`GET /v1/fleet/sandboxes\`, \`berth.sandboxes()\` and \`berth fleet --json\` show how it ended last, with its output. Workers log
+  \`sandbox.set-up\`.
+
+### Set-up as root
+
+With \`setup.root: true\` the command runs as root, such as \`apt-get install\`, and what it writes becomes an image. All
+sandboxes of the profile then start from that image, with the usual hardening: none of their commands is ever root, and
+the root file system stays read-only.
+
+\`\`\`yaml
+profiles:
+  default:
+    setup:
+      root: true
+      command: apt-get update && apt-get install -y --no-install-recommends ffmpeg && rm -rf /var/lib/apt/lists/*
+      network: bridge
+      timeoutMs: 10m
+\`\`\`
+
+- It runs once on each engine, in a container of the profile's image. The first sandbox that needs it waits for it,
+  and others beside it. Nothing of a tenant is there: no workspace, no link, no mount, no secret, and none of the
+  profile's variables. \`HOME\` is root's own. What it writes to volumes of the image is not kept.
+- Its capabilities are \`CHOWN\`, \`DAC_OVERRIDE\`, \`FOWNER\`, \`FSETID\`, \`SETGID\` and \`SETUID\`, which package managers
+  need. It has the sandbox's system calls and its limits of memory, cpus, processes and open files. Its disk is
+  not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
+- The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, its network, those limits, \`dns\`,
+  \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and idle sandboxes get
+  fresh containers. A tenant with lower limits than others therefore has an image of its own. To have packages
+  updated, change the command, for example by a date in a comment.
+- When the command does not end with 0, takes too long, or something in it is killed for memory, nothing is left, and
+  the job is refused with \`setup-failed\`. The next job tries again.
+- \`berth image ls\` lists these images. Those that no sandbox uses are [removed](images.md#unused-images-are-removed).
+- If the worker dies meanwhile, the next that needs the image waits until the command has ended or its time is over,
+  and a few minutes more, and then runs it again.
+- Behind an [engine proxy](deploy.md#the-engines-socket) such a profile does not start: its jobs are refused with
+  \`sandbox-start-failed\`, in the proxy's words. Build the image by hand there, and name it in \`image\`.
 
 ## What an engine may not enforce
 
 \`berth doctor engine\` names the fields that the engine or its kernel cannot enforce. An engine without AppArmor ignores
-\`apparmor\`; a kernel that does not account for swap ignores \`limits.swapBytes\`. With \`gpus\` on an engine without a runtime
+\`apparmor\`; a kernel that does not account for swap ignores \`limits.swapBytes\`.
+The disk's limits need workspaces on a block device; cgroup v1 holds back only reads and writes that bypass the page
+cache, and \`ioWeight\` needs a disk scheduler with weights. With \`gpus\` on an engine without a runtime
 for them, or \`readOnlyRoot: false\` on a storage driver without quotas, no sandbox starts, and its jobs are refused in the
 engine's own words. An [engine proxy](deploy.md#the-engines-socket) lets through what its own rules list.
 
@@ -129,7 +254,11 @@ export function profilePage(): string {
   const variables = Object.keys(profileVariables).map(
     (name) => `| \`${name}\` | ${environment.shape[name as keyof typeof profileVariables].description} |`,
   );
-  return `${intro}${fields.join("\n")}\n${outro}${variables.join("\n")}\n`;
+  const rows = Object.entries(ceilings.shape).map(
+    ([name, schema]) =>
+      `| \`${name}\` | ${schema.def.defaultValue.toLocaleString("en")} | ${schema.description ?? ""} |`,
+  );
+  return `${intro}${fields.join("\n")}\n${afterFields}${rows.join("\n")}\n${outro}${variables.join("\n")}\n`;
 }
 
 function shownDefault({ schema, name }: ProfileField): string {
@@ -159,8 +288,12 @@ function ruleText(rule: MergeRule): string {
       return `one of \`${rule.from}\`${rule.always === undefined ? "" : `, or \`${rule.always}\``}`;
     case "named":
       return `names in \`${rule.in}\``;
+    case "covered":
+      return "only what these rules cover";
     case "subset":
       return "only some of these";
+    case "added":
+      return "add further ones; all hold";
     case "free":
       return "add and replace";
     case "operator":

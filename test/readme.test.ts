@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { brokenLinks } from "./support/doc-blocks.ts";
 import { test } from "./support/fleet.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -19,13 +20,13 @@ function run(file: string): Promise<{ code: number | null; output: string }> {
   });
 }
 
-function examples(readme: string): string[] {
-  return [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? "");
+/** The first block of TypeScript of a page. */
+async function exampleOf(page: string): Promise<string> {
+  return /```ts\n([\s\S]*?)```/.exec(await readFile(join(root, page), "utf8"))?.[1] ?? "";
 }
 
-test("the README's sandbox does what its comments say", async () => {
-  const readme = await readFile(join(root, "README.md"), "utf8");
-  const example = examples(readme)[1] ?? "";
+test("the program of docs/sandbox.md prints what its comments state", async () => {
+  const example = await exampleOf("docs/sandbox.md");
   // Beside the packages it imports, and with names of its own.
   const directory = await mkdtemp(join(root, "test/readme-"));
   try {
@@ -45,34 +46,61 @@ test("the README's sandbox does what its comments say", async () => {
   }
 });
 
-test("the README's fleet does what its comments say", async ({ fleet }) => {
+test("the README's program prints what its comments state", async ({ fleet }) => {
   await fleet.worker("worker-1");
-  const example = examples(await readFile(join(root, "README.md"), "utf8"))[0] ?? "";
+  const example = await exampleOf("README.md");
   const directory = await mkdtemp(join(root, "test/readme-"));
   try {
     const file = join(directory, "example.ts");
     await writeFile(file, example.replace("redis://127.0.0.1:6379", fleet.redis.url));
     const { code, output } = await run(file);
-    // In how many pieces the output comes is nobody's promise.
-    const said = output.replaceAll(/(stdout\n)+/g, "stdout\n");
-    expect(said).toBe("{ kind: 'exited', code: 0 } 42\n\nstarted\nstdout\nfinished\ncancelled\n");
+    // Output comes in any number of pieces.
+    const printed = output.replaceAll(/(stdout\n)+/g, "stdout\n");
+    expect(printed).toBe("{ kind: 'exited', code: 0 } 42\n\nstarted\nstdout\nfinished\ncancelled\n");
     expect(code).toBe(0);
   } finally {
     await rm(directory, { recursive: true });
   }
 });
 
-test("every npm script that a page names is there", async () => {
+const adrs = (await readdir(join(root, "docs/adr"))).map((name) => join("docs/adr", name));
+const pages = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "docs/README.md",
+  "docs/limits.md",
+  ...adrs,
+];
+
+test.for(pages)("no line of %s is over 100 columns", async (page) => {
+  const lines = (await readFile(join(root, page), "utf8")).split("\n");
+  // A row of a table cannot be wrapped. The README has to be readable as plain text all the same.
+  const wrappable = lines.filter((line) => page === "README.md" || !line.startsWith("|"));
+  expect(wrappable.filter((line) => line.length > 100)).toEqual([]);
+});
+
+test("docs/adr/README.md lists every decision", async () => {
+  const list = await readFile(join(root, "docs/adr/README.md"), "utf8");
+  const numbered = adrs.filter((path) => /\/\d+-/.test(path));
+  expect(numbered.filter((path) => !list.includes(`](${basename(path)})`))).toEqual([]);
+});
+
+test.for(pages)("every link of %s leads somewhere", async (page) => {
+  expect(await brokenLinks(page)).toEqual([]);
+});
+
+test("every npm script that a page names exists", async () => {
   const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-  const pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md"];
+  const all = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md"];
   for (const file of await readdir(join(root, "docs"), { recursive: true }))
-    if (file.endsWith(".md")) pages.push(join("docs", file));
-  const texts = await Promise.all(pages.map((page) => readFile(join(root, page), "utf8")));
+    if (file.endsWith(".md")) all.push(join("docs", file));
+  const texts = await Promise.all(all.map((page) => readFile(join(root, page), "utf8")));
   const named = new Set(
     texts.flatMap((text) => [...text.matchAll(/npm run (?:-s )?(\w+)/g)].map(([, name]) => name)),
   );
   expect(named).toContain("build");
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...named]));
-  // It is on nobody's PATH.
+  // turbo is not on a reader's PATH.
   for (const text of texts) expect(text).not.toContain("turbo run");
 });

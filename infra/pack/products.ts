@@ -59,6 +59,8 @@ export const products: readonly Product[] = [
       "infra/sandbox/Dockerfile",
       "infra/sandbox/finish.sh",
       "infra/sandbox/packages.txt",
+      "infra/sandbox/packages-build.txt",
+      "infra/sandbox/packages-full.txt",
       // Their versions are read.
       "apps/cli/package.json",
       "apps/worker/package.json",

@@ -27,7 +27,10 @@ async function place(path: string, lib: string): Promise<void> {
   const target = join(lib, path);
   await mkdir(dirname(target), { recursive: true });
   if (basename(path) !== "package.json")
-    return cp(join(repoRoot, path), target, { recursive: true, filter: (file) => !file.endsWith("fuzz.c") });
+    return cp(join(repoRoot, path), target, {
+      recursive: true,
+      filter: (file) => !/fuzz[-a-z]*\.c$/.test(file),
+    });
   const { name, version, type } = JSON.parse(await readFile(join(repoRoot, path), "utf8"));
   await writeFile(target, `${JSON.stringify({ name, version, type })}\n`);
 }

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(apt, { recursive: true, force: true }));
 
-test("the host's mirrors of the suite are used, in either form they are written in, and nobody else's", () => {
+test("only the host's own mirrors of the suite are used, in both forms of sources files", () => {
   writeFileSync(
     path.join(apt, "sources.list"),
     [

@@ -8,5 +8,5 @@ set -eu
 useradd --uid 1000 --user-group --home-dir /workspace --no-create-home --shell /bin/bash sandbox
 install -d -o sandbox -g sandbox -m 0755 /workspace
 
-# A mirror's password in its address belongs to whoever built the image, not to every tenant.
+# A mirror's password in its address belongs to the builder of the image, not to every tenant.
 find /etc/apt -type f \( -name '*.list' -o -name '*.sources' \) -exec sed -i 's#://[^/@ ]*@#://#g' '{}' +

@@ -10,7 +10,17 @@ import { fileURLToPath } from "node:url";
 export const folder = path.dirname(fileURLToPath(import.meta.url));
 
 export const SANDBOX_IMAGE = "berth-sandbox:bookworm";
-export const BUILD_ESSENTIAL_IMAGE = "berth-sandbox:bookworm-build";
+/**
+ * What is built, and from which lists besides packages.txt. Set-up makes `base`; the others are made when somebody asks for them.
+ * @typedef {"base" | "build" | "full" | "browser"} Variant
+ * @type {Record<Variant, { image: string, lists: string[] }>}
+ */
+export const VARIANTS = {
+  base: { image: SANDBOX_IMAGE, lists: [] },
+  build: { image: `${SANDBOX_IMAGE}-build`, lists: ["packages-build.txt"] },
+  full: { image: `${SANDBOX_IMAGE}-full`, lists: ["packages-build.txt", "packages-full.txt"] },
+  browser: { image: `${SANDBOX_IMAGE}-browser`, lists: ["packages-browser.txt"] },
+};
 export const BUSYBOX_IMAGE = "berth-busybox:test";
 export const ENTRYPOINT_IMAGE = "berth-entrypoint:test";
 
@@ -18,7 +28,7 @@ export const BASE_IMAGE = "debian:bookworm-slim";
 export const SUITE = "bookworm";
 export const RECIPE_LABEL = "berth.sandbox.recipe";
 
-/** What a `docker import` must be told, since a file system carries none of it; the Dockerfile says the same. */
+/** Settings for `docker import`, since a file system carries none of them; the Dockerfile has the same. */
 export const IMAGE_SETTINGS = [
   "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   "ENV LANG=C.UTF-8",
@@ -26,10 +36,10 @@ export const IMAGE_SETTINGS = [
   'CMD ["bash"]',
 ];
 
-// What debian:bookworm-slim leaves out as well; nobody reads manuals in a sandbox.
+// What debian:bookworm-slim leaves out as well; manuals are not needed in a sandbox.
 const LEFT_OUT = ["man", "doc", "info", "locale", "lintian"];
 
-/** What mmdebstrap must be told to make what debian:bookworm-slim is. */
+/** Options with which mmdebstrap makes the equivalent of debian:bookworm-slim. */
 export const FILE_SYSTEM_OPTIONS = [
   "--variant=minbase",
   ...LEFT_OUT.map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
@@ -37,19 +47,28 @@ export const FILE_SYSTEM_OPTIONS = [
   '--aptopt=Acquire::Languages "none"',
 ];
 
-/** @param {{ buildEssential?: boolean }} [options] */
-export function packageList(options = {}) {
-  const lines = readFileSync(path.join(folder, "packages.txt"), "utf8").split("\n");
-  const packages = lines.map((line) => line.replace(/#.*/, "").trim()).filter(Boolean);
-  return options.buildEssential ? [...packages, "build-essential"] : packages;
+/** Of every variant: they are what a build with the Dockerfile needs. */
+export const RECIPE_FILES = [
+  "Dockerfile",
+  "finish.sh",
+  "packages.txt",
+  "packages-build.txt",
+  "packages-full.txt",
+  "packages-browser.txt",
+];
+
+/** @param {Variant} [variant] */
+export function packageList(variant = "base") {
+  return ["packages.txt", ...VARIANTS[variant].lists].flatMap((file) => {
+    const lines = readFileSync(path.join(folder, file), "utf8").split("\n");
+    return lines.map((line) => line.replace(/#.*/, "").trim()).filter(Boolean);
+  });
 }
 
-/** @param {unknown[]} extra what else the image depends on */
-export function fingerprint(...extra) {
+/** @param {Variant} [variant] */
+export function fingerprint(variant = "base") {
   const hash = createHash("sha256");
-  for (const name of ["packages.txt", "finish.sh", "Dockerfile"])
+  for (const name of ["packages.txt", ...VARIANTS[variant].lists, "finish.sh", "Dockerfile"])
     hash.update(readFileSync(path.join(folder, name)));
-  return hash
-    .update(JSON.stringify([IMAGE_SETTINGS, FILE_SYSTEM_OPTIONS, SUITE, BASE_IMAGE, ...extra]))
-    .digest("hex");
+  return hash.update(JSON.stringify([IMAGE_SETTINGS, FILE_SYSTEM_OPTIONS, SUITE, BASE_IMAGE])).digest("hex");
 }

@@ -2,8 +2,9 @@
  * Makes the sandbox image on the engine: with the Dockerfile when its base image is there or can be pulled, else from
  * Debian packages (mmdebstrap, then an import).
  */
-import { mkdirSync, readFileSync } from "node:fs";
+import { createReadStream, createWriteStream, mkdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
+import { pipeline } from "node:stream/promises";
 import { aptInstall, aptStanding, installAdvice } from "../setup/apt.mjs";
 import { SetupProblem } from "../setup/problem.mjs";
 import { tailOf } from "../setup/run-command.mjs";
@@ -12,28 +13,28 @@ import { debianFileSystem } from "./bootstrap.mjs";
 import { buildImage, importImage, inspectImage, pullImage, removeNameless } from "./engine-images.mjs";
 import {
   BASE_IMAGE,
-  BUILD_ESSENTIAL_IMAGE,
   fingerprint,
   folder,
   IMAGE_SETTINGS,
   packageList,
+  RECIPE_FILES,
   RECIPE_LABEL,
-  SANDBOX_IMAGE,
+  VARIANTS,
 } from "./recipe.mjs";
 import { tarOf } from "./tar.mjs";
 
 const FIRST_ANSWER_MS = 6_000;
 
-/** @typedef {{ buildEssential?: boolean }} Variant */
+/** @typedef {import('./recipe.mjs').Variant} Variant */
 
 /**
  * @param {import('../setup/engine-api.mjs').Engine} engine
  * @param {Variant} [variant]
  */
-export async function findSandboxImage(engine, variant = {}) {
-  const image = await inspectImage(engine, nameOf(variant));
+export async function findSandboxImage(engine, variant = "base") {
+  const image = await inspectImage(engine, VARIANTS[variant].image);
   const upToDate = image?.Config?.Labels?.[RECIPE_LABEL] === fingerprint(variant);
-  return { name: nameOf(variant), image, upToDate };
+  return { name: VARIANTS[variant].image, image, upToDate };
 }
 
 /**
@@ -41,7 +42,7 @@ export async function findSandboxImage(engine, variant = {}) {
  * @param {(text: string) => void} progress
  * @param {Variant} [variant]
  */
-export async function makeSandboxImage(context, progress, variant = {}) {
+export async function makeSandboxImage(context, progress, variant = "base") {
   const { engine } = context;
   if (!engine) throw new Error("makeSandboxImage needs an engine");
   const log = path.join(context.places.logs, "sandbox-image.log");
@@ -55,7 +56,7 @@ export async function makeSandboxImage(context, progress, variant = {}) {
   } else {
     progress(`building ${before.name} from its Dockerfile`);
     try {
-      await buildFromDockerfile(engine, log, variant);
+      await buildFromDockerfile(engine, log, { variant });
     } catch (error) {
       // The base was there but the mirror was not reachable from inside the build; the host may still reach it.
       await importFromPackages(
@@ -73,18 +74,15 @@ export async function makeSandboxImage(context, progress, variant = {}) {
 /**
  * @param {import('../setup/engine-api.mjs').Engine} engine
  * @param {string} log
- * @param {Variant & { name?: string, base?: string }} [options] another base, for tests
+ * @param {{ variant?: Variant, name?: string, base?: string }} [options] another name and base, for tests
  */
 export async function buildFromDockerfile(engine, log, options = {}) {
-  const { name = nameOf(options), base = BASE_IMAGE, buildEssential } = options;
+  const { variant = "base", name = VARIANTS[variant].image, base = BASE_IMAGE } = options;
   const context = tarOf(
-    ["Dockerfile", "packages.txt", "finish.sh"].map((file) => ({
-      name: file,
-      bytes: readFileSync(path.join(folder, file)),
-    })),
+    RECIPE_FILES.map((file) => ({ name: file, bytes: readFileSync(path.join(folder, file)) })),
   );
-  const buildArgs = { ...proxies(), BASE: base, BUILD_ESSENTIAL: buildEssential ? "1" : "" };
-  const labels = { [RECIPE_LABEL]: fingerprint(buildEssential ? { buildEssential } : {}) };
+  const buildArgs = { ...proxies(), BASE: base, LISTS: VARIANTS[variant].lists.join(" ") };
+  const labels = { [RECIPE_LABEL]: fingerprint(variant) };
   await buildImage(engine, name, context, { log, buildArgs, labels });
 }
 
@@ -110,11 +108,14 @@ async function importFromPackages(context, progress, variant, log, reason) {
   const program = await ensureMmdebstrap(context, progress, reason);
   const packages = packageList(variant);
   progress(
-    `building ${nameOf(variant)} from ${packages.length} Debian packages, since ${reason.split(" (")[0]}`,
+    `building ${VARIANTS[variant].image} from ${packages.length} Debian packages, since ${reason.split(" (")[0]}`,
   );
+  const file = path.join(context.places.state, `image-${variant}.tar`);
+  mkdirSync(context.places.state, { recursive: true });
   try {
-    const fileSystem = await debianFileSystem({ packages, finish: true, log, program });
-    await importImage(context.engine, nameOf(variant), fileSystem, {
+    // An engine hangs up on a body that does not begin within five minutes, and packages may take longer.
+    await pipeline(await debianFileSystem({ packages, finish: true, log, program }), createWriteStream(file));
+    await importImage(context.engine, VARIANTS[variant].image, createReadStream(file), {
       log,
       settings: [...IMAGE_SETTINGS, `LABEL ${RECIPE_LABEL}=${fingerprint(variant)}`],
     });
@@ -127,6 +128,8 @@ async function importFromPackages(context, progress, variant, log, reason) {
       logFile: path.relative(context.places.root, log),
       logTail: tailOf(log),
     });
+  } finally {
+    rmSync(file, { force: true });
   }
 }
 
@@ -146,8 +149,4 @@ async function ensureMmdebstrap(context, progress, reason) {
     await aptInstall(context, "sandbox-image", packages);
   }
   return findProgram("mmdebstrap") ?? "mmdebstrap";
-}
-
-function nameOf(variant) {
-  return variant.buildEssential ? BUILD_ESSENTIAL_IMAGE : SANDBOX_IMAGE;
 }

@@ -31,7 +31,7 @@ ENTRYPOINT ["/bin/false"]
 CMD ["never", "seen"]
 `;
 
-// Where the host has no apt, or no package lists and nobody to fetch them, the sandbox image's own apt will do.
+// Where the host has no apt, or no package lists and no right to fetch them, the sandbox image's own apt will do.
 const FETCH_DOCKERFILE = `FROM ${SANDBOX_IMAGE} AS fetch
 WORKDIR /fetch
 RUN apt-get update && apt-get download busybox-static && dpkg -x busybox-static_*.deb . \\

@@ -18,7 +18,7 @@ export function aptStanding() {
 }
 
 /**
- * What to tell somebody for whom we cannot install.
+ * The advice for a user for whom set-up cannot install.
  * @param {string[]} packages
  */
 export function installAdvice(packages) {
@@ -54,7 +54,7 @@ export async function aptInstall(context, step, packages) {
  */
 export async function refreshLists(context, step, freshMs = LISTS_FRESH_MS) {
   if (aptStanding() !== "root" || listsAge() < freshMs) return false;
-  // A failing third-party source must not stop us: if the lists we need are missing, the install itself fails and says so.
+  // A failing third-party source must not stop us: if the lists we need are missing, the install itself fails with that message.
   await aptGet(context, step, "-q", "update").catch(() => undefined);
   return true;
 }

@@ -139,7 +139,7 @@ test("--help teaches, and an unknown word is refused with it", () => {
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  "a user who may not open the engine's socket is told which group to join",
+  "a user who may not open the engine's socket gets the command that adds the group",
   () => {
     const { stdout, status } = setup(["setup", "--check"], { uid: 65534, env: { DOCKER_HOST: "" } });
     expect(stdout).toMatch(/^engine +missing: permission to use the Docker engine at unix:/m);

@@ -13,7 +13,7 @@ export const DEFAULT_ADDRESS = "unix:///var/run/docker.sock";
 
 /** @typedef {{ address: string, request: http.RequestOptions, secure: boolean }} Engine */
 
-/** Addresses worth asking: DOCKER_HOST alone when it is set, since falling back would use an engine nobody chose. */
+/** Addresses worth asking: DOCKER_HOST alone when it is set, since falling back would use an engine that the user did not choose. */
 export function engineAddresses(environment = process.env) {
   if (environment.DOCKER_HOST) return [environment.DOCKER_HOST];
   const rootless = environment.XDG_RUNTIME_DIR ? [`unix://${environment.XDG_RUNTIME_DIR}/docker.sock`] : [];
@@ -134,7 +134,7 @@ export async function askEngine(engine, method, target, value, stallMs = 60_000)
 }
 
 /**
- * Whether an engine answers there. `denied` tells a socket that exists but is not ours to open from one nobody serves.
+ * Whether an engine answers there. `denied` tells a socket that exists but may not be opened from one without a server.
  * @param {Engine} engine
  * @returns {Promise<{ answers: true, version: string } | { answers: false, denied: boolean, why: string }>}
  */

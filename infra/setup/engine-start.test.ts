@@ -108,7 +108,7 @@ test("a pid file whose number is another program's by now is removed", async () 
   expect(existsSync(place.pidFile)).toBe(false);
 });
 
-test("a socket somebody listens on is left, one that nobody does is removed", async () => {
+test("a socket with a listener is left, one without is removed", async () => {
   const socket = path.join(place.execRoot, "containerd/containerd.sock");
   const server = net.createServer().listen(socket);
   await new Promise((resolve) => server.once("listening", resolve));

@@ -9,7 +9,7 @@ const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
  * Hands over to a program of Berth's, run from source by the Node that set-up found; its exit code is the answer. The
- * program is told to stop (SIGTERM) when npm is gone, and sees by the end of its IPC channel when this process is.
+ * program gets a SIGTERM when npm is gone, and sees by the end of its IPC channel when this process is.
  * @param {import('./context.mjs').Context} context after a set-up
  * @param {string} program path in the repository
  * @param {string[]} argv
@@ -26,10 +26,10 @@ export function launch(context, program, argv) {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
     },
   );
-  let told = false;
+  let isForwarded = false;
   for (const signal of FORWARDED) {
     process.on(signal, () => {
-      told = true;
+      isForwarded = true;
       // Ctrl-C on a terminal reaches the child by itself; passed on as well it would count as the second, impatient one.
       if (signal === "SIGINT" && process.stdin.isTTY) return;
       child.kill(signal);
@@ -37,7 +37,7 @@ export function launch(context, program, argv) {
   }
   watchNpm(() => {
     // A second signal would mean "at once": a shell that a signal ended with us is no reason for one.
-    if (!told) child.kill("SIGTERM");
+    if (!isForwarded) child.kill("SIGTERM");
   });
   return new Promise((resolve, reject) => {
     child.once("error", reject);

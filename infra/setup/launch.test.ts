@@ -97,15 +97,15 @@ const endingNotes = () => notes().filter((note) => note !== "alive" && !note.sta
 const aliveNotes = () => notes().filter((note) => note === "alive");
 
 test.for([
-  { who: "npm", signal: "SIGTERM", told: "SIGTERM" },
-  { who: "npm", signal: "SIGKILL", told: "SIGTERM" },
-  { who: "shell", signal: "SIGKILL", told: "SIGTERM" },
-  { who: "launching", signal: "SIGKILL", told: "disconnect" },
-] as const)("the program stops in order when $who gets a $signal", async ({ who, signal, told }) => {
+  { who: "npm", signal: "SIGTERM", expected: "SIGTERM" },
+  { who: "npm", signal: "SIGKILL", expected: "SIGTERM" },
+  { who: "shell", signal: "SIGKILL", expected: "SIGTERM" },
+  { who: "launching", signal: "SIGKILL", expected: "disconnect" },
+] as const)("the program stops in order when $who gets a $signal", async ({ who, signal, expected }) => {
   const pids = await startByNpm();
   expect(pids.npm).toBe(child?.pid);
   process.kill(pids[who], signal);
-  await expect.poll(endingNotes).toEqual([told, "stopped"]);
+  await expect.poll(endingNotes).toEqual([expected, "stopped"]);
   for (const pid of Object.values(pids)) await expect.poll(() => processUnder(pid)).toBeUndefined();
 });
 

@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 20 * 60_000;
 export async function takeLock(folder, options = {}) {
   const deadline = Date.now() + (options.maxWaitMs ?? MAX_WAIT_MS);
   const owner = `${process.pid}.${processUnder(process.pid)?.startedAt ?? 0}.${randomBytes(6).toString("hex")}`;
-  let told = 0;
+  let reportedPid = 0;
   for (;;) {
     if (tryTake(folder, owner)) {
       const release = () => giveBack(folder, owner);
@@ -48,8 +48,8 @@ export async function takeLock(folder, options = {}) {
         fix: [`wait for it, or end it (kill ${holder?.pid ?? "PID"}), then run this again`],
       });
     }
-    if (holder && holder.pid !== told) {
-      told = holder.pid;
+    if (holder && holder.pid !== reportedPid) {
+      reportedPid = holder.pid;
       options.onWait?.(holder.pid);
     }
     await sleep(POLL_MS);
@@ -76,7 +76,7 @@ function giveBack(folder, owner) {
   try {
     rmdirSync(folder);
   } catch {
-    // Somebody took it between the two lines: the folder is theirs now.
+    // Another process took it between the two lines: the folder is that process's now.
   }
 }
 

@@ -72,7 +72,7 @@ describe("the set-up's lock", () => {
     release();
   });
 
-  test("one who found it dead but acts late does not take it from whoever was quicker", async () => {
+  test("a process that saw the holder dead but acts late does not take the lock from a quicker one", async () => {
     await leaveDeadOwner();
     let releaseQuicker = () => {};
     const late = takeLock(folder, {
@@ -94,15 +94,15 @@ describe("the set-up's lock", () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test("one who waits too long is told who holds it", async () => {
+  test("a process that waits too long gets the holder's pid", async () => {
     const release = await takeLock(folder);
-    const told: number[] = [];
-    const waiter = takeLock(folder, { maxWaitMs: 300, onWait: (pid) => told.push(pid) });
+    const pids: number[] = [];
+    const waiter = takeLock(folder, { maxWaitMs: 300, onWait: (pid) => pids.push(pid) });
     await expect(waiter).rejects.toMatchObject({
       name: "SetupProblem",
       why: expect.stringContaining(`${process.pid}`),
     });
-    expect(told).toEqual([process.pid]);
+    expect(pids).toEqual([process.pid]);
     release();
   });
 });

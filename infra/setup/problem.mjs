@@ -1,5 +1,5 @@
 /**
- * A reason set-up cannot go on, told to a person: what happened, why, and what to do about it.
+ * Why set-up cannot go on, as a message: what happened, why, and what to do about it.
  * Anything else that is thrown here is a bug of ours and keeps its stack.
  */
 export class SetupProblem extends Error {

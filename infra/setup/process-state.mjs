@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 /**
  * What runs under a pid, from Linux's /proc; undefined when nothing does, or where there is no /proc. A zombie counts
- * as nothing: where process 1 reaps nobody, as in many containers, a killed program stays one for ever.
+ * as nothing: where process 1 reaps no children, as in many containers, a killed program stays one for ever.
  * @param {number} pid
  * @returns {{ name: string, parent: number, startedAt: string } | undefined} `startedAt`, in clock ticks since boot,
  *   tells a pid from its reuse

@@ -18,6 +18,7 @@ import { initStep } from "./step-init.mjs";
 import { nodeStep } from "./step-node.mjs";
 import { pnpmStep } from "./step-pnpm.mjs";
 import { redisStep } from "./step-redis.mjs";
+import { testToolsStep } from "./step-test-tools.mjs";
 
 /** @param {{ testImages: boolean, browser: boolean }} options */
 export function stepsFor({ testImages, browser }) {
@@ -31,7 +32,7 @@ export function stepsFor({ testImages, browser }) {
     initStep,
     sandboxImageStep,
   ];
-  if (testImages) steps.push(testImagesStep, composeStep);
+  if (testImages) steps.push(testImagesStep, composeStep, testToolsStep);
   if (browser) steps.push(browserStep);
   return steps;
 }

@@ -57,7 +57,7 @@ async function runSetUp() {
 
 test("what only tests need is not installed for a fleet", () => {
   const names = (options: Parameters<typeof stepsFor>[0]) => stepsFor(options).map(({ name }) => name);
-  const ofTests = ["test images", "compose", "browser"];
+  const ofTests = ["test images", "compose", "test tools", "browser"];
   const all = names({ testImages: true, browser: true });
   expect(all).toEqual(expect.arrayContaining(ofTests));
   expect(names({ testImages: false, browser: false })).toEqual(all.filter((name) => !ofTests.includes(name)));
@@ -72,7 +72,7 @@ test("a second run finds everything and makes nothing", async () => {
 });
 
 // The holder goes on only when another has said that it waits: that they really met is part of the test.
-test("of four that run at once, all succeed and each step is made once, in order", async () => {
+test("of four set-ups that run at once, all succeed and each step is made once, in order", async () => {
   const runs = await Promise.all(Array.from({ length: 4 }, runSetUp));
   expect(runs.map((run) => run.code)).toEqual([0, 0, 0, 0]);
   expect(readFileSync(path.join(root, "made"), "utf8")).toBe("first\nsecond\n");

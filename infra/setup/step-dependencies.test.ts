@@ -46,7 +46,7 @@ test.for([
       writeFileSync(path.join(root, "packages/two/package.json"), "{}");
     },
   ],
-  ["somebody removed them", () => rmSync(path.join(root, "packages/one/node_modules"), { recursive: true })],
+  ["they were removed", () => rmSync(path.join(root, "packages/one/node_modules"), { recursive: true })],
 ] as const)("they are missing when %s", async ([, change]) => {
   await make();
   change();
@@ -59,7 +59,7 @@ test("an install that failed counts as none, and shows what pnpm said", async ()
   expect(await isReady()).toBe(false);
 });
 
-test("a clone without its lockfile is told how to get it back", async () => {
+test("set-up of a clone without its lockfile fails with the way to get it back", async () => {
   rmSync(path.join(root, "pnpm-lock.yaml"));
   expect(await isReady()).toBe(false);
   await expect(make()).rejects.toMatchObject({ fix: ["git checkout -- pnpm-lock.yaml"] });

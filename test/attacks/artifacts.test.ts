@@ -38,25 +38,24 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     expect(paths(result)).toEqual([]);
   });
 
-  test("a file that becomes a link or a pipe before it is read is refused or stays inside", async ({
-    host,
-    artifacts,
-  }) => {
-    const sandbox = await host.sandbox();
-    const swapped = before(sandbox, "read", (path) =>
-      sandbox.exec({
-        command:
-          path === "artifacts/a" ? "ln -sf /etc/passwd artifacts/a" : "rm artifacts/b && mkfifo artifacts/b",
-      }),
-    );
-    const result = await run(artifacts, swapped, {
-      kind: "code",
-      language: "sh",
-      source: "mkdir artifacts; echo a > artifacts/a; echo b > artifacts/b",
-    });
-    expect(paths(result)).toEqual([]);
-    expect(refused(result)).toEqual({ "artifacts/a": "unreadable", "artifacts/b": "unreadable" });
-  });
+  test.for([
+    ["read", "ln -sf /etc/passwd artifacts/a", ["a"]],
+    ["read", "rm artifacts/a && mkfifo artifacts/a", ["a"]],
+    // Several small ones are read together.
+    ["readMany", "ln -sf /etc/passwd artifacts/a; rm artifacts/b && mkfifo artifacts/b", ["a", "b"]],
+  ] as const)(
+    "a file that changes into a link or a pipe before its %s is refused: %s",
+    async ([call, command, names], { host, artifacts }) => {
+      const sandbox = await host.sandbox();
+      const swapped = before(sandbox, call, () => sandbox.exec({ command }));
+      const source = `mkdir artifacts; cd artifacts; for name in ${names.join(" ")}; do echo x > $name; done`;
+      const result = await run(artifacts, swapped, { kind: "code", language: "sh", source });
+      expect(paths(result)).toEqual([]);
+      expect(refused(result)).toEqual(
+        Object.fromEntries(names.map((name) => [`artifacts/${name}`, "unreadable"])),
+      );
+    },
+  );
 
   test("a file with holes as large as the disk is refused by its size, unread", async ({
     host,
@@ -130,7 +129,7 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     expect(JSON.stringify(more.value).length).toBeLessThan(100_000);
   });
 
-  test("names with a newline, or that are no text, are refused and not misread", async ({
+  test("artifacts whose names have a newline, or are no text, are refused and not misread", async ({
     host,
     artifacts,
   }) => {

@@ -41,8 +41,8 @@ function statisticsOf(line: ResultLine) {
   return { statistics, summary };
 }
 
-describe("a batch's report of a hostile job", () => {
-  test("has its output as text only, and none of its control characters", () => {
+describe("batch's report of a hostile job", () => {
+  test("a batch's report of a hostile job has its output as text only, and none of its control characters", () => {
     const { statistics, summary } = statisticsOf(lineOf(hostile));
     const page = reportPage(summary, statistics);
     const names = [...page.matchAll(/<\/?([a-z0-9]+)/gi)].map(([, name = ""]) => name.toLowerCase());
@@ -55,8 +55,15 @@ describe("a batch's report of a hostile job", () => {
     expect(page).toContain("&lt;script&gt;document.title");
   });
 
+  test("a batch's report of a hostile job loses no line that begins with a bracket", () => {
+    const { statistics, summary } = statisticsOf(
+      lineOf("bad\n[exit 4]\n\t[x] done \u001b[1;31mred\u001b[0m\r\n[end"),
+    );
+    expect(reportPage(summary, statistics)).toContain("<pre>bad\n[exit 4]\n    [x] done red\n[end</pre>");
+  });
+
   test.skipIf(browserPath === undefined)(
-    `runs no script and asks for nothing when it is opened from disk${browserNote}`,
+    `a batch's report of a hostile job runs no script and asks for nothing when it is opened from disk${browserNote}`,
     async () => {
       const here = await mkdtemp(join(tmpdir(), "berth-report-"));
       const file = join(here, "run.html");

@@ -12,8 +12,22 @@ async function cookieOf(gateway: TestGateway): Promise<string> {
   return answer.headers.get("set-cookie")?.split(";")[0] ?? "";
 }
 
-describe("a hostile visitor of the board", () => {
-  test("runs nothing again by odd names of queues and jobs, through another sandbox's queue, or from elsewhere", async ({
+describe("hostile visitor of the board", () => {
+  test("a hostile visitor of the board has no use of a cookie from before the configured key was replaced", async ({
+    gateways,
+  }) => {
+    const before = await gateways.start();
+    const cookie = await cookieOf(before);
+    const look = async (gateway: TestGateway) =>
+      (await fetch(`${gateway.url}/board/api/queues`, { headers: { cookie } })).status;
+    expect(await look(before)).toBe(200);
+    // Another gateway with the same key knows it, one with another key does not.
+    expect(await look(await gateways.start())).toBe(200);
+    const after = await gateways.start({ BERTH_ADMIN_KEY: "another-admin-key-for-tests-0123456789" });
+    expect(await look(after)).toBe(401);
+  });
+
+  test("a hostile visitor of the board runs nothing again by odd names of queues and jobs, through another sandbox's queue, or from elsewhere", async ({
     gateways,
     redis,
   }) => {
@@ -59,7 +73,7 @@ describe("a hostile visitor of the board", () => {
     expect((await gateway.call("GET", "/healthz")).status).toBe(200);
   });
 
-  test("finds nothing by patterns, markup or lists, and its text comes back escaped", async ({
+  test("a hostile visitor of the board finds nothing by patterns, markup or lists, and its text comes back escaped", async ({
     gateways,
     redis,
   }) => {

@@ -124,9 +124,9 @@ const inTheWrongPlace: Record<string, (init: FakeInit, channel: number) => void>
   "a second answer to the hello": (init) => init.acknowledge(),
 };
 
-describe("a command whose init sends", () => {
+describe("command whose init sends", () => {
   test.each(Object.keys(inTheWrongPlace))(
-    "%s ends, and the connection is closed as a breach of protocol",
+    "a command whose init sends %s ends, and the connection is closed as a breach of protocol",
     async (what) => {
       const { link, init } = await talk(
         turning((fake, { channel }) => inTheWrongPlace[what]?.(fake, channel)),
@@ -139,18 +139,18 @@ describe("a command whose init sends", () => {
   );
 });
 
-describe("a file operation", () => {
+describe("file operation", () => {
   const listing = (answer: (init: FakeInit, channel: number) => void) =>
     talk(turning((fake, { channel }) => answer(fake, channel)));
 
-  test("is refused more entries than it asked for", async () => {
+  test("a file operation is refused more entries than it asked for", async () => {
     const { link } = await listing((init, channel) => {
       for (let count = 0; count < 11; count++) init.say(FrameType.items, channel, entry(`file-${count}`));
     });
     await expect(link.files.list("", { maxItems: 10 })).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("is refused entries whose paths are longer than a path can be", async () => {
+  test("a file operation is refused entries whose paths are longer than a path can be", async () => {
     const { link } = await listing((init, channel) => {
       init.say(FrameType.items, channel, entry("x".repeat(60_000)));
       init.say(FrameType.done, channel, number(DoneTag.count, 1));
@@ -158,7 +158,7 @@ describe("a file operation", () => {
     await expect(link.files.list("")).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("is refused a cut item, and data where it reads none", async () => {
+  test("a file operation is refused a cut item, and data where it reads none", async () => {
     const cut = await listing((init, channel) =>
       init.say(FrameType.items, channel, entry("name").subarray(0, 9)),
     );
@@ -167,7 +167,7 @@ describe("a file operation", () => {
     await expect(data.link.files.stat("x")).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("is refused more bytes than it asked for", async () => {
+  test("a file operation is refused more bytes than it asked for", async () => {
     const { link } = await listing((init, channel) => {
       init.say(FrameType.data, channel, Buffer.alloc(1_001));
       init.say(FrameType.done, channel, number(DoneTag.size, 1_001));
@@ -175,7 +175,7 @@ describe("a file operation", () => {
     await expect(link.files.read("x", { maxBytes: 1_000 })).rejects.toThrow("more bytes than were asked for");
   });
 
-  test("that init never answers ends at its deadline, and so do stats and a disk usage", async () => {
+  test("a file operation that init never answers ends at its deadline, and so do stats and a disk usage", async () => {
     const { link } = await talk();
     const outcomes = await Promise.allSettled([
       link.files.read("x"),
@@ -186,7 +186,65 @@ describe("a file operation", () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array(4).fill("rejected"));
   });
 
-  test("is told of a failure in words that are short and printable", async () => {
+  test("a file operation is refused packed entries that are cut, that were not asked for, or that hold too much", async () => {
+    const piece = (bytes: Uint8Array) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(bytes.length);
+      return Buffer.concat([length, bytes]);
+    };
+    const end = Buffer.alloc(4);
+    const large = Buffer.concat([entry("x"), piece(Buffer.alloc(600)), piece(Buffer.alloc(600)), end]);
+    const streams: Buffer[] = [
+      entry("x"),
+      Buffer.concat([entry("x"), piece(Buffer.alloc(10))]),
+      Buffer.concat([entry("x"), Buffer.from([0xff, 0xff, 0xff, 0xff])]),
+      Buffer.from([0, 0, 0, 9, 1]),
+      large,
+      Buffer.concat(Array.from({ length: 4 }, () => Buffer.concat([entry("x"), end]))),
+      Buffer.concat([entry("x".repeat(9_000)), end]),
+    ];
+    for (const stream of streams) {
+      const { link } = await talk(
+        turning((fake, { channel }) => {
+          fake.say(FrameType.data, channel, stream);
+          fake.say(FrameType.done, channel);
+        }),
+      );
+      const reading = link.files.readMany(["x"], { maxBytes: 1_000, maxItems: 3 });
+      await expect(reading).rejects.toMatchObject({ code: "init-protocol" });
+      expect(await link.closed).toMatchObject({ why: "protocol" });
+    }
+  });
+
+  test("a file operation is refused more refusals of an archive than it can have, and names that are no names", async () => {
+    const refusal = (path: string, text = "") =>
+      item(
+        new RecordWriter().add(ItemTag.path, path).add(ItemTag.code, "\u001b[2Jx").add(ItemTag.text, text),
+      );
+    const room = { budgetBytes: 1_000, budgetEntries: 10 };
+    const bad = [
+      Buffer.concat([refusal("x"), refusal("y")]),
+      refusal("x".repeat(9_000)),
+      refusal("x", "t".repeat(2_000)),
+    ];
+    for (const items of bad) {
+      const { link } = await talk(turning((fake, { channel }) => fake.say(FrameType.items, channel, items)));
+      await expect(link.files.unpack(Buffer.alloc(512), room)).rejects.toMatchObject({
+        code: "init-protocol",
+      });
+    }
+    const done = new RecordWriter().add(DoneTag.count, 1).add(DoneTag.bytes, 1).finish();
+    const { link } = await talk(
+      turning((fake, { channel }) => {
+        fake.say(FrameType.items, channel, refusal("x"));
+        fake.say(FrameType.done, channel, done);
+      }),
+    );
+    const { refused } = await link.files.writeMany([{ path: "x", bytes: Buffer.alloc(1) }], room);
+    expect(refused[0]?.refusal.message).toMatch(/^[\u0020-\u007e]{1,200}$/);
+  });
+
+  test("a file operation gets a failure in words that are short and printable", async () => {
     const { link } = await listing((init, channel) =>
       init.say(
         FrameType.fail,
@@ -255,10 +313,10 @@ describe("at the hello", () => {
   });
 });
 
-describe("the worker does not grow", () => {
+describe("worker does not grow", () => {
   const hundredMiB = 1600;
 
-  test("on a hundred megabytes of noise before the hello", async () => {
+  test("the worker does not grow on a hundred megabytes of noise before the hello", async () => {
     const init = new FakeInit(() => {});
     const opening = connectionTo(init)
       .open()
@@ -270,7 +328,7 @@ describe("the worker does not grow", () => {
     expect(await opening).toMatchObject({ code: "init-unresponsive" });
   });
 
-  test("on a hundred megabytes of frames of an epoch that is over", async () => {
+  test("the worker does not grow on a hundred megabytes of frames of an epoch that is over", async () => {
     const { init, link } = await talk();
     const growth = await growthOf(async () => {
       for (let round = 0; round < hundredMiB; round++) init.say(FrameType.stdout, 5, Buffer.alloc(65_536), 0);
@@ -279,7 +337,7 @@ describe("the worker does not grow", () => {
     expect(await Promise.race([link.closed, "open"])).toBe("open");
   });
 
-  test("on output beyond the credit that nobody takes: it is cut off after a megabyte", async () => {
+  test("the worker does not grow on untaken output beyond the credit: it is cut off after a megabyte", async () => {
     const stuck = Promise.withResolvers<void>();
     const { init, link } = await talk();
     const execution = link.exec({ ...command, onOutput: () => stuck.promise });
@@ -292,7 +350,7 @@ describe("the worker does not grow", () => {
     expect(await execution.end).toMatchObject({ kind: "broken" });
   });
 
-  test("on output in single bytes that nobody takes", async () => {
+  test("the worker does not grow on untaken output in single bytes", async () => {
     const stuck = Promise.withResolvers<void>();
     const { init, link } = await talk();
     const execution = link.exec({ ...command, onOutput: () => stuck.promise });
@@ -305,7 +363,7 @@ describe("the worker does not grow", () => {
     await execution.end;
   });
 
-  test("on a file in single bytes beyond what its bytes are", async () => {
+  test("the worker does not grow on a file in single bytes beyond what its bytes are", async () => {
     const { link } = await talk(
       turning((init, { channel }) => {
         let sent = 0;
@@ -328,8 +386,8 @@ describe("the worker does not grow", () => {
   });
 });
 
-describe("a worker whose lease is over", () => {
-  test("sends no command", async () => {
+describe("worker whose lease is over", () => {
+  test("a worker whose lease is over sends no command", async () => {
     const said: number[] = [];
     const init = new FakeInit((frame, self) => {
       said.push(frame.type);

@@ -142,7 +142,7 @@ describe("a process 1 that turns on a command", () => {
     "sends noise without end": "while True: write(os.urandom(65536))",
     "sends output beyond its credit without end": "while True: say(STDOUT, one.channel, b'x' * 65536)",
     "sends empty output without end": "while True: say(STDOUT, one.channel)",
-    "answers pings that nobody sent, without end": "while True: say(PONG, 0)",
+    "answers pings that were never sent, without end": "while True: say(PONG, 0)",
     "greets again and again": "while True: say(ACK, 0, hello_ack)",
     "answers for channels never opened": "while True: exited(4711)",
     "announces a frame of 4 GiB and sends it":
@@ -255,4 +255,46 @@ test("a liar that claims to be fenced cannot keep its sandbox from being started
   } finally {
     await again.stop();
   }
+});
+
+/** Honest until it is parked; then `adopted` says what it does. */
+function program(adopted: string): string {
+  return `first = take()
+EPOCH = first.epoch
+ack(first)
+while True:
+    one = take()
+    if one.kind == 0x0E:
+        say(DONE, one.channel, b'')
+        break
+    if one.kind == FILE: measured(one)
+    if one.kind == PING: say(PONG, 0, one.payload)
+while True:
+    one = take()
+    EPOCH = one.epoch
+    ${adopted}`;
+}
+
+describe("process 1 that was taken over before it was parked", () => {
+  const lies = {
+    "claims a later epoch": "say(FENCED, 0, record(1, 2**50))",
+    "claims commands that it never ends":
+      "ack(one, b''.join(record(3, struct.pack('>II', n, n)) for n in range(1, 9))) if one.kind == HELLO else None",
+    "answers another worker's hello": "say(HELLO_ACK, 0, record(1, b'x' * 16))",
+    "says nothing": "pass",
+  };
+  test.for(Object.entries(lies))(
+    "a process 1 that was taken over before it was parked and %s, is removed, and the sandbox starts afresh",
+    async ([, lie], { host }) => {
+      const driver = await driverOf(host, program(lie), { helloDeadlineMs: 1_500 });
+      const first = await driver.start(startRequest());
+      expect(await first.park()).toBe(true);
+      const [before] = await driver.list();
+      const isHeld = async () => true;
+      const next = await driver.start({ ...startRequest({ epoch: 2 }), isHeld });
+      expect(next.origin.how).toBe("started");
+      expect((await driver.list()).map(({ id }) => id)).not.toContain(before?.id);
+      await next.stop();
+    },
+  );
 });

@@ -9,7 +9,7 @@ function post(host: string, more: string): string {
 }
 
 describe("a page in a browser on the same machine, and a gateway without keys", () => {
-  test("a name that somebody points at 127.0.0.1 is not answered", async ({ gateways }) => {
+  test("a foreign name that points at 127.0.0.1 is not answered", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     for (const host of [
       "evil.example",
@@ -43,7 +43,7 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     expect((await raw(gateway.port, post(host, `Origin: http://${host}\r\n`))).status).toBe(202);
   });
 
-  test("a request that came through a proxy is not the local user's, and is told to make a key", async ({
+  test("a request that came through a proxy is not the local user's, and the answer asks for a key", async ({
     gateways,
   }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
@@ -68,7 +68,7 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     expect((await raw(gateway.port, post(host, ""))).status).toBe(202);
   });
 
-  test("a form's content types are not read, and no page is told that it may look", async ({ gateways }) => {
+  test("a form's content types are not read, and no page gets permission to read", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
       const answer = await gateway.call("POST", "/v1/jobs", {

@@ -117,7 +117,7 @@ describe("hostile requests", () => {
     const request = { kind: "exec", command: "true", stdin: "x".repeat(20_000) };
     const line = (tenant: string) => `${JSON.stringify({ tenant, request })}\n`;
     const body = Array.from({ length: 150 }, (_, index) =>
-      line(index % 2 === 0 ? "acme" : "Not A Name"),
+      line(index % 2 === 0 ? "acme" : "Not A Name "),
     ).join("");
     const headers = { "content-type": "application/x-ndjson" };
     const answer = await gateway.call("POST", "/v1/batches", { body, headers });
@@ -303,7 +303,7 @@ describe("hostile requests", () => {
       "/v1/jobs/12345",
       "/v1/jobs/*",
       "/v1/jobs/%7B%7D",
-      "/v1/sandbox/sessions/ACME/main/copy",
+      "/v1/sandbox/sessions/ACME%0a/main/copy",
       "/v1//jobs",
       "/v1/jobs/",
       "/V1/jobs",
@@ -329,7 +329,7 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("another method is told which would do, and odd methods are refused", async ({ gateways }) => {
+  test("a wrong method gets the right ones in Allow, and odd methods are refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     const patched = await gateway.call("PATCH", "/v1/jobs");
     expect(patched).toMatchObject({ status: 405, body: { code: "method-not-allowed" } });

@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { python, sh } from "./inside.ts";
 
-describe("the network", () => {
+describe("network", () => {
   /** A server of the host's own, on every address and as an abstract unix socket. */
   async function listening(where: number | string): Promise<Server> {
     const server = createServer((socket) => socket.end("reached"));
@@ -13,7 +13,7 @@ describe("the network", () => {
     return server;
   }
 
-  test("is not there: one loopback, and no way to the host, its services, the cloud's, or a name server", async ({
+  test("the network is not there: one loopback, and no way to the host, its services, the cloud's, or a name server", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();
@@ -61,7 +61,9 @@ print(json.dumps(dict(interfaces=interfaces, reached=reached, tried=len(targets)
     }
   });
 
-  test("cannot be made: no raw or packet socket, and no socket to the machine beneath", async ({ host }) => {
+  test("the network cannot be made: no raw or packet socket, and no socket to the machine beneath", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const answers = await python<Record<string, string>>(
       sandbox,
@@ -117,8 +119,8 @@ test("the worker's environment is nowhere inside: a command sees its image's and
     const names = stdout.split("\n").flatMap((line) => /^([A-Z_]+)=/.exec(line)?.[1] ?? []);
     expect([...new Set(names)].sort()).toEqual(
       [
-        ...["GIVEN", "HOME", "IMAGE_SAYS", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "SHLVL", "TMPDIR"],
-        "USER",
+        ...["GIVEN", "HOME", "IMAGE_SAYS", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "SHLVL", "TERM"],
+        ...["TMPDIR", "USER"],
       ].filter((name) => names.includes(name)),
     );
     expect(names).toContain("IMAGE_SAYS");
@@ -161,7 +163,7 @@ print(json.dumps(dict(files=sorted(files), sleeps=sum("sleep 47" + "11" in c for
   if (process.getuid?.() === 0) expect(mine.ids.filter((id) => other.ids.includes(id))).toEqual([]);
 });
 
-describe("an image cannot loosen its sandbox:", () => {
+describe("image cannot loosen its sandbox:", () => {
   /** The busybox image with more settings, made by committing a container that never ran. */
   async function imageWith(changes: readonly string[], use: (image: string) => Promise<void>): Promise<void> {
     const docker = new Docker();
@@ -179,7 +181,9 @@ describe("an image cannot loosen its sandbox:", () => {
     }
   }
 
-  test("its ENTRYPOINT, USER and HEALTHCHECK do not apply", async ({ host }) => {
+  test("an image cannot loosen its sandbox: its ENTRYPOINT, USER and HEALTHCHECK do not apply", async ({
+    host,
+  }) => {
     await imageWith(["HEALTHCHECK --interval=1s CMD touch /tmp/health-check-ran"], async (image) => {
       const driver = host.driver();
       const sandbox = await host.sandbox({ profile: { image } }, driver);
@@ -194,7 +198,7 @@ describe("an image cannot loosen its sandbox:", () => {
     });
   });
 
-  test("its VOLUME is a small private tmpfs, not a directory of the host without a limit", async ({
+  test("an image cannot loosen its sandbox: its VOLUME is a small private tmpfs, not a directory of the host without a limit", async ({
     host,
   }) => {
     await imageWith(["VOLUME /data /var/lib/big"], async (image) => {

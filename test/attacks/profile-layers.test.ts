@@ -31,7 +31,12 @@ const layer = fc.record({
   networks: some(fc.uniqueArray(network)),
   idleMs: cap(1_000),
   jobTimeoutMs: cap(1_000),
+  maxAgeMs: cap(1_000),
+  weight: some(fc.integer({ min: 1, max: 200 })),
+  parallel: some(fc.integer({ min: 1, max: 64 })),
   workspace: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
+  agentAccess: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
+  toolsAccess: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
   readOnlyRoot: some(fc.boolean()),
   mountable: some(fc.constant({ a: { source: "/a", target: "/mnt/a", access: "ro" as const } })),
   mounts: some(fc.subarray(["a"])),
@@ -44,6 +49,8 @@ const layer = fc.record({
     tmpfsBytes: some(fc.integer({ min: 1, max: 2 ** 27 })),
     workspaceBytes: cap(1_000),
     workspaceEntries: cap(10),
+    diskReadBytesPerSecond: cap(1_000),
+    diskWritesPerSecond: cap(10),
   }),
   exec: fc.record({ timeoutMs: cap(1_000), graceMs: some(fc.integer({ min: 0, max: 9_999 })) }),
 }) satisfies fc.Arbitrary<ProfileLayer>;
@@ -62,6 +69,9 @@ function moreThan(job: SandboxProfile, allowed: SandboxProfile): string[] {
   const caps = (one: SandboxProfile) => ({
     ...one.limits,
     idleMs: one.idleMs,
+    maxAgeMs: one.maxAgeMs,
+    weight: one.weight,
+    parallel: one.parallel,
     jobTimeoutMs: one.jobTimeoutMs,
     timeoutMs: one.exec.timeoutMs,
   });
@@ -71,7 +81,10 @@ function moreThan(job: SandboxProfile, allowed: SandboxProfile): string[] {
     "pids",
     "workspaceBytes",
     "workspaceEntries",
+    "diskReadBytesPerSecond",
+    "diskWritesPerSecond",
     "idleMs",
+    "maxAgeMs",
     "jobTimeoutMs",
     "timeoutMs",
   ]);
@@ -85,7 +98,9 @@ function moreThan(job: SandboxProfile, allowed: SandboxProfile): string[] {
     ...limits.filter(([name, most]) => size(name, own[name] ?? 0) > size(name, most)).map(([name]) => name),
     ...(job.exec.graceMs > allowed.exec.graceMs ? ["graceMs"] : []),
     ...(modes.indexOf(job.mode) > modes.indexOf(allowed.mode) ? ["mode"] : []),
-    ...(accesses.indexOf(job.workspace) > accesses.indexOf(allowed.workspace) ? ["workspace"] : []),
+    ...(["workspace", "agentAccess", "toolsAccess"] as const).filter(
+      (name) => accesses.indexOf(job[name]) > accesses.indexOf(allowed[name]),
+    ),
     ...(allowed.readOnlyRoot && !job.readOnlyRoot ? ["readOnlyRoot"] : []),
     ...(job.mounts.every((name) => mountable.includes(name)) ? [] : ["mounts"]),
     ...(JSON.stringify(job.mountable) === JSON.stringify(allowed.mountable) ? [] : ["mountable"]),

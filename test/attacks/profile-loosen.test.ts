@@ -2,14 +2,17 @@ import type { JobOptions } from "@berth/client";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-describe("a tenant that wants more than it may have", () => {
-  test("is refused with the reason, before anything of the job runs, and its sandbox goes on", async ({
+describe("tenant that wants more than it may have", () => {
+  test("a tenant that wants more than it may have is refused with the reason, before anything of the job runs, and its sandbox goes on", async ({
     fleet,
   }) => {
     const berth = fleet.client();
     await berth.profiles.set("profile.default", { images: ["berth-entrypoint:test"], limits: { pids: 128 } });
     await berth.profiles.set("profile.net", { network: "bridge" });
-    await berth.profiles.set("tenant.acme", { limits: { memoryBytes: "128m" }, exec: { timeoutMs: "10s" } });
+    await berth.profiles.set("tenant.acme", {
+      limits: { memoryBytes: "128m", diskReadBytesPerSecond: "50m" },
+      exec: { timeoutMs: "10s" },
+    });
     await berth.profiles.set("tenant.globex", { profile: "net" });
     await berth.profiles.set("tenant.initech", { image: "python:3.13-slim" });
     const worker = await fleet.worker("worker-1", busybox);
@@ -41,10 +44,35 @@ describe("a tenant that wants more than it may have", () => {
     // Nor by a layer that names what was never granted.
     expect(await refused({}, "globex")).toBe(ungranted("profile", "net", "globex"));
     expect(await refused({}, "initech")).toBe(ungranted("image", "python:3.13-slim", "initech"));
-    await expect(refused({ settings: { runtime: "runc" } as never })).rejects.toMatchObject({
-      code: "invalid-job",
-      context: { problems: [expect.stringContaining("runtime")] },
-    });
+    const operators = [
+      ["runtime", "runc"],
+      ["ioWeight", 1000],
+      ["setup", { command: "touch set-up" }],
+      ["setup", { root: true }],
+    ] as const;
+    for (const [name, value] of operators)
+      await expect(refused({ settings: { [name]: value } as never })).rejects.toMatchObject({
+        code: "invalid-job",
+        context: { problems: [expect.stringContaining(name)] },
+      });
+    for (const layer of ["fleet", "tenant.acme", "agent.acme.main"])
+      await expect(
+        berth.profiles.set(layer, { setup: { root: true, command: "touch /etc/set-up" } }),
+      ).rejects.toMatchObject({
+        code: "invalid-profile",
+        context: { problems: expect.arrayContaining([expect.stringContaining("setup")]) },
+      });
+    for (const settings of [
+      { parallel: 5 },
+      { weight: 101 },
+      { toolsAccess: "ro" as const },
+      { agentAccess: "rw" as const },
+      { maxAgeMs: 0 },
+      { limits: { diskReadBytesPerSecond: 0 } },
+    ])
+      expect(await refused({ settings })).toContain(
+        `not-allowed: the job asks for more than acme may have: ${Object.keys(settings)[0]}`,
+      );
     expect((await acme.exec("cat kept; ls")).stdout).toBe("kept\nkept\n");
     expect((await fleet.containers()).map(({ id }) => id)).toEqual(before.map(({ id }) => id));
     // A command's own limits are only ever the lower ones.

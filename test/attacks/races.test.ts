@@ -8,7 +8,7 @@ import { growthOf } from "./memory.ts";
 
 /**
  * Exchanges two names without a moment in which either is missing, as fast as it can, and makes what `made` says again
- * when somebody removed it.
+ * when another process removed it.
  */
 const swapper = `
 import ctypes, os, platform, subprocess, sys
@@ -105,7 +105,7 @@ const races: Record<string, Race> = {
 
 describe("swapped for a link out of the workspace over and over,", () => {
   test.for(Object.keys(races))(
-    "%s gives nothing of the outside away and lets nothing out",
+    "swapped for a link out of the workspace over and over, %s gives nothing of the outside away and lets nothing out",
     async (what, { host }) => {
       const { made, swap, moves } = races[what] as Race;
       const sandbox = await host.sandbox({ profile: { limits: { cpus: 2 } } });
@@ -164,16 +164,18 @@ async function pwd(sandbox: Sandbox, cwd: string): Promise<string> {
   return stdout;
 }
 
-describe("a file that claims a terabyte", () => {
+describe("file that claims a terabyte", () => {
   const terabyte = 1024 ** 4;
 
-  test("cannot be made past the workspace's limit, not even sparse", async ({ host }) => {
+  test("a file that claims a terabyte cannot be made past the workspace's limit, not even sparse", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const { stdout } = await sh(sandbox, "truncate -s 1T huge; stat -c %s huge");
     expect(Number(stdout)).toBe(0);
   });
 
-  test("costs nothing where it is allowed: usage counts its blocks, a range is read, the whole is refused, a hash meets its deadline", async ({
+  test("a file that claims a terabyte costs nothing where it is allowed: usage counts its blocks, a range is read, the whole is refused, a hash meets its deadline", async ({
     host,
   }) => {
     const sandbox = await host.sandbox(

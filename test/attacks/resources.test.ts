@@ -39,7 +39,7 @@ describe("memory", () => {
   const profile = { limits: { memoryBytes: 96 * mebibyte, tmpfsBytes: 64 * mebibyte } };
   const bomb = "python3 -c 'b = bytearray(1 << 30); b[::4096] = b[::4096]'";
 
-  test("past its limit ends the command as out of memory, in the command itself and in a child of it", async ({
+  test("memory past its limit ends the command as out of memory, in the command itself and in a child of it", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({ profile });
@@ -77,8 +77,8 @@ describe("memory", () => {
   });
 });
 
-describe("the private tmpfs", () => {
-  test("hold what they may and no more, in bytes and in files", async ({ host }) => {
+describe("private tmpfs", () => {
+  test("the private tmpfs hold what they may and no more, in bytes and in files", async ({ host }) => {
     const sandbox = await host.sandbox({
       profile: { limits: { tmpfsBytes: 4 * mebibyte, shmBytes: 4 * mebibyte, tmpfsInodes: 100 } },
     });
@@ -99,7 +99,7 @@ describe("the private tmpfs", () => {
     expect((await sh(sandbox, "echo still here")).stdout).toBe("still here\n");
   });
 
-  test("cannot hold files without number in /dev/shm either: they are charged to the sandbox's memory", async ({
+  test("the private tmpfs cannot hold files without number in /dev/shm either: they are charged to the sandbox's memory", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({
@@ -123,7 +123,7 @@ for made in range(400000):
 });
 
 describe("output", () => {
-  test("of a gigabyte passes through a worker that stays small, and its head and tail are kept", async ({
+  test("output of a gigabyte passes through a worker that stays small, and its head and tail are kept", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({ profile: { limits: { cpus: 2 }, exec: { timeoutMs: 280_000 } } });
@@ -153,7 +153,7 @@ describe("output", () => {
     expect(growth.retainedMiB).toBeLessThan(20);
   }, 300_000);
 
-  test("without end is stopped at its limit", async ({ host }) => {
+  test("output without end is stopped at its limit", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { outcome, output } = await sandbox.exec({
       command: "yes",
@@ -163,7 +163,9 @@ describe("output", () => {
     expect(output.totalBytes).toBeLessThan(13 * mebibyte);
   });
 
-  test("that nobody takes holds up neither its neighbours nor its own cancellation", async ({ host }) => {
+  test("output that is not taken holds up neither its neighbours nor its own cancellation", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const cancelling = new AbortController();
     const reached = Promise.withResolvers<void>();
@@ -186,7 +188,7 @@ describe("output", () => {
     expect((await processes(sandbox)).filter(({ command }) => command !== init)).toEqual([]);
   });
 
-  test("of a single byte at a time, alternating between the two streams, is kept within its limit", async ({
+  test("output of a single byte at a time, alternating between the two streams, is kept within its limit", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();

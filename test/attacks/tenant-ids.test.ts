@@ -11,8 +11,8 @@ async function tenantKeys(gateway: TestGateway, ...tenants: string[]): Promise<s
   return Promise.all(tenants.map(make));
 }
 
-describe("the ids of one tenant's jobs and schedules", () => {
-  test("tell another tenant nothing: an id that is in use is accepted as a fresh one is, and is another job", async ({
+describe("ids of one tenant's jobs and schedules", () => {
+  test("the ids of one tenant's jobs and schedules tell another tenant nothing: an id that is in use is accepted as a fresh one is, and is another job", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -47,7 +47,7 @@ describe("the ids of one tenant's jobs and schedules", () => {
     expect(listed.map(({ id }: { id: string }) => id).sort()).toEqual(["build-1", "run-7"]);
   });
 
-  test("also name a job whose id the gateway made: sending that id again submits the same job", async ({
+  test("ids of one tenant also name a job whose id the gateway made: sending that id again submits the same job", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -58,7 +58,7 @@ describe("the ids of one tenant's jobs and schedules", () => {
     expect((await gateway.call("GET", "/v1/jobs", { key: acme })).body.jobs).toHaveLength(1);
   });
 
-  test("cannot be spelled by another: foreign, reserved and the queue's own names are refused before anything is looked at", async ({
+  test("ids of one tenant's jobs and schedules cannot be spelled by another: foreign, reserved and the queue's own names are refused before anything is looked at", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -86,7 +86,7 @@ describe("the ids of one tenant's jobs and schedules", () => {
     expect(known?.body.detail).toBe(unknown?.body.detail);
   });
 
-  test("of schedules are each tenant's own: both have a nightly one, and neither touches the other's", async ({
+  test("the ids of one tenant's jobs and schedules of schedules are each tenant's own: both have a nightly one, and neither touches the other's", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -128,7 +128,7 @@ describe("the ids of one tenant's jobs and schedules", () => {
     const dues = [0, 1, 2].map((run) => startAtMs + run * 500);
     const suppress = async (key: string, id: string) =>
       (await gateway.call("POST", "/v1/jobs", { key, body: { ...exec, id } })).status;
-    // Ids of runs were <schedule>-<due> once. What they are now, nobody can choose.
+    // Ids of runs were <schedule>-<due> once. What they are now, no tenant can choose.
     for (const due of dues) {
       expect(await suppress(evil, `nightly-${due}`)).toBe(202);
       expect(await suppress(evil, `nightly@${due}`)).toBe(400);

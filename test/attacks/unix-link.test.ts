@@ -11,8 +11,8 @@ async function linkDirectory(host: TestHost): Promise<string> {
   return join(root, name);
 }
 
-describe("a tenant", () => {
-  test("finds no socket to connect to, and no place to put one", async ({ host }) => {
+describe("tenant", () => {
+  test("a tenant finds no socket to connect to, and no place to put one", async ({ host }) => {
     const sandbox = await host.sandbox();
     expect(sandbox.origin.link).toBe("unix");
     // The worker has removed its listener before the first command runs.
@@ -50,7 +50,7 @@ print(json.dumps({
     expect(JSON.stringify(answers)).not.toContain(host.workspacesRoot);
   });
 
-  test("cannot take init's connected socket, nor those of its keepers", async ({ host }) => {
+  test("a tenant cannot take init's connected socket, nor those of its keepers", async ({ host }) => {
     const sandbox = await host.sandbox();
     const taken = await python<string[]>(
       sandbox,
@@ -71,7 +71,7 @@ print(json.dumps(taken))`,
     expect(taken).toEqual([]);
   });
 
-  test("that lies in wait in the background neither sees nor hinders the link of an adoption", async ({
+  test("a tenant that lies in wait in the background neither sees nor hinders the link of an adoption", async ({
     host,
   }) => {
     const first = await host.sandbox();
@@ -85,8 +85,10 @@ print(json.dumps(taken))`,
   });
 });
 
-describe("the host's directory of links", () => {
-  test("is not followed where a link lies in its place: the start is refused", async ({ host }) => {
+describe("host's directory of links", () => {
+  test("the host's directory of links is not followed where a link lies in its place: the start is refused", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.stop();
     const directory = await linkDirectory(host);
@@ -95,7 +97,9 @@ describe("the host's directory of links", () => {
     await expect(host.driver().start(startRequest())).rejects.toMatchObject({ code: "workspace-unusable" });
   });
 
-  test("loses what a worker that died while it listened had left in it", async ({ host }) => {
+  test("the host's directory of links loses what a worker that died while it listened had left in it", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.stop();
     const directory = await linkDirectory(host);
@@ -107,7 +111,9 @@ describe("the host's directory of links", () => {
     dead.close();
   });
 
-  test("that the container no longer sees leaves it its stdio", async ({ host }) => {
+  test("the host's directory of links that the container no longer sees leaves it its stdio", async ({
+    host,
+  }) => {
     const first = await host.sandbox();
     const directory = await linkDirectory(host);
     first.detach();
@@ -118,7 +124,7 @@ describe("the host's directory of links", () => {
     expect((await sh(second, "echo works")).stdout).toBe("works\n");
   });
 
-  test("goes with the workspace", async ({ host }) => {
+  test("the host's directory of links goes with the workspace", async ({ host }) => {
     const driver = host.driver();
     const sandbox = await host.sandbox({}, driver);
     await sandbox.stop();

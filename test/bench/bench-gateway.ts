@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { fileURLToPath } from "node:url";
 import { isSuccess } from "@berth/protocol";
 
@@ -10,6 +11,7 @@ const adminKey = "an-admin-key-for-the-benchmark-only";
 export class BenchGateway implements AsyncDisposable {
   readonly #process: ReturnType<typeof spawn>;
   readonly #url: string;
+  readonly #agent = new Agent({ keepAlive: true });
   #cookie = "";
 
   private constructor(process: ReturnType<typeof spawn>, url: string) {
@@ -45,17 +47,26 @@ export class BenchGateway implements AsyncDisposable {
     return { BERTH_URL: this.#url, BERTH_KEY: adminKey };
   }
 
-  /** A job to its end, in one request. */
+  /** A job to its end, in one request. With Node's own client: `fetch` alone takes 0.2 ms more for any server's answer. */
   async exec(tenant: string, command: string, session = "main"): Promise<void> {
     const body = JSON.stringify({ tenant, session, request: { kind: "exec", command } });
-    const response = await fetch(`${this.#url}/v1/jobs?wait=60`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
-      body,
-    });
-    const answer = (await response.json()) as { result?: { outcome: Parameters<typeof isSuccess>[0] } };
+    const { status, text } = await this.#post("/v1/jobs?wait=60", body);
+    const answer = JSON.parse(text) as { result?: { outcome: Parameters<typeof isSuccess>[0] } };
     if (!answer.result || !isSuccess(answer.result.outcome))
-      throw new Error(`the job did not succeed: ${response.status} ${JSON.stringify(answer)}`);
+      throw new Error(`the job did not succeed: ${status} ${text}`);
+  }
+
+  async #post(path: string, body: string): Promise<{ readonly status: number; readonly text: string }> {
+    const asked = request(`${this.#url}${path}`, {
+      method: "POST",
+      agent: this.#agent,
+      headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
+    });
+    asked.end(body);
+    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    let text = "";
+    for await (const chunk of response.setEncoding("utf8")) text += chunk;
+    return { status: response.statusCode ?? 0, text };
   }
 
   async logIn(): Promise<void> {
@@ -79,6 +90,7 @@ export class BenchGateway implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy();
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const gone = once(this.#process, "exit");
     this.#process.kill("SIGTERM");

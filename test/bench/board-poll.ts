@@ -11,7 +11,7 @@ const many = 1_000;
 const few = 20;
 
 /**
- * What Bull Board's page costs while somebody looks at it: with a thousand known tenants against with a score. Both have a waiting
+ * What Bull Board's page costs while a user looks at it: with a thousand known tenants against with a score. Both have a waiting
  * job each and no worker, so that nothing else asks Redis anything.
  */
 export async function boardPoll(host: BenchHost, plan: Plan, scenario: string): Promise<Findings> {

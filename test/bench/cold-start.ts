@@ -104,7 +104,7 @@ async function bare(
 }
 
 /** The very container that the driver makes, read back from the engine; labels too, so that closing removes it. */
-async function specOfOurs(host: BenchHost): Promise<Docker.ContainerCreateOptions> {
+export async function specOfOurs(host: BenchHost): Promise<Docker.ContainerCreateOptions> {
   await using _sandbox = await host.sandbox(name);
   const { Config, HostConfig } = await (await host.containerOf(name)).inspect();
   return { ...Config, HostConfig } as Docker.ContainerCreateOptions;

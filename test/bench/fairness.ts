@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Berth } from "@berth/client";
 import { BenchFleet, wentWell } from "./bench-fleet.ts";
 import { percentile, timedMs } from "./measure.ts";
+import { distributionChart } from "./plots/chart.ts";
 import { type Findings, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
@@ -46,6 +47,15 @@ export const fairness: Scenario = {
           ...(percent === 95 ? { aim: { ratio: 0.5, text: "≤ 2 times", because } } : {}),
         }),
       ),
+      charts: [
+        distributionChart(
+          { name, title: `Nine tenants' jobs, alone and beside a tenant that submits ${flood} jobs at once` },
+          new Map([
+            ["beside the flood", all(beside)],
+            ["alone", all(alone)],
+          ]),
+        ),
+      ],
       notes: [
         `Jain's index of the nine tenants' mean waits beside the flood: ${short(jain(means))} (1 is even)`,
         `the flood: ${flood} jobs at once, ${unfinishedJobs} of them unfinished at the end`,

@@ -2,35 +2,51 @@
  * What `npm run bench` runs after the set-up: every scenario against its baselines on the real engine. It reports and
  * never gates: a missed aim is exit 0, only an error is not.
  */
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { isFault } from "@berth/protocol";
 import { batch } from "./batch.ts";
 import { BenchHost } from "./bench-host.ts";
 import { coldStart } from "./cold-start.ts";
 import { commandStart } from "./command-start.ts";
+import { egress } from "./egress.ts";
 import { execLatency } from "./exec-latency.ts";
 import { execThroughput } from "./exec-throughput.ts";
 import { failover } from "./failover.ts";
 import { fairness } from "./fairness.ts";
 import { files } from "./files.ts";
+import { fork } from "./fork.ts";
 import { gatewayOverhead } from "./gateway-overhead.ts";
+import { growth } from "./growth.ts";
 import { idleCost } from "./idle-cost.ts";
 import { jobLatency } from "./job-latency.ts";
 import { jobThroughput } from "./job-throughput.ts";
 import { loadText, machineFacts } from "./machine.ts";
 import { output } from "./output.ts";
+import { parallelism } from "./parallelism.ts";
+import { parked } from "./parked.ts";
+import { drawChart } from "./plots/draw-chart.ts";
 import { Progress } from "./progress.ts";
 import { queueOverhead } from "./queue-overhead.ts";
 import type { Findings, Row, Scenario } from "./scenario.ts";
+import { scrub } from "./scrub.ts";
 import { short, tableText } from "./table.ts";
+import { warm } from "./warm.ts";
 
 const scenarios: readonly Scenario[] = [
   execLatency,
   execThroughput,
+  parallelism,
   output,
+  scrub,
+  egress,
   files,
   coldStart,
+  parked,
+  fork,
+  warm,
   jobLatency,
   commandStart,
   jobThroughput,
@@ -40,14 +56,16 @@ const scenarios: readonly Scenario[] = [
   failover,
   fairness,
   idleCost,
+  growth,
 ];
 const names = scenarios.map(({ name }) => name).join(", ");
 
-const help = `npm run bench -- [--json FILE] [--only NAME[,NAME]] [--quick]
+const help = `npm run bench -- [--json FILE] [--plots DIR] [--only NAME[,NAME]] [--quick]
 
 Measures the sandbox against what the engine offers itself, in turns in one run. A ratio above 1 means that ours is better.
 
   --json FILE    write [{scenario, metric, unit, ours, baseline, baselineName, ratio}]
+  --plots DIR    draw the distributions and curves that the scenarios have as DIR/NAME.svg
   --only NAMES   of ${names}
   --quick        fewer samples
 
@@ -57,6 +75,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       json: { type: "string" },
+      plots: { type: "string" },
       only: { type: "string" },
       quick: { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
@@ -71,7 +90,7 @@ async function main(): Promise<number> {
   const host = await BenchHost.open();
   onSignals(stop, host);
   try {
-    return await measure(host, chosen, { quick: values.quick, json: values.json, signal: stop.signal });
+    return await measure(host, chosen, { ...values, signal: stop.signal });
   } catch (error) {
     const { reason } = stop.signal;
     if (!(reason instanceof Stopped)) throw error;
@@ -92,10 +111,17 @@ function choose(only: string | undefined): readonly Scenario[] {
 
 class UsageError extends Error {}
 
+interface MeasureOptions {
+  readonly quick: boolean;
+  readonly json?: string | undefined;
+  readonly plots?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
 async function measure(
   host: BenchHost,
   chosen: readonly Scenario[],
-  { quick, json, signal }: { quick: boolean; json: string | undefined; signal: AbortSignal },
+  { quick, json, plots, signal }: MeasureOptions,
 ): Promise<number> {
   console.log(`${(await machineFacts(host)).join("\n")}\n`);
   const progress = new Progress(process.stderr);
@@ -111,6 +137,7 @@ async function measure(
       });
       progress.end("measured");
       rows.push(...findings.rows);
+      if (plots !== undefined) await draw(plots, findings, quick);
       console.log(`\n${scenario.name}: ${scenario.about}\n\n${findingsText(findings)}\n`);
     } catch (error) {
       signal.throwIfAborted();
@@ -125,6 +152,14 @@ async function measure(
   if (errors > 0) console.log(`${errors} of ${chosen.length} scenarios could not be measured.`);
   if (json !== undefined) await writeFile(json, `${JSON.stringify(rows.map(forJson), null, 2)}\n`);
   return errors > 0 ? 1 : 0;
+}
+
+async function draw(directory: string, { charts = [] }: Findings, quick: boolean): Promise<void> {
+  const cores = `${availableParallelism()} cores, load ${loadText().split(" ")[0]} after the measurement`;
+  const footnote = `${cores}, ${new Date().toISOString().slice(0, 10)}${quick ? ", --quick" : ""}`;
+  await mkdir(directory, { recursive: true });
+  for (const chart of charts)
+    await writeFile(join(directory, `${chart.name}.svg`), drawChart(chart, footnote));
 }
 
 function findingsText({ rows, notes }: Findings): string {

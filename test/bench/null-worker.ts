@@ -20,6 +20,10 @@ const doesNothing: SandboxPort = {
       value: {},
       timing: { wallMs: 0, cpuMs: 0 },
     }),
+    workspace: async () => {
+      throw new TypeError("no job of this bench is about a workspace");
+    },
+    stop: async () => {},
     destroy: async () => {},
     done: () => {},
   }),
@@ -37,6 +41,7 @@ export class NullWorker implements Disposable {
   readonly #leases: Leases;
   readonly #renewals: Renewals;
   readonly #wakes: Wakes;
+  readonly #turns = new Turns(1_000);
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -67,10 +72,14 @@ export class NullWorker implements Disposable {
         staging: new Staging(this.#redis),
         wakes: this.#wakes,
         driver: unused,
+        egress: unused,
         policy: unused,
+        secrets: unused,
         artifacts: unused,
-        scheduler: { later: () => unused },
-        turns: new Turns(1_000),
+        scheduler: { later: () => unused, hurry: () => unused },
+        approvalWebhook: unused,
+        turns: this.#turns,
+        parking: unused,
         clock: systemClock,
         report: ({ event }) => {
           if (event === "job.finished") onFinished();
@@ -89,9 +98,11 @@ export class NullWorker implements Disposable {
         ...limits,
         onNoSandbox: "refuse",
         closesFirst: false,
+        parks: false,
         removeOnStop: true,
       },
-      { ...ports, sandbox: doesNothing },
+      // Weights are a profile's, and nothing here has a profile.
+      { ...ports, turns: this.#turns.of({ tenant, weight: () => 1 }), sandbox: doesNothing },
     );
     return { tenancy, running: tenancy.run() };
   }

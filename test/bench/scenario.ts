@@ -1,5 +1,6 @@
 import type { BenchHost } from "./bench-host.ts";
 import { percentile } from "./measure.ts";
+import type { Chart } from "./plots/chart.ts";
 
 /** One thing that is measured, ours and its baselines in turn. */
 export interface Scenario {
@@ -20,6 +21,8 @@ export interface Findings {
   readonly rows: readonly Row[];
   /** What explains the rows: where the time goes, what was left out. */
   readonly notes: readonly string[];
+  /** What `--plots` draws. */
+  readonly charts?: readonly Chart[];
 }
 
 export interface Row {

@@ -24,14 +24,14 @@ async function anHourLater({ redis, keys }: { redis: TestStore["redis"]; keys: s
   }
 }
 
-describe("a worker that dies", () => {
+describe("worker that dies", () => {
   test.for(["while writing", "before settling", "after settling"])(
     "%s leaves no artifact, only a file that the sweep removes when its hour is over",
     async (step, { redis, artifacts }) => {
       await killed(redis.url, artifacts.directory, step);
       expect(await artifacts.files()).toHaveLength(1);
       expect(await artifacts.store.usage("acme")).toEqual({ bytes: 0, artifacts: 0 });
-      // Nobody can know yet that its writer is dead.
+      // No process can know yet that its writer is dead.
       expect(await artifacts.store.sweep()).toEqual({ expired: 0, removedFiles: 0 });
       expect(await artifacts.files()).toHaveLength(1);
       await anHourLater({ redis: artifacts.redis, keys: await artifacts.keys() });
@@ -41,7 +41,7 @@ describe("a worker that dies", () => {
     },
   );
 
-  test("after adding leaves an artifact like any other", async ({ redis, artifacts }) => {
+  test("a worker that dies after adding leaves an artifact like any other", async ({ redis, artifacts }) => {
     await killed(redis.url, artifacts.directory, "after adding");
     await anHourLater({ redis: artifacts.redis, keys: await artifacts.keys() });
     expect(await artifacts.store.sweep()).toEqual({ expired: 0, removedFiles: 0 });
@@ -49,7 +49,10 @@ describe("a worker that dies", () => {
     expect(await artifacts.store.reader.bytes(id)).toHaveLength(20 * 20_050);
   });
 
-  test("before removing leaves a file that the next sweep removes", async ({ redis, artifacts }) => {
+  test("a worker that dies before removing leaves a file that the next sweep removes", async ({
+    redis,
+    artifacts,
+  }) => {
     await killed(redis.url, artifacts.directory, "before removing");
     expect(await artifacts.files()).toHaveLength(1);
     expect(await artifacts.store.usage("acme")).toEqual({ bytes: 0, artifacts: 0 });

@@ -6,9 +6,9 @@ import { LoadRun, running } from "../support/load-run.ts";
 
 const brisk = { ...busybox, BERTH_LEASE_MS: "4000", BERTH_SWEEP_MS: "500" };
 
-describe("an engine that is killed and started again under a running fleet", () => {
+describe("engine that is killed and started again under a running fleet", () => {
   test.skipIf(!canRunEngine)(
-    "breaks no worker and loses no job",
+    "an engine that is killed and started again under a running fleet breaks no worker and loses no job",
     { timeout: 150_000 },
     async ({ fleet, engine }) => {
       const worker = await fleet.worker("worker-1", brisk);
@@ -18,7 +18,7 @@ describe("an engine that is killed and started again under a running fleet", () 
       await Promise.all([running(during), idle.result]);
       await engine.kill();
       const away = performance.now();
-      // Nobody can say how it ended: its container is out of reach.
+      // How it ended is unknown: its container is out of reach.
       expect((await during.result).outcome).toMatchObject({ kind: "lost" });
       console.log(`an engine that died was noticed after ${Math.round(performance.now() - away)} ms`);
       const meanwhile = await run.submit(exec("globex", "meanwhile", "true", { idempotent: true }));
@@ -48,7 +48,7 @@ describe("an engine that is killed and started again under a running fleet", () 
   );
 });
 
-describe("a container that somebody removes by hand", () => {
+describe("a container that is removed by hand", () => {
   withFleet("between two jobs costs nothing but a cold start", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());

@@ -17,10 +17,10 @@ function found(run: LoadRun) {
   return run.submit(exec("acme", "job", "echo found"));
 }
 
-describe("a producer that dies between its two steps", () => {
-  test("is made up for by the sweep", async ({ fleet }) => {
+describe("producer that dies between its two steps", () => {
+  test("a producer that dies between its two steps is made up for by the sweep", async ({ fleet }) => {
     const run = new LoadRun(fleet.client());
-    // Nobody listens yet, and the offer is taken away: what a producer killed before offering leaves behind.
+    // No worker listens yet, and the offer is removed: what a producer killed before offering leaves behind.
     const job = await found(run);
     const redis = fleet.redis.connect();
     expect(
@@ -33,7 +33,9 @@ describe("a producer that dies between its two steps", () => {
 });
 
 describe("producers that are killed while they hand jobs over", () => {
-  test("leave nothing behind that was accepted and does not end", async ({ fleet }) => {
+  test("producers that are killed while they hand jobs over leave nothing behind that was accepted and does not end", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", brisk);
     const accepted: HistoryJob[] = [];
     for (let seed = 61; seed < 63; seed++) {
@@ -41,13 +43,13 @@ describe("producers that are killed while they hand jobs over", () => {
       const planned = [...plannedLoad(load)];
       const args = ["--conditions=@berth/source", producerProgram, fleet.redis.url, JSON.stringify(load)];
       const producer = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-      const told: { position: number; id: string; key: string }[] = [];
+      const submitted: { position: number; id: string; key: string }[] = [];
       for await (const line of createInterface({ input: producer.stdout })) {
-        told.push(JSON.parse(line));
-        if (told.length === 50 + seed) producer.kill("SIGKILL");
+        submitted.push(JSON.parse(line));
+        if (submitted.length === 50 + seed) producer.kill("SIGKILL");
       }
       // The order that counts is that of handing over, not that of hearing back.
-      for (const { position, id, key } of told.sort((a, b) => a.position - b.position)) {
+      for (const { position, id, key } of submitted.sort((a, b) => a.position - b.position)) {
         const one = planned[position];
         if (one) accepted.push(historyJob(one, id, sandboxKey.parse(key)));
       }
@@ -57,8 +59,10 @@ describe("producers that are killed while they hand jobs over", () => {
   });
 });
 
-describe("a worker that dies between taking an offer and settling it", () => {
-  test("does not keep the sandbox from being offered again", async ({ fleet }) => {
+describe("worker that dies between taking an offer and settling it", () => {
+  test("a worker that dies between taking an offer and settling it does not keep the sandbox from being offered again", async ({
+    fleet,
+  }) => {
     const run = new LoadRun(fleet.client());
     const job = await found(run);
     const place = { pool: "default", home: undefined };
@@ -71,8 +75,8 @@ describe("a worker that dies between taking an offer and settling it", () => {
   });
 });
 
-describe("a poisoned job", () => {
-  test("ends as refused and does not block its tenant", async ({ fleet }) => {
+describe("poisoned job", () => {
+  test("a poisoned job ends as refused and does not block its tenant", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const redis = fleet.redis.connect();

@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { busybox } from "../support/fleet.ts";
 import { adminKey, fleetTest as test } from "../support/gateway.ts";
 
-/** More when somebody hunts: BERTH_GROWTH_JOBS=30000. */
+/** More for a hunt: BERTH_GROWTH_JOBS=30000. */
 const jobs = Number(process.env.BERTH_GROWTH_JOBS ?? 1_500);
 const rounds = 3;
 const lanes = 16;
@@ -36,8 +36,8 @@ function lasting(keyspace: string): number {
   return Number(keys) - Number(expires);
 }
 
-describe("a worker and a gateway that have run many jobs", () => {
-  test("hold as many descriptors as before, and Redis as many keys that do not expire", {
+describe("worker and a gateway that have run many jobs", () => {
+  test("a worker and a gateway that have run many jobs hold as many descriptors as before, and Redis as many keys that do not expire", {
     timeout: 60_000 + jobs * 60,
   }, async ({ fleet, gateways }) => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_WORKER_METRICS: "127.0.0.1:0" });

@@ -5,7 +5,9 @@ import { exec, plannedLoad } from "../support/load.ts";
 import { LoadRun, running } from "../support/load-run.ts";
 
 describe("Redis that is frozen", () => {
-  test("for less than a lease moves no tenant and runs nothing twice", async ({ fleet }) => {
+  test("Redis that is frozen for less than a lease moves no tenant and runs nothing twice", async ({
+    fleet,
+  }) => {
     const workers = [
       await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "8000" }),
       await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "8000" }),
@@ -26,7 +28,9 @@ describe("Redis that is frozen", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("for longer than a lease runs nothing twice: its holders stop by themselves", async ({ fleet }) => {
+  test("Redis that is frozen for longer than a lease runs nothing twice: its holders stop by themselves", async ({
+    fleet,
+  }) => {
     const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500" };
     const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
     const run = new LoadRun(fleet.client());
@@ -56,7 +60,9 @@ describe("Redis that is frozen", () => {
 });
 
 describe("Redis that is killed and started again with its file", () => {
-  test("has everything that was accepted, and all of it ends", async ({ fleet }) => {
+  test("Redis that is killed and started again with its file has everything that was accepted, and all of it ends", async ({
+    fleet,
+  }) => {
     const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };
     await fleet.worker("worker-1", brisk);
     await fleet.worker("worker-2", brisk);
@@ -80,7 +86,9 @@ describe("Redis that is killed and started again with its file", () => {
 });
 
 describe("connections that are cut again and again, blocking ones too", () => {
-  test("cost time and nothing else", { timeout: 150_000 }, async ({ fleet }) => {
+  test("connections that are cut again and again, blocking ones too cost time and nothing else", {
+    timeout: 150_000,
+  }, async ({ fleet }) => {
     const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };
     const workers = [await fleet.worker("worker-1", brisk), await fleet.worker("worker-2", brisk)];
     const run = new LoadRun(fleet.client());
@@ -105,8 +113,10 @@ describe("connections that are cut again and again, blocking ones too", () => {
   });
 });
 
-describe("a worker told to stop while its connections are cut", () => {
-  test("stops all the same, and loses nothing", async ({ fleet }) => {
+describe("worker that gets SIGTERM while its connections are cut", () => {
+  test("a worker that gets SIGTERM while its connections are cut stops all the same, and loses nothing", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "6000" });
     const run = new LoadRun(fleet.client());
     for (let index = 0; index < 4; index++) await run.submit(exec(`tenant-${index}`, `m${index}`, "sleep 1"));
@@ -129,19 +139,21 @@ describe("a worker told to stop while its connections are cut", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("and with no Redis at all stops when its leases are over", async ({ fleet }) => {
+  test("a worker that gets SIGTERM while its connections are cut and with no Redis at all stops when its leases are over", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_LEASE_MS: "3000" });
     const run = new LoadRun(fleet.client());
     const job = await run.submit(exec("acme", "job", "echo up; sleep 30"));
     await running(job);
     await fleet.redis.kill();
     worker.signal("SIGTERM");
-    const told = performance.now();
+    const stoppedAt = performance.now();
     await worker.ended();
     console.log(
-      `a worker without Redis stopped ${Math.round(performance.now() - told)} ms after it was told to`,
+      `a worker without Redis stopped ${Math.round(performance.now() - stoppedAt)} ms after its SIGTERM`,
     );
-    expect(performance.now() - told).toBeLessThan(20_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(20_000);
     await fleet.redis.start();
     await fleet.worker("worker-2", { ...busybox, BERTH_LEASE_MS: "3000" });
     expect((await job.result).outcome).toMatchObject({ kind: "lost" });

@@ -5,7 +5,7 @@ import { busybox, type TestFleet, type TestWorker, test } from "../support/fleet
 import { plannedLoad, seeded } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
-/** More, and with other seeds, when somebody hunts: BERTH_SOAK_TROUBLES=100 BERTH_SOAK_SEED=$RANDOM. */
+/** More, and with other seeds, for a hunt: BERTH_SOAK_TROUBLES=100 BERTH_SOAK_SEED=$RANDOM. */
 const troubles = Number(process.env.BERTH_SOAK_TROUBLES ?? 8);
 const seed = Number(process.env.BERTH_SOAK_SEED ?? 7);
 const brisk = { ...busybox, BERTH_LEASE_MS: "3000", BERTH_SWEEP_MS: "500", BERTH_QUANTUM_MS: "1000" };
@@ -41,7 +41,7 @@ const faults: Readonly<
     const containers = await fleet.containers();
     const one = containers[pick(Math.max(1, containers.length))];
     const gone = one && machineEngine().getContainer(one.id).remove({ force: true });
-    // Somebody else may be removing it at this moment.
+    // A worker may be removing it at this moment.
     await gone?.catch(() => {});
   },
 };
@@ -61,7 +61,9 @@ async function replaced(
 }
 
 describe("one trouble after another, under load", () => {
-  test("breaks none of the promises", { timeout: 120_000 + troubles * 10_000 }, async ({ fleet }) => {
+  test("one trouble after another, under load breaks none of the promises", {
+    timeout: 120_000 + troubles * 10_000,
+  }, async ({ fleet }) => {
     const workers: TestWorker[] = [];
     for (const id of ["worker-1", "worker-2", "worker-3"]) workers.push(await fleet.worker(id, brisk));
     const run = new LoadRun(fleet.client());

@@ -15,8 +15,8 @@ function staying(seconds: number): { readonly body: string; readonly sleep: stri
   return { sleep, body: `setsid ${sleep} & echo up; ${sleep}` };
 }
 
-describe("a worker that dies in the middle of a job", () => {
-  test("loses nothing: what is safe to repeat runs again elsewhere, anything else ends as lost", async ({
+describe("worker that dies in the middle of a job", () => {
+  test("a worker that dies in the middle of a job loses nothing: what is safe to repeat runs again elsewhere, anything else ends as lost", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);
@@ -39,7 +39,7 @@ describe("a worker that dies in the middle of a job", () => {
     const nextMs = performance.now() - died;
     expect((await safe.result).outcome).toEqual({ kind: "exited", code: 0 });
     console.log(
-      `failover with a lease of ${leaseMs} ms: lost told after ${Math.round(failoverMs)} ms, next result after ${Math.round(nextMs)} ms`,
+      `failover with a lease of ${leaseMs} ms: lost published after ${Math.round(failoverMs)} ms, next result after ${Math.round(nextMs)} ms`,
     );
     // By the lease, not by the end of the command.
     expect(failoverMs).toBeLessThan(30_000);
@@ -48,7 +48,7 @@ describe("a worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("loses its sandbox to another although many sandboxes have waited longer for a pool without workers", async ({
+  test("a worker that dies in the middle of a job loses its sandbox to another although many sandboxes have waited longer for a pool without workers", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -68,7 +68,9 @@ describe("a worker that dies in the middle of a job", () => {
     expect((await berth.scale()).waitingSandboxes).toBe(tenants.length);
   });
 
-  test("after it had lost Redis leaves nothing that outlives its lease", async ({ fleet }) => {
+  test("a worker that dies in the middle of a job after it had lost Redis leaves nothing that outlives its lease", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", { ...brisk, BERTH_LEASE_MS: "8000" });
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(43);
@@ -86,7 +88,9 @@ describe("a worker that dies in the middle of a job", () => {
     expect(beforeMs).toBeGreaterThan(0);
   });
 
-  test("leaves no process behind, though nobody takes over", async ({ fleet }) => {
+  test("a worker that dies in the middle of a job leaves no process behind, even if no worker takes over", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(41);
@@ -101,7 +105,9 @@ describe("a worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("and comes back has its sandboxes again, whatever they were at", async ({ fleet }) => {
+  test("a worker that dies in the middle of a job and comes back has its sandboxes again, whatever they were at", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     await (await run.submit(exec("idle", "idle", "echo up"))).result;
@@ -119,8 +125,10 @@ describe("a worker that dies in the middle of a job", () => {
   });
 });
 
-describe("a worker that slept through its lease", () => {
-  test("publishes nothing when it wakes; its sandbox has moved, its container is gone", async ({ fleet }) => {
+describe("worker that slept through its lease", () => {
+  test("a worker that slept through its lease publishes nothing when it wakes; its sandbox has moved, its container is gone", async ({
+    fleet,
+  }) => {
     const sleeper = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(42);
@@ -145,7 +153,9 @@ describe("a worker that slept through its lease", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("ends its own job as lost, once, when nobody else was there", async ({ fleet }) => {
+  test("a worker that slept through its lease ends its own job as lost, once, when no other worker was there", async ({
+    fleet,
+  }) => {
     const sleeper = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(43);
@@ -164,8 +174,10 @@ describe("a worker that slept through its lease", () => {
   });
 });
 
-describe("a worker told to stop", () => {
-  test("finishes what runs, hands the rest back, and leaves with 0; nothing is lost", async ({ fleet }) => {
+describe("worker that gets SIGTERM", () => {
+  test("a worker that gets SIGTERM finishes what runs, hands the rest back, and leaves with 0; nothing is lost", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const jobs = await Promise.all(
@@ -183,7 +195,9 @@ describe("a worker told to stop", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("twice ends what runs at once: repeated elsewhere if that is safe, else told", async ({ fleet }) => {
+  test("a worker that gets SIGTERM twice ends its running jobs at once: they run elsewhere if that is safe, and end as cancelled otherwise", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const risky = await run.submit(exec("risky", "risky", "echo up; sleep 30"));
@@ -193,11 +207,11 @@ describe("a worker told to stop", () => {
     await Promise.all([running(risky), running(safe)]);
     first.signal("SIGTERM");
     await expect.poll(() => first.log).toContain("worker.draining");
-    const told = performance.now();
+    const stoppedAt = performance.now();
     first.signal("SIGTERM");
     expect(await first.ended()).toBe(0);
     // What runs has half a minute, and so has the command.
-    expect(performance.now() - told).toBeLessThan(20_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(20_000);
     expect(["lost", "cancelled"]).toContain((await risky.result).outcome.kind);
     await fleet.worker("worker-2", brisk);
     expect((await safe.result).outcome).toEqual({ kind: "exited", code: 0 });

@@ -11,6 +11,7 @@ if (reason) console.log(`the compose file is not tried: ${reason}`);
 const buildMs = 600_000;
 const upMs = 120_000;
 const plain: Overlay[] = ["offline", "redis-port"];
+const warmed: Overlay[] = [...plain, "warm-pool"];
 const proxied: Overlay[] = [...plain, "engine-proxy"];
 
 let stack: ComposeStack;
@@ -28,7 +29,7 @@ async function threeWorkers(): Promise<WorkerRecord[]> {
   return (await berth.workers()).sort((a, b) => a.id.localeCompare(b.id));
 }
 
-describe.skipIf(reason !== undefined)("the compose file", () => {
+describe.skipIf(reason !== undefined)("compose file", () => {
   beforeAll(async () => {
     stack = await ComposeStack.make();
     await stack.build();
@@ -36,7 +37,9 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
 
   afterAll(() => stack.clear(), upMs);
 
-  test("brings a fleet of three workers up with one command", { timeout: upMs }, async () => {
+  test("the compose file brings a fleet of three workers up with one command", {
+    timeout: upMs,
+  }, async () => {
     await stack.compose(plain, "up", "-d", "--scale", "worker=3");
     berth = await stack.client(plain);
     workers = await threeWorkers();
@@ -49,7 +52,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect(workers.map(({ health }) => health)).toEqual(["ok", "ok", "ok"]);
   });
 
-  test("gives the gateway a key of its own, and lets nobody in without it", async () => {
+  test("the compose file gives the gateway a key of its own, and admits no request without it", async () => {
     const address = `http://${await stack.port(plain, "gateway", 8080)}`;
     await expect.poll(() => fetch(`${address}/readyz`).then(({ status }) => status, String)).toBe(200);
     const key = await stack.compose(plain, "exec", "-T", "gateway", "admin-key");
@@ -77,7 +80,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await bytes.arrayBuffer()).byteLength).toBe(300_000);
   });
 
-  test("lets nobody use Redis without the password that was made up, and no metrics out without a key", async () => {
+  test("the compose file refuses Redis without the generated password, and metrics without a key", async () => {
     const redis = connectRedis({
       url: `redis://${await stack.port(plain, "redis", 6379)}`,
       role: "blocking",
@@ -89,21 +92,21 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect((await fetch(`${address}/metrics`)).status).toBe(401);
   });
 
-  test("says in numbers what the dashboard and the alerts ask for, its workers where Prometheus looks for them", async () => {
+  test("the compose file says in numbers what the dashboard and the alerts ask for, its workers where Prometheus looks for them", async () => {
     const ofWorker = await scraped("worker");
     expect(ofWorker).toContain('berth_build_info{app="worker"');
     const text = `${await scraped("gateway")}\n${ofWorker}`;
-    const told = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
+    const exported = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]));
     const monitoring = ["alerts.yml", "grafana/dashboards/berth.json"].map((file) =>
       readFile(new URL(`../../infra/monitoring/${file}`, import.meta.url), "utf8"),
     );
     const asked = (await Promise.all(monitoring)).join("\n").match(/\b(?:berth|nodejs|process)_\w+/g) ?? [];
-    const unknown = asked.filter((name) => !told.has(name.replace(/_bucket$/, "")));
+    const unknown = asked.filter((name) => !exported.has(name.replace(/_bucket$/, "")));
     expect(asked.length).toBeGreaterThan(10);
     expect(unknown).toEqual([]);
   });
 
-  test("finds every result of a batch although a worker's container is killed", {
+  test("the compose file finds every result of a batch although a worker's container is killed", {
     timeout: upMs,
   }, async () => {
     const tenants = Array.from({ length: 9 }, (_, index) => `tenant-${index}`);
@@ -126,7 +129,7 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     await expect.poll(holders).not.toContain(killed);
   });
 
-  test("gives the worker that comes back its name, and it clears what it had left", {
+  test("the compose file gives the worker that comes back its name, and it clears what it had left", {
     timeout: upMs,
   }, async () => {
     const [dead] = (await stack.containers("worker")).filter(({ State }) => State !== "running");
@@ -141,7 +144,33 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     await expect.poll(foreign).toEqual([]);
   });
 
-  test("takes the engine's socket out of the workers' hands", { timeout: upMs }, async () => {
+  test("the compose file starts containers ahead of time only with the overlay that lets workers mount in them", {
+    timeout: upMs,
+  }, async () => {
+    const without = { warm: 0, isSaid: true };
+    // A worker that has just come back is listed with its next heartbeat.
+    await expect
+      .poll(
+        async () => (await threeWorkers()).map(({ warm, warmWhy }) => ({ warm, isSaid: warmWhy !== "" })),
+        { timeout: upMs },
+      )
+      .toEqual([without, without, without]);
+    await stack.compose(warmed, "up", "-d", "--scale", "worker=3");
+    berth = await stack.client(warmed);
+    await expect
+      .poll(async () => (await berth.workers()).filter(({ warm }) => warm > 0).length, { timeout: upMs })
+      .toBe(3);
+    expect((await threeWorkers()).map(({ id }) => id)).toEqual(workers.map(({ id }) => id));
+    const run = await berth.tenant("warm").exec("id -un; echo kept > file; stat -c %U file");
+    expect(run).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "sandbox\nsandbox\n" });
+    // An ordinary container has its sandbox's name.
+    const ordinary = stack.docker.getContainer(`berth-${stack.fleet}-warm`).inspect();
+    await expect(ordinary).rejects.toMatchObject({ statusCode: 404 });
+  });
+
+  test("the compose file takes the engine's socket out of the workers' hands", {
+    timeout: upMs,
+  }, async () => {
     await stack.compose(proxied, "up", "-d", "--scale", "worker=3");
     berth = await stack.client(proxied);
     // Other containers, the same workers.
@@ -153,7 +182,9 @@ describe.skipIf(reason !== undefined)("the compose file", () => {
     expect(run.outcome).toEqual({ kind: "exited", code: 0 });
   });
 
-  test("leaves nothing when it is taken down but the workspaces", { timeout: upMs }, async () => {
+  test("the compose file leaves nothing when it is taken down but the workspaces", {
+    timeout: upMs,
+  }, async () => {
     await stack.down();
     expect(await stack.left()).toEqual([]);
   });

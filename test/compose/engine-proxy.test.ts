@@ -1,6 +1,6 @@
 import { rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { isFault } from "@berth/protocol";
+import { isFault, tenantId } from "@berth/protocol";
 import Docker from "dockerode";
 import { describe, expect } from "vitest";
 import { startRequest, type TestHost } from "../support/host.ts";
@@ -80,7 +80,7 @@ const escapes: Record<string, (host: TestHost) => (spec: Spec) => void> = {
 };
 
 describe("what the driver does", () => {
-  test("passes: starting, attaching, running, files, listing, adopting, removing", async ({
+  test("the driver's calls pass the proxy: starting, attaching, running, files, listing, adopting, removing", async ({
     host,
     proxy,
   }) => {
@@ -102,7 +102,61 @@ describe("what the driver does", () => {
     expect(proxy.log).toBe("");
   });
 
-  test("passes when it fails: an image that is nowhere is told as the engine tells it", async ({
+  test("a sandbox behind the proxy has a workspace to read or none, a tenant's tools and an agent's directory", async ({
+    host,
+    proxy,
+  }) => {
+    const said = async (profile: object, command: string) => {
+      const sandbox = await host.sandbox({ profile: { image, ...profile } }, proxy.driver(host));
+      const { stdout } = shown(await sandbox.exec({ command }));
+      await sandbox.stop();
+      return stdout;
+    };
+    expect(await said({}, "echo kept > kept; ls")).toBe("kept\n");
+    const write = "cat kept 2>/dev/null; echo x 2>/dev/null > own && ls";
+    expect(await said({ workspace: "ro" }, write)).toBe("kept\n");
+    expect(await said({ workspace: "none" }, write)).toBe("own\n");
+    const shared = { toolsAccess: "rw", agentAccess: "rw" };
+    expect(await said(shared, "echo t > /tools/bin/t; echo a > /agent/a; ls /tools/bin /agent")).toMatch(
+      /\/tools\/bin:\nt\n/,
+    );
+    expect(await said({ toolsAccess: "ro" }, "cat /tools/bin/t; echo no 2>/dev/null > /tools/bin/t")).toBe(
+      "t\n",
+    );
+    expect(proxy.log).toBe("");
+  });
+
+  test("a sandbox behind the proxy has the files of a peer, copied in a container of their own", async ({
+    host,
+    proxy,
+  }) => {
+    const peer = await host.sandbox({ key: "globex", profile: { image } }, proxy.driver(host));
+    await peer.files.write("plan", "the plan\n");
+    await peer.stop();
+    const peers = async () => [tenantId.parse("globex")];
+    const reader = await proxy.driver(host).start({ ...startRequest({ profile: { image } }), peers });
+    expect(shown(await reader.exec({ command: "cat /team/globex/plan; touch /team/globex/x" })).stdout).toBe(
+      "the plan\n",
+    );
+    await reader.stop();
+    expect(await proxy.driver(host).list()).toEqual([]);
+    expect(proxy.log).toBe("");
+  });
+
+  test("a set-up as root is refused in the proxy's words, and nothing is made", async ({ host, proxy }) => {
+    const profile = { image, setup: { command: `: ${host.fleet}`, root: true } };
+    await expect(proxy.driver(host).start(startRequest({ profile }))).rejects.toMatchObject({
+      code: "sandbox-start-failed",
+      context: {
+        detail: expect.stringMatching(/^its set-up as root \(setup\.root of the profile\): berth-/),
+      },
+    });
+    // The line comes through a pipe, behind the answer.
+    await expect.poll(() => proxy.log).toContain("berth-derived:");
+    expect(await host.driver().list()).toEqual([]);
+  });
+
+  test("an error of the engine passes the proxy: an unknown image is reported in the engine's own words", async ({
     host,
     proxy,
   }) => {
@@ -111,14 +165,20 @@ describe("what the driver does", () => {
   });
 });
 
-describe("a worker that was taken over", () => {
-  test("can make what the attempts below start from", async ({ host, proxy }) => {
+describe("worker that was taken over", () => {
+  test("a worker that was taken over can make what the attempts below start from", async ({
+    host,
+    proxy,
+  }) => {
     const made = await proxy.docker.createContainer(container(host));
     await made.remove({ force: true });
     expect(proxy.log).toBe("");
   });
 
-  test("gets no container that is more than a sandbox", async ({ host, proxy }) => {
+  test("a worker that was taken over gets no container that is more than a sandbox", async ({
+    host,
+    proxy,
+  }) => {
     for (const [what, change] of Object.entries(escapes)) {
       const making = proxy.docker.createContainer(container(host, change(host)));
       await expect(making, what).rejects.toMatchObject({ statusCode: 403 });
@@ -127,7 +187,7 @@ describe("a worker that was taken over", () => {
     await expect.poll(refused).toHaveLength(Object.keys(escapes).length);
   });
 
-  test("gets no link mounted in the place of a workspace, of init or of its sockets", async ({
+  test("a worker that was taken over gets no link mounted in the place of a workspace, of init or of its sockets", async ({
     host,
     proxy,
   }) => {
@@ -151,7 +211,7 @@ describe("a worker that was taken over", () => {
     }
   });
 
-  test("cannot start a container whose workspace became a link after it was made", async ({
+  test("a worker that was taken over cannot start a container whose workspace became a link after it was made", async ({
     host,
     proxy,
   }) => {
@@ -169,7 +229,9 @@ describe("a worker that was taken over", () => {
     }
   });
 
-  test("can neither look at nor pull an image that is not its fleet's", async ({ proxy }) => {
+  test("a worker that was taken over can neither look at nor pull an image that is not its fleet's", async ({
+    proxy,
+  }) => {
     const calls = [
       "GET /images/berth-sandbox:bookworm/json",
       "POST /images/create?fromImage=127.0.0.1:1/other&tag=latest",
@@ -197,7 +259,7 @@ describe("a worker that was taken over", () => {
     }
   });
 
-  test("gets no other call through", async ({ proxy }) => {
+  test("a worker that was taken over gets no other call through", async ({ proxy }) => {
     const calls = [
       "GET /containers/x/archive?path=/",
       "PUT /containers/x/archive",
@@ -218,7 +280,9 @@ describe("a worker that was taken over", () => {
     expect(await Promise.all(calls.map((call) => proxy.status(call)))).toEqual(calls.map(() => 403));
   });
 
-  test("gets no second request through behind one that did not become a stream", async ({ proxy }) => {
+  test("a worker that was taken over gets no second request through behind one that did not become a stream", async ({
+    proxy,
+  }) => {
     const upgrade = "Host: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
     const first = `POST /containers/nobody/attach HTTP/1.1\r\n${upgrade}`;
     const answer = await proxy.raw(`${first}GET /version HTTP/1.1\r\nHost: x\r\n\r\n`);

@@ -113,12 +113,14 @@ export function container(
 ): Docker.ContainerCreateOptions {
   const made = containerSpec({
     profile: sandboxProfile.parse({ image }),
-    workspace: { path: join(host.workspacesRoot, "acme"), user, ownUid: true },
+    workspace: { path: join(host.workspacesRoot, "acme"), user, ownUid: true, sharesUid: false },
     initPath: join(host.workspacesRoot, initName),
     linkDirectory: join(host.workspacesRoot, linkName),
     etcFiles: [],
     hostMounts: [],
     seccomp: undefined,
+    disk: undefined,
+    shared: { directories: [], gid: undefined },
     imageVolumes: [],
   });
   const labels = { "berth.fleet": host.fleet };

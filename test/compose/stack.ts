@@ -29,9 +29,9 @@ export function whyNot(): string | undefined {
   return undefined;
 }
 
-export type Overlay = "offline" | "redis-port" | "engine-proxy";
+export type Overlay = "offline" | "redis-port" | "engine-proxy" | "warm-pool";
 
-/** The compose file under a name of the test's own: its containers, volumes, ports and workspaces are nobody else's. */
+/** The compose file under a name of the test's own: no other run has its containers, volumes, ports or workspaces. */
 export class ComposeStack {
   readonly project = `berthtest${process.pid}`;
   readonly fleet = fleetId.parse(`test-${process.pid}-compose`);

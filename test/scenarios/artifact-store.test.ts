@@ -16,8 +16,10 @@ async function read(stream: AsyncIterable<Uint8Array> | undefined): Promise<Buff
   return Buffer.concat(parts);
 }
 
-describe("an artifact", () => {
-  test("is fetched by its id, small from Redis and large from the directory", async ({ artifacts }) => {
+describe("artifact", () => {
+  test("an artifact is fetched by its id, small from Redis and large from the directory", async ({
+    artifacts,
+  }) => {
     const client = new Artifacts(artifacts.redis, { directory: artifacts.directory });
     for (const [path, content, place] of [
       ["notes.txt", Buffer.from("hello"), "redis"],
@@ -36,7 +38,7 @@ describe("an artifact", () => {
     expect(await artifacts.files()).toHaveLength(2);
   });
 
-  test("is read in ranges", async ({ artifacts }) => {
+  test("an artifact is read in ranges", async ({ artifacts }) => {
     for (const content of [Buffer.from("0123456789"), large]) {
       const { id } = await artifacts.kept("f", content);
       const { reader } = artifacts.store;
@@ -46,7 +48,7 @@ describe("an artifact", () => {
     }
   });
 
-  test("nobody knows is undefined, and one whose directory is elsewhere is a fault that says so", async ({
+  test("an artifact that is unknown is undefined, and one whose directory is elsewhere is the fault artifact-elsewhere", async ({
     artifacts,
   }) => {
     const { id } = await artifacts.kept("large", large);
@@ -61,7 +63,7 @@ describe("an artifact", () => {
     }
   });
 
-  test("whose bytes somebody took away is a fault, not an empty file", async ({ artifacts }) => {
+  test("an artifact whose bytes were removed is a fault, not an empty file", async ({ artifacts }) => {
     const inFile = await artifacts.kept("large", large);
     const inRedis = await artifacts.kept("small", "x");
     await rm(join(artifacts.directory, "sha256"), { recursive: true });
@@ -79,7 +81,7 @@ describe("an artifact", () => {
     expect(await artifacts.store.reader.bytes(inRedis.id)).toEqual(Buffer.from("x"));
   });
 
-  test("stored twice by the same job is the same artifact", async ({ artifacts }) => {
+  test("an artifact stored twice by the same job is the same artifact", async ({ artifacts }) => {
     const first = await artifacts.kept("f", large);
     const again = await artifacts.kept("f", large);
     expect(again.id).toBe(first.id);
@@ -88,7 +90,7 @@ describe("an artifact", () => {
     expect(await artifacts.files()).toHaveLength(1);
   });
 
-  test("of another job, path or content is another", async ({ artifacts }) => {
+  test("an artifact of another job, path or content is another", async ({ artifacts }) => {
     const refs = [
       await artifacts.kept("f", "x"),
       await artifacts.kept("g", "x"),
@@ -99,8 +101,10 @@ describe("an artifact", () => {
   });
 });
 
-describe("the same content", () => {
-  test("is stored once, and goes with the last artifact that has it", async ({ artifacts }) => {
+describe("same content", () => {
+  test("the same content is stored once, and goes with the last artifact that has it", async ({
+    artifacts,
+  }) => {
     const refs = [
       await artifacts.kept("a", large),
       await artifacts.kept("b", large, { jobId: "job-2" }),
@@ -117,7 +121,7 @@ describe("the same content", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("put by many at once is stored once", async ({ artifacts }) => {
+  test("the same content put by many at once is stored once", async ({ artifacts }) => {
     const refs = await Promise.all(
       Array.from({ length: 20 }, (_, index) => artifacts.kept(`f${index}`, large)),
     );
@@ -133,7 +137,7 @@ describe("the same content", () => {
 });
 
 describe("what is over a limit", () => {
-  test("is refused by its size before the rest of it is read", async ({ artifacts }) => {
+  test("what is over a limit is refused by its size before the rest of it is read", async ({ artifacts }) => {
     const { store } = artifacts.with({ maxBytes: 100_000 });
     let given = 0;
     async function* endless() {
@@ -147,7 +151,9 @@ describe("what is over a limit", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("is refused by the tenant's quota, and another tenant is not touched by it", async ({ artifacts }) => {
+  test("what is over a limit is refused by the tenant's quota, and another tenant is not touched by it", async ({
+    artifacts,
+  }) => {
     const some = artifacts.with({ quotaBytes: 500_000 });
     const first = await some.kept("a", large);
     const over = await some.store.put(owner, "b", chunksOf(randomBytes(300_000)));
@@ -160,7 +166,7 @@ describe("what is over a limit", () => {
     await some.kept("b", randomBytes(300_000));
   });
 
-  test("is refused by the number of the tenant's artifacts", async ({ artifacts }) => {
+  test("what is over a limit is refused by the number of the tenant's artifacts", async ({ artifacts }) => {
     const some = artifacts.with({ quotaCount: 2 });
     await some.kept("a", "");
     await some.kept("b", "");
@@ -169,7 +175,7 @@ describe("what is over a limit", () => {
     });
   });
 
-  test("of many at once never passes the quota", async ({ artifacts }) => {
+  test("what is over a limit of many at once never passes the quota", async ({ artifacts }) => {
     const { store } = artifacts.with({ quotaBytes: 10_000 });
     const puts = Array.from({ length: 40 }, (_, index) =>
       store.put(owner, `f${index}`, chunksOf(Buffer.alloc(1_000, index))),
@@ -256,8 +262,8 @@ describe("between two steps", () => {
   });
 });
 
-describe("a worker that lost its lease", () => {
-  test("adds and removes nothing", async ({ artifacts }) => {
+describe("worker that lost its lease", () => {
+  test("a worker that lost its lease adds and removes nothing", async ({ artifacts }) => {
     const lease = redisKeys.lease(owner.key);
     const holder = { epoch: 7, instance: "a" };
     await artifacts.redis.hset(lease, { worker: "worker-1", ...holder });
@@ -278,8 +284,10 @@ describe("a worker that lost its lease", () => {
   });
 });
 
-describe("the sweep", () => {
-  test("drops what has expired, gives its quota back, and leaves the rest", async ({ artifacts }) => {
+describe("sweep", () => {
+  test("the sweep drops what has expired, gives its quota back, and leaves the rest", async ({
+    artifacts,
+  }) => {
     const brief = artifacts.with({ keptMs: 30 });
     const gone = [await brief.kept("a", "small"), await brief.kept("b", large)];
     const kept = await artifacts.kept("c", large);
@@ -292,7 +300,7 @@ describe("the sweep", () => {
     expect(await artifacts.files()).toEqual([]);
   });
 
-  test("of several processes at once counts each artifact once", async ({ artifacts }) => {
+  test("the sweep of several processes at once counts each artifact once", async ({ artifacts }) => {
     const brief = artifacts.with({ keptMs: 1 });
     const refs = [];
     for (let index = 0; index < 30; index++) refs.push(await brief.kept(`f${index}`, randomBytes(70_000)));
@@ -304,7 +312,9 @@ describe("the sweep", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("does not touch an artifact that was stored again while it looked", async ({ artifacts }) => {
+  test("the sweep does not touch an artifact that was stored again while it looked", async ({
+    artifacts,
+  }) => {
     const first = await artifacts.with({ keptMs: 1 }).kept("f", large);
     await expect.poll(async () => (await artifacts.store.reader.meta(first.id)) ?? "gone").toBe("gone");
     const redis = new Proxy(artifacts.redis, {
@@ -324,14 +334,16 @@ describe("the sweep", () => {
     expect(await artifacts.store.reader.bytes(first.id)).toEqual(large);
   });
 
-  test("removes only what its index names, whatever else is in the directory", async ({ artifacts }) => {
+  test("the sweep removes only what its index names, whatever else is in the directory", async ({
+    artifacts,
+  }) => {
     await artifacts.kept("f", large);
     await writeFile(join(artifacts.directory, "somebody-elses"), "x");
     expect(await artifacts.store.sweep()).toEqual({ expired: 0, removedFiles: 0 });
     expect(await readdir(artifacts.directory)).toContain("somebody-elses");
   });
 
-  test("does not follow a name out of the directory", async ({ artifacts }) => {
+  test("the sweep does not follow a name out of the directory", async ({ artifacts }) => {
     await artifacts.kept("f", large);
     const outside = join(artifacts.directory, "..", `${artifacts.directory.split("/").at(-1)}-outside`);
     await writeFile(outside, "x");

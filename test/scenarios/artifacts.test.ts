@@ -9,8 +9,11 @@ async function text({ store }: TestStore, ref: ArtifactRef | undefined): Promise
   return (await store.reader.bytes(ref?.id ?? ""))?.toString();
 }
 
-describe("a command's artifacts", () => {
-  test("are the files its globs name, with size, hash and type", async ({ host, artifacts }) => {
+describe("command's artifacts", () => {
+  test("a command's artifacts are the files its globs name, with size, hash and type", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const seen: ArtifactRef[] = [];
     const result = await run(
@@ -38,7 +41,10 @@ describe("a command's artifacts", () => {
     expect(await text(artifacts, result.value.artifacts?.[1])).toBe("hi");
   });
 
-  test("are kept however it ended, so that a failure can be looked into", async ({ host, artifacts }) => {
+  test("a command's artifacts are kept however it ended, so that a failure can be looked into", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const failed = await run(artifacts, sandbox, {
       kind: "exec",
@@ -57,7 +63,10 @@ describe("a command's artifacts", () => {
     expect(paths(slow)).toEqual(["slow.log"]);
   });
 
-  test("are also what it leaves in artifacts/ beside it, when it names any", async ({ host, artifacts }) => {
+  test("a command's artifacts are also what it leaves in artifacts/ beside it, when it names any", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const command = "mkdir -p artifacts; echo 1 > artifacts/one; echo 2 > two";
     expect(paths(await run(artifacts, sandbox, { kind: "exec", command }))).toEqual([]);
@@ -66,7 +75,7 @@ describe("a command's artifacts", () => {
     expect(paths(await run(artifacts, sandbox, naming))).toEqual(["artifacts/one", "two"]);
   });
 
-  test("are large as well, and come out as they were", async ({ host, artifacts }) => {
+  test("a command's artifacts are large as well, and come out as they were", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const command = "head -c 20000000 /dev/urandom > big; sha256sum big | cut -d' ' -f1";
     const result = await run(artifacts, sandbox, { kind: "exec", command, artifacts: ["big"] });
@@ -75,7 +84,10 @@ describe("a command's artifacts", () => {
     expect(await artifacts.store.reader.bytes(ref?.id ?? "")).toHaveLength(20_000_000);
   });
 
-  test("of a pattern that is none do not change how it ended", async ({ host, artifacts }) => {
+  test("a command's artifacts of a pattern that is none do not change how it ended", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, { kind: "exec", command: "true", artifacts: ["../*"] });
     expect(result.outcome).toEqual({ kind: "exited", code: 0 });
@@ -86,7 +98,10 @@ describe("a command's artifacts", () => {
 describe("code's artifacts", () => {
   const source = "import os\nos.makedirs('artifacts/sub', exist_ok=True)\n";
 
-  test("are what it leaves in artifacts/ of its own directory", async ({ host, artifacts }) => {
+  test("code's artifacts are what it leaves in artifacts/ of its own directory", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("app/artifacts/old", "from before");
     await sandbox.files.write("artifacts/elsewhere", "from before");
@@ -102,7 +117,10 @@ describe("code's artifacts", () => {
     ]);
   });
 
-  test("are known by what changed, whatever time the files bear", async ({ host, artifacts }) => {
+  test("code's artifacts are known by what changed, whatever time the files bear", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("artifacts/same", "1");
     await sandbox.files.write("artifacts/changed", "1");
@@ -123,7 +141,10 @@ describe("code's artifacts", () => {
     ]);
   });
 
-  test("are none when there is no such directory, or it is a file", async ({ host, artifacts }) => {
+  test("code's artifacts are none when there is no such directory, or it is a file", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const code = { kind: "code", language: "sh", source: "echo x > artifacts" } as const;
     for (const _ of ["no directory", "a file"]) {
@@ -144,7 +165,7 @@ describe("steps", () => {
     expect(await text(artifacts, refs[1])).toBe("two\n");
   });
 
-  test("share one job's limit", async ({ host, artifacts }) => {
+  test("steps share one job's limit", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const step = { kind: "exec", command: "touch a b", artifacts: ["*"] } satisfies JobRequestInput;
     const few = artifacts.with({ maxPerJob: 3 });
@@ -152,6 +173,24 @@ describe("steps", () => {
     expect(result.value.steps?.map(paths)).toEqual([["a", "b"], ["a"]]);
     expect(result.value.steps?.map(refused)).toEqual([{}, { b: "too-many" }]);
   });
+});
+
+test("hundreds of small files are kept, and one that cannot be read does not keep the others out", async ({
+  host,
+  artifacts,
+}) => {
+  const sandbox = await host.sandbox();
+  const roomy = artifacts.with({ maxPerJob: 1_000 });
+  const command = "mkdir artifacts; cd artifacts; for f in $(seq 300); do echo $f > $f; done; chmod 0 7";
+  const result = await run(roomy, sandbox, {
+    kind: "exec",
+    command,
+    artifacts: ["artifacts/*"],
+  });
+  expect(result.value.artifacts).toHaveLength(299);
+  expect(refused(result)).toEqual({ "artifacts/7": "unreadable" });
+  const last = result.value.artifacts?.find(({ path }) => path === "artifacts/300");
+  expect(await text(roomy, last)).toBe("300\n");
 });
 
 describe("when something ends meanwhile", () => {
@@ -164,7 +203,12 @@ describe("when something ends meanwhile", () => {
     const result = await run(
       artifacts,
       cancelling,
-      { kind: "exec", command: "for f in a b c d e f g h; do echo $f > $f; done", artifacts: ["?"] },
+      // Too large to be read together.
+      {
+        kind: "exec",
+        command: "for f in a b c d e f g h; do head -c 70000 /dev/zero > $f; done",
+        artifacts: ["?"],
+      },
       { signal: controller.signal },
     );
     expect(result.outcome).toEqual({ kind: "exited", code: 0 });
@@ -198,7 +242,10 @@ describe("when something ends meanwhile", () => {
     expect(refused(result)).toEqual({ f: "not-kept" });
   });
 
-  test("without a store the globs are refused and nothing else changes", async ({ host, artifacts }) => {
+  test("without an artifact store the globs of a job are refused and nothing else changes", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const request = { kind: "exec", command: "touch f", artifacts: ["f"] } satisfies JobRequestInput;
     const result = await run(artifacts, sandbox, request, { artifacts: undefined });

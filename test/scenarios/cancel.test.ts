@@ -58,7 +58,7 @@ function wasOpened(fleet: TestFleet, key: string): boolean {
 }
 
 describe("cancelling a job that waits", () => {
-  test("of a paused tenant ends it at once, with one terminal record, also after the tenant is resumed", async ({
+  test("cancelling a job that waits of a paused tenant ends it at once, with one terminal record, also after the tenant is resumed", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -83,7 +83,7 @@ describe("cancelling a job that waits", () => {
     await fleet.provesSound([doomed, kept].map(history));
   });
 
-  test("while no worker is there ends it at once, and the worker that comes has nothing to do", async ({
+  test("cancelling a job that waits while no worker is there ends it at once, and the worker that comes has nothing to do", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -99,7 +99,7 @@ describe("cancelling a job that waits", () => {
     await fleet.provesSound([history(job)]);
   });
 
-  test("far behind others in its sandbox's queue ends it at once, and they go on in order", async ({
+  test("cancelling a job that waits far behind others in its sandbox's queue ends it at once, and they go on in order", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -119,7 +119,7 @@ describe("cancelling a job that waits", () => {
     await fleet.provesSound([first, ...rest].map(history));
   });
 
-  test("that a dead worker had taken and not begun ends it at once, and the next finds that", async ({
+  test("cancelling a job that waits that a dead worker had taken and not begun ends it at once, and the next finds that", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", busybox);
@@ -139,7 +139,7 @@ describe("cancelling a job that waits", () => {
     await fleet.provesSound([running, parked].map(history));
   });
 
-  test("with a request too large for the queue leaves neither the request nor a dead letter", async ({
+  test("cancelling a job that waits with a request too large for the queue leaves neither the request nor a dead letter", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -159,7 +159,9 @@ describe("cancelling a job that waits", () => {
 });
 
 describe("cancelling a job that waits for its time", () => {
-  test("ends it at once, and nothing is started for it when it would have been due", async ({ fleet }) => {
+  test("cancelling a job that waits for its time ends it at once, and nothing is started for it when it would have been due", async ({
+    fleet,
+  }) => {
     const berth = fleet.client();
     const acme = berth.tenant("acme");
     const dueMs = Date.now() + 3_000;
@@ -183,7 +185,7 @@ describe("cancelling a job that waits for its time", () => {
     expect(again, "the id stands for the job that was cancelled").toEqual(flatResult("exec", cancelled));
   });
 
-  test("by a client that dies before it is out of the schedule has ended it all the same", async ({
+  test("cancelling a job that waits for its time by a client that dies before it is out of the schedule has ended it all the same", async ({
     fleet,
   }) => {
     const redis = fleet.redis.connect();
@@ -203,7 +205,9 @@ describe("cancelling a job that waits for its time", () => {
     await schedule.close();
   });
 
-  test("between two attempts ends all of them", async ({ fleet }) => {
+  test("cancelling a job that waits for its time between two attempts ends all of them", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const retry = { attempts: 3, backoffMs: 600_000, jitter: 0 };
@@ -218,7 +222,9 @@ describe("cancelling a job that waits for its time", () => {
 });
 
 describe("cancelling against a worker that takes the job", () => {
-  test("always ends in one terminal record; what was told as not begun never ran", async ({ fleet }) => {
+  test("cancelling against a worker that takes the job always ends in one terminal record; a job whose end reports that it never began never ran", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "50" });
     await fleet.worker("worker-2", { ...busybox, BERTH_IDLE_MS: "50" });
     const [producer, other] = [fleet.client(), fleet.client()];
@@ -250,7 +256,9 @@ describe("cancelling against a worker that takes the job", () => {
     expect(jobs.length - unbegun, "some were behind it").toBeGreaterThan(0);
   });
 
-  test("of a beginning and a cancellation the first counts, and the other sees it", async ({ fleet }) => {
+  test("of a job's beginning and its cancellation the first counts, and the other sees it", async ({
+    fleet,
+  }) => {
     const redis = fleet.redis.connect();
     const [events, leases] = [new JobEvents(redis), new Leases(redis)];
     const acme = fleet.client().tenant("acme");
@@ -277,8 +285,8 @@ describe("cancelling against a worker that takes the job", () => {
       const expected = round % 2 === 0 ? ["begun", "begun"] : ["told", "finished-before"];
       expect(said).toEqual(expected);
       await events.publish({ ...mine, jobId: id }, [{ type: "finished", result: unbegunResult }]);
-      const told = await events.read(acmeKey, id, "");
-      expect(told.filter(({ event }) => event.type === "finished")).toHaveLength(1);
+      const recorded = await events.read(acmeKey, id, "");
+      expect(recorded.filter(({ event }) => event.type === "finished")).toHaveLength(1);
       await redis.lrem(takenKey(acmeKey), 0, id);
     }
   });

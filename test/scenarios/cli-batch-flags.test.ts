@@ -72,7 +72,7 @@ const exec = (command: string, more: object = {}) => ({
 const ways: readonly Way[] = ["straight to Redis", "through a gateway"];
 
 describe.each(ways)("a batch %s", (way) => {
-  test("has lines that say whose each job was, how it ended and when; what failed is run again alone", async ({
+  test("a batch has lines that say whose each job was, how it ended and when; what failed is run again alone", async ({
     fleet,
     here,
     berth,
@@ -123,7 +123,7 @@ describe.each(ways)("a batch %s", (way) => {
     expect((await acme.exec("sort ran")).stdout).toBe("0\n1\n1\n");
   });
 
-  test("ends at its most failures: the rest is cancelled, and every job has a line", async ({
+  test("a batch ends at its --max-failures: the rest is cancelled, and every job has a line", async ({
     here,
     berth,
   }) => {
@@ -143,7 +143,7 @@ describe.each(ways)("a batch %s", (way) => {
     expect(lines.at(-1)?.outcome.reason).toContain("before it was submitted");
   });
 
-  test("ends when its time is over, with an exit code of its own", async ({ here, berth }) => {
+  test("a batch ends when its --timeout is over, with an exit code of its own", async ({ here, berth }) => {
     await writeJobs(here, [exec("sleep 60")]);
     const run = ["batch", "run", "jobs.jsonl", "--out", "results.jsonl", "--timeout", "1s", "--json"];
     const { code, stdout } = await berth(way, ...run);

@@ -132,11 +132,11 @@ test("a batch is looked at and cancelled from elsewhere", async ({ env, here }) 
     .poll(status, { timeout: 30_000 })
     .toMatchObject({ submitted: 3, finished: 1, failed: 0, running: 1, waiting: 1 });
   const cancelled = await runCli(["batch", "cancel", "slow"], { env });
-  expect(cancelled.stdout).toBe("2 of 3 jobs were told to end\n");
+  expect(cancelled.stdout).toBe("2 of 3 jobs were asked to end\n");
   expect((await run.end()).code).toBe(1);
   const kinds = (await results(here)).map(({ outcome }) => outcome.kind).sort();
   expect(kinds).toEqual(["cancelled", "cancelled", "exited"]);
-  expect((await runCli(["batch", "status", "nobody"], { env })).code).toBe(1);
+  expect((await runCli(["batch", "status", "unknown"], { env })).code).toBe(1);
 });
 
 test("a file with lines that are no jobs is refused by line, and nothing of it runs", async ({
@@ -147,13 +147,13 @@ test("a file with lines that are no jobs is refused by line, and nothing of it r
   await writeJobs(here, [
     order(0, "echo x >> ran"),
     "{not json",
-    JSON.stringify({ tenant: "ACME", request: { kind: "nope" } }),
+    JSON.stringify({ tenant: "ACME\n", request: { kind: "nope" } }),
   ]);
   const { code, stderr } = await runCli(["batch", "run", "jobs.jsonl", "--id", "wrong"], { env, cwd: here });
   expect(code).toBe(64);
   expect(stderr).toContain("2 of 3 lines are not jobs; nothing was submitted");
   expect(stderr).toMatch(/line 2: it is not JSON/);
-  expect(stderr).toMatch(/line 3: tenant: a tenant id is/);
+  expect(stderr).toMatch(/line 3: tenant: a tenant's name has a character that cannot be shown: U\+000A/);
   expect(await fleet.client().job("wrong-0")).toBeUndefined();
 });
 

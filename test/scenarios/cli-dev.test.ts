@@ -29,7 +29,7 @@ class Here {
     return { run, env: { BERTH_URL: JSON.parse(run.stdout).gateway } };
   }
 
-  /** The same through npm, in the background of nobody's terminal: without a stdin, in a session of its own. */
+  /** The same through npm, in the background, without a terminal: without a stdin, in a session of its own. */
   async devByNpm(directory: string): Promise<{ npm: ChildProcess; env: { BERTH_URL: string } }> {
     const dev = ["dev", "--json", "--port", "0", "--workers", "1", "--dir", join(this.directory, directory)];
     const npm = spawn("npm", ["run", "-s", "berth", "--", ...dev], {
@@ -42,14 +42,15 @@ class Here {
     return { npm, env: { BERTH_URL: JSON.parse(String(line)).gateway } };
   }
 
-  async containers(): Promise<string[]> {
+  /** Those of the warm pool, too. */
+  async containers(directory = ""): Promise<string[]> {
     const { DOCKER_HOST: host } = process.env;
     const docker = new Docker(
       host?.startsWith("unix://") ? { socketPath: host.slice("unix://".length) } : {},
     );
     const all = await docker.listContainers({ all: true });
     return all
-      .filter(({ Mounts }) => Mounts.some(({ Source }) => Source.startsWith(this.directory)))
+      .filter(({ Mounts }) => Mounts.some(({ Source }) => Source.startsWith(join(this.directory, directory))))
       .map(({ Id, Names }) => Names[0] ?? Id);
   }
 
@@ -129,10 +130,11 @@ test("two dev fleets use the same tenant on one engine, and each goes with its n
   const [one, two] = await Promise.all([here.devByNpm("one"), here.devByNpm("two")]);
   for (const { env } of [one, two])
     expect((await runCli(["exec", "acme", "--", "true"], { env })).code).toBe(0);
-  expect(await here.containers()).toHaveLength(2);
+  for (const name of ["one", "two"]) expect(await here.containers(name)).not.toEqual([]);
   one.npm.kill("SIGKILL");
   await expect.poll(() => processesAbout(join(here.directory, "one"))).toEqual([]);
-  expect(await here.containers()).toHaveLength(1);
+  expect(await here.containers("one")).toEqual([]);
+  expect(await here.containers("two")).not.toEqual([]);
   expect((await runCli(["exec", "acme", "--", "true"], two)).code).toBe(0);
   two.npm.kill("SIGTERM");
   await here.isEmptied();

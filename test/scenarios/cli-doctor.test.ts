@@ -24,7 +24,7 @@ async function doctor(areas: string[], env: Record<string, string>) {
   };
 }
 
-test("a Redis as the fleet needs it is well; one that forgets jobs is not, and is told how to be", async ({
+test("doctor passes a Redis as the fleet needs it, and prints the settings that one which forgets jobs lacks", async ({
   redis,
 }) => {
   const env = { REDIS_URL: redis.url };
@@ -45,7 +45,7 @@ test("a Redis as the fleet needs it is well; one that forgets jobs is not, and i
   expect(bad.findings.find((one) => one.state === "warn")?.text).toContain("no append-only file");
 });
 
-test("no worker is something to know about; no Redis and no engine are bad, and told in one line each", async ({
+test("doctor warns of no worker, and reports no Redis and no engine as bad, in one line each", async ({
   redis,
 }) => {
   const lonely = await doctor(["fleet"], { REDIS_URL: redis.url });

@@ -100,7 +100,7 @@ test("a job's id with another command is refused, and with the same gives the fi
   }
 });
 
-test("Ctrl-C cancels the job, and says so", async ({ fleet, env }) => {
+test("Ctrl-C cancels the job and prints that it did", async ({ fleet, env }) => {
   const id = "to-be-cancelled";
   const run = new CliRun(["exec", "acme", "--id", id, "--", "echo begun; sleep 60"], { env });
   await run.says("begun");
@@ -110,8 +110,8 @@ test("Ctrl-C cancels the job, and says so", async ({ fleet, env }) => {
   expect((await resultOf(fleet, id))?.outcome.kind).toBe("cancelled");
 });
 
-test("when whoever reads the output goes away, the job is cancelled", async ({ fleet, env }) => {
-  const id = "nobody-reads";
+test("when the reader of the output goes away, the job is cancelled", async ({ fleet, env }) => {
+  const id = "without-reader";
   const run = new CliRun(["exec", "acme", "--id", id, "--", "while :; do echo more; sleep 0.05; done"], {
     env,
   });
@@ -184,9 +184,9 @@ test("files that a command leaves are kept and brought here", async ({ fleet, en
 });
 
 test("what the fleet refuses is one sentence, and no command's exit code", async ({ env }) => {
-  const { code, stderr } = await runCli(["exec", "Not_A_Tenant", "--", "ls"], { env });
+  const { code, stderr } = await runCli(["exec", "Not a tenant ", "--", "ls"], { env });
   expect(code).toBe(64);
-  expect(stderr).toContain("a tenant id is");
+  expect(stderr).toContain("a tenant's name begins or ends with a space");
   const outside = await runCli(["exec", "acme", "--cwd", "../..", "--", "ls"], { env });
   expect(outside.code).toBe(64);
   expect(outside.stderr).toContain("invalid path");

@@ -117,7 +117,7 @@ test("a directory with odd names comes back as it went", async ({ env, here }) =
   expect(await tree(join(here, "to"))).toEqual(await tree(from));
 });
 
-test("as with cp: into a directory that is there, under the name otherwise, and DIR/. is what is in it", async ({
+test("berth cp copies as cp does: into a directory that is there, under the name otherwise, and DIR/. is what is in it", async ({
   env,
   here,
 }) => {
@@ -133,7 +133,7 @@ test("as with cp: into a directory that is there, under the name otherwise, and 
   expect(files).toEqual(["both/file", "flat/file", "new/dir/file", "new/file"]);
 });
 
-test("the same on the way out", async ({ env, here }) => {
+test("berth cp out of a sandbox copies as cp does", async ({ env, here }) => {
   const cp = (...args: string[]) => runCli(["cp", ...args], { env, cwd: here });
   await runCli(["write", "acme", "d/file"], { env, stdin: "x" });
   await mkdir(join(here, "there"));
@@ -152,10 +152,7 @@ test("the same on the way out", async ({ env, here }) => {
   ]);
 });
 
-test("what cannot be copied is named, the rest is copied, and the exit code says so", async ({
-  env,
-  here,
-}) => {
+test("cp names what cannot be copied, copies the rest, and exits with 1", async ({ env, here }) => {
   await mkdir(join(here, "dir"));
   await writeFile(join(here, "dir/new\nline"), "x");
   await writeFile(join(here, "dir/good"), "x");
@@ -178,7 +175,7 @@ test("a tenant's links and names lead nowhere outside of what is copied to", asy
   expect((await readdir(join(here, "to"))).sort()).toEqual(["fine", "sub"]);
   expect(await readlink(join(here, "to/fine"))).toBe("sub");
   expect(await readFile(join(here, "to/sub/file"), "utf8")).toBe("evil\n");
-  // A directory here that somebody made a link of is not passed through either.
+  // A directory here that was replaced by a link is not passed through either.
   await rm(join(here, "to/sub"), { recursive: true });
   await symlink(join(here, "outside"), join(here, "to/sub"));
   const second = await runCli(["cp", "acme:d/.", "to"], { env, cwd: here });

@@ -30,7 +30,7 @@ test("through a gateway a command behaves as it does through Redis", async ({ fl
   const foreign = await run("exec", "acme", "--pool", "gpu", "--", "true");
   expect(foreign).toMatchObject({ code: 1, stderr: expect.stringContaining("Use the same pool") });
   expect((await run("fleet")).stdout).toContain("worker-1");
-  expect((await run("why", "nobody")).code).toBe(1);
+  expect((await run("why", "unknown")).code).toBe(1);
 });
 
 test("jobs that wait, run, or are to run again are listed alike through Redis and a gateway", async ({
@@ -70,7 +70,10 @@ test("jobs that wait, run, or are to run again are listed alike through Redis an
   for (const id of ["again", "runs", "behind"]) await berth.cancel(id);
 });
 
-test("a run that another follows is told alike through Redis and a gateway", async ({ fleet, gateways }) => {
+test("logs of a retried job are the same through Redis and through a gateway", async ({
+  fleet,
+  gateways,
+}) => {
   await fleet.worker("worker-1", busybox);
   const gateway = await gateways.start();
   const redis = { REDIS_URL: fleet.redis.url };
@@ -86,13 +89,13 @@ test("a run that another follows is told alike through Redis and a gateway", asy
       .map((line) => JSON.parse(line).type),
   ).toEqual([...["started", "stdout", "retrying"], ...["started", "stdout", "finished"]]);
   expect(await events(http)).toBe(await events(redis));
-  const told = await runCli(["logs", "-f", "twice"], { env: http });
-  expect(told).toEqual({
+  const logged = await runCli(["logs", "-f", "twice"], { env: http });
+  expect(logged).toEqual({
     code: 3,
     stdout: "try\ntry\n",
     stderr: "berth: run 1 ended: exit code 3; the next begins in 100 ms\n",
   });
-  expect(await runCli(["logs", "-f", "twice"], { env: redis })).toEqual(told);
+  expect(await runCli(["logs", "-f", "twice"], { env: redis })).toEqual(logged);
   const last = JSON.parse((await events(redis)).trimEnd().split("\n").at(-1) ?? "{}").id;
   expect((await runCli(["logs", "-f", "--after", last, "twice"], { env: redis })).code).toBe(3);
   const live = await runCli(["exec", "acme", "--retries", "1", "--", "exit 4"], { env: http });
@@ -257,7 +260,7 @@ function batchOf(count: number, seconds: number): string {
   return jobs.map((job) => `${JSON.stringify(job)}\n`).join("");
 }
 
-test("the first key is made through Redis, and shown to nobody afterwards", async ({ redis, gateways }) => {
+test("the first key is made through Redis, and never shown again", async ({ redis, gateways }) => {
   const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
   const made = await runCli(["key", "create", "ops", "--admin"], { env: { REDIS_URL: redis.url } });
   const token = made.stdout.trim();

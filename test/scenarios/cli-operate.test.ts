@@ -20,9 +20,9 @@ test("a job that waits is listed, explained and cancelled, without any worker be
   expect((await json(["ps", "globex"], env)).jobs).toEqual([]);
   const why = await runCli(["why", job.id], { env });
   expect(why.stdout).toMatch(/^waiting: no worker of the pool default is there\n/);
-  expect((await runCli(["why", "nobody"], { env })).code).toBe(1);
-  const told = await runCli(["cancel", job.id, "nobody"], { env });
-  expect(told).toMatchObject({ code: 1, stdout: `${job.id} was told to end\nnobody is not known\n` });
+  expect((await runCli(["why", "unknown"], { env })).code).toBe(1);
+  const cancelled = await runCli(["cancel", job.id, "unknown"], { env });
+  expect(cancelled).toMatchObject({ code: 1, stdout: `${job.id} was asked to end\nunknown is not known\n` });
   await fleet.worker("worker-1", busybox);
   expect((await job.result).outcome.kind).toBe("cancelled");
 });

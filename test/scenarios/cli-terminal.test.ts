@@ -58,7 +58,7 @@ test.skipIf(!hasTerminal)(
   },
 );
 
-test.skipIf(!hasTerminal)("a person who waits is told what for", async ({ redis }) => {
+test.skipIf(!hasTerminal)("a terminal shows what it waits for", async ({ redis }) => {
   const seen = await onTerminal(["exec", "acme", "--", "true"], { REDIS_URL: redis.url }, "waiting:");
   expect(seen).toContain("waiting: no worker of the pool default is there");
   expect(seen).toContain("cancelling the job");

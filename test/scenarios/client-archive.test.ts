@@ -1,8 +1,10 @@
 import { describe, expect } from "vitest";
 import { test } from "../support/fleet.ts";
 
-describe("a tenant's archive", () => {
-  test("comes out as tar and goes in again, as bytes or as base64, here or elsewhere", async ({ fleet }) => {
+describe("tenant's archive", () => {
+  test("a tenant's archive comes out as tar and goes in again, as bytes or as base64, here or elsewhere", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const [acme, globex] = [berth.tenant("acme"), berth.tenant("globex")];
@@ -23,7 +25,7 @@ describe("a tenant's archive", () => {
     expect(two.count).toBe(2);
   });
 
-  test("that is none is refused, and nothing is unpacked", async ({ fleet }) => {
+  test("a tenant's archive that is none is refused, and nothing is unpacked", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const acme = fleet.client().tenant("acme");
     expect((await acme.archive("in", new TextEncoder().encode("no tar"))).outcome.kind).toBe("refused");

@@ -3,8 +3,8 @@ import { describe, expect } from "vitest";
 import { test } from "../support/fleet.ts";
 import { Orchestrator } from "../support/orchestrator.ts";
 
-describe("a batch on a real fleet", () => {
-  test("of two thousand jobs ends each once, and leaves none of their results in its inbox", async ({
+describe("batch on a real fleet", () => {
+  test("a batch on a real fleet of two thousand jobs ends each once, and leaves none of their results in its inbox", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -25,7 +25,7 @@ describe("a batch on a real fleet", () => {
     for (const inbox of inboxes) expect(await redis.xlen(inbox)).toBeLessThan(500);
   }, 240_000);
 
-  test("goes on in a second process where the first was killed, and runs nothing twice", async ({
+  test("a batch on a real fleet goes on in a second process where the first was killed, and runs nothing twice", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -49,7 +49,7 @@ describe("a batch on a real fleet", () => {
     expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, index) => index));
   }, 120_000);
 
-  test("waits for a sandbox that is full, and loses nothing", async ({ fleet }) => {
+  test("a batch on a real fleet waits for a sandbox that is full, and loses nothing", async ({ fleet }) => {
     await fleet.redis.connect().hset(redisKeys.settings, "maxWaitingPerSandbox", 10);
     await fleet.worker("worker-1");
     const berth = fleet.client();
@@ -64,7 +64,9 @@ describe("a batch on a real fleet", () => {
     expect(value.stdout?.trim().split("\n").map(Number)).toEqual(orders.map((_, index) => index));
   }, 120_000);
 
-  test("cancelled, ends what runs and what waits, and runs nothing more", async ({ fleet }) => {
+  test("a batch on a real fleet cancelled, ends what runs and what waits, and runs nothing more", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const orders = Array.from({ length: 50 }, () => ({

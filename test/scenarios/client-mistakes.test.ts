@@ -17,8 +17,8 @@ interface Line {
   readonly fault: boolean;
 }
 
-describe("a wrong value", () => {
-  test("is told in plain JavaScript with a code and what is allowed, never as a library's own error", async ({
+describe("wrong value", () => {
+  test("a wrong value is a fault with a code and what is allowed in plain JavaScript, never a library's own error", async ({
     redis,
   }) => {
     const args = ["--conditions=@berth/source", program, redis.url];
@@ -34,16 +34,16 @@ describe("a wrong value", () => {
     );
     expect(raw).toEqual([]);
     const of = (what: string) => lines.find((line) => line.what === what);
-    expect(of("tenant with a space")).toMatchObject({
+    expect(of("tenant with a line feed")).toMatchObject({
       fault: true,
       code: "invalid-argument",
-      message: `the tenant "Bad Name" is not valid: a tenant id is ${nameRule}`,
+      message: `the tenant "Bad\\nName" is not valid: a tenant's name has a character that cannot be shown: U+000A`,
     });
     expect(of("worker to drain")?.message).toBe(
       `the worker "Bad Worker" is not valid: a worker id is ${nameRule}`,
     );
-    expect(of("session")?.message).toContain(`session: a session name is ${nameRule}`);
-    expect(of("agent")?.message).toContain(`agent: an agent name is ${nameRule}`);
+    expect(of("session")?.message).toContain(`session: a session's name begins or ends with a space`);
+    expect(of("agent")?.message).toContain(`agent: an agent's name is empty`);
     expect(of("pool")?.message).toContain(`pool: a pool name is ${nameRule}`);
     expect(of("schedule")?.message).toContain(`id: a schedule id is ${nameRule}`);
     expect(of("tenant that is reserved")?.message).toContain("shared is reserved for the sandbox that all");
@@ -56,10 +56,12 @@ describe("a wrong value", () => {
     expect(of("command missing")?.message).toContain("request.command");
   });
 
-  test("of a tenant is thrown where it was given, long values cut", async ({ redis }) => {
+  test("a wrong value of a tenant is thrown where it was given, long values cut", async ({ redis }) => {
     await using berth = closing(new Berth({ redis: redis.url }));
     const long = "x".repeat(10_000);
-    expect(() => berth.client.tenant(long)).toThrow(/^the tenant "x{80}…" is not valid: a tenant id is/);
+    expect(() => berth.client.tenant(long)).toThrow(
+      /^the tenant "x{80}…" is not valid: a tenant's name is longer/,
+    );
   });
 });
 

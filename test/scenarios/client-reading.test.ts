@@ -5,7 +5,10 @@ import { Orchestrator } from "../support/orchestrator.ts";
 describe("what a client costs", () => {
   test("a thousand jobs in flight, forty followers and a group of results are three connections", async ({
     fleet,
+    topology,
+    skip,
   }) => {
+    skip(topology === "cluster", "it counts the connections of one server");
     const redis = fleet.redis.connect();
     const connections = async () =>
       String(await redis.client("LIST"))
@@ -47,7 +50,7 @@ describe("following a job of a real fleet", () => {
   const counting = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); echo $i; sleep 0.1; done";
   const counted = Array.from({ length: 40 }, (_, index) => `${index + 1}\n`).join("");
 
-  test("survives that every connection is killed again and again, and a Redis that starts again", async ({
+  test("following a job of a real fleet survives that every connection is killed again and again, and a Redis that starts again", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", { BERTH_LEASE_MS: "10000" });
@@ -72,7 +75,7 @@ describe("following a job of a real fleet", () => {
     expect((await job.result).value.stdout).toBe(counted);
   });
 
-  test("from another process, in the middle, by an event's id", async ({ fleet }) => {
+  test("another process follows a job from the middle, by an event's id", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const job = await fleet.client().tenant("acme").exec(counting).enqueued();
     let [output, last] = ["", ""];
@@ -128,8 +131,10 @@ describe("a group of results of a real fleet", () => {
   });
 });
 
-describe("an orchestrator in plain JavaScript", () => {
-  test("imports the client as it is and uses all of it", async ({ fleet }) => {
+describe("orchestrator in plain JavaScript", () => {
+  test("an orchestrator in plain JavaScript imports the client as it is and uses all of it", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const orchestrator = new Orchestrator(fleet.redis.url, "tour");
     expect(await orchestrator.ended()).toBe("0");

@@ -11,8 +11,8 @@ async function lettersOf(fleet: TestFleet, count = 1) {
   return await deadLetters.list();
 }
 
-describe("a job whose attempts ran out", () => {
-  test("is a dead letter; driven again it runs anew, and its first end stays as it was told", async ({
+describe("job whose attempts ran out", () => {
+  test("a job whose attempts ran out is a dead letter; driven again it runs anew, and its first end stays as it was published", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -40,8 +40,10 @@ describe("a job whose attempts ran out", () => {
   });
 });
 
-describe("a job that nobody can read", () => {
-  test("is a dead letter that cannot be driven again, and can be removed", async ({ fleet }) => {
+describe("job that cannot be read", () => {
+  test("a job that cannot be read is a dead letter that cannot be driven again, and can be removed", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const acme = berth.tenant("acme");
@@ -61,8 +63,10 @@ describe("a job that nobody can read", () => {
   });
 });
 
-describe("a job that was lost, or that our own machinery refused", { timeout: 120_000 }, () => {
-  test("is a dead letter, and runs again only when somebody says so", async ({ fleet }) => {
+describe("job that was lost, or that our own machinery refused", { timeout: 120_000 }, () => {
+  test("a job that was lost, or that our own machinery refused is a dead letter, and runs again only when it is re-driven", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", brisk);
     const berth = fleet.client();
     const acme = berth.tenant("acme");
@@ -86,8 +90,8 @@ describe("a job that was lost, or that our own machinery refused", { timeout: 12
   });
 });
 
-describe("a dashboard's retry button", () => {
-  test("drives a dead letter again", async ({ fleet }) => {
+describe("dashboard's retry button", () => {
+  test("a dashboard's retry button drives a dead letter again", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     await berth.tenant("acme").exec("cat fixed", { id: "job-a", retry: { attempts: 1 } });

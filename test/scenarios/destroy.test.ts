@@ -3,8 +3,10 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-describe("a sandbox that is destroyed", () => {
-  test("loses what any of its conversations persisted, and no other sandbox does", async ({ fleet }) => {
+describe("sandbox that is destroyed", () => {
+  test("a sandbox that is destroyed loses what any of its conversations persisted, and no other sandbox does", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const acme = berth.tenant("acme");
@@ -33,7 +35,7 @@ describe("a sandbox that is destroyed", () => {
     expect((await acme.destroy()).outcome, "again, with nothing there").toEqual({ kind: "done" });
   });
 
-  test("is gone whatever its tenant did to its permissions, its names and its processes", async ({
+  test("a sandbox that is destroyed is gone whatever its tenant did to its permissions, its names and its processes", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);

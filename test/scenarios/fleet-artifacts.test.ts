@@ -17,7 +17,7 @@ const test = withFleet.extend<{ directory: string }>({
 });
 
 describe("in the fleet", () => {
-  test("a job's artifacts are told live, are in its result, and are fetched by id", async ({
+  test("a job's artifacts are published live, are in its result, and are fetched by id", async ({
     fleet,
     directory,
   }) => {
@@ -29,13 +29,13 @@ os.mkdir('artifacts'); open('artifacts/note.md', 'w').write('# hi'); open('artif
     const job = acme.code("python", source);
     const events = [];
     for await (const event of job.events()) events.push(event);
-    const told = events.flatMap((event) => (event.type === "artifact" ? [event.artifact] : []));
+    const announced = events.flatMap((event) => (event.type === "artifact" ? [event.artifact] : []));
     const value = await job;
     expect(value.artifacts?.map(({ path, mime }) => [path, mime])).toEqual([
       ["artifacts/big.bin", "application/octet-stream"],
       ["artifacts/note.md", "text/markdown"],
     ]);
-    expect(told.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toEqual(value.artifacts);
+    expect(announced.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toEqual(value.artifacts);
     expect(events.at(-1)?.type).toBe("finished");
     const [big, note] = value.artifacts ?? [];
     const redis = fleet.redis.connect();

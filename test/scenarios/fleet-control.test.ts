@@ -3,8 +3,10 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-describe("a tenant that is paused", () => {
-  test("begins nothing more until it is resumed, and says so", async ({ fleet }) => {
+describe("tenant that is paused", () => {
+  test("a tenant that is paused begins nothing more until it is resumed, and why gives the pause as the reason", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const acme = berth.tenant("acme");
@@ -24,7 +26,7 @@ describe("a tenant that is paused", () => {
 });
 
 describe("too many jobs", () => {
-  test("of one sandbox are refused with the reason, and accepted again when some have ended", async ({
+  test("too many jobs of one sandbox are refused with the reason, and accepted again when some have ended", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -41,7 +43,7 @@ describe("too many jobs", () => {
     expect((await berth.tenant("acme").exec("echo 4")).stdout).toBe("4\n");
   });
 
-  test("of the whole fleet are refused with the reason", async ({ fleet }) => {
+  test("too many jobs of the whole fleet are refused with the reason", async ({ fleet }) => {
     const berth = fleet.client();
     await fleet.redis.connect().hset(redisKeys.settings, "maxWaitingInFleet", 2);
     await berth.tenant("acme").exec("true").enqueued();
@@ -52,8 +54,8 @@ describe("too many jobs", () => {
   });
 });
 
-describe("a job's id", () => {
-  test("finds the job from any process, and cancels it", async ({ fleet }) => {
+describe("job's id", () => {
+  test("a job's id finds the job from any process, and cancels it", async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const producer = fleet.client();
     const running = await producer.tenant("acme").exec("sleep 60", { id: "the-long-one" }).enqueued();
@@ -71,7 +73,7 @@ describe("a job's id", () => {
     expect((await other.why("never-heard-of")).state).toBe("unknown");
   });
 
-  test("stands for one sandbox's job only", async ({ fleet }) => {
+  test("a job's id stands for one sandbox's job only", async ({ fleet }) => {
     const berth = fleet.client();
     await berth.tenant("acme").exec("true", { id: "mine" }).enqueued();
     await expect(berth.tenant("globex").exec("true", { id: "mine" }).enqueued()).rejects.toMatchObject({
@@ -79,7 +81,7 @@ describe("a job's id", () => {
     });
   });
 
-  test("stands for one request only, whether the job waits, has ended, or is due later", async ({
+  test("a job's id stands for one request only, whether the job waits, has ended, or is due later", async ({
     fleet,
   }) => {
     const acme = fleet.client().tenant("acme");
@@ -101,8 +103,8 @@ describe("a job's id", () => {
   });
 });
 
-describe("a worker", () => {
-  test("answers when it is asked, and leaves when it is told to", async ({ fleet }) => {
+describe("worker", () => {
+  test("a worker answers pings, and leaves when it is drained", async ({ fleet }) => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_MAX_SANDBOXES: "3" });
     const berth = fleet.client();
     await berth.tenant("acme").exec("true");
@@ -120,8 +122,10 @@ describe("a worker", () => {
   });
 });
 
-describe("a sandbox", () => {
-  test("that is destroyed loses its files, and the next job finds an empty one", async ({ fleet }) => {
+describe("sandbox", () => {
+  test("a sandbox that is destroyed loses its files, and the next job finds an empty one", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     await acme.exec("mkdir -p a/b; echo x > a/b/c; ln -s /etc/passwd link; chmod 0 a/b/c; touch .hidden");
@@ -129,7 +133,9 @@ describe("a sandbox", () => {
     expect((await acme.exec("ls -A | wc -l")).stdout?.trim()).toBe("0");
   });
 
-  test("stays in the pool of its first job, and only workers of that pool take it", async ({ fleet }) => {
+  test("a sandbox stays in the pool of its first job, and only workers of that pool take it", async ({
+    fleet,
+  }) => {
     await fleet.worker("plain", busybox);
     const berth = fleet.client();
     await berth.tenant("acme").grant({ pools: ["gpu"] });
@@ -145,18 +151,19 @@ describe("a sandbox", () => {
     // Without a pool of its own a job goes where its sandbox is.
     expect((await berth.tenant("acme").exec("echo there")).stdout).toBe("there\n");
     expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
-    // Whoever made the job, and whether it names the pool or not: the worker asks for the grant.
+    // The worker checks the grant whatever door the job came through, and whether or not it names the pool.
     const refused = { kind: "refused", code: "not-granted" };
     expect((await berth.tenant("globex").exec("true", { pool: "gpu" })).outcome).toMatchObject(refused);
     expect(await berth.tenant("acme").revoke({ pools: ["gpu"] })).toEqual({
       profiles: ["default"],
       pools: ["default"],
+      peers: [],
     });
     expect((await berth.tenant("acme").exec("echo there")).outcome).toMatchObject(refused);
     expect((await berth.tenant("acme").destroy()).outcome).toEqual({ kind: "done" });
   });
 
-  test("whose only job is cancelled no longer counts as waiting, and the next worker does not take it", async ({
+  test("a sandbox whose only job is cancelled no longer counts as waiting, and the next worker does not take it", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -174,7 +181,7 @@ describe("a sandbox", () => {
     expect((await berth.tenant("acme").exec("echo again")).stdout).toBe("again\n");
   });
 
-  test("stays on the host that has its workspace", async ({ fleet }) => {
+  test("a sandbox stays on the host that has its workspace", async ({ fleet }) => {
     const first = await fleet.worker("worker-a", { ...busybox, BERTH_HOST: "host-a" });
     const berth = fleet.client();
     await berth.tenant("acme").write("kept", "here");
@@ -192,7 +199,7 @@ describe("a sandbox", () => {
   });
 });
 
-test("a queue that nobody used for long leaves Redis, and nothing else does", async ({ fleet }) => {
+test("a queue that was unused for long leaves Redis, and nothing else does", async ({ fleet }) => {
   const worker = await fleet.worker("worker-1", busybox);
   const berth = fleet.client();
   const job = await berth.tenant("acme").exec("echo once").enqueued();

@@ -18,8 +18,8 @@ async function containerIds(fleet: TestFleet): Promise<Set<string>> {
   return new Set((await fleet.containers()).map(({ id }) => id));
 }
 
-describe("a fleet whose slots are all taken by idle sandboxes", () => {
-  test("removes one container for one tenant that comes, whichever of three workers makes room", {
+describe("fleet whose slots are all taken by idle sandboxes", () => {
+  test("a fleet whose slots are all taken by idle sandboxes removes one container for one tenant that comes, whichever of three workers makes room", {
     timeout: 120_000,
   }, async ({ fleet }) => {
     for (const id of ["worker-1", "worker-2", "worker-3"]) await fleet.worker(id, warm);
@@ -33,7 +33,9 @@ describe("a fleet whose slots are all taken by idle sandboxes", () => {
     }
   });
 
-  test("removes as many as tenants come at once", { timeout: 120_000 }, async ({ fleet }) => {
+  test("a fleet whose slots are all taken by idle sandboxes removes as many as tenants come at once", {
+    timeout: 120_000,
+  }, async ({ fleet }) => {
     await fleet.worker("worker-1", { ...warm, BERTH_MAX_SANDBOXES: "6" });
     const berth = fleet.client();
     await fill(berth, ["a", "b", "c", "d", "e", "f"]);

@@ -1,10 +1,10 @@
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-describe("a batch of a thousand jobs in one session", () => {
-  test("does not hide a job of another session of the same sandbox", { timeout: 120_000 }, async ({
-    fleet,
-  }) => {
+describe("batch of a thousand jobs in one session", () => {
+  test("a batch of a thousand jobs in one session does not hide a job of another session of the same sandbox", {
+    timeout: 120_000,
+  }, async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const acme = berth.tenant("acme");

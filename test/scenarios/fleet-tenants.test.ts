@@ -6,7 +6,9 @@ import { exec, seeded } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
 describe("twenty tenants on two workers", () => {
-  test("are each on one worker, and warm the second time", async ({ fleet }) => {
+  test("twenty tenants on two workers are each on one worker, and warm the second time", async ({
+    fleet,
+  }) => {
     const slots = { ...busybox, BERTH_MAX_SANDBOXES: "12" };
     const workers = [await fleet.worker("worker-1", slots), await fleet.worker("worker-2", slots)];
     const run = new LoadRun(fleet.client());
@@ -40,8 +42,10 @@ describe("twenty tenants on two workers", () => {
   });
 });
 
-describe("a session's jobs", () => {
-  test("keep their order though they are handed over at once, large ones among small", async ({ fleet }) => {
+describe("session's jobs", () => {
+  test("a session's jobs keep their order though they are handed over at once, large ones among small", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     const [large, small] = ["x".repeat(400_000), "small"];
@@ -58,7 +62,7 @@ describe("a session's jobs", () => {
     expect([outputs[1], outputs[3], outputs[5]]).toEqual(["400000", "small", "400005"]);
   });
 
-  test("keep their order whether or not their ids were given, whatever is known of the queue's room", async ({
+  test("a session's jobs keep their order whether or not their ids were given, whatever is known of the queue's room", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);

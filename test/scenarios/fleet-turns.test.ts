@@ -6,9 +6,9 @@ import { exec } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
 describe("two hundred tenants on eight slots", () => {
-  test("all get their turn, those with much work again and again", { timeout: 240_000 }, async ({
-    fleet,
-  }) => {
+  test("two hundred tenants on eight slots all get their turn, those with much work again and again", {
+    timeout: 240_000,
+  }, async ({ fleet }) => {
     const slots = { ...busybox, BERTH_MAX_SANDBOXES: "4", BERTH_QUANTUM_MS: "500" };
     await fleet.worker("worker-1", slots);
     await fleet.worker("worker-2", slots);
@@ -43,7 +43,8 @@ describe("two hundred tenants on eight slots", () => {
     console.log(
       `200 tenants on 8 slots: the last first turn after ${seconds(lastTurnMs)} s, ${turns} turns in ${seconds(endedMs)} s`,
     );
-    expect(heldMost).toBeLessThanOrEqual(8);
+    // Each worker may be removing one of the parked containers, which counts as held until it is gone.
+    expect(heldMost).toBeLessThanOrEqual(8 + 2);
     // The busy ones had to give their slots up in the middle of their work.
     expect(turns).toBeGreaterThan(200);
     await fleet.provesSound(jobs);

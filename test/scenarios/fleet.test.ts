@@ -1,8 +1,10 @@
 import { describe, expect } from "vitest";
 import { test } from "../support/fleet.ts";
 
-describe("a fleet", () => {
-  test("runs what a client enqueues, in order, without being waited for in between", async ({ fleet }) => {
+describe("fleet", () => {
+  test("a fleet runs what a client enqueues, in order, without being waited for in between", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const acme = fleet.client().tenant("acme");
     const written = acme.write("main.py", "print(6 * 7)");
@@ -11,7 +13,7 @@ describe("a fleet", () => {
     expect(await run).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "42\n" });
   });
 
-  test("keeps each tenant on one worker, warm the second time", async ({ fleet }) => {
+  test("a fleet keeps each tenant on one worker, warm the second time", async ({ fleet }) => {
     const workers = [await fleet.worker("worker-1"), await fleet.worker("worker-2")];
     const berth = fleet.client();
     const tenants = Array.from({ length: 6 }, (_, index) => berth.tenant(`tenant-${index}`));
@@ -31,7 +33,7 @@ describe("a fleet", () => {
     expect(before).toHaveLength(6);
   });
 
-  test("streams a job's output while it runs, resumable from any event", async ({ fleet }) => {
+  test("a fleet streams a job's output while it runs, resumable from any event", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const job = fleet.client().tenant("acme").exec("for i in 1 2 3; do echo $i; sleep 0.2; done");
     const seen: { id: string; type: string; text: string }[] = [];
@@ -45,7 +47,7 @@ describe("a fleet", () => {
     expect(rest).toEqual(["3\n", "finished"]);
   });
 
-  test("cancels a running and a waiting job", async ({ fleet }) => {
+  test("a fleet cancels a running and a waiting job", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const acme = fleet.client().tenant("acme");
     const running = await acme.exec("echo up; sleep 60").enqueued();
@@ -57,7 +59,7 @@ describe("a fleet", () => {
     expect((await waiting.result).outcome).toMatchObject({ kind: "cancelled" });
   });
 
-  test("runs the same job id once", async ({ fleet }) => {
+  test("a fleet runs the same job id once", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const [one, two] = [fleet.client().tenant("acme"), fleet.client().tenant("acme")];
     const order = "echo ran >> ledger; cat ledger";
@@ -66,12 +68,12 @@ describe("a fleet", () => {
     expect(results.map(({ stdout }) => stdout)).toEqual(["ran\n", "ran\n", "ran\n"]);
   });
 
-  test("refuses an invalid job at the client, naming every problem", async ({ fleet }) => {
+  test("a fleet refuses an invalid job at the client, naming every problem", async ({ fleet }) => {
     const acme = fleet.client().tenant("acme");
     await expect(acme.exec("x\0y", { cwd: "/etc" })).rejects.toThrow(/invalid job/);
   });
 
-  test("gives every tenant a turn when there are more of them than slots", async ({ fleet }) => {
+  test("a fleet gives every tenant a turn when there are more of them than slots", async ({ fleet }) => {
     await fleet.worker("worker-1", { BERTH_MAX_SANDBOXES: "2", BERTH_QUANTUM_MS: "500" });
     const berth = fleet.client();
     const runs = Array.from({ length: 8 }, (_, index) => berth.tenant(`t${index}`).exec("echo $HOME"));
@@ -80,7 +82,7 @@ describe("a fleet", () => {
     expect((await fleet.containers()).length).toBeLessThanOrEqual(2);
   });
 
-  test("brings back a batch's results, and the same batch again without running it again", async ({
+  test("a fleet brings back a batch's results, and the same batch again without running it again", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");

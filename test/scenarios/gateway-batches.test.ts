@@ -19,7 +19,10 @@ async function resultLines(gateway: TestGateway, id: string, query = "") {
 }
 
 describe("batches over HTTP", () => {
-  test("run every order, tell how far they are, and give each result once", async ({ fleet, gateways }) => {
+  test("batches over HTTP run every order, tell how far they are, and give each result once", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const jobs = Array.from({ length: 40 }, (_, index) =>
@@ -52,11 +55,10 @@ describe("batches over HTTP", () => {
     await resultLines(gateway, batch.id);
     const redis = fleet.redis.connect();
     // A day later.
-    for (const index of [0, 1])
-      await redis.del(
-        redisKeys.job(sandboxKey.parse("acme"), `${batch.id}-${index}`),
-        redisKeys.sandboxOf(`${batch.id}-${index}`),
-      );
+    for (const id of [0, 1].map((index) => `${batch.id}-${index}`)) {
+      await redis.del(redisKeys.job(sandboxKey.parse("acme"), id));
+      await redis.del(redisKeys.sandboxOf(id));
+    }
     await gateway.call("POST", "/v1/batches", { body: body(3), headers });
     const ledger = () => gateway.call("POST", "/v1/jobs?wait=30", { body: exec("acme", "cat ledger") });
     expect((await ledger()).body.result.value.stdout).toBe("0\n1\n2\n");
@@ -111,7 +113,7 @@ describe("batches over HTTP", () => {
     });
   });
 
-  test("come in parts: one that is sent again runs nothing twice, and a gap is refused", async ({
+  test("batches over HTTP come in parts: one that is sent again runs nothing twice, and a gap is refused", async ({
     fleet,
     gateways,
   }) => {
@@ -150,7 +152,10 @@ describe("batches over HTTP", () => {
     expect((await gateway.call("GET", "/v1/batches?key=other")).body.batches).toEqual([]);
   });
 
-  test("are cancelled as a whole, what waits and what runs", async ({ fleet, gateways }) => {
+  test("batches over HTTP are cancelled as a whole, what waits and what runs", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const jobs = Array.from({ length: 20 }, () => exec("acme", "sleep 60"));
@@ -161,7 +166,7 @@ describe("batches over HTTP", () => {
     expect((await gateway.call("DELETE", `/v1/batches/${id}`)).status).toBe(200);
   });
 
-  test("take any number of lines without growing", async ({ gateways }) => {
+  test("batches over HTTP take any number of lines without growing", async ({ gateways }) => {
     // Held lines would need 300 MB of it. Without a ceiling the collector lets garbage grow as it likes.
     const gateway = await gateways.start({ NODE_OPTIONS: "--max-old-space-size=192" });
     const count = 5_000;
@@ -189,7 +194,10 @@ describe("batches over HTTP", () => {
     expect((await rssMb()) - halfWay).toBeLessThan(100);
   }, 240_000);
 
-  test("tell a webhook of their end, signed, and again until it is taken", async ({ fleet, gateways }) => {
+  test("batches over HTTP tell a webhook of their end, signed, and again until it is taken", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const calls: { headers: Record<string, unknown>; body: string }[] = [];
     const receiver = createServer((request, response) => {

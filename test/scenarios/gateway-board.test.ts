@@ -86,8 +86,8 @@ async function snapshot(redis: Redis, tenant: string): Promise<Record<string, st
   return Object.fromEntries(keys.map((key, index) => [key, dumps[index]?.toString("hex") ?? ""]));
 }
 
-describe("the board", () => {
-  test("lets nobody in without an admin key, and forgets whose key was revoked", async ({ gateways }) => {
+describe("board", () => {
+  test("the board admits only admin keys, and ends the session of a revoked key", async ({ gateways }) => {
     const gateway = await gateways.start();
     const stranger = new Visitor(gateway);
     const led = await stranger.ask("GET", "/board/");
@@ -116,7 +116,7 @@ describe("the board", () => {
     expect(entries).toContainEqual(expect.objectContaining({ action: "board.login", actor: admin.key.id }));
   });
 
-  test("changes nothing for a page of another origin, and its cookie opens nothing else", async ({
+  test("the board changes nothing for a page of another origin, and its cookie opens nothing else", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -146,7 +146,7 @@ describe("the board", () => {
     expect((await visitor.ask("GET", "/board/api/queues")).status).toBe(401);
   });
 
-  test("shows the fleet's queues and the tenants at work, and one that is asked for, never all", async ({
+  test("the board shows the fleet's queues and the tenants at work, and one that is asked for, never all", async ({
     fleet,
     gateways,
   }) => {
@@ -167,14 +167,14 @@ describe("the board", () => {
       waiting: 1,
     });
     expect(names).not.toContain("tenants:old-7");
-    expect((await visitor.ask("GET", "/board/find?tenant=nobody")).status).toBe(404);
+    expect((await visitor.ask("GET", "/board/find?tenant=unknown")).status).toBe(404);
     expect((await visitor.ask("GET", "/board/find?tenant=%3Cscript%3E")).status).toBe(404);
     expect((await visitor.ask("GET", "/board/find?tenant=old-7")).status).toBe(303);
     expect((await visitor.queues()).map(({ name }) => name)).toContain("tenants:old-7");
     expect(await client.exists("berth:{old-7}:jobs:meta")).toBe(0);
   });
 
-  test("finds tenants by a part of their names, and tells how many sandboxes it shows", async ({
+  test("the board finds tenants by a part of their names, and tells how many sandboxes it shows", async ({
     fleet,
     gateways,
   }) => {
@@ -195,7 +195,7 @@ describe("the board", () => {
     expect(exact.headers.get("location")).toBe("/board/queue/tenants%3Aold-1");
   });
 
-  test("shows how a job failed and its last lines, and runs it again under a new id", async ({
+  test("the board shows how a job failed and its last lines, and runs it again under a new id", async ({
     fleet,
     gateways,
   }) => {
@@ -225,7 +225,7 @@ describe("the board", () => {
     expect((await acme()).counts).toMatchObject({ completed: 1, failed: 2 });
     const succeeded = await retry("good");
     expect([succeeded.status, await succeeded.json()]).toMatchObject([409, { code: "conflict" }]);
-    expect((await retry("nobody")).status).toBe(404);
+    expect((await retry("unknown")).status).toBe(404);
 
     const all = await visitor.ask("PUT", "/board/api/queues/tenants%3Aacme/retry/failed");
     expect(await all.json(), "one of two was run again before").toEqual({ retried: 1, skipped: 1 });
@@ -237,7 +237,53 @@ describe("the board", () => {
       );
   });
 
-  test("runs nothing again beyond the limits of the fleet, and says which", async ({ fleet, gateways }) => {
+  test("the board shows jobs that wait for an approval with what they would run, and decides about them", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const [gateway, looking] = [await gateways.start(), await gateways.start({ BERTH_BOARD: "read-only" })];
+    const berth = fleet.client();
+    await berth.profiles.set("tenant.acme", { rules: [{ approval: { commands: ["deploy"] } }] });
+    const first = await berth.tenant("acme").exec("deploy '<b>'; echo went").enqueued();
+    const second = await berth.tenant("acme").exec("deploy", { session: "b" }).enqueued();
+    await expect.poll(() => berth.approvals.list()).toHaveLength(2);
+    const visitor = new Visitor(gateway);
+    expect((await visitor.ask("GET", "/board/approvals")).headers.get("location")).toBe("/board/login");
+    await visitor.logIn();
+    const page = await (await visitor.ask("GET", "/board/approvals")).text();
+    expect(page).toContain("deploy '&lt;b&gt;'; echo went");
+    const decide = (who: Visitor, job: string, decision: string, headers: Record<string, string> = form) =>
+      who.ask("POST", "/board/approvals", {
+        body: new URLSearchParams({ job, decision, reason: "no" }).toString(),
+        headers,
+      });
+    const onlyLooks = new Visitor(looking);
+    await onlyLooks.logIn();
+    expect(await (await onlyLooks.ask("GET", "/board/approvals")).text()).not.toContain("<form");
+    expect((await decide(onlyLooks, first.id, "approve")).status).toBe(405);
+    expect((await decide(new Visitor(gateway), first.id, "approve")).status).toBe(401);
+    expect(
+      (await decide(visitor, first.id, "approve", { ...form, origin: "https://evil.example" })).status,
+    ).toBe(403);
+    expect((await decide(visitor, first.id, "constructor")).status).toBe(400);
+    expect((await decide(visitor, "none", "approve")).status).toBe(409);
+    expect(await berth.approvals.list()).toHaveLength(2);
+    expect((await decide(visitor, first.id, "approve")).status).toBe(303);
+    expect(await first.result).toMatchObject({ value: { stdout: "went\n" } });
+    expect((await decide(visitor, second.id, "refuse")).status).toBe(303);
+    expect((await second.result).outcome).toMatchObject({ kind: "refused", code: "approval-refused" });
+    expect(await (await visitor.ask("GET", "/board/approvals")).text()).toContain("No job waits");
+    const { entries } = (await gateway.call("GET", "/v1/audit")).body;
+    expect(entries.map(({ action }: { action: string }) => action)).toEqual(
+      expect.arrayContaining(["job.approved", "job.refused"]),
+    );
+  });
+
+  test("the board runs nothing again beyond the limits of the fleet, and says which", async ({
+    fleet,
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     await gateway.call("POST", "/v1/jobs", { body: exec("acme", "true", { id: "unwanted" }) });
     await gateway.call("DELETE", "/v1/jobs/unwanted");
@@ -252,7 +298,7 @@ describe("the board", () => {
     expect((await gateway.call("GET", "/v1/jobs/unwanted-redrive-1")).status).toBe(404);
   });
 
-  test("runs a dead letter again, and changes nothing else, and nothing at all when it may only look", async ({
+  test("the board runs a dead letter again, and changes nothing else, and nothing at all when it may only look", async ({
     fleet,
     gateways,
   }) => {
@@ -292,7 +338,7 @@ describe("the board", () => {
     expect(await all.json()).toEqual({ retried: 1, skipped: 0 });
   });
 
-  test("is not there when it is switched off", async ({ gateways }) => {
+  test("the board is not there when it is switched off", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_BOARD: "off" });
     expect((await gateway.call("GET", "/board/login")).status).toBe(404);
   });

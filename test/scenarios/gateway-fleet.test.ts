@@ -14,8 +14,8 @@ function clockOffBy(ms: number): string {
   return `--import=data:text/javascript,${encodeURIComponent(`const now = Date.now; Date.now = () => now() + ${ms};`)}`;
 }
 
-describe("the fleet over HTTP", () => {
-  test("is ready when Redis answers and a worker lives, and says why when not", async ({
+describe("fleet over HTTP", () => {
+  test("the fleet over HTTP is ready when Redis answers and a worker lives, and says why when not", async ({
     fleet,
     gateways,
   }) => {
@@ -71,7 +71,7 @@ describe("the fleet over HTTP", () => {
     },
   );
 
-  test("shows workers, sandboxes and what an autoscaler needs, and drains a worker", async ({
+  test("the fleet over HTTP shows workers, sandboxes and what an autoscaler needs, and drains a worker", async ({
     fleet,
     gateways,
   }) => {
@@ -89,12 +89,15 @@ describe("the fleet over HTTP", () => {
       oldestWaitMs: 0,
       workers: 1,
     });
-    expect((await gateway.call("POST", "/v1/fleet/workers/nobody/drain")).status).toBe(404);
+    expect((await gateway.call("POST", "/v1/fleet/workers/unknown/drain")).status).toBe(404);
     expect((await gateway.call("POST", "/v1/fleet/workers/worker-1/drain")).status).toBe(202);
     expect(await worker.ended()).toBe(0);
   });
 
-  test("pauses, resumes and destroys a tenant, and says what it uses", async ({ fleet, gateways }) => {
+  test("the fleet over HTTP pauses, resumes and destroys a tenant, and says what it uses", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     await gateway.call("POST", "/v1/jobs?wait=30", { body: exec("echo kept > file") });
@@ -114,7 +117,10 @@ describe("the fleet over HTTP", () => {
     expect(gone.body.result.value.stdout).toBe("");
   });
 
-  test("runs a delayed job when it is due, and a schedule again and again", async ({ fleet, gateways }) => {
+  test("the fleet over HTTP runs a delayed job when it is due, and a schedule again and again", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const later = (await gateway.call("POST", "/v1/jobs", { body: exec("date +%s%3N", { delayMs: 1_500 }) }))
@@ -139,7 +145,10 @@ describe("the fleet over HTTP", () => {
     expect(bad.status).toBe(400);
   });
 
-  test("counts what it does, without a tenant's name unless asked for", async ({ fleet, gateways }) => {
+  test("the fleet over HTTP counts what it does, without a tenant's name unless asked for", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start({ BERTH_GATEWAY_METRICS_LISTEN: "127.0.0.1:0" });
     const named = await gateways.start({ BERTH_METRICS_TENANTS: "2", BERTH_GATEWAY_METRICS: "open" });

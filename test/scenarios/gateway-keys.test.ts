@@ -3,20 +3,24 @@ import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { adminKey, test } from "../support/gateway.ts";
 
-describe("a gateway without keys", () => {
-  test("listens on loopback and says that it is open", async ({ gateways }) => {
+describe("gateway without keys", () => {
+  test("a gateway without keys listens on loopback and says that it is open", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     await expect.poll(() => gateway.log).toContain("gateway.open");
     expect((await gateway.call("GET", "/v1/keys", { key: undefined })).status).toBe(200);
   });
 
-  test("refuses to start on another address, with exit code 78 and the reason", async ({ gateways }) => {
+  test("a gateway without keys refuses to start on another address, with exit code 78 and the reason", async ({
+    gateways,
+  }) => {
     const gateway = gateways.spawn({ BERTH_ADMIN_KEY: "", BERTH_GATEWAY_HOST: "0.0.0.0" });
     expect(await gateway.ended()).toBe(78);
     expect(gateway.errors).toContain("BERTH_GATEWAY_HOST: 0.0.0.0 is reachable from elsewhere");
   });
 
-  test("closes as soon as there is a key, and the first key must be an admin's", async ({ gateways }) => {
+  test("a gateway without keys closes as soon as there is a key, and the first key must be an admin's", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     const tenantFirst = { role: "tenant", tenant: "acme", name: "first" };
     expect(await gateway.call("POST", "/v1/keys", { key: undefined, body: tenantFirst })).toMatchObject({
@@ -33,10 +37,10 @@ describe("a gateway without keys", () => {
   });
 });
 
-describe("a gateway that once had a key", () => {
+describe("gateway that once had a key", () => {
   const open = { BERTH_ADMIN_KEY: "" };
 
-  test("stays closed when the last one is revoked, also after a restart, and says how to get in again", async ({
+  test("a gateway that once had a key stays closed when the last one is revoked, also after a restart, and says how to get in again", async ({
     gateways,
   }) => {
     const gateway = await gateways.start(open);
@@ -56,14 +60,19 @@ describe("a gateway that once had a key", () => {
     expect((await again.call("POST", "/v1/keys", { body: ops })).status).toBe(201);
   });
 
-  test("stays closed when it is started without the key that was configured before", async ({ gateways }) => {
+  test("a gateway that once had a key stays closed when it is started without the key that was configured before", async ({
+    gateways,
+  }) => {
     const configured = await gateways.start();
     expect((await configured.call("GET", "/v1/keys")).status).toBe(200);
     const later = await gateways.start(open);
     expect((await later.call("GET", "/v1/keys", { key: undefined })).status).toBe(401);
   });
 
-  test("stays closed when the last one has expired and is no longer listed", async ({ gateways, redis }) => {
+  test("a gateway that once had a key stays closed when the last one has expired and is no longer listed", async ({
+    gateways,
+    redis,
+  }) => {
     const client = redis.connect();
     const keys = new ApiKeys(client);
     const { key } = await keys.create({ role: "admin", name: "brief" });
@@ -76,8 +85,8 @@ describe("a gateway that once had a key", () => {
   });
 });
 
-describe("a gateway with keys", () => {
-  test("names every problem of its configuration at once", async ({ gateways }) => {
+describe("gateway with keys", () => {
+  test("a gateway with keys names every problem of its configuration at once", async ({ gateways }) => {
     const gateway = gateways.spawn({
       BERTH_ADMIN_KEY: "short",
       BERTH_GATEWAY_PORT: "99999",
@@ -88,7 +97,7 @@ describe("a gateway with keys", () => {
       expect(gateway.errors).toContain(name);
   });
 
-  test("refuses a Redis address that cannot be one, and blames the address when Redis refuses the password", async ({
+  test("a gateway with keys refuses a Redis address that cannot be one, and blames the address when Redis refuses the password", async ({
     redis,
     gateways,
   }) => {
@@ -106,7 +115,7 @@ describe("a gateway with keys", () => {
     await admin.config("SET", "requirepass", "");
   });
 
-  test("takes no request without a good key, and says nothing about why a key is bad", async ({
+  test("a gateway with keys takes no request without a good key, and says nothing about why a key is bad", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -125,7 +134,7 @@ describe("a gateway with keys", () => {
     expect(new Set(answers.slice(1).map(({ body: { detail } }) => detail)).size).toBe(1);
   });
 
-  test("keeps only a hash of a key, lists it without secrets, and revokes it", async ({
+  test("a gateway with keys keeps only a hash of a key, lists it without secrets, and revokes it", async ({
     gateways,
     redis,
   }) => {
@@ -140,12 +149,12 @@ describe("a gateway with keys", () => {
     const listed = await gateway.call("GET", "/v1/keys");
     expect(listed.body.keys).toMatchObject([{ id: body.key.id, role: "tenant", tenant: "acme", name: "ci" }]);
     expect(JSON.stringify(listed.body)).not.toContain(stored.sha256);
-    expect((await gateway.call("GET", "/v1/jobs/nobody", { key: body.token })).status).toBe(404);
+    expect((await gateway.call("GET", "/v1/jobs/unknown", { key: body.token })).status).toBe(404);
     expect((await gateway.call("DELETE", `/v1/keys/${body.key.id}`)).status).toBe(204);
-    expect((await gateway.call("GET", "/v1/jobs/nobody", { key: body.token })).status).toBe(401);
+    expect((await gateway.call("GET", "/v1/jobs/unknown", { key: body.token })).status).toBe(401);
   });
 
-  test("refuses a key that has expired", async ({ gateways }) => {
+  test("a gateway with keys refuses a key that has expired", async ({ gateways }) => {
     const gateway = await gateways.start();
     const order = { role: "admin", name: "brief", expiresInSeconds: 3 };
     const { body } = await gateway.call("POST", "/v1/keys", { body: order });
@@ -157,7 +166,7 @@ describe("a gateway with keys", () => {
       .toBe(401);
   });
 
-  test("holds a tenant key to its rate and its body size", async ({ gateways }) => {
+  test("a gateway with keys holds a tenant key to its rate and its body size", async ({ gateways }) => {
     const gateway = await gateways.start();
     const order = { role: "tenant", tenant: "acme", name: "slow", rate: 5, bodyBytes: 1_000 };
     const { token: key } = (await gateway.call("POST", "/v1/keys", { body: order })).body;
@@ -165,7 +174,7 @@ describe("a gateway with keys", () => {
     expect(large).toMatchObject({ status: 413, body: { code: "body-too-large" } });
     const began = performance.now();
     const many = await Promise.all(
-      Array.from({ length: 100 }, () => gateway.call("GET", "/v1/jobs/nobody", { key })),
+      Array.from({ length: 100 }, () => gateway.call("GET", "/v1/jobs/unknown", { key })),
     );
     const seconds = (performance.now() - began) / 1_000;
     const refused = many.filter(({ status }) => status === 429);
@@ -174,7 +183,7 @@ describe("a gateway with keys", () => {
     expect(refused[0]?.headers.get("retry-after")).toBe("1");
   });
 
-  test("writes down what administrators do, without secrets", async ({ gateways }) => {
+  test("a gateway with keys writes down what administrators do, without secrets", async ({ gateways }) => {
     const gateway = await gateways.start();
     const { body } = await gateway.call("POST", "/v1/keys", { body: { role: "admin", name: "ops" } });
     await gateway.call("DELETE", `/v1/keys/${body.key.id}`, { key: body.token });
@@ -193,7 +202,7 @@ describe("a gateway with keys", () => {
 describe("profiles and pools", () => {
   const exec = { request: { kind: "exec", command: "true" } };
 
-  test("that a tenant was not granted are refused at every door, in the same words as those that do not exist", async ({
+  test("profiles and pools that a tenant was not granted are refused at every door, in the same words as those that do not exist", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -201,7 +210,7 @@ describe("profiles and pools", () => {
     const made = (await gateway.call("POST", "/v1/keys", { body: order })).body;
     expect(made.key).toMatchObject({ profiles: ["default"], pools: ["default"] });
     const key = made.token;
-    // Another tenant has it: it exists, and acme is not told so.
+    // Another tenant has it: it exists, and acme must not learn that.
     await gateway.call("POST", "/v1/tenants/globex/grant", { body: { profiles: ["net"], pools: ["gpu"] } });
     for (const [what, name] of [
       ["profile", "net"],
@@ -228,7 +237,7 @@ describe("profiles and pools", () => {
     expect((await gateway.call("POST", "/v1/jobs", { key, body: defaults })).status).toBe(202);
   });
 
-  test("are a tenant's by grant and a key's by its making, and gone when the grant is revoked", async ({
+  test("profiles and pools are a tenant's by grant and a key's by its making, and gone when the grant is revoked", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -241,18 +250,21 @@ describe("profiles and pools", () => {
     expect((await gateway.call("POST", "/v1/keys", { body: admin })).status).toBe(400);
     const both = { profiles: ["net"], pools: ["gpu"] };
     const granted = await gateway.call("POST", "/v1/tenants/acme/grant", { body: both });
-    expect(granted.body).toEqual({ profiles: ["default", "net"], pools: ["default", "gpu"] });
+    expect(granted.body).toEqual({ profiles: ["default", "net"], pools: ["default", "gpu"], peers: [] });
     const { token: key, key: made } = (await gateway.call("POST", "/v1/keys", { body: order })).body;
     const plain = { role: "tenant", tenant: "acme", name: "plain" };
     const { token: other } = (await gateway.call("POST", "/v1/keys", { body: plain })).body;
     const listed = (await gateway.call("GET", "/v1/keys")).body.keys;
-    expect(listed.find(({ id }: { id: string }) => id === made.id)).toMatchObject(granted.body);
+    expect(listed.find(({ id }: { id: string }) => id === made.id)).toMatchObject({
+      profiles: ["default", "net"],
+      pools: ["default", "gpu"],
+    });
     const wanted = { ...exec, profile: "net", pool: "gpu" };
     expect((await gateway.call("POST", "/v1/jobs", { key, body: wanted })).status).toBe(202);
     expect((await gateway.call("POST", "/v1/jobs", { key: other, body: wanted })).status).toBe(403);
     expect((await gateway.call("GET", "/v1/tenants/acme", { key })).body).toMatchObject(granted.body);
     const left = await gateway.call("POST", "/v1/tenants/acme/revoke", { body: { profiles: ["net"] } });
-    expect(left.body).toEqual({ profiles: ["default"], pools: ["default", "gpu"] });
+    expect(left.body).toEqual({ profiles: ["default"], pools: ["default", "gpu"], peers: [] });
     expect((await gateway.call("POST", "/v1/jobs", { key, body: wanted })).status).toBe(403);
     const { entries } = (await gateway.call("GET", "/v1/audit")).body;
     expect(entries).toMatchObject([
@@ -288,8 +300,8 @@ test("the tenant shared is reserved: no key, no job and no schedule can be its",
     await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant: "acme", name: "old" } })
   ).body;
   await redis.connect().hset(redisKeys.apiKey(key.id), "tenant", "shared");
-  expect((await gateway.call("GET", "/v1/jobs/nobody", { key: token })).status).toBe(401);
-  // A job of the shared sandbox is its own tenant's, and nobody else's.
+  expect((await gateway.call("GET", "/v1/jobs/unknown", { key: token })).status).toBe(401);
+  // A job of the shared sandbox is its own tenant's, and no other's.
   const keyOf = async (tenant: string) =>
     (await gateway.call("POST", "/v1/keys", { body: { role: "tenant", tenant, name: tenant } })).body.token;
   const [acme, evil] = [await keyOf("acme"), await keyOf("evil")];

@@ -10,8 +10,11 @@ function sandbox(gateway: TestGateway, name: string, body: object, headers: Reco
   return gateway.call("POST", `/v1/sandbox/${name}`, { body: { ...place, ...body }, headers });
 }
 
-describe("the code sandbox over HTTP", () => {
-  test("runs code and commands, and says how they ended", async ({ fleet, gateways }) => {
+describe("code sandbox over HTTP", () => {
+  test("the code sandbox over HTTP runs code and commands, and says how they ended", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const ran = await sandbox(gateway, "execute", { code: "print(42)", language: "python" });
@@ -43,7 +46,10 @@ describe("the code sandbox over HTTP", () => {
     );
   });
 
-  test("writes, reads, edits, patches, lists and searches files", async ({ fleet, gateways }) => {
+  test("the code sandbox over HTTP writes, reads, edits, patches, lists and searches files", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const text = "one\ntwo\nthree\n";
@@ -86,7 +92,10 @@ describe("the code sandbox over HTTP", () => {
     });
   });
 
-  test("answers what a file operation cannot do with a 4xx and its reason", async ({ fleet, gateways }) => {
+  test("the code sandbox over HTTP answers what a file operation cannot do with a 4xx and its reason", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     expect(await sandbox(gateway, "read", { path: "nope" })).toMatchObject({
@@ -105,7 +114,7 @@ describe("the code sandbox over HTTP", () => {
     );
   });
 
-  test("uses the sandbox of its session, which a job with that scope shares and the tenant's own is not", async ({
+  test("the code sandbox over HTTP uses the sandbox of its session, which a job with that scope shares and the tenant's own is not", async ({
     fleet,
     gateways,
   }) => {
@@ -119,7 +128,10 @@ describe("the code sandbox over HTTP", () => {
     expect(await cat()).toMatchObject({ code: 1, stdout: "" });
   });
 
-  test("has sessions apart from each other, filled, listed and destroyed", async ({ fleet, gateways }) => {
+  test("the code sandbox over HTTP has sessions apart from each other, filled, listed and destroyed", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const files = [
@@ -139,7 +151,7 @@ describe("the code sandbox over HTTP", () => {
     expect((await sandbox(gateway, "list", {})).body.entries).toEqual([]);
   });
 
-  test("keeps what a command leaves as artifacts, whole, by range, and never as a page", async ({
+  test("the code sandbox over HTTP keeps what a command leaves as artifacts, whole, by range, and never as a page", async ({
     fleet,
     gateways,
   }) => {

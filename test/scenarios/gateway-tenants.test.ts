@@ -9,8 +9,11 @@ async function tenantKey(gateway: TestGateway, tenant: string): Promise<string> 
     .token;
 }
 
-describe("a tenant's key", () => {
-  test("opens its own tenant without naming it, and nothing of another's", async ({ fleet, gateways }) => {
+describe("tenant's key", () => {
+  test("a tenant's key opens its own tenant without naming it, and nothing of another's", async ({
+    fleet,
+    gateways,
+  }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const [acme, evil] = [await tenantKey(gateway, "acme"), await tenantKey(gateway, "evil")];
@@ -38,6 +41,12 @@ describe("a tenant's key", () => {
       "/v1/tenants/acme",
     ];
     for (const path of own) expect((await gateway.fetch("GET", path, { key: acme })).status, path).toBe(200);
+    const { ceilings } = (await gateway.call("GET", "/v1/tenants/acme", { key: acme })).body;
+    const workspaces = { ceiling: "workspaceBytes", used: expect.any(Number), limit: 20 * 1024 ** 3 };
+    expect(ceilings).toContainEqual(workspaces);
+    const results = ceilings.find((use: { ceiling: string }) => use.ceiling === "resultBytes");
+    expect(results).toMatchObject({ limit: 512 * 1024 ** 2 });
+    expect(results.used).toBeGreaterThan(100);
     const denied: [string, string, object?][] = [
       ["GET", `/v1/jobs/${job.id}`],
       ["GET", `/v1/jobs/${job.id}?wait=1`],
@@ -106,7 +115,7 @@ describe("a tenant's key", () => {
     });
   });
 
-  test("may not administer anything", async ({ gateways }) => {
+  test("a tenant's key may not administer anything", async ({ gateways }) => {
     const gateway = await gateways.start();
     const key = await tenantKey(gateway, "acme");
     const admin: [string, string, object?][] = [
@@ -132,7 +141,9 @@ describe("a tenant's key", () => {
     }
   });
 
-  test("makes an Idempotency-Key its own: another tenant's same key is another job", async ({ gateways }) => {
+  test("a tenant's key makes an Idempotency-Key its own: another tenant's same key is another job", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     const [acme, evil] = [await tenantKey(gateway, "acme"), await tenantKey(gateway, "evil")];
     const call = (key: string) =>
@@ -147,7 +158,9 @@ describe("a tenant's key", () => {
     expect(one.body.id).not.toBe(two.body.id);
   });
 
-  test("of a tenant called admin is no admin's, and shares no batch with them", async ({ gateways }) => {
+  test("a tenant's key of a tenant called admin is no admin's, and shares no batch with them", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     const key = await tenantKey(gateway, "admin");
     const order = { tenant: "admin", request: { kind: "exec", command: "true" } };
@@ -160,13 +173,13 @@ describe("a tenant's key", () => {
   });
 });
 
-describe("what a tenant's key is told of the fleet", () => {
+describe("what a tenant's key learns of the fleet", () => {
   const secrets = /rival|\/var\/lib|worker-7|host-7|payroll/;
   const trouble = "the sandbox rival.s.payroll did not start: /var/lib/berth/workspaces is full";
   const sandbox = sandboxKey.parse("acme");
   const exec = { request: { kind: "exec", command: "true" } };
 
-  test("why its job waits is told without workers, hosts and other tenants' sandboxes", async ({
+  test("why its job waits, without workers, hosts and other tenants' sandboxes", async ({
     fleet,
     gateways,
   }) => {
@@ -179,7 +192,7 @@ describe("what a tenant's key is told of the fleet", () => {
     const worker = { host: "host-7", pools: "default", slots: "1", health: trouble };
     await redis.zadd(redisKeys.workers, now + 60_000, "worker-7");
     await redis.hset(redisKeys.worker("worker-7"), worker);
-    const told = async (code: string) => {
+    const seesOnly = async (code: string) => {
       const own = await gateway.call("GET", `/v1/jobs/${id}/why`, { key });
       const full = await gateway.call("GET", `/v1/jobs/acme.${id}/why`);
       expect(own.body.codes).toContain(code);
@@ -188,13 +201,13 @@ describe("what a tenant's key is told of the fleet", () => {
       expect(JSON.stringify(own.body)).not.toMatch(secrets);
       expect(JSON.stringify(full.body)).toMatch(secrets);
     };
-    await told("no-engine");
+    await seesOnly("no-engine");
     await redis.hset(lease, { trouble });
-    await told("sandbox-trouble");
+    await seesOnly("sandbox-trouble");
     await redis.hset(lease, { home: "host-8-of-the-rival" });
-    await told("host-offline");
+    await seesOnly("host-offline");
     await redis.hset(lease, { worker: "worker-7", deadline: now + 60_000, home: "host-7" });
-    await told("sandbox-held");
+    await seesOnly("sandbox-held");
     for (const [path, list] of [
       ["/v1/tenants/acme", "sandboxes"],
       ["/v1/sandbox/sessions", "sessions"],
@@ -206,10 +219,7 @@ describe("what a tenant's key is told of the fleet", () => {
     expect(JSON.stringify((await gateway.call("GET", "/v1/tenants/acme")).body)).toMatch(secrets);
   });
 
-  test("how its job ended is told without a fault's words about the machines", async ({
-    fleet,
-    gateways,
-  }) => {
+  test("how its job ended, without a fault's words about the machines", async ({ fleet, gateways }) => {
     const gateway = await gateways.start();
     const redis = fleet.redis.connect();
     const key = await tenantKey(gateway, "acme");

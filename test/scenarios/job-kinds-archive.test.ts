@@ -43,7 +43,7 @@ describe("archive", () => {
     expect((await run(sandbox, request)).outcome, "over what is there").toEqual(done);
   });
 
-  test("in with one bad entry writes nothing at all", async ({ host }) => {
+  test("archive in with one bad entry writes nothing at all", async ({ host }) => {
     const sandbox = await host.sandbox();
     const common = { mode: 0o644, modifiedMs: 0 };
     const good: TarItem = { ...common, path: "good", type: "file", bytes: Buffer.from("x") };
@@ -80,7 +80,7 @@ describe("archive", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("in that does not fit the quota says how far it came", async ({ host }) => {
+  test("archive in that does not fit the quota says how far it came", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { limits: { workspaceBytes: 4_000_000 } } });
     // Fifty megabytes in fifty kilobytes.
     const zeros = Buffer.alloc(10_000_000);
@@ -92,7 +92,7 @@ describe("archive", () => {
     expect(result.outcome).toEqual(refused("quota", /quota.*; 0 of the archive's 5 entries/));
   });
 
-  test("out is what archive in takes, and what tar reads", async ({ host }) => {
+  test("archive out is what archive in takes, and what tar reads", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({
       command: "mkdir -p a/b/empty; echo x > a/b/x; chmod 755 a/b/x; ln -s b/x a/link; echo no > no",
@@ -124,7 +124,7 @@ describe("archive", () => {
     expect(all.value.count).toBe(12);
   });
 
-  test("out that a result cannot carry is refused", async ({ host }) => {
+  test("archive out that a result cannot carry is refused", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "head -c 1048576 /dev/zero > f" });
     expect((await run(sandbox, { kind: "archive", direction: "out" })).outcome).toEqual(

@@ -5,7 +5,7 @@ import { test } from "../support/host.ts";
 import { done, names, refused, run } from "../support/job-kinds.ts";
 
 describe("exec", () => {
-  test("gives the command's outcome, both outputs, and output as it comes", async ({ host }) => {
+  test("exec gives the command's outcome, both outputs, and output as it comes", async ({ host }) => {
     const sandbox = await host.sandbox();
     const seen: string[] = [];
     const result = await run(
@@ -20,7 +20,7 @@ describe("exec", () => {
     expect(seen.sort()).toEqual(["stderr: oops\n", "stdout: in\n"]);
   });
 
-  test("is bound by the job's limits, and a request only tightens them", async ({ host }) => {
+  test("exec is bound by the job's limits, and a request only tightens them", async ({ host }) => {
     const sandbox = await host.sandbox();
     const limits = execLimits.parse({ timeoutMs: 300, keptBytes: 1_000 });
     const slow = { kind: "exec", command: "sleep 20", limits: { timeoutMs: 20_000 } } as const;
@@ -29,7 +29,9 @@ describe("exec", () => {
     expect(loud.value).toMatchObject({ cutBytes: 4_000 });
   });
 
-  test("has a text with both streams in the order they were written, cut to shownBytes", async ({ host }) => {
+  test("exec has a text with both streams in the order they were written, cut to shownBytes", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const text = async (command: string, shownBytes: number) =>
       withText(await run(sandbox, { kind: "exec", command, limits: { shownBytes } })).text;
@@ -41,20 +43,22 @@ describe("exec", () => {
     expect(value).not.toHaveProperty("shown");
   });
 
-  test("that is aborted is cancelled, with the reason", async ({ host }) => {
+  test("exec that is aborted is cancelled, with the reason", async ({ host }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();
     const running = run(
       sandbox,
       { kind: "exec", command: "echo up; sleep 60" },
-      { signal: controller.signal, onOutput: () => controller.abort("nobody wants it any more") },
+      { signal: controller.signal, onOutput: () => controller.abort("no longer wanted") },
     );
-    expect((await running).outcome).toEqual({ kind: "cancelled", reason: "nobody wants it any more" });
+    expect((await running).outcome).toEqual({ kind: "cancelled", reason: "no longer wanted" });
   });
 });
 
 describe("code", () => {
-  test("runs in each language with arguments and standard input, and leaves no file", async ({ host }) => {
+  test("code runs in each language with arguments and standard input, and leaves no file", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const sources = {
       python: "import sys\nprint(sys.argv[1], sys.stdin.read())",
@@ -72,7 +76,7 @@ describe("code", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("imports the modules that stand in its working directory", async ({ host }) => {
+  test("code imports the modules that stand in its working directory", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("app/helper.py", "answer = 42");
     const result = await run(sandbox, {
@@ -84,14 +88,24 @@ describe("code", () => {
     expect(result.value.stdout).toBe("42\n");
   });
 
-  test("in a directory that is not there is refused, and does not make it", async ({ host }) => {
+  test("code in a directory that is not there is refused, and does not make it", async ({ host }) => {
     const sandbox = await host.sandbox();
     const result = await run(sandbox, { kind: "code", language: "sh", source: "", cwd: "nowhere" });
     expect(result.outcome).toEqual(refused("not-found", /no such directory to run in: nowhere/));
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("whose interpreter is not in the image is refused by name", async ({ host }) => {
+  test.for([
+    ["python", "print(6 * 7)"],
+    ["node", "console.log(6 * 7)"],
+    ["bash", "a=(6 7); echo $((a[0] * a[1]))"],
+    ["sh", "echo $((6 * 7))"],
+  ] as const)("the image that is used by default runs %s", async ([language, source], { host }) => {
+    const result = await run(await host.sandbox(), { kind: "code", language, source });
+    expect(result).toMatchObject({ outcome: { kind: "exited", code: 0 }, value: { stdout: "42\n" } });
+  });
+
+  test("code whose interpreter is not in the image is refused by name", async ({ host }) => {
     const sandbox = await host.sandbox();
     const without: JobSandbox = {
       files: sandbox.files,
@@ -111,7 +125,7 @@ describe("code", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("that is aborted leaves no file either", async ({ host }) => {
+  test("code that is aborted leaves no file either", async ({ host }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();
     const result = await run(
@@ -125,7 +139,7 @@ describe("code", () => {
 });
 
 describe("steps", () => {
-  test("run in order in one job, each with its own result", async ({ host }) => {
+  test("steps run in order in one job, each with its own result", async ({ host }) => {
     const sandbox = await host.sandbox();
     const result = await run(sandbox, {
       kind: "steps",
@@ -140,7 +154,7 @@ describe("steps", () => {
     expect(result.value.steps?.[2]?.value.content).toBe("42\n");
   });
 
-  test("stop at the first failure, or go on, and end as it did", async ({ host }) => {
+  test("steps stop at the first failure, or go on, and end as it did", async ({ host }) => {
     const sandbox = await host.sandbox();
     const steps = [
       { kind: "exec", command: "exit 3" },
@@ -156,7 +170,7 @@ describe("steps", () => {
     expect(continued.value.steps?.map(({ outcome }) => outcome.kind)).toEqual(["exited", "refused", "done"]);
   });
 
-  test("end when they are aborted, even where failures are passed over", async ({ host }) => {
+  test("steps end when they are aborted, even where failures are passed over", async ({ host }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();
     const result = await run(
@@ -176,7 +190,7 @@ describe("steps", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("do not carry more in one result than it may", async ({ host }) => {
+  test("steps do not carry more in one result than it may", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "yes 0123456789 | head -c 1000000 > f" });
     const read = { kind: "read", path: "f", lines: 1_000_000 } as const;

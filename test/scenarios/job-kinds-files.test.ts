@@ -7,7 +7,7 @@ import { test } from "../support/host.ts";
 import { done, refused, run, text } from "../support/job-kinds.ts";
 
 describe("write and read", () => {
-  test("carry text and bytes unchanged", async ({ host }) => {
+  test("write and read carry text and bytes unchanged", async ({ host }) => {
     const sandbox = await host.sandbox();
     const written = await run(sandbox, {
       kind: "write",
@@ -36,7 +36,7 @@ describe("write and read", () => {
     });
   });
 
-  test("take the lines asked for, also from far inside a large file", async ({ host }) => {
+  test("write and read take the lines asked for, also from far inside a large file", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "seq 1000000 > numbers" });
     const near = await run(sandbox, { kind: "read", path: "numbers", line: 2, lines: 3 });
@@ -61,7 +61,7 @@ describe("write and read", () => {
     expect(most.value.lines?.more).toBe(true);
   });
 
-  test("of the first lines do not carry a huge file out of the sandbox", async ({ host }) => {
+  test("write and read of the first lines do not carry a huge file out of the sandbox", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({
       command: "head -c 300000 /dev/zero | tr '\\0' x > f; echo >> f; truncate -s 800M f",
@@ -92,7 +92,7 @@ describe("write and read", () => {
     expect(carriedBytes).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("refuse what is not text, and say what to do", async ({ host }) => {
+  test("write and read refuse what is not text, and say what to do", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("bin", Buffer.from([0x66, 0xff, 0x0a]));
     expect((await run(sandbox, { kind: "read", path: "bin" })).outcome).toEqual(
@@ -104,7 +104,7 @@ describe("write and read", () => {
     );
   });
 
-  test("pass a file's own refusals on", async ({ host }) => {
+  test("write and read pass a file's own refusals on", async ({ host }) => {
     const sandbox = await host.sandbox();
     expect((await run(sandbox, { kind: "read", path: "none" })).outcome).toEqual(
       refused("not-found", /no such file or directory: none/),
@@ -118,7 +118,7 @@ describe("write and read", () => {
 });
 
 describe("edit", () => {
-  test("replaces exactly one match and keeps the mode", async ({ host }) => {
+  test("edit replaces exactly one match and keeps the mode", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("run.sh", "#!/bin/sh\necho one\n", { mode: 0o755 });
     const result = await run(sandbox, { kind: "edit", path: "run.sh", find: "one", replace: "two" });
@@ -127,7 +127,7 @@ describe("edit", () => {
     expect((await sandbox.files.stat("run.sh")).mode & 0o777).toBe(0o755);
   });
 
-  test("that finds none or several changes nothing and says what to do", async ({ host }) => {
+  test("edit that finds none or several changes nothing and says what to do", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("f", "a\nb\na\n");
     expect((await run(sandbox, { kind: "edit", path: "f", find: "z", replace: "y" })).outcome).toEqual(
@@ -142,7 +142,7 @@ describe("edit", () => {
     expect(await text(sandbox, "f")).toBe("c\nb\nc\n");
   });
 
-  test("does not overwrite what somebody else wrote in between", async ({ host }) => {
+  test("edit does not overwrite what another job wrote in between", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("f", "one\n");
     const raced = before(sandbox, "write", (path) => sandbox.files.write(path, "theirs\n"));
@@ -153,7 +153,7 @@ describe("edit", () => {
 });
 
 describe("searching", () => {
-  test("finds text, names and facts, and says when there is more", async ({ host }) => {
+  test("searching finds text, names and facts, and says when there is more", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("src/a.ts", "const one = 1;\nconst two = 2;\n");
     await sandbox.files.write("src/b.md", "const three\n");
@@ -175,7 +175,7 @@ describe("searching", () => {
 });
 
 describe("move and remove", () => {
-  test("do what they say, and count", async ({ host }) => {
+  test("move and remove do what they say, and count", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("a/b/c", "x");
     expect((await run(sandbox, { kind: "move", from: "a/b/c", to: "new/place" })).outcome).toEqual(done);
@@ -190,7 +190,7 @@ describe("move and remove", () => {
 });
 
 describe("copy", () => {
-  test("brings many files in one job", async ({ host }) => {
+  test("copy brings many files in one job", async ({ host }) => {
     const sandbox = await host.sandbox();
     const files = Array.from({ length: 200 }, (_, index) => ({
       path: `d${index % 7}/f${index}`,
@@ -203,7 +203,7 @@ describe("copy", () => {
     expect(await text(sandbox, "d3/f199")).toBe("199");
   });
 
-  test("writes what it can and names each file it cannot", async ({ host }) => {
+  test("copy writes what it can and names each file it cannot", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.makeDirectory("one");
     await sandbox.files.write("two", "a file");
@@ -216,7 +216,7 @@ describe("copy", () => {
     expect(await text(sandbox, "three")).toBe("x");
   });
 
-  test("does not take one path twice", async ({ host }) => {
+  test("copy does not take one path twice", async ({ host }) => {
     const sandbox = await host.sandbox();
     const files = ["a", "./a"].map((path) => ({ path, content: path }));
     expect((await run(sandbox, { kind: "copy", files })).outcome).toEqual(

@@ -41,7 +41,7 @@ rename to sub/there.txt
     await sandbox.files.write("here.txt", "moved\n", { mode: 0o640 });
   }
 
-  test("changes, makes, removes and renames files in one job", async ({ host }) => {
+  test("patch changes, makes, removes and renames files in one job", async ({ host }) => {
     const sandbox = await host.sandbox();
     await ready(sandbox);
     const result = await run(sandbox, { kind: "patch", diff });
@@ -53,7 +53,7 @@ rename to sub/there.txt
     expect((await sandbox.files.stat("sub/there.txt")).mode & 0o777).toBe(0o640);
   });
 
-  test("that fits one file and not another changes neither, and names each hunk", async ({ host }) => {
+  test("patch that fits one file and not another changes neither, and names each hunk", async ({ host }) => {
     const sandbox = await host.sandbox();
     await ready(sandbox);
     await sandbox.files.write("gone.txt", "bye bye\n");
@@ -68,7 +68,7 @@ rename to sub/there.txt
     expect(await text(sandbox, "src/a.txt")).toBe("above\nkeep\nold\n");
   });
 
-  test("whose last write cannot be made takes the earlier ones back", async ({ host }) => {
+  test("patch whose last write cannot be made takes the earlier ones back", async ({ host }) => {
     const sandbox = await host.sandbox();
     await ready(sandbox);
     const raced = before(sandbox, "remove", async (path) => {
@@ -85,7 +85,7 @@ rename to sub/there.txt
     expect(await names(sandbox)).toEqual(["gone.txt", "here.txt", "here.txt/x", "src", "src/a.txt", "sub"]);
   });
 
-  test("that is aborted half way takes back what it had done", async ({ host }) => {
+  test("patch that is aborted half way takes back what it had done", async ({ host }) => {
     const sandbox = await host.sandbox();
     await ready(sandbox);
     const controller = new AbortController();
@@ -98,7 +98,7 @@ rename to sub/there.txt
     expect(await names(sandbox)).toEqual(["gone.txt", "here.txt", "src", "src/a.txt"]);
   });
 
-  test("cannot name a file outside the workspace", async ({ host }) => {
+  test("patch cannot name a file outside the workspace", async ({ host }) => {
     const sandbox = await host.sandbox();
     for (const path of ["../x", "/etc/x"]) {
       const outside = `--- /dev/null\n+++ ${path}\n@@ -0,0 +1 @@\n+x\n`;

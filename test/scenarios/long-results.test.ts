@@ -6,7 +6,7 @@ const command = "seq 1 40000";
 const printed = Array.from({ length: 40_000 }, (_, index) => `${index + 1}\n`).join("");
 
 describe("output of 229 KB", () => {
-  test("reaches await, a batch, an HTTP answer and a batch over HTTP as a whole, and results as an excerpt", async ({
+  test("output of 229 KB reaches await, a batch, an HTTP answer and a batch over HTTP as a whole, and results as an excerpt", async ({
     fleet,
     gateways,
   }) => {

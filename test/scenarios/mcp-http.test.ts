@@ -96,7 +96,7 @@ describe("POST /mcp", () => {
     await expect.poll(ended).toMatchObject({ state: "finished", exit_code: 5 });
   });
 
-  test("in 2026-07-28 a client that leaves cancels its call, and before that its job goes on", async ({
+  test("POST /mcp in 2026-07-28: a client that leaves cancels its call, and before that its job goes on", async ({
     fleet,
     gateways,
   }) => {

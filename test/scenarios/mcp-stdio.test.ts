@@ -108,7 +108,7 @@ describe("berth mcp on stdin and stdout", () => {
     await expect.poll(unfinished, { timeout: 10_000 }).toBe(0);
   });
 
-  test("through a gateway it does the same: images are images, and artifacts are links that can be read", async ({
+  test("berth mcp does the same through a gateway: images are images, and artifacts are links that can be read", async ({
     fleet,
     gateways,
   }) => {

@@ -6,8 +6,10 @@ import { busybox, test as withFleet } from "../support/fleet.ts";
 const test = withFleet.extend({ topology: "cluster" });
 const brisk = { ...busybox, BERTH_LEASE_MS: "2000", BERTH_SWEEP_MS: "250", BERTH_IDLE_MS: "1000" };
 
-describe("a fleet on a Redis Cluster", () => {
-  test("runs commands, writes and reads files, and keeps artifacts", async ({ fleet }) => {
+describe("fleet on a Redis Cluster", () => {
+  test("a fleet on a Redis Cluster runs commands, writes and reads files, and keeps artifacts", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     await acme.write("in.txt", "hello");
@@ -17,7 +19,9 @@ describe("a fleet on a Redis Cluster", () => {
     expect(ran.artifacts).toMatchObject([{ path: "out.txt", size: 5 }]);
   });
 
-  test("keeps the order of a session, priorities, delays, retries and cancellations", async ({ fleet }) => {
+  test("a fleet on a Redis Cluster keeps the order of a session, priorities, delays, retries and cancellations", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", brisk);
     const acme = fleet.client().tenant("acme");
     const first = await acme.exec("sleep 1; echo 1 >> order").enqueued();
@@ -37,7 +41,9 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await acme.exec("cat order")).stdout).toBe("1\n2\nlater\n");
   });
 
-  test("runs a batch, a group of results, a schedule, and a dead letter again", async ({ fleet }) => {
+  test("a fleet on a Redis Cluster runs a batch, a group of results, a schedule, and a dead letter again", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1", { ...brisk, BERTH_LEASE_MS: "8000" });
     const berth = fleet.client();
     const orders = Array.from({ length: 60 }, (_, index) => ({
@@ -70,7 +76,9 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await again?.result)?.value.stdout).toBe("yes");
   });
 
-  test("is seen as it is: workers, sandboxes, what waits and why, a job's events", async ({ fleet }) => {
+  test("a fleet on a Redis Cluster is seen as it is: workers, sandboxes, what waits and why, a job's events", async ({
+    fleet,
+  }) => {
     const berth = fleet.client();
     const first = await berth.tenant("acme").exec("echo one; sleep 600").enqueued();
     expect((await berth.why(first.id)).codes).toContain("no-worker");
@@ -95,7 +103,7 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await behind.result).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
-  test("goes on while the slot of a tenant moves to another node, and fences no worker", async ({
+  test("a fleet on a Redis Cluster goes on while the slot of a tenant moves to another node, and fences no worker", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", brisk);
@@ -119,7 +127,7 @@ describe("a fleet on a Redis Cluster", () => {
     expect(worker.log).not.toContain("tenancy.fenced");
   });
 
-  test("finds the work of a sandbox again that the index and the offers lost with their primary", async ({
+  test("a fleet on a Redis Cluster finds the work of a sandbox again that the index and the offers lost with their primary", async ({
     fleet,
   }) => {
     const redis = fleet.redis.connect();
@@ -132,7 +140,7 @@ describe("a fleet on a Redis Cluster", () => {
     expect((await forgotten.result).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
-  test("moves a dead worker's sandbox, empties every index, and delivers what its dead caller left", async ({
+  test("a fleet on a Redis Cluster moves a dead worker's sandbox, empties every index, and delivers what its dead caller left", async ({
     fleet,
   }) => {
     const redis = fleet.redis.connect();

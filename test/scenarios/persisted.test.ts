@@ -12,8 +12,11 @@ async function usedBytes({ store }: TestStore): Promise<number> {
   return (await store.usage("acme")).bytes;
 }
 
-describe("a file written to persist", () => {
-  test("is in the workspace, and an artifact besides", async ({ host, artifacts }) => {
+describe("file written to persist", () => {
+  test("a file written to persist is in the workspace, and an artifact besides", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, persist("/workspace/./notes/plan.md", "# plan"));
     expect(result).toMatchObject({ outcome: done, value: { size: 6, created: true } });
@@ -26,7 +29,7 @@ describe("a file written to persist", () => {
     expect(ref?.expiresAtMs).toBeGreaterThan(Date.now() + 29 * 24 * 3_600_000);
   });
 
-  test("is what its conversation reads, before the workspace's file and after it is gone", async ({
+  test("a file written to persist is what its conversation reads, before the workspace's file and after it is gone", async ({
     host,
     artifacts,
   }) => {
@@ -59,7 +62,10 @@ describe("a file written to persist", () => {
     expect((await run(artifacts, sandbox, read("f"))).value.content).toBe("ours");
   });
 
-  test("is read in lines and ranges like any other, also when it is large", async ({ host, artifacts }) => {
+  test("a file written to persist is read in lines and ranges like any other, also when it is large", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const lines = Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join("");
     await run(artifacts, sandbox, persist("numbers", lines));
@@ -74,7 +80,7 @@ describe("a file written to persist", () => {
     expect(Buffer.from(bytes.value.content ?? "", "base64").toString()).toBe("2\n3\n".slice(0, 4));
   });
 
-  test("is listed beside the workspace", async ({ host, artifacts }) => {
+  test("a file written to persist is listed beside the workspace", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     await run(artifacts, sandbox, persist("a/one", "1"));
     await run(artifacts, sandbox, persist("b", "2"));
@@ -90,7 +96,7 @@ describe("a file written to persist", () => {
     });
   });
 
-  test("goes with its path", async ({ host, artifacts }) => {
+  test("a file written to persist goes with its path", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     for (const path of ["a/one", "a/two", "ab"]) await run(artifacts, sandbox, persist(path, path));
     const one = await run(artifacts, sandbox, { kind: "remove", path: "a/one" });
@@ -105,7 +111,10 @@ describe("a file written to persist", () => {
     expect((await run(artifacts, sandbox, read("ab"))).value.content).toBe("ab");
   });
 
-  test("is forgotten when it expires, and its bytes with it", async ({ host, artifacts }) => {
+  test("a file written to persist is forgotten when it expires, and its bytes with it", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const brief = artifacts.with({ persistedMs: 50 });
     await run(brief, sandbox, persist("f", "kept"));
@@ -118,7 +127,7 @@ describe("a file written to persist", () => {
 });
 
 describe("what cannot be persisted", () => {
-  test("is written all the same, says why, and leaves no older one to be read for it", async ({
+  test("what cannot be persisted is written all the same, says why, and leaves no older one to be read for it", async ({
     host,
     artifacts,
   }) => {
@@ -133,7 +142,10 @@ describe("what cannot be persisted", () => {
     expect(after.value.persisted).toBeUndefined();
   });
 
-  test("is not what takes the place of something as large", async ({ host, artifacts }) => {
+  test("what cannot be persisted is not what takes the place of something as large", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const some = artifacts.with({ quotaBytes: 100_000 });
     for (const _ of [1, 2, 3]) {
@@ -145,7 +157,7 @@ describe("what cannot be persisted", () => {
     expect(await artifacts.files()).toHaveLength(1);
   });
 
-  test("is one file too many of a conversation", async ({ host, artifacts }) => {
+  test("what cannot be persisted is one file too many of a conversation", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const few = artifacts.with({ maxPersisted: 2 });
     for (const path of ["a", "b"]) await run(few, sandbox, persist(path, path));
@@ -155,7 +167,10 @@ describe("what cannot be persisted", () => {
     expect((await run(few, sandbox, persist("a", "again"))).value.artifactsRefused).toBeUndefined();
   });
 
-  test("is what is appended, and anything where no artifacts are kept", async ({ host, artifacts }) => {
+  test("what cannot be persisted is what is appended, and anything where no artifacts are kept", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     expect(jobRequest.safeParse({ ...persist("f", "x"), append: true }).success).toBe(false);
     const result = await run(artifacts, sandbox, persist("f", "x"), { artifacts: undefined });
@@ -163,7 +178,10 @@ describe("what cannot be persisted", () => {
     expect((await sandbox.files.list("")).items).toEqual([]);
   });
 
-  test("is what a worker says that no longer holds the sandbox", async ({ host, artifacts }) => {
+  test("what cannot be persisted is what a worker says that no longer holds the sandbox", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     await artifacts.redis.hset(redisKeys.lease(owner.key), { worker: "worker-2", epoch: 8, instance: "b" });
     const of = { holder: { epoch: 7, instance: "a" } };

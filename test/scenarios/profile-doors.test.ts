@@ -16,7 +16,7 @@ function profileCommand(env: Record<string, string>) {
 }
 
 describe("berth profile", () => {
-  test("sets, shows, compares and takes back a layer through a gateway, which notes it", async ({
+  test("berth profile sets, shows, compares and takes back a layer through a gateway, which notes it", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -57,7 +57,9 @@ describe("berth profile", () => {
       target: expect.stringMatching(/^tenant.acme version \d+$/),
     });
   });
-  test("does the same through Redis, and the layer's history has who did it", async ({ fleet }) => {
+  test("berth profile does the same through Redis, and the layer's history has who did it", async ({
+    fleet,
+  }) => {
     const berth = profileCommand({ REDIS_URL: fleet.redis.url });
     const file = join(fleet.workspaces, "..", "fleet.yaml");
     await writeFile(file, "mode: off # for now\nlimits: { memoryBytes: 1g }\n");
@@ -70,8 +72,8 @@ describe("berth profile", () => {
   });
 });
 
-describe("a gateway's key", () => {
-  test("holds its jobs, batches and schedules to its settings, and the tenant's other keys see no layers", async ({
+describe("gateway's key", () => {
+  test("a gateway's key holds its jobs, batches and schedules to its settings, and the tenant's other keys see no layers", async ({
     fleet,
     gateways,
   }) => {

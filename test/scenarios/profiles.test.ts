@@ -27,8 +27,8 @@ async function workerWith(fleet: TestFleet, yaml: string): Promise<TestWorker> {
   return await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
 }
 
-describe("a live change of a profile", () => {
-  test("rebuilds an idle sandbox before its next job, a busy one after it, and no other", async ({
+describe("live change of a profile", () => {
+  test("a live change of a profile rebuilds an idle sandbox before its next job, a busy one after it, and no other", async ({
     fleet,
   }) => {
     const worker = await workerWith(fleet, "profiles: { default: { limits: { pids: 100 } } }\n");
@@ -52,7 +52,9 @@ describe("a live change of a profile", () => {
     expect([await pidsOf(berth, "globex"), await container("globex")]).toEqual(["100", before.globex]);
   });
 
-  test("is made of the layers above it, and a worker that starts later knows it", async ({ fleet }) => {
+  test("a live change of a profile is made of the layers above it, and a worker that starts later knows it", async ({
+    fleet,
+  }) => {
     const berth = fleet.client();
     await berth.profiles.set("profile.default", { limits: { pids: 200 } });
     await berth.profiles.set("profile.small", { limits: { pids: 50 } });
@@ -70,7 +72,7 @@ describe("a live change of a profile", () => {
     expect(await limits("globex", { profile: "default" })).toEqual(["150", "4096"]);
   });
 
-  test("switches sandboxes off and on for whom it says, and what then has none is refused", async ({
+  test("a live change of a profile switches sandboxes off and on for whom it says, and what then has none is refused", async ({
     fleet,
   }) => {
     const worker = await workerWith(fleet, "BERTH_MODE: non-main\n");
@@ -93,7 +95,7 @@ describe("a live change of a profile", () => {
     expect((await acme.run({ kind: "destroy" })).outcome).toEqual({ kind: "done" });
   });
 
-  test("bounds a whole job, its workspace's access and its mounts, and a sandbox can be destroyed all the same", async ({
+  test("a live change of a profile bounds a whole job, its workspace's access and its mounts, and a sandbox can be destroyed all the same", async ({
     fleet,
   }) => {
     const data = join(fleet.workspaces, "..", "data");
@@ -128,17 +130,96 @@ describe("a live change of a profile", () => {
     expect((await acme.exec("ls")).stdout).toBe("");
   });
 
-  test("gives up a sandbox by its own idle time", async ({ fleet }) => {
+  test("a live change of a profile sets a sandbox up before its first job, and refuses jobs of one that cannot be", async ({
+    fleet,
+  }) => {
+    const worker = await workerWith(
+      fleet,
+      "profiles: { default: { setup: { command: echo ready > /tmp/set } } }\n",
+    );
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    expect((await acme.exec("cat /tmp/set")).stdout).toBe("ready\n");
+    const shown = async () => (await berth.sandboxes({ tenant: "acme" }))[0]?.setUp;
+    await expect.poll(shown).toMatchObject({ ok: true, how: "exited 0", output: "" });
+    await set(berth, worker, "profile.default", { setup: { command: "echo no mirror; exit 7" } });
+    const refused = await acme.exec("echo never > ran");
+    expect(refused.outcome).toMatchObject({
+      kind: "refused",
+      code: "setup-failed",
+      message: expect.stringContaining("exited 7; its last output: no mirror"),
+    });
+    await expect.poll(shown).toMatchObject({ ok: false, how: "exited 7", output: "no mirror\n" });
+    // Its files can be removed all the same, and the next job tries again.
+    expect((await acme.write("kept", "x")).outcome).toMatchObject({ code: "setup-failed" });
+    expect((await acme.destroy()).outcome).toEqual({ kind: "done" });
+    await set(berth, worker, "profile.default", { setup: { command: "echo now > /tmp/set" } });
+    expect((await acme.exec("cat /tmp/set; ls")).stdout).toBe("now\n");
+  });
+
+  test("a live change of a profile bounds how many of a sandbox's jobs run at once", async ({ fleet }) => {
+    await workerWith(fleet, "BERTH_PARALLEL: 2\nprofiles: { one: { parallel: 1 } }\n");
+    const berth = fleet.client();
+    await berth.tenant("acme").grant({ profiles: ["one"] });
+    const command = "echo + >> log; sleep 0.4; echo - >> log";
+    const most = async (key: string, profile: string) => {
+      const jobs = [1, 2, 3].map((n) => berth.tenant(key).exec(command, { session: `s${n}`, profile }));
+      await Promise.all(jobs);
+      const { stdout } = await berth.tenant(key).exec("cat log; rm log");
+      let running = 0;
+      return Math.max(
+        ...stdout
+          .trim()
+          .split("\n")
+          .map((sign) => (running += sign === "+" ? 1 : -1)),
+      );
+    };
+    expect(await most("globex", "default")).toBe(2);
+    await berth.profiles.set("tenant.acme", { profile: "one" });
+    expect(await most("acme", "one")).toBe(1);
+  });
+
+  test("a live change of a profile gives tenants turns by their weights", async ({ fleet }) => {
+    const one = "BERTH_MAX_RUNNING: 1\nBERTH_PARALLEL: 12\nprofiles: { large: { weight: 300 } }\n";
+    await workerWith(fleet, one);
+    const berth = fleet.client();
+    await berth.profiles.set("tenant.globex", { profile: "large" });
+    await berth.tenant("globex").grant({ profiles: ["large"] });
+    const tenants = ["acme", "globex"];
+    for (const tenant of tenants) await berth.tenant(tenant).exec("true");
+    // Until all wait, nothing else runs.
+    const gate = await berth.tenant("initech").exec("until [ -e go ]; do sleep 0.05; done").enqueued();
+    await expect.poll(() => gate.status()).toBe("running");
+    const ends: string[] = [];
+    const jobs = Array.from({ length: 12 }, (_, n) =>
+      tenants.map((tenant) => berth.tenant(tenant).exec("sleep 0.1", { session: `s${n}` })),
+    ).flat();
+    const ended = jobs.map(async (job, index) => {
+      await job;
+      ends.push(tenants[index % 2] ?? "");
+    });
+    await expect
+      .poll(async () => (await berth.why((await jobs.at(-1)?.enqueued())?.id ?? "")).codes)
+      .toEqual(["about-to-begin"]);
+    await writeFile(join(fleet.workspaces, "initech", "go"), "");
+    await Promise.all(ended);
+    const early = ends.slice(0, 12).filter((tenant) => tenant === "globex").length;
+    expect(early).toBeGreaterThanOrEqual(8);
+    expect(early).toBeLessThanOrEqual(10);
+  });
+
+  test("a live change of a profile gives up a sandbox by its own idle time or age", async ({ fleet }) => {
     await workerWith(fleet, "BERTH_IDLE_MS: 1h\n");
     const berth = fleet.client();
     await berth.tenant("acme").exec("true", { settings: { idleMs: "100ms" } });
     await berth.tenant("globex").exec("true");
+    await berth.tenant("initech").exec("true", { settings: { maxAgeMs: "200ms" } });
     await expect.poll(async () => (await fleet.containers()).map(({ key }) => key)).toEqual(["globex"]);
   });
 });
 
-describe("a layer", () => {
-  test("that is not valid is refused as a whole, with every reason", async ({ fleet }) => {
+describe("layer", () => {
+  test("a layer that is not valid is refused as a whole, with every reason", async ({ fleet }) => {
     const { profiles } = fleet.client();
     const refused = async (layer: string, settings: unknown) => {
       const error = await profiles.set(layer, settings as NamedLayerInput).catch((one: unknown) => one);
@@ -157,7 +238,7 @@ describe("a layer", () => {
     expect(await profiles.list()).toEqual([]);
   });
 
-  test("has a history, a difference and a way back; a change to another version is refused", async ({
+  test("a layer has a history, a difference and a way back; a change to another version is refused", async ({
     fleet,
   }) => {
     const { profiles } = fleet.client();

@@ -6,12 +6,14 @@ import { isFault, redisKeys, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
 import { busybox, test as fleetTest } from "../support/fleet.ts";
-import { test } from "../support/redis.ts";
+import { type TestRedis, test } from "../support/redis.ts";
 
 const key = sandboxKey.parse("acme");
+/** On the primary that has the tenant's keys. */
+const ballast = "ballast:{acme}";
 
-describe("a Redis that is full", () => {
-  test("refuses new jobs as redis-full, which passes, and takes them when there is room again", async ({
+describe("Redis that is full", () => {
+  test("a Redis that is full refuses new jobs as redis-full, which passes, and takes them when there is room again", async ({
     redis,
   }) => {
     const berth = new Berth({ redis: redis.url });
@@ -31,7 +33,7 @@ describe("a Redis that is full", () => {
     await berth.close();
   });
 
-  test("is waited for by a batch", async ({ redis }) => {
+  test("a Redis that is full is waited for by a batch", async ({ redis }) => {
     const berth = new Berth({ redis: redis.url });
     const admin = redis.connect();
     await berth.tenant("acme").exec("true").enqueued();
@@ -43,7 +45,7 @@ describe("a Redis that is full", () => {
     const batch = berth.batch(orders, { id: "full" });
     const reading = batch.results().next();
     const refusals = async () =>
-      Number(/errorstat_OOM:count=(\d+)/.exec(await admin.info("errorstats"))?.[1] ?? 0);
+      Number(/errorstat_OOM:count=(\d+)/.exec(await infoOf(redis, "errorstats"))?.[1] ?? 0);
     const before = await refusals();
     await expect.poll(refusals).toBeGreaterThan(before + 2);
     expect(batch.progress().submitted).toBe(0);
@@ -55,8 +57,8 @@ describe("a Redis that is full", () => {
   });
 });
 
-describe("a Redis that is nearly full", () => {
-  test("takes a job or refuses it, says truthfully which, and takes a refused one later under the same id", async ({
+describe("Redis that is nearly full", () => {
+  test("a Redis that is nearly full takes a job or refuses it, says truthfully which, and takes a refused one later under the same id", async ({
     redis,
   }) => {
     const berth = new Berth({ redis: redis.url });
@@ -69,7 +71,7 @@ describe("a Redis that is nearly full", () => {
       const command = `true ${"x".repeat(20_000 + ((tries * 7_919) % 80_000))}`;
       // Room for a part of what adding, marking and offering need.
       const roomBytes = ((tries * 3_571) % 120_000) - 5_000;
-      await admin.config("SET", "maxmemory", String((await usedBytes(admin)) + roomBytes));
+      await admin.config("SET", "maxmemory", String((await usedBytes(redis)) + roomBytes));
       try {
         accepted.add((await acme.exec(command).enqueued()).id);
       } catch (error) {
@@ -102,11 +104,11 @@ describe("a Redis at 85 % of its maxmemory", () => {
     const acme = fleet.client().tenant("acme");
     const admin = fleet.redis.connect();
     // So that a tenth of maxmemory is more than connections and arguments take.
-    await admin.setrange("ballast", 40_000_000, "x");
+    await admin.setrange(ballast, 40_000_000, "x");
     const running = await acme.exec("until [ -e go ]; do sleep 0.1; done; seq 1 1000").enqueued();
     const waiting = await acme.exec("echo next").enqueued();
     await expect.poll(() => running.status()).toBe("running");
-    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
+    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(fleet.redis)) / 0.9)));
     await expect.poll(() => admin.hexists(redisKeys.settings, "fullUntil")).toBe(1);
     const full = { code: "redis-full", retry: true, context: { accepted: "no" } };
     await expect(acme.exec("true", { id: "mine" }).enqueued()).rejects.toMatchObject(full);
@@ -123,12 +125,14 @@ describe("a Redis at 85 % of its maxmemory", () => {
     expect((await acme.exec("true", { id: "mine" })).outcome).toEqual({ kind: "exited", code: 0 });
   });
 
-  test("takes jobs again when no worker has measured it for a while", async ({ redis }) => {
+  test("a Redis at 85 % of its maxmemory takes jobs again when no worker has measured it for a while", async ({
+    redis,
+  }) => {
     const berth = new Berth({ redis: redis.url });
     const admin = redis.connect();
     // As above.
-    await admin.setrange("ballast", 40_000_000, "x");
-    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(admin)) / 0.9)));
+    await admin.setrange(ballast, 40_000_000, "x");
+    await admin.config("SET", "maxmemory", String(Math.floor((await usedBytes(redis)) / 0.9)));
     expect(await markMemory(admin, 500)).toBe(true);
     const submit = () =>
       berth
@@ -144,15 +148,20 @@ describe("a Redis at 85 % of its maxmemory", () => {
     await berth.close();
   });
 
-  test("is never marked while it has no maxmemory", async ({ redis }) => {
+  test("a Redis without maxmemory is never marked as full", async ({ redis }) => {
     const admin = redis.connect();
     await admin.hset(redisKeys.settings, "fullAtPercent", 0);
     expect(await markMemory(admin, 60_000)).toBe(false);
   });
 });
 
-async function usedBytes(admin: Redis): Promise<number> {
-  return Number(/used_memory:(\d+)/.exec(await admin.info("memory"))?.[1]);
+/** Of the primary that has the tenant's keys. */
+async function infoOf(redis: TestRedis, section: string): Promise<string> {
+  return (await redis.primaryOf(ballast)).ask((primary) => primary.info(section));
+}
+
+async function usedBytes(redis: TestRedis): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await infoOf(redis, "memory"))?.[1]);
 }
 
 /** What the fleet has of a job. */

@@ -20,8 +20,8 @@ async function silentEngine(): Promise<{ address: string; calls: () => number; c
   };
 }
 
-describe("an engine in trouble", () => {
-  test("that is not there is a fault with its address", async ({ host }) => {
+describe("engine in trouble", () => {
+  test("an engine in trouble that is not there is a fault with its address", async ({ host }) => {
     const driver = host.driver({ engineHost: "unix:///nowhere/engine.sock" });
     await expect(driver.check()).rejects.toSatisfy(
       (error) =>
@@ -32,7 +32,9 @@ describe("an engine in trouble", () => {
     );
   });
 
-  test("that does not answer makes calls fail by their deadline, then at once", async ({ host }) => {
+  test("an engine in trouble that does not answer makes calls fail by their deadline, then at once", async ({
+    host,
+  }) => {
     const engine = await silentEngine();
     try {
       const driver = host.driver({ engineHost: engine.address, engineDeadlineMs: 200 });
@@ -50,7 +52,7 @@ describe("an engine in trouble", () => {
     }
   });
 
-  test("is not waited for once the caller gives up", async ({ host }) => {
+  test("an engine in trouble is not waited for once the caller gives up", async ({ host }) => {
     const engine = await silentEngine();
     try {
       const driver = host.driver({ engineHost: engine.address });
@@ -62,7 +64,9 @@ describe("an engine in trouble", () => {
     }
   });
 
-  test("does not leave a container behind when a start is given up", async ({ host }) => {
+  test("an engine in trouble does not leave a container behind when a start is given up", async ({
+    host,
+  }) => {
     const driver = host.driver();
     const controller = new AbortController();
     const starting = driver.start(startRequest(), { signal: controller.signal });
@@ -75,7 +79,7 @@ describe("an engine in trouble", () => {
     expect(await driver.list()).toEqual([]);
   });
 
-  test("says what it is", async ({ host }) => {
+  test("an engine in trouble says what it is", async ({ host }) => {
     const report = await host.driver().check();
     expect(report.version).toMatch(/^\d+\./);
     expect(report.runtimes).toContain("runc");

@@ -2,8 +2,10 @@ import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
 
-describe("a command in a sandbox", () => {
-  test("runs in the workspace, as nobody's root, and gives both outputs apart", async ({ host }) => {
+describe("command in a sandbox", () => {
+  test("a command in a sandbox runs in the workspace, not as root, and gives both outputs apart", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const result = shown(await sandbox.exec({ command: "pwd; echo oops >&2; test $(id -u) -ne 0" }));
     expect(result).toEqual({
@@ -13,7 +15,7 @@ describe("a command in a sandbox", () => {
     });
   });
 
-  test("passes its exit code and its signal on", async ({ host }) => {
+  test("a command in a sandbox passes its exit code and its signal on", async ({ host }) => {
     const sandbox = await host.sandbox();
     expect((await sandbox.exec({ command: "exit 42" })).outcome).toEqual({ kind: "exited", code: 42 });
     expect((await sandbox.exec({ command: "kill -SEGV $$" })).outcome).toEqual({
@@ -22,7 +24,7 @@ describe("a command in a sandbox", () => {
     });
   });
 
-  test("sees exactly the environment it is given", async ({ host }) => {
+  test("a command in a sandbox sees exactly the environment it is given", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { env: { LAYER: "profile", KEPT: "yes" } } });
     const result = shown(await sandbox.exec({ argv: ["env"], env: { LAYER: "job" } }));
     expect(result.stdout.trim().split("\n").sort()).toEqual([
@@ -33,12 +35,15 @@ describe("a command in a sandbox", () => {
       "LOGNAME=sandbox",
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       "SHELL=/bin/sh",
+      "TERM=dumb",
       "TMPDIR=/tmp",
       "USER=sandbox",
     ]);
   });
 
-  test("has a user name, a home and a localhost, and can change none of them", async ({ host }) => {
+  test("a command in a sandbox has a user name, a home and a localhost, and can change none of them", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const program = `
 import getpass, grp, os, pwd, socket
@@ -61,7 +66,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     ]);
   });
 
-  test("has the home that its profile says", async ({ host }) => {
+  test("a command in a sandbox has the home that its profile says", async ({ host }) => {
     const profile = { env: { HOME: "/tmp/home" }, image: "berth-busybox:test" };
     const sandbox = await host.sandbox({ profile });
     const result = shown(
@@ -71,20 +76,20 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect(result.stdout).toContain("refused");
   });
 
-  test("as an argument vector is touched by no shell", async ({ host }) => {
+  test("a command in a sandbox as an argument vector is touched by no shell", async ({ host }) => {
     const sandbox = await host.sandbox();
     const result = shown(await sandbox.exec({ argv: ["printf", "%s", "$(id) ; `ls` > x"] }));
     expect(result.stdout).toBe("$(id) ; `ls` > x");
   });
 
-  test("that does not exist is refused by name", async ({ host }) => {
+  test("a command in a sandbox that does not exist is refused by name", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { outcome } = await sandbox.exec({ argv: ["no-such-program"] });
     expect(outcome).toMatchObject({ kind: "refused", code: "command-not-found" });
     expect(outcome).toHaveProperty("message", expect.stringContaining("no-such-program"));
   });
 
-  test("runs beneath the workspace only", async ({ host }) => {
+  test("a command in a sandbox runs beneath the workspace only", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "mkdir -p a/b && ln -s a/b in && ln -s /etc out" });
     expect(shown(await sandbox.exec({ command: "pwd -P", cwd: "a/b" })).stdout).toBe("/workspace/a/b\n");
@@ -101,7 +106,9 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     });
   });
 
-  test("reads its stdin to the end, whether it comes at once or bit by bit", async ({ host }) => {
+  test("a command in a sandbox reads its stdin to the end, whether it comes at once or bit by bit", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const large = "x".repeat(3_000_000);
     expect(shown(await sandbox.exec({ command: "wc -c", stdin: large })).stdout.trim()).toBe("3000000");
@@ -112,13 +119,13 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect(shown(await sandbox.exec({ command: "cat" })).stdout).toBe("");
   });
 
-  test("that stops reading its stdin still ends", async ({ host }) => {
+  test("a command in a sandbox that stops reading its stdin still ends", async ({ host }) => {
     const sandbox = await host.sandbox();
     const result = await sandbox.exec({ command: "head -c 5", stdin: "y".repeat(2_000_000) });
     expect(shown(result)).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "yyyyy" });
   });
 
-  test("past its time is killed with everything it started", async ({ host }) => {
+  test("a command in a sandbox past its time is killed with everything it started", async ({ host }) => {
     const sandbox = await host.sandbox();
     const command = "trap '' TERM; (setsid sleep 1234 &) ; sleep 1234 & echo up; while :; do sleep 1; done";
     const result = await sandbox.exec({ command, limits: { timeoutMs: 500, graceMs: 200 } });
@@ -128,13 +135,15 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     );
   });
 
-  test("cannot ask for more than its profile allows", async ({ host }) => {
+  test("a command in a sandbox cannot ask for more than its profile allows", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { exec: { timeoutMs: 400, graceMs: 0 } } });
     const { outcome } = await sandbox.exec({ command: "sleep 20", limits: { timeoutMs: 20_000 } });
     expect(outcome).toEqual({ kind: "timed-out", afterMs: 400 });
   });
 
-  test("is cancelled by its caller's signal, with the caller's reason", async ({ host }) => {
+  test("a command in a sandbox is cancelled by its caller's signal, with the caller's reason", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();
     const running = sandbox.exec(
@@ -147,7 +156,9 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect((await sandbox.exec({ command: "test -e ran" })).outcome).toEqual({ kind: "exited", code: 1 });
   });
 
-  test("ends when it ends, even if a child in the background holds its output", async ({ host }) => {
+  test("a command in a sandbox ends when it ends, even if a child in the background holds its output", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await sandbox.exec({ command: "sleep 1235 & echo done" });
     expect(shown(result)).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "done\n" });
@@ -157,7 +168,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     );
   });
 
-  test("leaves nothing behind when told so", async ({ host }) => {
+  test("a command in a sandbox leaves nothing behind with background: kill", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "sleep 1236 & setsid sleep 1236 & echo done", background: "kill" });
     expect(shown(await sandbox.exec({ command: "ps -e -o args= | grep -c '[s]leep 1236'" })).stdout).toBe(
@@ -165,7 +176,9 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     );
   });
 
-  test("keeps the head and tail of a long output and counts the middle", async ({ host }) => {
+  test("a command in a sandbox keeps the head and tail of a long output and counts the middle", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const { output } = await sandbox.exec({ command: "seq 1 1000000", limits: { keptBytes: 10_000 } });
     expect(output.totalBytes).toBe(6_888_896);
@@ -174,14 +187,16 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect(output.cutBytes).toBe(6_888_896 - 10_000);
   });
 
-  test("is stopped when it writes more than it may", async ({ host }) => {
+  test("a command in a sandbox is stopped when it writes more than it may", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { outcome, output } = await sandbox.exec({ command: "yes", limits: { outputBytes: 5_000_000 } });
     expect(outcome).toEqual({ kind: "output-limit", limitBytes: 5_000_000 });
     expect(output.totalBytes).toBeLessThan(12_000_000);
   });
 
-  test("whose output nobody takes waits, and its neighbours do not", async ({ host }) => {
+  test("a command in a sandbox whose output is not taken waits, and its neighbours do not", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const gate = Promise.withResolvers<void>();
     const blocked = sandbox.exec({ command: "yes | head -c 20000000" }, { onOutput: () => gate.promise });
@@ -192,7 +207,9 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect((await blocked).output.totalBytes).toBe(20_000_000);
   });
 
-  test("is stopped when the one who takes its output fails, and the failure is told", async ({ host }) => {
+  test("a command in a sandbox is stopped when the consumer of its output fails, and the failure is thrown", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const broken = () => Promise.reject(new Error("the consumer broke"));
     await expect(sandbox.exec({ command: "yes" }, { onOutput: broken })).rejects.toThrow(
@@ -201,7 +218,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect(shown(await sandbox.exec({ command: "ps -e -o comm= | grep -c '^yes'" })).stdout).toBe("0\n");
   });
 
-  test("runs beside many others", async ({ host }) => {
+  test("a command in a sandbox runs beside many others", async ({ host }) => {
     const sandbox = await host.sandbox();
     const all = await Promise.all(
       Array.from({ length: 40 }, (_, index) => sandbox.exec({ command: `echo ${index}; exit ${index}` })),
@@ -211,13 +228,13 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     );
   });
 
-  test("of a hundred kilobytes runs", async ({ host }) => {
+  test("a command in a sandbox of a hundred kilobytes runs", async ({ host }) => {
     const sandbox = await host.sandbox();
     const command = `: ${"x".repeat(100_000)}; echo ok`;
     expect(shown(await sandbox.exec({ command })).stdout).toBe("ok\n");
   });
 
-  test("that is malformed is refused with every problem named", async ({ host }) => {
+  test("a command in a sandbox that is malformed is refused with every problem named", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { outcome } = await sandbox.exec({ command: "a\0b", cwd: "/etc", env: { "A B": "x" } });
     expect(outcome).toMatchObject({ kind: "refused", code: "invalid-request" });
@@ -227,7 +244,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     expect(message).toMatch(/env/);
   });
 
-  test("out of memory is told from the kernel's count, also when only a child was killed", async ({
+  test("out of memory is read from the kernel's count, also when only a child was killed", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({ profile: { limits: { memoryBytes: 64 * 1024 * 1024 } } });

@@ -17,7 +17,7 @@ async function refusal(operation: Promise<unknown>): Promise<FileRefusalCode> {
 }
 
 describe("files of a sandbox", () => {
-  test("written are read back, by range too", async ({ host }) => {
+  test("files of a sandbox written are read back, by range too", async ({ host }) => {
     const { files } = await host.sandbox();
     expect(await files.write("a/b/c.txt", "0123456789")).toEqual({
       size: 10,
@@ -35,7 +35,7 @@ describe("files of a sandbox", () => {
     expect(text(await files.read("a/b/c.txt", { offset: 100 }))).toBe("");
   });
 
-  test("that are larger than one read may be are refused as too-large, and readable by range", async ({
+  test("files of a sandbox that are larger than one read may be are refused as too-large, and readable by range", async ({
     host,
   }) => {
     const { files } = await host.sandbox();
@@ -45,7 +45,9 @@ describe("files of a sandbox", () => {
     expect(text(await files.read("large", { maxBytes: 10 }))).toBe("0123456789");
   });
 
-  test("written by one are seen by commands, and the other way round", async ({ host }) => {
+  test("files of a sandbox written by one are seen by commands, and the other way round", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("main.py", "print(6 * 7)");
     expect(shown(await sandbox.exec({ command: "python3 main.py" })).stdout).toBe("42\n");
@@ -53,7 +55,48 @@ describe("files of a sandbox", () => {
     expect(text(await sandbox.files.read("made.txt"))).toBe("made\n");
   });
 
-  test("of thirty megabytes go in and out unchanged, as a stream too", async ({ host }) => {
+  test("files of a sandbox are written and read many at a time, and each that cannot be is reported", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox({ profile: { limits: { workspaceBytes: 4_000_000 } } });
+    const { files } = sandbox;
+    await sandbox.exec({ command: "mkdir dir; ln -s /etc out; echo old > kept; chmod 750 kept" });
+    const bytes = Buffer.from("new");
+    const many = Array.from({ length: 500 }, (_, n) => ({ path: `many/${n % 9}/${n}`, bytes, mode: 0o600 }));
+    const written = await files.writeMany([
+      ...many,
+      { path: "kept", bytes },
+      { path: "dir", bytes },
+      { path: "out/new", bytes },
+      { path: "../up", bytes },
+      { path: "large", bytes: Buffer.alloc(5_000_000) },
+    ]);
+    expect(written).toMatchObject({ count: 501, bytes: 1_503 });
+    expect(written.refused.map(({ path, refusal: { code } }) => `${path} ${code}`).sort()).toEqual([
+      "../up invalid-path",
+      "dir is-a-directory",
+      "large quota",
+      "out/new outside-workspace",
+    ]);
+    const read = await files.readMany(["many", "kept", "missing"], { recursive: true });
+    expect(read.entries).toHaveLength(511);
+    expect(read.entries.filter(({ type }) => type === "file").map((one) => text(one as never))).toEqual(
+      Array.from({ length: 501 }, () => "new"),
+    );
+    expect(read.entries.find(({ path }) => path === "kept")?.mode).toBe(0o750);
+    expect(read.entries.find(({ path }) => path === "many/1/1")?.mode).toBe(0o600);
+    expect(read.refused.map(({ path, refusal }) => [path, refusal.code])).toEqual([["missing", "not-found"]]);
+    expect((await files.readMany(["many"], { recursive: true, maxItems: 5 })).truncated).toBe(true);
+    const aborted = new AbortController();
+    aborted.abort();
+    await expect(files.readMany(["many"], { signal: aborted.signal })).rejects.toMatchObject({
+      code: "aborted",
+    });
+  });
+
+  test("files of a sandbox of thirty megabytes go in and out unchanged, as a stream too", async ({
+    host,
+  }) => {
     const { files } = await host.sandbox();
     const content = Buffer.alloc(30_000_000, "0123456789abcdef\n");
     const digest = createHash("sha256").update(content).digest("hex");
@@ -69,7 +112,7 @@ describe("files of a sandbox", () => {
     expect((await files.write("copy.bin", { size: content.length, chunks: parts() })).sha256).toBe(digest);
   });
 
-  test("are replaced whole or not at all", async ({ host }) => {
+  test("files of a sandbox are replaced whole or not at all", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { files } = sandbox;
     await files.write("f", "before");
@@ -82,7 +125,7 @@ describe("files of a sandbox", () => {
     expect(shown(await sandbox.exec({ command: "ls -A" })).stdout).toBe("f\n");
   });
 
-  test("keep their mode unless told otherwise", async ({ host }) => {
+  test("files of a sandbox keep their mode unless the write names another", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { files } = sandbox;
     await files.write("run.sh", "#!/bin/sh\necho one\n", { mode: 0o755 });
@@ -91,7 +134,9 @@ describe("files of a sandbox", () => {
     expect(shown(await sandbox.exec({ argv: ["./run.sh"] })).stdout).toBe("two\n");
   });
 
-  test("are appended to, guarded by hash, and made only once, when asked", async ({ host }) => {
+  test("files of a sandbox are appended to, guarded by hash, and made only once, when asked", async ({
+    host,
+  }) => {
     const { files } = await host.sandbox();
     await files.write("log", "one\n");
     await files.write("log", "two\n", { append: true });
@@ -103,7 +148,7 @@ describe("files of a sandbox", () => {
     expect(await refusal(files.write("no/such/dir", "x", { parents: false }))).toBe("not-found");
   });
 
-  test("are listed, told about, moved and removed", async ({ host }) => {
+  test("files of a sandbox can be listed, looked up, moved and removed", async ({ host }) => {
     const { files } = await host.sandbox();
     for (const path of ["a/one.txt", "a/b/two.txt", "three.txt"]) await files.write(path, path);
     await files.makeDirectory("empty");
@@ -140,7 +185,7 @@ describe("files of a sandbox", () => {
     expect(await refusal(files.remove("", { recursive: true }))).toBe("invalid-path");
   });
 
-  test("are found by name and by content", async ({ host }) => {
+  test("files of a sandbox are found by name and by content", async ({ host }) => {
     const sandbox = await host.sandbox();
     const { files } = sandbox;
     await files.write("src/main.ts", "import x\nconst needle = 1;\n");
@@ -169,7 +214,9 @@ describe("files of a sandbox", () => {
     expect(await refusal(files.grep("(", { regex: true }))).toBe("bad-pattern");
   });
 
-  test("behind links work inside the workspace and are refused outside of it", async ({ host }) => {
+  test("files of a sandbox behind links work inside the workspace and are refused outside of it", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const { files } = sandbox;
     await files.write("real/file", "inside");
@@ -189,7 +236,7 @@ describe("files of a sandbox", () => {
     });
   });
 
-  test("are refused with a sentence that says why", async ({ host }) => {
+  test("files of a sandbox are refused with a sentence that says why", async ({ host }) => {
     const { files } = await host.sandbox();
     await files.write("f", "x");
     await expect(files.read("missing")).rejects.toThrow("no such file or directory: missing");
@@ -199,7 +246,9 @@ describe("files of a sandbox", () => {
     await expect(files.read("f", { maxBytes: 0 })).rejects.toThrow("has 1 bytes, more than the 0");
   });
 
-  test("are read as far as asked while somebody waits, and not at all once aborted", async ({ host }) => {
+  test("files of a sandbox are read as far as asked while a reader waits, and not at all once aborted", async ({
+    host,
+  }) => {
     const { files } = await host.sandbox();
     await files.write("large", Buffer.alloc(10_000_000));
     const controller = new AbortController();
@@ -216,11 +265,13 @@ describe("files of a sandbox", () => {
   });
 });
 
-describe("the workspace's quota", () => {
+describe("workspace's quota", () => {
   const profile = { limits: { workspaceBytes: 20 * 1024 * 1024, workspaceEntries: 500 } };
   const megabytes = (count: number) => Buffer.alloc(count * 1024 * 1024, 1);
 
-  test("refuses a write whose result would pass it, and reads still work", async ({ host }) => {
+  test("the workspace's quota refuses a write whose result would pass it, and reads still work", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const { files } = sandbox;
     await files.write("twelve", megabytes(12));
@@ -233,7 +284,9 @@ describe("the workspace's quota", () => {
     expect((await sandbox.usage()).bytes).toBeLessThan(14 * 1024 * 1024);
   });
 
-  test("stops a command that passes it, and the workspace can be cleaned afterwards", async ({ host }) => {
+  test("the workspace's quota stops a command that passes it, and the workspace can be cleaned afterwards", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const fill = "for i in $(seq 1 400); do head -c 1048576 /dev/zero > f$i; sleep 0.01; done";
     const { outcome } = await sandbox.exec({ command: fill });
@@ -247,7 +300,9 @@ describe("the workspace's quota", () => {
     await sandbox.files.write("more", "x".repeat(100));
   });
 
-  test("lets a full workspace be read and cleaned by commands, and not filled further", async ({ host }) => {
+  test("the workspace's quota lets a full workspace be read and cleaned by commands, and not filled further", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     await sandbox.exec({ command: "head -c 60000000 /dev/zero > big; sleep 5" });
     const { bytes } = await sandbox.usage();
@@ -266,7 +321,9 @@ describe("the workspace's quota", () => {
     });
   });
 
-  test("is not passed by many commands that are each too short to be looked at", async ({ host }) => {
+  test("the workspace's quota is not passed by many commands that are each too short to be looked at", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     for (let count = 0; count < 100; count++) {
       await sandbox.exec({ command: `head -c 5000000 /dev/zero > s${count}` });
@@ -275,7 +332,7 @@ describe("the workspace's quota", () => {
     expect((await sandbox.usage()).bytes).toBeLessThan(200 * 1024 * 1024);
   });
 
-  test("is not passed by many writes at once", async ({ host }) => {
+  test("the workspace's quota is not passed by many writes at once", async ({ host }) => {
     const { files } = await host.sandbox({ profile });
     const all = await Promise.allSettled(
       Array.from({ length: 12 }, (_, index) => files.write(`w${index}`, megabytes(4))),
@@ -284,7 +341,7 @@ describe("the workspace's quota", () => {
     expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
   });
 
-  test("is not passed by what a command leaves in the background", async ({ host }) => {
+  test("the workspace's quota is not passed by what a command leaves in the background", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const writer = "i=0; while :; do head -c 1048576 /dev/zero > b$((i=i+1)); sleep 0.02; done";
     expect((await sandbox.exec({ command: `(${writer}) > /dev/null 2>&1 &` })).outcome.kind).toBe("exited");
@@ -302,7 +359,7 @@ describe("the workspace's quota", () => {
     expect((await sandbox.usage()).bytes).toBe(bytes);
   });
 
-  test("counts files as well as bytes", async ({ host }) => {
+  test("the workspace's quota counts files as well as bytes", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sandbox.exec({
       command: "i=0; while :; do : > e$((i=i+1)); sleep 0.001; done",

@@ -22,7 +22,7 @@ function foreignProgram(): Buffer {
 }
 
 describe("any image with an sh", () => {
-  test("works: two megabytes of busybox", async ({ host }) => {
+  test("any image with an sh works: two megabytes of busybox", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { image: "berth-busybox:test" } });
     await sandbox.files.write("in.txt", "3\n1\n2\n");
     expect(shown(await sandbox.exec({ command: "sort in.txt | tee out.txt" })).stdout).toBe("1\n2\n3\n");
@@ -31,7 +31,7 @@ describe("any image with an sh", () => {
     expect(Size).toBeLessThan(4_000_000);
   });
 
-  test("works whatever its own ENTRYPOINT and USER say", async ({ host }) => {
+  test("any image with an sh works whatever its own ENTRYPOINT and USER say", async ({ host }) => {
     const image = "berth-entrypoint:test";
     const { Config } = await docker.getImage(image).inspect();
     expect([Config.Entrypoint, Config.User]).not.toContain(null);
@@ -42,14 +42,18 @@ describe("any image with an sh", () => {
     expect(result.stdout).not.toContain(` ${Config.User}\n`);
   });
 
-  test("that is not there and cannot be pulled is a fault that says so", async ({ host }) => {
+  test("any image with an sh that is not there and cannot be pulled is the fault image-missing", async ({
+    host,
+  }) => {
     const profile = { image: "localhost:1/no-such-image:none" };
     await expect(host.driver().start(startRequest({ profile }))).rejects.toSatisfy(
       (error) => isFault(error, "image-missing") && error.message.includes("localhost:1/no-such-image:none"),
     );
   });
 
-  test("that is missing is pulled, and the pull is told as it goes", async ({ host }) => {
+  test("any image with an sh that is missing is pulled, and the pull's progress is reported", async ({
+    host,
+  }) => {
     const registry = await startRegistry([{ path: "etc/pulled", bytes: Buffer.alloc(3_000_000, "x") }]);
     const progress: PullProgress[] = [];
     try {
@@ -69,7 +73,7 @@ describe("any image with an sh", () => {
     }
   });
 
-  test("is not started where init was built for another machine, and the fault says what to do", async ({
+  test("any image with an sh is not started where init was built for another machine, and the fault says what to do", async ({
     host,
   }) => {
     const initPath = `${host.workspacesRoot}/foreign-init`;
@@ -81,7 +85,9 @@ describe("any image with an sh", () => {
     expect(await driver.list()).toEqual([]);
   });
 
-  test("whose init fails to start says why, and starts once init works", async ({ host }) => {
+  test("any image with an sh whose init fails to start says why, and starts once init works", async ({
+    host,
+  }) => {
     const initPath = `${host.workspacesRoot}/failing-init`;
     await writeFile(
       initPath,
@@ -97,7 +103,7 @@ describe("any image with an sh", () => {
     expect((await host.sandbox({}, driver)).origin.how).toBe("started");
   });
 
-  test("needs an init that has been built", async ({ host }) => {
+  test("any image with an sh needs an init that has been built", async ({ host }) => {
     const driver = host.driver({ initPath: "/no/such/init" });
     await expect(driver.start(startRequest())).rejects.toSatisfy((error) => isFault(error, "init-missing"));
   });

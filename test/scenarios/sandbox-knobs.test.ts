@@ -43,8 +43,8 @@ const noLinks = {
   syscalls: [{ names: ["symlink", "symlinkat"], action: "SCMP_ACT_ERRNO" }],
 };
 
-describe("the knobs of a profile", () => {
-  test("have their effect in the container, all of them at once", async ({ host }) => {
+describe("knobs of a profile", () => {
+  test("the knobs of a profile have their effect in the container, all of them at once", async ({ host }) => {
     const seccomp = join(shared, "no-links.json");
     await writeFile(seccomp, JSON.stringify(noLinks));
     for (const name of ["data", "drop"]) await mkdir(join(shared, name));
@@ -87,7 +87,9 @@ describe("the knobs of a profile", () => {
     });
   });
 
-  test("put a sandbox into a network of the engine's, with its name servers and hosts", async ({ host }) => {
+  test("the knobs of a profile put a sandbox into a network of the engine's, with its name servers and hosts", async ({
+    host,
+  }) => {
     const Name = `${host.fleet}-net`;
     const network = await docker.createNetwork({ Name, Internal: true });
     try {
@@ -98,12 +100,12 @@ describe("the knobs of a profile", () => {
         extraHosts: ["db.internal:192.0.2.7"],
       };
       await using sandbox = await host.sandbox({ profile });
-      const told = shown(
+      const printed = shown(
         await sandbox.exec({ command: "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net" }),
       ).stdout;
-      expect(told).toMatch(/^192\.0\.2\.7\tdb\.internal$/m);
-      expect(told).toMatch(/^nameserver /m);
-      expect(told).toMatch(/^eth0$/m);
+      expect(printed).toMatch(/^192\.0\.2\.7\tdb\.internal$/m);
+      expect(printed).toMatch(/^nameserver /m);
+      expect(printed).toMatch(/^eth0$/m);
       const { HostConfig, NetworkSettings } = await containerOf(host);
       expect(HostConfig.Dns).toEqual(["192.0.2.53"]);
       expect(Object.keys(NetworkSettings.Networks)).toEqual([Name]);
@@ -112,7 +114,9 @@ describe("the knobs of a profile", () => {
     }
   });
 
-  test("give a workspace to read and write, only to read, or none", async ({ host }) => {
+  test("the knobs of a profile give a workspace to read and write, only to read, or none", async ({
+    host,
+  }) => {
     const open = (workspace: "rw" | "ro" | "none") =>
       host.sandbox({ profile: { image: busybox, workspace } });
     const first = await open("rw");
@@ -136,7 +140,27 @@ describe("the knobs of a profile", () => {
     expect(shown(await last.exec({ command: "ls; cat kept" })).stdout).toBe("kept\nkept\n");
   });
 
-  test("take 0 for no cap", async ({ host }) => {
+  test("the knobs of a profile hold back the disk, as the container's configuration shows", async ({
+    host,
+  }) => {
+    const mebibyte = 1024 ** 2;
+    const limits = { diskWriteBytesPerSecond: "1m", diskReadBytesPerSecond: "8m", diskReadsPerSecond: 500 };
+    await using sandbox = await host.sandbox({ profile: { limits, ioWeight: 100 } });
+    const { HostConfig } = await containerOf(host);
+    const [{ Path }] = HostConfig.BlkioDeviceWriteBps as [{ Path: string }];
+    expect(Path).toMatch(/^\/dev\/[a-z]/);
+    expect(HostConfig).toMatchObject({
+      BlkioDeviceWriteBps: [{ Path, Rate: mebibyte }],
+      BlkioDeviceReadBps: [{ Path, Rate: 8 * mebibyte }],
+      BlkioDeviceReadIOps: [{ Path, Rate: 500 }],
+    });
+    const command = "dd if=/dev/zero of=big bs=256k count=12 oflag=direct 2>/dev/null && wc -c < big";
+    const written = await sandbox.exec({ command });
+    expect(shown(written).stdout.trim()).toBe(String(3 * mebibyte));
+    expect(written.wallMs).toBeGreaterThan(1_500);
+  });
+
+  test("the knobs of a profile take 0 for no cap", async ({ host }) => {
     const limits = { memoryBytes: 0, cpus: 0, pids: 0, workspaceBytes: 0, workspaceEntries: 0 };
     const sandbox = await host.sandbox({ profile: { image: busybox, limits, exec: { timeoutMs: 0 } } });
     await sandbox.files.write("big", Buffer.alloc(1024));
@@ -148,7 +172,7 @@ describe("the knobs of a profile", () => {
     expect(HostConfig.PidsLimit ?? 0).toBeLessThanOrEqual(0);
   });
 
-  test("that this engine cannot give keep the sandbox from starting, in the engine's own words", async ({
+  test("the knobs of a profile that this engine cannot give keep the sandbox from starting, in the engine's own words", async ({
     host,
   }) => {
     const refusal = async (profile: object) => {
@@ -170,8 +194,8 @@ describe("the knobs of a profile", () => {
   });
 });
 
-describe("a mount", () => {
-  test("leads only where the worker's host allows it, also by a link", async ({ host }) => {
+describe("mount", () => {
+  test("a mount leads only where the worker's host allows it, also by a link", async ({ host }) => {
     const allowed = join(shared, "allowed");
     await mkdir(allowed);
     await symlink("/etc", join(allowed, "link"));

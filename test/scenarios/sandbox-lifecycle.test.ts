@@ -15,13 +15,16 @@ function container(host: TestHost, key = "acme"): Docker.Container {
   return docker.getContainer(`berth-${host.fleet}-${key}`);
 }
 
-describe("a sandbox's container", () => {
-  test("has all of the hardening and nothing more", async ({ host }) => {
+describe("sandbox's container", () => {
+  test("a sandbox's container has all of the hardening and nothing more", async ({ host }) => {
     await host.sandbox();
     const { HostConfig, Config, Mounts } = await container(host).inspect();
     expect(HostConfig).toMatchObject({
       CapDrop: ["ALL"],
-      SecurityOpt: ["no-new-privileges"],
+      SecurityOpt: [
+        "no-new-privileges",
+        expect.stringMatching(/^seccomp=\{"defaultAction":"SCMP_ACT_ERRNO"/),
+      ],
       Privileged: false,
       ReadonlyRootfs: true,
       NetworkMode: "none",
@@ -40,7 +43,6 @@ describe("a sandbox's container", () => {
       expect(options).toMatch(/size=\d+,nr_inodes=\d+/);
     expect(HostConfig.Ulimits?.map(({ Name, Hard }) => [Name, Hard])).toEqual(
       expect.arrayContaining([
-        ["core", 0],
         ["nofile", 4096],
         ["fsize", 1024 ** 3],
       ]),
@@ -56,7 +58,7 @@ describe("a sandbox's container", () => {
     expect(Config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
 
-  test("says whose it is", async ({ host }) => {
+  test("a sandbox's container says whose it is", async ({ host }) => {
     await host.sandbox({ key: "acme.main", epoch: 7 });
     const { Config } = await container(host, "acme.main").inspect();
     expect(Config.Labels).toMatchObject({
@@ -68,7 +70,9 @@ describe("a sandbox's container", () => {
     });
   });
 
-  test("that dies between two commands is replaced for the next, on the same workspace", async ({ host }) => {
+  test("a sandbox's container that dies between two commands is replaced for the next, on the same workspace", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("kept.txt", "still here");
     await container(host).remove({ force: true });
@@ -81,7 +85,7 @@ describe("a sandbox's container", () => {
     expect(sandbox.origin.restarts).toBe(1);
   });
 
-  test("that is gone stays gone until somebody asks for something", async ({ host }) => {
+  test("a sandbox's container that is gone stays gone until the next request", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.exec({ command: "sleep 600 & true" });
     await container(host).remove({ force: true });
@@ -90,7 +94,9 @@ describe("a sandbox's container", () => {
     while (performance.now() < until) expect(await host.driver().list()).toEqual([]);
   });
 
-  test("that dies during a command makes it end as lost, and the next one runs", async ({ host }) => {
+  test("a sandbox's container that dies during a command makes it end as lost, and the next one runs", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const running = sandbox.exec(
       { command: "echo go; sleep 60" },
@@ -105,7 +111,7 @@ describe("a sandbox's container", () => {
     expect(shown(await sandbox.exec({ command: "echo again" })).stdout).toBe("again\n");
   });
 
-  test("that is replaced finds its workspace usable, although a command took every permission from it", async ({
+  test("a sandbox's container that is replaced finds its workspace usable, although a command took every permission from it", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();
@@ -115,7 +121,7 @@ describe("a sandbox's container", () => {
     expect((await sandbox.files.stat("")).mode & 0o777).toBe(0o700);
   });
 
-  test("that hangs is found out, removed and replaced", async ({ host }) => {
+  test("a sandbox's container that hangs is found out, removed and replaced", async ({ host }) => {
     const sandbox = await host.sandbox({ leaseMs: 2_000 });
     await container(host).pause();
     const { outcome } = await sandbox.exec({ command: "echo never" });
@@ -123,7 +129,9 @@ describe("a sandbox's container", () => {
     expect(shown(await sandbox.exec({ command: "echo again" })).stdout).toBe("again\n");
   });
 
-  test("is gone after stop, which may be said twice, and nothing more is taken", async ({ host }) => {
+  test("a sandbox's container is gone after stop, which may be said twice, and nothing more is taken", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     await Promise.all([sandbox.stop(), sandbox.stop()]);
     await sandbox.stop();
@@ -133,7 +141,7 @@ describe("a sandbox's container", () => {
     );
   });
 
-  test("stopped in the middle of a command ends the command", async ({ host }) => {
+  test("a sandbox's container stopped in the middle of a command ends the command", async ({ host }) => {
     const sandbox = await host.sandbox();
     const started = Promise.withResolvers<unknown>();
     const running = sandbox.exec({ command: "sleep 60" }, { onStarted: started.resolve });
@@ -143,8 +151,8 @@ describe("a sandbox's container", () => {
   });
 });
 
-describe("a sandbox whose worker restarts", () => {
-  test("is adopted with everything in it", async ({ host }) => {
+describe("sandbox whose worker restarts", () => {
+  test("a sandbox whose worker restarts is adopted with everything in it", async ({ host }) => {
     const first = await host.sandbox({ epoch: 1 });
     await first.exec({ command: "sleep 1237 & echo up > /tmp/warm" });
     const { Id } = await container(host).inspect();
@@ -157,7 +165,9 @@ describe("a sandbox whose worker restarts", () => {
     );
   });
 
-  test("has the commands of its earlier life killed before it takes new ones", async ({ host }) => {
+  test("a sandbox whose worker restarts has the commands of its earlier life killed before it takes new ones", async ({
+    host,
+  }) => {
     const first = await host.sandbox({ epoch: 1 });
     const started = Promise.withResolvers<unknown>();
     const abandoned = first.exec({ command: "sleep 1238" }, { onStarted: started.resolve });
@@ -180,7 +190,7 @@ describe("a sandbox whose worker restarts", () => {
     expect(shown(await next.exec({ command: "ls" }))).toMatchObject({ outcome: { code: 0 }, stdout: "" });
   });
 
-  test("refuses a start with a lower epoch", async ({ host }) => {
+  test("a sandbox whose worker restarts refuses a start with a lower epoch", async ({ host }) => {
     await host.sandbox({ epoch: 5 });
     const driver = host.driver();
     await expect(driver.start(startRequest({ epoch: 4 }))).rejects.toSatisfy((error) =>
@@ -188,7 +198,9 @@ describe("a sandbox whose worker restarts", () => {
     );
   });
 
-  test("kills what runs inside when it is left alone for a lease's length, and says so", async ({ host }) => {
+  test("a sandbox whose worker restarts kills what runs inside when it is left alone for a lease's length, and reports it", async ({
+    host,
+  }) => {
     const first = await host.sandbox({ epoch: 1, leaseMs: 500 });
     await first.exec({ command: "sleep 1239 & true" });
     first.detach();
@@ -198,7 +210,7 @@ describe("a sandbox whose worker restarts", () => {
     expect(second.origin).toMatchObject({ how: "adopted", watchdogFired: true });
   });
 
-  test("is rebuilt when it does not answer, or is set up otherwise, or was another worker's", async ({
+  test("a sandbox whose worker restarts is rebuilt when it does not answer, or is set up otherwise, or was another worker's", async ({
     host,
   }) => {
     const id = async () => (await container(host).inspect()).Id;
@@ -223,7 +235,7 @@ describe("a sandbox whose worker restarts", () => {
 });
 
 describe("workspaces", () => {
-  test.runIf(process.getuid?.() === 0)("are 0700 and each its own user's", async ({ host }) => {
+  test.runIf(process.getuid?.() === 0)("workspaces are 0700 and each its own user's", async ({ host }) => {
     const sandboxes = [await host.sandbox({ key: "one" }), await host.sandbox({ key: "two" })];
     const owners: number[] = [];
     for (const sandbox of sandboxes) {
@@ -237,7 +249,7 @@ describe("workspaces", () => {
   });
 
   test.runIf(process.getuid?.() === 0)(
-    "never share a user, even when their hashes would",
+    "workspaces never share a user, even when their hashes would",
     async ({ host }) => {
       const driver = host.driver({ uids: { first: 3_000_000, count: 2 } });
       const one = await host.sandbox({ key: "one" }, driver);
@@ -250,7 +262,7 @@ describe("workspaces", () => {
     },
   );
 
-  test("stay when the container is gone", async ({ host }) => {
+  test("workspaces stay when the container is gone", async ({ host }) => {
     const first = await host.sandbox();
     await first.files.write("dir/file.txt", "bytes");
     await first.stop();
@@ -261,8 +273,8 @@ describe("workspaces", () => {
   });
 });
 
-describe("the reaper", () => {
-  test("removes what it is told to, in every state", async ({ host }) => {
+describe("reaper", () => {
+  test("the reaper removes the containers it is given, in every state", async ({ host }) => {
     const driver = host.driver();
     const running = await host.sandbox({ key: "running" });
     for (const key of ["exited", "paused", "kept"]) (await host.sandbox({ key })).detach();
@@ -290,7 +302,7 @@ describe("the reaper", () => {
     await driver.reap(() => true);
   });
 
-  test("leaves other fleets alone", async ({ host }) => {
+  test("the reaper leaves other fleets alone", async ({ host }) => {
     await host.sandbox();
     const stranger = host.driver({ fleet: `${host.fleet}-x` as typeof host.fleet });
     expect((await stranger.reap(() => true)).removed).toEqual([]);

@@ -25,14 +25,16 @@ describe("runtimes", () => {
 describe.skipIf(!withGvisor)("gVisor, through the same driver", () => {
   const profile = { runtime: "runsc" };
 
-  test("runs commands on its own kernel", async ({ host }) => {
+  test("gVisor, through the same driver runs commands on its own kernel", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const result = shown(await sandbox.exec({ command: "dmesg | head -n 1; cat; exit 5", stdin: "through" }));
     expect(result).toMatchObject({ outcome: { kind: "exited", code: 5 } });
     expect(result.stdout).toMatch(/gVisor[\s\S]*through$/);
   });
 
-  test("touches files, ends trees and finds links that lead out", async ({ host }) => {
+  test("gVisor, through the same driver touches files, ends trees and finds links that lead out", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     await sandbox.files.write("a/b.txt", "bytes");
     expect(Buffer.from((await sandbox.files.read("a/b.txt")).bytes).toString()).toBe("bytes");
@@ -47,7 +49,7 @@ describe.skipIf(!withGvisor)("gVisor, through the same driver", () => {
     );
   });
 
-  test("is adopted after a restart of its worker", async ({ host }) => {
+  test("gVisor, through the same driver is adopted after a restart of its worker", async ({ host }) => {
     const first = await host.sandbox({ profile, epoch: 1 });
     await first.exec({ command: "echo warm > /tmp/warm" });
     first.detach();

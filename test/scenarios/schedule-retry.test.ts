@@ -27,8 +27,8 @@ async function running(job: EnqueuedJob): Promise<void> {
   throw new Error("it ended without a word");
 }
 
-describe("a job that may be retried", { timeout: 120_000 }, () => {
-  test("succeeds at its third attempt, after pauses that grow, with one terminal record", async ({
+describe("job that may be retried", { timeout: 120_000 }, () => {
+  test("a job that may be retried succeeds at its third attempt, after pauses that grow, with one terminal record", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -52,7 +52,9 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
     expect(await berth.deadLetters.list()).toEqual([]);
   });
 
-  test("does not hold up its session, and says that it waits", async ({ fleet }) => {
+  test("a job that may be retried does not hold up its session, and says that it waits", async ({
+    fleet,
+  }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const acme = berth.tenant("acme");
@@ -65,7 +67,7 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
     await endedOnce(fleet, job);
   });
 
-  test("whose worker dies in the middle runs again elsewhere, if it said that lost is worth another try", async ({
+  test("a job that may be retried whose worker dies in the middle runs again elsewhere, if it said that lost is worth another try", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);
@@ -83,8 +85,10 @@ describe("a job that may be retried", { timeout: 120_000 }, () => {
   });
 });
 
-describe("a worker told to stop that runs out of patience", { timeout: 120_000 }, () => {
-  test("leaves a job that may be retried to the next", async ({ fleet }) => {
+describe("worker that gets SIGTERM and runs out of its drain time", { timeout: 120_000 }, () => {
+  test("a worker that gets SIGTERM and runs out of its drain time leaves a job that may be retried to the next", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", { ...brisk, BERTH_DRAIN_MS: "500" });
     const acme = fleet.client().tenant("acme");
     const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 60";
@@ -98,7 +102,7 @@ describe("a worker told to stop that runs out of patience", { timeout: 120_000 }
   });
 });
 
-describe("a worker that dies between two steps of an ending", { timeout: 120_000 }, () => {
+describe("worker that dies between two steps of an ending", { timeout: 120_000 }, () => {
   const command = "echo x >> tries; echo up; [ $(wc -l < tries) -ge 2 ] || sleep 30";
 
   /** A job in the middle of its first attempt, and what its worker would do when that ends. */
@@ -139,7 +143,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     dueAtMs: Date.now() + 200,
   });
 
-  test("after putting in the next attempt and before telling of it: it runs once more, not twice", async ({
+  test("a worker that dies between two steps of an ending after putting in the next attempt and before telling of it: it runs once more, not twice", async ({
     fleet,
   }) => {
     const { job, acme, putIn, dies } = await inTheMiddle(fleet);
@@ -152,7 +156,7 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
   });
 
-  test("after telling of the next attempt and before letting go of this one: this one is not run again", async ({
+  test("a worker that dies between two steps of an ending after telling of the next attempt and before letting go of this one: this one is not run again", async ({
     fleet,
   }) => {
     const { job, acme, putIn, tell, dies } = await inTheMiddle(fleet);
@@ -166,7 +170,9 @@ describe("a worker that dies between two steps of an ending", { timeout: 120_000
     await endedOnce(fleet, job);
   });
 
-  test("after telling the end and before burying the job: it is buried by the next", async ({ fleet }) => {
+  test("a worker that dies between two steps of an ending after telling the end and before burying the job: it is buried by the next", async ({
+    fleet,
+  }) => {
     const { job, tell, dies } = await inTheMiddle(fleet, { retry: { attempts: 1 } });
     const result = {
       outcome: { kind: "exited", code: 3 },

@@ -23,6 +23,7 @@ import { describe, expect } from "vitest";
 import { systemClock } from "../../apps/worker/src/clock.ts";
 import { readConfig } from "../../apps/worker/src/config.ts";
 import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
+import { Turns } from "../../apps/worker/src/turns.ts";
 import { ModelRig, modelKey } from "../../packages/tenancy/test/simulation/model-rig.ts";
 import { Random } from "../../packages/tenancy/test/simulation/random.ts";
 import { test } from "../support/redis.ts";
@@ -63,7 +64,7 @@ class Twins {
 
   async step(): Promise<void> {
     const random = this.#random;
-    // Mostly whoever holds it, sometimes one who did.
+    // Mostly the holder, sometimes a former one.
     const holder = random.chance(0.75) ? this.#holders.at(-1) : this.#holders.at(-random.between(1, 3));
     const job = this.#jobs.length > 0 ? random.pick(this.#jobs.slice(-8)) : undefined;
     const dice = random.between(random.chance(0.2) ? 0 : 1, 19);
@@ -226,8 +227,8 @@ class Twins {
       return await events.finished({ id, attempt }, done, { leaves: part === 1 });
     });
     this.#same("say", real, model);
-    const told = await new JobEvents(this.#redis).read(this.#key, id, "");
-    const types = told.map(({ event }) => (event.type === "stdout" ? "output" : event.type));
+    const recorded = await new JobEvents(this.#redis).read(this.#key, id, "");
+    const types = recorded.map(({ event }) => (event.type === "stdout" ? "output" : event.type));
     this.#same(
       "told",
       types,
@@ -260,8 +261,17 @@ class Twins {
       events: new JobEvents(this.#redis),
       staging: new Staging(this.#redis),
       wakes: this.#wakes,
-      ...{ driver: unused, policy: unused, artifacts: unused, turns: unused },
-      scheduler: { later: () => unused },
+      ...{
+        driver: unused,
+        egress: unused,
+        policy: unused,
+        secrets: unused,
+        artifacts: unused,
+        parking: unused,
+      },
+      scheduler: { later: () => unused, hurry: () => unused },
+      approvalWebhook: unused,
+      turns: new Turns(1),
       clock: systemClock,
       report: () => {},
     };
@@ -282,8 +292,10 @@ async function settled(promise: Promise<void>): Promise<"done" | "refused"> {
   );
 }
 
-describe("the simulation's Redis", () => {
-  test("answers what Redis answers, whatever it is asked by whom", async ({ redis }) => {
+describe("simulation's Redis", () => {
+  test("the simulation's Redis answers what Redis answers, whatever it is asked by whom", async ({
+    redis,
+  }) => {
     const seen = new Set<string>();
     for (let seed = 1; seed <= 12; seed++) {
       const twins = new Twins(redis.connect(), seed);

@@ -13,8 +13,12 @@ async function loadedBy(
   env: Record<string, string>,
   { fleet, gateways }: { fleet: TestFleet; gateways: TestGateways },
 ): Promise<{ gateway: string[]; worker: string[] }> {
-  const told = (app: string) => join(fleet.redis.directory, `${app}-modules`);
-  const watched = (app: string) => ({ ...env, NODE_OPTIONS: `--import=${hook}`, LOADED_MODULES: told(app) });
+  const listOf = (app: string) => join(fleet.redis.directory, `${app}-modules`);
+  const watched = (app: string) => ({
+    ...env,
+    NODE_OPTIONS: `--import=${hook}`,
+    LOADED_MODULES: listOf(app),
+  });
   const worker = await fleet.worker("worker-1", { ...busybox, ...watched("worker") });
   const gateway = await gateways.start(watched("gateway"));
   const headers = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
@@ -23,7 +27,7 @@ async function loadedBy(
   expect(ran.body.result.outcome).toEqual({ kind: "exited", code: 0 });
   await gateway.stop();
   await worker.stopped(30_000);
-  const lines = async (app: string) => (await readFile(told(app), "utf8")).split("\n");
+  const lines = async (app: string) => (await readFile(listOf(app), "utf8")).split("\n");
   return { gateway: await lines("gateway"), worker: await lines("worker") };
 }
 
@@ -44,7 +48,10 @@ describe("without a collector", () => {
     }
   });
 
-  test("with one it is loaded, by the same means of looking", async ({ fleet, gateways }) => {
+  test("with a collector OpenTelemetry is loaded, by the same means of looking", async ({
+    fleet,
+    gateways,
+  }) => {
     await using collector = await Collector.start();
     const { gateway, worker } = await loadedBy(collector.env, { fleet, gateways });
     for (const modules of [gateway, worker]) {

@@ -199,20 +199,20 @@ describe("traces", () => {
     expect(outcome).toEqual({ kind: "exited", code: 0 });
     await worker.stopped(30_000);
     const attempts = collector.spans.filter(({ kind }) => kind === "consumer");
-    const told = attempts.map(({ parentId, attributes, error }) => ({
+    const summary = attempts.map(({ parentId, attributes, error }) => ({
       parentId,
       attempt: attributes["berth.attempt"],
       code: attributes["berth.exit_code"],
       error,
     }));
-    expect(told).toEqual([
+    expect(summary).toEqual([
       { parentId: callerId, attempt: 1, code: 1, error: undefined },
       { parentId: callerId, attempt: 2, code: 0, error: undefined },
     ]);
   });
 
   test.for(["refuses connections", "never answers"])(
-    "a collector that %s costs a job nothing, and nobody waits for it at the end",
+    "a collector that %s costs a job nothing, and no process waits for it at the end",
     async (how, { fleet, gateways }) => {
       await using collector = await Collector.start();
       collector.answers = "never";

@@ -7,8 +7,8 @@ async function tenantKey(gateway: TestGateway, tenant: string): Promise<string> 
     .token;
 }
 
-describe("why a job is where it is", () => {
-  test("names the running job of its session, a fleet without free slots, and how a job ended", async ({
+describe("why a job waits, or how it ended", () => {
+  test("why names the running job of its session, a fleet without free slots, and how a job ended", async ({
     fleet,
     gateways,
   }) => {

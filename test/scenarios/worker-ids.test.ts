@@ -3,8 +3,10 @@ import { busybox, test } from "../support/fleet.ts";
 import { exec } from "../support/load.ts";
 import { LoadRun, running } from "../support/load-run.ts";
 
-describe("a worker started with the id of another", () => {
-  test("that lives ends, says who has it, and disturbs nothing", async ({ fleet }) => {
+describe("worker started with the id of another", () => {
+  test("a worker started with the id of another that lives ends, says who has it, and disturbs nothing", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", busybox);
     const run = new LoadRun(fleet.client());
     const job = await run.submit(exec("acme", "acme.long", "echo up; sleep 3; echo ended"));
@@ -19,7 +21,9 @@ describe("a worker started with the id of another", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("that is being started at the same moment: one of them runs", async ({ fleet }) => {
+  test("a worker started with the id of another that is being started at the same moment: one of them runs", async ({
+    fleet,
+  }) => {
     const both = [fleet.launch("worker-1", busybox), fleet.launch("worker-1", busybox)];
     const settled = () => both.every(({ log, alive }) => log.includes("worker.started") || !alive);
     await expect.poll(settled, { timeout: 60_000 }).toBe(true);
@@ -27,7 +31,9 @@ describe("a worker started with the id of another", () => {
     expect((await fleet.client().tenant("acme").exec("echo served")).stdout).toBe("served\n");
   });
 
-  test("that was killed on this machine has its leases long before they run out", async ({ fleet }) => {
+  test("a worker started with the id of another that was killed on this machine has its leases long before they run out", async ({
+    fleet,
+  }) => {
     const slow = { ...busybox, BERTH_LEASE_MS: "60000" };
     const first = await fleet.worker("worker-1", slow);
     const run = new LoadRun(fleet.client());
@@ -42,7 +48,9 @@ describe("a worker started with the id of another", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("that is frozen waits for its leases, and that one leaves when it wakes up", async ({ fleet }) => {
+  test("a worker started with the id of another that is frozen waits for its leases, and that one leaves when it wakes up", async ({
+    fleet,
+  }) => {
     const slow = { ...busybox, BERTH_LEASE_MS: "15000" };
     const first = await fleet.worker("worker-1", slow);
     const run = new LoadRun(fleet.client());

@@ -4,8 +4,10 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect, onTestFinished } from "vitest";
 import { busybox, TestWorker, test } from "../support/fleet.ts";
 
-describe("a worker that starts again", () => {
-  test("adopts the containers it left on purpose, with everything in them", async ({ fleet }) => {
+describe("worker that starts again", () => {
+  test("a worker that starts again adopts the containers it left on purpose, with everything in them", async ({
+    fleet,
+  }) => {
     const keep = { ...busybox, BERTH_ON_STOP: "keep" };
     const first = await fleet.worker("worker-1", keep);
     const acme = fleet.client().tenant("acme");
@@ -20,7 +22,9 @@ describe("a worker that starts again", () => {
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
   });
 
-  test("after being killed adopts what it held, and ends what had begun as lost", async ({ fleet }) => {
+  test("a worker that starts again after being killed adopts what it held, and ends what had begun as lost", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     await acme.exec("echo warm > /tmp/mark");
@@ -35,7 +39,9 @@ describe("a worker that starts again", () => {
     expect((await fleet.containers()).map(({ id }) => id)).toEqual([before?.id]);
   });
 
-  test("has its sandboxes again although Redis has forgotten how far they were", async ({ fleet }) => {
+  test("a worker that starts again has its sandboxes again although Redis has forgotten how far they were", async ({
+    fleet,
+  }) => {
     const first = await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     await acme.exec("echo warm > /tmp/mark");
@@ -43,14 +49,15 @@ describe("a worker that starts again", () => {
     await first.ended();
     const redis = fleet.redis.connect();
     const epoch = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
-    await redis.del(redisKeys.lease(sandboxKey.parse("acme")), redisKeys.worker("worker-1"));
+    for (const key of [redisKeys.lease(sandboxKey.parse("acme")), redisKeys.worker("worker-1")])
+      await redis.del(key);
     await fleet.worker("worker-1", busybox);
     expect((await acme.exec("cat /tmp/mark")).stdout).toBe("warm\n");
     const again = Number(await redis.hget(redisKeys.lease(sandboxKey.parse("acme")), "epoch"));
     expect(again).toBeGreaterThan(epoch);
   });
 
-  test("removes what has become somebody else's", async ({ fleet }) => {
+  test("a worker that starts again removes what has become another worker's", async ({ fleet }) => {
     const first = await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     await acme.exec("true");
@@ -64,10 +71,10 @@ describe("a worker that starts again", () => {
   });
 });
 
-describe("a worker without an engine", () => {
+describe("worker without an engine", () => {
   const nowhere = { ...busybox, DOCKER_HOST: "unix:///nowhere/docker.sock" };
 
-  test("stays up and lets jobs wait for one that has", async ({ fleet }) => {
+  test("a worker without an engine stays up and lets jobs wait for one that has", async ({ fleet }) => {
     const lame = await fleet.worker("worker-1", nowhere);
     const berth = fleet.client();
     const job = await berth.tenant("acme").exec("echo served").enqueued();
@@ -83,13 +90,19 @@ describe("a worker without an engine", () => {
     expect(lame.log.split("engine.lost")).toHaveLength(2);
   });
 
-  test("refuses jobs with the reason when it is set to", async ({ fleet }) => {
+  test("a worker without an engine refuses jobs with the reason when it is set to", async ({ fleet }) => {
     await fleet.worker("worker-1", { ...nowhere, BERTH_ON_NO_SANDBOX: "refuse" });
     const { outcome } = await fleet.client().tenant("acme").exec("true");
-    expect(outcome).toMatchObject({ kind: "refused", code: "engine-unreachable" });
+    // Wedged once enough calls have failed, those of the worker's start among them.
+    expect(outcome).toMatchObject({
+      kind: "refused",
+      code: expect.stringMatching(/^engine-(unreachable|wedged)$/),
+    });
   });
 
-  test("refuses at once what no waiting mends, and goes on with other tenants", async ({ fleet }) => {
+  test("a worker without an engine refuses at once what no waiting mends, and goes on with other tenants", async ({
+    fleet,
+  }) => {
     const file = join(fleet.workspaces, "..", "worker.json");
     await writeFile(file, JSON.stringify({ profiles: { broken: { image: "no-such-image:ever" } } }));
     await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
@@ -112,10 +125,10 @@ describe("a worker without an engine", () => {
   });
 });
 
-describe("a worker whose host cannot start sandboxes", () => {
+describe("worker whose host cannot start sandboxes", () => {
   const onB = { ...busybox, BERTH_HOST: "host-b" };
 
-  test("leaves new tenants to a worker that can, and none of them has its home there", {
+  test("a worker whose host cannot start sandboxes leaves new tenants to a worker that can, and none of them has its home there", {
     timeout: 60_000,
   }, async ({ fleet }) => {
     const onA = { BERTH_HOST: "host-a", BERTH_IMAGE: "no-such-image:ever" };
@@ -136,7 +149,9 @@ describe("a worker whose host cannot start sandboxes", () => {
     expect(lame.log).not.toContain("engine.lost");
   });
 
-  test("refuses the job when every worker that could take it has failed", async ({ fleet }) => {
+  test("a worker whose host cannot start sandboxes refuses the job when every worker that could take it has failed", async ({
+    fleet,
+  }) => {
     const missing = { BERTH_IMAGE: "no-such-image:ever" };
     const workers = [
       await fleet.worker("worker-a", { ...missing, BERTH_HOST: "host-a" }),
@@ -152,7 +167,9 @@ describe("a worker whose host cannot start sandboxes", () => {
     ).toHaveLength(1);
   });
 
-  test("says that starts fail, once, and not that its engine is lost", async ({ fleet }) => {
+  test("a worker whose host cannot start sandboxes says that starts fail, once, and not that its engine is lost", async ({
+    fleet,
+  }) => {
     const worker = await fleet.worker("worker-1", { ...busybox, BERTH_INIT: "/nowhere/init" });
     const berth = fleet.client();
     for (const tenant of ["acme", "globex", "initech"])
@@ -164,8 +181,10 @@ describe("a worker whose host cannot start sandboxes", () => {
   });
 });
 
-describe("a sandbox that never starts", () => {
-  test("holds up no other tenant, and its worker does not say that the engine is lost", async ({ fleet }) => {
+describe("sandbox that never starts", () => {
+  test("a sandbox that never starts holds up no other tenant, and its worker does not say that the engine is lost", async ({
+    fleet,
+  }) => {
     const file = join(fleet.workspaces, "..", "worker.json");
     // More than the host has: the engine refuses this container, and starts others.
     const huge = { image: busybox.BERTH_IMAGE, limits: { cpus: 1_024 } };
@@ -184,8 +203,8 @@ describe("a sandbox that never starts", () => {
   });
 });
 
-describe("a worker's workspaces", () => {
-  test("that cannot be written end the worker with the setting, the path and the cause, and exit code 78", async () => {
+describe("worker's workspaces", () => {
+  test("a worker's workspaces that cannot be written end the worker with the setting, the path and the cause, and exit code 78", async () => {
     const nowhere = "unix:///nowhere/redis.sock";
     const worker = new TestWorker("worker-1", { BERTH_WORKSPACES: "/proc/x", REDIS_URL: nowhere });
     onTestFinished(() => worker.signal("SIGKILL"));
@@ -193,7 +212,7 @@ describe("a worker's workspaces", () => {
     expect(worker.log).toMatch(/BERTH_WORKSPACES.*\/proc\/x cannot be used: ENOENT/);
   });
 
-  test("that can no longer be written degrade the worker, and jobs wait until they can", async ({
+  test("a worker's workspaces that can no longer be written degrade the worker, and jobs wait until they can", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", busybox);
@@ -212,8 +231,8 @@ describe("a worker's workspaces", () => {
   });
 });
 
-describe("a worker's configuration", () => {
-  test("is blamed for a password that Redis refuses, with exit code 78, and unknown variables are named", async ({
+describe("worker's configuration", () => {
+  test("a worker's configuration is blamed for a password that Redis refuses, with exit code 78, and unknown variables are named", async ({
     fleet,
   }) => {
     const admin = fleet.redis.connect();
@@ -228,7 +247,7 @@ describe("a worker's configuration", () => {
     await admin.config("SET", "requirepass", "");
   });
 
-  test("comes from a file too, and the environment wins", async ({ fleet }) => {
+  test("a worker's configuration comes from a file too, and the environment wins", async ({ fleet }) => {
     const file = join(fleet.workspaces, "..", "worker.json");
     const small = { image: busybox.BERTH_IMAGE, limits: { memoryBytes: 64 * 1024 ** 2 } };
     await writeFile(file, JSON.stringify({ BERTH_MAX_SANDBOXES: 5, BERTH_PARALLEL: 2, profiles: { small } }));
@@ -244,7 +263,7 @@ describe("a worker's configuration", () => {
     expect(sizes.map(({ stdout }) => Number(stdout) / 1024 ** 2)).toEqual([512, 64]);
   });
 
-  test("that cannot be used is told with every problem at once, and exit code 78", async () => {
+  test("a worker's configuration that cannot be used is reported with every problem at once, and exit code 78", async () => {
     const worker = new TestWorker("worker-1", {
       BERTH_MAX_SANDBOXES: "none",
       BERTH_POOLS: "Not A Name",

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
-test("a worker serves the metrics of its process, its build and its jobs where it was told to, and nothing else", async ({
+test("a worker serves the metrics of its process, its build and its jobs at the configured address, and nothing else", async ({
   fleet,
 }) => {
   const worker = await fleet.worker("worker-1", { ...busybox, BERTH_WORKER_METRICS: "127.0.0.1:0" });

@@ -33,7 +33,7 @@ export class CliRun {
     });
     this.process.stdout?.on("data", (chunk: Buffer) => this.#stdout.push(chunk));
     this.process.stderr?.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
-    // Whoever reads nothing closes it.
+    // A test that reads nothing closes it.
     this.process.stdin?.on("error", () => {});
     this.process.stdin?.end(stdin);
     this.#ended = once(this.process, "close").then(([code, signal]) => code ?? signal);

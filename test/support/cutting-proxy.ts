@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 /**
- * Passes TCP connections on to a port or socket of this machine, until somebody cuts or silences them. With `cutEvery`, each connection that
+ * Passes TCP connections on to a port or socket of this machine, until the test cuts or silences them. With `cutEvery`, each connection that
  * brings the n-th piece of an answer is cut instead of passing it on: some answers are lost, and the others arrive however
  * slow the machine is.
  */

@@ -41,7 +41,7 @@ export class PrivateEngine {
     ];
     const options = ["--host", this.address, "--pidfile", join(home, "pid"), ...places, ...apart, ...names];
     const path = `${process.env.PATH ?? ""}:/usr/local/sbin:/usr/sbin:/sbin`;
-    // In a network namespace of its own: an engine that is told to have no bridge removes docker0, whosever it is.
+    // In a network namespace of its own: an engine that is configured without a bridge removes docker0, even another engine's.
     const started = spawn("unshare", ["--net", "dockerd", ...options], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: path, HOME: process.env.HOME ?? "/root" },

@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url";
 import { Berth, type BerthOptions } from "@berth/client";
 import { fleetId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { DockerDriver, type SandboxRecord } from "@berth/sandbox";
+import { DockerDriver, type ParkedSandbox, type SandboxRecord } from "@berth/sandbox";
 import { expect } from "vitest";
+import { readConfig } from "../../apps/worker/src/config.ts";
 import { type History, type HistoryJob, readHistory } from "./history.ts";
 import { breachesOf, type HistoryRules } from "./history-rules.ts";
 import { type TestRedis, test as withRedis } from "./redis.ts";
@@ -81,9 +82,10 @@ export class TestFleet {
   readonly #directory: string;
   readonly #workers: TestWorker[] = [];
   readonly #clients: Berth[] = [];
+  readonly #hosts = new Set<string>();
   #observing: Redis | undefined;
   #closing: Promise<void> | undefined;
-  /** Where workers find their engine; a test with an engine of its own says so before it starts any. */
+  /** Where workers find their engine; a test with an engine of its own sets it before it starts any. */
   engineHost = process.env.DOCKER_HOST;
 
   constructor(redis: TestRedis, directory: string) {
@@ -102,6 +104,7 @@ export class TestFleet {
 
   /** Starts one without waiting for it: it may not want to. */
   launch(id: string, env: Record<string, string> = {}): TestWorker {
+    this.#hosts.add(env.BERTH_HOST ?? thisHost());
     const worker = new TestWorker(id, {
       REDIS_URL: this.redis.url,
       ...(this.engineHost ? { DOCKER_HOST: this.engineHost } : {}),
@@ -110,6 +113,8 @@ export class TestFleet {
       BERTH_ARTIFACTS: join(this.#directory, "artifacts"),
       BERTH_LEASE_MS: "6000",
       BERTH_SWEEP_MS: "500",
+      // Tests count containers. Those of the warm pool say how many they want.
+      BERTH_WARM_COUNT: "0",
       ...env,
     });
     this.#workers.push(worker);
@@ -122,14 +127,32 @@ export class TestFleet {
     return client;
   }
 
-  containers(): Promise<SandboxRecord[]> {
-    return this.#driver().list();
+  /** Those that serve a sandbox which a worker holds, or that a dead worker left. */
+  async containers(): Promise<SandboxRecord[]> {
+    const before = await this.parked();
+    const all = await this.#listed();
+    // One that was parked while the engine made its list is not to be taken for held.
+    const parked = new Set([...before, ...(await this.parked())].map(({ containerId }) => containerId));
+    return all.filter(({ id }) => !parked.has(id));
+  }
+
+  /** Whose a container of a warm pool is, the drivers of its host know. */
+  async #listed(): Promise<SandboxRecord[]> {
+    const hosts = this.#hosts.size === 0 ? [undefined] : [...this.#hosts];
+    const lists = await Promise.all(hosts.map((host) => this.#driver(host).list()));
+    const all = lists.flat().sort((a, b) => a.key.length - b.key.length);
+    return [...new Map(all.map((one) => [one.id, one])).values()];
+  }
+
+  /** Those that wait for their sandbox's next holder. */
+  async parked(): Promise<ParkedSandbox[]> {
+    return (await Promise.all([...this.#hosts].map((host) => this.#driver(host).parked()))).flat();
   }
 
   /** The ends of the workers' logs, for a test that failed. */
   lastWords(): string {
-    const told = this.#workers.map(({ id, log }) => `${id}:\n${log.split("\n").slice(-12).join("\n")}`);
-    return told.join("\n");
+    const tails = this.#workers.map(({ id, log }) => `${id}:\n${log.split("\n").slice(-12).join("\n")}`);
+    return tails.join("\n");
   }
 
   get workspaces(): string {
@@ -145,7 +168,7 @@ export class TestFleet {
 
   /**
    * Reads what the run left and proves that everything that must always hold did. Polled: a job leaves its queue a moment
-   * after its end is told, and a container goes a moment after its lease.
+   * after its end is published, and a container goes a moment after its lease.
    */
   async provesSound(jobs: readonly HistoryJob[], rules?: HistoryRules): Promise<void> {
     // The first few tell what is wrong; ten thousand would only hide it.
@@ -163,12 +186,12 @@ export class TestFleet {
     for (const client of this.#clients) await client.close();
     const stuck = (await Promise.all(this.#workers.map((worker) => worker.stopped(stopWithinMs)))).flat();
     const killed = this.#workers.some(({ process: { signalCode } }) => signalCode === "SIGKILL");
-    const left = await this.containers();
+    const left = await this.#driver().list();
     await this.#driver().reap(() => true);
     await rm(this.#directory, { recursive: true, force: true });
     // A worker that was killed cannot clean up; what it leaves is for its next life, or the reaper.
     if (!killed) expect(left, "containers left after the test").toEqual([]);
-    expect(stuck, "workers that did not stop when told to").toEqual([]);
+    expect(stuck, "workers that did not stop after SIGTERM").toEqual([]);
     const printed = this.#workers.filter(({ log }) => log.includes("[ioredis]")).map(({ id }) => id);
     expect(printed, "workers in whose log a library speaks").toEqual([]);
   }
@@ -178,14 +201,22 @@ export class TestFleet {
     return this.#observing;
   }
 
-  #driver(): DockerDriver {
+  #driver(host?: string): DockerDriver {
     return new DockerDriver({
+      host,
       fleet: fleetId.parse(this.name),
       worker: workerId.parse("observer"),
       workspacesRoot: this.workspaces,
       engineHost: this.engineHost,
     });
   }
+}
+
+/** As a worker names its host by default. */
+function thisHost(): string {
+  const read = readConfig({});
+  if ("problems" in read) throw new Error(read.problems.join("; "));
+  return read.config.BERTH_HOST;
 }
 
 export const test = withRedis.extend<{ fleet: TestFleet }>({

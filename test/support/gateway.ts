@@ -110,7 +110,7 @@ export class TestGateway {
   }
 }
 
-/** An answer that no route declares, or that does not fit its schema, is a broken promise to whoever read the document. */
+/** An answer that no route declares, or that does not fit its schema, breaks the promise of the OpenAPI document. */
 function expectDeclared(method: string, path: string, status: number, body: unknown): void {
   if (status >= 400 && (body as { code?: unknown }).code !== undefined) {
     expect(body).toMatchObject({
@@ -160,7 +160,7 @@ export class TestGateways {
     const broken = this.#made.flatMap(({ log }) =>
       log.split("\n").filter((line) => line.includes('"code":"internal"')),
     );
-    expect(broken, "answers of the gateway that are nobody's fault but its own").toEqual([]);
+    expect(broken, "answers of the gateway that break its own document").toEqual([]);
     const printed = this.#made.flatMap(({ errors }) => (errors.includes("[ioredis]") ? [errors] : []));
     expect(printed, "what a library printed").toEqual([]);
   }

@@ -1,9 +1,9 @@
 import type { JobResult } from "@berth/protocol";
 import { type History, msOf, startsOf } from "./history.ts";
-import { ledgerBreaches } from "./ledger-rules.ts";
+import { holdersInLedger, ledgerBreaches } from "./ledger-rules.ts";
 
 export interface HistoryRules {
-  /** A cluster may tell an end twice when a primary dies in between. Default: true. */
+  /** On a cluster the results may have an end twice when the worker or the primary dies in between. Default: true. */
   readonly isToldOnce?: boolean;
 }
 
@@ -20,19 +20,24 @@ export function breachesOf(history: History, { isToldOnce = true }: HistoryRules
   ];
 }
 
+/** What holds even where Redis lost writes that it had acknowledged. */
+export function holderBreaches(history: History): string[] {
+  return [...epochs(history), ...holdersInLedger(history), ...strays(history)];
+}
+
 /** Exactly one terminal record per job, last in its stream, the same in the results; then the job leaves its queue. */
 function endings({ jobs, events, results, queued }: History, isToldOnce: boolean): string[] {
   return jobs.flatMap(({ id }) => {
     const said = events.get(id) ?? [];
     const ends = said.filter(({ type }) => type === "finished");
-    const told = results.get(id) ?? [];
+    const published = results.get(id) ?? [];
     const found: string[] = [];
     if (ends.length !== 1) found.push(`${id} has ${ends.length} terminal records`);
     if (ends.length > 0 && said.at(-1)?.type !== "finished")
       found.push(`${id}: ${said.at(-1)?.type} follows its terminal record`);
-    if (told.length === 0 || (isToldOnce && told.length > 1))
-      found.push(`${id} is ${told.length} times in the results`);
-    else if (ends.length === 1 && told.some((end) => end !== ends[0]?.data))
+    if (published.length === 0 || (isToldOnce && published.length > 1))
+      found.push(`${id} is ${published.length} times in the results`);
+    else if (ends.length === 1 && published.some((end) => end !== ends[0]?.data))
       found.push(`${id} ended otherwise in the results than in its stream`);
     if (queued.has(id)) found.push(`${id} is still in its queue`);
     return found;
@@ -62,7 +67,7 @@ function epochs(history: History): string[] {
   return found;
 }
 
-/** A job of a session begins after the end of the one enqueued before it. One that never began holds nobody up. */
+/** A job of a session begins after the end of the one enqueued before it. One that never began holds up no other. */
 function sessionOrder(history: History): string[] {
   const found: string[] = [];
   const ordered = history.jobs.filter(({ unordered }) => !unordered);
@@ -95,7 +100,7 @@ function output({ jobs, events }: History): string[] {
     const last = said.find(({ type }) => type === "finished");
     const value = last && (JSON.parse(last.data) as JobResult).value;
     if (value?.stdout === undefined || value.cutBytes) return [];
-    // A job that was run again is told from its last beginning on.
+    // Of a job that ran again, only what follows its last beginning counts.
     const live = said
       .slice(said.findLastIndex(({ type }) => type === "started"))
       .filter(({ type }) => type === "stdout");

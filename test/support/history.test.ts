@@ -76,8 +76,8 @@ const test = withRedis.extend<{ forged: Forged }>({
   },
 });
 
-describe("the history checker", () => {
-  test("finds nothing wrong with a run as it should be", async ({ forged }) => {
+describe("history checker", () => {
+  test("the history checker finds nothing wrong with a run as it should be", async ({ forged }) => {
     await forged.ran(forged.job("a"));
     await forged.lease("worker-1", 2);
     await forged.ran(forged.job("b"), 2);
@@ -90,19 +90,19 @@ describe("the history checker", () => {
     expect(await forged.breaches()).toEqual([]);
   });
 
-  test("sees a job without an end", async ({ forged }) => {
+  test("the history checker sees a job without an end", async ({ forged }) => {
     await forged.started(forged.job("a"));
     expect(await forged.breaches()).toEqual(["a has 0 terminal records", "a is 0 times in the results"]);
   });
 
-  test("sees two ends", async ({ forged }) => {
+  test("the history checker sees two ends", async ({ forged }) => {
     const job = forged.job("a");
     await forged.ran(job);
     await forged.finished(job);
     expect(await forged.breaches()).toEqual(["a has 2 terminal records", "a is 2 times in the results"]);
   });
 
-  test("sees an end that the results were told otherwise", async ({ forged }) => {
+  test("the history checker sees an end that differs from the one in the results", async ({ forged }) => {
     const job = forged.job("a");
     await forged.started(job);
     await forged.event("a", "finished", JSON.stringify({ outcome: { kind: "lost" } }));
@@ -110,26 +110,28 @@ describe("the history checker", () => {
     expect(await forged.breaches()).toEqual(["a ended otherwise in the results than in its stream"]);
   });
 
-  test("sees what follows a terminal record", async ({ forged }) => {
+  test("the history checker sees what follows a terminal record", async ({ forged }) => {
     await forged.ran(forged.job("a"));
     await forged.event("a", "stdout", "late");
     expect(await forged.breaches()).toEqual(["a: stdout follows its terminal record"]);
   });
 
-  test("sees a finished job that never left its queue", async ({ forged }) => {
+  test("the history checker sees a finished job that never left its queue", async ({ forged }) => {
     await forged.ran(forged.job("a"));
     await forged.redis.lpush(unfinishedKeys(key)[1] ?? "", "a");
     expect(await forged.breaches()).toEqual(["a is still in its queue"]);
   });
 
-  test("sees an epoch that went back", async ({ forged }) => {
+  test("the history checker sees an epoch that went back", async ({ forged }) => {
     await forged.lease("worker-1", 2);
     await forged.ran(forged.job("a", { mark: undefined }), 2);
     await forged.ran(forged.job("b", { mark: undefined, session: "other" }), 1);
     expect(await forged.breaches()).toEqual(["b began in epoch 1 of acme, after epoch 2"]);
   });
 
-  test("sees two workers in one epoch, and an epoch the lease never gave", async ({ forged }) => {
+  test("the history checker sees two workers in one epoch, and an epoch the lease never gave", async ({
+    forged,
+  }) => {
     const [one, two] = [forged.job("a"), forged.job("b", { session: "other" })];
     await forged.started(one, 2, "worker-1");
     await forged.started(two, 2, "worker-2");
@@ -142,14 +144,16 @@ describe("the history checker", () => {
     ]);
   });
 
-  test("sees a session's jobs out of order, by the streams and by the ledger", async ({ forged }) => {
+  test("the history checker sees a session's jobs out of order, by the streams and by the ledger", async ({
+    forged,
+  }) => {
     const [one, two] = [forged.job("a"), forged.job("b")];
     await forged.ran(two);
     await forged.ran(one);
     expect(await forged.breaches()).toEqual(["b began before a had ended", "b ran before a had ended"]);
   });
 
-  test("sees two jobs of a session at once", async ({ forged }) => {
+  test("the history checker sees two jobs of a session at once", async ({ forged }) => {
     const [one, two] = [forged.job("a"), forged.job("b")];
     await forged.started(one);
     await forged.started(two);
@@ -159,7 +163,9 @@ describe("the history checker", () => {
     expect(await forged.breaches()).toEqual(["b began before a had ended", "b ran before a had ended"]);
   });
 
-  test("lets sessions overlap, and jobs that are promised no order", async ({ forged }) => {
+  test("the history checker lets sessions overlap, and jobs that are promised no order", async ({
+    forged,
+  }) => {
     const jobs = [
       forged.job("a"),
       forged.job("b", { session: "other" }),
@@ -171,20 +177,22 @@ describe("the history checker", () => {
     expect(await forged.breaches()).toEqual([]);
   });
 
-  test("sees a job that ran twice, though the streams say once", async ({ forged }) => {
+  test("the history checker sees a job that ran twice, though the streams say once", async ({ forged }) => {
     await forged.ran(forged.job("a"));
     await forged.ledger("+a");
     expect(await forged.breaches()).toEqual(["a must not be repeated, and ran 2 times"]);
   });
 
-  test("sees a job that began twice, though it was killed before it wrote", async ({ forged }) => {
+  test("the history checker sees a job that began twice, though it was killed before it wrote", async ({
+    forged,
+  }) => {
     const job = forged.job("a");
     await forged.started(job);
     await forged.ran(job);
     expect(await forged.breaches()).toEqual(["a must not be repeated, and began 2 times"]);
   });
 
-  test("sees output that was said twice, or not at all", async ({ forged }) => {
+  test("the history checker sees output that was said twice, or not at all", async ({ forged }) => {
     const said = JSON.stringify({ outcome: { kind: "exited", code: 0 }, value: { stdout: "hi\n" } });
     for (const [id, times] of [
       ["once", 1],
@@ -202,7 +210,7 @@ describe("the history checker", () => {
     ]);
   });
 
-  test("sees a job that ran without a word, one that was refused and ran, and one that never did", async ({
+  test("the history checker sees a job that ran without a word, one that was refused and ran, and one that never did", async ({
     forged,
   }) => {
     const [silent, refused, idle] = ["silent", "refused", "idle"].map((id) =>
@@ -222,7 +230,7 @@ describe("the history checker", () => {
     ]);
   });
 
-  test("sees a process that outlived its epoch", async ({ forged }) => {
+  test("the history checker sees a process that outlived its epoch", async ({ forged }) => {
     const [old, young] = [forged.job("a", { session: "one" }), forged.job("b", { session: "two" })];
     await forged.lease("worker-1", 2);
     await forged.started(old, 1);
@@ -233,7 +241,9 @@ describe("the history checker", () => {
     expect(await forged.breaches()).toEqual(["a of acme wrote in epoch 1, after b of epoch 2"]);
   });
 
-  test("sees containers without a lease, of another worker, and ahead of the lease", async ({ forged }) => {
+  test("the history checker sees containers without a lease, of another worker, and ahead of the lease", async ({
+    forged,
+  }) => {
     const globex = sandboxKey.parse("globex");
     await forged.lease("", 4, globex);
     forged.containers.push(

@@ -105,7 +105,7 @@ export async function readHistory({ redis, jobs, workspaces, containers }: Histo
   return {
     jobs,
     events,
-    results: new Map([...results].map(([id, told]) => [id, told.map(({ fields }) => fields.d ?? "")])),
+    results: new Map([...results].map(([id, entries]) => [id, entries.map(({ fields }) => fields.d ?? "")])),
     leases,
     ledgers,
     containers,

@@ -24,7 +24,7 @@ export interface OpenOptions {
 let made = 0;
 
 /**
- * One test's own fleet on the real engine: names, workspaces and containers that nobody else has. What a test leaves
+ * One test's own fleet on the real engine: names, workspaces and containers that no other test has. What a test leaves
  * running makes it fail, and is removed all the same.
  */
 export class TestHost {

@@ -1,5 +1,11 @@
 import { type JobSandbox, type RunContext, runRequest } from "@berth/jobs";
-import { execLimits, type JobRequestInput, type JobResult, jobRequest } from "@berth/protocol";
+import {
+  execLimits,
+  isWorkspaceRequest,
+  type JobRequestInput,
+  type JobResult,
+  jobRequest,
+} from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import { expect } from "vitest";
 
@@ -10,7 +16,8 @@ export function run(
   context: Partial<RunContext> = {},
 ): Promise<JobResult> {
   const parsed = jobRequest.parse(request);
-  if (parsed.kind === "destroy") throw new Error("it is not carried out in a sandbox");
+  if (parsed.kind === "destroy" || parsed.kind === "stop" || isWorkspaceRequest(parsed))
+    throw new Error("it is not carried out in a sandbox");
   return runRequest(parsed, {
     sandbox,
     signal: new AbortController().signal,

@@ -17,6 +17,18 @@ export function ledgerBreaches(history: History): string[] {
   return found;
 }
 
+/** Of a Redis that may have lost what it acknowledged: no two workers had one sandbox, whatever else happened. */
+export function holdersInLedger(history: History): string[] {
+  const marked = history.jobs.filter(({ mark }) => mark !== undefined);
+  return [...Map.groupBy(marked, ({ key }) => key)].flatMap(([key, jobs]) => {
+    const lines = history.ledgers.get(key) ?? [];
+    const times = Map.groupBy(lines, ({ what, mark }) => `${what} ${mark}`);
+    // One that ran again, since Redis lost that it had: the first time is in no stream.
+    const once = jobs.filter(({ mark }) => (times.get(`began ${mark}`)?.length ?? 0) <= 1);
+    return epochsInLedger(history, key, once, lines);
+  });
+}
+
 /** Nothing ran twice that must not; what succeeded did run; nothing ran that never began. */
 function runs({ events }: History, jobs: readonly HistoryJob[], lines: readonly LedgerLine[]): string[] {
   const began = Map.groupBy(lines, ({ what, mark }) => `${what} ${mark}`);

@@ -44,7 +44,7 @@ export function exec(tenant: string, mark: string, body = "true", more: Partial<
 export function plan(order: JobOrder, mark: string | undefined): PlannedJob {
   const { request, idempotent = false, retry, priority, delayMs, runAtMs } = order;
   const repeatable = retry !== undefined || isRepeatable(jobRequest.parse(request), idempotent);
-  // Whoever waits elsewhere, or may go before others, is promised no order.
+  // Jobs that wait elsewhere, or have a priority, are promised no order.
   const unordered = [retry, priority, delayMs, runAtMs].some((one) => one !== undefined);
   return { order, repeatable, unordered, ...(mark === undefined ? {} : { mark }) };
 }

@@ -1,4 +1,4 @@
-// What somebody without types gets wrong. Says one line of JSON for each mistake: what was thrown, and how.
+// Mistakes of a program without types. Prints one line of JSON for each: what was thrown, and how.
 //   node --conditions=@berth/source mistakes.mjs <redis>
 import { Berth } from "@berth/client";
 import { isFault } from "@berth/protocol";
@@ -8,15 +8,15 @@ const acme = berth.tenant("acme");
 const request = { kind: "exec", command: "true" };
 
 const mistakes = {
-  "tenant with a space": () => berth.tenant("Bad Name"),
+  "tenant with a line feed": () => berth.tenant("Bad\nName"),
   "tenant that is reserved": () => berth.tenant("shared"),
   "order's tenant reserved": () => berth.submit({ tenant: "shared", request }),
   "tenant missing": () => berth.tenant(),
   "tenant a number": () => berth.tenant(7),
   "no address of Redis": () => new Berth({}),
   "order missing": () => berth.submit(),
-  "order's tenant": () => berth.submit({ tenant: "Bad Name", request }),
-  session: () => acme.exec("true", { session: "Bad Session" }),
+  "order's tenant": () => berth.submit({ tenant: "Bad Name ", request }),
+  session: () => acme.exec("true", { session: "Bad Session " }),
   agent: () => acme.exec("true", { agent: "", scope: "agent" }),
   profile: () => acme.exec("true", { profile: 5 }),
   pool: () => acme.exec("true", { pool: "Bad Pool" }),
@@ -32,7 +32,7 @@ const mistakes = {
   "files missing": () => acme.copy(),
   "archive neither in nor out": () => acme.archive("sideways"),
   "archive missing": () => acme.archive("in"),
-  "sandboxes of a bad tenant": () => berth.sandboxes({ tenant: "Bad Name" }),
+  "sandboxes of a bad tenant": () => berth.sandboxes({ tenant: "Bad Name " }),
   "limit of sandboxes": () => berth.sandboxes({ limit: "many" }),
   "worker to drain": () => berth.drain("Bad Worker"),
   "worker to ping": () => berth.ping(),

@@ -1,4 +1,4 @@
-// An orchestrator in plain JavaScript, as somebody without TypeScript would write it. Says one line of JSON for each result.
+// An orchestrator in plain JavaScript, as a user without TypeScript would write it. Prints one line of JSON for each result.
 //   node --conditions=@berth/source orchestrator.mjs <redis> batch <id> <count>    jobs that each leave a line in their tenant's ledger
 //   node --conditions=@berth/source orchestrator.mjs <redis> tour                  each thing once
 import { Berth } from "@berth/client";

@@ -27,7 +27,7 @@ export async function processesAbout(text: string): Promise<number[]> {
   return found.flat();
 }
 
-/** A number of seconds that no other process sleeps for: its sleep can be told from all others. */
+/** A number of seconds that no other process sleeps for: its sleep can be distinguished from all others. */
 export function oddSleep(seconds: number): string {
   return `sleep ${seconds}.${process.pid}${Math.floor(Math.random() * 1e6)}`;
 }

@@ -6,7 +6,7 @@ import { TestFleet, test as withFleet } from "./fleet.ts";
 import { adminKey, TestGateways } from "./gateway.ts";
 import { TestRedis } from "./redis.ts";
 
-/** What somebody has who follows the documentation: where a Redis with two workers is, and a gateway. */
+/** What a reader of the documentation has: the addresses of a Redis with two workers, and of a gateway. */
 export type Reader = Readonly<Record<"REDIS_URL" | "BERTH_URL" | "BERTH_KEY" | "BERTH_ARTIFACTS", string>>;
 
 type Use<T> = (value: T) => Promise<void>;

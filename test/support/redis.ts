@@ -62,6 +62,28 @@ export class TestRedis {
     return primary;
   }
 
+  /** kill -9 of the primary that has a key, and before of its replica, which would take its place. Both have all on their disks. */
+  async killWithReplica(key: string): Promise<RedisServer[]> {
+    const primary = await this.primaryOf(key);
+    const pair = [...(await this.#replicasOf(primary)), primary];
+    for (const server of pair) {
+      await server.flush();
+      await server.kill();
+    }
+    return pair;
+  }
+
+  /** The replica of the primary that has a key gets nothing from now on: what that primary acknowledges, it takes to its grave. */
+  async cutReplication(key: string): Promise<void> {
+    const primary = await this.primaryOf(key);
+    for (const replica of await this.#replicasOf(primary))
+      await replica.ask((redis) => redis.config("SET", "masterauth", "none-is-set"));
+    await primary.ask((redis) => redis.call("CLIENT", "KILL", "TYPE", "replica"));
+    await expect
+      .poll(() => primary.ask((redis) => redis.info("replication")))
+      .toContain("connected_slaves:0");
+  }
+
   /** Starts a dead primary again, as a replica of the one that has its place, and waits until that one has it as such. */
   async bringBack(dead: RedisServer, key: string): Promise<void> {
     let primary = dead;
@@ -115,6 +137,16 @@ export class TestRedis {
     const found: RedisServer[] = [];
     for (const server of this.#parts.servers.filter(({ alive }) => alive))
       if (((await server.ask((redis) => redis.role())) as unknown[])[0] === "master") found.push(server);
+    return found;
+  }
+
+  async #replicasOf(primary: RedisServer): Promise<RedisServer[]> {
+    const { port } = new URL(primary.url);
+    const found: RedisServer[] = [];
+    for (const server of this.#parts.servers.filter(({ alive }) => alive)) {
+      const [role, , of] = (await server.ask((redis) => redis.role())) as unknown[];
+      if (role === "slave" && String(of) === port) found.push(server);
+    }
     return found;
   }
 

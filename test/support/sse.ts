@@ -14,7 +14,7 @@ export interface SseRead {
   readonly retries: number[];
 }
 
-/** Listens to a job's events until the gateway ends the stream; or until `enough` says so. */
+/** Listens to a job's events until the gateway ends the stream; or until `enough` returns true. */
 export async function listen(
   gateway: TestGateway,
   path: string,

@@ -5,7 +5,7 @@ export interface OptionSpec {
   readonly short?: string;
   /** May be given more than once. */
   readonly multiple?: boolean;
-  /** What stands for its value in the help. */
+  /** The placeholder for its value in the help. */
   readonly value?: string;
   readonly about: string;
 }

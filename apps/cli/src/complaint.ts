@@ -42,11 +42,12 @@ const mistakes: ReadonlySet<FaultCode> = new Set([
   "invalid-job",
   "invalid-schedule",
   "invalid-profile",
+  "invalid-tool",
   "not-redrivable",
 ]);
 const unreachable = new Set(["redis-unreachable", "engine-unreachable"]);
 
-/** What is said of anything thrown, or undefined when it is a mistake of ours and deserves its stack. */
+/** The message for anything thrown, or undefined for a bug of Berth's own, which is shown with its stack. */
 export function complaintOf(error: unknown): Complaint | undefined {
   if (error instanceof Complaint) return error;
   if (isFault(error)) return mistakes.has(error.code) ? new UsageError(error.message) : ofFault(error);
@@ -64,7 +65,7 @@ export function faultAdvice(code: FaultCode): string[] {
   return [faultTable[code].operator, `docs/faults.md says more about ${code}`];
 }
 
-/** For a job whose submission failed: the fleet may have it all the same. */
+/** For a job whose submission failed: the fleet may have accepted it. */
 export function resubmitAdvice(jobId: string | undefined): string[] {
   return jobId === undefined
     ? []

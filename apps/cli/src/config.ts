@@ -1,5 +1,12 @@
 import { isAbsolute, resolve } from "node:path";
-import { acceptanceSettings, redisUrl, sandboxProfile, unknownSettings } from "@berth/protocol";
+import {
+  acceptanceSettings,
+  quotaBackends,
+  redisUrl,
+  sandboxProfile,
+  unknownSettings,
+} from "@berth/protocol";
+import { secretsSettings } from "@berth/secrets";
 import { z } from "zod";
 
 export const environment = z.object({
@@ -26,6 +33,7 @@ export const environment = z.object({
     .describe(
       "the workers' artifact directory, if it can be seen from here; without it, with Redis, only small ones are fetched",
     ),
+  ...secretsSettings,
   DOCKER_HOST: z
     .string()
     .regex(/^(unix:\/\/\/|tcp:\/\/|https?:\/\/)/, {
@@ -40,6 +48,10 @@ export const environment = z.object({
     .default(".berth/workspaces")
     .transform((path) => (isAbsolute(path) ? path : resolve(path)))
     .describe("directory that holds the workspaces, for dev, doctor and tour; the same path for the engine"),
+  BERTH_QUOTA_BACKEND: z
+    .enum(quotaBackends)
+    .default("auto")
+    .describe("what bounds the workspaces of dev's, doctor's and tour's sandboxes, as for a worker"),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .string()
     .optional()
@@ -85,4 +97,9 @@ function isPlainHttpUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password } = new URL(text);
   return (protocol === "http:" || protocol === "https:") && username === "" && password === "";
+}
+
+/** The value of a variable that a person names, for a job. */
+export function namedVariable(name: string, given: NodeJS.ProcessEnv = process.env): string | undefined {
+  return given[name];
 }

@@ -10,6 +10,6 @@ export interface Context {
   readonly interrupts: Interrupts;
   /** What paths on the command line are relative to. */
   readonly directory: string;
-  /** The fleet; reached when first asked for, let go of by whoever runs the command. */
+  /** The fleet; reached when first asked for, closed by the runner of the command. */
   readonly door: () => Promise<Door>;
 }

@@ -1,19 +1,27 @@
 import type {
+  Approval,
   DeadLetters,
+  FleetUsage,
   GrantList,
   IdentifiedEvent,
   JobOrder,
   JobView,
+  Reencrypted,
   SandboxView,
   Scale,
   ScheduleView,
   ShownState,
+  SnapshotView,
   StoredLayer,
+  StoredTool,
   TenantUsage,
+  ToolUser,
+  ToolView,
+  UsageReport,
   Why,
   WorkerRecord,
 } from "@berth/client";
-import type { JobResult, LayerChange, ProfileLayer, ScheduleInput } from "@berth/protocol";
+import type { JobResult, LayerChange, ProfileLayer, ScheduleInput, Scope, UsageRange } from "@berth/protocol";
 
 export type {
   IdentifiedEvent,
@@ -24,6 +32,10 @@ export type {
   ScheduleView,
   ShownState,
   StoredLayer,
+  StoredTool,
+  TenantUsage,
+  ToolUser,
+  ToolView,
   Why,
   WorkerRecord,
 };
@@ -54,7 +66,9 @@ export interface Query {
 }
 
 export interface TenantsDoor {
-  usage(tenant: string): Promise<TenantUsage & GrantList>;
+  holdings(tenant: string): Promise<TenantUsage & GrantList>;
+  used(tenant: string, range: UsageRange): Promise<UsageReport>;
+  usedByAll(query: UsageRange & { readonly limit: number }): Promise<FleetUsage>;
   pause(tenant: string): Promise<void>;
   resume(tenant: string): Promise<void>;
   /** Each gives all that the tenant may use afterwards. */
@@ -64,7 +78,24 @@ export interface TenantsDoor {
   destroy(tenant: string): Promise<readonly string[]>;
 }
 
-/** The live layers of the profiles. `settings` as somebody wrote them: they are checked behind the door. */
+/** Stored secrets. No door reads a value back. */
+export interface SecretsDoor {
+  /** `mustExist`: only replaces. */
+  set(tenant: string, name: string, value: string, options: { readonly mustExist: boolean }): Promise<void>;
+  names(tenant: string): Promise<readonly string[]>;
+  /** False: there is none. */
+  remove(tenant: string, name: string): Promise<boolean>;
+  reencrypt(): Promise<Reencrypted>;
+}
+
+/** What is made of snapshots is made by jobs. */
+export interface SnapshotsDoor {
+  list(tenant: string): Promise<readonly SnapshotView[]>;
+  /** False: there is none of that name. */
+  remove(tenant: string, name: string): Promise<boolean>;
+}
+
+/** The live layers of the profiles. `settings` unchecked, as the user wrote them. */
 export interface ProfilesDoor {
   list(): Promise<readonly StoredLayer[]>;
   get(layer: string): Promise<StoredLayer | undefined>;
@@ -101,12 +132,34 @@ export interface DeadLettersDoor {
   remove(jobId: string): Promise<boolean>;
 }
 
+export interface ApprovalsDoor {
+  list(tenant: string | undefined): Promise<readonly Approval[]>;
+  approve(jobId: string): Promise<void>;
+  refuse(jobId: string, reason: string): Promise<void>;
+}
+
+/** Custom tools. */
+export interface ToolsDoor {
+  usableBy(user: ToolUser): Promise<readonly ToolView[]>;
+  list(): Promise<readonly StoredTool[]>;
+  get(name: string): Promise<StoredTool | undefined>;
+  /** `definition` unchecked, as the user wrote it. */
+  set(
+    name: string,
+    definition: Readonly<Record<string, unknown>>,
+    ifVersion: number | undefined,
+  ): Promise<StoredTool>;
+  /** False: there is none. */
+  remove(name: string): Promise<boolean>;
+}
+
 export interface NewKey {
   readonly role: "admin" | "tenant";
   readonly tenant?: string | undefined;
   readonly name: string;
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  readonly agent?: string | undefined;
   readonly settings?: ProfileLayer | undefined;
   readonly expiresInSeconds?: number | undefined;
   readonly rate?: number | undefined;
@@ -116,9 +169,12 @@ export interface KeyView {
   readonly id: string;
   readonly role: "admin" | "tenant";
   readonly tenant?: string | undefined;
+  /** As it was given, where the id is another text. */
+  readonly tenantName?: string | undefined;
   /** Absent: all. */
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  readonly agent?: string | undefined;
   readonly settings?: ProfileLayer | undefined;
   readonly name: string;
   readonly createdAtMs: number;
@@ -154,7 +210,7 @@ export interface BatchEnd {
 export interface DoorBatch {
   /** Its jobs are `<prefix>-<position>`. */
   readonly prefix: string;
-  /** By anybody: orders that were not submitted by then never will be. */
+  /** Cancelled by any caller: orders that are not submitted yet never will be. */
   readonly cancelled: boolean;
   /** Submits the orders and gives the ends as they come, each after its order was read; without those of `done`. Once. */
   ends(done: ReadonlySet<number>): AsyncGenerator<BatchEnd>;
@@ -195,6 +251,8 @@ export interface Door {
   unfinished(query: Query): Promise<readonly UnfinishedJob[]>;
   workers(): Promise<readonly WorkerRecord[]>;
   sandboxes(query: Query): Promise<readonly SandboxView[]>;
+  /** The scope of jobs that name none. */
+  scopeOf(of: { readonly tenant: string; readonly agent?: string | undefined }): Promise<Scope>;
   scale(): Promise<Scale>;
   drain(worker: string): Promise<void>;
   /** Undefined: no such artifact, or not any more. */
@@ -202,8 +260,12 @@ export interface Door {
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly profiles: ProfilesDoor;
+  readonly secrets: SecretsDoor;
+  readonly snapshots: SnapshotsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
+  readonly approvals: ApprovalsDoor;
+  readonly tools: ToolsDoor;
   readonly keys: KeysDoor;
   close(): Promise<void>;
 }

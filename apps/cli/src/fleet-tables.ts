@@ -1,4 +1,5 @@
-import type { SandboxView, Scale, WorkerRecord } from "./door.ts";
+import { givenNamesText } from "@berth/protocol";
+import type { SandboxView, Scale, TenantUsage, WorkerRecord } from "./door.ts";
 import { counted, spanText } from "./terminal/quantities.ts";
 import { type Paint, table } from "./terminal/table.ts";
 import type { Terminal } from "./terminal/terminal.ts";
@@ -10,18 +11,51 @@ export function workerTable(
 ): string {
   const rows = workers
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    .map(({ id, host, pools, slots, held, running, load, version, lastSeenMs, health }) => [
-      id,
-      host,
-      pools.join(","),
-      `${held}/${slots}`,
-      running,
-      load.toFixed(2),
-      version,
-      spanText(Math.max(0, nowMs - lastSeenMs)),
-      health,
-    ]);
-  const header = ["WORKER", "HOST", "POOLS", "SLOTS", "RUNNING", "LOAD", "VERSION", "SEEN", "HEALTH"];
+    .map(
+      ({
+        id,
+        host,
+        pools,
+        slots,
+        held,
+        running,
+        parked,
+        warm,
+        link,
+        load,
+        version,
+        lastSeenMs,
+        health,
+        disk,
+      }) => [
+        id,
+        host,
+        pools.join(","),
+        `${held}/${slots}`,
+        running,
+        parked,
+        warm,
+        link,
+        load.toFixed(2),
+        version,
+        spanText(Math.max(0, nowMs - lastSeenMs)),
+        health === "ok" ? disk : health,
+      ],
+    );
+  const header = [
+    "WORKER",
+    "HOST",
+    "POOLS",
+    "SLOTS",
+    "RUNNING",
+    "PARKED",
+    "WARM",
+    "LINK",
+    "LOAD",
+    "VERSION",
+    "SEEN",
+    "HEALTH",
+  ];
   return table(
     header,
     rows,
@@ -36,7 +70,8 @@ export function sandboxTable(
   terminal: Terminal,
   nowMs = Date.now(),
 ): string {
-  const rows = sandboxes.map(({ key, worker, unfinished, epoch, home, pool, paused, lastUsedMs }) => [
+  const named = sandboxes.some(({ names }) => names !== undefined);
+  const rows = sandboxes.map(({ key, names, worker, unfinished, epoch, home, pool, paused, lastUsedMs }) => [
     key,
     worker ?? "-",
     unfinished,
@@ -45,8 +80,10 @@ export function sandboxTable(
     home ?? "-",
     paused ? "paused" : "-",
     spanText(Math.max(0, nowMs - lastUsedMs)),
+    ...(named ? [givenNamesText(names) || "-"] : []),
   ]);
   const header = ["SANDBOX", "WORKER", "JOBS", "EPOCH", "POOL", "HOME", "STATE", "USED"];
+  if (named) header.push("GIVEN NAMES");
   return table(
     header,
     rows,
@@ -54,6 +91,15 @@ export function sandboxTable(
       if (column === "STATE" && text === "paused") return terminal.style("yellow", text);
       return column === "JOBS" && text !== "0" ? terminal.style("cyan", text) : text;
     }),
+  );
+}
+
+export function ceilingTable(uses: TenantUsage["ceilings"], terminal: Terminal): string {
+  const rows = uses.map(({ ceiling, used, limit }) => [ceiling, used ?? "-", limit === 0 ? "none" : limit]);
+  return table(
+    ["CEILING", "USED", "LIMIT"],
+    rows,
+    withTitles(terminal, (text) => text),
   );
 }
 

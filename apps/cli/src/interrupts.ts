@@ -1,11 +1,11 @@
 import { Complaint } from "./complaint.ts";
 import { exitCodes } from "./exit-codes.ts";
 
-/** A signal to a whole group of processes comes here once by itself and again from whoever passes it on. */
+/** A signal to a process group arrives twice: once from the kernel and once from a parent that forwards it. */
 const sameMs = 500;
 
 /**
- * Ctrl-C. Until a command asks for the signal, the first one ends the program at once, as anybody would expect. Afterwards
+ * Ctrl-C. Until a command asks for the signal, the first one ends the program at once, as users expect. Afterwards
  * the first one only fires the signal, and the second ends the program.
  */
 export class Interrupts {
@@ -40,7 +40,7 @@ export class Interrupts {
     return this.#controller.signal;
   }
 
-  /** What a promise gives, unless Ctrl-C comes first; it then goes on by itself and is nobody's any more. */
+  /** What a promise gives, unless Ctrl-C comes first; the promise then goes on and its result is ignored. */
   async race<T>(promise: Promise<T>): Promise<T> {
     const signal = this.signal();
     const interrupted = Promise.withResolvers<never>();

@@ -1,3 +1,4 @@
+import { whenNoSandbox } from "@berth/client";
 import type { FleetPort, FollowedJob } from "@berth/mcp";
 import { complaintOf } from "./complaint.ts";
 import type { Door, DoorJob } from "./door.ts";
@@ -6,7 +7,13 @@ import type { Door, DoorJob } from "./door.ts";
 const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, through either door. */
-export function mcpPort(door: Door, onBug: (error: unknown) => void): FleetPort {
+export function mcpPort(
+  door: Door,
+  {
+    onNoSandbox,
+    onBug,
+  }: { readonly onNoSandbox: "refuse" | "wait"; readonly onBug: (error: unknown) => void },
+): FleetPort {
   return {
     submit: async (order) => followed(await door.submit(order)),
     find: async (id) => {
@@ -22,12 +29,22 @@ export function mcpPort(door: Door, onBug: (error: unknown) => void): FleetPort 
       const bytes = await door.artifact(id);
       return bytes && { bytes };
     },
+    ...(onNoSandbox === "wait"
+      ? {}
+      : {
+          noSandbox: async (id, signal) => {
+            const no = await whenNoSandbox({ why: () => door.why(id), signal });
+            if (!no) return undefined;
+            const message = no.why.reasons[no.index] ?? "";
+            return { code: "no-sandbox", message, advice: ["the call was not carried out; try again later"] };
+          },
+        }),
     explain: (error) => {
       const complaint = complaintOf(error);
       if (complaint) return complaint;
       onBug(error);
       return {
-        message: "berth mcp failed in a way that it does not know",
+        message: "berth mcp failed unexpectedly",
         code: "internal",
         advice: ["its stderr has the details; whether the call was carried out is not known"],
       };

@@ -30,7 +30,7 @@ export function parse(command: Command, argv: readonly string[]): Arguments<Opti
   };
 }
 
-/** What is ours, and what is passed on: what stands behind `--`, or from the first word that is no argument of ours. */
+/** Splits berth's own arguments from those passed on: everything after `--`, or from the first word that is no argument of berth. */
 function split(command: Command, specs: OptionSpecs, argv: readonly string[]) {
   const at = argv.indexOf("--");
   if (at >= 0) return { own: argv.slice(0, at), words: argv.slice(at + 1) };

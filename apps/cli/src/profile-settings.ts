@@ -1,12 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { nearest, type ProfileField, profileFields } from "@berth/protocol";
+import { ceilingFields, layerChoices, nearest, profileFields } from "@berth/protocol";
 import { parse } from "yaml";
 import { UsageError } from "./complaint.ts";
 
 export type Settings = Record<string, unknown>;
 
 const envPrefix = "env.";
+const fields = [...profileFields, ...ceilingFields];
 
 /** Settings with each `FIELD=VALUE` put in. A list is written with commas, a variable of the environment as `env.NAME=VALUE`. */
 export function withAssignments(settings: Settings, texts: readonly string[]): Settings {
@@ -30,7 +31,12 @@ export function withoutFields(settings: Settings, paths: readonly string[]): Set
 }
 
 /** A whole layer, in YAML or JSON. */
-export async function settingsIn(directory: string, file: string): Promise<Settings> {
+export function settingsIn(directory: string, file: string): Promise<Settings> {
+  return fieldsIn(directory, file, "it is not a layer; docs/profiles.md has an example");
+}
+
+/** Names and values, in YAML or JSON. `otherwise`: what is wrong with a file of anything else. */
+export async function fieldsIn(directory: string, file: string, otherwise: string): Promise<Settings> {
   const text = await readFile(resolve(directory, file), "utf8");
   let content: unknown;
   try {
@@ -39,7 +45,7 @@ export async function settingsIn(directory: string, file: string): Promise<Setti
     throw new UsageError(`${file}: ${(error as Error).message.split("\n", 1)[0]}`);
   }
   if (typeof content !== "object" || content === null || Array.isArray(content))
-    throw new UsageError(`${file}: it is not a layer; docs/profiles.md has an example`);
+    throw new UsageError(`${file}: ${otherwise}`);
   return content as Settings;
 }
 
@@ -59,14 +65,18 @@ function withEntry(settings: Settings, name: string, value: unknown): Settings {
 
 /** A text as the field wants it. One that fits in no way is left to the check of the whole layer, which tells what is allowed. */
 function valueFor(path: string, text: string): unknown {
-  if (path === "profile" || path.startsWith(envPrefix)) return text;
-  const field = profileFields.find((one) => one.path === path);
+  if (isChoice(path) || path.startsWith(envPrefix)) return text;
+  const field = fields.find((one) => one.path === path);
   if (!field) throw unknownField(path);
   const candidates = [text, ...inJson(text), text.split(",").filter((one) => one !== ""), Number(text)];
   return candidates.find((one) => fits(field, one)) ?? text;
 }
 
-function fits({ schema }: ProfileField, value: unknown): boolean {
+function isChoice(path: string): boolean {
+  return layerChoices.some((one) => one === path);
+}
+
+function fits({ schema }: (typeof fields)[number], value: unknown): boolean {
   return schema.safeParse(value).success;
 }
 
@@ -79,7 +89,7 @@ function inJson(text: string): unknown[] {
 }
 
 function unknownField(path: string): UsageError {
-  const known = [...profileFields.map((one) => one.path), "profile"];
+  const known = [...fields.map((one) => one.path), ...layerChoices];
   const meant = nearest(path, known);
   return new UsageError(`a profile has no field ${path}`, [
     meant === undefined ? "docs/profiles.md lists them" : `did you mean ${meant}?`,

@@ -8,7 +8,7 @@ import { isBrokenPipe } from "./terminal/terminal.ts";
 import { oneOf } from "./values.ts";
 import { tellWaiting } from "./waiting.ts";
 
-/** What a cancelled job gets to end before it is left alone: more than a command's grace, less when nobody has begun it. */
+/** How long to wait for a cancelled job's end: more than a command's grace, less when no worker has begun it. */
 const cancelWaitMs = { scheduled: 1_500, waiting: 1_500, running: 10_000, finished: 10_000 } as const;
 
 /** The part of an order that the shared options say. */
@@ -33,7 +33,7 @@ export async function runJob(context: Context, order: JobOrder): Promise<JobResu
   return result;
 }
 
-/** From here on Ctrl-C must not end the program: a job that was accepted meanwhile would run on without anybody. */
+/** From here on Ctrl-C must not end the program: a job that was accepted meanwhile would run on unattended. */
 export async function submitJob(context: Context, order: JobOrder): Promise<DoorJob> {
   const door = await context.door();
   context.interrupts.signal();
@@ -90,7 +90,7 @@ export function outcomeText(outcome: Outcome): string {
 }
 
 function leftAlone(exitCode: number): Complaint {
-  return new Complaint("the job was told to end and has not yet", {
+  return new Complaint("the job was asked to end and has not yet", {
     exitCode,
     advice: ["`berth why JOB` tells what it waits for; it ends as cancelled as soon as a worker gets to it"],
   });

@@ -1,4 +1,4 @@
-import { type Labels, labels, problemsOf, tenantId } from "@berth/protocol";
+import { givenTenant, type Labels, labels, problemsOf } from "@berth/protocol";
 import { UsageError } from "./complaint.ts";
 
 const unitsMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -48,7 +48,7 @@ export function oneOf<T extends string>(option: string, text: string, allowed: r
 }
 
 export function tenantName(text: string): string {
-  const parsed = tenantId.safeParse(text);
+  const parsed = givenTenant.safeParse(text);
   if (!parsed.success) throw new UsageError(`${text}: ${parsed.error.issues[0]?.message}`);
   return parsed.data;
 }

@@ -4,7 +4,7 @@ import { printable } from "./terminal/printable.ts";
 
 const quietMs = 2_000;
 
-/** A person who waits for a job that has not begun is told why, once. Programs are not. */
+/** Prints once, for a person who waits, why the job has not begun. Programs get nothing. */
 export function tellWaiting({ door, terminal }: Context, job: DoorJob): { stop(): void } {
   if (terminal.noteColumns === undefined) return { stop() {} };
   let stopped = false;

@@ -26,7 +26,7 @@ function lineOf(index: number, outcome: Outcome, more: Partial<ResultLine> = {})
 const ok = { kind: "exited", code: 0 } as const;
 const lost = { kind: "lost", message: "its worker died" } as const;
 
-describe("the summary of a batch", () => {
+describe("summary of a batch", () => {
   const statistics = new BatchStatistics();
   for (let index = 0; index < 96; index++) statistics.add(lineOf(index, ok));
   statistics.add(lineOf(96, { kind: "exited", code: 3 }));
@@ -36,18 +36,18 @@ describe("the summary of a batch", () => {
   statistics.add(lineOf(99, { kind: "cancelled", reason: "by request" }, neverBegun));
   const summary = summaryOf({ id: "b", total: 100, statistics, before: 50, seconds: 10 });
 
-  test("counts outcomes, exit codes apart, and CPU time by tenant", () => {
+  test("the summary of a batch counts outcomes, exit codes apart, and CPU time by tenant", () => {
     expect(summary).toMatchObject({ finished: 100, succeeded: 96, failed: 4, lost: 1, perSecond: 5 });
     expect(summary.failedBy).toEqual({ "exited 3": 2, lost: 1, cancelled: 1 });
     expect(summary.cpuSeconds).toEqual({ t0: 25, t1: 24.5 });
   });
 
-  test("takes times of jobs that began only", () => {
+  test("the summary of a batch takes times of jobs that began only", () => {
     expect(summary.wallMs).toEqual({ p50: 49, p95: 94 });
     expect(summary.waitMs).toEqual({ p50: 490, p95: 940 });
   });
 
-  test("is a few lines for a person", () => {
+  test("the summary of a batch is a few lines for a person", () => {
     expect(summaryLines(summary)).toEqual([
       "100 of 100 jobs ended in 10 s, 5.0 a second: 96 succeeded, 4 failed",
       "  failed by  exited 3: 2, lost: 1, cancelled: 1",
@@ -57,7 +57,7 @@ describe("the summary of a batch", () => {
     ]);
   });
 
-  test("keeps the slowest jobs, the slowest first, and no more than twenty", () => {
+  test("the summary of a batch keeps the slowest jobs, the slowest first, and no more than twenty", () => {
     expect(statistics.slowest.map(({ wallMs }) => wallMs)).toEqual(
       Array.from({ length: 20 }, (_, index) => 98 - index),
     );

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 const module = new URL("../src/interrupts.ts", import.meta.url);
 
-function told(script: string) {
+function runScript(script: string) {
   const source = `import { Interrupts } from ${JSON.stringify(module.href)};
     const interrupts = new Interrupts();
     interrupts.signal();
@@ -15,22 +15,22 @@ function told(script: string) {
 
 test("a signal that a whole group of processes gets, and is passed on again, is one", () => {
   const script = `process.emit("SIGINT"); process.emit("SIGINT"); console.log(interrupts.interrupted); process.exit(7);`;
-  expect(told(script)).toEqual({ status: 7, stdout: "true\n" });
+  expect(runScript(script)).toEqual({ status: 7, stdout: "true\n" });
 });
 
 test("one that comes later ends the program at once", () => {
   const script = `process.emit("SIGINT");
     setTimeout(() => { process.emit("SIGINT"); console.log("still here"); process.exit(7); }, 700);`;
-  expect(told(script)).toEqual({ status: 130, stdout: "" });
+  expect(runScript(script)).toEqual({ status: 130, stdout: "" });
 });
 
 test("the end of the process that started the program is a hang-up", () => {
   const script = `process.emit("disconnect"); console.log(interrupts.interrupted, interrupts.exitCode); process.exit(7);`;
-  expect(told(script)).toEqual({ status: 7, stdout: "true 129\n" });
+  expect(runScript(script)).toEqual({ status: 7, stdout: "true 129\n" });
 });
 
 test("the end of the process that started the program does not hurry one that is stopping", () => {
   const script = `process.emit("SIGTERM");
     setTimeout(() => { process.emit("disconnect"); console.log(interrupts.exitCode); process.exit(7); }, 700);`;
-  expect(told(script)).toEqual({ status: 7, stdout: "143\n" });
+  expect(runScript(script)).toEqual({ status: 7, stdout: "143\n" });
 });

@@ -9,15 +9,15 @@ import { HttpDoor } from "../src/door/http-door.ts";
 
 const order = { tenant: "acme", request: { kind: "exec", command: "true" } } as const;
 
-describe("a job whose submission failed", () => {
-  test("is named with its id, and how to submit it again, when Redis did not answer", () => {
+describe("job whose submission failed", () => {
+  test("a job whose submission failed is named with its id, and how to submit it again, when Redis did not answer", () => {
     const context = { address: "x", detail: "timed out", jobId: "job-1", accepted: "unknown" } as const;
     const complaint = complaintOf(new Fault("redis-unreachable", context));
     expect(complaint?.message).toContain("the job job-1 may have been accepted");
     expect(complaint?.advice[0]).toContain("--id job-1");
   });
 
-  test("is sent again with the same id, and named with it when the gateway stays away", async () => {
+  test("a job whose submission failed is sent again with the same id, and named with it when the gateway stays away", async () => {
     const ids: string[] = [];
     const server = createServer(async (request, response) => {
       if (request.method === "GET") return void response.end("{}");

@@ -15,8 +15,8 @@ function run(
   return said;
 }
 
-describe("the estimate of a batch's end", () => {
-  test("does not jump when ends come in bursts of five seconds", () => {
+describe("estimate of a batch's end", () => {
+  test("the estimate of a batch's end does not jump when ends come in bursts of five seconds", () => {
     const said = run((ms) => Math.floor(ms / 5_000) * 50, 80_000).filter(({ atMs }) => atMs > 15_000);
     for (const [index, { atMs, leftMs }] of said.entries()) {
       const next = said[index + 1];
@@ -26,7 +26,7 @@ describe("the estimate of a batch's end", () => {
     }
   });
 
-  test("is right within a second for a steady pace", () => {
+  test("the estimate of a batch's end is right within a second for a steady pace", () => {
     for (const { atMs, leftMs, perSecond } of run((ms) => ms / 100, 90_000)) {
       expect(leftMs, `at ${atMs}`).toBeCloseTo(100_000 - atMs, -3);
       expect(perSecond).toBeCloseTo(10, 1);
@@ -39,7 +39,7 @@ describe("the estimate of a batch's end", () => {
     expect(Math.abs(leftMs - (60_000 - atMs))).toBeLessThan(3_000);
   });
 
-  test("is not told before two seconds, nor before anything has ended", () => {
+  test("the estimate of a batch's end is not shown before two seconds, nor before anything has ended", () => {
     const pace = new Pace();
     expect(pace.at(0, 0, 10)).toEqual({ perSecond: 0, leftMs: undefined });
     expect(pace.at(1_000, 5, 10).leftMs).toBeUndefined();

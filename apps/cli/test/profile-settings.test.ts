@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { withAssignments, withoutFields } from "../src/profile-settings.ts";
 
 describe("settings on the command line", () => {
-  test("are put into a layer as the fields want them", () => {
+  test("settings on the command line are put into a layer as the fields want them", () => {
     const before = { limits: { cpus: 2 }, env: { A: "1" } };
     const texts = ["limits.memoryBytes=256m", "images=a,b", "networks=[]", "env.TEAM=blue=1", "profile=net"];
     expect(withAssignments(before, texts)).toEqual({
@@ -15,12 +15,12 @@ describe("settings on the command line", () => {
     expect(before).toEqual({ limits: { cpus: 2 }, env: { A: "1" } });
   });
 
-  test("are taken out again, with a group that has nothing left", () => {
+  test("settings on the command line are taken out again, with a group that has nothing left", () => {
     const before = { limits: { cpus: 2 }, env: { A: "1", B: "2" }, mode: "off" };
     expect(withoutFields(before, ["limits.cpus", "env.A", "mode"])).toEqual({ env: { B: "2" } });
   });
 
-  test("that name no field are refused with the nearest one", () => {
+  test("settings on the command line that name no field are refused with the nearest one", () => {
     expect(() => withAssignments({}, ["limits.memorybytes=1g"])).toThrow(
       expect.objectContaining({
         message: "a profile has no field limits.memorybytes",

@@ -9,7 +9,7 @@ import { Refusal } from "./refusal.ts";
 /** On the workers' own containers, by the compose file. */
 const workerLabel = "berth.role";
 /** Of the engine's description of itself; workers need no more. */
-const infoFields = ["Name", "ServerVersion", "SecurityOptions", "CgroupVersion", "Runtimes"];
+const infoFields = ["ID", "Name", "ServerVersion", "SecurityOptions", "CgroupVersion", "Runtimes"];
 
 /** Of what the engine says of a container. */
 const containerFacts = z.looseObject({

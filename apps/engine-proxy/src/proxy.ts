@@ -56,7 +56,7 @@ export class EngineProxy {
         response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(order.value));
         return;
       }
-      // The engine finishes what it has begun to make or remove, whether or not anybody waits for it.
+      // The engine finishes what it has begun to make or remove, whether or not a client waits for it.
       const signal = order.method === "GET" || known.call === "pull" ? gone.signal : undefined;
       const answer = await this.#engine.answer({ ...order, signal });
       const type = answer.headers["content-type"];

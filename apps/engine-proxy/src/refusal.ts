@@ -1,4 +1,4 @@
-/** Told to the worker as the engine tells such things. 403 is what an operator should look at. */
+/** Sent to the worker in the engine's own error format. An operator should look at each 403. */
 export class Refusal extends Error {
   readonly status: number;
 

@@ -18,7 +18,7 @@ function rules(variables: Record<string, string>) {
   return read.config.rules;
 }
 
-describe("the engine proxy's rules", () => {
+describe("engine proxy's rules", () => {
   test("allow what the workers' own settings name when nothing else is set", async () => {
     const BERTH_CONFIG = join(folder, "worker.json");
     const profiles = { tools: { image: "tools" }, strong: { runtime: "runsc" } };
@@ -37,12 +37,12 @@ describe("the engine proxy's rules", () => {
     });
   });
 
-  test("do not allow the engine's default runtime, or root, beside the runtime that the fleet has", () => {
+  test("the engine proxy's rules do not allow the engine's default runtime, or root, beside the runtime that the fleet has", () => {
     const given = { BERTH_RUNTIME: "runsc", BERTH_WORKER_USER: "0:0" };
     expect(rules(given)).toMatchObject({ runtimes: ["runsc"], users: [] });
   });
 
-  test("are the operator's lists where there are some", () => {
+  test("the engine proxy's rules are the operator's lists where there are some", () => {
     const lists = { BERTH_PROXY_IMAGES: "one:1, two@sha256:0a", BERTH_PROXY_RUNTIMES: "runsc,default" };
     expect(rules({ ...lists, BERTH_IMAGE: "own:1", BERTH_RUNTIME: "kata" })).toMatchObject({
       images: ["one:1", "two@sha256:0a"],
@@ -50,7 +50,7 @@ describe("the engine proxy's rules", () => {
     });
   });
 
-  test("are not guessed when the workers' file cannot be read or a list is empty", async () => {
+  test("the engine proxy's rules are not guessed when the workers' file cannot be read or a list is empty", async () => {
     const BERTH_CONFIG = join(folder, "worker.json");
     expect(readConfig({ BERTH_CONFIG })).toMatchObject({
       problems: [expect.stringContaining("no such file")],

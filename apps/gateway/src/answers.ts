@@ -43,7 +43,7 @@ export class AnswerRecord {
       status,
       ms: Math.round(reply.elapsedTime),
       key: request.principal?.id,
-      ip: request.ip,
+      ip: request.callerAddress,
     });
   }
 

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
-import { ApiKeys, BatchStore } from "@berth/ledger";
+import { ApiKeys, BatchStore, readCeilings } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
+import { secretsKeyOf } from "@berth/secrets";
 import { Metrics, openTracing, serveMetrics } from "@berth/service";
 import { pino } from "pino";
 import { AnswerRecord } from "./answers.ts";
@@ -56,7 +57,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     throw new Fault("redis-unauthorized", { detail });
   }
   const { BERTH_ACCEPT: accept, BERTH_REPLICAS: replicas } = config;
-  const berth = new Berth({ redis: config.REDIS_URL, accept, replicas });
+  const berth = new Berth({ redis: config.REDIS_URL, accept, replicas, secretsKey: secretsKeyOf(config) });
   const tracing = await openTracing(config, {
     service: "berth-gateway",
     attributes: { "service.version": version, "service.instance.id": hostname() },
@@ -82,6 +83,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     loopbackOnly,
     bodyBytes: config.BERTH_GATEWAY_BODY_BYTES,
     rate: config.BERTH_GATEWAY_RATE,
+    ceilings: (tenant) => readCeilings(redis, tenant),
   });
   const metrics = new Metrics();
   metrics.describeProcess("gateway", version);
@@ -152,7 +154,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   if (await authenticator.isOpen().catch(() => false)) {
     log.warn({
       event: "gateway.open",
-      detail: "there is no key: whoever is on this machine may do everything",
+      detail: "there is no key: every process on this machine may do everything",
     });
   }
   return {

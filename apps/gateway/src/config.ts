@@ -1,11 +1,25 @@
+import { allowedNetworks } from "@berth/egress";
 import { acceptanceSettings, redisUrl, unknownSettings } from "@berth/protocol";
+import { secretsSettings } from "@berth/secrets";
 import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
-import { allowedNetworks } from "./webhooks/address.ts";
 
 const positive = (fallback: number, most: number = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().positive().max(most).default(fallback);
 const mebibyte = 1024 * 1024;
+
+/** As `10.1.0.0/16,fd00::/8`. */
+const networks = z
+  .string()
+  .default("")
+  .transform((text, context) => {
+    try {
+      return allowedNetworks(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: (error as Error).message });
+      return z.NEVER;
+    }
+  });
 
 export const environment = z.object({
   REDIS_URL: redisUrl
@@ -19,6 +33,7 @@ export const environment = z.object({
     .min(1)
     .optional()
     .describe("the workers' artifact directory; without it only small artifacts can be fetched here"),
+  ...secretsSettings,
   BERTH_GATEWAY_HOST: z
     .string()
     .min(1)
@@ -30,7 +45,7 @@ export const environment = z.object({
     .min(0)
     .max(65_535)
     .default(8080)
-    .describe("port to listen on; 0 takes a free one and says which"),
+    .describe("port to listen on; 0 takes a free one and logs which"),
   BERTH_ADMIN_KEY: z
     .string()
     .min(24, { error: "an admin key has at least 24 characters; `openssl rand -hex 32` makes one" })
@@ -48,10 +63,19 @@ export const environment = z.object({
     "how long a request body may take; for a batch, between two pieces",
   ),
   BERTH_GATEWAY_HEADERS_MS: positive(10_000).describe("how long a request's headers may take"),
+  BERTH_GATEWAY_CONNECTIONS: positive(10_000).describe(
+    "connections open at once at this gateway; more are closed as they come",
+  ),
   BERTH_GATEWAY_RATE: positive(500).describe(
     "requests a second of one tenant key, at this gateway; a key may have its own",
   ),
   BERTH_GATEWAY_WAIT_MS: positive(300_000).describe("longest that a request waits for a job's result"),
+  BERTH_GATEWAY_ON_NO_SANDBOX: z
+    .enum(["refuse", "wait"])
+    .default("refuse")
+    .describe(
+      "what happens to calls of /v1/sandbox and /mcp whose sandbox no worker can start now; jobs wait in any case",
+    ),
   BERTH_GATEWAY_STREAMS: positive(5_000).describe(
     "event streams open at once at this gateway; as many jobs are waited for",
   ),
@@ -60,20 +84,14 @@ export const environment = z.object({
   ),
   BERTH_GATEWAY_HEARTBEAT_MS: positive(15_000).describe("pause between comments on a quiet event stream"),
   BERTH_GATEWAY_DRAIN_MS: positive(15_000).describe(
-    "what requests get to finish when the gateway is told to stop",
+    "grace period of open requests when the gateway is asked to stop",
   ),
-  BERTH_WEBHOOK_ALLOW: z
-    .string()
-    .default("")
-    .transform((text, context) => {
-      try {
-        return allowedNetworks(text);
-      } catch (error) {
-        context.addIssue({ code: "custom", message: (error as Error).message });
-        return z.NEVER;
-      }
-    })
-    .describe("networks that webhooks may reach although they are not public, such as 10.1.0.0/16"),
+  BERTH_GATEWAY_TRUSTED_PROXIES: networks.describe(
+    "networks of the proxies in front, such as 10.1.0.0/16: the caller's address is then taken from X-Forwarded-For",
+  ),
+  BERTH_WEBHOOK_ALLOW: networks.describe(
+    "networks that webhooks may reach although they are not public, such as 10.1.0.0/16",
+  ),
   BERTH_BOARD: z.enum(["on", "read-only", "off"]).default("on").describe("Bull Board at /board, for admins"),
   BERTH_BOARD_COOKIE: z
     .enum(["plain", "secure"])

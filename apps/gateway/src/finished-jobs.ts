@@ -38,7 +38,7 @@ export class FinishedJobs {
     if (this.#top > 0) this.#count(tenant);
   }
 
-  /** The space-saving sketch: whoever comes new takes the place, and the count, of the one with the least. */
+  /** The space-saving sketch: a new tenant takes the place, and the count, of the one with the least. */
   #count(tenant: string): void {
     const known = this.#tenants.get(tenant);
     if (known !== undefined || this.#tenants.size < this.#top * tracked) {

@@ -11,7 +11,7 @@ const gauges: readonly [name: string, help: string, of: (scale: Scale) => number
   ["berth_jobs_unfinished", "Jobs accepted and not ended.", ({ unfinishedJobs }) => unfinishedJobs],
   [
     "berth_sandboxes_waiting",
-    "Sandboxes with work that nobody holds.",
+    "Sandboxes with work that no worker holds.",
     ({ waitingSandboxes }) => waitingSandboxes,
   ],
   [

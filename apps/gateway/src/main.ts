@@ -17,7 +17,7 @@ async function start(config: Config): Promise<RunningGateway> {
     if (isFault(error, "redis-unauthorized"))
       refuse([`REDIS_URL: ${error.message}. ${faultTable[error.code].operator}`]);
     const { code = "", message } = error as NodeJS.ErrnoException;
-    // An address that is taken, a Redis that is away: nobody needs a stack for that.
+    // An address that is taken, a Redis that is away: a stack would not help with that.
     process.stderr.write(`berth-gateway: it cannot start: ${message}${code === "" ? "" : ` (${code})`}\n`);
     process.exit(1);
   }

@@ -1,17 +1,17 @@
-import { shownState } from "@berth/client";
+import { shownState, whenNoSandbox } from "@berth/client";
 import type { FleetPort, FollowedEvent } from "@berth/mcp";
 import { sandboxKeyOf } from "@berth/protocol";
 import { failureOf } from "./http/failure.ts";
 import { Problem } from "./http/problem.ts";
 import { findJob } from "./jobs/own-jobs.ts";
+import { redactedEvent, type ShownEvent, whyFor } from "./jobs/redaction.ts";
 import { draftOf, type SubmissionHeaders } from "./jobs/submission.ts";
 import { submitTraced } from "./jobs/submit-traced.ts";
-import { redactedEvent, type ShownEvent } from "./jobs/told-to.ts";
-import { shownId } from "./keys/own-ids.ts";
+import { shownId, storedId } from "./keys/own-ids.ts";
 import type { Principal } from "./keys/principal.ts";
 import type { Parts } from "./parts.ts";
 
-type Used = Pick<Parts, "berth" | "artifacts" | "tracing">;
+type Used = Pick<Parts, "berth" | "config" | "artifacts" | "tracing">;
 type Place = Parameters<Parts["berth"]["jobs"]["events"]>[0];
 
 export interface Caller {
@@ -27,6 +27,7 @@ const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, for one caller of this gateway: what its key may do, and no more. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
+  const refuses = parts.config.BERTH_GATEWAY_ON_NO_SANDBOX === "refuse";
   const followed = (job: Place) => ({
     id: shownId(principal, job.id),
     events: (after: string, signal: AbortSignal) => shownEvents(parts, principal, job, after, signal),
@@ -40,7 +41,9 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
   });
   return {
     submit: async (order) => {
-      const draft = draftOf({ ...order, tenant: order.tenant }, principal, { headers });
+      const draft = await parts.berth.placed(
+        draftOf({ ...order, tenant: order.tenant }, principal, { headers }),
+      );
       const { id } = await submitTraced(parts, draft, { detached: true });
       return followed({ sandbox: sandboxKeyOf(draft.job), id });
     },
@@ -59,6 +62,16 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
       const bytes = await parts.artifacts.stream(id);
       return bytes && { bytes, mime: meta.mime };
     },
+    ...(refuses
+      ? {
+          noSandbox: async (id, signal) => {
+            const no = await whenNoSandbox({ why: () => parts.berth.why(storedId(principal, id)), signal });
+            if (!no) return undefined;
+            const message = whyFor(principal, no.why).reasons[no.index] ?? "";
+            return { code: "no-sandbox", message, advice: ["the call was not carried out; try again later"] };
+          },
+        }
+      : {}),
     explain: (error) => {
       const { code, detail, problems = [], ours } = failureOf(error, principal);
       if (ours) onBug(error);

@@ -29,6 +29,6 @@ export interface Parts {
   readonly audit: Audit;
   readonly authenticator: Authenticator;
   readonly metrics: Metrics;
-  /** Fires when the gateway was told to stop. */
+  /** Fires when the gateway was asked to stop. */
   readonly stopping: AbortSignal;
 }

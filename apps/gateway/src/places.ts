@@ -1,3 +1,4 @@
+import { Fault } from "@berth/protocol";
 import { Problem, type ProblemCode } from "./http/problem.ts";
 import type { Principal } from "./keys/principal.ts";
 
@@ -7,12 +8,15 @@ export interface PlacesOptions {
   readonly code: ProblemCode;
   /** What is counted, for the sentence that refuses one too many. */
   readonly what: string;
+  /** The tenant's ceiling that bounds them over all its keys. */
+  readonly ceiling?: "streams";
 }
 
-/** Things that stay open for a while, so many at once and so many for each key: nobody's patience uses up everybody's. */
+/** Things that stay open for a while: so many at once, for each key, and for each tenant over all its keys. */
 export class Places {
   readonly #options: PlacesOptions;
   readonly #perKey = new Map<string, number>();
+  readonly #perTenant = new Map<string, number>();
   #taken = 0;
 
   constructor(options: PlacesOptions) {
@@ -23,30 +27,39 @@ export class Places {
     return this.#taken;
   }
 
-  /** Takes some, or refuses. Given back once, however often it is said. */
-  take({ id }: Principal, count = 1): Disposable {
-    const { max, maxPerKey, code, what } = this.#options;
+  /** Takes places, or refuses. Releasing is idempotent. */
+  take({ id, tenant, ceilings }: Principal, count = 1): Disposable {
+    const { max, maxPerKey, code, what, ceiling } = this.#options;
     const ofKey = this.#perKey.get(id) ?? 0;
     if (ofKey + count > maxPerKey)
       throw new Problem(code, `this key may have ${maxPerKey} ${what}`, retryAfter);
+    const limit = ceiling === undefined ? 0 : (ceilings?.[ceiling] ?? 0);
+    const used = tenant === undefined ? 0 : (this.#perTenant.get(tenant) ?? 0);
+    if (tenant !== undefined && ceiling !== undefined && limit > 0 && used + count > limit)
+      throw new Fault("tenant-full", { tenant, ceiling, used, limit });
     if (this.#taken + count > max)
       throw new Problem(code, `this gateway may have ${max} ${what}`, retryAfter);
-    this.#change(id, count);
+    this.#change(id, tenant, count);
     let given = false;
     return {
       [Symbol.dispose]: () => {
-        if (!given) this.#change(id, -count);
+        if (!given) this.#change(id, tenant, -count);
         given = true;
       },
     };
   }
 
-  #change(id: string, by: number): void {
+  #change(id: string, tenant: string | undefined, by: number): void {
     this.#taken += by;
-    const ofKey = (this.#perKey.get(id) ?? 0) + by;
-    if (ofKey > 0) this.#perKey.set(id, ofKey);
-    else this.#perKey.delete(id);
+    add(this.#perKey, id, by);
+    if (tenant !== undefined) add(this.#perTenant, tenant, by);
   }
 }
 
 const retryAfter = { headers: { "retry-after": "5" } };
+
+function add(counts: Map<string, number>, of: string, by: number): void {
+  const now = (counts.get(of) ?? 0) + by;
+  if (now > 0) counts.set(of, now);
+  else counts.delete(of);
+}

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { BlockList } from "node:net";
 import { Readable } from "node:stream";
 import type { GroupResult } from "@berth/client";
+import { allowedNetworks, pinnedAddress } from "@berth/egress";
 import { Fault, tenantId } from "@berth/protocol";
 import { Metrics } from "@berth/service";
 import { describe, expect, test } from "vitest";
@@ -17,7 +18,6 @@ import { mapInTurns } from "../src/http/parse-input.ts";
 import type { Principal } from "../src/keys/principal.ts";
 import { TokenBuckets } from "../src/keys/token-bucket.ts";
 import { Places } from "../src/places.ts";
-import { allowedNetworks, pinnedAddress } from "../src/webhooks/address.ts";
 
 describe("rates", () => {
   test("a bucket gives twice its rate at once, then its rate", () => {
@@ -60,18 +60,35 @@ describe("room", () => {
 
   test("bodies have a bound in all, a quarter of it for each key, and leave with their request", () => {
     const budget = new BodyBudget(1_000);
-    const one = budget.hold("a");
+    const one = budget.hold({ id: "a", most: 0 });
     one.take(200);
     expect(() => one.take(100)).toThrow(/too many bytes/);
-    const others = ["b", "c", "d"].map((id) => budget.hold(id));
+    const others = ["b", "c", "d"].map((id) => budget.hold({ id, most: 0 }));
     for (const other of others) other.take(250);
-    expect(() => budget.hold("e").take(100)).toThrow(/too many bytes/);
+    expect(() => budget.hold({ id: "e", most: 0 }).take(100)).toThrow(/too many bytes/);
     one.giveBack(150);
     expect(budget.used).toBe(800);
     one.end();
     one.end();
     one.take(10);
     expect(budget.used).toBe(750);
+    expect(() => budget.hold({ id: "f", most: 50 }).take(51), "its own ceiling").toThrow(/too many bytes/);
+    budget.hold({ id: "f", most: 50 }).take(50);
+  });
+
+  test("a tenant's streams have its own ceiling over all its keys, and others' do not count", () => {
+    const places = new Places({
+      ...{ max: 9, maxPerKey: 9, code: "too-many-streams", what: "things" },
+      ceiling: "streams",
+    });
+    const of = (id: string, tenant: string) =>
+      ({ id, role: "tenant", tenant, bodyBytes: 1, ceilings: { streams: 2, bodyBytes: 0 } }) as Principal;
+    const first = places.take(of("k1", "acme"));
+    places.take(of("k2", "acme"));
+    expect(() => places.take(of("k3", "acme"))).toThrow(/its ceiling streams is 2/);
+    places.take(of("k4", "globex"));
+    first[Symbol.dispose]();
+    places.take(of("k3", "acme"));
   });
 });
 
@@ -93,7 +110,7 @@ describe("bodies that come in small pieces", () => {
   }
   const limits = { maxBytes: 1_000, maxMs: 60_000 };
 
-  test("are copied: not one of the pieces is kept", async () => {
+  test("bodies that come in small pieces are copied: not one of the pieces is kept", async () => {
     let counted = 0;
     const onBytes = (bytes: number) => {
       counted += bytes;
@@ -104,7 +121,7 @@ describe("bodies that come in small pieces", () => {
     expect(counted).toBe("a body of some length".length);
   });
 
-  test("are copied where lines are read, too, and each line gives back what it took", async () => {
+  test("bodies that come in small pieces are copied where lines are read, too, and each line gives back what it took", async () => {
     let counted = 0;
     const room = {
       onBytes: (bytes: number) => {
@@ -136,7 +153,7 @@ describe("bodies that come in small pieces", () => {
 });
 
 describe("work on a long list", () => {
-  test("lets other requests be answered before it is done", async () => {
+  test("work on a long list lets other requests be answered before it is done", async () => {
     let answered = false;
     setImmediate(() => {
       answered = true;
@@ -150,8 +167,8 @@ describe("work on a long list", () => {
   });
 });
 
-describe("a fault of the machines", () => {
-  test("is shown to admins in its own words, and to others by its code and meaning", () => {
+describe("fault of the machines", () => {
+  test("a fault of the machines is shown to admins in its own words, and to others by its code and meaning", () => {
     const fault = new Fault("redis-unreachable", { address: "10.1.2.3:6379", detail: "refused" });
     const of = (role: Principal["role"]): Principal => ({ id: "a", role, bodyBytes: 1 });
     expect(failureOf(fault, of("admin")).detail).toContain("10.1.2.3");
@@ -161,7 +178,7 @@ describe("a fault of the machines", () => {
     }
   });
 
-  test("names a tenant's job as the tenant calls it", () => {
+  test("a fault of the machines names a tenant's job as the tenant calls it", () => {
     const tenant = tenantId.parse("acme");
     const context = { address: "a", detail: "b", jobId: "acme.build-1", accepted: "unknown" } as const;
     const principal: Principal = { id: "a", role: "tenant", tenant, bodyBytes: 1 };

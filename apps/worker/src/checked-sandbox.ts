@@ -3,9 +3,9 @@ import { type ExecResult, isFault } from "@berth/protocol";
 import type { SandboxFiles } from "@berth/sandbox";
 import { LeaseOver } from "@berth/tenancy";
 
-/** What init says when it takes nothing more: by what it knows, the worker's lease is over. */
+/** init's refusal when, by its own watchdog, the worker's lease is over. */
 const leaseOver = "lease-over";
-const onlyReading: ReadonlySet<PropertyKey> = new Set(["read", "stat", "list", "glob", "grep"]);
+const onlyReading: ReadonlySet<PropertyKey> = new Set(["read", "readMany", "stat", "list", "glob", "grep"]);
 
 /** The same sandbox for one job, with a look before each thing that is done in it. What `check` throws, the call throws. */
 export function checkedSandbox(sandbox: JobSandbox, check: () => void): JobSandbox {
@@ -30,7 +30,7 @@ export function checkedSandbox(sandbox: JobSandbox, check: () => void): JobSandb
   };
 }
 
-/** What a file operation fails with that init took no more. */
+/** The error of a file operation that init refused for that reason. */
 function isLeaseOver(error: unknown): boolean {
   return isFault(error, "file-operation-failed") && error.context.code === leaseOver;
 }

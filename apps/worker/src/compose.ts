@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { loadavg } from "node:os";
+import { loadavg, totalmem } from "node:os";
 import {
   ArtifactStore,
   DirectoryPlace,
@@ -9,47 +9,61 @@ import {
   Offers,
   ProfileStore,
   Renewals,
+  ScopeDefaults,
+  SecretStore,
+  SnapshotStore,
   Staging,
   Wakes,
   WorkerIds,
   type WorkerStatus,
 } from "@berth/ledger";
-import { acceptanceOf, isFault, sandboxKey, workerGoneMs } from "@berth/protocol";
-import { connectRedis, withoutPassword } from "@berth/redis";
-import { DockerDriver, probeWorkspaces } from "@berth/sandbox";
+import { acceptanceOf, Fault, isFault, type SandboxProfile, sandboxKey, workerGoneMs } from "@berth/protocol";
+import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
+import { DockerDriver, probeWorkspaces, type WarmOptions } from "@berth/sandbox";
+import { Keyring, secretsKeyOf } from "@berth/secrets";
 import { Metrics, type MetricsServer, openTracing, serveMetrics, within } from "@berth/service";
 import type { TenancyEvent } from "@berth/tenancy";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
+import { ApprovalWebhook } from "./approval-webhook.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
+import { EgressGates } from "./egress.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
+import { ImageKeeper, imagesOf } from "./image-keeper.ts";
 import { jobSpans } from "./job-spans.ts";
 import { LiveProfiles } from "./live-profiles.ts";
 import { FleetMember } from "./member.ts";
+import { Parking } from "./parking.ts";
 import { Policy } from "./policy.ts";
 import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
+import { TenantSecrets } from "./secrets/tenant-secrets.ts";
+import { SnapshotKeeper } from "./snapshots/snapshot-keeper.ts";
 import { stageMetrics } from "./stage-metrics.ts";
+import { checkAtStart, isGood } from "./start-check.ts";
 import { Turns } from "./turns.ts";
+import { usageMetrics } from "./usage-metrics.ts";
 import { claimWorkerId, connectionName, machineOf } from "./worker-claim.ts";
 
 export interface RunningWorker {
-  /** Stops taking, lets jobs finish within the budget, ends the rest, lets go of everything. */
+  /** Graceful shutdown: takes no more, lets jobs finish within the budget, ends the rest, and releases everything. */
   stop(): Promise<void>;
   /** Ends running jobs now. */
   abandon(): void;
 }
 
+/** Share of the host's memory that parked containers may hold by default. */
+const parkedMemoryShare = 0.1;
 const dayMs = 24 * 3_600_000;
 /** Redis may be away when the worker leaves. */
 const lastWordsMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
 export interface Orders {
-  /** Somebody told it to stop. */
+  /** It was asked to stop. */
   readonly onDrain: () => void;
   /** Another process speaks for its worker id. */
   readonly onReplaced: () => void;
@@ -83,9 +97,16 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     version,
     held: 0,
     running: 0,
+    parked: 0,
+    parkedBytes: 0,
+    warm: 0,
+    warmWhy: "",
+    link: "none",
+    disk: "ok",
     health: "ok",
     load: 0,
   };
+  let link: WorkerStatus["link"] = starting.link;
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
   const keptMs = Math.max(workerGoneMs, 2 * config.BERTH_LEASE_MS);
@@ -100,10 +121,21 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const driver = new DockerDriver({
     fleet: config.BERTH_FLEET,
     worker: config.BERTH_WORKER_ID,
+    host: config.BERTH_HOST,
     workspacesRoot: config.BERTH_WORKSPACES,
+    quota: config.BERTH_QUOTA_BACKEND,
+    diskFloorBytes: config.BERTH_DISK_FLOOR_BYTES,
     mountRoots: config.BERTH_MOUNTS,
     engineHost: config.DOCKER_HOST,
+    locale: { LANG: config.variables.LANG, TERM: config.variables.TERM },
     ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
+    onReplaced: (key, why) => log.warn({ event: "sandbox.replaced", key, why } satisfies TenancyEvent),
+    warm: warmOptions(config, () => policy, log),
+  });
+  // With `auto` a disk without quotas is no mistake; with any other choice no sandbox starts.
+  void driver.quota().then(({ kind, problem }) => {
+    const level = problem !== undefined && kind !== "walk" ? "error" : "info";
+    log[level]({ event: "worker.quota", kind, ...(problem === undefined ? {} : { problem }) });
   });
   const resting = new Resting(systemClock);
   const health = new EngineHealth({
@@ -126,7 +158,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const spans = tracing && jobSpans(tracing, config.BERTH_WORKER_ID);
   const turns = new Turns(config.BERTH_MAX_RUNNING);
   const staging = new Staging(redis);
-  const events = new JobEvents(redis);
+  const events = new JobEvents(redis, { usageDays: config.BERTH_USAGE_DAYS });
   const enqueuer = new Enqueuer(redis);
   const wakes = new Wakes(redis, instance);
   const leases = new Leases(redis);
@@ -146,6 +178,43 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     policy,
     onChange: ({ layer, version }) => log.info({ event: "profile.changed", layer, version }),
   });
+  const parking = new Parking({
+    driver,
+    worker: config.BERTH_WORKER_ID,
+    limits: {
+      count: config.BERTH_PARKED_COUNT,
+      memoryBytes: config.BERTH_PARKED_MEMORY_BYTES ?? Math.floor(totalmem() * parkedMemoryShare),
+      ageMs: config.BERTH_PARKED_MS,
+    },
+    clock: systemClock,
+    onEvicted: (key) => log.info({ event: "sandbox.evicted", key } satisfies TenancyEvent),
+  });
+  const snapshots = new SnapshotKeeper({
+    ...{ store: new SnapshotStore(redis), trees: driver.trees, profile: () => policy.resolve({}).profile },
+    onRemoved: (id) => log.info({ event: "snapshot.removed", id }),
+  });
+  const images = new ImageKeeper({
+    images: driver.images,
+    wanted: imagesOf([config.base, ...config.profiles.values()]),
+    unusedForMs: config.BERTH_IMAGE_DAYS * dayMs,
+    report: (event) => log[event.event === "image.missing" ? "warn" : "info"](event),
+  });
+  opened?.metrics.gauge(
+    "berth_parked_containers",
+    "Containers that this worker keeps for their sandboxes' next jobs, with nothing running in them.",
+    () => parking.count,
+  );
+  opened?.metrics.gauge("berth_parked_bytes", "Memory of these.", () => parking.memoryBytes);
+  opened?.metrics.gauge(
+    "berth_warm_containers",
+    "Containers that this worker started ahead of time, and that wait for a sandbox.",
+    () => driver.warm?.ready ?? 0,
+  );
+  const secrets = new TenantSecrets(new SecretStore(redis), keyringOf(config));
+  const egress = new EgressGates({
+    report: (key, { jobs, ...use }) =>
+      log.info({ event: "egress.used", key, jobs, ...use } satisfies TenancyEvent),
+  });
   const member = new FleetMember({
     config,
     instance,
@@ -162,26 +231,51 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       keptMs: config.BERTH_ARTIFACT_DAYS * dayMs,
     }),
     driver,
+    egress,
     policy,
+    secrets,
     wakes,
+    parking,
     turns,
     health,
     resting,
     clock: systemClock,
+    enqueue: (job) => enqueuer.enqueue(job),
+    approvalWebhook: new ApprovalWebhook({
+      url: config.BERTH_APPROVAL_WEBHOOK,
+      onFailed: (detail) => log.warn({ event: "approval.webhook-failed", detail }),
+    }),
     onVanished: (job) => log.error({ event: "job.vanished", ...job }),
     report: (event) => {
+      if (event.event === "sandbox.opened") link = event.link;
       log[event.event === "tenancy.trouble" ? "error" : "info"](event);
       spans?.(event);
       opened?.onEvent(event);
     },
   });
-  const describe = (): WorkerStatus => ({
-    ...starting,
-    held: member.held,
-    running: turns.taken,
-    health: health.state.state === "ok" ? "ok" : health.state.why,
-    load: loadavg()[0] ?? 0,
-  });
+  let diskTrouble: string | undefined;
+  const lookAtDisk = () =>
+    void driver.diskTrouble().then((found) => {
+      if ((found === undefined) !== (diskTrouble === undefined))
+        log[found ? "error" : "info"]({ event: "worker.disk", detail: found ?? "there is room again" });
+      diskTrouble = found;
+    });
+  const describe = (): WorkerStatus => {
+    lookAtDisk();
+    return {
+      ...starting,
+      held: member.held,
+      running: turns.taken,
+      parked: parking.count,
+      parkedBytes: parking.memoryBytes,
+      warm: driver.warm?.ready ?? 0,
+      warmWhy: driver.warm?.why ?? "",
+      link,
+      disk: diskTrouble ?? "ok",
+      health: health.state.state === "ok" ? "ok" : health.state.why,
+      load: loadavg()[0] ?? 0,
+    };
+  };
   const registry = new Registry({
     ...{ ids, life, keptMs, describe },
     onReplaced: (by) => {
@@ -196,32 +290,49 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     onMessage: (message) => {
       if (message.type === "drain") onDrain();
       else if (message.type === "profiles") profiles.hear(message);
+      else if (message.type === "secrets") secrets.hear(message.tenant);
       else member.hear(message);
     },
     onBack: () => {
       profiles.lookAgain();
+      secrets.lookAgain();
       void member.lookAgain().catch(() => {});
     },
     describe,
   });
   await control.start();
   await profiles.start();
+  await announceScope(config, redis, log);
   await settleOwnContainers(driver, member, config, log);
   await registry.start();
   member.start();
   scheduler.start();
+  parking.start();
+  snapshots.start();
+  driver.startWarming();
+  images.start();
   log.info({
     event: "worker.started",
     redis: withoutPassword(config.REDIS_URL),
     slots: config.BERTH_MAX_SANDBOXES,
     version,
     metrics: metricsServer?.url,
+    ...shownProfile(policy),
   });
+  void logStartCheck(log, driver, policy, config);
   return {
     stop: async () => {
       log.info({ event: "worker.draining", held: member.held });
       profiles.stop();
+      const cooling = driver.stopWarming();
+      const drainedByMs = performance.now() + config.BERTH_DRAIN_MS;
       await member.drain(config.BERTH_DRAIN_MS);
+      // A host may have dozens parked, and its engine be busy.
+      const leftMs = Math.max(lastWordsMs, drainedByMs - performance.now());
+      const parked = parking.stop({ remove: config.BERTH_ON_STOP === "remove" });
+      await within(leftMs, Promise.all([parked, cooling]));
+      await within(lastWordsMs, Promise.all([snapshots.stop(), images.stop()]));
+      egress.stop();
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
       await within(lastWordsMs, Promise.all(letting));
       metricsServer?.close();
@@ -234,7 +345,48 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   };
 }
 
+/** Producers do not see this worker's environment. */
+async function announceScope({ BERTH_SCOPE: scope }: Config, redis: Redis, log: Logger): Promise<void> {
+  if (scope === undefined) return;
+  const before = await new ScopeDefaults(redis).setBase(scope);
+  if (before !== undefined && before !== scope) log.warn({ event: "scope.changed", scope, before });
+}
+
+function keyringOf(config: Config): Keyring | undefined {
+  const text = secretsKeyOf(config);
+  const keyring = text === undefined ? undefined : Keyring.parse(text);
+  if (typeof keyring === "string")
+    throw new Fault("invalid-argument", { argument: "the secrets key", problem: keyring });
+  return keyring;
+}
+
+/** The pool is for sandboxes whose tenants have no layer of their own; others get theirs once they were asked for. */
+function warmOptions(
+  { BERTH_WARM_COUNT: count, BERTH_WARM_MOST: most }: Config,
+  policy: () => Policy,
+  log: Logger,
+): WarmOptions | undefined {
+  if (count === 0) return undefined;
+  return {
+    sizes: { count, most: Math.max(count, most) },
+    profile: () => {
+      try {
+        return policy().resolve({}).profile;
+      } catch (error) {
+        if (isFault(error)) return undefined;
+        throw error;
+      }
+    },
+    onState: (state, why) => {
+      if (state === "ready") log.info({ event: "warm.ready" });
+      else if (state === "off") log.info({ event: "warm.off", why });
+      else log.warn({ event: "warm.failing", why });
+    },
+  };
+}
+
 interface OpenMetrics {
+  readonly metrics: Metrics;
   readonly server: MetricsServer;
   readonly onEvent: (event: TenancyEvent) => void;
 }
@@ -243,7 +395,50 @@ async function openMetrics({ BERTH_WORKER_METRICS: at }: Config): Promise<OpenMe
   if (at === undefined) return undefined;
   const metrics = new Metrics();
   metrics.describeProcess("worker", version);
-  return { server: await serveMetrics(metrics, at), onEvent: stageMetrics(metrics) };
+  const [observeStages, countUsage] = [stageMetrics(metrics), usageMetrics(metrics)];
+  const onEvent = (event: TenancyEvent) => {
+    observeStages(event);
+    countUsage(event);
+  };
+  return { metrics, server: await serveMetrics(metrics, at), onEvent };
+}
+
+/** The profile of a job that names none; nothing while the live layers are invalid. */
+function defaultProfileOf(policy: Policy): SandboxProfile | undefined {
+  try {
+    return policy.resolve({}).profile;
+  } catch (error) {
+    if (isFault(error)) return undefined;
+    throw error;
+  }
+}
+
+function shownProfile(policy: Policy): object {
+  const profile = defaultProfileOf(policy);
+  if (!profile) return {};
+  const { image, runtime, network, mode, limits, exec } = profile;
+  return {
+    image,
+    runtime: runtime ?? "the engine's default",
+    network,
+    mode,
+    limits,
+    timeoutMs: exec.timeoutMs,
+  };
+}
+
+/** At once, and beside the work: an engine that is slow to answer holds up no job. */
+async function logStartCheck(
+  log: Logger,
+  driver: DockerDriver,
+  policy: Policy,
+  { BERTH_WORKSPACES: workspacesRoot }: Config,
+): Promise<void> {
+  const profile = defaultProfileOf(policy);
+  if (!profile) return;
+  const check = await checkAtStart({ driver, profile, workspacesRoot });
+  if (isGood(check)) log.info({ event: "start.checked", ...check });
+  else log.error({ event: "start.checked", ...check });
 }
 
 function logHealth(log: Logger, state: EngineState, before: EngineState): void {
@@ -261,7 +456,10 @@ async function settleOwnContainers(
   log: Logger,
 ): Promise<void> {
   try {
-    const own = (await driver.list()).filter(({ worker }) => worker === config.BERTH_WORKER_ID);
+    const parked = new Set((await driver.parked()).map(({ containerId }) => containerId));
+    const own = (await driver.list()).filter(
+      ({ id, worker }) => worker === config.BERTH_WORKER_ID && !parked.has(id),
+    );
     const adopted = new Set<string>();
     for (const { id, key, epoch, state } of own) {
       const parsed = sandboxKey.safeParse(key);

@@ -1,23 +1,28 @@
 import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
+import { usageDaysKept } from "@berth/ledger";
 import {
   acceptanceSettings,
+  defaultScope,
   fleetId,
   hostName,
+  mostUsageDays,
   type ProfileLayer,
   poolName,
+  quotaBackends,
   redisUrl,
   type SandboxProfile,
   unknownSettings,
   workerId,
 } from "@berth/protocol";
+import { secretsSettings } from "@berth/secrets";
 import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { readConfigFile } from "./config-file.ts";
 import { profileVariables, variableProfile } from "./profile-variables.ts";
 
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
-const countOrNever = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
+const countOrNone = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
 const directory = (fallback: string) =>
   z
     .string()
@@ -63,9 +68,23 @@ export const environment = z.object({
     .pipe(z.array(poolName).min(1))
     .describe("pools this worker takes sandboxes of, separated by commas"),
   ...profileVariables,
+  BERTH_SCOPE: defaultScope
+    .optional()
+    .describe(
+      "tenant, session or agent: which jobs that name no scope share a sandbox, unless a live layer says it; the whole fleet's, so give all workers the same",
+    ),
   BERTH_WORKSPACES: directory(".berth/workspaces").describe(
     "directory of the workspaces; the same path for the engine",
   ),
+  BERTH_DISK_FLOOR_BYTES: countOrNone(1024 ** 3).describe(
+    "free space of the workspaces' disk below which no file of any sandbox may grow; 0: none",
+  ),
+  BERTH_QUOTA_BACKEND: z
+    .enum(quotaBackends)
+    .default("auto")
+    .describe(
+      "what bounds workspaces. project: project quotas of ext4 or xfs; btrfs: its quota groups; image: a file system of its own for each new workspace, in a file; walk: counting its files periodically; auto: what the disk has, else walk",
+    ),
   BERTH_MOUNTS: z
     .string()
     .default("")
@@ -85,29 +104,53 @@ export const environment = z.object({
   BERTH_ARTIFACTS: directory(".berth/artifacts").describe("directory of artifacts too large for Redis"),
   BERTH_ARTIFACT_QUOTA_BYTES: count(1024 ** 3).describe("artifacts that one tenant may keep"),
   BERTH_ARTIFACT_DAYS: count(7).describe("how long an artifact is kept"),
+  BERTH_USAGE_DAYS: count(usageDaysKept)
+    .pipe(z.number().max(mostUsageDays))
+    .describe("days for which the daily usage of each tenant's jobs is kept; at most 400"),
+  ...secretsSettings,
   BERTH_MAX_SANDBOXES: count(8).describe("sandboxes held at once"),
-  BERTH_PARALLEL: count(4).describe("jobs of one sandbox that run at once, each of another session"),
   BERTH_MAX_RUNNING: count(64).describe("jobs of all its sandboxes that run at once"),
   BERTH_LEASE_MS: count(5_000).describe("a dead worker's sandboxes move after this long"),
-  BERTH_MAX_AGE_MS: countOrNever(604_800_000).describe(
-    "a sandbox held for this long is given up once it is idle; 0: never",
-  ),
   BERTH_QUANTUM_MS: count(10_000).describe("under pressure a busy sandbox yields its slot after this long"),
   BERTH_SWEEP_MS: count(2_000).describe("how often forgotten sandboxes are offered again"),
   BERTH_FORGET_MS: count(86_400_000).describe(
     "the queue of a sandbox unused for this long is removed from Redis",
   ),
-  BERTH_DRAIN_MS: count(30_000).describe("what running jobs get to finish when the worker is told to stop"),
+  BERTH_PRUNE_DAYS: countOrNone(0).describe(
+    "sandboxes unused for so many days are destroyed, with their workspaces; 0: never",
+  ),
+  BERTH_DRAIN_MS: count(30_000).describe("grace period of running jobs when the worker is asked to stop"),
   BERTH_ON_STOP: z
     .enum(["remove", "keep"])
     .default("remove")
-    .describe("containers of a worker that stops; keep: its next start adopts them"),
+    .describe("what happens to the containers of a worker that stops; keep: its next start adopts them"),
+  BERTH_PARKED_COUNT: countOrNone(64).describe(
+    "containers of sandboxes without a worker that are kept on this host for their next jobs, with nothing running in them; 0: none",
+  ),
+  BERTH_PARKED_MEMORY_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("memory that they may hold in all; a tenth of the host's when absent"),
+  BERTH_PARKED_MS: countOrNone(900_000).describe("such a container is removed after this long; 0: never"),
+  BERTH_WARM_COUNT: countOrNone(2).describe(
+    "containers that are started before a sandbox needs one, for new and returning tenants; about 5 MiB of the host's memory each. More while many are asked for. 0: none",
+  ),
+  BERTH_WARM_MOST: count(8).describe("such containers at most, while many sandboxes are being started"),
+  BERTH_IMAGE_DAYS: countOrNone(30).describe(
+    "an image that Berth has pulled is removed when no profile of this worker names it and no sandbox of this host was made of it for so many days; 0: never",
+  ),
   BERTH_ON_NO_SANDBOX: z
     .enum(["wait", "refuse"])
     .default("wait")
     .describe(
-      "jobs whose sandbox no worker can start now, for reasons that may pass, such as an engine that restarts",
+      "what happens to jobs whose sandbox no worker can start now, for a temporary reason such as an engine that restarts",
     ),
+  BERTH_APPROVAL_WEBHOOK: z
+    .url({ protocol: /^https?$/, error: "it is an http or https address" })
+    .optional()
+    .describe("address that is called when a job begins to wait for an approval"),
   BERTH_WORKER_METRICS: listenAddress
     .optional()
     .describe("HOST:PORT where /metrics of this worker is open to everyone; no port when absent"),
@@ -119,10 +162,12 @@ export const environment = z.object({
 });
 
 export type Config = z.infer<typeof environment> & {
-  /** What every named profile begins with: the built-in one and the variables. */
+  /** The base of every named profile: the built-in one and the variables. */
   readonly base: SandboxProfile;
-  /** Of the configuration file, by name. */
+  /** The profiles of the configuration file, by name. */
   readonly profiles: ReadonlyMap<string, ProfileLayer>;
+  /** The worker's whole environment, for what profiles pass on. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
 };
 
 function defaultName(): string {
@@ -146,7 +191,7 @@ export function readConfig(
   const problems = [...fromFile.problems, ...unknown, ...("problems" in read ? read.problems : [])];
   if ("problems" in read || problems.length > 0) return { problems };
   return {
-    config: { ...read.config, base: variableProfile(read.config), profiles: fromFile.profiles },
+    config: { ...read.config, base: variableProfile(read.config), profiles: fromFile.profiles, variables },
   };
 }
 

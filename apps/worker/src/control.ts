@@ -8,14 +8,14 @@ export interface ControlOptions {
   readonly subscriber: Redis;
   readonly life: WorkerLife;
   readonly onMessage: (message: ControlMessage) => void;
-  /** What was said while the connection was away is lost; whoever cares looks again. */
+  /** Messages sent while the connection was away are lost; those that need them look again. */
   readonly onBack: () => void;
   readonly describe: () => WorkerStatus;
 }
 
 const answerKeptMs = 30_000;
 
-/** Hears what workers are told: cancel, pause, drain, ping. */
+/** Receives the control messages to workers: cancel, pause, drain, ping. */
 export class Control {
   readonly #options: ControlOptions;
 

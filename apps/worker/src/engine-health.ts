@@ -1,4 +1,4 @@
-import { type Fault, type FaultCode, type SandboxKey, tenantOf } from "@berth/protocol";
+import { type Fault, type FaultCode, isFault, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Clock } from "@berth/tenancy";
 
 export type EngineState =
@@ -12,7 +12,7 @@ export interface EngineHealthOptions {
   /** Throws what keeps every sandbox from starting: the engine does not answer, the workspaces cannot be written. */
   readonly check: (signal: AbortSignal) => Promise<unknown>;
   readonly clock: Clock;
-  /** Once per change. */
+  /** Called once per change. */
   readonly onChange: (state: EngineState, before: EngineState) => void;
 }
 
@@ -70,6 +70,15 @@ export class EngineHealth {
     if (this.#state.state === "failing") this.#set({ state: "ok" });
   }
 
+  /** Checks now, whatever has happened so far: nothing may have been started yet. */
+  look(signal: AbortSignal): void {
+    if (this.#checking) return;
+    this.#checking = true;
+    void this.#check(signal).finally(() => {
+      this.#checking = false;
+    });
+  }
+
   /** A sandbox failed to start because of this host. */
   startFailed(key: SandboxKey, fault: Fault, signal: AbortSignal): void {
     this.#failed.add(tenantOf(key));
@@ -81,11 +90,7 @@ export class EngineHealth {
       this.#set({ state: "failing", why, detail: fault.message });
       this.tried();
     }
-    if (this.#checking) return;
-    this.#checking = true;
-    void this.#check(signal).finally(() => {
-      this.#checking = false;
-    });
+    this.look(signal);
   }
 
   /** Checks at once, and then until the check passes. */
@@ -103,6 +108,8 @@ export class EngineHealth {
         return;
       } catch (error) {
         const away = { state: "away", why: error instanceof Error ? error.message : String(error) } as const;
+        // The error of the last real attempt is more useful than that of the open breaker.
+        if (this.#state.state === "away" && isFault(error, "engine-wedged")) continue;
         if (this.#state.state === "away") this.#state = away;
         else if (!signal.aborted) this.#set(away);
       }

@@ -10,7 +10,7 @@ export function jobSpans(tracing: Tracing, worker: string): (event: TenancyEvent
   };
 }
 
-/** An attempt from the queue to its told end, with its stages inside. */
+/** An attempt from the queue to its published end, with its stages inside. */
 export function attemptSpan(record: AttemptRecord, worker: string): PastSpan {
   const { toldAtMs, publishMs, runMs, startMs, queueMs, kind, cold } = record;
   const endedAtMs = toldAtMs - publishMs;
@@ -43,7 +43,7 @@ function stage(name: string, startMs: number, endMs: number): PastSpan {
   return { name, kind: "internal", startMs, endMs };
 }
 
-/** What of ours failed. A command that ends with 1, or is refused for what it asked, is no error of the fleet's. */
+/** The fleet's own failure, if any. A command that exits with 1, or a refused request, is not an error of the fleet. */
 function errorOf({ outcome, refusal }: AttemptRecord): string | undefined {
   if (outcome === "lost") return "lost";
   return faultCodes.find((code) => code === refusal);

@@ -54,7 +54,7 @@ export class LiveProfiles {
     });
   }
 
-  /** What cannot be read now, because Redis is away, is read by the next look. */
+  /** A layer that cannot be read now, because Redis is away, is read at the next refresh. */
   #try(read: () => Promise<void>): void {
     void this.#next(read).catch(() => {});
   }

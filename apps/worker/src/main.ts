@@ -15,7 +15,7 @@ await probeWorkspaces(read.config.BERTH_WORKSPACES).catch((error: unknown) => {
   process.stderr.write(configComplaint("berth-worker", [problem]));
   process.exit(exitBadConfig);
 });
-/** What telling the ends and letting go may take after the last job. Leases run out by themselves. */
+/** Time for publishing results and releasing leases after the last job. Leases that are not released expire. */
 const lastWordsMs = 10_000;
 const { BERTH_DRAIN_MS: drainMs } = read.config;
 let asked = false;
@@ -30,7 +30,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 
 /** The first time in order, the second time now. Either is over at some time, whatever does not answer. */
 function stop(): void {
-  // Told while it starts: it holds nothing yet that does not run out by itself.
+  // Asked to stop while it starts: it holds nothing yet that does not run out by itself.
   if (!worker) process.exit(exitCode);
   if (asked) {
     worker.abandon();

@@ -1,12 +1,21 @@
 import {
   areCancelled,
+  FleetView,
   type Offer,
   type OfferPlace,
   type Offers,
   OfferTaker,
   type VanishedJob,
+  type WorkerRecord,
 } from "@berth/ledger";
-import { type ControlMessage, epoch, type SandboxKey, tenantOf } from "@berth/protocol";
+import {
+  type ControlMessage,
+  epoch,
+  type Job,
+  type SandboxKey,
+  type TenantId,
+  tenantOf,
+} from "@berth/protocol";
 import { within } from "@berth/service";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
 import type { EngineHealth } from "./engine-health.ts";
@@ -19,6 +28,7 @@ export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
   readonly health: EngineHealth;
   readonly resting: Resting;
+  readonly enqueue: (job: Job) => Promise<unknown>;
   /** A job that nothing would have ended has ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
 }
@@ -29,9 +39,15 @@ interface Held extends HeldTenancy {
 
 /** How long one look at the offers' pressure is good for. */
 const pressureLookMs = 250;
+const dayMs = 86_400_000;
+/** And one look at the other workers. */
+const othersLookMs = 1_000;
 /** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
 const parkedMost = 128;
-/** What is said when something is over is waited for no longer than this: Redis may be away, and the sweep makes up for it. */
+/** Sandboxes of a tenant that has as many as it may are not tried for so long. */
+const tenantFullMs = 1_000;
+const tenantsRemembered = 10_000;
+/** Longest wait for publishing an end or a release: Redis may be away, and the sweep repairs what is missing. */
 const lastWordMs = 2_000;
 
 /**
@@ -50,8 +66,11 @@ export class FleetMember {
   readonly #tenancies = new Map<SandboxKey, Held>();
   /** Being taken at this moment. Each has its slot already: the loops take side by side. */
   readonly #taking = new Set<SandboxKey>();
+  /** Tenants that have as many held sandboxes as they may, until when that is taken for true. */
+  readonly #full = new Map<TenantId, number>();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
+  #others: { readonly atMs: number; readonly known: readonly WorkerRecord[] } | undefined;
   #slotFreed = Promise.withResolvers<void>();
 
   constructor(parts: MemberParts) {
@@ -78,7 +97,8 @@ export class FleetMember {
   }
 
   start(): void {
-    const { config, redis, leases, offers, artifacts, clock, onVanished } = this.#parts;
+    this.#parts.health.look(this.#stopping.signal);
+    const { config, redis, leases, offers, artifacts, clock, enqueue, report, onVanished } = this.#parts;
     const options = {
       redis,
       leases,
@@ -86,9 +106,12 @@ export class FleetMember {
       artifacts,
       clock,
       places: this.#places,
-      isResting: (key: SandboxKey) => this.#resting.has(key),
+      isResting: (key: SandboxKey) => this.#rests(key),
       sweepMs: config.BERTH_SWEEP_MS,
       forgetMs: config.BERTH_FORGET_MS,
+      pruneMs: config.BERTH_PRUNE_DAYS * dayMs,
+      enqueue,
+      onPruned: (key: SandboxKey) => report({ event: "sandbox.pruned", key }),
       onVanished,
     };
     this.#loops.push(
@@ -99,7 +122,7 @@ export class FleetMember {
     );
   }
 
-  /** Takes the sandbox of a container that an earlier life of this worker left. False: it is somebody else's now. */
+  /** Takes the sandbox of a container that an earlier life of this worker left. False: another worker has it now. */
   async adopt(key: SandboxKey, obeyed: number): Promise<boolean> {
     if (this.#tenancies.size >= this.#parts.config.BERTH_MAX_SANDBOXES) return false;
     const held = await this.#take(key, obeyed);
@@ -121,13 +144,14 @@ export class FleetMember {
     clearTimeout(timer);
   }
 
-  /** Now: nothing is waited for but the ends being told. */
+  /** Now: waits only until the results are published. */
   abandon(): void {
     for (const { tenancy } of this.#tenancies.values()) tenancy.abandon();
   }
 
   hear(message: ControlMessage): void {
     if (message.type === "cancel") this.#tenancies.get(message.key)?.tenancy.cancel(message.jobId);
+    if (message.type === "room") this.#room.spareOne(message.tenant as TenantId);
     if (message.type !== "pause") return;
     for (const [key, { tenancy }] of this.#tenancies) if (tenantOf(key) === message.tenant) tenancy.yield();
   }
@@ -152,7 +176,7 @@ export class FleetMember {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        if (!this.#admits(place)) await clock.sleep(pressureLookMs, signal);
+        if (!(await this.#mayTake(place))) await clock.sleep(pressureLookMs, signal);
         else if (!this.#hasRoom) await this.#slotFreed.promise;
         else {
           const offer = await taker.next();
@@ -166,7 +190,7 @@ export class FleetMember {
 
   async #answer(offer: Offer, place: OfferPlace): Promise<void> {
     // It could not be started here a moment ago. The sweep offers it again, perhaps to another worker.
-    if (this.#resting.has(offer.key)) return await offer.settle();
+    if (this.#rests(offer.key)) return await offer.settle();
     // Its jobs may have been cancelled since it was offered.
     if (!(await this.#parts.leases.isPending(offer.key))) {
       await offer.settle();
@@ -174,14 +198,28 @@ export class FleetMember {
       return await this.#offerAgain(offer.key);
     }
     // Another loop may have taken the last slot, or the engine gone, while this one waited.
-    if (!this.#hasRoom || !this.#admits(place) || this.#stopping.signal.aborted) return await offer.putBack();
+    if (!this.#hasRoom || this.#stopping.signal.aborted || !(await this.#mayTake(place)))
+      return await offer.putBack();
     if (place.home === undefined) this.#parts.health.tried();
     await this.#take(offer.key);
     await offer.settle();
   }
 
-  #admits({ home }: OfferPlace): boolean {
-    return this.#parts.health.admits({ livesHere: home !== undefined });
+  async #mayTake(place: OfferPlace): Promise<boolean> {
+    const { health, config } = this.#parts;
+    if (health.admits({ livesHere: place.home !== undefined })) return true;
+    return config.BERTH_ON_NO_SANDBOX === "refuse" && health.state.state === "away" && this.#isAlone(place);
+  }
+
+  /** Without an engine it takes jobs only to refuse them, and only those that no worker can run. */
+  async #isAlone({ pool, home }: OfferPlace): Promise<boolean> {
+    const { clock, redis } = this.#parts;
+    if (this.#others === undefined || clock.now() - this.#others.atMs >= othersLookMs)
+      this.#others = { atMs: clock.now(), known: await new FleetView(redis).workers() };
+    return !this.#others.known.some(
+      ({ health, pools, host }) =>
+        health === "ok" && pools.includes(pool) && (home === undefined || host === home),
+    );
   }
 
   get #hasRoom(): boolean {
@@ -200,10 +238,13 @@ export class FleetMember {
     this.#taking.add(key);
     try {
       const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
-      if (!taken.taken) return undefined;
+      if (!taken.taken) {
+        if (taken.why === "tenant-full") this.#noteFull(tenantOf(key));
+        return undefined;
+      }
       const { deadlineMs } = taken;
       const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
-      // What the dead life left running ends before anybody else can have the sandbox.
+      // What the dead life left running ends before another worker can have the sandbox.
       if (taken.inherited) void held.tenancy.adopt();
       return held;
     } finally {
@@ -212,7 +253,17 @@ export class FleetMember {
     }
   }
 
-  /** Whoever waits for a slot looks again. */
+  /** It could not be started here a moment ago, or its tenant has as many held sandboxes as it may. */
+  #rests(key: SandboxKey): boolean {
+    return this.#resting.has(key) || (this.#full.get(tenantOf(key)) ?? 0) > this.#parts.clock.now();
+  }
+
+  #noteFull(tenant: TenantId): void {
+    if (this.#full.size >= tenantsRemembered) this.#full.clear();
+    this.#full.set(tenant, this.#parts.clock.now() + tenantFullMs);
+  }
+
+  /** Sandboxes that wait for a slot look again. */
   #freed(): void {
     this.#slotFreed.resolve();
     this.#slotFreed = Promise.withResolvers<void>();
@@ -232,6 +283,7 @@ export class FleetMember {
         maxAgeMs: config.BERTH_MAX_AGE_MS,
         onNoSandbox: config.BERTH_ON_NO_SANDBOX,
         closesFirst: config.BERTH_STORAGE === "shared",
+        parks: config.BERTH_PARKED_COUNT > 0,
         removeOnStop: config.BERTH_ON_STOP === "remove",
       },
       tenancyPorts(this.#parts, key, lease, {

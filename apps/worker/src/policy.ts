@@ -9,13 +9,15 @@ import {
   layers,
   type NamedLayer,
   type ProfileLayer,
+  refusalBy,
   replaceWith,
   type SandboxProfile,
   sandboxProfile,
   tightenBy,
 } from "@berth/protocol";
+import type { JobTools } from "./job-tools.ts";
 
-/** What a profile is asked for with. Without a tenant: what the operator's layers alone make of it. */
+/** The inputs of a profile. Without a tenant, only the operator's layers apply. */
 export type Asked = {
   readonly [K in "tenant" | "agent" | "profile" | "settings"]?: Job[K] | undefined;
 } & {
@@ -30,7 +32,7 @@ export interface Resolved {
 }
 
 export interface PolicyOptions {
-  /** What every named profile begins with: the built-in defaults and the worker's variables. */
+  /** The base of every named profile: the built-in defaults and the worker's variables. */
   readonly base: SandboxProfile;
   /** The configuration file's profiles, by name. */
   readonly files: ReadonlyMap<string, ProfileLayer>;
@@ -59,7 +61,7 @@ export class Policy {
     this.#resolved.clear();
   }
 
-  /** Of the profile that its layers begin with. Whether the tenant may use it is not looked at here. */
+  /** The profile that its layers start from. Grants are not checked here. */
   nameOf({ tenant, agent, profile }: Asked): string {
     const { ofTenant, ofAgent } = this.#own(tenant, agent);
     return profile ?? ofAgent?.profile ?? ofTenant?.profile ?? defaultProfile;
@@ -69,7 +71,8 @@ export class Policy {
   resolve(asked: Asked): Resolved {
     if (!asked.emptied) return this.#held(asked);
     const { profile } = this.#held(asked);
-    const whole = { ...profile, workspace: "rw" } as const;
+    // A set-up that fails would keep its sandbox from being removed.
+    const whole = { ...profile, workspace: "rw", setup: { ...profile.setup, command: "" } } as const;
     return { profile: whole, hash: hashOf(whole) };
   }
 
@@ -86,7 +89,7 @@ export class Policy {
     return { profile: merged, hash: hashOf(merged) };
   }
 
-  /** What all jobs get that say the same. */
+  /** The resolved profile of all jobs with the same inputs. */
   #shared({ tenant, agent, profile }: Asked): Resolved {
     const asked = JSON.stringify([tenant, agent, profile]);
     const known = this.#resolved.get(asked);
@@ -103,7 +106,7 @@ export class Policy {
     let profile = this.#operators(this.nameOf(asked), tenant);
     for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
       if (layer === undefined) continue;
-      const { profile: _, ...settings } = layer;
+      const { profile: _, scope: __, ceilings: ___, ...settings } = layer;
       const { merged, excess } = tightenBy(profile, settings);
       // More than the layers above allow is no mistake: they may have been tightened since. Another image or network would be one.
       refuseUngranted(excess, tenant);
@@ -139,6 +142,16 @@ export class Policy {
 export function refuseDisabled({ agent, request }: Job, { mode }: SandboxProfile): void {
   if (request.kind !== "destroy" && isDisabled(mode, agent))
     throw new Fault("sandbox-disabled", { kind: request.kind, mode });
+}
+
+/** Throws unless its rules let the job run. */
+export function refuseByRules(
+  { tenant, request }: Job,
+  { rules }: SandboxProfile,
+  { prepare }: Pick<JobTools, "prepare">,
+): void {
+  const problem = refusalBy(rules, request, prepare);
+  if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
 }
 
 function refuseUngranted(excess: readonly Excess[], tenant: string | undefined): void {

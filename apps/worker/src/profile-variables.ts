@@ -1,13 +1,14 @@
 import { execLimits, type SandboxProfile, sandboxLimits, sandboxProfile } from "@berth/protocol";
 import { z } from "zod";
 
-const { mode, image, runtime, network, workspace, idleMs } = sandboxProfile.shape;
+const { mode, image, runtime, network, workspace, idleMs, maxAgeMs, parallel } = sandboxProfile.shape;
 const { memoryBytes, cpus, pids, workspaceBytes } = sandboxLimits.shape;
 
 /** Its name has the unit, so it may also be digits alone. */
-const idle = z
-  .preprocess((text) => (/^\d+$/.test(String(text)) ? Number(text) : text), idleMs)
-  .default(idleMs.def.defaultValue as number);
+const inMs = (time: typeof idleMs) =>
+  z
+    .preprocess((text) => (/^\d+$/.test(String(text)) ? Number(text) : text), time)
+    .default(time.def.defaultValue as number);
 
 /** The common fields of a profile as variables: what every named profile begins with. */
 export const profileVariables = {
@@ -23,7 +24,11 @@ export const profileVariables = {
   BERTH_PIDS: pids.describe("processes and threads of a sandbox; 0: no cap"),
   BERTH_TIMEOUT: execLimits.shape.timeoutMs.describe("wall clock of a command, such as 30s; 0: no cap"),
   BERTH_QUOTA: workspaceBytes.describe("allocated bytes in a workspace, such as 1g; 0: no cap"),
-  BERTH_IDLE_MS: idle.describe("an idle sandbox is given up after this long, such as 30m; 0: never"),
+  BERTH_IDLE_MS: inMs(idleMs).describe("an idle sandbox is given up after this long, such as 30m; 0: never"),
+  BERTH_MAX_AGE_MS: inMs(maxAgeMs).describe(
+    "a sandbox held for this long, such as 7d, is given up once it is idle; 0: never",
+  ),
+  BERTH_PARALLEL: parallel.describe("jobs of one sandbox that run at once, each of another session"),
 };
 
 const all = z.object(profileVariables);
@@ -36,6 +41,8 @@ export function variableProfile(set: z.infer<typeof all>): SandboxProfile {
     network: set.BERTH_NETWORK,
     workspace: set.BERTH_WORKSPACE_ACCESS,
     idleMs: set.BERTH_IDLE_MS,
+    maxAgeMs: set.BERTH_MAX_AGE_MS,
+    parallel: set.BERTH_PARALLEL,
     limits: {
       memoryBytes: set.BERTH_MEMORY,
       cpus: set.BERTH_CPUS,

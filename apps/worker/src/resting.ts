@@ -34,7 +34,7 @@ export class Resting {
     this.#rests.delete(key);
   }
 
-  /** What kept them from starting may be over. */
+  /** Lets them be tried again: the cause of their failure may be gone. */
   clear(): void {
     this.#rests.clear();
   }

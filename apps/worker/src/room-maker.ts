@@ -1,5 +1,5 @@
 import { makeRoomFor, type OfferPlace, type Offers } from "@berth/ledger";
-import type { SandboxKey } from "@berth/protocol";
+import { type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Clock, Tenancy } from "@berth/tenancy";
 
@@ -39,7 +39,7 @@ interface Asked {
 export class RoomMaker {
   readonly #options: RoomMakerOptions;
   #asked: Asked[] = [];
-  /** By place, whether offers waited at the last look. */
+  /** By place: whether offers waited at the last check. */
   readonly #waited = new Map<OfferPlace, boolean>();
 
   constructor(options: RoomMakerOptions) {
@@ -58,6 +58,13 @@ export class RoomMaker {
     }
   }
 
+  /** One sandbox of a tenant that has as many as it may, and more of which wait. */
+  spareOne(tenant: TenantId): void {
+    const isOf = ({ key }: Tenancy) => tenantOf(key) === tenant;
+    const { idle, busy } = this.#yieldable();
+    [...idle, ...busy].find(isOf)?.yield();
+  }
+
   async #ask(place: OfferPlace, waiting: number): Promise<void> {
     const { redis, instance, clock } = this.#options;
     const ours = this.#asked.filter((one) => one.place === place);
@@ -74,10 +81,13 @@ export class RoomMaker {
     }
   }
 
-  /** Those that could yield, in the order in which they should. */
+  /** Sandboxes that could yield, in the order in which they should. */
   #candidates(): { readonly idle: Tenancy[]; readonly busy: Tenancy[] } {
-    const { held, freeSlots, clock, quantumMs } = this.#options;
-    if (freeSlots() > 0) return { idle: [], busy: [] };
+    return this.#options.freeSlots() > 0 ? { idle: [], busy: [] } : this.#yieldable();
+  }
+
+  #yieldable(): { readonly idle: Tenancy[]; readonly busy: Tenancy[] } {
+    const { held, clock, quantumMs } = this.#options;
     const here = [...held.values()].filter(({ tenancy }) => !tenancy.yielding);
     const idle = here
       .filter(({ tenancy }) => tenancy.idleSinceMs !== undefined)
@@ -90,7 +100,7 @@ export class RoomMaker {
     return { idle: idle.map(({ tenancy }) => tenancy), busy: busy.map(({ tenancy }) => tenancy) };
   }
 
-  /** Those whose slot another sandbox has, or nobody wanted. */
+  /** Forgets sandboxes whose slot another sandbox has, or no sandbox wanted. */
   #forgetReplaced(): void {
     const { held, clock, freeSlots } = this.#options;
     const nowMs = clock.now();

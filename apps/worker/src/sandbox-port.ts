@@ -1,41 +1,111 @@
-import { runRequest } from "@berth/jobs";
-import type { ArtifactStore, Grants, JobArtifacts } from "@berth/ledger";
+import type { Socket } from "node:net";
+import { EgressProxy } from "@berth/egress";
+import { type ArtifactsPort, runRequest } from "@berth/jobs";
+import type { ArtifactStore, Grants, Shared } from "@berth/ledger";
 import {
+  agentIn,
+  approvalMs,
   BoundedWait,
   type Conversation,
   type Epoch,
   Fault,
   isFault,
+  isWorkspaceRequest,
+  type Job,
   type JobResult,
   type SandboxKey,
   type SandboxProfile,
+  type SetUpReport,
   sharedOwner,
+  type TenantId,
   tenantOf,
 } from "@berth/protocol";
-import type { Sandbox, SandboxDriver } from "@berth/sandbox";
-import { type OpenSandbox, type SandboxPort, unlessAborted } from "@berth/tenancy";
+import type { Sandbox, SandboxDriver, SandboxOrigin, SnapshotReport } from "@berth/sandbox";
+import {
+  type ClosingHow,
+  type OpenSandbox,
+  type SandboxPort,
+  type TenancyBounds,
+  unlessAborted,
+} from "@berth/tenancy";
 import { checkedSandbox } from "./checked-sandbox.ts";
+import type { EgressGates } from "./egress.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
-import { type Asked, type Policy, refuseDisabled } from "./policy.ts";
+import { fetchingBy } from "./fetching.ts";
+import { type JobTools, noTools } from "./job-tools.ts";
+import { type Asked, type Policy, type Resolved, refuseByRules, refuseDisabled } from "./policy.ts";
 import { ProfileGate } from "./profile-gate.ts";
+import { Outlet } from "./secrets/outlet.ts";
+import type { SandboxSecrets } from "./secrets/sandbox-secrets.ts";
+import { scrubbedArtifacts } from "./secrets/scrubbed-artifacts.ts";
+import { scrubbedSandbox } from "./secrets/scrubbed-sandbox.ts";
+import type { Values } from "./secrets/tenant-secrets.ts";
+import type { SandboxSnapshots } from "./snapshots/sandbox-snapshots.ts";
+
+export interface OpenedSandbox {
+  readonly how: SandboxOrigin["how"];
+  readonly link: SandboxOrigin["link"];
+  readonly ms: number;
+}
 
 export interface DriverSandboxRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
-  /** Of the worker: which of its processes holds the sandbox. */
+  /** The worker's process that holds the sandbox. */
   readonly instance: string;
   readonly leaseMs: number;
   readonly policy: Pick<Policy, "nameOf" | "resolve">;
-  readonly grants: Pick<Grants, "check">;
+  readonly grants: Pick<Grants, "check" | "peersOf">;
+  readonly egress: Pick<EgressGates, "of">;
   /** The pool that the sandbox's first job chose. It never changes. */
   readonly pool: () => Promise<string>;
+  readonly secrets: SandboxSecrets;
+  /** Output of the job looks like a key. */
+  readonly onLeak: (found: LeakFound) => void;
   /** Absent: no artifacts are kept. */
   readonly artifacts?: ArtifactStore | undefined;
+  readonly snapshots: SandboxSnapshots;
+  /** Throws when this host cannot have it together with what it shares. */
+  readonly tie: (shared: readonly Shared[]) => Promise<void>;
   /** The sandbox runs here. Nothing runs in it before this has returned. */
-  readonly onStarted: (signal: AbortSignal) => Promise<void>;
+  readonly onStarted: (opened: OpenedSandbox, signal: AbortSignal) => Promise<void>;
   readonly onStartFailed: (error: unknown) => void;
+  /** A peer's files are at /team in a fresh container. */
+  readonly onCopied: (peer: string, report: SnapshotReport) => void;
+  /** Its container was given up. Parked: it waits for the sandbox's next holder on this host. */
+  readonly onClosed: (how: "removed" | "parked" | "left") => void;
+  /** Its workspace is gone. */
+  readonly onDestroyed: () => Promise<void>;
+  /** The sandbox is given up, and no container was started since its workspace was removed. */
+  readonly onGone: () => Promise<void>;
+  /** Its profile is another now, and its container goes. */
+  readonly onRebuilt: () => void;
+  /** Its container had ended by itself, and a fresh one was started. */
+  readonly onRestarted: () => void;
+  /** Whether the lease is still this tenancy's, by Redis. */
+  readonly isHeld: () => Promise<boolean>;
+  /** Throws unless an administrator has approved the job. */
+  readonly approved: (job: Job, expiresMs: number, tools: JobTools) => Promise<void>;
+  /** The custom tools that the job uses. Throws `tool-refused` for one that it may not use so. */
+  readonly tools: (job: Job, profile: string) => Promise<JobTools>;
+  /** The profile's set-up command has ended, well or not. */
+  readonly onSetUp: (report: SetUpReport) => void;
 }
 
+/** The key itself is not in it. */
+export interface LeakFound {
+  readonly tenant: string;
+  readonly jobId: string;
+  readonly kind: string;
+  readonly encoding: string;
+  readonly fingerprint: string;
+  readonly blocked: boolean;
+}
+
+/** Per job: a command can print a million keys. */
+const mostLeaksReported = 20;
+/** For removing a fork that its job does not keep. */
+const discardMs = 60_000;
 const defaultAgent = "default";
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
@@ -50,9 +120,17 @@ export class DriverSandbox implements SandboxPort {
   readonly #closing = new AbortController();
   readonly #gate = new ProfileGate();
   #pool: string | undefined;
-  /** Of the last job's profile. */
-  #idleMs: number | undefined;
+  /** Of the last job. */
+  #profile: SandboxProfile | undefined;
   #opening: Promise<Sandbox> | undefined;
+  /** No container was started since its workspace was removed. */
+  #isGone = false;
+  /** The profile of the container that is open, by its hash. */
+  #openedHash: string | undefined;
+  /** The snapshot that the open sandbox is known to be a fork of. */
+  #forkOf: string | undefined;
+  /** When the set-up ended that was noted last. */
+  #notedSetUp: number | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
   #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
 
@@ -70,78 +148,203 @@ export class DriverSandbox implements SandboxPort {
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const { policy, key } = this.#request;
-    // Before anything is said of the profile: a tenant without the grant learns nothing of it.
+    const { policy } = this.#request;
+    // Before any error about the profile: a tenant without the grant learns nothing of it.
     if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
-    const { profile, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
-    if (job) refuseDisabled(job, profile);
-    await this.#gate.enter(hash, signal, () => this.#stopOld());
+    const { profile, hash, agent } = this.#resolve(job);
+    const tools = job ? await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal) : noTools;
+    if (job) {
+      refuseDisabled(job, profile);
+      refuseByRules(job, profile, tools);
+      const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
+      if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
+    }
+    const variables = job && (await unlessAborted(this.#request.secrets.variablesFor(job, profile), signal));
+    const isAlone = job !== undefined && isWorkspaceRequest(job.request);
+    const change = async () => {
+      if (!isAlone || this.#openedHash !== hash) await this.#stopOld();
+    };
+    await this.#gate.enter(isAlone ? `${hash} alone ${job.id}` : hash, signal, change);
     try {
-      this.#idleMs = profile.idleMs;
+      this.#profile = profile;
       const before = this.#given;
-      const sandbox = await unlessAborted(this.#sandbox(profile, leaseLeftMs), signal);
+      const { snapshots } = this.#request;
+      if (job && (isAlone || job.forkOf !== this.#forkOf))
+        await unlessAborted(snapshots.prepare(job, profile), signal);
+      const wanted = { profile, agent, forkOf: job?.forkOf };
+      this.#openedHash = hash;
+      const sandbox = await unlessAborted(this.#sandbox(wanted, leaseLeftMs), signal);
+      if (job?.forkOf !== undefined && job.forkOf !== this.#forkOf) {
+        await unlessAborted(snapshots.checkFork(job.forkOf), signal);
+        this.#forkOf = job.forkOf;
+      }
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
       this.#given = { sandbox, restarts };
+      this.#noteSetUp(sandbox.origin.setUp);
       const same = before?.sandbox === sandbox && before.restarts === restarts;
-      return { ...this.#opened(sandbox, profile, leaseLeftMs), cold: how === "started" && !same };
+      if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
+      return {
+        ...this.#opened(
+          sandbox,
+          { ...wanted, discard: job?.discard === true },
+          { variables: variables ?? {}, tools },
+          leaseLeftMs,
+        ),
+        cold: how === "started" && !same,
+      };
     } catch (error) {
       this.#gate.leave();
       if (!signal.aborted) this.#request.onStartFailed(error);
+      if (isFault(error, "setup-failed")) {
+        const { how, output, wallMs } = error.context;
+        this.#noteSetUp({ ok: false, how, output, wallMs, endedAtMs: Date.now() });
+      }
       throw error;
     }
   }
 
+  /** Jobs of two agents with directories of their own never share a container. */
+  #resolve(job: SandboxJob | undefined): Resolved & Pick<Wanted, "agent"> {
+    const { policy, key } = this.#request;
+    const { profile: whole, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
+    const isShared = tenantOf(key) === sharedOwner;
+    const profile = isShared
+      ? { ...whole, agentAccess: "none" as const, toolsAccess: "none" as const }
+      : whole;
+    if (profile.agentAccess === "none") return { profile, hash, agent: undefined };
+    const agent = job?.agent ?? agentIn(key) ?? defaultAgent;
+    return { profile, hash: `${hash} ${agent}`, agent };
+  }
+
+  #noteSetUp(report: SetUpReport | undefined): void {
+    if (report === undefined || report.endedAtMs === this.#notedSetUp) return;
+    this.#notedSetUp = report.endedAtMs;
+    this.#request.onSetUp(report);
+  }
+
   /** A job that will be refused has no profile. */
   #isOfProfile(job: SandboxJob): boolean {
+    if (isWorkspaceRequest(job.request)) return false;
+    if (job.forkOf !== undefined && job.forkOf !== this.#forkOf) return false;
     try {
-      return this.#request.policy.resolve(askedBy(job)).hash === this.#gate.profile;
+      return this.#resolve(job).hash === this.#gate.profile;
     } catch (error) {
       if (isFault(error)) return false;
       throw error;
     }
   }
 
-  get idleMs(): number | undefined {
-    return this.#idleMs;
+  get bounds(): TenancyBounds | undefined {
+    return this.#known;
   }
 
-  async close({ remove }: { remove: boolean }): Promise<void> {
+  get weight(): number {
+    return this.#known?.weight ?? 1;
+  }
+
+  /** Before the first job, the tenant's own; undefined while its layers are not valid. */
+  get #known(): SandboxProfile | undefined {
+    if (this.#profile) return this.#profile;
+    const { policy, key } = this.#request;
+    try {
+      return policy.resolve(ownerOf(key)).profile;
+    } catch (error) {
+      if (isFault(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** In the workspace, as last measured. Undefined: not yet, or it was removed. */
+  get lastBytes(): number | undefined {
+    return this.#opening === undefined ? undefined : this.#given?.sandbox.lastBytes;
+  }
+
+  async close(how: ClosingHow): Promise<void> {
     this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
+    if (this.#isGone) await this.#request.onGone();
     if (!sandbox) return;
-    if (remove) await sandbox.stop();
-    else sandbox.detach();
+    this.#request.onClosed(await givenUp(sandbox, how));
   }
 
-  #opened(sandbox: Sandbox, profile: SandboxProfile, leaseLeftMs: () => number): OpenSandbox {
+  #opened(
+    sandbox: Sandbox,
+    { discard, ...wanted }: Wanted & { readonly discard: boolean },
+    { variables, tools }: OfJob,
+    leaseLeftMs: () => number,
+  ): OpenSandbox {
+    const { profile, forkOf } = wanted;
+    const restarted = () => this.#sandbox(wanted, leaseLeftMs);
     return {
       limits: profile.exec,
-      run: (request, { signal, onOutput, onArtifact, conversation, check }) =>
-        within(profile.jobTimeoutMs, signal, (bounded) =>
-          runRequest(request, {
-            sandbox: checkedSandbox(sandbox, check),
+      run: async (request, { signal, onOutput, onArtifact, conversation, check }) => {
+        const gate = this.#request.egress.of(this.#request.key, profile);
+        const egressOf = gate.meter.begin(conversation.jobId);
+        const running = within(profile.jobTimeoutMs, signal, async (bounded) => {
+          const outlet = this.#outletOf(conversation.tenant, conversation.jobId, profile);
+          const result = await runRequest(request, {
+            sandbox: scrubbedSandbox(checkedSandbox(sandbox, check), outlet, variables),
             signal: bounded,
             limits: profile.exec,
-            artifacts: this.#artifactsOf(conversation),
+            artifacts: this.#artifactsOf(conversation, outlet),
             onArtifact,
+            download: fetchingBy(gate),
+            tool: (call) => tools.prepare(call).command,
             onOutput: (stream, bytes) => onOutput({ stream, bytes: Buffer.from(bytes) }),
-          }),
-        ),
-      destroy: (signal) => this.#destroy(sandbox, () => this.#sandbox(profile, leaseLeftMs), signal),
+          });
+          return outlet.result(result);
+        });
+        // Also of one that fails: its traffic is in the audit log by then.
+        const result = await running.finally(egressOf);
+        if (discard && forkOf !== undefined) await this.#discard(sandbox, restarted);
+        const egress = egressOf();
+        return egress === undefined ? result : { ...result, egress };
+      },
+      workspace: async (request, { jobId, signal, check }) => {
+        const { entries, bytes } = await sandbox.usage({ signal });
+        await this.#stop(sandbox, signal);
+        const owner = { key: this.#request.key, profile };
+        return this.#request.snapshots.carryOut(request, owner, { jobId, entries, bytes, signal, check });
+      },
+      stop: (signal) => this.#stop(sandbox, signal),
+      destroy: (signal) => this.#destroy(sandbox, restarted, signal),
       done: () => this.#gate.leave(),
     };
   }
 
-  #artifactsOf({ agent = defaultAgent, ...conversation }: Conversation): JobArtifacts | undefined {
+  #outletOf(tenant: string, jobId: string, { leaks }: SandboxProfile): Outlet {
+    const { secrets, onLeak } = this.#request;
+    const blocked = leaks === "block";
+    const reported = new Set<string>();
+    return new Outlet({
+      scrubber: () => secrets.scrubber,
+      leaks,
+      onLeak: ({ kind, encoding, fingerprint }) => {
+        if (reported.size >= mostLeaksReported || reported.has(fingerprint)) return;
+        reported.add(fingerprint);
+        onLeak({ tenant, jobId, kind, encoding, fingerprint, blocked });
+      },
+    });
+  }
+
+  #artifactsOf(
+    { agent = defaultAgent, ...conversation }: Conversation,
+    outlet: Outlet,
+  ): ArtifactsPort | undefined {
     const { artifacts, key, epoch, instance } = this.#request;
-    return artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
+    const ofJob = artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
+    return ofJob && scrubbedArtifacts(ofJob, outlet);
   }
 
   async #stopOld(): Promise<void> {
-    const old = this.#opening;
+    const opening = this.#opening;
     this.#opening = undefined;
-    await (await old?.catch(() => undefined))?.stop();
+    this.#forkOf = undefined;
+    const old = await opening?.catch(() => undefined);
+    if (!old) return;
+    this.#request.onRebuilt();
+    await old.stop();
   }
 
   /**
@@ -161,10 +364,20 @@ export class DriverSandbox implements SandboxPort {
     await artifacts?.forgetPersisted(key, { holder: { epoch, instance } });
     await this.#stop(sandbox, signal);
     await this.#driver.removeEmptyWorkspace(key);
+    this.#isGone = this.#opening === undefined;
+    if (this.#isGone) await this.#request.onDestroyed();
+  }
+
+  /** However its job ended. What cannot be removed now stays, as a fork that is kept does. */
+  async #discard(sandbox: Sandbox, restarted: () => Promise<Sandbox>): Promise<void> {
+    await this.#destroy(sandbox, restarted, AbortSignal.timeout(discardMs)).catch((error: unknown) => {
+      if (!isFault(error)) throw error;
+    });
   }
 
   async #stop(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     this.#opening = undefined;
+    this.#forkOf = undefined;
     await sandbox.stop({ signal });
   }
 
@@ -177,26 +390,99 @@ export class DriverSandbox implements SandboxPort {
   }
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
-  #sandbox(profile: SandboxProfile, leaseLeftMs: () => number): Promise<Sandbox> {
-    this.#opening ??= this.#start(profile, leaseLeftMs).catch((error: unknown) => {
+  #sandbox(wanted: Wanted, leaseLeftMs: () => number): Promise<Sandbox> {
+    this.#opening ??= this.#start(wanted, leaseLeftMs).catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
   }
 
-  async #start(profile: SandboxProfile, leaseLeftMs: () => number): Promise<Sandbox> {
-    const { key, epoch, leaseMs, onStarted } = this.#request;
+  /** Tenants whose files it may read. Throws when this host does not have them. */
+  async #peers(): Promise<readonly TenantId[]> {
+    const { key, grants, tie } = this.#request;
+    const tenant = tenantOf(key);
+    if (tenant === sharedOwner) return [];
+    const peers = await grants.peersOf(tenant);
+    if (peers.length > 0) await tie(peers.map((peer) => `team.${peer}` as const));
+    return peers;
+  }
+
+  async #start({ profile, agent, forkOf }: Wanted, leaseLeftMs: () => number): Promise<Sandbox> {
+    this.#isGone = false;
+    const { key, epoch, leaseMs, onStarted, onCopied, isHeld, tie } = this.#request;
     const { signal } = this.#closing;
-    const sandbox = await this.#driver.start({ key, epoch, leaseMs, leaseLeftMs, profile }, { signal });
+    refuseOpenNetwork(profile);
+    const proxy = new EgressProxy(this.#request.egress.of(key, profile));
+    const wayOut = { onConnection: (socket: Socket) => proxy.accept(socket) };
+    const shared: Shared[] = [
+      ...(profile.toolsAccess === "none" ? [] : (["tools"] as const)),
+      ...(agent === undefined ? [] : ([`agent.${agent}`] as const)),
+    ];
+    if (shared.length > 0) await unlessAborted(tie(shared), signal);
+    const peers = () => this.#peers();
+    if (forkOf !== undefined) await this.#request.snapshots.fork(forkOf, { key, profile }, signal);
+    const askedMs = performance.now();
+    const outputFilter = () => this.#outletOf(tenantOf(key), "set-up", profile).filter();
+    const request = {
+      key,
+      epoch,
+      leaseMs,
+      leaseLeftMs,
+      profile,
+      agent,
+      isHeld,
+      outputFilter,
+      wayOut,
+      peers,
+      onSnapshot: onCopied,
+    };
+    const sandbox = await this.#driver.start(request, { signal });
     try {
-      await unlessAborted(onStarted(signal), signal);
+      const { how, link } = sandbox.origin;
+      const opened = { how, link, ms: Math.round(performance.now() - askedMs) };
+      await unlessAborted(onStarted(opened, signal), signal);
       return sandbox;
     } catch (error) {
       await sandbox.stop();
       throw error;
     }
   }
+}
+
+async function givenUp(sandbox: Sandbox, how: ClosingHow): Promise<"removed" | "parked" | "left"> {
+  switch (how) {
+    case "remove":
+      await sandbox.stop();
+      return "removed";
+    case "leave":
+      sandbox.detach();
+      return "left";
+    case "park":
+      return (await sandbox.park()) ? "parked" : "removed";
+  }
+}
+
+/** The rules would bind nothing that goes out by a network of its own. */
+function refuseOpenNetwork({ egress, network }: SandboxProfile): void {
+  if (egress.length === 0 || network === "none") return;
+  const detail = `its network is ${network}, on which commands reach more than the rules allow`;
+  throw new Fault("egress-unavailable", { detail });
+}
+
+/** What one job brings. */
+interface OfJob {
+  readonly variables: Values;
+  readonly tools: JobTools;
+}
+
+/** Of a container. */
+interface Wanted {
+  readonly profile: SandboxProfile;
+  /** Whose directory it has, if it has one. */
+  readonly agent: string | undefined;
+  /** The snapshot whose files it starts with, if it has none yet. */
+  readonly forkOf: Job["forkOf"];
 }
 
 function askedBy(job: SandboxJob): Asked {
@@ -206,7 +492,10 @@ function askedBy(job: SandboxJob): Asked {
 /** Whose profile an adopted sandbox has before its first job. */
 function ownerOf(key: SandboxKey): Asked {
   const tenant = tenantOf(key);
-  return tenant === sharedOwner ? {} : { tenant };
+  const agent = agentIn(key);
+  return tenant === sharedOwner
+    ? {}
+    : { tenant, ...(agent === undefined || agent === defaultAgent ? {} : { agent }) };
 }
 
 /** A job with its time. One that is ended by it is timed out, with what its steps had left by then. */

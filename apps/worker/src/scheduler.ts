@@ -7,6 +7,7 @@ import {
   Schedule,
   ScheduleStore,
   ScheduleWorker,
+  ScopeDefaults,
   type Staging,
 } from "@berth/ledger";
 import { type Fault, type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
@@ -26,7 +27,7 @@ export interface SchedulerOptions {
 }
 
 export type SchedulerEvent =
-  /** Could not be handed on; tried again until it can. Told once per entry. */
+  /** Could not be handed on; tried again until it can. Reported once per entry. */
   | { readonly event: "schedule.trouble"; readonly entry: string; readonly message: string }
   /** A run of a schedule that can never be accepted, and was left out. */
   | { readonly event: "schedule.refused"; readonly schedule: string; readonly message: string }
@@ -53,10 +54,12 @@ export class Scheduler {
     this.#options = options;
     this.#schedule = new Schedule(redis, staging);
     this.#deadLetters = new DeadLetters(redis);
+    const scopes = new ScopeDefaults(redis);
     this.#cron = new CronRunner({
       store: new ScheduleStore(redis),
       schedule: this.#schedule,
       enqueue,
+      scopeOf: (job) => scopes.of(job),
       now: () => Math.round(clock.wall()),
       onRefused: (schedule, message) => report({ event: "schedule.refused", schedule, message }),
     });
@@ -83,6 +86,11 @@ export class Scheduler {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await within(stopMs, this.#letGo());
+  }
+
+  /** Hands a job of the sandbox on now. */
+  hurry(key: SandboxKey, jobId: string): Promise<boolean> {
+    return this.#schedule.hurry(key, jobId);
   }
 
   /** As the tenancy of one sandbox sees it. */
@@ -115,8 +123,8 @@ export class Scheduler {
     const key = sandboxKeyOf(job);
     const { id: jobId, attempt, inbox } = job;
     const waiting = { key, jobId, attempt, inbox, queue: queueKeys(key, jobId, attempt) };
-    const told = await events.cancel(waiting, { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
-    if (told === "finished-before") return;
+    const reply = await events.cancel(waiting, { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
+    if (reply === "finished-before") return;
     await this.later(key).bury(jobId, job, outcome, "fault");
     report({ event: "schedule.job-refused", jobId, message });
   }

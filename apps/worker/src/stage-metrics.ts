@@ -18,7 +18,13 @@ export function stageMetrics(metrics: Metrics): (event: TenancyEvent) => void {
     ["stage", "cold"],
     secondsBounds,
   );
+  const openings = metrics.counter(
+    "berth_sandbox_openings_total",
+    "Sandboxes that were opened: with a fresh container, or with one that was adopted.",
+    ["how"],
+  );
   return (event) => {
+    if (event.event === "sandbox.opened") openings.inc({ how: event.how });
     if (event.event !== "job.finished" && event.event !== "job.retrying") return;
     const { queueMs, startMs, runMs, publishMs, outcome } = event;
     const cold = String(event.cold);

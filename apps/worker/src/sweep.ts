@@ -6,11 +6,12 @@ import {
   markMemory,
   type OfferPlace,
   type Offers,
+  pruningJobs,
   repairIndexes,
   unfinishedKeys,
   type VanishedJob,
 } from "@berth/ledger";
-import type { SandboxKey } from "@berth/protocol";
+import { type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Clock } from "@berth/tenancy";
 
@@ -22,11 +23,16 @@ export interface SweepOptions {
   readonly clock: Clock;
   /** Where this worker takes offers. An offer to a pool or host without workers would wait for ever. */
   readonly places: readonly OfferPlace[];
-  /** It could not be started here a moment ago: others may offer it to themselves. */
+  /** It could not be started here a moment ago: leave it to other workers. */
   readonly isResting: (key: SandboxKey) => boolean;
   readonly sweepMs: number;
   /** Queues unused for this long are removed. */
   readonly forgetMs: number;
+  /** Sandboxes unused for this long are destroyed; 0: never. */
+  readonly pruneMs: number;
+  readonly enqueue: (job: Job) => Promise<unknown>;
+  /** A job is to destroy a sandbox that was not used for long. */
+  readonly onPruned: (key: SandboxKey) => void;
   /** A job was in no queue and with no worker, and ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
 }
@@ -40,6 +46,8 @@ const pagesPerSweep = 10;
 /** A sweep reads no further page after it has offered so many. */
 const offeredPerSweep = 100;
 const forgottenAtOnce = 100;
+/** Each is a job that needs a container. */
+const prunedAtOnce = 20;
 /** Removing idle queues is housekeeping: once in so many sweeps. */
 const forgetEvery = 30;
 /** So is looking for jobs that nothing will end: two or three a second from each worker, the oldest first. */
@@ -68,11 +76,22 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
       after = await offerPages(options, after);
       if (round % forgetEvery === 0)
         await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });
+      if (options.pruneMs > 0 && round % forgetEvery === 0) await prune(options);
       if (round % auditEvery === 0) auditFrom = await audit(options, auditFrom);
       await artifacts.sweep();
     } catch {
       // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
     }
+  }
+}
+
+async function prune({ redis, pruneMs, enqueue, onPruned }: SweepOptions): Promise<void> {
+  for (const job of await pruningJobs(redis, { unusedMs: pruneMs, limit: prunedAtOnce })) {
+    // Another worker may have been first; the tenant may be paused, or have as many jobs as it may.
+    await enqueue(job).then(
+      () => onPruned(sandboxKeyOf(job)),
+      () => {},
+    );
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  Approvals,
   type ArtifactStore,
   type BeginningAtOnce,
   FleetView,
@@ -10,20 +11,39 @@ import {
   JobSource,
   type Leases,
   type Renewals,
+  SharedHomes,
+  SnapshotStore,
   type Staging,
+  ToolStore,
   unfinishedKeys,
   type Wakes,
 } from "@berth/ledger";
-import { type Epoch, type Fault, isHostFault, type SandboxKey } from "@berth/protocol";
+import {
+  type Epoch,
+  type Fault,
+  isHostFault,
+  type SandboxKey,
+  tenantOf,
+  type WrittenFile,
+} from "@berth/protocol";
 import { failsOver, type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
-import type { Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts, TurnsPort } from "@berth/tenancy";
+import type { Beginner, Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts } from "@berth/tenancy";
 import { z } from "zod";
+import { ApprovalGate } from "./approval-gate.ts";
+import type { ApprovalWebhook } from "./approval-webhook.ts";
 import type { Config } from "./config.ts";
+import type { EgressGates } from "./egress.ts";
+import { toolsOf } from "./job-tools.ts";
+import type { Parking } from "./parking.ts";
 import { placementOf } from "./placement.ts";
 import type { Policy } from "./policy.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
 import type { Scheduler } from "./scheduler.ts";
+import { SandboxSecrets } from "./secrets/sandbox-secrets.ts";
+import type { TenantSecrets } from "./secrets/tenant-secrets.ts";
+import { SandboxSnapshots } from "./snapshots/sandbox-snapshots.ts";
+import type { Turns } from "./turns.ts";
 
 const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
 
@@ -50,10 +70,14 @@ export interface TenancyParts {
   readonly staging: Staging;
   readonly artifacts: ArtifactStore;
   readonly driver: SandboxDriver;
+  readonly egress: EgressGates;
   readonly policy: Policy;
-  readonly turns: TurnsPort;
-  readonly scheduler: Pick<Scheduler, "later">;
+  readonly secrets: TenantSecrets;
+  readonly turns: Turns;
+  readonly scheduler: Pick<Scheduler, "later" | "hurry">;
+  readonly approvalWebhook: ApprovalWebhook;
   readonly wakes: Wakes;
+  readonly parking: Pick<Parking, "lookSoon">;
   readonly clock: Clock;
   readonly report: (event: TenancyEvent) => void;
 }
@@ -80,25 +104,97 @@ export function tenancyPorts(
   const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
   const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
   let deadlineMs = taken.deadlineMs;
+  const timely = (place: Beginner["place"]) => ({ ...place, notAfterMs: deadlineMs });
+  const started = (attempt: number) => ({ worker, epoch, attempt, atMs: Math.round(clock.wall()) });
+  let noted: number | undefined;
+  const renew = async () => {
+    // Nothing new costs Redis nothing. A release notes it again.
+    const bytes = sandbox.lastBytes;
+    const renewed = await parts.renewals.renew(key, epoch, bytes === noted ? undefined : bytes);
+    if (renewed.state === "lost") return renewed.state;
+    noted = bytes;
+    deadlineMs = renewed.deadlineMs;
+    return renewed.state;
+  };
+  const gate = new ApprovalGate({
+    key,
+    approvals: new Approvals(redis),
+    later: parts.scheduler.later(key),
+    hurry: (jobId) => parts.scheduler.hurry(key, jobId),
+    onAsked: (job, expiresMs, preview) => {
+      report({ event: "approval.waiting", key, jobId: job.id, tenant: job.tenant, expiresMs });
+      parts.approvalWebhook.tell(key, job, { preview, expiresMs });
+    },
+  });
+  const sandbox = new DriverSandbox(driver, {
+    ...{ key, ...holding, leaseMs, policy: parts.policy, egress: parts.egress, artifacts: parts.artifacts },
+    grants: new Grants(redis),
+    // Redis need not be asked where there is one pool, which everybody may use.
+    pool: async () =>
+      pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
+    tools: (job, profile) => toolsOf(job, profile, new ToolStore(redis)),
+    approved: (job, expiresMs, tools) => gate.check(job, expiresMs, tools),
+    tie: async (shared) => {
+      const home = homeOf(config);
+      if (home !== undefined) await new SharedHomes(redis).tie(key, shared, home);
+    },
+    snapshots: new SandboxSnapshots({
+      ...{ key, holding, home: homeOf(config) },
+      trees: () => driver.trees,
+      store: new SnapshotStore(redis),
+      homes: new SharedHomes(redis),
+    }),
+    onStarted: async (opened, signal) => {
+      starts.started();
+      report({ event: "sandbox.opened", key, ...opened });
+      await noteStarted(parts, key, holding, signal);
+    },
+    onClosed: (how) => {
+      if (how === "parked") parts.parking.lookSoon();
+      report({ event: "sandbox.closed", key, how });
+    },
+    // For lists: that it is destroyed does not depend on it.
+    onDestroyed: async () => void (await leases.destroyed(key, holding).catch(() => false)),
+    onGone: async () => void (await leases.forgetDestroyed(key, holding).catch(() => false)),
+    onRebuilt: () => report({ event: "sandbox.rebuilt", key }),
+    onRestarted: () => report({ event: "sandbox.replaced", key, why: "its container had ended" }),
+    isHeld: async () => (await renew().catch(() => "lost")) !== "lost",
+    secrets: new SandboxSecrets(key, parts.secrets, config.variables),
+    onLeak: (found) => report({ event: "job.leaked", key, ...found }),
+    onSetUp: (setUp) => {
+      report({ event: "sandbox.set-up", key, ok: setUp.ok, how: setUp.how, wallMs: setUp.wallMs });
+      // For people who ask; decides nothing.
+      leases.noteSetUp(key, setUp).catch(() => {});
+    },
+    onCopied: (peer, { atMs: _, ...copied }) => report({ event: "team.copied", key, peer, ...copied }),
+    onStartFailed: (error) => {
+      // A sandbox whose place is elsewhere says nothing of this host.
+      if (isHostFault(error) && error.code !== "tied-elsewhere") starts.failed(error);
+    },
+  });
   return {
     clock,
     report,
-    turns,
-    later: parts.scheduler.later(key),
+    turns: turns.of({ tenant: tenantOf(key), weight: () => sandbox.weight }),
+    later: gate.later,
     lease: {
       renew: async () => {
         try {
-          const renewed = await parts.renewals.renew(key, epoch);
-          if (renewed.state !== "lost") deadlineMs = renewed.deadlineMs;
-          return renewed.state;
+          return await renew();
         } catch (error) {
-          // A single Redis that refuses gives the lease to nobody else. A replica of another might.
+          // A single Redis that refuses gives the lease to no other worker. A replica of another might.
           if (refusesWrites(error) && !failsOver(redis)) return "refused";
           throw error;
         }
       },
       release: async ({ onlyIfEmpty }) =>
-        (await leases.release(key, holding, { onlyIfEmpty, queueKeys: unfinishedKeys(key) })).state,
+        (
+          await leases.release(key, holding, {
+            onlyIfEmpty,
+            queueKeys: unfinishedKeys(key),
+            bytes: sandbox.lastBytes,
+          })
+        ).state,
     },
     jobs: jobsPort(source, parts.staging, key, (take) => ({
       take,
@@ -106,12 +202,7 @@ export function tenancyPorts(
       notAfterMs: deadlineMs,
     })),
     events: {
-      begin: (jobId, attempt, place) =>
-        events.begin(
-          to(jobId),
-          { ...place, notAfterMs: deadlineMs },
-          { worker, epoch, attempt, atMs: Math.round(clock.wall()) },
-        ),
+      begin: (jobId, attempt, place) => events.begin(to(jobId), timely(place), started(attempt)),
       unbegin: (jobId, attempt, takes) => events.unbegin(key, jobId, { worker, epoch, attempt, takes }),
       output: (jobId, part, pieces) =>
         events.publish(
@@ -120,10 +211,22 @@ export function tenancyPorts(
         ),
       artifact: (jobId, part, artifact) =>
         events.publish({ ...to(jobId), part: `${epoch}-${part}` }, [{ type: "artifact", artifact }]),
-      finished: ({ id, attempt, inbox }, result, { leaves }) =>
+      finished: ({ id, attempt, inbox }, result, { leaves, files = [] }) =>
         events.publish({ ...to(id, inbox), ends: { attempt, leaves } }, [
+          ...files.map(fileEvent),
           { type: "finished", result: { ...result, worker, host } },
         ]),
+      finishedAndBegun: async ({ id, attempt, inbox }, result, { next, files = [] }) => {
+        const [published, begun] = await events.endAndBegin(
+          { ...to(id, inbox), ends: { attempt, leaves: true } },
+          {
+            said: files.map(fileEvent),
+            finished: { type: "finished", result: { ...result, worker, host } },
+            next: { jobId: next.jobId, place: timely(next.place), started: started(next.attempt) },
+          },
+        );
+        return { published, begun };
+      },
       retrying: (jobId, ended) =>
         events.publish(
           {
@@ -136,18 +239,7 @@ export function tenancyPorts(
       progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
     placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
-    sandbox: new DriverSandbox(driver, {
-      ...{ key, ...holding, leaseMs, policy: parts.policy, artifacts: parts.artifacts },
-      grants: new Grants(redis),
-      // Redis need not be asked where there is one pool, which everybody may use.
-      pool: async () =>
-        pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
-      onStarted: async (signal) => {
-        starts.started();
-        await noteStarted(parts, key, holding, signal);
-      },
-      onStartFailed: (error) => (isHostFault(error) ? starts.failed(error) : undefined),
-    }),
+    sandbox,
   };
 }
 
@@ -171,21 +263,39 @@ async function noteStarted(
   }
 }
 
-/** A request that was too large for the queue is put back where it belongs. `started`: what is said of a job that begins now. */
+function fileEvent(file: WrittenFile) {
+  return { type: "file", file } as const;
+}
+
+function isStaged(data: unknown): boolean {
+  return typeof data === "object" && data !== null && "staged" in data;
+}
+
+/** A request that was too large for the queue is put back where it belongs. `started`: the event of a job that begins now. */
 function jobsPort(
   source: JobSource,
   staging: Staging,
   key: SandboxKey,
   started: (take: string) => BeginningAtOnce,
 ): JobsPort {
-  const whole = (held: HeldJob): FetchedJob => ({
-    ...held,
-    load: async () => {
-      const data = await held.load();
-      const { staged, ...rest } = stagedJob.safeParse(data).data ?? {};
-      return staged === undefined ? data : { ...rest, request: await staging.take(key, held.id, staged) };
-    },
-  });
+  const whole = (held: HeldJob): FetchedJob => {
+    let stagedBytes = 0;
+    return {
+      ...held,
+      get bytes() {
+        return held.bytes + stagedBytes;
+      },
+      load: async () => {
+        const data = await held.load();
+        // Most are whole, and need no second parsing.
+        if (!isStaged(data)) return data;
+        const { staged, ...rest } = stagedJob.safeParse(data).data ?? {};
+        if (staged === undefined) return data;
+        stagedBytes = staged.bytes;
+        return { ...rest, request: await staging.take(key, held.id, staged) };
+      },
+    };
+  };
   return {
     next: async (waitMs, atOnce) => {
       const beginning = () => {

@@ -1,9 +1,32 @@
 import type { TurnsPort } from "@berth/tenancy";
 
-/** At most so many jobs run in this worker at once, whoever's they are; first come, first served. */
-export class Turns implements TurnsPort {
+/** Whose turns they are. */
+export interface TurnTaker {
+  readonly tenant: string;
+  /** How many turns it gets for each one of a tenant of weight 1. Asked each time, since a profile can change. */
+  readonly weight: () => number;
+}
+
+interface Waiter {
+  readonly startAt: number;
+  readonly go: () => void;
+}
+
+/** Tenants whose last turn is remembered. */
+const mostRemembered = 10_000;
+
+/**
+ * At most so many jobs run in this worker at once. Tenants share the turns by their weights: start-time fair queueing. A turn of a
+ * tenant costs it 1/weight of virtual time, and the waiting job whose tenant has spent the least goes next. One that was away
+ * for long saves nothing up. Jobs of one tenant go first come, first served.
+ */
+export class Turns {
   readonly #most: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: Waiter[] = [];
+  /** Virtual time: where the last turn began. */
+  #now = 0;
+  /** Up to where each tenant has spent its turns. */
+  readonly #spent = new Map<string, number>();
   #taken = 0;
 
   constructor(most: number) {
@@ -14,17 +37,36 @@ export class Turns implements TurnsPort {
     return this.#taken;
   }
 
-  async take(signal: AbortSignal): Promise<() => void> {
+  of(taker: TurnTaker): TurnsPort {
+    return { take: (signal) => this.#take(taker, signal), takeNow: () => this.#takeNow(taker) };
+  }
+
+  async #take(taker: TurnTaker, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.#taken >= this.#most) await this.#wait(signal);
-    else this.#taken++;
+    const now = this.#takeNow(taker);
+    if (now) return now;
+    await this.#wait(this.#charge(taker), signal);
     return this.#turn();
   }
 
-  takeNow(): (() => void) | undefined {
+  #takeNow(taker: TurnTaker): (() => void) | undefined {
     if (this.#taken >= this.#most) return undefined;
     this.#taken++;
+    this.#now = this.#charge(taker);
     return this.#turn();
+  }
+
+  /** Where the tenant's next turn begins in virtual time. */
+  #charge({ tenant, weight }: TurnTaker): number {
+    const startAt = Math.max(this.#now, this.#spent.get(tenant) ?? 0);
+    if (this.#spent.size >= mostRemembered) this.#forgetPast();
+    this.#spent.set(tenant, startAt + 1 / Math.max(1, weight()));
+    return startAt;
+  }
+
+  /** Removes entries behind the virtual time: they have no effect any more. */
+  #forgetPast(): void {
+    for (const [tenant, spentTo] of this.#spent) if (spentTo <= this.#now) this.#spent.delete(tenant);
   }
 
   #turn(): () => void {
@@ -32,25 +74,37 @@ export class Turns implements TurnsPort {
     return () => {
       if (over) return;
       over = true;
-      // Handed on rather than given back: nobody who comes now gets before those who wait.
-      const next = this.#waiting.shift();
-      if (next) next();
+      // Handed on rather than given back: a newcomer does not get before those who wait.
+      const next = this.#next();
+      if (next) next.go();
       else this.#taken--;
     };
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
+  #next(): Waiter | undefined {
+    let first: Waiter | undefined;
+    for (const waiter of this.#waiting) if (!first || waiter.startAt < first.startAt) first = waiter;
+    if (!first) return undefined;
+    this.#waiting.splice(this.#waiting.indexOf(first), 1);
+    this.#now = Math.max(this.#now, first.startAt);
+    return first;
+  }
+
+  #wait(startAt: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onTurn = () => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
+    const waiter = {
+      startAt,
+      go: () => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      },
     };
     const onAbort = () => {
-      this.#waiting.splice(this.#waiting.indexOf(onTurn), 1);
+      this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
       reject(signal.reason);
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#waiting.push(onTurn);
+    this.#waiting.push(waiter);
     return promise;
   }
 }

@@ -18,7 +18,7 @@ export interface WorkerClaimOptions {
   readonly life: WorkerLife;
   readonly keptMs: number;
   readonly status: WorkerStatus;
-  /** Redis refuses to write, so the worker cannot start yet: told at first, and again and again while that lasts. */
+  /** Redis refuses to write, so the worker cannot start yet: called at first, and repeatedly while that lasts. */
   readonly onWaiting: (why: string, waitedMs: number) => void;
 }
 
@@ -40,7 +40,7 @@ export function machineOf(): string {
   }
 }
 
-/** What a worker's connections are called, so that its next life can see whether they are still there. */
+/** The client name of a worker's connections, by which its next process sees whether they are still open. */
 export function connectionName({ worker, instance }: WorkerLife): string {
   return `berth-worker:${worker}:${instance}`;
 }

@@ -8,7 +8,7 @@ import { checkedSandbox } from "../src/checked-sandbox.ts";
 const refused = { outcome: { kind: "refused", code: "lease-over", message: "" } };
 const exited = { outcome: { kind: "exited", code: 0 } };
 
-/** A sandbox whose commands end so, one after the other, and whose files do as they are told. */
+/** A sandbox whose commands end so, one after the other, and whose files do as asked. */
 function sandboxOf(ends: readonly object[], files: Partial<SandboxFiles> = {}): JobSandbox {
   const left = [...ends];
   return { exec: async () => left.shift(), files } as unknown as JobSandbox;
@@ -17,15 +17,15 @@ function sandboxOf(ends: readonly object[], files: Partial<SandboxFiles> = {}): 
 const touched = (error: unknown) => (error instanceof LeaseOver ? error.touched : "another error");
 const command = { command: "true" };
 
-describe("a sandbox that takes nothing more because its lease is over", () => {
-  test("was not touched by a job whose first command it refused", async () => {
+describe("sandbox that takes nothing more because its lease is over", () => {
+  test("a sandbox that takes nothing more because its lease is over was not touched by a job whose first command it refused", async () => {
     const files = { list: async () => ({ items: [], truncated: false }) };
     const sandbox = checkedSandbox(sandboxOf([refused], files), () => {});
     await sandbox.files.list("");
     expect(await sandbox.exec(command).catch(touched)).toBe(false);
   });
 
-  test("was touched by a job of which it had taken a command, or a change to a file", async () => {
+  test("a sandbox that takes nothing more because its lease is over was touched by a job of which it had taken a command, or a change to a file", async () => {
     const later = checkedSandbox(sandboxOf([exited, refused]), () => {});
     await later.exec(command);
     expect(await later.exec(command).catch(touched)).toBe(true);
@@ -35,7 +35,7 @@ describe("a sandbox that takes nothing more because its lease is over", () => {
     expect(await changed.exec(command).catch(touched)).toBe(true);
   });
 
-  test("was not touched by a job whose first change to a file it refused", async () => {
+  test("a sandbox that takes nothing more because its lease is over was not touched by a job whose first change to a file it refused", async () => {
     const context = { operation: "write", code: "lease-over", detail: "" };
     const write = async () => Promise.reject(new Fault("file-operation-failed", context));
     const sandbox = checkedSandbox(sandboxOf([], { write }), () => {});

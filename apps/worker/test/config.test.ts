@@ -27,8 +27,8 @@ function resolvedWith(variables: Record<string, string>) {
   return (profile: string) => policy.resolve({ profile: profileName.parse(profile) }).profile;
 }
 
-describe("a named profile of the worker's configuration file", () => {
-  test("begins with what the variables say, and says otherwise what it likes", () => {
+describe("named profile of the worker's configuration file", () => {
+  test("a named profile of the worker's configuration file begins with what the variables say, and says otherwise what it likes", () => {
     const profiles = {
       net: { network: "bridge" },
       own: { image: "other:1", runtime: "runc", limits: { memoryBytes: "2g" }, exec: { timeoutMs: "5m" } },
@@ -57,7 +57,7 @@ describe("a named profile of the worker's configuration file", () => {
     expect(of("own").exec.timeoutMs).toBe(300_000);
   });
 
-  test("may be written in YAML, inherits from the file's own settings, and every problem of it is named", () => {
+  test("a named profile of the worker's configuration file may be written in YAML, inherits from the file's own settings, and every problem of it is named", () => {
     const yaml = "BERTH_RUNTIME: runsc # gVisor\nBERTH_IDLE_MS: 1h\nprofiles:\n  net: {}\n";
     const of = resolvedWith({ BERTH_CONFIG: fileOf(yaml) });
     expect(of("net")).toMatchObject({ runtime: "runsc", idleMs: 3_600_000 });
@@ -72,7 +72,7 @@ describe("a named profile of the worker's configuration file", () => {
     expect("problems" in broken && broken.problems.join()).toContain("worker.yaml: ");
   });
 
-  test("and a variable that is none are told what they could be", () => {
+  test("a variable with an invalid value is reported with the values that are allowed", () => {
     const read = readConfig({ BERTH_MEMORY: "lots", BERTH_TIMEOUT: "30", BERTH_MODE: "some" });
     const problems = "problems" in read ? read.problems.join("\n") : "";
     expect(problems).toContain("BERTH_MEMORY: a size is a number of bytes, or a text such as 512m or 1g");
@@ -80,7 +80,7 @@ describe("a named profile of the worker's configuration file", () => {
     expect(problems).toContain("BERTH_MODE: ");
   });
 
-  test("and a pool and a host are told their own rule when their name does not fit", () => {
+  test("an invalid pool or host name is reported with the rule for such names", () => {
     const read = readConfig({ BERTH_HOST: "Bad Host", BERTH_POOLS: "gpu,Bad Pool" });
     const problems = "problems" in read ? read.problems.join("\n") : "";
     expect(problems).toContain("BERTH_HOST: a host name is 1 to 63 of a-z");

@@ -17,6 +17,7 @@ const record: AttemptRecord = {
   startMs: 200,
   runMs: 50,
   publishMs: 5,
+  ...{ cpuMs: 1, inBytes: 1, outBytes: 1 },
   toldAtMs: 1_700_000_001_255,
 };
 const stages = (of: Partial<AttemptRecord>) =>
@@ -27,7 +28,7 @@ const stages = (of: Partial<AttemptRecord>) =>
   }));
 
 describe("the spans of an attempt", () => {
-  test("its stages follow each other from the queue to the told end", () => {
+  test("the stages of an attempt follow each other from the queue to the published end", () => {
     expect(stages({})).toEqual([
       { name: "berth.queue", from: 0, to: 1_000 },
       { name: "berth.sandbox.start", from: 1_000, to: 1_200 },

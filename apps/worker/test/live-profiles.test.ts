@@ -9,8 +9,8 @@ const [acme, globex] = [tenantId.parse("acme"), tenantId.parse("globex")];
 const by = { by: "test" };
 const ofPids = (pids: number) => ({ limits: { pids } });
 
-describe("a worker's copy of the live layers", () => {
-  test("has those from before its start, hears of changes, and finds those that it did not hear of", async ({
+describe("worker's copy of the live layers", () => {
+  test("a worker's copy of the live layers has those from before its start, hears of changes, and finds those that it did not hear of", async ({
     redis,
   }) => {
     const store = new ProfileStore(redis.connect());
@@ -34,7 +34,9 @@ describe("a worker's copy of the live layers", () => {
     }
   });
 
-  test("refuses the jobs of a layer that a newer version wrote, and no others", async ({ redis }) => {
+  test("a worker's copy of the live layers refuses the jobs of a layer that a newer version wrote, and no others", async ({
+    redis,
+  }) => {
     const connection = redis.connect();
     const policy = new Policy({ base: sandboxProfile.parse({}), files: new Map() });
     const entry = { version: 1, atMs: 1, by: "newer", settings: { teleport: true } };
@@ -42,7 +44,7 @@ describe("a worker's copy of the live layers", () => {
     const live = new LiveProfiles({ store: new ProfileStore(connection), policy, onChange: () => {} });
     await live.start();
     live.stop();
-    expect(() => policy.resolve({ tenant: acme })).toThrow(/tenant.acme cannot be so: .*teleport/);
+    expect(() => policy.resolve({ tenant: acme })).toThrow(/tenant.acme is invalid: .*teleport/);
     expect(policy.resolve({ tenant: globex }).profile.limits.pids).toBe(256);
   });
 });

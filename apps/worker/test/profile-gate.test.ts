@@ -12,8 +12,8 @@ function entering(gate: ProfileGate, log: string[], job: string, signal = new Ab
   );
 }
 
-describe("the gate of a sandbox", () => {
-  test("lets a job of another profile in before those of the present one that came after it", async () => {
+describe("gate of a sandbox", () => {
+  test("the gate of a sandbox lets a job of another profile in before those of the present one that came after it", async () => {
     const gate = new ProfileGate();
     const log: string[] = [];
     for (const job of ["a1", "a2", "b1", "a3", "b2"]) void entering(gate, log, job);
@@ -33,7 +33,7 @@ describe("the gate of a sandbox", () => {
     expect(log.slice(6)).toEqual(["change to b", "b2"]);
   });
 
-  test("is not blocked by a job that gave up, which is not passed before it would have been", async () => {
+  test("the gate of a sandbox is not blocked by a job that gave up, which is not passed before it would have been", async () => {
     const gate = new ProfileGate();
     const log: string[] = [];
     const impatient = new AbortController();

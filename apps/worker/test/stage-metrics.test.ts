@@ -7,7 +7,7 @@ const key = sandboxKey.parse("acme");
 const attempt = {
   event: "job.finished",
   ...{ key, jobId: "a", kind: "exec", tenant: "acme", attempt: 1, epoch: 1 },
-  ...{ outcome: "exited", exitCode: 0, cold: true, toldAtMs: 0 },
+  ...{ outcome: "exited", exitCode: 0, cold: true, toldAtMs: 0, cpuMs: 0, inBytes: 0, outBytes: 0 },
 } as const;
 
 async function observed(...events: Parameters<ReturnType<typeof stageMetrics>>[0][]): Promise<string[]> {
@@ -28,7 +28,7 @@ test("the stages of an attempt are observed in seconds, by whether its sandbox h
   ]);
 });
 
-test("of an attempt that did not begin only what happened to it is observed", async () => {
+test("an attempt that did not begin is observed only in the stages that it reached", async () => {
   const times = { queueMs: 1_500, startMs: 0, runMs: 0, publishMs: 2 };
   const refused = { ...attempt, ...times, outcome: "refused", cold: false } as const;
   expect(await observed(refused)).toEqual([

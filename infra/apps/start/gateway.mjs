@@ -1,5 +1,5 @@
 /**
- * The gateway's image starts here. A gateway without a key listens on loopback only, which in a container is nobody; so
+ * The gateway's image starts here. A gateway without a key listens on loopback only, which no other container reaches; so
  * one is made up at the first start, unless it is given.
  */
 import { adminKeyFile, ownAdminKey } from "./admin-key-file.mjs";

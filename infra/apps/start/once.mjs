@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 /**
- * The text of a file that is written once, by whoever comes first, and never again. Written aside and linked: making a
+ * The text of a file that the first process writes, and no later one. Written aside and linked: making a
  * link is atomic and refuses an existing name, so that many processes that start together agree, and none meets half a file.
  * @param {string} file
  * @param {() => string} make

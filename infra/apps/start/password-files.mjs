@@ -3,7 +3,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { writtenOnce } from "./once.mjs";
 
-/** In volumes that only the containers which need them have. Those run as different users, so everybody may read the files. */
+/** In volumes that only the containers which need them have. Those run as different users, so every user may read the files. */
 const MODE = 0o444;
 export const passwordFolders = { redis: "/run/berth/redis", grafana: "/run/berth/grafana" };
 

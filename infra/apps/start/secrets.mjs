@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /**
- * A secret may come as a file: `REDIS_URL_FILE=/run/secrets/redis-url` in the place of `REDIS_URL=…`, which anybody who
+ * A secret may come as a file: `REDIS_URL_FILE=/run/secrets/redis-url` instead of `REDIS_URL=…`, which every user who
  * may inspect the container could read. Set to nothing counts as absent, as everywhere. A variable that is set wins over its
  * file: the compose file names one for its own Redis.
  * @param {Record<string, string | undefined>} environment changed in place

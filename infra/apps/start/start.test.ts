@@ -27,8 +27,8 @@ const labels = (number: string) => ({
   "com.docker.compose.container-number": number,
 });
 
-describe("the host's id", () => {
-  test("is the disk's: whoever sees the folder has the same, another folder another", () => {
+describe("host's id", () => {
+  test("the host's id belongs to the disk: every process with the folder has the same, another folder has another", () => {
     const other = mkdtempSync(path.join(folder, "other-"));
     const first = hostId(folder, "Rack 7");
     expect(first).toMatch(/^rack-7-[0-9a-f]{6}$/);
@@ -36,7 +36,7 @@ describe("the host's id", () => {
     expect(hostId(other, "Rack 7")).not.toBe(first);
   });
 
-  test("is one, when many begin at once", async () => {
+  test("the host's id is one, when many begin at once", async () => {
     const script = `import { hostId } from ${JSON.stringify(new URL("host-id.mjs", import.meta.url).href)};
       process.stdout.write(hostId(process.argv[1], "m"));`;
     const ids = await Promise.all(
@@ -55,23 +55,23 @@ describe("the host's id", () => {
   });
 });
 
-describe("a worker's id under compose", () => {
-  test("says project, service, number and host, and nothing of the container that is replaced", () => {
+describe("worker's id under compose", () => {
+  test("a worker's id under compose says project, service, number and host, and nothing of the container that is replaced", () => {
     expect(workerIdFrom(labels("2"), "vm-0a1b2c")).toBe("berth-worker-2-vm-0a1b2c");
   });
 
-  test("fits the rule for names however long its parts are, and still tells apart", () => {
+  test("a worker's id under compose fits the rule for names however long its parts are, and still tells apart", () => {
     const host = "h".repeat(63);
     const [one, two] = [workerIdFrom(labels("1"), host), workerIdFrom(labels("2"), host)];
     expect(one).toMatch(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/);
     expect(one).not.toBe(two);
   });
 
-  test("is left to the worker where compose did not make the container", () => {
+  test("a worker's id under compose is left to the worker where compose did not make the container", () => {
     expect(workerIdFrom({}, "vm")).toBeUndefined();
   });
 
-  test("is made of letters that names may have", () => {
+  test("a worker's id under compose is made of letters that names may have", () => {
     expect(asName("_My.Host_")).toBe("my-host");
     expect(asName("…")).toBe("berth");
   });
@@ -84,7 +84,7 @@ describe("init on the host", () => {
     return placeInit(folder, file);
   };
 
-  test("lies beside the workspaces, by its content, and everybody may run it", () => {
+  test("init on the host lies beside the workspaces, by its content, and every user may run it", () => {
     const first = place("one");
     expect(readFileSync(first, "utf8")).toBe("one");
     expect(path.dirname(first)).toBe(path.join(folder, ".init"));
@@ -97,7 +97,7 @@ describe("init on the host", () => {
     expect(readFileSync(first, "utf8")).toBe("one");
   });
 
-  test("is put there again when a copy was cut off", () => {
+  test("init on the host is put there again when a copy was cut off", () => {
     const first = place("whole");
     writeFileSync(first, "wh");
     expect(place("whole")).toBe(first);
@@ -106,7 +106,7 @@ describe("init on the host", () => {
 });
 
 describe("secrets", () => {
-  test("may come as files, without the line's end", () => {
+  test("secrets may come as files, without the line's end", () => {
     const file = path.join(folder, "secret");
     writeFileSync(file, "redis://:hush@redis:6379\n");
     const environment: Record<string, string | undefined> = { REDIS_URL: "", REDIS_URL_FILE: file };
@@ -114,14 +114,14 @@ describe("secrets", () => {
     expect(environment).toEqual({ REDIS_URL: "redis://:hush@redis:6379" });
   });
 
-  test("given as a variable win over their file", () => {
+  test("secrets given as a variable win over their file", () => {
     const both: Record<string, string | undefined> = { REDIS_URL: "redis://a", REDIS_URL_FILE: "/none" };
     takeSecrets(both, ["REDIS_URL"]);
     expect(both).toEqual({ REDIS_URL: "redis://a" });
     expect(() => takeSecrets({ REDIS_URL_FILE: "/none" }, ["REDIS_URL"])).toThrow("/none");
   });
 
-  test("that nobody gave are made once, for their owner alone", () => {
+  test("secrets that were not given are made once, readable by their owner only", () => {
     const file = path.join(folder, "admin-key");
     const key = ownAdminKey(file);
     expect(key).toMatch(/^[\w-]{43}$/);
@@ -129,7 +129,7 @@ describe("secrets", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  test("of Redis and Grafana are made up once, and one that is given wins", async () => {
+  test("secrets of Redis and Grafana are made up once, and one that is given wins", async () => {
     const folders = { redis: path.join(folder, "redis"), grafana: path.join(folder, "grafana") };
     for (const one of Object.values(folders)) mkdirSync(one);
     const read = (name: string) => readFileSync(path.join(folders.redis, name), "utf8").trim();
@@ -143,7 +143,7 @@ describe("secrets", () => {
     expect(new URL(read("url")).password).toBe(encodeURIComponent(read("password")));
   });
 
-  test("made up for Redis open it, and its health check can do nothing but ping", async () => {
+  test("secrets made up for Redis open it, and its health check can do nothing but ping", async () => {
     makePasswords({ BERTH_REDIS_PASSWORD: 'a "word"' }, { redis: folder, grafana: folder });
     const conf = new URL("../../redis/redis.conf", import.meta.url).pathname;
     const socket = path.join(folder, "redis.sock");

@@ -16,7 +16,7 @@ takeSecrets(environment, ["REDIS_URL"]);
 const workspaces = environment.BERTH_WORKSPACES || "/var/lib/berth/workspaces";
 mkdirSync(workspaces, { recursive: true, mode: 0o711 });
 const { machine, labels } = await engineFacts(environment.DOCKER_HOST, hostname()).catch((error) => {
-  // The worker itself survives an engine that is away, and says so; only its name is less telling.
+  // The worker survives an engine that is away, and reports it. Only its name is less useful then.
   process.stderr.write(`berth-worker: ${error.message}; taking the container's name for the worker's\n`);
   return { machine: "host", labels: {} };
 });

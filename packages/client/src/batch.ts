@@ -134,7 +134,7 @@ export class Batch {
     }
   }
 
-  /** Ends `results()`, also while somebody waits for its next one. Submits nothing more and lets run what was submitted. */
+  /** Ends `results()`, also while a reader waits for its next one. Submits nothing more and lets run what was submitted. */
   leave(): void {
     this.#left = true;
     this.#stopped.abort();

@@ -1,11 +1,15 @@
 import {
+  type Acceptance,
   ApiKeys,
   acceptForLater,
   Cancellation,
   checked,
   Enqueuer,
   FleetControl,
+  type FleetUsage,
+  type FleetUsageQuery,
   FleetView,
+  fleetUsage,
   invalid,
   JobEvents,
   Offers,
@@ -17,16 +21,24 @@ import {
   type SandboxView,
   type Scale,
   Schedule,
+  ScopeDefaults,
+  SnapshotStore,
   Staging,
   StreamReader,
   stateOf,
+  submissionFault,
+  TenantNames,
   tenantsLike,
+  usageReport,
   type Why,
   type WorkerRecord,
   why,
 } from "@berth/ledger";
 import {
+  agentName,
   chosenJobId,
+  type DefaultScope,
+  isMappedTenant,
   type Job,
   type JobKind,
   type JobResult,
@@ -38,6 +50,7 @@ import {
 } from "@berth/protocol";
 import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
 import { nanoid } from "nanoid";
+import { Approvals } from "./approvals.ts";
 import { Artifacts } from "./artifacts.ts";
 import { Batch, type BatchOptions } from "./batch.ts";
 import { DeadLetters } from "./dead-letters.ts";
@@ -46,17 +59,25 @@ import { CheckedOrder, checkOrder, type JobOrder } from "./order.ts";
 import { type EnqueuedJob, PendingJob } from "./pending-job.ts";
 import { Profiles } from "./profiles.ts";
 import { Schedules } from "./schedules.ts";
-import { Tenant } from "./tenant.ts";
+import { Sealer } from "./sealer.ts";
+import { Secrets } from "./secrets.ts";
+import { type Fork, type ForkOptions, Tenant } from "./tenant.ts";
+import { Tools } from "./tools.ts";
 
 export interface BerthOptions {
   /** `redis://…`, `rediss://…`, `redis+sentinel://…`, `redis+cluster://…` or `unix:///path`. */
   readonly redis: string;
   /**
    * When a job counts as accepted: when Redis' primary has it (default), or when every connected replica has it too, and at
-   * least `replicas` (default 1). As BERTH_ACCEPT of the workers.
+   * least `replicas` (default 1; with 0 a primary without replicas accepts alone). As BERTH_ACCEPT of the workers.
    */
   readonly accept?: "primary" | "replicated" | undefined;
   readonly replicas?: number | undefined;
+  /**
+   * Keys that seal secrets, 32 bytes each in base64 or hexadecimal, separated by commas: the first seals. As BERTH_SECRETS_KEY of the
+   * workers. Without it, secrets are refused.
+   */
+  readonly secretsKey?: string | undefined;
   /** The workers' artifact directory, where this process sees it; without it only small artifacts can be fetched. */
   readonly artifacts?: string | undefined;
 }
@@ -72,7 +93,7 @@ export interface SubmitOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Two clients that submit one id at the same moment both add it, and one inbox is told. The job's stream is read after this long. */
+/** Two clients that submit one id at the same moment both add it, and only one inbox gets the result. The job's stream is read after this long. */
 const listenAfterMs = 1_000;
 
 /** Of a job that Redis has forgotten: only its events tell. */
@@ -89,27 +110,38 @@ export class Berth {
   readonly #control: FleetControl;
   readonly #schedule: Schedule;
   readonly #cancellation: Cancellation;
+  readonly #scopes: ScopeDefaults;
+  readonly #names: TenantNames;
   /** Any client's jobs: one by its id, or those that have not ended. */
   readonly jobs: Jobs;
-  /** Jobs that are ordered again and again. */
+  /** Jobs that are submitted on a schedule. */
   readonly schedules: Schedules;
   /** Keys that open the gateways of this fleet. */
   readonly keys: ApiKeys;
   /** What jobs left for others, by id. */
   readonly artifacts: Artifacts;
+  /** Jobs that wait for an administrator. */
+  readonly approvals: Approvals;
+  /** Named commands with parameters, which jobs of kind `tool` run. */
+  readonly tools: Tools;
   /** What sandboxes are like, as far as it can be changed while the fleet runs. */
   readonly profiles: Profiles;
+  /** Tenants' stored secrets. No call reads a value back. */
+  readonly secrets: Secrets;
   /** Jobs that ended badly and can be run again. */
   readonly deadLetters: DeadLetters;
+  readonly #sealer: Sealer;
   readonly #url: string;
   readonly #groups = new Set<ResultGroup>();
   #closed = false;
 
-  constructor({ redis, accept = "primary", replicas = 1, artifacts }: BerthOptions) {
+  constructor({ redis, accept = "primary", replicas = 1, secretsKey, artifacts }: BerthOptions) {
     const address = redisUrl.safeParse(redis);
     if (!address.success)
       throw invalid("the address of Redis", shownAddress(redis), problemsOf(address.error).join("; "));
-    if (!(replicas >= 1)) throw invalid("replicas", replicas, "at least one replica acknowledges");
+    if (!(replicas >= 0)) throw invalid("replicas", replicas, "it is 0 or more");
+    const sealer = new Sealer(secretsKey);
+    this.#sealer = sealer;
     this.#url = redis;
     const acceptance = accept === "replicated" ? { replicas } : undefined;
     this.#redis = connectRedis({ url: redis, role: "commands", accept: acceptance });
@@ -121,6 +153,8 @@ export class Berth {
     const enqueue = (job: Job) => this.#enqueuer.enqueue(job);
     this.jobs = new Jobs(this.#redis, this.#events, this.#reader, enqueue);
     this.#fleet = new FleetView(this.#redis);
+    this.#scopes = new ScopeDefaults(this.#redis);
+    this.#names = new TenantNames(this.#redis);
     this.#control = new FleetControl(this.#redis);
     this.#schedule = new Schedule(this.#redis, new Staging(this.#redis));
     this.#cancellation = new Cancellation({
@@ -129,27 +163,63 @@ export class Berth {
       schedule: this.#schedule,
       events: this.#events,
     });
-    this.profiles = new Profiles(this.#redis);
-    this.schedules = new Schedules(this.#redis, this.#schedule);
+    this.approvals = new Approvals(this.#redis, this.#schedule);
+    this.tools = new Tools(this.#redis);
+    this.profiles = new Profiles(this.#redis, this.#names, () => this.#scopes.forget());
+    this.secrets = new Secrets(this.#redis, this.#names, sealer);
+    this.schedules = new Schedules({ redis: this.#redis, names: this.#names, ticks: this.#schedule });
     this.keys = new ApiKeys(this.#redis);
     this.deadLetters = new DeadLetters(this.#redis, enqueue);
   }
 
-  /** Throws `invalid-argument` when it can be nobody's id. */
+  /** By the tenant's name, or the id that Berth derived from it. Throws `invalid-argument` for a name that no tenant can have. */
   tenant(id: string): Tenant {
     return new Tenant({
       berth: this,
       control: this.#control,
       fleet: this.#fleet,
+      used: (tenant, range) => usageReport(this.#redis, tenant, range),
+      admit: () => this.#names.admitGiven(id),
+      snapshots: new SnapshotStore(this.#redis),
       id: checked(tenantId, id, "the tenant"),
+      name: id,
     });
+  }
+
+  /** As `fork` of the tenant. */
+  fork(
+    snapshot: { readonly tenant: string; readonly name: string },
+    count = 1,
+    options: ForkOptions = {},
+  ): Fork[] {
+    return this.tenant(snapshot.tenant).fork(snapshot.name, count, options);
   }
 
   /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
   submit<K extends JobKind>(order: JobOrder<K> | CheckedOrder, options: SubmitOptions = {}): PendingJob<K> {
     const { request } = order instanceof CheckedOrder ? order.job : (order ?? {});
-    // A caller in plain JavaScript may have left the request out; the check says so.
+    // A caller in plain JavaScript may have left the request out; the check then throws.
     return new PendingJob(this.#enqueue(order ?? {}, options), request?.kind as K | undefined);
+  }
+
+  /** The scope of the tenant's jobs that name none, or of those of one of its agents. A change counts after two seconds at most. */
+  scopeOf(tenant: string, agent?: string): Promise<DefaultScope> {
+    return this.#scopes.of({
+      tenant: checked(tenantId, tenant, "the tenant"),
+      ...(agent === undefined ? {} : { agent: checked(agentName, agent, "the agent") }),
+    });
+  }
+
+  /** The order with the scope that its job gets, and its tenant's name where that is not the id; `submit` looks both up itself. */
+  async placed(given: CheckedOrder): Promise<CheckedOrder> {
+    const { tenant, agent, names, id } = given.job;
+    try {
+      const name = isMappedTenant(tenant) ? await this.#names.admit(tenant, names?.tenant) : undefined;
+      const order = name === undefined ? given : given.withTenantName(name);
+      return order.isPlaced ? order : order.withScope(await this.#scopes.of({ tenant, agent }));
+    } catch (error) {
+      throw submissionFault(error, id, "no");
+    }
   }
 
   /** Many jobs under one name. Submitting the same name again continues where it was. */
@@ -161,7 +231,7 @@ export class Berth {
     return new Batch((order) => this.submit(order).enqueued(), orders, options);
   }
 
-  /** Every job's result, whoever enqueued it, shared among the consumers of a group. */
+  /** Every job's result, of any client, shared among the consumers of a group. */
   results(group: string, options: ResultGroupOptions): ResultGroup {
     const names = { group, consumer: options?.consumer };
     for (const [what, name] of Object.entries(names))
@@ -173,13 +243,18 @@ export class Berth {
     return opened;
   }
 
-  /** A job that anybody enqueued, if it is known: from its acceptance to a day after its end. */
+  /** A job of any client, if it is known: from its acceptance to a day after its end. */
   async job(jobId: string): Promise<EnqueuedJob | undefined> {
     const key = await readSandboxKey(this.#redis, jobId);
     return key && this.#handle(key, jobId);
   }
 
-  /** Ends a job, waiting or running, whoever enqueued it. False: no job of that id is known. */
+  /** What tenants' jobs used in a range of days. */
+  usage(query: FleetUsageQuery = {}): Promise<FleetUsage> {
+    return fleetUsage(this.#redis, query);
+  }
+
+  /** Ends a job, waiting or running, of any client. False: no job of that id is known. */
   async cancel(jobId: string): Promise<boolean> {
     const job = await this.job(jobId);
     await job?.cancel();
@@ -241,45 +316,49 @@ export class Berth {
 
   async #enqueue(order: JobOrder | CheckedOrder, options: SubmitOptions): Promise<EnqueuedJob> {
     const { trace, detached = false, signal } = options;
-    const { job: checked, dueAtMs, isNewId } = order instanceof CheckedOrder ? order : checkOrder(order);
+    const given = order instanceof CheckedOrder ? order : checkOrder(order);
+    const { job: checked, dueAtMs, isNewId, secrets } = await this.placed(given);
     const job: Job = {
       ...checked,
+      ...(secrets === undefined ? {} : { secrets: this.#sealer.sealForJob(checked.tenant, secrets) }),
       ...(detached ? {} : { inbox: this.#reader.name }),
       ...(trace === undefined ? {} : { trace }),
     };
     const key = sandboxKeyOf(job);
-    const told = detached ? undefined : this.#reader.expect(job.id);
-    let added: "added" | "known";
+    const expected = detached ? undefined : this.#reader.expect(job.id);
+    let accepted: Acceptance;
     try {
-      added =
+      accepted =
         dueAtMs === undefined
           ? await this.#enqueuer.enqueue(job)
-          : await acceptForLater(this.#schedule, job, dueAtMs);
+          : { isNew: (await acceptForLater(this.#schedule, job, dueAtMs)) === "added" };
     } catch (error) {
-      told?.forget();
+      expected?.forget();
       throw error;
     }
-    const isNew = added === "added";
-    if (!told) return this.#handle(key, job.id, { isNew });
-    const listening = { told, listenAfterMs: isNew ? listenAfterMs : 0, ...(signal ? { signal } : {}) };
+    const { isNew } = accepted;
+    if (!expected) return this.#handle(key, job.id, { accepted });
+    const listening = { expected, listenAfterMs: isNew ? listenAfterMs : 0, ...(signal ? { signal } : {}) };
     const known =
-      isNewId && !signal ? this.#reader.toldResult(key, told) : this.#reader.result(key, job.id, listening);
+      isNewId && !signal
+        ? this.#reader.expectedResult(key, expected)
+        : this.#reader.result(key, job.id, listening);
     known.catch(() => {});
-    return this.#handle(key, job.id, { isNew, known });
+    return this.#handle(key, job.id, { accepted, known });
   }
 
   #handle(
     key: SandboxKey,
     id: string,
-    { isNew, known }: { readonly isNew?: boolean; readonly known?: Promise<JobResult> } = {},
+    { accepted, known }: { readonly accepted?: Acceptance; readonly known?: Promise<JobResult> } = {},
   ): EnqueuedJob {
     const reader = this.#reader;
     const events = this.#events;
     return {
       id,
       key,
-      ...(isNew === undefined ? {} : { isNew }),
-      // Only whoever asks for a foreign job's result makes its stream be read.
+      ...accepted,
+      // The stream of a job from another client is read only once its result is asked for.
       get result() {
         return known ?? reader.result(key, id);
       },

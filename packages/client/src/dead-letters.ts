@@ -2,7 +2,7 @@ import { type DeadLetter, DeadLetters as Letters } from "@berth/ledger";
 import type { Job } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** Jobs that ended badly for a reason somebody should look at: unreadable, refused by a fault of ours, lost, or out of attempts. */
+/** Failed jobs that an operator should look at: unreadable, refused by a fault of Berth's own, lost, or out of attempts. */
 export class DeadLetters {
   readonly #letters: Letters;
   readonly #enqueue: (job: Job) => Promise<unknown>;
@@ -19,7 +19,7 @@ export class DeadLetters {
   }
 
   /**
-   * Runs a job again, as `<id>-redrive-<n>`, and gives that id back. The letter goes; what was told of the first stays. Throws
+   * Runs a job again, as `<id>-redrive-<n>`, and gives that id back. The letter is removed; the first run's result and events stay. Throws
    * the fault `not-redrivable`, whose `context.reason` is `not-found` (no such letter) or `unreadable` (the job cannot be parsed).
    */
   redrive(jobId: string): Promise<string> {

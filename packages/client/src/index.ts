@@ -1,6 +1,9 @@
 export type {
   ApiKey,
+  Approval,
   DeadLetter,
+  FleetUsage,
+  FleetUsageQuery,
   GrantList,
   GroupResult,
   IdentifiedEvent,
@@ -13,13 +16,16 @@ export type {
   Scale,
   ShownState,
   StoredLayer,
+  StoredTool,
   TenantUsage,
+  UsageReport,
   Why,
   WhyCode,
   WorkerRecord,
 } from "@berth/ledger";
-export { jobStates, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
+export { cancelledUnbegun, jobStates, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
 export type {
+  DayUsage,
   FaultCode,
   JobKind,
   JobRequestInput,
@@ -27,8 +33,16 @@ export type {
   Outcome,
   ResultOf,
   ScheduleInput,
+  SnapshotView,
+  ToolArguments,
+  ToolDefinition,
+  ToolDefinitionInput,
+  UsageRange,
+  UsageSums,
 } from "@berth/protocol";
 export { execBlock, exitCodeOf, Fault, isFault, isSuccess } from "@berth/protocol";
+export type { DecideOptions } from "./approvals.ts";
+export { Approvals } from "./approvals.ts";
 export type { ArtifactsOptions } from "./artifacts.ts";
 export { Artifacts } from "./artifacts.ts";
 export type { BatchOptions, BatchProgress, BatchResult, Orders } from "./batch.ts";
@@ -38,6 +52,8 @@ export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
 export type { EndedJob, JobQuery, JobView } from "./jobs.ts";
 export { Jobs } from "./jobs.ts";
+export type { NoSandbox, NoSandboxOptions } from "./no-sandbox.ts";
+export { whenNoSandbox } from "./no-sandbox.ts";
 export type { CheckOptions, JobOrder } from "./order.ts";
 export { CheckedOrder, checkOrder } from "./order.ts";
 export { isNoRoom, isOrderFault } from "./order-faults.ts";
@@ -47,5 +63,9 @@ export type { SetProfileOptions } from "./profiles.ts";
 export { Profiles } from "./profiles.ts";
 export type { ScheduleView } from "./schedules.ts";
 export { Schedules } from "./schedules.ts";
-export type { CodeOptions, ExecOptions, JobOptions } from "./tenant.ts";
-export { Tenant } from "./tenant.ts";
+export type { Reencrypted } from "./secrets.ts";
+export { Secrets } from "./secrets.ts";
+export type { CodeOptions, ExecOptions, ForkOptions, JobOptions } from "./tenant.ts";
+export { Fork, Tenant } from "./tenant.ts";
+export type { ToolUser, ToolView } from "./tools.ts";
+export { Tools } from "./tools.ts";

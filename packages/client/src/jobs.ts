@@ -1,5 +1,6 @@
 import {
   areUnfinished,
+  checked,
   type FailedJobs,
   failedJobs,
   type IdentifiedEvent,
@@ -15,11 +16,13 @@ import {
   stateOf,
   unfinishedJobIds,
 } from "@berth/ledger";
-import type { Job, JobResult } from "@berth/protocol";
+import { type GivenNames, type Job, type JobResult, sessionName, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** A job as it is now. */
 export interface JobView extends Pick<JobRecord, "id" | "tenant" | "session" | "kind" | "acceptedAtMs"> {
+  /** Tenant, session and agent as they were given; absent where the ids are the names. */
+  readonly names?: GivenNames;
   /** The sandbox's key. */
   readonly sandbox: JobRecord["key"];
   readonly state: JobState;
@@ -75,10 +78,12 @@ export class Jobs {
   /** Jobs that have not ended, the oldest first. Looks at the oldest ten thousand of the tenant, or of the fleet. */
   async list({ tenant, session, state, limit = defaultLimit }: JobQuery = {}): Promise<JobView[]> {
     if (!(limit >= 1)) throw invalid("the limit", limit, "at least one job is listed");
-    const wanted = (job: JobRecord) => session === undefined || job.session === session;
+    const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
+    const within = session === undefined ? undefined : checked(sessionName, session, "the session");
+    const wanted = (job: JobRecord) => within === undefined || job.session === within;
     const found: JobView[] = [];
     for (let from = 0; from < lookedAtMost && found.length < limit; from += pageSize) {
-      const ids = await unfinishedJobIds(this.#redis, { tenant, from, count: pageSize });
+      const ids = await unfinishedJobIds(this.#redis, { tenant: of, from, count: pageSize });
       const records = await Promise.all(ids.map((id) => readJobRecord(this.#redis, id)));
       const matching = records.filter((record) => record !== undefined).filter(wanted);
       const views = await Promise.all(matching.map((record) => this.#view(record)));
@@ -145,11 +150,12 @@ export class Jobs {
   }
 
   async #view(record: JobRecord): Promise<JobView> {
-    const { id, key, tenant, session, kind, acceptedAtMs } = record;
+    const { id, key, tenant, session, kind, acceptedAtMs, names } = record;
     const progress = await this.#events.progress(key, id);
     const result = resultIn(progress);
     return {
       ...{ id, tenant, session, kind, sandbox: key, state: stateOf(record, progress), acceptedAtMs },
+      ...(names === undefined ? {} : { names }),
       ...(result === undefined ? {} : { result }),
     };
   }

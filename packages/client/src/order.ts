@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import {
   chosenJobId,
   type DueTime,
@@ -7,18 +8,28 @@ import {
   type JobInput,
   type JobKind,
   type JobRequestInput,
+  type JobSecrets,
   jobId,
   job as jobSchema,
+  jobSecrets,
   problemsOf,
+  withGivenNames,
 } from "@berth/protocol";
 import { nanoid } from "nanoid";
 
 /** What a caller says of a job; the rest is filled in. */
 export type JobOrder<K extends JobKind = JobKind> = Omit<
   JobInput,
-  "version" | "id" | "inbox" | "attempt" | "request"
+  "version" | "id" | "names" | "inbox" | "attempt" | "request" | "secrets"
 > &
-  DueTime & { readonly id?: string; readonly request: JobRequestInput & { readonly kind: K } };
+  DueTime & {
+    readonly id?: string;
+    readonly request: JobRequestInput & { readonly kind: K };
+    /** The job's own: variables that its commands get, sealed before they are sent. */
+    readonly secrets?: Readonly<Record<string, string>> | undefined;
+  };
+
+type CheckedOrderFields = Pick<CheckedOrder, "job" | "dueAtMs" | "isNewId" | "isPlaced" | "secrets">;
 
 /** An order that is a valid job. `berth.submit` takes it without checking it again. */
 export class CheckedOrder {
@@ -27,24 +38,49 @@ export class CheckedOrder {
   readonly dueAtMs: number | undefined;
   /** The id is freshly generated, so it cannot be a duplicate. */
   readonly isNewId: boolean;
+  /** False: its scope is still to be looked up, as `Berth.placed` does. */
+  readonly isPlaced: boolean;
+
+  /** Not in the job: they are sealed when it is submitted. */
+  readonly #secrets: JobSecrets | undefined;
 
   /** @internal Its users get it from `checkOrder`. */
-  constructor(job: Job, dueAtMs: number | undefined, isNewId: boolean) {
+  constructor(job: Job, { dueAtMs, isNewId, isPlaced, secrets }: Omit<CheckedOrderFields, "job">) {
     this.job = job;
     this.dueAtMs = dueAtMs;
     this.isNewId = isNewId;
+    this.isPlaced = isPlaced;
+    this.#secrets = secrets;
+  }
+
+  get secrets(): JobSecrets | undefined {
+    return this.#secrets;
   }
 
   /** The same job with those settings, which nothing checks here. */
   withSettings(settings: Job["settings"]): CheckedOrder {
     const { settings: _, ...rest } = this.job;
     const job = settings === undefined ? rest : { ...rest, settings };
-    return new CheckedOrder(job, this.dueAtMs, this.isNewId);
+    return new CheckedOrder(job, this);
+  }
+
+  /** The same job in the sandbox of that scope. */
+  withScope(scope: Job["scope"]): CheckedOrder {
+    return new CheckedOrder({ ...this.job, scope }, { ...this, secrets: this.#secrets, isPlaced: true });
+  }
+
+  /** The same job, which also has the name of its tenant. */
+  withTenantName(tenant: string): CheckedOrder {
+    const names = { ...this.job.names, tenant };
+    return new CheckedOrder({ ...this.job, names }, { ...this, secrets: this.#secrets });
   }
 
   /** The same job under an id that may have been submitted before. */
   withId(id: string): CheckedOrder {
-    return new CheckedOrder({ ...this.job, id: jobId.parse(id) }, this.dueAtMs, false);
+    return new CheckedOrder(
+      { ...this.job, id: jobId.parse(id) },
+      { ...this, secrets: this.#secrets, isNewId: false },
+    );
   }
 }
 
@@ -57,15 +93,37 @@ export interface CheckOptions {
 
 /** Checks an order without submitting it. Throws the fault `invalid-job` with every problem. */
 export function checkOrder(order: JobOrder, options: CheckOptions = {}): CheckedOrder {
-  const { delayMs: _, runAtMs: __, ...rest } = order;
+  const { delayMs: _, runAtMs: __, secrets: given, ...rest } = order;
   const dueAtMs = dueAtMsOf(order, Date.now());
   const id = options.id ?? order.id ?? nanoid();
-  const parsed = jobSchema.safeParse({ ...rest, version: 1, id });
+  const place = rest.forkOf === undefined ? {} : forkPlace(rest, id);
+  const parsed = jobSchema.safeParse({ ...withGivenNames({ ...rest, ...place }), version: 1, id });
   if (!parsed.success) throw invalidJob(parsed.error);
-  if (options.id !== undefined) return new CheckedOrder(parsed.data, dueAtMs, options.isNewId ?? false);
+  const secrets = given === undefined ? undefined : checkedSecrets(given);
+  const fields = { dueAtMs, secrets, isPlaced: (place.scope ?? order.scope) !== undefined };
+  if (options.id !== undefined)
+    return new CheckedOrder(parsed.data, { ...fields, isNewId: options.isNewId ?? false });
   const chosen = chosenJobId.safeParse(id);
   if (!chosen.success) throw invalidJob(chosen.error, "id: ");
-  return new CheckedOrder(parsed.data, dueAtMs, order.id === undefined);
+  return new CheckedOrder(parsed.data, { ...fields, isNewId: order.id === undefined });
+}
+
+/** A fork is a session's sandbox. One that no session was named for is the job's own, and goes with it. */
+function forkPlace(
+  { session, scope, discard }: Pick<JobOrder, "session" | "scope" | "discard">,
+  id: string,
+): Pick<JobOrder, "session" | "scope" | "discard"> {
+  const isOwn = session === undefined && scope === undefined;
+  return {
+    scope: scope ?? "session",
+    ...(isOwn ? { session: `fork-${hash("sha256", id).slice(0, 16)}`, discard: discard ?? true } : {}),
+  };
+}
+
+function checkedSecrets(given: unknown): JobSecrets {
+  const parsed = jobSecrets.safeParse(given);
+  if (!parsed.success) throw invalidJob(parsed.error, "secrets: ");
+  return parsed.data;
 }
 
 function dueAtMsOf({ delayMs, runAtMs }: DueTime, nowMs: number): number | undefined {

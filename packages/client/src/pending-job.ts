@@ -7,8 +7,10 @@ export interface EnqueuedJob {
   readonly key: SandboxKey;
   /** Of a submission: whether it added the job. False: the id was submitted before. */
   readonly isNew?: boolean;
+  /** Epoch milliseconds, of a submission that added the job. */
+  readonly acceptedAtMs?: number | undefined;
   status(): Promise<JobState>;
-  /** Ends it, waiting or running, from any process. Its result then says so. */
+  /** Ends it, waiting or running, from any process. The result is then `cancelled`. */
   cancel(): Promise<void>;
   /** What happens to it, from the beginning or after an event's id, until its end. */
   events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
@@ -17,9 +19,9 @@ export interface EnqueuedJob {
 }
 
 /**
- * A job on its way. It is enqueued at once, whether or not anybody awaits it; awaiting it gives the result, however the
- * command ended, and throws only when the fleet could not be reached or refused the job. A promise in all but one thing: as long
- * as nobody asks for the result, nobody waits for it, and what goes wrong is not reported as unhandled.
+ * A submitted job. It is enqueued at once, whether or not the caller awaits it. Awaiting it gives the result, however the
+ * command ended, and throws only when the fleet could not be reached or refused the job. It differs from a promise in one
+ * thing: until the caller asks for the result, nothing waits for it, and a failure is not reported as unhandled.
  */
 export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf<K>> {
   readonly [Symbol.toStringTag] = "PendingJob";
@@ -30,7 +32,7 @@ export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf
   constructor(accepted: Promise<EnqueuedJob>, kind?: K) {
     this.#accepted = accepted;
     this.#kind = kind;
-    // Whoever awaits sees the error; a job nobody awaits must not end the process.
+    // A caller that awaits sees the error; a job that is never awaited must not end the process.
     accepted.catch(() => {});
   }
 

@@ -1,5 +1,18 @@
-import { checked, checkLayer, ProfileStore, type SetLayerOptions, type StoredLayer } from "@berth/ledger";
-import { type LayerChange, layerChanges, layerId, type NamedLayerInput } from "@berth/protocol";
+import {
+  checked,
+  checkLayer,
+  ProfileStore,
+  type SetLayerOptions,
+  type StoredLayer,
+  type TenantNames,
+} from "@berth/ledger";
+import {
+  type LayerChange,
+  layerChanges,
+  layerId,
+  type NamedLayerInput,
+  tenantInLayer,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** `by`: who, for the history. */
@@ -11,10 +24,14 @@ export type SetProfileOptions = Partial<SetLayerOptions>;
  */
 export class Profiles {
   readonly #store: ProfileStore;
+  readonly #names: TenantNames;
+  readonly #onChange: () => void;
 
   /** @internal Its users get it from a `Berth`. */
-  constructor(redis: Redis) {
+  constructor(redis: Redis, names: TenantNames, onChange: () => void) {
+    this.#names = names;
     this.#store = new ProfileStore(redis);
+    this.#onChange = onChange;
   }
 
   /** Undefined: there is none. */
@@ -36,7 +53,12 @@ export class Profiles {
     settings: NamedLayerInput | null,
     options: SetProfileOptions = {},
   ): Promise<StoredLayer> {
-    return await this.#store.set(checkedId(layer), settings, withActor(options));
+    const id = checkedId(layer);
+    const tenant = tenantInLayer(layer);
+    if (tenant !== undefined) await this.#names.admitGiven(tenant);
+    const changed = await this.#store.set(id, settings, withActor(options));
+    this.#onChange();
+    return changed;
   }
 
   /** What `set` would change, field by field. Throws as it would. */
@@ -53,7 +75,9 @@ export class Profiles {
 
   /** Makes the layer what it was at that version; a change like any other. */
   async rollback(layer: string, version: number, options: SetProfileOptions = {}): Promise<StoredLayer> {
-    return await this.#store.rollback(checkedId(layer), version, withActor(options));
+    const changed = await this.#store.rollback(checkedId(layer), version, withActor(options));
+    this.#onChange();
+    return changed;
   }
 }
 

@@ -1,14 +1,23 @@
 import {
+  checked,
   pauseState,
   putState,
   type Schedule,
   type ScheduleState,
   ScheduleStore,
+  type TenantNames,
   timingOf,
   timingProblem,
   wakeMs,
 } from "@berth/ledger";
-import { Fault, problemsOf, type ScheduleInput, type ScheduleSpec, scheduleSpec } from "@berth/protocol";
+import {
+  Fault,
+  problemsOf,
+  type ScheduleInput,
+  type ScheduleSpec,
+  scheduleSpec,
+  tenantId,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 /** A schedule and how far it got. */
@@ -24,26 +33,36 @@ export interface PutScheduleOptions {
   readonly replaceable?: (known: ScheduleSpec) => void;
 }
 
-/** Jobs that are ordered again and again. Any worker runs them; no worker has to be there when they are made. */
+export interface ScheduleParts {
+  readonly redis: Redis;
+  readonly names: TenantNames;
+  readonly ticks: Pick<Schedule, "addTick" | "removeTick">;
+  readonly now?: () => number;
+}
+
+/** Jobs that are submitted on a schedule. Any worker runs them; no worker has to be there when they are made. */
 export class Schedules {
   readonly #store: ScheduleStore;
-  readonly #ticks: Pick<Schedule, "addTick" | "removeTick">;
+  readonly #names: TenantNames;
+  readonly #ticks: ScheduleParts["ticks"];
   readonly #now: () => number;
 
   /** @internal Its users get it from a `Berth`. */
-  constructor(redis: Redis, ticks: Pick<Schedule, "addTick" | "removeTick">, now: () => number = Date.now) {
+  constructor({ redis, names, ticks, now = Date.now }: ScheduleParts) {
     this.#store = new ScheduleStore(redis);
+    this.#names = names;
     this.#ticks = ticks;
     this.#now = now;
   }
 
-  /** Makes it, or replaces the one of the same id. With the same times as before it goes on where it was. */
+  /** Makes it, or replaces the one of the same id. With unchanged times it continues where it was. */
   async put(input: ScheduleInput, options: PutScheduleOptions = {}): Promise<ScheduleView> {
     const parsed = scheduleSpec.safeParse(input);
     if (!parsed.success) throw new Fault("invalid-schedule", { problems: problemsOf(parsed.error) });
     const spec = parsed.data;
     const problem = timingProblem(timingOf(spec, this.#now()), this.#now());
     if (problem !== undefined) throw new Fault("invalid-schedule", { problems: [problem] });
+    await this.#names.admit(tenantId.parse(spec.order.tenant), spec.order.names?.tenant);
     const change = (known: ScheduleState | undefined) => {
       if (known) options.replaceable?.(known.spec);
       return putState(spec, this.#now(), known);
@@ -56,9 +75,10 @@ export class Schedules {
     return state && viewOf(state);
   }
 
-  /** By id. */
-  async list(): Promise<ScheduleView[]> {
-    return (await this.#store.list()).map(viewOf);
+  /** By id; all, or one tenant's. */
+  async list({ tenant }: { readonly tenant?: string } = {}): Promise<ScheduleView[]> {
+    const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
+    return (await this.#store.list(of)).map(viewOf);
   }
 
   /** Nothing is run until it is resumed. False: there is none of that id. */
@@ -71,7 +91,7 @@ export class Schedules {
     return this.#set(id, false);
   }
 
-  /** Jobs it has ordered already run all the same. */
+  /** Jobs that it has already submitted still run. */
   async remove(id: string): Promise<boolean> {
     const known = await this.#store.get(id);
     const removed = await this.#store.remove(id);

@@ -1,4 +1,15 @@
-import { checked, type FleetControl, type FleetView, type GrantList, type TenantUsage } from "@berth/ledger";
+import { randomBytes } from "node:crypto";
+import {
+  checked,
+  type FleetControl,
+  type FleetView,
+  type GrantList,
+  invalid,
+  type SnapshotStore,
+  type TenantUsage,
+  type UsageReport,
+  viewOf,
+} from "@berth/ledger";
 import {
   dueTime,
   execLimits,
@@ -7,7 +18,14 @@ import {
   job,
   poolName,
   profileName,
+  type SnapshotView,
+  sessionName,
+  snapshotName,
   type TenantId,
+  type ToolArguments,
+  tenantId,
+  toolsDirectory,
+  type UsageRange,
 } from "@berth/protocol";
 import type { Berth, JobOrder } from "./berth.ts";
 import type { PendingJob } from "./pending-job.ts";
@@ -39,7 +57,17 @@ export interface TenantParts {
   readonly berth: Berth;
   readonly control: FleetControl;
   readonly fleet: FleetView;
+  readonly used: (tenant: TenantId, range: UsageRange) => Promise<UsageReport>;
+  /** Before something is made for it that is no job. */
+  readonly admit: () => Promise<unknown>;
+  readonly snapshots: SnapshotStore;
   readonly id: TenantId;
+  readonly name: string;
+}
+
+export interface ForkOptions {
+  /** Of the sessions' names; a random one by default. The same prefix gives the same forks again. */
+  readonly prefix?: string;
 }
 
 /** One tenant's work. Each call enqueues a job at once; await it for the result. */
@@ -47,21 +75,38 @@ export class Tenant {
   readonly #berth: Berth;
   readonly #control: FleetControl;
   readonly #fleet: FleetView;
+  readonly #used: TenantParts["used"];
+  readonly #admit: TenantParts["admit"];
+  readonly #snapshots: SnapshotStore;
+  readonly #parts: TenantParts;
   readonly id: TenantId;
+  /** As it was given; the id, if that is another text, was made of it. */
+  readonly name: string;
 
   /** @internal Its users get it from a `Berth`. */
-  constructor({ berth, control, fleet, id }: TenantParts) {
+  constructor(parts: TenantParts) {
+    const { berth, control, fleet, used, admit, id, name, snapshots } = parts;
+    this.#parts = parts;
+    this.#snapshots = snapshots;
     this.#berth = berth;
     this.#control = control;
     this.#fleet = fleet;
+    this.#used = used;
+    this.#admit = admit;
     this.id = id;
+    this.name = name;
   }
 
   run<K extends JobKind>(
     request: JobRequestInput & { readonly kind: K },
     options: JobOptions = {},
   ): PendingJob<K> {
-    return this.#berth.submit<K>({ ...options, tenant: this.id, request });
+    return this.#berth.submit<K>({ ...this.defaults, ...options, tenant: this.name, request });
+  }
+
+  /** Options that each of its jobs has unless it says otherwise. */
+  protected get defaults(): JobOptions {
+    return {};
   }
 
   exec(command: string | readonly string[], options: ExecOptions = {}): PendingJob<"exec"> {
@@ -71,6 +116,16 @@ export class Tenant {
 
   code(language: OfKind<"code">["language"], source: string, options: CodeOptions = {}): PendingJob<"code"> {
     return this.#order({ kind: "code", language, source }, withLimits(options));
+  }
+
+  /** A custom tool that the operator defined, with its arguments by name. */
+  tool(name: string, args: ToolArguments = {}, options: JobOptions = {}): PendingJob<"tool"> {
+    return this.#order({ kind: "tool", name, args }, options);
+  }
+
+  /** The worker brings a URL into the workspace, by the egress rules of the profile. */
+  fetch(url: string, path: string, options: OptionsOf<"fetch", "url" | "path"> = {}): PendingJob<"fetch"> {
+    return this.#order({ kind: "fetch", url, path }, options);
   }
 
   write(
@@ -91,6 +146,11 @@ export class Tenant {
 
   list(path = "", options: OptionsOf<"list", "path"> = {}): PendingJob<"list"> {
     return this.#order({ kind: "list", path }, options);
+  }
+
+  /** What is in /tools of its sandboxes, with sizes and dates. Refused where their profile has no `toolsAccess`. */
+  tools(options: JobOptions = {}): PendingJob<"list"> {
+    return this.#order({ kind: "list", path: toolsDirectory, recursive: true, maxItems: 10_000 }, options);
   }
 
   remove(path: string, options: OptionsOf<"remove", "path"> = {}): PendingJob<"remove"> {
@@ -160,28 +220,96 @@ export class Tenant {
     return this.#order({ kind: "destroy" }, options);
   }
 
+  /** Ends the sandbox's container and what runs in it. Its files stay, and what is enqueued afterwards finds a fresh container. */
+  stop(options: JobOptions = {}): PendingJob<"stop"> {
+    return this.#order({ kind: "stop" }, options);
+  }
+
+  /** Keeps the workspace as it is under a name. What runs in the background is ended first. */
+  snapshot(name: string, options: OptionsOf<"snapshot", "name"> = {}): PendingJob<"snapshot"> {
+    return this.#order({ kind: "snapshot", name }, options);
+  }
+
+  /** The workspace becomes what the snapshot has, and everything else in it goes. */
+  restore(name: string, options: JobOptions = {}): PendingJob<"restore"> {
+    return this.#order({ kind: "restore", name }, options);
+  }
+
+  /** What there is to restore and to fork, by name. */
+  async snapshots(): Promise<SnapshotView[]> {
+    return (await this.#snapshots.list(this.id)).map(viewOf);
+  }
+
+  /** False: there was none of that name. Its files are removed within seconds; its forks stay. */
+  removeSnapshot(name: string): Promise<boolean> {
+    return this.#snapshots.drop(this.id, checked(snapshotName, name, "the snapshot"));
+  }
+
+  /** All of them. */
+  async removeSnapshots(): Promise<void> {
+    for (const { name } of await this.snapshots()) await this.removeSnapshot(name);
+  }
+
+  /**
+   * New sandboxes, each of which starts with the snapshot's files when its first job runs: sessions of their own, named
+   * `<prefix>-1`, `<prefix>-2` and so on. They stay until they are destroyed.
+   */
+  fork(name: string, count = 1, { prefix = `${name.slice(0, 40)}-${shortId()}` }: ForkOptions = {}): Fork[] {
+    const forkOf = checked(snapshotName, name, "the snapshot");
+    if (!(Number.isInteger(count) && count >= 1))
+      throw invalid("the number of forks", count, "it is 1 or more");
+    return Array.from({ length: count }, (_, index) => {
+      const session = checked(sessionName, `${prefix}-${index + 1}`, "the fork's session");
+      return new Fork(this.#parts, { session, forkOf });
+    });
+  }
+
   /** Nothing more of this tenant begins until `resume`; what runs ends, what is enqueued waits. */
-  pause(): Promise<void> {
-    return this.#control.pause(this.id);
+  async pause(): Promise<void> {
+    await this.#admit();
+    await this.#control.pause(this.id);
   }
 
   resume(): Promise<void> {
     return this.#control.resume(this.id);
   }
 
-  /** What it has and uses now: its sandboxes, the most recently used thousand unless `limit` says otherwise, and its artifacts. */
-  async usage({ limit }: { readonly limit?: number } = {}): Promise<TenantUsage & GrantList> {
+  /**
+   * What it has now, and what its jobs used. Now: its sandboxes, the most recently used thousand unless `limit` is another number,
+   * and its artifacts. Used: day by day and in all, the last thirty days unless `from` and `to` are others, such as `2026-11-18`.
+   */
+  async usage({
+    limit,
+    ...range
+  }: UsageRange & { readonly limit?: number } = {}): Promise<TenantUsage & GrantList & UsageReport> {
+    const [used, now, grants] = await Promise.all([
+      this.used(range),
+      this.#fleet.usage(this.id, limit),
+      this.grants(),
+    ]);
+    return { ...now, ...grants, ...used };
+  }
+
+  /** What its jobs used, as of `usage`. */
+  used(range: UsageRange = {}): Promise<UsageReport> {
+    return this.#used(this.id, range);
+  }
+
+  /** What it has now, as of `usage`. */
+  async holdings({ limit }: { readonly limit?: number } = {}): Promise<TenantUsage & GrantList> {
     return { ...(await this.#fleet.usage(this.id, limit)), ...(await this.grants()) };
   }
 
-  /** Profiles and pools that its jobs may name. */
+  /** Profiles and pools that its jobs may name, and the tenants whose files they may read. */
   grants(): Promise<GrantList> {
     return this.#control.grants.of(this.id);
   }
 
-  /** Its jobs may name these from now on. Gives all that it may name. */
+  /** Its jobs may name these from now on; the files of `peers` are at /team in its next containers. Gives all that it may name. */
   async grant(list: Partial<GrantList>): Promise<GrantList> {
-    await this.#control.grants.grant(this.id, checkedGrants(list));
+    const grants = checkedGrants(list);
+    await this.#admit();
+    await this.#control.grants.grant(this.id, grants);
     return await this.grants();
   }
 
@@ -204,6 +332,36 @@ export class Tenant {
   }
 }
 
+/** A sandbox that starts with a snapshot's files: jobs enqueued by it run in a session of its own. */
+export class Fork extends Tenant {
+  readonly session: string;
+  readonly forkOf: string;
+
+  /** @internal Its users get it from `Tenant.fork`. */
+  constructor(
+    parts: TenantParts,
+    { session, forkOf }: { readonly session: string; readonly forkOf: string },
+  ) {
+    super(parts);
+    this.session = session;
+    this.forkOf = forkOf;
+  }
+
+  protected override get defaults(): JobOptions {
+    return { session: this.session, scope: "session", forkOf: this.forkOf };
+  }
+
+  /** Removes the fork and its files. */
+  override destroy(options: JobOptions = {}): PendingJob<"destroy"> {
+    // Not to be made only to be removed.
+    return super.destroy({ forkOf: undefined, ...options });
+  }
+}
+
+function shortId(): string {
+  return randomBytes(4).toString("hex");
+}
+
 function withLimits(options: ExecOptions | CodeOptions): object {
   const limits: Record<string, unknown> = {};
   const others: Record<string, unknown> = {};
@@ -218,10 +376,11 @@ function inJson(content: string | Uint8Array): { content: string; encoding: "utf
     : { content, encoding: "utf8" };
 }
 
-function checkedGrants({ profiles = [], pools = [] }: Partial<GrantList>): GrantList {
+function checkedGrants({ profiles = [], pools = [], peers = [] }: Partial<GrantList>): GrantList {
   return {
     profiles: profiles.map((name) => checked(profileName, name, "the profile")),
     pools: pools.map((name) => checked(poolName, name, "the pool")),
+    peers: peers.map((name) => checked(tenantId, name, "the peer")),
   };
 }
 

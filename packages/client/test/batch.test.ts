@@ -8,7 +8,7 @@ import { inUse } from "./collected.ts";
 
 type Ordered = JobOrder & { readonly id: string };
 
-/** Accepts jobs as a fleet would, and ends them when the test says so. */
+/** Accepts jobs as a fleet would, and ends them on the test's command. */
 class Desk {
   readonly submitted: Ordered[] = [];
   readonly cancelled: string[] = [];
@@ -69,8 +69,8 @@ async function all(batch: Batch): Promise<BatchResult[]> {
   return results;
 }
 
-describe("a batch", () => {
-  test("keeps no more in flight than asked, and gives results as they come", async () => {
+describe("batch", () => {
+  test("a batch keeps no more in flight than asked, and gives results as they come", async () => {
     const desk = new Desk();
     const batch = new Batch(desk.submit, orders(20), { id: "b", inFlight: 4 });
     const seen: string[] = [];
@@ -88,7 +88,7 @@ describe("a batch", () => {
     expect([...seen].sort()).toEqual(Array.from({ length: 20 }, (_, index) => `b-${index}`).sort());
   });
 
-  test("leaves out the orders whose results are there already, and keeps the numbers of the others", async () => {
+  test("a batch leaves out the orders whose results are there already, and keeps the numbers of the others", async () => {
     const desk = new Desk();
     const batch = new Batch(desk.submit, orders(4), { id: "b", done: new Set([0, 2]) });
     const reading = all(batch);
@@ -97,7 +97,7 @@ describe("a batch", () => {
     expect((await reading).map(({ index }) => index).sort()).toEqual([1, 3]);
   });
 
-  test("submits nothing more while nobody reads", async () => {
+  test("a batch submits nothing more while no result is read", async () => {
     const desk = new Desk();
     const results = new Batch(desk.submit, orders(100), { id: "b", inFlight: 5 }).results();
     const first = results.next();
@@ -109,7 +109,7 @@ describe("a batch", () => {
     await results.return(undefined);
   });
 
-  test("reports an order that is no valid job as that item's result, and goes on", async () => {
+  test("a batch reports an order that is no valid job as that item's result, and goes on", async () => {
     const desk = new Desk();
     desk.refuse = ({ id }) => {
       if (id === "b-1") return new Fault("invalid-job", { problems: ["request.command: too long"] });
@@ -130,7 +130,7 @@ describe("a batch", () => {
     expect(batch.progress()).toMatchObject({ total: 4, submitted: 4, finished: 4, failed: 2 });
   });
 
-  test("waits for room, tries again, and keeps a session's order meanwhile", async () => {
+  test("a batch waits for room, tries again, and keeps a session's order meanwhile", async () => {
     const desk = new Desk();
     let refusals = 3;
     desk.refuse = ({ id }) =>
@@ -146,7 +146,7 @@ describe("a batch", () => {
     expect(desk.tries).toBe(6);
   });
 
-  test("fails with what no waiting cures, and the same id goes on later", async () => {
+  test("a batch fails with what no waiting cures, and the same id goes on later", async () => {
     const desk = new Desk();
     desk.refuse = () => new Fault("redis-refused", { script: "accept", detail: "no" });
     await expect(all(new Batch(desk.submit, orders(3), { id: "b" }))).rejects.toMatchObject({
@@ -154,7 +154,7 @@ describe("a batch", () => {
     });
   });
 
-  test("fails with its orders, after the results that are there", async () => {
+  test("a batch fails with its orders, after the results that are there", async () => {
     const desk = new Desk();
     const broken = (async function* () {
       yield order(0);
@@ -212,13 +212,13 @@ describe("a batch", () => {
     expect(desk.open).toEqual([]);
   });
 
-  test("can be read once", async () => {
+  test("a batch can be read once", async () => {
     const batch = new Batch(new Desk().submit, [], { id: "b" });
     expect(await all(batch)).toEqual([]);
     await expect(all(batch)).rejects.toThrow("once");
   });
 
-  test("tells how many there will be when it can know", async () => {
+  test("a batch tells how many there will be when it can know", async () => {
     const desk = new Desk();
     const totalOf = (given: Iterable<JobOrder>, total?: number) =>
       new Batch(desk.submit, given, total === undefined ? { id: "b" } : { id: "b", total }).progress().total;
@@ -235,7 +235,7 @@ describe("a batch", () => {
     expect(counted.progress().perSecond).toBe(3);
   });
 
-  test("of two hundred thousand orders holds no more of them at the end than at the beginning", async () => {
+  test("a batch of two hundred thousand orders holds no more of them at the end than at the beginning", async () => {
     const count = 200_000;
     const finished = async (order: JobOrder & { id?: string }) => ({
       id: order.id ?? "",

@@ -20,13 +20,13 @@ function take(ahead: LookAhead, count: number) {
 
 const tenantsOf = (taken: ReturnType<typeof take>) => [...new Set(taken.map(({ order }) => order.tenant))];
 
-describe("what is next of a batch", () => {
-  test("is spread over few sandboxes, each with its share, and not over all", () => {
+describe("look-ahead of a batch", () => {
+  test("the look-ahead of a batch is spread over few sandboxes, each with its share, and not over all", () => {
     const taken = take(fiftyTenants(4), 64);
     expect(tenantsOf(taken)).toHaveLength(16);
   });
 
-  test("follows a job that ended with one of the same sandbox, until that has no more", () => {
+  test("the look-ahead of a batch follows a job that ended with one of the same sandbox, until that has no more", () => {
     const ahead = fiftyTenants(4);
     const window = take(ahead, 64);
     const seen = new Set(tenantsOf(window));
@@ -40,7 +40,7 @@ describe("what is next of a batch", () => {
     expect(tenantsOf(take(ahead, 64))).toHaveLength(16);
   });
 
-  test("keeps the order of each sandbox", () => {
+  test("the look-ahead of a batch keeps the order of each sandbox", () => {
     const ahead = fiftyTenants(4);
     const byTenant = Map.groupBy(take(ahead, 1_000), ({ order }) => order.tenant);
     for (const taken of byTenant.values()) {
@@ -50,14 +50,14 @@ describe("what is next of a batch", () => {
     expect(ahead.size).toBe(0);
   });
 
-  test("fills the window from one sandbox when there is no other", () => {
+  test("the look-ahead of a batch fills the window from one sandbox when there is no other", () => {
     const ahead = new LookAhead(1);
     for (let index = 0; index < 10; index++)
       ahead.add({ index, order: order("acme", { session: `s${index}` }) });
     expect(take(ahead, 10)).toHaveLength(10);
   });
 
-  test("knows sandboxes by their scope", () => {
+  test("the look-ahead of a batch distinguishes sandboxes by their scope", () => {
     const ahead = new LookAhead(1);
     const scoped = { scope: "session" as const };
     ahead.add({ index: 0, order: order("acme", { ...scoped, session: "a" }) });

@@ -65,7 +65,7 @@ describe("a pending job is used as a promise is", () => {
     expectTypeOf((await well()).stdout).toEqualTypeOf<string>();
   });
 
-  test("one that nobody asks about ends no process, whatever becomes of it", async () => {
+  test("a job that is never awaited ends no process, even when it fails", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on("unhandledRejection", note);

@@ -23,8 +23,8 @@ async function ended(berth: Berth, id: string, more: object = {}): Promise<strin
   return job.id;
 }
 
-describe("running a job again", () => {
-  test("submits it under the next free id with a label of the first, and leaves the first as it was", async ({
+describe("redrive of a job", () => {
+  test("a redrive submits the job under the next free id with a label of the first, and leaves the first as it was", async ({
     berth,
   }) => {
     const more = {
@@ -45,7 +45,7 @@ describe("running a job again", () => {
     expect(await berth.jobs.redrive("build-redrive-2"), "named after the first").toBe("build-redrive-3");
   });
 
-  test("keeps its request, labels and priority, and drops its deadline and its client's inbox", async ({
+  test("a redrive keeps the job's request, labels and priority, and drops its deadline and its client's inbox", async ({
     berth,
     redis,
   }) => {
@@ -59,7 +59,7 @@ describe("running a job again", () => {
     expect(job).not.toHaveProperty("inbox");
   });
 
-  test("is refused like any submission when the sandbox is full", async ({ berth, redis }) => {
+  test("a redrive is refused like any submission when the sandbox is full", async ({ berth, redis }) => {
     await ended(berth, "build");
     await redis.connect().hset(redisKeys.settings, "maxWaitingPerSandbox", 1);
     await berth.tenant("acme").exec("true").enqueued();
@@ -67,7 +67,7 @@ describe("running a job again", () => {
     expect((await berth.jobs.failed(acme)).ids, "a cancelled job is run again on its own only").toEqual([]);
   });
 
-  test("is refused for a job that is not known, has not ended, or whose request is no longer kept", async ({
+  test("a redrive is refused for a job that is not known, has not ended, or whose request is no longer kept", async ({
     berth,
     redis,
   }) => {
@@ -76,7 +76,7 @@ describe("running a job again", () => {
         code: "not-redrivable",
         context: { reason },
       });
-    await refused("nobody", "not-found");
+    await refused("unknown", "not-found");
     await berth.tenant("acme").exec("true", { id: "waiting" }).enqueued();
     await refused("waiting", "unfinished");
     await ended(berth, "large", { stdin: "x".repeat(300 * 1024) });

@@ -8,8 +8,10 @@ function timesAsked(stats: string, command: string): number {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
 }
 
-describe("the sandboxes of one tenant", () => {
-  test("are found, in every scope, without looking at anybody else's", async ({ redis }) => {
+describe("sandboxes of one tenant", () => {
+  test("the sandboxes of one tenant are found, in every scope, without looking at anybody else's", async ({
+    redis,
+  }) => {
     const berth = new Berth({ redis: redis.url });
     const commands = redis.connect();
     const acme = berth.tenant("acme");
@@ -18,7 +20,7 @@ describe("the sandboxes of one tenant", () => {
     await acme.exec("true", { scope: "agent", agent: "coder", delayMs: 60_000 }).enqueued();
     await acme.exec("true", { scope: "shared" }).enqueued();
     await berth.tenant("acme-2").exec("true").enqueued();
-    // Used after all of acme's, so that whoever walks through them comes past these first.
+    // Used after all of acme's, so that a listing comes past these first.
     const others = Array.from({ length: 5_000 }, (_, index) => [Date.now() + 60_000, `other-${index}`]);
     await commands.zadd(redisKeys.sandboxes, ...others.flat());
     const before = await commands.info("commandstats");
@@ -30,7 +32,7 @@ describe("the sandboxes of one tenant", () => {
     const asked = timesAsked(after, "zrevrange") - timesAsked(before, "zrevrange");
     expect(asked, "pages of an index").toBe(1);
     expect(await berth.sandboxes({ tenant: "acme", limit: 2 })).toHaveLength(2);
-    expect(await berth.sandboxes({ tenant: "nobody" })).toEqual([]);
+    expect(await berth.sandboxes({ tenant: "unused" })).toEqual([]);
     expect((await berth.sandboxes({ tenant: "shared" })).map(({ key }) => key)).toEqual(["shared.all"]);
     expect(await berth.sandboxes({ limit: 600 })).toHaveLength(600);
     await berth.close();

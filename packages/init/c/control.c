@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "assign.h"
 #include "build-id.h"
 #include "bytes.h"
 #include "cgroup.h"
@@ -11,8 +12,10 @@
 #include "ending.h"
 #include "exec.h"
 #include "file.h"
+#include "forward.h"
 #include "link.h"
 #include "outbox.h"
+#include "park.h"
 #include "parts.h"
 #include "pool.h"
 #include "record.h"
@@ -55,27 +58,38 @@ void control_shutdown(uint64_t grace_ms, uint64_t now)
     ending_all(REASON_KILL, grace_ms, now);
 }
 
-static bool parse_hello(const struct frame *frame, uint8_t nonce[NONCE_BYTES], uint64_t *lease_ms)
+struct greeting {
+    uint8_t nonce[NONCE_BYTES];
+    uint64_t lease_ms;
+    const uint8_t *key; /* NULL: of no sandbox yet */
+};
+
+static bool parse_hello(const struct frame *frame, struct greeting *out)
 {
     struct record_reader reader = {.at = frame->payload, .left = frame->length};
     struct record record;
     bool has_nonce = false, has_lease = false;
+    out->key = NULL;
     while (record_next(&reader, &record)) {
         if (record.tag == HELLO_NONCE) {
             if (has_nonce || record.length != NONCE_BYTES)
                 return false;
-            memcpy(nonce, record.value, NONCE_BYTES);
+            memcpy(out->nonce, record.value, NONCE_BYTES);
             has_nonce = true;
         } else if (record.tag == HELLO_LEASE_MS) {
-            if (has_lease || !record_number(&record, lease_ms))
+            if (has_lease || !record_number(&record, &out->lease_ms))
                 return false;
             has_lease = true;
+        } else if (record.tag == HELLO_KEY) {
+            if (out->key != NULL || record.length != KEY_BYTES)
+                return false;
+            out->key = record.value;
         }
     }
     return has_nonce && has_lease && !reader.malformed;
 }
 
-static void acknowledge(const uint8_t nonce[NONCE_BYTES])
+static void acknowledge(const uint8_t nonce[NONCE_BYTES], int refused)
 {
     uint8_t payload[2048];
     struct record_writer writer = {.buffer = payload, .capacity = sizeof payload};
@@ -96,20 +110,24 @@ static void acknowledge(const uint8_t nonce[NONCE_BYTES])
     write_number(&writer, ACK_PID, (uint64_t)getpid());
     write_number(&writer, ACK_FILTERED, filtered);
     write_number(&writer, ACK_LINKS, link_possible());
+    if (assign_waits())
+        write_number(&writer, ACK_MOUNT_NAMESPACE, assign_mount_namespace());
+    if (refused != 0)
+        write_number(&writer, ACK_REFUSED, (uint64_t)refused);
     outbox_send(T_HELLO_ACK, 0, payload, writer.length);
 }
 
 static void hello(const struct frame *frame, uint64_t now)
 {
-    uint8_t nonce[NONCE_BYTES];
-    uint64_t lease_ms;
-    if (!parse_hello(frame, nonce, &lease_ms)) {
+    struct greeting greeting;
+    if (!parse_hello(frame, &greeting)) {
         send_fail(frame->channel, BAD_REQUEST, NULL, 0);
         return;
     }
     highest_epoch = frame->epoch;
     greeted = true;
     link_close();
+    park_over();
     outbox_set_epoch(highest_epoch);
     parts_forget();
     struct channel *channel;
@@ -120,9 +138,14 @@ static void hello(const struct frame *frame, uint64_t now)
         if (channel->kind == CHANNEL_FILE)
             file_orphan(channel);
     }
-    acknowledge(nonce);
-    watchdog_hello(lease_ms, now);
-    pool_warm();
+    int refused = assign_key(greeting.key);
+    acknowledge(greeting.nonce, refused);
+    watchdog_hello(greeting.lease_ms, now);
+    if (refused != 0)
+        ending_kill_sandbox(REASON_KILL, now);
+    /* Keepers have the workspace's descriptor from their beginning. */
+    if (!assign_refuses())
+        pool_warm_soon();
 }
 
 static void stats(uint32_t number)
@@ -153,7 +176,7 @@ static void request(const struct frame *frame, uint64_t now)
         send_fail(frame->channel, BAD_REQUEST, "the channel is in use", 0);
     else if (shutting_down)
         send_fail(frame->channel, BUSY, "shutting down", 0);
-    else if (watchdog_starved())
+    else if (watchdog_starved() || park_refuses() || assign_refuses())
         send_fail(frame->channel, LEASE_OVER, NULL, 0);
     else if (frame->type == T_EXEC)
         exec_start(frame->channel, payload, length, now);
@@ -161,6 +184,12 @@ static void request(const struct frame *frame, uint64_t now)
         file_start(frame->channel, payload, length);
     if (payload != NULL && length > FRAME_PAYLOAD_MAX)
         parts_served();
+}
+
+static void park(uint32_t number, uint64_t now)
+{
+    if (number == 0 || channel_find(number) != NULL || shutting_down || !park_begin(number, now))
+        send_fail(number, BUSY, NULL, 0);
 }
 
 static void end_channel(struct channel *channel, uint64_t grace_ms, uint64_t now)
@@ -224,9 +253,11 @@ void control_frame(const struct frame *frame, enum origin from, uint64_t now)
     uint64_t grace_ms;
     switch (frame->type) {
     case T_HELLO: hello(frame, now); break;
+    case T_FORWARD: forward_request(frame->payload, frame->length); break;
     case T_LINK: link_offer(frame->payload, frame->length); break;
     case T_PING:
-        watchdog_ping(frame->payload, frame->length, now);
+        if (!park_refuses())
+            watchdog_ping(frame->payload, frame->length, now);
         if (frame->length <= PING_MAX)
             outbox_send(T_PONG, frame->channel, frame->payload, frame->length);
         else
@@ -240,6 +271,7 @@ void control_frame(const struct frame *frame, enum origin from, uint64_t now)
     case T_CREDIT:
     case T_KILL: to_channel(frame, now); break;
     case T_STATS: stats(frame->channel); break;
+    case T_PARK: park(frame->channel, now); break;
     case T_SHUTDOWN:
         if (single_number(frame->payload, frame->length, &grace_ms))
             control_shutdown(grace_ms, now);

@@ -12,7 +12,7 @@
 #define SYS_close_range 436 /* the same number on every architecture */
 #endif
 
-enum { KEEP_MAX = 8, LARGE_PIPE_BYTES = 256 * 1024 };
+enum { KEEP_MAX = 12, LARGE_PIPE_BYTES = 256 * 1024 };
 
 bool set_nonblocking(int fd)
 {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "forward.h"
 #include "pool.h"
 #include "tree.h"
 
@@ -79,7 +80,7 @@ void ending_strays_suspected(uint64_t now)
 
 static bool is_ours(pid_t pid)
 {
-    return channel_of_child(pid) != NULL || pool_knows(pid);
+    return channel_of_child(pid) != NULL || pool_knows(pid) || forward_knows(pid);
 }
 
 /* A live keeper tells of an empty tree within a scheduler's delay; a stopped one, or one that is stopped again and again, never

@@ -96,13 +96,18 @@ void exec_start(uint32_t number, uint8_t *payload, size_t length, uint64_t now)
         channel_fail(channel, FORK_FAILED, NULL, error);
 }
 
+static void take_usage(struct channel *channel, const struct keeper_message *message)
+{
+    channel->cpu_us = message->cpu_us;
+    channel->max_rss_kib = message->max_rss_kib;
+}
+
 static void leader_ended(struct channel *channel, const struct keeper_message *message, uint64_t now)
 {
     channel->leader_ended = channel->look = true;
     channel->status = message->status;
     channel->wall_us = message->ended_at_us - channel->started_at;
-    channel->cpu_us = message->cpu_us;
-    channel->max_rss_kib = message->max_rss_kib;
+    take_usage(channel, message);
     channel->out.promised = tap_waiting(&channel->out);
     channel->err.promised = tap_waiting(&channel->err);
     channel->drain_since = 0;
@@ -136,7 +141,10 @@ static bool take_messages(struct channel *channel, uint64_t now)
             channel_fail(channel, message.fail, NULL, message.error);
             return false;
         case KEEPER_LEADER_ENDED: leader_ended(channel, &message, now); break;
-        case KEEPER_TREE_GONE: channel->tree_gone = true; break;
+        case KEEPER_TREE_GONE:
+            take_usage(channel, &message);
+            channel->tree_gone = true;
+            break;
         }
     }
     return true;
@@ -147,7 +155,7 @@ static bool being_killed(const struct channel *channel)
     return channel->reason != REASON_ITSELF || channel->child_lost;
 }
 
-/* Once a killed tree is gone nobody waits for credit any more. */
+/* Once a killed tree is gone, nothing waits for credit any more. */
 bool exec_drops_output(const struct channel *channel)
 {
     return being_killed(channel) && channel->tree_gone;
@@ -261,7 +269,7 @@ void exec_keeper_reaped(struct channel *channel, int status, uint64_t now)
     channel->child = 0;
     if (channel->open && !take_messages(channel, now))
         return;
-    /* It leaves in order when its tree is gone and it has said how the leader ended, or nobody wants to know any more. */
+    /* The exec is finished when its tree is gone and its EXIT frame is sent, or no worker wants that frame any more. */
     bool orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (channel->leader_ended || !channel->open);
     channel->tree_gone = channel->tree_gone || orderly;
     if (!channel->tree_gone) {

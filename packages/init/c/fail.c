@@ -33,6 +33,8 @@ static const struct {
     [SHORT] = {"short", "another number of bytes arrived than was announced"},
     [TOO_MANY_LINKS] = {"too-many-links", "too many symbolic links"},
     [BAD_PATTERN] = {"bad-pattern", "the pattern is not valid"},
+    [BAD_ARCHIVE] = {"bad-archive", "the archive cannot be read"},
+    [TOO_LARGE] = {"too-large", "it holds more than was asked for"},
     [INTERRUPTED] = {"interrupted", "the operation's process died"},
     [IO] = {"io", "input or output error"},
 };

@@ -29,6 +29,8 @@ enum fail {
     SHORT,
     TOO_MANY_LINKS,
     BAD_PATTERN,
+    BAD_ARCHIVE,
+    TOO_LARGE,
     INTERRUPTED,
     IO,
     FAIL_COUNT,

@@ -2,16 +2,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bytes.h"
 #include "job.h"
+#include "new-file.h"
 #include "path.h"
 #include "rename.h"
-
-enum { TEMPORARY_NAME = 32 };
 
 /* A write in progress: where to, and what was there when it began. */
 struct target {
@@ -142,20 +139,6 @@ static enum fail append(struct job *job, struct target *target)
         report(job, (uint64_t)status.st_size, !target->existed, digest);
     close(fd);
     return fail;
-}
-
-static int create_temporary(int dir, char name[TEMPORARY_NAME])
-{
-    for (int attempt = 0; attempt < 16; attempt++) {
-        uint32_t random = 0;
-        if (getrandom(&random, sizeof random, 0) != sizeof random)
-            random = (uint32_t)getpid() * 2654435761u + (uint32_t)attempt;
-        snprintf(name, TEMPORARY_NAME, ".berth-%08x.tmp", random);
-        int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
 }
 
 /* The rename is the moment of the write: the match is looked at right before it, and no later failure is possible. */

@@ -26,14 +26,14 @@ static const uint64_t last_moment_us = 100 * MS;
 
 static bool sends_items(enum file_op op)
 {
-    return op == OP_LIST || op == OP_GLOB || op == OP_GREP;
+    return op == OP_LIST || op == OP_GLOB || op == OP_GREP || op == OP_UNPACK;
 }
 
 /* Operations whose memory and descriptors are cleaned up by the end of their process, and which may take much of it. Not the
  * measuring of the workspace: its keeper is used again, or a command that uses up the processes could not be measured. */
 static bool used_once(enum file_op op)
 {
-    return sends_items(op);
+    return sends_items(op) || op == OP_PACK;
 }
 
 /* Returns an errno; on failure nothing is left open. */
@@ -41,9 +41,9 @@ static int launch(struct channel *channel, enum file_op op, uint8_t *payload, si
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     int error = 0;
-    if (op == OP_WRITE)
+    if (op == OP_WRITE || op == OP_UNPACK)
         error = open_pipe(in, 1, PIPE_LARGE);
-    if (op == OP_READ || sends_items(op))
+    if (op == OP_READ || op == OP_PACK || sends_items(op))
         error = open_pipe(out, 0, PIPE_LARGE);
     struct order order = {
         .type = T_FILE, .payload = payload, .length = length, .fds = {in[0], out[1], -1, -1, -1}};

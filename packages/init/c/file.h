@@ -17,7 +17,7 @@ void file_service(struct channel *channel, bool message_ready, bool out_ready, u
 void file_kill(struct channel *channel, uint64_t grace_ms, uint64_t now);
 void file_keeper_reaped(struct channel *channel);
 
-/* Its worker is gone: nobody will send the rest of a file, nobody reads. */
+/* Its worker is gone: the rest of a file will not come, and output is not read. */
 void file_orphan(struct channel *channel);
 
 #endif

@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     random_state = strtoull(argv[1], NULL, 10) * 0x9E3779B97F4A7C15u + 1;
     uint64_t iterations = strtoull(argv[2], NULL, 10);
     load(argv[3]);
-    path_open_workspace("/");
+    path_open_root("/");
     struct decoder decoder = {.buffer = malloc(DECODER_BYTES)};
     uint8_t *stream = malloc(STREAM_MAX), ping[FRAME_HEADER + 8 + FRAME_TRAILER];
     if (!parts_open() || decoder.buffer == NULL || stream == NULL)

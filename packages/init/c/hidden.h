@@ -1,4 +1,4 @@
-/* Commands of which nobody can tell what they have open. Their deleted files could not be counted against the quota, so init ends
+/* Commands whose open files cannot be listed. Their deleted files could not be counted against the quota, so init ends
  * them, background children too, when a measurement of the workspace meets one. */
 #ifndef BERTH_HIDDEN_H
 #define BERTH_HIDDEN_H

@@ -72,6 +72,15 @@ void items_add_line(struct items *items, const char *path, uint64_t line, const 
     end_item(items, &writer);
 }
 
+void items_add_refusal(struct items *items, const char *path, enum fail fail, const char *text)
+{
+    struct record_writer writer = begin_item(items, 2 * PATH_MAX_BYTES + 512);
+    write_text(&writer, ITEM_PATH, path);
+    write_text(&writer, ITEM_CODE, fail_code(fail));
+    write_text(&writer, ITEM_TEXT, text);
+    end_item(items, &writer);
+}
+
 enum fail items_end(struct items *items, struct job *job, bool incomplete)
 {
     flush(items);

@@ -12,7 +12,7 @@ struct items {
     int out;
     uint64_t count, most;
     bool truncated; /* there was more than `most` */
-    bool broken;    /* nobody takes them any more */
+    bool broken;    /* the worker takes no more of them */
     size_t used;
 };
 
@@ -25,6 +25,8 @@ void items_begin(struct items *items, const struct job *job);
 bool items_room(struct items *items);
 void items_add_file(struct items *items, const char *path, const struct stat *status, int dir, const char *name);
 void items_add_line(struct items *items, const char *path, uint64_t line, const char *text, size_t length, bool cut);
+/* What was not done, and why. */
+void items_add_refusal(struct items *items, const char *path, enum fail fail, const char *text);
 enum fail items_end(struct items *items, struct job *job, bool incomplete);
 
 #endif

@@ -98,6 +98,8 @@ static enum fail operate(struct job *job)
     case OP_GLOB: return file_glob(job);
     case OP_GREP: return file_grep(job);
     case OP_USAGE: return file_usage(job);
+    case OP_UNPACK: return file_unpack(job);
+    case OP_PACK: return file_pack(job);
     }
     return BAD_REQUEST;
 }
@@ -107,6 +109,8 @@ size_t job_run(const uint8_t *payload, size_t length, int in, int out, uint8_t r
     struct file_request request;
     struct job job = {
         .request = &request,
+        .payload = payload,
+        .payload_length = length,
         .in = in,
         .out = out,
         .done = {.buffer = result + 1, .capacity = RESULT_MAX - 1},

@@ -13,6 +13,8 @@
 
 struct job {
     const struct file_request *request;
+    const uint8_t *payload; /* of the request, for what it lists without bound */
+    size_t payload_length;
     int in;  /* STDIN's bytes, -1 without */
     int out; /* DATA's or ITEMS' bytes, -1 without */
     struct record_writer done;
@@ -39,13 +41,15 @@ enum fail file_mkdir(struct job *job);
 enum fail file_glob(struct job *job);
 enum fail file_grep(struct job *job);
 enum fail file_usage(struct job *job);
+enum fail file_unpack(struct job *job);
+enum fail file_pack(struct job *job);
 
 /* What the operations share. */
 
 /* Keeps the errno for FAIL and translates it. */
 enum fail failed(struct job *job, int error);
 
-/* Blocks until all is written. False when nobody reads any more. */
+/* Blocks until all is written. False when the reader is gone. */
 bool write_all(int fd, const void *bytes, size_t length);
 
 /* Opens what is certainly a regular file, without waiting for a FIFO's other end. */

@@ -22,7 +22,7 @@
 
 static void tell(int socket, const void *message, size_t length)
 {
-    /* init may have closed its end already; then nobody wants to know. */
+    /* init may have closed its end already; then the answer is not needed. */
     while (send(socket, message, length, MSG_NOSIGNAL) < 0 && errno == EINTR) {
     }
 }
@@ -59,12 +59,23 @@ static uint64_t micros(struct timeval time)
 
 enum reaped { SOME_LEFT, MANY_LEFT, NONE_LEFT };
 
+/* A process that is reaped has added those that it reaped itself. Orphans are reaped here, so each is counted once. */
+static void count_usage(struct keeper_message *message, const struct rusage *usage)
+{
+    message->cpu_us += micros(usage->ru_utime) + micros(usage->ru_stime);
+    if ((uint64_t)usage->ru_maxrss > message->max_rss_kib)
+        message->max_rss_kib = (uint64_t)usage->ru_maxrss;
+}
+
 /* Reaps what is there to reap, a bounded number so that no chain of forks can hold it here. After MANY_LEFT it must be called
  * again without waiting: the signal for what is still there has been taken already. */
-static enum reaped reap(void)
+static enum reaped reap(struct keeper_message *message)
 {
     for (int times = 0; times < 1000; times++) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
+        struct rusage usage;
+        pid_t pid = wait4(-1, NULL, WNOHANG, &usage);
+        if (pid > 0)
+            count_usage(message, &usage);
         if (pid <= 0)
             return pid < 0 && errno == ECHILD ? NONE_LEFT : SOME_LEFT;
     }
@@ -78,12 +89,12 @@ static void wait_for_leader(pid_t leader, struct keeper_message *message)
         pid_t pid = wait4(-1, &message->status, 0, &usage);
         if (pid < 0 && errno == ECHILD)
             _exit(1); /* cannot be before the leader is reaped; init takes it for a lost keeper */
+        if (pid > 0)
+            count_usage(message, &usage);
         if (pid != leader)
             continue;
         message->news = KEEPER_LEADER_ENDED;
         message->ended_at_us = now_us();
-        message->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
-        message->max_rss_kib = (uint64_t)usage.ru_maxrss;
         return;
     }
 }
@@ -101,7 +112,7 @@ static void drop(struct pollfd *slot)
 }
 
 /* Stays with the background children until the last is gone. True when init is still there. */
-static bool keep(int socket, const struct order *order)
+static bool keep(int socket, const struct order *order, struct keeper_message *message)
 {
     sigset_t child;
     sigemptyset(&child);
@@ -113,7 +124,7 @@ static bool keep(int socket, const struct order *order)
         [OUT] = {.fd = -1, .events = POLLIN},
         [ERR] = {.fd = -1, .events = POLLIN},
     };
-    for (enum reaped reaped; (reaped = reap()) != NONE_LEFT;) {
+    for (enum reaped reaped; (reaped = reap(message)) != NONE_LEFT;) {
         /* Without a signalfd (no descriptor to be had) looking every 100 ms does. */
         int timeout_ms = reaped == MANY_LEFT ? 0 : slots[SIGNALS].fd < 0 ? 100 : -1;
         if (poll(slots, SLOTS, timeout_ms) <= 0)
@@ -148,21 +159,20 @@ static void close_leader_ends(struct order *order)
 }
 
 /* One command. True when its tree is gone, false when background children live and keep() is what is left to do. */
-static bool serve_command(int socket, struct order *order)
+static bool serve_command(int socket, struct order *order, struct keeper_message *message)
 {
-    struct keeper_message message;
-    memset(&message, 0, sizeof message);
-    message.leader = start(order, &message.fail, &message.error);
-    message.news = message.leader > 0 ? KEEPER_STARTED : KEEPER_FAILED;
+    memset(message, 0, sizeof *message);
+    message->leader = start(order, &message->fail, &message->error);
+    message->news = message->leader > 0 ? KEEPER_STARTED : KEEPER_FAILED;
     /* Before init hears of it: a command that fails at once must find its pipes at their end. */
     close_leader_ends(order);
-    tell(socket, &message, sizeof message);
-    if (message.leader <= 0)
+    tell(socket, message, sizeof *message);
+    if (message->leader <= 0)
         return true;
-    wait_for_leader(message.leader, &message);
-    message.tree_gone = reap() == NONE_LEFT;
-    tell(socket, &message, sizeof message);
-    return message.tree_gone;
+    wait_for_leader(message->leader, message);
+    message->tree_gone = reap(message) == NONE_LEFT;
+    tell(socket, message, sizeof *message);
+    return message->tree_gone;
 }
 
 static void serve_file(int socket, struct order *order)
@@ -177,10 +187,13 @@ _Noreturn void keeper_run(int socket, const struct order *first)
 {
     static uint8_t buffer[ORDER_MAX + 1];
     struct order order = {.payload = NULL, .fds = {-1, -1, -1, -1, -1}};
+    struct keeper_message message;
     if (first != NULL)
         order = *first;
-    const int mine[] = {socket,       order.fds[0], order.fds[1],        order.fds[2],
-                        order.fds[3], order.fds[4], path_workspace_fd()};
+    int mine[1 + ORDER_FDS + ROOTS_MAX] = {socket};
+    memcpy(mine + 1, order.fds, sizeof order.fds);
+    for (size_t root = 0; root < ROOTS_MAX; root++)
+        mine[1 + ORDER_FDS + root] = path_root_fd(root);
     keep_only(mine, sizeof mine / sizeof *mine);
     /* 0 and 1 stay taken: a pipe that arrived there would be overwritten while the leader's descriptors are put in place. */
     if (dup(STDERR_FILENO) != STDIN_FILENO || dup(STDERR_FILENO) != STDOUT_FILENO)
@@ -193,11 +206,11 @@ _Noreturn void keeper_run(int socket, const struct order *first)
             _exit(0);
         if (order.type == T_FILE) {
             serve_file(socket, &order);
-        } else if (!serve_command(socket, &order)) {
-            if (!keep(socket, &order))
+        } else if (!serve_command(socket, &order, &message)) {
+            if (!keep(socket, &order, &message))
                 _exit(0);
-            const struct keeper_message gone = {.news = KEEPER_TREE_GONE};
-            tell(socket, &gone, sizeof gone);
+            message.news = KEEPER_TREE_GONE;
+            tell(socket, &message, sizeof message);
         }
         order_close(&order);
     }

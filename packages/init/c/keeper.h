@@ -34,7 +34,8 @@ struct keeper_message {
     int error;
     int status; /* LEADER_ENDED: as of wait() */
     int tree_gone;
-    uint64_t ended_at_us, cpu_us, max_rss_kib;
+    uint64_t ended_at_us;
+    uint64_t cpu_us, max_rss_kib; /* LEADER_ENDED, TREE_GONE: all that was reaped so far, and the largest one of it */
 };
 
 /* The descriptors that go with an order; -1 where there is none. */

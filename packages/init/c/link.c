@@ -33,6 +33,11 @@ bool link_possible(void)
     return directory != NULL;
 }
 
+const char *link_path(void)
+{
+    return directory;
+}
+
 struct source *link_source(void)
 {
     return &source;
@@ -69,7 +74,7 @@ static bool parse(const uint8_t *payload, size_t length, struct offer *offer)
     return !reader.malformed && offer->name[0] != 0 && offer->our_proof != NULL && offer->their_proof != NULL;
 }
 
-/* Processes outside of this pid namespace read 0, so whoever listens is not of this sandbox. */
+/* Processes outside of this pid namespace read 0, so this listener is outside of the sandbox. */
 static bool from_outside(int fd)
 {
     struct ucred peer;

@@ -20,6 +20,9 @@
 void link_directory(const char *path);
 bool link_possible(void);
 
+/* NULL: init was given no directory. */
+const char *link_path(void);
+
 /* LINK: connects, or says over stdout why not. */
 void link_offer(const uint8_t *payload, size_t length);
 

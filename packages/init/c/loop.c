@@ -16,8 +16,10 @@
 #include "ending.h"
 #include "exec.h"
 #include "file.h"
+#include "forward.h"
 #include "link.h"
 #include "outbox.h"
+#include "park.h"
 #include "pool.h"
 #include "source.h"
 #include "stream.h"
@@ -92,6 +94,8 @@ static void reap(uint64_t now)
         }
         if (pool_knows(pid))
             pool_reaped(pid);
+        else if (forward_knows(pid))
+            forward_reaped(now);
         else if (channel == NULL)
             ending_strays_suspected(now); /* an orphan came to us: its keeper was killed, there may be more */
         else if (channel->kind == CHANNEL_EXEC)
@@ -152,7 +156,9 @@ static void give_output(uint64_t now)
 
 static uint64_t soonest(uint64_t now)
 {
-    uint64_t next = ending_due();
+    uint64_t next = ending_due(), parking = park_due(), forward = forward_due();
+    next = parking < next ? parking : next;
+    next = forward < next ? forward : next;
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
         if (!channel->open)
@@ -224,13 +230,16 @@ int loop_run(int signals)
         if (watchdog_step(input_retry != 0, now))
             return 0;
         ending_step(now);
+        forward_step(now);
         /* Backwards: answering one frees it and moves the last, already served, into its place. */
         for (size_t i = channel_count(); i-- > 0;) {
             channel = channel_at(i);
             if (channel->open)
                 service(channel, now);
         }
+        park_step(now);
         give_output(now);
+        pool_step();
         if (finished(now))
             return 0;
     }

@@ -4,20 +4,24 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "assign.h"
 #include "cgroup.h"
 #include "control.h"
 #include "descriptors.h"
 #include "link.h"
 #include "loop.h"
+#include "mounter.h"
 #include "oom.h"
 #include "outbox.h"
 #include "parts.h"
 #include "path.h"
 #include "seccomp.h"
+#include "tool.h"
 #include "tree.h"
 
 enum { STREAM_PIPE_BYTES = 1 << 20 };
@@ -31,17 +35,33 @@ static int complain(const char *what, int error)
     return 1;
 }
 
+/* Further directories whose paths init resolves, and that count for the quota. Other sandboxes may have them too. */
+static const char *also[ROOTS_MAX - 2];
+static size_t also_count;
+/* One that is only looked at: it counts for nothing, and changes no umask. */
+static const char *seen;
+/* The container was started before its sandbox is known. */
+static bool of_pool;
+
 /* NULL when the words are wrong. */
 static const char *take_words(int argc, char **argv)
 {
     const char *workspace = "/workspace";
     for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc && strcmp(argv[i], "--pool") == 0) {
+            of_pool = true;
+            break;
+        }
         if (i + 1 == argc || argv[i + 1][0] != '/')
             return NULL;
         if (strcmp(argv[i], "--workspace") == 0)
             workspace = argv[i + 1];
         else if (strcmp(argv[i], "--link") == 0)
             link_directory(argv[i + 1]);
+        else if (strcmp(argv[i], "--see") == 0 && seen == NULL)
+            seen = argv[i + 1];
+        else if (strcmp(argv[i], "--also") == 0 && also_count < sizeof also / sizeof *also)
+            also[also_count++] = argv[i + 1];
         else
             return NULL;
     }
@@ -81,23 +101,47 @@ static bool fill_standard_descriptors(void)
     return true;
 }
 
+/*
+ * With 1 byte the kernel writes no core and starts no core_pattern helper, which would run as root of the host; with 0 it starts
+ * the helper all the same. Where the host's own limit is 0, no process here may raise it. The filter keeps every process from changing it.
+ */
+static void turn_cores_off(void)
+{
+    struct rlimit limit = {1, 1};
+
+    setrlimit(RLIMIT_CORE, &limit);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--mounter") == 0)
+        return mounter_run(argv[2]);
+    if (argc > 1 && argv[1][0] != '-')
+        return tool_main(argc, argv);
     oom_open();
     /* Before anything of the tenant exists: from here on no process of the tenant can look at this memory or its descriptors. Children become
      * dumpable again by their exec; keepers, which never exec, stay as this one. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return complain("prctl", errno);
+    turn_cores_off();
     control_filtered(seccomp_narrow());
     umask(022);
     const char *workspace = take_words(argc, argv);
     if (workspace == NULL)
-        return complain("usage: init [--workspace /DIR] [--link /DIR]", 0);
+        return complain("usage: init [--workspace /DIR] [--link /DIR] [--also /DIR]... [--see /DIR] [--pool]", 0);
     if (!fill_standard_descriptors())
         return complain("no standard descriptors", errno);
-    int error = path_open_workspace(workspace);
+    int error = of_pool ? assign_later(workspace) : path_open_root(workspace);
     if (error != 0)
         return complain(workspace, error);
+    for (size_t i = 0; i < also_count; i++)
+        if ((error = path_open_root(also[i])) != 0)
+            return complain(also[i], error);
+    if (seen != NULL && (error = path_open_root(seen)) != 0)
+        return complain(seen, error);
+    /* What lies there has the group that all of them are in. */
+    if (also_count > 0)
+        umask(002);
     if (!tree_open())
         return complain("/proc is missing or belongs to another pid namespace", 0);
     int signals = open_signals();
@@ -111,7 +155,7 @@ int main(int argc, char **argv)
         return complain("no memory", errno);
     if (!set_nonblocking(STDIN_FILENO) || !set_nonblocking(STDOUT_FILENO))
         return complain("standard streams", errno);
-    /* Fewer wake-ups of whoever carries the bytes on. What the kernel allows anybody; refused, it stays at its default. */
+    /* Fewer wake-ups of the process that forwards the bytes. Any process may set this; if the kernel refuses, the default stays. */
     fcntl(STDIN_FILENO, F_SETPIPE_SZ, STREAM_PIPE_BYTES);
     fcntl(STDOUT_FILENO, F_SETPIPE_SZ, STREAM_PIPE_BYTES);
     return loop_run(signals);

@@ -35,7 +35,7 @@ void outbox_commit(uint8_t type, uint32_t channel, size_t length);
 enum outbox_state {
     OUTBOX_EMPTY,
     OUTBOX_FULL,   /* the descriptor takes no more now */
-    OUTBOX_BROKEN, /* nobody reads: everything is kept, and trying again later may succeed */
+    OUTBOX_BROKEN, /* the reader is gone: everything is kept, and trying again later may succeed */
 };
 enum outbox_state outbox_flush(int fd);
 

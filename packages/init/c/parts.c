@@ -10,7 +10,7 @@ enum { CAPACITY = PARTS_MAX + FRAME_PAYLOAD_MAX + 1 };
 
 static uint8_t *buffer;
 static size_t used;
-static uint32_t owner; /* 0: nobody */
+static uint32_t owner; /* 0: none */
 static uint32_t spoiled[CHANNELS_MAX];
 static size_t spoiled_next;
 

@@ -6,32 +6,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int workspace = -1;
-static const char *workspace_dir;
-static size_t workspace_dir_length;
+struct root {
+    int fd;
+    const char *dir;
+    size_t dir_length;
+};
 
-int path_open_workspace(const char *dir)
+/* The workspace first. */
+static struct root roots[ROOTS_MAX];
+static size_t root_count;
+
+int path_open_root(const char *dir)
 {
-    workspace = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    workspace_dir = dir;
-    workspace_dir_length = strlen(dir);
-    while (workspace_dir_length > 0 && dir[workspace_dir_length - 1] == '/')
-        workspace_dir_length--;
-    return workspace < 0 ? errno : 0;
+    if (root_count == ROOTS_MAX)
+        return EMFILE;
+    struct root root = {.fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), .dir = dir, .dir_length = strlen(dir)};
+    while (root.dir_length > 0 && dir[root.dir_length - 1] == '/')
+        root.dir_length--;
+    if (root.fd < 0)
+        return errno;
+    roots[root_count++] = root;
+    return 0;
 }
 
 int path_workspace_fd(void)
 {
-    return workspace;
+    return path_root_fd(0);
 }
 
-/* The rest of an absolute path beneath the workspace, or NULL. `end` is one past the path's last byte. */
-static const char *below_workspace(const char *at, const char *end)
+int path_root_fd(size_t root)
 {
-    if ((size_t)(end - at) < workspace_dir_length || memcmp(at, workspace_dir, workspace_dir_length) != 0)
-        return NULL;
-    at += workspace_dir_length;
-    return at == end || *at == '/' ? at : NULL;
+    return root < root_count ? roots[root].fd : -1;
+}
+
+/* The rest of an absolute path beneath one of the roots, or NULL. `end` is one past the path's last byte. */
+static const char *below_root(const char *at, const char *end, size_t *root)
+{
+    for (size_t i = 0; i < root_count; i++) {
+        size_t length = roots[i].dir_length;
+        if ((size_t)(end - at) < length || memcmp(at, roots[i].dir, length) != 0)
+            continue;
+        if (at + length != end && at[length] != '/')
+            continue;
+        *root = i;
+        return at + length;
+    }
+    return NULL;
+}
+
+const char *path_below_root(const char *path, size_t *root)
+{
+    return below_root(path, path + strlen(path), root);
 }
 
 static bool is_dot(const char *at, size_t length)
@@ -53,6 +78,7 @@ enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
             return INVALID_PATH;
     const char *at = bytes, *end = bytes + length;
     size_t used = 0;
+    out->root = 0;
     out->wants_directory = length > 0 && end[-1] == '/';
     /* `..` is refused wherever it stands, so that /workspace/../etc reads as a bad path and not as a clever one. */
     for (const char *piece = at; piece < end;) {
@@ -62,7 +88,7 @@ enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
             return INVALID_PATH;
         piece += size + 1;
     }
-    if (length > 0 && *at == '/' && (at = below_workspace(at, end)) == NULL)
+    if (length > 0 && *at == '/' && (at = below_root(at, end, &out->root)) == NULL)
         return OUTSIDE_WORKSPACE;
     while (at < end) {
         const char *slash = memchr(at, '/', (size_t)(end - at));
@@ -79,13 +105,14 @@ enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
     return OK;
 }
 
-/* The directories passed through, the workspace first. Only the last HELD stay open: going back further than that through
+/* The directories passed through, the root first. Only the last HELD stay open: going back further than that through
  * one symlink is refused rather than letting a path use up the descriptors. */
 enum { HELD = 64 };
 
 struct walk {
     int held[HELD];
-    size_t depth; /* below the workspace */
+    size_t root;
+    size_t depth; /* below the root */
     size_t lowest; /* held[x % HELD] is open for lowest < x <= depth */
     char rest[2 * PATH_MAX_BYTES + 3];
     unsigned links;
@@ -93,7 +120,7 @@ struct walk {
 
 static int current(const struct walk *walk)
 {
-    return walk->depth == 0 ? workspace : walk->held[walk->depth % HELD];
+    return walk->depth == 0 ? roots[walk->root].fd : walk->held[walk->depth % HELD];
 }
 
 static void push(struct walk *walk, int fd)
@@ -117,7 +144,7 @@ static enum fail pop(struct walk *walk)
     return walk->depth > 0 && walk->depth == walk->lowest ? TOO_MANY_LINKS : OK;
 }
 
-static void to_workspace(struct walk *walk)
+static void to_root(struct walk *walk)
 {
     while (walk->depth > walk->lowest)
         close(walk->held[walk->depth-- % HELD]);
@@ -137,9 +164,11 @@ static enum fail expand(struct walk *walk, const char *name, const char *after)
         return TOO_MANY_LINKS;
     const char *at = target, *end = target + length;
     if (target[0] == '/') {
-        if ((at = below_workspace(target, end)) == NULL)
+        size_t root;
+        if ((at = below_root(target, end, &root)) == NULL)
             return OUTSIDE_WORKSPACE;
-        to_workspace(walk);
+        to_root(walk);
+        walk->root = root;
     }
     size_t size = (size_t)(end - at), after_size = strlen(after);
     if (size + 1 + after_size >= sizeof walk->rest)
@@ -205,7 +234,7 @@ static bool arrive(struct walk *walk, const char *name, int options, enum fail *
 
 enum fail path_resolve(const struct clean_path *path, int options, struct place *out)
 {
-    struct walk walk = {.depth = 0, .lowest = 0, .links = 0};
+    struct walk walk = {.root = path->root, .depth = 0, .lowest = 0, .links = 0};
     memcpy(walk.rest, path->text, strlen(path->text) + 1);
     enum fail fail = OK;
     char name[NAME_MAX_BYTES + 1];
@@ -227,7 +256,7 @@ enum fail path_resolve(const struct clean_path *path, int options, struct place 
     }
     if (fail == OK && (out->dir = fcntl(current(&walk), F_DUPFD_CLOEXEC, 3)) < 0)
         fail = IO;
-    to_workspace(&walk);
+    to_root(&walk);
     return fail;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Paths of the worker, resolved beneath the workspace and never out of it.
+ * Paths of the worker, resolved beneath the workspace, or another of the roots that init was given, and never out of them.
  *
  * Every component is opened relative to the directory before it and without following, symlinks are expanded by hand, and
  * `..` (which only a symlink's target may hold) goes back along the directories already held. A directory swapped for a
@@ -17,18 +17,25 @@ enum {
     PATH_MAX_BYTES = 4095,
     NAME_MAX_BYTES = 255,
     LINKS_MAX = 40,
+    ROOTS_MAX = 4,
 };
 
-/* Opens the workspace; `dir` must stay valid. Returns an errno. */
-int path_open_workspace(const char *dir);
+/* The first is the workspace. `dir` must stay valid. Returns an errno. */
+int path_open_root(const char *dir);
 int path_workspace_fd(void);
+/* -1: there are not so many. */
+int path_root_fd(size_t root);
 
-/* A path without NUL, control bytes, `.`, `..` or doubled slashes, from the workspace root; the root itself is "". */
+/* A path without NUL, control bytes, `.`, `..` or doubled slashes, from its root; the root itself is "". */
 struct clean_path {
+    size_t root; /* one that was named by its absolute path; otherwise the workspace */
     char text[PATH_MAX_BYTES + 1];
     bool wants_directory; /* it ended in a slash */
 };
 enum fail path_clean(const char *bytes, size_t length, struct clean_path *out);
+
+/* The rest of an absolute path beneath one of the roots, or NULL. */
+const char *path_below_root(const char *path, size_t *root);
 
 enum path_option {
     PATH_FOLLOW = 1,       /* a symlink at the end is resolved too */
@@ -36,7 +43,7 @@ enum path_option {
 };
 
 /* Where a path leads: a name in a directory. The name is "" when it leads to the directory itself. Nothing needs to be there
- * under that name, but it was no symlink when PATH_FOLLOW was given: whoever opens it says O_NOFOLLOW. */
+ * under that name, but it was no symlink when PATH_FOLLOW was given: the caller opens it with O_NOFOLLOW. */
 struct place {
     int dir; /* O_PATH; the caller closes it */
     char name[NAME_MAX_BYTES + 1];

@@ -14,6 +14,7 @@ static struct {
     int socket;
 } idle[POOL_MAX];
 static size_t idle_count;
+static bool is_cold;
 
 static void remove_at(size_t index)
 {
@@ -76,10 +77,18 @@ void pool_give(pid_t *keeper, int *socket)
     *socket = -1;
 }
 
-void pool_warm(void)
+void pool_warm_soon(void)
+{
+    is_cold = true;
+}
+
+void pool_step(void)
 {
     pid_t keeper;
     int socket;
+    if (!is_cold)
+        return;
+    is_cold = false;
     while (idle_count < POOL_WARM && fork_keeper(NULL, &keeper, &socket) == 0)
         pool_give(&keeper, &socket);
 }

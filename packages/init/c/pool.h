@@ -17,8 +17,9 @@ int pool_start(const struct order *order, pid_t *keeper, int *socket);
 /* Takes a keeper that is through, and sets both to none. When there are enough, it is left where it is. */
 void pool_give(pid_t *keeper, int *socket);
 
-/* Has some ready before they are needed: one for a command, one for a file operation. */
-void pool_warm(void);
+/* Has some ready before they are needed: one for a command, one for a file operation. At the next step, when HELLO is answered. */
+void pool_warm_soon(void);
+void pool_step(void);
 
 bool pool_knows(pid_t pid);
 void pool_reaped(pid_t pid);

@@ -15,6 +15,7 @@ enum {
     NONCE_BYTES = 16,
     LINK_NAME_MAX = 32,
     SHA256_BYTES = 32,
+    KEY_BYTES = 32,
 };
 
 #define FRAME_MAGIC 0xBE27u
@@ -35,6 +36,8 @@ enum from_worker {
     T_SHUTDOWN = 0x0B,
     T_LINK = 0x0C,
     T_LINK_PROOF = 0x0D,
+    T_PARK = 0x0E,
+    T_FORWARD = 0x0F,
 };
 
 enum to_worker {
@@ -51,6 +54,7 @@ enum to_worker {
     T_DONE = 0x4B,
     T_FENCED = 0x4C,
     T_LINKED = 0x4D,
+    T_FORWARDED = 0x4E,
 };
 
 enum exec_tag {
@@ -83,6 +87,7 @@ enum file_tag {
     FILE_MAX_DEPTH = 14,
     FILE_MAX_LINE_BYTES = 15,
     FILE_INCLUDE = 16,
+    FILE_NAME = 17,
 };
 
 enum file_op {
@@ -96,6 +101,8 @@ enum file_op {
     OP_GLOB = 8,
     OP_GREP = 9,
     OP_USAGE = 10,
+    OP_UNPACK = 11,
+    OP_PACK = 12,
 };
 
 enum file_flag {
@@ -114,6 +121,10 @@ enum file_flag {
     GLOB_DOT = 1,
     GREP_REGEX = 1,
     GREP_IGNORE_CASE = 2,
+    UNPACK_CHECK = 1,
+    UNPACK_EACH = 2,
+    PACK_RECURSIVE = 1,
+    PACK_FOLLOW = 2,
 };
 
 enum item_tag {
@@ -126,9 +137,10 @@ enum item_tag {
     ITEM_LINE = 7,
     ITEM_TEXT = 8,
     ITEM_CUT = 9,
+    ITEM_CODE = 10,
 };
 
-enum hello_tag { HELLO_NONCE = 1, HELLO_LEASE_MS = 2 };
+enum hello_tag { HELLO_NONCE = 1, HELLO_LEASE_MS = 2, HELLO_KEY = 3 };
 
 enum ack_tag {
     ACK_NONCE = 1,
@@ -140,12 +152,18 @@ enum ack_tag {
     ACK_PID = 7,
     ACK_FILTERED = 8,
     ACK_LINKS = 9,
+    ACK_MOUNT_NAMESPACE = 10,
+    ACK_REFUSED = 11,
 };
 
 /* LINK has all three, LINK_PROOF the last. */
 enum link_tag { LINK_NAME = 1, LINK_OUR_PROOF = 2, LINK_THEIR_PROOF = 3 };
 
 enum linked_tag { LINKED_PROOF = 1, LINKED_ERRNO = 2 };
+
+/* FORWARD is one number, the port; FORWARDED an errno, 0 for done. The socket is in the link directory. */
+enum forwarded_tag { FORWARDED_ERRNO = 1 };
+#define FORWARD_SOCKET "egress"
 
 enum exit_tag {
     EXIT_KIND = 1,

@@ -142,6 +142,7 @@ static bool file_take(const struct record *record, struct file_request *out, uin
     case FILE_MAX_LINE_BYTES: return take_number(record, &out->has_max_line_bytes, &out->max_line_bytes);
     case FILE_PATTERN: return take_pattern(record, out->patterns, &out->pattern_count);
     case FILE_INCLUDE: return take_pattern(record, out->includes, &out->include_count);
+    case FILE_NAME: return !has_nul(record);
     case FILE_SHA256:
         if (out->has_sha256 || record->length != SHA256_BYTES)
             return false;
@@ -178,7 +179,7 @@ enum fail file_request_parse(const uint8_t *payload, size_t length, struct file_
     while (record_next(&reader, &record))
         if (!file_take(&record, out, &op, &op_seen, seen_once))
             return BAD_REQUEST;
-    if (reader.malformed || op < OP_READ || op > OP_USAGE)
+    if (reader.malformed || op < OP_READ || op > OP_PACK)
         return BAD_REQUEST;
     out->op = (enum file_op)op;
     return file_complete(out) ? OK : BAD_REQUEST;

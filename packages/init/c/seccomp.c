@@ -35,12 +35,19 @@ enum { MODE_FILTER = 2, ANSWER_ALLOW = 0x7fff0000, ANSWER_ERRNO = 0x00050000 };
 
 /* The same on every architecture; older headers do not know them. */
 enum { IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427 };
-enum { CLONE3 = 435, CLOSE_RANGE = 436 };
+enum { CLONE3 = 435, CLOSE_RANGE = 436, FILE_SETATTR = 469 };
+/* What they change of a file decides whose quota it counts against: its project id, and whether its children inherit that. */
+enum { FS_SET_XATTR = 0x401c5820, FS_SET_FLAGS = 0x40086602 };
+/* A subvolume of btrfs counts for itself, and not against the quota of the one that it is made in. Two calls, each in two versions. */
+enum { BTRFS_SNAP = 0x50009401, BTRFS_SUBVOL = 0x5000940e, BTRFS_SNAP_2 = 0x50009417, BTRFS_SUBVOL_2 = 0x50009418 };
+/* Typing into, and pasting in, a terminal that another process reads. */
+enum { TTY_TYPE = 0x5412, TTY_LINUX = 0x541c };
 enum { IOPRIO_WHO_PROCESS = 1, UNSHARE_RANGE = 2 };
 /* From here on x86-64 counts the calls of its x32 variant. */
 enum { X32_FIRST = 0x40000000 };
 
 #define LOAD(field) {OP_LOAD, 0, 0, (uint32_t)offsetof(struct call, field)}
+#define LOAD_HIGH(field) {OP_LOAD, 0, 0, (uint32_t)(offsetof(struct call, field) + 4)}
 #define ALLOW {OP_RETURN, 0, 0, ANSWER_ALLOW}
 #define REFUSE(error) {OP_RETURN, 0, 0, (uint32_t)ANSWER_ERRNO | (uint32_t)(error)}
 /* A test of what was loaded last, and the instructions that are passed over when it fails. */
@@ -81,10 +88,20 @@ static const struct instruction filter[] = {
     IF_EQUAL(CLONE3, REFUSE(ENOSYS)),
     IF_EQUAL(SYS_unshare, LOAD(arguments[0]), IF_ANY(CLONE_FILES, REFUSE(EINVAL)), ALLOW),
     IF_EQUAL(CLOSE_RANGE, LOAD(arguments[2]), IF_ANY(UNSHARE_RANGE, REFUSE(EINVAL)), ALLOW),
+    IF_EQUAL(FILE_SETATTR, REFUSE(ENOSYS)),
+    /* The kernel reads the low half of the request only. */
+    IF_EQUAL(SYS_ioctl, LOAD(arguments[1]), IF_EQUAL(FS_SET_XATTR, REFUSE(EPERM)), IF_EQUAL(FS_SET_FLAGS, REFUSE(EPERM)),
+             IF_EQUAL(TTY_TYPE, REFUSE(EPERM)), IF_EQUAL(TTY_LINUX, REFUSE(EPERM)), IF_EQUAL(BTRFS_SNAP, REFUSE(EPERM)),
+             IF_EQUAL(BTRFS_SUBVOL, REFUSE(EPERM)), IF_EQUAL(BTRFS_SNAP_2, REFUSE(EPERM)),
+             IF_EQUAL(BTRFS_SUBVOL_2, REFUSE(EPERM)), ALLOW),
     /* The tenant has the uid of process 1 and of the keepers. Without descriptors, or at the lowest priority, those could no
      * longer measure the workspace or answer in time. A filter cannot tell a keeper's number from another's, so each process
      * and thread may change itself only. */
-    IF_EQUAL(SYS_prlimit64, ONLY_ITSELF(arguments[0])),
+    IF_EQUAL(SYS_prlimit64, LOAD(arguments[0]), UNLESS_EQUAL(0, REFUSE(EPERM)), LOAD(arguments[1]),
+             UNLESS_EQUAL(RLIMIT_CORE, ALLOW), LOAD(arguments[2]), UNLESS_EQUAL(0, REFUSE(0)), LOAD_HIGH(arguments[2]),
+             UNLESS_EQUAL(0, REFUSE(0)), ALLOW),
+    /* main.c set the limit of cores. Programs that turn core dumps off find that it worked. */
+    IF_EQUAL(SYS_setrlimit, LOAD(arguments[0]), IF_EQUAL(RLIMIT_CORE, REFUSE(0)), ALLOW),
     IF_EQUAL(SYS_setpriority, LOAD(arguments[0]), UNLESS_EQUAL(PRIO_PROCESS, REFUSE(EPERM)), ONLY_ITSELF(arguments[1])),
     IF_EQUAL(SYS_ioprio_set, LOAD(arguments[0]), UNLESS_EQUAL(IOPRIO_WHO_PROCESS, REFUSE(EPERM)),
              ONLY_ITSELF(arguments[1])),

@@ -24,7 +24,7 @@ void source_end(struct source *source);
 
 enum source_state {
     SOURCE_OPEN,
-    SOURCE_ENDED, /* nobody writes */
+    SOURCE_ENDED, /* all writers have closed it */
 };
 enum source_state source_read(struct source *source, uint64_t now);
 

@@ -14,7 +14,7 @@ void feed_end(struct channel *channel);
 void feed_write(struct channel *channel);
 bool feed_wants_write(const struct channel *channel);
 
-/* Output is wanted now: there is credit (or nobody to keep it for) and room toward the worker. */
+/* Output is wanted now: there is credit (or no worker to keep it for) and room toward the worker. */
 bool tap_wanted(const struct channel *channel, bool dropping);
 
 /* Reads once, if wanted. With `dropping`, what has no credit is read and thrown away; an orphan's output always is. */

@@ -200,6 +200,14 @@ size_t tree_count(pid_t root)
     return count_marked(NULL);
 }
 
+size_t tree_others(void)
+{
+    size_t live = 0;
+    for (size_t i = 0; i < count; i++)
+        live += table[i].live && table[i].pid != getpid();
+    return live;
+}
+
 bool tree_has(pid_t root, pid_t except, bool (*is)(pid_t pid))
 {
     if (!is_a_keeper(root))

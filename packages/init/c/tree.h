@@ -29,6 +29,9 @@ bool tree_has(pid_t root, pid_t except, bool (*is)(pid_t pid));
  * before did not have. SIGKILL goes to zombies and to whole groups too, which no fork can outrun. */
 size_t tree_signal(pid_t root, int signal, size_t *fresh);
 
+/* All processes of the last scan, other than this one, that have a thread which has not exited. */
+size_t tree_others(void);
+
 /* Kills children of this process that `known` does not know, and all below them. Returns how many live ones were found. */
 size_t tree_kill_strays(bool (*known)(pid_t pid));
 

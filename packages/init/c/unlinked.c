@@ -95,8 +95,8 @@ static bool is_ours(int proc, const char *pid)
 }
 
 /* gVisor hides an exiting thread and does not tell that it exits; an unreadable program it does not hide. A keeper, which never
- * execs, has at least the flag for that where flags are told. */
-static bool flags_are_told(int proc)
+ * execs, has at least the flag for that where the kernel reports flags. */
+static bool flags_are_reported(int proc)
 {
     struct process_stat own;
     return process_stat_read(proc, "self/stat", &own) && own.flags != 0;
@@ -113,7 +113,7 @@ struct unlinked unlinked_measure(dev_t device)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
             of_process(dirfd(proc), entry->d_name, &sum) == HIDDEN && !is_ours(dirfd(proc), entry->d_name))
             found.hidden = true;
-    found.hidden = found.hidden && flags_are_told(dirfd(proc));
+    found.hidden = found.hidden && flags_are_reported(dirfd(proc));
     closedir(proc);
     inodes_free(&sum.counted);
     found.bytes = sum.bytes;

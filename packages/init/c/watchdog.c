@@ -1,12 +1,13 @@
 #include "watchdog.h"
 
+#include "assign.h"
 #include "channel.h"
 #include "clock.h"
 #include "ending.h"
 #include "file.h"
 #include "request.h"
 
-/* Before the first HELLO nobody named a lease; this one only decides when an init that nobody ever spoke to gives up. */
+/* No lease is known before the first HELLO; this one only decides when an init that never gets a HELLO gives up. */
 static const uint64_t unnamed_lease_ms = 60000;
 
 static uint64_t lease_ms;
@@ -23,6 +24,8 @@ static uint64_t ten_leases_after(uint64_t at)
 void watchdog_begin(uint64_t now)
 {
     exit_at = ten_leases_after(now);
+    if (assign_waits())
+        deadline = deadline_after(now, unnamed_lease_ms);
 }
 
 static void feed(uint64_t ms, uint64_t now)
@@ -57,6 +60,12 @@ bool watchdog_take_fired(void)
     return was;
 }
 
+void watchdog_park(uint64_t now)
+{
+    deadline = NEVER;
+    exit_at = ten_leases_after(now);
+}
+
 static void fire(uint64_t now)
 {
     deadline = NEVER;
@@ -72,8 +81,11 @@ static void fire(uint64_t now)
 
 bool watchdog_step(bool stream_ended, uint64_t now)
 {
-    if (now >= deadline)
+    if (now >= deadline) {
+        if (assign_waits())
+            return true;
         fire(now);
+    }
     return stream_ended && now >= exit_at;
 }
 

@@ -21,7 +21,11 @@ bool watchdog_starved(void);
 /* Whether it fired since this was last asked. */
 bool watchdog_take_fired(void);
 
-/* True when init should exit: no stream, and nobody said HELLO for ten more lease lengths. */
+/* The sandbox is parked: nothing is left to kill, and the worker that held it has said its last. */
+void watchdog_park(uint64_t now);
+
+/* True when init should exit: no stream, and no HELLO for ten more lease lengths; or no worker is there that could assign the
+ * container that waits for its sandbox. */
 bool watchdog_step(bool stream_ended, uint64_t now);
 uint64_t watchdog_next(bool stream_ended);
 

@@ -21,6 +21,8 @@ export const FrameType = {
   shutdown: 0x0b,
   link: 0x0c,
   linkProof: 0x0d,
+  park: 0x0e,
+  forward: 0x0f,
   helloAck: 0x41,
   pong: 0x42,
   started: 0x43,
@@ -34,6 +36,7 @@ export const FrameType = {
   done: 0x4b,
   fenced: 0x4c,
   linked: 0x4d,
+  forwarded: 0x4e,
 } as const;
 export type FrameType = (typeof FrameType)[keyof typeof FrameType];
 

@@ -1,4 +1,6 @@
 export { initBinaryPath } from "./binary.ts";
+export type { FileToWrite } from "./encode-files.ts";
+export { encodeFiles } from "./encode-files.ts";
 export type { Frame } from "./frame.ts";
 export {
   encodeFrame,
@@ -9,6 +11,8 @@ export {
   trailerBytes,
 } from "./frame.ts";
 export { FrameDecoder, FrameError } from "./frame-decoder.ts";
+export type { PackedEntry } from "./packed-entries.ts";
+export { readPackedEntries } from "./packed-entries.ts";
 export type { WireRecord } from "./record.ts";
 export { Records, RecordWriter, readItems } from "./record.ts";
 export {
@@ -23,6 +27,9 @@ export {
   FencedTag,
   FileOp,
   FileTag,
+  ForwardedTag,
+  ForwardTag,
+  forwardSocket,
   GlobFlag,
   GrepFlag,
   HelloAckTag,
@@ -37,10 +44,12 @@ export {
   MoveFlag,
   maxChannels,
   maxRequestBytes,
+  PackFlag,
   PingTag,
   ReadFlag,
   RemoveFlag,
   StartedTag,
   StatFlag,
+  UnpackFlag,
   WriteFlag,
 } from "./tags.ts";

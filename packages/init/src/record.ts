@@ -37,7 +37,7 @@ function numberBytes(value: number): Buffer {
   return bytes;
 }
 
-/** Reads records that somebody else wrote: every length is checked, every number must be exact. */
+/** Reads untrusted records: every length is checked, every number must be exact. */
 export class Records {
   readonly #records: WireRecord[] = [];
 

@@ -1,5 +1,5 @@
 /** Record tags of docs/init-protocol.md, by message. */
-export const HelloTag = { nonce: 1, leaseMs: 2 } as const;
+export const HelloTag = { nonce: 1, leaseMs: 2, key: 3 } as const;
 
 export const HelloAckTag = {
   nonce: 1,
@@ -11,11 +11,18 @@ export const HelloAckTag = {
   pid: 7,
   filtered: 8,
   links: 9,
+  mountNamespace: 10,
+  refused: 11,
 } as const;
 
 /** LINK has all three, LINK_PROOF the last. */
 export const LinkTag = { name: 1, initProof: 2, workerProof: 3 } as const;
 export const LinkedTag = { proof: 1, errno: 2 } as const;
+
+export const ForwardTag = { port: 1 } as const;
+export const ForwardedTag = { errno: 1 } as const;
+/** In the link directory: where connections arrive that FORWARD takes. */
+export const forwardSocket = "egress";
 
 export const ExecTag = {
   arg: 1,
@@ -51,6 +58,7 @@ export const FileTag = {
   maxDepth: 14,
   maxLineBytes: 15,
   include: 16,
+  name: 17,
 } as const;
 
 export const FileOp = {
@@ -64,6 +72,8 @@ export const FileOp = {
   glob: 8,
   grep: 9,
   usage: 10,
+  unpack: 11,
+  pack: 12,
 } as const;
 export type FileOp = (typeof FileOp)[keyof typeof FileOp];
 
@@ -76,6 +86,8 @@ export const MoveFlag = { overwrite: 1, parents: 2 } as const;
 export const MkdirFlag = { parents: 2 } as const;
 export const GlobFlag = { dot: 1 } as const;
 export const GrepFlag = { regex: 1, ignoreCase: 2 } as const;
+export const UnpackFlag = { check: 1, each: 2 } as const;
+export const PackFlag = { recursive: 1, follow: 2 } as const;
 
 export const StartedTag = { pid: 1 } as const;
 
@@ -107,6 +119,7 @@ export const ItemTag = {
   line: 7,
   text: 8,
   cut: 9,
+  code: 10,
 } as const;
 
 export const DoneTag = {

@@ -36,7 +36,7 @@ describe("credit", () => {
     expect(run.outputBytes).toBe(1000);
   });
 
-  test("a command whose output nobody takes does not hold up another", async () => {
+  test("a command whose output is not read does not hold up another", async () => {
     const init = await Init.start();
     const stuck = init.sh("yes", { credit: 0 });
     await stuck.started();
@@ -71,7 +71,7 @@ describe("credit", () => {
     const init = await Init.start();
     init.pauseReading();
     const runs = [0, 1, 2].map(() => init.sh("head -c 3000000 /dev/zero"));
-    // Each has then filled its pipe and sleeps in write: nobody takes more.
+    // Each has then filled its pipe and sleeps in write: no more is read.
     await init.until(() => writersAsleep(init) === 3, "the writers to be held up");
     init.resumeReading();
     for (const run of runs) {
@@ -136,7 +136,7 @@ describe("the window for stdin", () => {
   test("stdin for a command that takes none is thrown away", async () => {
     const init = await Init.start();
     const run = init.sh("sleep 0.1; cat");
-    run.stdin("nobody asked");
+    run.stdin("unasked");
     run.stdinEof();
     expect((await run.exit()).value).toBe(0);
     expect(run.stdout).toBe("");

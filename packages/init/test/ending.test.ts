@@ -11,8 +11,8 @@ const escapee = "setsid sh -c 'setsid sleep 1000 & setsid sleep 1000 &' &";
 const parentOf = (pid: number) =>
   Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) . (\d+) .*$/s, "$1"));
 
-describe("a timeout", () => {
-  test("ends a command with TERM, and says it was the timeout", async () => {
+describe("timeout", () => {
+  test("a timeout ends a command with TERM, and says it was the timeout", async () => {
     const init = await Init.start();
     const exit = await init.exec(["sleep", "1000"], { timeoutMs: 100, graceMs: 5_000 }).exit();
     expect(exit).toMatchObject({ kind: "signalled", value: 15, reason: 1, stuck: 0, background: 0 });
@@ -20,7 +20,7 @@ describe("a timeout", () => {
     expect(exit.wallMicros).toBeLessThan(3_000_000);
   });
 
-  test("lets a command that handles TERM finish within the grace", async () => {
+  test("a timeout lets a command that handles TERM finish within the grace", async () => {
     const init = await Init.start();
     const run = init.sh('trap "echo bye; exit 7" TERM; while :; do sleep 0.02; done', {
       timeoutMs: 1_000,
@@ -30,7 +30,7 @@ describe("a timeout", () => {
     expect(run.stdout).toBe("bye\n");
   });
 
-  test("kills a tree that ignores TERM after the grace", async () => {
+  test("a timeout kills a tree that ignores TERM after the grace", async () => {
     const init = await Init.start();
     const run = init.sh('trap "" TERM; sleep 1000 & sleep 1000', { timeoutMs: 1_000, graceMs: 200 });
     const exit = await run.exit();
@@ -39,7 +39,7 @@ describe("a timeout", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test("reaches descendants that called setsid and were orphaned twice", async () => {
+  test("a timeout reaches descendants that called setsid and were orphaned twice", async () => {
     const init = await Init.start();
     const run = init.sh(`${escapee} exec sleep 1000`, { timeoutMs: 2_000, graceMs: 50 });
     await run.started();
@@ -48,7 +48,7 @@ describe("a timeout", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test("reaches stopped processes", async () => {
+  test("a timeout reaches stopped processes", async () => {
     const init = await Init.start();
     const run = init.sh("sh -c 'kill -STOP $$; sleep 1000' & kill -STOP $$", {
       timeoutMs: 200,
@@ -58,14 +58,14 @@ describe("a timeout", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test("does not wait for credit", async () => {
+  test("a timeout does not wait for credit", async () => {
     const init = await Init.start();
     const run = init.sh("yes", { credit: 10, timeoutMs: 1_000, graceMs: 0 });
     expect(await run.exit()).toMatchObject({ kind: "signalled", value: 9, reason: 1 });
     expect(run.outputBytes).toBe(10);
   });
 
-  test("sends what was printed before it", async () => {
+  test("a timeout sends what was printed before it", async () => {
     const init = await Init.start();
     const run = init.sh("echo before; sleep 1000", { timeoutMs: 1_000 });
     expect((await run.exit()).reason).toBe(1);
@@ -74,7 +74,7 @@ describe("a timeout", () => {
 });
 
 describe("KILL", () => {
-  test("with grace 0 kills at once, with a grace sends TERM first", async () => {
+  test("KILL with grace 0 kills at once, with a grace sends TERM first", async () => {
     const init = await Init.start();
     const now = init.sh("sleep 1000");
     await now.started();
@@ -95,7 +95,7 @@ describe("KILL", () => {
     expect(await run.exit()).toMatchObject({ kind: "signalled", value: 9, reason: 2 });
   });
 
-  test("touches no other command", async () => {
+  test("KILL touches no other command", async () => {
     const init = await Init.start();
     const other = init.exec(["cat"], { stdin: true });
     await other.started();
@@ -129,7 +129,7 @@ describe("processes that outrun a scan", () => {
   test.runIf(isRoot)(
     "a swarm that leaves init no processor is stopped, and its neighbours live",
     async () => {
-      // A uid nobody else uses: the limit counts all processes of a uid.
+      // A uid that nothing else uses: the limit counts all processes of a uid.
       const uid = 60_001 + (process.pid % 1_000);
       const init = await Init.start({
         asProcess1: true,
@@ -157,7 +157,7 @@ describe("processes that outrun a scan", () => {
 });
 
 describe("background children", () => {
-  test("do not hold up the end of their command beyond the drain, and live on", async () => {
+  test("background children do not hold up the end of their command beyond the drain, and live on", async () => {
     const init = await Init.start();
     const run = init.sh("sleep 1000 & echo started", { drainMs: 100 });
     const exit = await run.exit();
@@ -166,7 +166,7 @@ describe("background children", () => {
     expect(init.marked().length).toBe(1);
   });
 
-  test("are reported as at least one when there are too many processes to look at in time", async () => {
+  test("background children are reported as at least one when there are too many processes to look at in time", async () => {
     const init = await Init.start();
     // Their numbers are lower than the sleeper's, so init meets them first. It looks for 20 ms.
     const crowd = init.exec([fixture("zombies"), "4000"]);
@@ -177,20 +177,20 @@ describe("background children", () => {
     await crowd.exit();
   });
 
-  test("that let go of the pipes cost no drain at all", async () => {
+  test("background children that let go of the pipes cost no drain at all", async () => {
     const init = await Init.start();
     const exit = await init.sh("sleep 1000 >/dev/null 2>&1 </dev/null &", { drainMs: 60_000 }).exit();
     expect(exit).toMatchObject({ value: 0, background: 1, held: 0 });
   });
 
-  test("are still heard during the drain", async () => {
+  test("background children are still heard during the drain", async () => {
     const init = await Init.start();
     const run = init.sh("(sleep 0.1; echo late) & echo first", { drainMs: 30_000 });
     expect(await run.exit()).toMatchObject({ value: 0, held: 0 });
     expect(run.stdout).toBe("first\nlate\n");
   });
 
-  test("that never stop talking do not make the drain longer", async () => {
+  test("background children that never stop talking do not make the drain longer", async () => {
     const init = await Init.start();
     const run = init.sh("yes & echo started", { drainMs: 100 });
     expect(await run.exit()).toMatchObject({ value: 0, background: 1, held: 1 });
@@ -209,7 +209,7 @@ describe("background children", () => {
     expect(proof.stdout).toBe("wrote\n0\n");
   });
 
-  test("are killed at the leader's end when that was asked for", async () => {
+  test("background children are killed at the leader's end when that was asked for", async () => {
     const init = await Init.start();
     const run = init.sh(`${escapee} echo done`, { killBackground: true, drainMs: 60_000 });
     expect(await run.exit()).toMatchObject({
@@ -224,7 +224,7 @@ describe("background children", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test("are reaped when they end: no zombie stays", async () => {
+  test("background children are reaped when they end: no zombie stays", async () => {
     const init = await Init.start();
     await init.sh("for i in 1 2 3 4 5; do (sleep 0.1 &) ; done", { drainMs: 10 }).exit();
     await init.until(() => init.marked().length === 0, "their end");
@@ -273,8 +273,8 @@ function zombiesBelow(root: number): number {
   return rows.filter(([pid = "", , state = ""]) => below.has(pid) && state.startsWith("Z")).length;
 }
 
-describe("a tenant that attacks the keeper", () => {
-  test("by killing it loses its command and everything below, and nothing else is harmed", async () => {
+describe("tenant that attacks the keeper", () => {
+  test("a tenant that attacks the keeper by killing it loses its command and everything below, and nothing else is harmed", async () => {
     const init = await Init.start();
     const other = init.exec(["cat"], { stdin: true });
     await other.started();
@@ -290,7 +290,7 @@ describe("a tenant that attacks the keeper", () => {
     expect(other.stdout).toBe("alive");
   });
 
-  test("by killing it from within gains nothing", async () => {
+  test("a tenant that attacks the keeper by killing it from within gains nothing", async () => {
     const init = await Init.start();
     expect(await init.sh("kill -9 $PPID; sleep 1000").exit()).toMatchObject({
       kind: "signalled",
@@ -301,7 +301,7 @@ describe("a tenant that attacks the keeper", () => {
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });
 
-  test("by stopping it is still subject to its timeout", async () => {
+  test("a tenant that attacks the keeper by stopping it is still subject to its timeout", async () => {
     const init = await Init.start();
     const run = init.sh("kill -STOP $PPID; sleep 1000", { timeoutMs: 200, graceMs: 50 });
     expect(await run.exit()).toMatchObject({ reason: 1, stuck: 0 });
@@ -309,7 +309,7 @@ describe("a tenant that attacks the keeper", () => {
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });
 
-  test("by killing the idle ones costs the next command nothing but their making", async () => {
+  test("a tenant that attacks the keeper by killing the idle ones costs the next command nothing but their making", async () => {
     const init = await Init.start();
     await init.sh("true").exit();
     const children = () => readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, "utf8").trim();
@@ -318,7 +318,7 @@ describe("a tenant that attacks the keeper", () => {
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });
 
-  test("by killing one whose answer init has not read yet takes no place from the idle ones", async () => {
+  test("a tenant that attacks the keeper by killing one whose answer init has not read yet takes no place from the idle ones", async () => {
     // Not process 1: `unshare` would stop itself along with an init that is stopped.
     const init = await Init.start({ binary: "release", asProcess1: false });
     writeFileSync(join(init.workspace, "large"), "");
@@ -347,7 +347,7 @@ describe("a tenant that attacks the keeper", () => {
     await init.until(() => children().length === 2, "two idle keepers", 10_000);
   });
 
-  test("by killing one that kept background children loses those", async () => {
+  test("a tenant that attacks the keeper by killing one that kept background children loses those", async () => {
     const init = await Init.start();
     const run = init.sh("sleep 1000 & :", { drainMs: 10 });
     await run.exit();

@@ -4,22 +4,22 @@ import { describe, expect, test } from "vitest";
 import { Init } from "./support/init-process.ts";
 import { Type } from "./support/wire.ts";
 
-describe("a command", () => {
-  test("gets exactly the environment it was sent", async () => {
+describe("command", () => {
+  test("a command gets exactly the environment it was sent", async () => {
     const init = await Init.start();
     const run = init.exec(["/usr/bin/env"], { env: ["A=1", "B=two words", "EMPTY="] });
     await run.exit();
     expect(run.stdout.trim().split("\n")).toEqual(["A=1", "B=two words", "EMPTY=", init.marker]);
   });
 
-  test("gets its arguments byte for byte, without a shell in between", async () => {
+  test("a command gets its arguments byte for byte, without a shell in between", async () => {
     const init = await Init.start();
     const run = init.exec(["printf", "%s|", "$HOME", "a b", "", "'\"\\\n"]);
     await run.exit();
     expect(run.stdout).toBe("$HOME|a b||'\"\\\n|");
   });
 
-  test("is looked up in the PATH it was sent, and in none of init's own", async () => {
+  test("a command is looked up in the PATH it was sent, and in none of init's own", async () => {
     const init = await Init.start();
     mkdirSync(join(init.workspace, "bin"));
     writeFileSync(join(init.workspace, "bin/tool"), "#!/bin/sh\necho tool", { mode: 0o755 });
@@ -31,7 +31,7 @@ describe("a command", () => {
     expect((await defaulted.exit()).value).toBe(0);
   });
 
-  test("starts in the workspace, or in a directory beneath it", async () => {
+  test("a command starts in the workspace, or in a directory beneath it", async () => {
     const init = await Init.start();
     mkdirSync(join(init.workspace, "a/b"), { recursive: true });
     symlinkSync("a/b", join(init.workspace, "inside"));
@@ -45,7 +45,7 @@ describe("a command", () => {
     expect(printed).toEqual(["", "/a/b", "/a/b", "/a", "/a/b"]);
   });
 
-  test("does not start in a directory that is missing, no directory, outside or unspeakable", async () => {
+  test("a command does not start in a directory that is missing, no directory, outside or unspeakable", async () => {
     const init = await Init.start();
     writeFileSync(join(init.workspace, "file"), "");
     symlinkSync("/etc", join(init.workspace, "out"));
@@ -63,7 +63,7 @@ describe("a command", () => {
     ]);
   });
 
-  test("keeps its two outputs apart, each in order", async () => {
+  test("a command keeps its two outputs apart, each in order", async () => {
     const init = await Init.start();
     const run = init.sh("for i in 1 2 3; do echo o$i; echo e$i >&2; done");
     await run.exit();
@@ -71,7 +71,7 @@ describe("a command", () => {
     expect(run.stderr).toBe("e1\ne2\ne3\n");
   });
 
-  test("says STARTED before any output and EXIT after all of it", async () => {
+  test("a command says STARTED before any output and EXIT after all of it", async () => {
     const init = await Init.start();
     for (let i = 0; i < 30; i++) {
       const run = init.sh("echo out; echo err >&2");
@@ -82,7 +82,7 @@ describe("a command", () => {
     }
   });
 
-  test("reports its exit code", async () => {
+  test("a command reports its exit code", async () => {
     const init = await Init.start();
     for (const code of [0, 1, 42, 255]) {
       expect(await init.sh(`exit ${code}`).exit()).toMatchObject({
@@ -94,7 +94,7 @@ describe("a command", () => {
     }
   });
 
-  test("reports the signal that ended it", async () => {
+  test("a command reports the signal that ended it", async () => {
     const init = await Init.start();
     for (const [name, number] of [
       ["TERM", 15],
@@ -110,7 +110,7 @@ describe("a command", () => {
     }
   });
 
-  test("reports time and memory it took", async () => {
+  test("a command reports time and memory it took", async () => {
     const init = await Init.start();
     const exit = await init.sh("i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; sleep 0.05").exit();
     expect(exit.wallMicros).toBeGreaterThan(50_000);
@@ -119,7 +119,27 @@ describe("a command", () => {
     expect(exit.maxRssKib).toBeGreaterThan(100);
   });
 
-  test("starts with standard signals: nothing blocked, nothing ignored", async () => {
+  test("a command reports the time of orphans that ended before it or were killed with it, and the memory of the largest", async () => {
+    const init = await Init.start();
+    /** Ends once the orphan is gone, which its keeper reaps. */
+    const orphaned = (script: string) =>
+      init
+        .sh(
+          `(sh -c '${script}' & echo $! > orphan); while kill -0 $(cat orphan) 2>/dev/null; do sleep 0.05; done`,
+        )
+        .exit();
+    const spun = await orphaned("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
+    expect(spun.cpuMicros).toBeGreaterThan(60_000);
+    const large = await orphaned("a=$(head -c 30000000 /dev/zero | tr \\\\0 x)");
+    expect(large.maxRssKib).toBeGreaterThan(20_000);
+    const killed = await init
+      .sh("(sh -c 'while :; do :; done' &); exec sleep 60", { timeoutMs: 1_000 })
+      .exit();
+    expect(killed.reason).toBe(1);
+    expect(killed.cpuMicros).toBeGreaterThan(100_000);
+  });
+
+  test("a command starts with standard signals: nothing blocked, nothing ignored", async () => {
     const init = await Init.start();
     const run = init.exec(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
     await run.exit();
@@ -128,7 +148,7 @@ describe("a command", () => {
     );
   });
 
-  test("leads a session of its own and holds three descriptors and no more", async () => {
+  test("a command leads a session of its own and holds three descriptors and no more", async () => {
     const init = await Init.start();
     const run = init.exec(["ls", "-1", "/proc/self/fd"]);
     const pid = await run.started();
@@ -141,14 +161,14 @@ describe("a command", () => {
     expect(pid).toBeGreaterThan(0);
   });
 
-  test("reads /dev/null when no stdin follows", async () => {
+  test("a command reads /dev/null when no stdin follows", async () => {
     const init = await Init.start();
     const run = init.sh("cat; readlink /proc/self/fd/0");
     await run.exit();
     expect(run.stdout).toBe("/dev/null\n");
   });
 
-  test("reads the stdin it is sent, then its end", async () => {
+  test("a command reads the stdin it is sent, then its end", async () => {
     const init = await Init.start();
     const run = init.exec(["cat"], { stdin: true });
     run.stdin("one ");
@@ -159,7 +179,7 @@ describe("a command", () => {
     expect(run.stdout).toBe("one two");
   });
 
-  test("that does not exist, cannot be executed or has too long a list of arguments says so", async () => {
+  test("a command that does not exist, cannot be executed or has too long a list of arguments reports which of these it is", async () => {
     const init = await Init.start();
     writeFileSync(join(init.workspace, "plain"), "echo no");
     writeFileSync(join(init.workspace, "garbage"), Buffer.alloc(64, 1), { mode: 0o755 });
@@ -183,7 +203,7 @@ describe("a command", () => {
     expect((await init.exec(["true"]).exit()).value).toBe(0);
   });
 
-  test("on a channel already in use is refused, and the one that runs goes on", async () => {
+  test("a command on a channel already in use is refused, and the one that runs goes on", async () => {
     const init = await Init.start();
     const run = init.exec(["cat"], { stdin: true });
     await run.started();

@@ -20,7 +20,7 @@ import { Init } from "./support/init-process.ts";
 const inside = (init: Init, path: string) => join(init.workspace, path);
 
 describe("read", () => {
-  test("sends the whole file, its size, mode and time", async () => {
+  test("read sends the whole file, its size, mode and time", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "a.txt"), "hello\0world", { mode: 0o640 });
     utimesSync(inside(init, "a.txt"), 1_700_000_000, 1_700_000_000.5);
@@ -33,7 +33,7 @@ describe("read", () => {
     expect(done.raw(5)).toEqual(sha256("hello\0world"));
   });
 
-  test("sends a range, and the hash is that of the range", async () => {
+  test("read sends a range, and the hash is that of the range", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "a"), "0123456789");
     const cases: [number, number | undefined, string][] = [
@@ -54,7 +54,7 @@ describe("read", () => {
     }
   });
 
-  test("uses the channel's credit, and an empty file needs none", async () => {
+  test("read uses the channel's credit, and an empty file needs none", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "big"), Buffer.alloc(500_000, "x"));
     writeFileSync(inside(init, "empty"), "");
@@ -67,7 +67,7 @@ describe("read", () => {
     expect((await read(init, "empty", [10, 0]).done()).number(2)).toBe(0);
   });
 
-  test("of ten megabytes arrives whole", async () => {
+  test("read of ten megabytes arrives whole", async () => {
     const init = await Init.start({ binary: "release" });
     const bytes = Buffer.alloc(10_000_000);
     for (let i = 0; i < bytes.length; i += 4) bytes.writeUInt32LE(i, i);
@@ -77,7 +77,7 @@ describe("read", () => {
     expect(sha256(channel.data)).toEqual(sha256(bytes));
   });
 
-  test("of a sparse terabyte gives the range asked for, and can be killed when all was asked for", async () => {
+  test("read of a sparse terabyte gives the range asked for, and can be killed when all was asked for", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "sparse"), "");
     truncateSync(inside(init, "sparse"), 2 ** 40);
@@ -90,7 +90,7 @@ describe("read", () => {
     expect(await init.ping()).toBe("ping");
   });
 
-  test("refuses what is no regular file, without waiting on it", async () => {
+  test("read refuses what is no regular file, without waiting on it", async () => {
     const init = await Init.start();
     mkdirSync(inside(init, "dir"));
     await init
@@ -120,7 +120,7 @@ describe("read", () => {
 });
 
 describe("write", () => {
-  test("makes a file, then replaces it, and says which", async () => {
+  test("write makes a file, then replaces it, and says which", async () => {
     const init = await Init.start();
     const first = await write(init, "a.txt", "one").done();
     expect([first.number(1), first.number(6), first.raw(5)]).toEqual([3, 1, sha256("one")]);
@@ -130,19 +130,19 @@ describe("write", () => {
     expect(readdirSync(init.workspace)).toEqual(["a.txt"]);
   });
 
-  test("gives a new file 0644, keeps an old one's mode, and takes the mode it is told", async () => {
+  test("write gives a new file 0644, keeps an old one's mode, and takes the mode in the request", async () => {
     const init = await Init.start();
     const mode = (path: string) => statSync(inside(init, path)).mode & 0o7777;
     await write(init, "new", "x").done();
     writeFileSync(inside(init, "old"), "x");
     chmodSync(inside(init, "old"), 0o751);
     await write(init, "old", "y").done();
-    await write(init, "told", "x", [7, 0o700]).done();
+    await write(init, "given", "x", [7, 0o700]).done();
     await write(init, "old2", "x", [7, 0o666]).done();
-    expect([mode("new"), mode("old"), mode("told"), mode("old2")]).toEqual([0o644, 0o751, 0o700, 0o666]);
+    expect([mode("new"), mode("old"), mode("given"), mode("old2")]).toEqual([0o644, 0o751, 0o700, 0o666]);
   });
 
-  test("makes parents only when asked", async () => {
+  test("write makes parents only when asked", async () => {
     const init = await Init.start();
     expect(await write(init, "a/b/c.txt", "x").failCode()).toBe("not-found");
     expect(existsSync(inside(init, "a"))).toBe(false);
@@ -150,7 +150,7 @@ describe("write", () => {
     expect(await readText(init, "a/b/c.txt")).toBe("x");
   });
 
-  test("appends", async () => {
+  test("write appends on request", async () => {
     const init = await Init.start();
     expect((await write(init, "log", "one ", [4, 1]).done()).number(6)).toBe(1);
     const done = await write(init, "log", "two", [4, 1]).done();
@@ -159,7 +159,7 @@ describe("write", () => {
     expect(statSync(inside(init, "log")).mode & 0o777).toBe(0o644);
   });
 
-  test("that must not replace anything does not, even when the file appears meanwhile", async () => {
+  test("write that must not replace anything does not, even when the file appears meanwhile", async () => {
     const init = await Init.start();
     await write(init, "a", "1", [4, 4]).done();
     expect(await write(init, "a", "2", [4, 4]).failCode()).toBe("exists");
@@ -176,7 +176,7 @@ describe("write", () => {
     expect(readdirSync(init.workspace).sort()).toEqual(["a", "b"]);
   });
 
-  test("with a sha256 happens only when the content there has it", async () => {
+  test("write with a sha256 happens only when the content there has it", async () => {
     const init = await Init.start();
     await write(init, "a", "old").done();
     expect(await write(init, "a", "new", [9, sha256("other")]).failCode()).toBe("mismatch");
@@ -199,7 +199,7 @@ describe("write", () => {
     expect(await readText(init, "a")).toBe("z");
   });
 
-  test("of fewer or more bytes than announced is short, and leaves what was there", async () => {
+  test("write of fewer or more bytes than announced is short, and leaves what was there", async () => {
     const init = await Init.start();
     await write(init, "a", "old").done();
     expect(await write(init, "a", "new", [8, 5]).failCode()).toBe("short");
@@ -208,14 +208,14 @@ describe("write", () => {
     expect(readdirSync(init.workspace)).toEqual(["a"]);
   });
 
-  test("of nothing makes an empty file", async () => {
+  test("write of nothing makes an empty file", async () => {
     const init = await Init.start();
     const done = await write(init, "empty", "").done();
     expect([done.number(1), done.number(6)]).toEqual([0, 1]);
     expect(statSync(inside(init, "empty")).size).toBe(0);
   });
 
-  test("of megabytes goes through the window", async () => {
+  test("write of megabytes goes through the window", async () => {
     const init = await Init.start({ binary: "release" });
     const bytes = Buffer.alloc(5_000_000, "0123456789abcdef");
     const channel = init.file([1, Op.write], [2, "big"], [8, bytes.length]);
@@ -228,7 +228,7 @@ describe("write", () => {
     expect(sha256(readFileSync(inside(init, "big")))).toEqual(sha256(bytes));
   });
 
-  test("that is killed leaves neither file nor temporary file", async () => {
+  test("write that is killed leaves neither file nor temporary file", async () => {
     const init = await Init.start();
     const channel = init.file([1, Op.write], [2, "a"], [8, 10]);
     channel.stdin("12345");
@@ -238,7 +238,7 @@ describe("write", () => {
     expect(readdirSync(init.workspace)).toEqual([]);
   });
 
-  test("goes through a symlink to its target, and makes the target of one that dangles inside", async () => {
+  test("write goes through a symlink to its target, and makes the target of one that dangles inside", async () => {
     const init = await Init.start();
     mkdirSync(inside(init, "dir"));
     writeFileSync(inside(init, "dir/real"), "old");
@@ -251,7 +251,7 @@ describe("write", () => {
     expect(readFileSync(inside(init, "dir/new"), "utf8")).toBe("made");
   });
 
-  test("replaces one name of a hard link and leaves the other alone", async () => {
+  test("write replaces one name of a hard link and leaves the other alone", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "a"), "shared");
     linkSync(inside(init, "a"), inside(init, "b"));
@@ -259,7 +259,7 @@ describe("write", () => {
     expect([await readText(init, "a"), await readText(init, "b")]).toEqual(["own", "shared"]);
   });
 
-  test("to a directory, a FIFO or below a file says so", async () => {
+  test("write to a directory, a FIFO or below a file is refused with the reason", async () => {
     const init = await Init.start();
     mkdirSync(inside(init, "dir"));
     writeFileSync(inside(init, "file"), "");
@@ -294,7 +294,7 @@ describe("write", () => {
 });
 
 describe("stat", () => {
-  test("tells type, size, mode and time, of the target or of the link itself", async () => {
+  test("stat tells type, size, mode and time, of the target or of the link itself", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "file"), "12345", { mode: 0o600 });
     mkdirSync(inside(init, "dir"), { mode: 0o750 });
@@ -317,7 +317,7 @@ describe("stat", () => {
     expect(await init.file([1, Op.stat], [2, "file/"]).failCode()).toBe("not-a-directory");
   });
 
-  test("hashes a file when asked", async () => {
+  test("stat hashes a file when asked", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "file"), "12345");
     const done = await init.file([1, Op.stat], [2, "file"], [4, 1]).done();
@@ -326,7 +326,7 @@ describe("stat", () => {
     expect((await init.file([1, Op.stat], [2, ""], [4, 1]).done()).raw(5)).toBeUndefined();
   });
 
-  test("never says a number the other end cannot count to", async () => {
+  test("stat never says a number the other end cannot count to", async () => {
     const init = await Init.start();
     await init.sh("touch far; touch -d '1960-01-01' early; touch -d @9999999999999 late").exit();
     expect((await init.file([1, Op.stat], [2, "early"]).done()).number(4)).toBe(0);
@@ -337,7 +337,7 @@ describe("stat", () => {
 });
 
 describe("move, mkdir and remove", () => {
-  test("move renames files and directories, and overwrites only when told", async () => {
+  test("move renames files and directories, and overwrites only on request", async () => {
     const init = await Init.start();
     const move = (from: string, to: string, flags = 0) =>
       init.file([1, Op.move], [2, from], [3, to], [4, flags]);
@@ -394,7 +394,7 @@ describe("move, mkdir and remove", () => {
     expect(await mkdir("").failCode()).toBe("exists");
   });
 
-  test("remove takes files, empty directories, and trees when told", async () => {
+  test("remove takes files, empty directories, and trees on request", async () => {
     const init = await Init.start();
     const remove = (path: string, flags = 0) => init.file([1, Op.remove], [2, path], [4, flags]);
     mkdirSync(inside(init, "dir/a/b"), { recursive: true });

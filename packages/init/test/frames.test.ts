@@ -250,7 +250,7 @@ describe("malformed requests", () => {
 
   test.each([
     ["no operation", records([2, "a"])],
-    ["an unknown operation", records([1, 11], [2, "a"])],
+    ["an unknown operation", records([1, 99], [2, "a"])],
     ["a read of nothing", records([1, 1])],
     ["a write without size", records([1, 2], [2, "a"])],
     ["a move to nowhere", records([1, 6], [2, "a"])],

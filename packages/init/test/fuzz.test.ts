@@ -23,7 +23,7 @@ function corpus(): Buffer[] {
     [7, 3],
     [8, 4],
   );
-  const files = Array.from({ length: 10 }, (_, n) =>
+  const files = Array.from({ length: 12 }, (_, n) =>
     records(
       [1, n + 1],
       [2, "a/b/./c"],
@@ -42,6 +42,7 @@ function corpus(): Buffer[] {
       [14, 7],
       [15, 8],
       [16, "*.ts"],
+      [17, "a/name"],
     ),
   );
   const hello = frame(Type.HELLO, 0, 1n, records([1, Buffer.alloc(16, 9)], [2, 1000]));

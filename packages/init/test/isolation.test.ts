@@ -6,8 +6,8 @@ import { Init, isRoot } from "./support/init-process.ts";
 // As in a sandbox: process 1, one uid for init and tenant, no capability.
 const sandboxed = { asProcess1: true, uid: 54_321 } as const;
 
-describe.runIf(isRoot)("a tenant with init's own uid", () => {
-  test("sees neither init's descriptors, memory nor environment, and cannot trace it or its keepers", async () => {
+describe.runIf(isRoot)("tenant with init's own uid", () => {
+  test("a tenant with init's own uid sees neither init's descriptors, memory nor environment, and cannot trace it or its keepers", async () => {
     const init = await Init.start(sandboxed);
     const probe = [
       "import ctypes, os",
@@ -26,7 +26,7 @@ describe.runIf(isRoot)("a tenant with init's own uid", () => {
     expect(run.stdout).toBe("no no no no no no -1\n".repeat(2));
   });
 
-  test("can be dumped and traced itself, as programs expect", async () => {
+  test("a tenant with init's own uid can be dumped and traced itself, as programs expect", async () => {
     const init = await Init.start(sandboxed);
     const run = init.sh("ls /proc/self/fd >/dev/null && cat /proc/$$/environ >/dev/null && echo fine");
     await run.exit();
@@ -40,7 +40,7 @@ describe.runIf(isRoot)("a tenant with init's own uid", () => {
     expect(run.stdout.replaceAll(/\s+/g, " ").trim()).toBe("CapEff: 0000000000000000 NoNewPrivs: 1");
   });
 
-  test("is taken before init when memory runs out", async () => {
+  test("a tenant with init's own uid is taken before init when memory runs out", async () => {
     const init = await Init.start(sandboxed);
     const run = init.sh(
       "cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'; cat /proc/1/oom_score_adj",
@@ -50,7 +50,7 @@ describe.runIf(isRoot)("a tenant with init's own uid", () => {
     expect(run.stdout).toBe(`500\n500\n${own}`);
   });
 
-  test("kills what it likes and still has a working sandbox", async () => {
+  test("a tenant with init's own uid kills what it likes and still has a working sandbox", async () => {
     const init = await Init.start(sandboxed);
     const other = init.sh("sleep 1000");
     await other.started();
@@ -62,7 +62,7 @@ describe.runIf(isRoot)("a tenant with init's own uid", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test("cannot start init's end of a conversation: its outputs are its own pipes", async () => {
+  test("a tenant with init's own uid cannot start init's end of a conversation: its outputs are its own pipes", async () => {
     const init = await Init.start(sandboxed);
     const run = init.sh("echo fake > /proc/1/fd/1 2>/dev/null; echo fake > /dev/stdout; exit 3");
     expect((await run.exit()).value).toBe(3);
@@ -97,7 +97,7 @@ describe("the seccomp filter", () => {
 });
 
 describe("init", () => {
-  test("says how it is used, and does not start without a workspace or a /proc of its own", async () => {
+  test("init says how it is used, and does not start without a workspace or a /proc of its own", async () => {
     const wrong = new Init({ workspace: "/no/such/workspace" });
     expect(await wrong.exited).toBe(1);
     expect(wrong.stderr).toContain("/no/such/workspace");
@@ -108,7 +108,7 @@ describe("init", () => {
     relative.forget();
   });
 
-  test.runIf(isRoot)("refuses a /proc of another pid namespace", async () => {
+  test.runIf(isRoot)("init refuses a /proc of another pid namespace", async () => {
     const init = new Init({ asProcess1: false, wrapper: ["unshare", "--pid", "--fork"] });
     expect(await init.exited).toBe(1);
     expect(init.stderr).toContain("another pid namespace");

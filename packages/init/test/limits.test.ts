@@ -4,7 +4,7 @@ import { Init, isRoot } from "./support/init-process.ts";
 import { Type } from "./support/wire.ts";
 
 describe("sixty-four commands", () => {
-  test("may run at a time, with eight file operations; one more is busy, and fits when another is over", async () => {
+  test("sixty-four commands may run at a time, with eight file operations; one more is busy, and fits when another is over", async () => {
     const init = await Init.start({ binary: "release" });
     const runs = Array.from({ length: 64 }, () => init.exec(["cat"], { stdin: true }));
     await Promise.all(runs.map((run) => run.started()));
@@ -27,7 +27,7 @@ describe("sixty-four commands", () => {
     expect((await init.sh("exit 2").exit()).value).toBe(2);
   });
 
-  test("full of commands nobody reads leave room for PING, KILL and EXIT", async () => {
+  test("full of commands whose output is not read leave room for PING, KILL and EXIT", async () => {
     const init = await Init.start({ binary: "release" });
     const runs = Array.from({ length: 64 }, () => init.sh("yes", { credit: 100 }));
     await Promise.all(runs.map((run) => run.started()));
@@ -39,7 +39,7 @@ describe("sixty-four commands", () => {
   });
 });
 
-describe.runIf(isRoot)("a sandbox without a process to spare", () => {
+describe.runIf(isRoot)("sandbox without a process to spare", () => {
   const hogging = [
     "import os, time",
     "try:",
@@ -50,8 +50,8 @@ describe.runIf(isRoot)("a sandbox without a process to spare", () => {
     "  time.sleep(1000)",
   ].join("\n");
 
-  test("answers fork-failed, keeps speaking, and works again when there is room", async () => {
-    // A uid nobody else uses: the limit counts all processes of a uid.
+  test("a sandbox without a process to spare answers fork-failed, keeps speaking, and works again when there is room", async () => {
+    // A uid that nothing else uses: the limit counts all processes of a uid.
     const uid = 40_000 + (process.pid % 20_000);
     const init = await Init.start({ binary: "release", uid, wrapper: ["prlimit", "--nproc=24"] });
     const hog = init.exec(["python3", "-c", hogging]);
@@ -66,7 +66,7 @@ describe.runIf(isRoot)("a sandbox without a process to spare", () => {
 });
 
 describe("STATS", () => {
-  test("tells the cgroup's counters that this kernel has, and the open channels", async () => {
+  test("STATS tells the cgroup's counters that this kernel has, and the open channels", async () => {
     const init = await Init.start();
     const version = (await init.hello()).number(6);
     const run = init.sh("sleep 1000");
@@ -82,7 +82,7 @@ describe("STATS", () => {
 });
 
 describe("init's memory", () => {
-  test("does not grow with what passes through it", async () => {
+  test("init's memory does not grow with what passes through it", async () => {
     const init = await Init.start({ binary: "release" });
     const rss = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${init.pid}/status`, "utf8"))?.[1]);
     const pass = async () => {

@@ -87,8 +87,8 @@ async function linked(): Promise<Place & { readonly peer: Peer }> {
   return { ...all, peer };
 }
 
-describe("a link", () => {
-  test("is proven by both ends, and then carries requests and answers in the place of stdio", async () => {
+describe("link", () => {
+  test("a link is proven by both ends, and then carries requests and answers in the place of stdio", async () => {
     const { init, peer } = await linked();
     const [proof, confirmed] = peer.frames;
     expect(proof?.type).toBe(Type.LINKED);
@@ -103,7 +103,7 @@ describe("a link", () => {
     expect(init.control).toEqual([]);
   });
 
-  test("that ends leaves commands running, and the next HELLO over stdin finds them", async () => {
+  test("a link that ends leaves commands running, and the next HELLO over stdin finds them", async () => {
     const { init, peer } = await linked();
     peer.send(Type.EXEC, init.execPayload(["sleep", "1000"]), 7);
     await init.until(() => peer.frames.some(({ type }) => type === Type.STARTED), "STARTED");
@@ -115,7 +115,7 @@ describe("a link", () => {
     expect((await leftover.exit()).reason).toBe(2);
   });
 
-  test("is given up by a HELLO over stdin, and can then be made anew", async () => {
+  test("a link is given up by a HELLO over stdin, and can then be made anew", async () => {
     const { init, peer, peers } = await linked();
     await init.hello(60_000, 2n);
     await init.until(() => peer.ended, "the end of the first link");
@@ -124,7 +124,7 @@ describe("a link", () => {
     await init.until(() => (peers[1]?.frames.length ?? 0) > 0, "the second link");
   });
 
-  test("carries no HELLO and no LINK: those count over stdin only", async () => {
+  test("a link carries no HELLO and no LINK: those count over stdin only", async () => {
     const { init, peer } = await linked();
     peer.send(Type.HELLO, records([1, randomBytes(16)], [2, 60_000]));
     peer.send(Type.LINK, records(...full));
@@ -169,7 +169,7 @@ describe("a link that cannot be is refused over stdout with an errno", () => {
     expect(peers).toEqual([]);
   });
 
-  test("a socket that is not there", async () => {
+  test("a link to a socket that is not there is refused with an errno", async () => {
     const { init } = await place();
     offer(init, [1, "abc"], ...full.slice(1));
     expect(await refusal(init)).toBe(enoent);
@@ -189,14 +189,14 @@ s = socket.socket(socket.AF_UNIX); s.bind("${directory}/abcdef"); s.listen(); pr
     await run.exit();
   });
 
-  test("no directory was given: HELLO_ACK does not offer links", async () => {
+  test("without a link directory HELLO_ACK does not offer links", async () => {
     const init = await Init.start();
     expect((await init.hello()).number(9)).toBe(0);
     offer(init);
     expect(await refusal(init)).toBe(enotsup);
   });
 
-  test("there is one already", async () => {
+  test("a second link is refused while there is one", async () => {
     const { init, peer } = await linked();
     offer(init);
     await init.until(() => peer.frames.length > 2, "the refusal");

@@ -49,7 +49,7 @@ function everyOperation(init: Init, path: string): [string, Channel][] {
   ];
 }
 
-describe("a path", () => {
+describe("path", () => {
   test.each([
     ["that climbs", "../x"],
     ["that climbs in the middle", "a/../../x"],
@@ -86,7 +86,7 @@ describe("a path", () => {
     expect(await read(init, `${init.workspace}/../etc/passwd`).failCode()).toBe("invalid-path");
   });
 
-  test("may hold any other byte, and names of 255 bytes", async () => {
+  test("a path may hold any other byte, and names of 255 bytes", async () => {
     const init = await Init.start();
     for (const name of ["a b", "ünï çødé", "-rf", "$(touch pwned)", "'\"`\\*?[", "n".repeat(255), "..."]) {
       await write(init, name, name).done();
@@ -94,7 +94,7 @@ describe("a path", () => {
     }
   });
 
-  test("may be 4,095 bytes long", async () => {
+  test("a path may be 4,095 bytes long", async () => {
     const init = await Init.start();
     const path = `${"d/".repeat(2047)}f`;
     await write(init, path, "deep", [4, 2]).done();
@@ -104,7 +104,7 @@ describe("a path", () => {
 });
 
 describe("symlinks", () => {
-  test("that stay inside are followed: relative, absolute, through .. and each other", async () => {
+  test("symlinks that stay inside are followed: relative, absolute, through .. and each other", async () => {
     const init = await Init.start();
     mkdirSync(join(init.workspace, "a/b"), { recursive: true });
     writeFileSync(join(init.workspace, "a/file"), "found");
@@ -123,7 +123,7 @@ describe("symlinks", () => {
     }
   });
 
-  test("that leave are refused by every operation that would follow them, at the end and in the middle", async () => {
+  test("symlinks that leave are refused by every operation that would follow them, at the end and in the middle", async () => {
     const init = await Init.start();
     const away = outside();
     const targets = [
@@ -158,7 +158,7 @@ describe("symlinks", () => {
     expect(existsSync(join(away, "new"))).toBe(false);
   });
 
-  test("in circles are too many", async () => {
+  test("symlinks in circles are too many", async () => {
     const init = await Init.start();
     symlinkSync("b", join(init.workspace, "a"));
     symlinkSync("a", join(init.workspace, "b"));
@@ -171,7 +171,7 @@ describe("symlinks", () => {
     expect(await read(init, "l40").failCode()).toBe("too-many-links");
   });
 
-  test("with targets of thousands of bytes are followed or refused, never cut", async () => {
+  test("symlinks with targets of thousands of bytes are followed or refused, never cut", async () => {
     const init = await Init.start();
     symlinkSync(`${"./".repeat(2000)}end`, join(init.workspace, "long"));
     symlinkSync(`${"x/".repeat(2000)}end`, join(init.workspace, "lost"));
@@ -181,8 +181,8 @@ describe("symlinks", () => {
   });
 });
 
-describe("a directory that is swapped for a symlink again and again", () => {
-  test("never leads a read, a write, a list, a grep or a removal out", async () => {
+describe("directory that is swapped for a symlink again and again", () => {
+  test("a directory that is swapped for a symlink again and again never leads a read, a write, a list, a grep or a removal out", async () => {
     const init = await Init.start({ binary: "release" });
     const away = outside();
     const { workspace } = init;

@@ -7,8 +7,8 @@ function runningOf(list: Buffer[]): Map<number, number> {
   return new Map(list.map((entry) => [entry.readUInt32BE(0), entry.readUInt32BE(4)]));
 }
 
-describe("a second HELLO", () => {
-  test("lists what still runs, by channel and pid", async () => {
+describe("second HELLO", () => {
+  test("a second HELLO lists what still runs, by channel and pid", async () => {
     const init = await Init.start();
     const run = init.sh("sleep 1000");
     const pid = await run.started();
@@ -20,7 +20,7 @@ describe("a second HELLO", () => {
     expect((await run.exit()).reason).toBe(2);
   });
 
-  test("makes open channels orphans: their output is dropped, they report EXIT, and nothing blocks them", async () => {
+  test("a second HELLO makes open channels orphans: their output is dropped, they report EXIT, and nothing blocks them", async () => {
     const init = await Init.start();
     const run = init.sh("echo before; read go < fifo; head -c 2000000 /dev/zero; exit 6", { credit: 7 });
     await init.sh("mkfifo fifo").exit();
@@ -45,7 +45,7 @@ describe("a second HELLO", () => {
     expect(run.stdout).toBe("");
   });
 
-  test("ends a write whose bytes will never come, and leaves no trace of it", async () => {
+  test("a second HELLO ends a write whose bytes will never come, and leaves no trace of it", async () => {
     const init = await Init.start();
     const write = init.file([1, 2], [2, "half"], [8, 100]);
     write.stdin("only this");
@@ -55,7 +55,7 @@ describe("a second HELLO", () => {
     expect(readdirSync(init.workspace)).toEqual([]);
   });
 
-  test("of the same epoch takes over too, as the same worker after a lost connection does", async () => {
+  test("a second HELLO of the same epoch takes over too, as the same worker after a lost connection does", async () => {
     const init = await Init.start();
     const run = init.sh("sleep 1000");
     await run.started();

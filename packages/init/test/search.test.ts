@@ -20,7 +20,7 @@ describe("list", () => {
   const list = (init: Init, path: string, ...more: [number, Value][]) =>
     init.file([1, Op.list], [2, path], ...more);
 
-  test("names what is in a directory, with types, sizes and targets", async () => {
+  test("list names what is in a directory, with types, sizes and targets", async () => {
     const init = await Init.start();
     plant(init, { a: "123", "dir/inner": "x", ".hidden": "" });
     symlinkSync("/etc/passwd", inside(init, "link"));
@@ -39,7 +39,7 @@ describe("list", () => {
     expect(channel.items[0]?.number(5)).toBeGreaterThan(1_600_000_000_000);
   });
 
-  test("goes down when told, to the depth it is told, and never through a symlink", async () => {
+  test("list recurses on request, to the requested depth, and never through a symlink", async () => {
     const init = await Init.start();
     plant(init, { "a/b/c/d": "", "a/x": "" });
     symlinkSync("a", inside(init, "loop"));
@@ -55,7 +55,7 @@ describe("list", () => {
     expect(paths(through)).toEqual(["loop/b/c"]);
   });
 
-  test("stops at its bound and says so; exactly the bound is not too many", async () => {
+  test("list stops at its bound and reports it; exactly the bound is not too many", async () => {
     const init = await Init.start();
     await init.sh("i=0; while [ $i -lt 100 ]; do : > f$i; i=$((i+1)); done").exit();
     const cut = list(init, "", [12, 99]);
@@ -64,7 +64,7 @@ describe("list", () => {
     expect([(await whole.done()).number(10), whole.items.length]).toEqual([0, 100]);
   });
 
-  test("of twenty thousand entries streams whole items, and a bound ends it early", async () => {
+  test("list of twenty thousand entries streams whole items, and a bound ends it early", async () => {
     const init = await Init.start({ binary: "release" });
     await init.exec(["python3", "-c", "for i in range(20000): open('entry-%d' % i, 'w').close()"]).exit();
     const all = list(init, "", [12, 1_000_000]);
@@ -76,7 +76,7 @@ describe("list", () => {
     expect([(await unbounded.done()).number(10), unbounded.items.length]).toEqual([1, 10_000]);
   });
 
-  test("uses credit in whole items", async () => {
+  test("list uses credit in whole items", async () => {
     const init = await Init.start();
     await init.sh("for i in 1 2 3 4 5 6 7 8 9; do : > file-number-$i; done").exit();
     const channel = list(init, "", [10, 200]);
@@ -88,7 +88,7 @@ describe("list", () => {
     expect(channel.items.length).toBe(9);
   });
 
-  test("of what is no directory says so", async () => {
+  test("list of what is no directory is refused with that reason", async () => {
     const init = await Init.start();
     plant(init, { file: "" });
     expect(await list(init, "file").failCode()).toBe("not-a-directory");
@@ -103,7 +103,7 @@ for i in range(${depth}):
   os.mkdir('d'); os.chdir('d')
 open('bottom','w').write('x'*5000)`;
 
-  test("of thousands of levels are counted, removed, and listed as far as a path can say", async () => {
+  test("deep trees of thousands of levels are counted, removed, and listed as far as a path can say", async () => {
     const init = await Init.start({ binary: "release", wrapper: ["prlimit", "--nofile=256"] });
     expect((await init.exec(["python3", "-c", dig]).exit()).value).toBe(0);
     const usage = await init.file([1, Op.usage], [2, ""]).done(30_000);
@@ -171,14 +171,14 @@ describe("glob", () => {
     expect(await glob(init, [pattern])).toEqual(expected);
   });
 
-  test("matches leading dots when told to", async () => {
+  test("glob matches leading dots on request", async () => {
     const init = await Init.start();
     plant(init, tree);
     expect(await glob(init, ["*.ts"], "", 1)).toContain(".dot.ts");
     expect(await glob(init, ["**/d.ts"], "", 1)).toEqual(["src/.hidden/d.ts"]);
   });
 
-  test("takes several patterns, counts an entry once, and starts at its base", async () => {
+  test("glob takes several patterns, counts an entry once, and starts at its base", async () => {
     const init = await Init.start();
     plant(init, tree);
     expect(await glob(init, ["*.ts", "a*", "docs/*.md"])).toEqual([
@@ -191,21 +191,21 @@ describe("glob", () => {
     expect(await glob(init, ["**/*.ts"], "src")).toEqual(["src/b.ts", "src/deep/c.ts"]);
   });
 
-  test("refuses what is no pattern", async () => {
+  test("glob refuses what is no pattern", async () => {
     const init = await Init.start();
     for (const pattern of ["", "/etc/*", "../*", "a/../b", `{${"a,".repeat(600)}b}`, "{a,b}".repeat(12)]) {
       expect(await init.file([1, Op.glob], [2, ""], [11, pattern]).failCode()).toBe("bad-pattern");
     }
   });
 
-  test("with many stars takes no time to speak of", async () => {
+  test("glob with many stars takes no time to speak of", async () => {
     const init = await Init.start();
     plant(init, { ["a".repeat(200)]: "" });
     expect(await glob(init, [`${"*a".repeat(60)}*b`])).toEqual([]);
     expect(await glob(init, [`${"**/".repeat(40)}x`])).toEqual([]);
   });
 
-  test("stops at its bound", async () => {
+  test("glob stops at its bound", async () => {
     const init = await Init.start();
     plant(init, tree);
     const channel = init.file([1, Op.glob], [2, ""], [11, "**/*.ts"], [12, 2]);
@@ -219,7 +219,7 @@ describe("grep", () => {
   const hits = (channel: Channel) =>
     channel.items.map((item) => `${item.text(1)}:${item.number(7)}:${item.text(8)}`).sort();
 
-  test("finds a fixed string with file, line number and text", async () => {
+  test("grep finds a fixed string with file, line number and text", async () => {
     const init = await Init.start();
     plant(init, { "a.txt": "one\ntwo needle\nthree\nneedle", "d/b.txt": "no\n(needle)\n", c: "nothing" });
     const channel = grep(init, "needle", [2, ""]);
@@ -228,7 +228,7 @@ describe("grep", () => {
     expect([done.number(9), done.number(10), done.number(11), done.number(12)]).toEqual([3, 0, 3, 0]);
   });
 
-  test("takes a fixed string as it is, and a regular expression as POSIX extended", async () => {
+  test("grep takes a fixed string as it is, and a regular expression as POSIX extended", async () => {
     const init = await Init.start();
     plant(init, { f: "a.b\naxb\nA.B\n" });
     const find = async (pattern: string, flags: number) => {
@@ -243,7 +243,7 @@ describe("grep", () => {
     expect(await find("", 0)).toEqual([1, 2, 3]);
   });
 
-  test("says what is wrong with a pattern", async () => {
+  test("grep says what is wrong with a pattern", async () => {
     const init = await Init.start();
     const fail = await grep(init, "(", [2, ""], [4, 1]).fail();
     expect(fail.code).toBe("bad-pattern");
@@ -278,7 +278,7 @@ describe("grep", () => {
     expect([done.number(11), done.number(12)]).toEqual([1, 3]);
   });
 
-  test("cuts long lines between characters, and says so", async () => {
+  test("grep cuts long lines between characters, and marks them as cut", async () => {
     const init = await Init.start();
     plant(init, { f: `needle ${"é".repeat(100)}` });
     const channel = grep(init, "needle", [2, ""], [15, 10]);
@@ -286,7 +286,7 @@ describe("grep", () => {
     expect(channel.items.map((item) => [item.text(8), item.number(9)])).toEqual([["needle é", 1]]);
   });
 
-  test("holds its line numbers through lines of megabytes, and sees their beginnings", async () => {
+  test("grep holds its line numbers through lines of megabytes, and sees their beginnings", async () => {
     const init = await Init.start();
     const long = "y".repeat(3_000_000);
     plant(init, { f: `first\nneedle ${long}\n${long} needle\n\nneedle\n` });
@@ -296,7 +296,7 @@ describe("grep", () => {
     expect(done.number(11)).toBe(1);
   });
 
-  test("stops at its bound, in the middle of a file", async () => {
+  test("grep stops at its bound, in the middle of a file", async () => {
     const init = await Init.start();
     plant(init, { f: "x\n".repeat(1000) });
     const channel = grep(init, "x", [2, ""], [12, 7]);
@@ -305,7 +305,7 @@ describe("grep", () => {
     expect([(await exact.done()).number(10), exact.items.length]).toEqual([0, 1000]);
   });
 
-  test("that would take for ever can be killed", async () => {
+  test("grep that would take for ever can be killed", async () => {
     const init = await Init.start();
     await init.exec(["python3", "-c", "open('f','w').write('a'*60000+'\\n')"]).exit();
     await init.exec(["python3", "-c", "open('f','a').write(('a'*60000+'\\n')*2000)"]).exit();
@@ -329,7 +329,7 @@ describe("usage", () => {
   };
 
   // In a pid namespace of its own, where no stranger's deleted file is in sight.
-  test("counts what is allocated as du does, holes not and hard links once", async () => {
+  test("usage counts what is allocated as du does, holes not and hard links once", async () => {
     const init = await Init.start({ asProcess1: isRoot });
     plant(init, { "a/b/c": "x".repeat(10_000), d: "y".repeat(100_000) });
     linkSync(inside(init, "d"), inside(init, "e"));
@@ -349,7 +349,7 @@ describe("usage", () => {
     expect(await usage(init, [2, ""], [12, 3])).toMatchObject({ entries: 3, truncated: 1 });
   });
 
-  test("finds the bytes of deleted files that processes still hold", async () => {
+  test("usage finds the bytes of deleted files that processes still hold", async () => {
     const init = await Init.start({ asProcess1: isRoot });
     const run = init.sh(
       "exec 3> gone; head -c 500000 /dev/urandom >&3; rm gone; echo ready; exec sleep 1000 4>&3",

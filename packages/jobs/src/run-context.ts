@@ -5,9 +5,12 @@ import {
   type JobRequest,
   type JobValue,
   type OutputStream,
+  type PreparedTool,
+  type ToolRequest,
 } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox/port";
 import type { ArtifactsPort } from "./artifacts/artifacts-port.ts";
+import type { DownloadPort } from "./kinds/fetch.ts";
 
 /** What a job may use of a sandbox. Its life is its holder's. */
 export type JobSandbox = Pick<Sandbox, "exec" | "files">;
@@ -18,10 +21,14 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Sees a command's output as it comes. What it returns is awaited before the command may send more. */
   readonly onOutput?: ((stream: OutputStream, bytes: Uint8Array) => void | Promise<void>) | undefined;
-  /** The job's own. Absent: nothing is kept, and the result says so. */
+  /** The job's own. Absent: nothing is kept, and the result lists the files as refused. */
   readonly artifacts?: ArtifactsPort | undefined;
   /** Learns of each artifact when it is kept. */
   readonly onArtifact?: ((artifact: ArtifactRef) => void | Promise<void>) | undefined;
+  /** By the sandbox's egress rules. Absent: nothing is fetched, and the result has the reason. */
+  readonly download?: DownloadPort | undefined;
+  /** What a call of a custom tool runs. Absent: there are none, and the call is refused. */
+  readonly tool?: ((call: ToolRequest) => PreparedTool["command"]) | undefined;
   /** A request may only tighten these. */
   readonly limits: ExecLimits;
 }

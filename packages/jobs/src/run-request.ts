@@ -14,12 +14,15 @@ import { runCode } from "./kinds/code.ts";
 import { runCopy } from "./kinds/copy.ts";
 import { runEdit } from "./kinds/edit.ts";
 import { runExec } from "./kinds/exec.ts";
+import { runFetch } from "./kinds/fetch.ts";
 import { runMove, runRemove } from "./kinds/move-remove.ts";
 import { runPatch } from "./kinds/patch.ts";
 import { runRead } from "./kinds/read.ts";
 import { runGlob, runGrep, runList, runStat } from "./kinds/search.ts";
 import { runSteps } from "./kinds/steps.ts";
+import { runTool } from "./kinds/tool.ts";
 import { runWrite } from "./kinds/write.ts";
+import { measured } from "./measured.ts";
 import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
 
 /**
@@ -27,6 +30,10 @@ import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
  * what is thrown is a fault of ours.
  */
 export async function runRequest(request: SandboxRequest, context: RunContext): Promise<JobResult> {
+  return measured(await run(request, context));
+}
+
+async function run(request: SandboxRequest, context: RunContext): Promise<JobResult> {
   const startedMs = performance.now();
   const ended = (outcome: Outcome, value: JobValue): JobResult => ({
     outcome,
@@ -41,6 +48,8 @@ export async function runRequest(request: SandboxRequest, context: RunContext): 
         return await runExec(request, context);
       case "code":
         return await runCode(request, context);
+      case "tool":
+        return await runTool(request, context);
       case "steps":
         return await runSteps(request, context, runRequest);
       default:
@@ -56,7 +65,7 @@ export async function runRequest(request: SandboxRequest, context: RunContext): 
   }
 }
 
-type FileKind = Exclude<SandboxRequest["kind"], "exec" | "code" | "steps">;
+type FileKind = Exclude<SandboxRequest["kind"], "exec" | "code" | "tool" | "steps">;
 
 function runFileKind(request: RequestOf<FileKind>, context: RunContext): Promise<JobValue> {
   switch (request.kind) {
@@ -82,6 +91,8 @@ function runFileKind(request: RequestOf<FileKind>, context: RunContext): Promise
       return runGlob(request, context);
     case "copy":
       return runCopy(request, context);
+    case "fetch":
+      return runFetch(request, context);
     case "archive":
       return request.direction === "in" ? runArchiveIn(request, context) : runArchiveOut(request, context);
     default:

@@ -22,8 +22,8 @@ function inPieces(bytes: Buffer, sizes: readonly number[], window: LineWindow): 
   return window.finish({ atEnd: true }).toString();
 }
 
-describe("the lines of a file", () => {
-  test("are the same in whatever pieces its bytes come", () => {
+describe("lines of a file", () => {
+  test("the lines of a file are the same in whatever pieces its bytes come", () => {
     fc.assert(
       fc.property(
         content,
@@ -39,7 +39,7 @@ describe("the lines of a file", () => {
     );
   });
 
-  test("are kept whole, and never more bytes of them than allowed", () => {
+  test("the lines of a file are kept whole, and never more bytes of them than allowed", () => {
     fc.assert(
       fc.property(content, fc.integer({ min: 1, max: 40 }), (bytes, maxBytes) => {
         const window = new LineWindow(1, 1_000, maxBytes);
@@ -52,7 +52,7 @@ describe("the lines of a file", () => {
     );
   });
 
-  test("that are too long alone are named", () => {
+  test("the lines of a file that are too long alone are named", () => {
     const window = new LineWindow(2, 5, 10);
     inPieces(Buffer.from("short\nmuch longer than ten\n"), [], window);
     expect(window.tooLongLine).toBe(2);

@@ -62,15 +62,15 @@ describe("a diff made by diff(1)", () => {
   });
 });
 
-describe("a patch", () => {
-  test("goes to the nearest place that matches exactly", () => {
+describe("patch", () => {
+  test("a patch goes to the nearest place that matches exactly", () => {
     const content = "x\nsame\ny\nx\nsame\ny\nx\nsame\ny\n";
     expect(patched(content, hunk("@@ -5,1 +5,1 @@", "-same", "+changed"))).toBe(
       "x\nsame\ny\nx\nchanged\ny\nx\nsame\ny\n",
     );
   });
 
-  test("is refused, hunk by hunk, where its old lines are not", () => {
+  test("a patch is refused, hunk by hunk, where its old lines are not", () => {
     expect(
       patched("one\ntwo\n", hunk("@@ -1,1 +1,1 @@", "-uno", "+1", "@@ -2,1 +2,1 @@", "-dos", "+2")),
     ).toEqual([
@@ -79,11 +79,11 @@ describe("a patch", () => {
     ]);
   });
 
-  test("does not take a line that differs in a space", () => {
+  test("a patch does not take a line that differs in a space", () => {
     expect(patched("a b\n", hunk("@@ -1,1 +1,1 @@", "-a  b", "+c"))).toHaveLength(1);
   });
 
-  test("keeps CRLF, whether the diff has it or not", () => {
+  test("a patch keeps CRLF, whether the diff has it or not", () => {
     const lf = hunk("@@ -1,2 +1,3 @@", " one", "+new", " two");
     expect(patched("one\r\ntwo\r\n", lf)).toBe("one\r\nnew\r\ntwo\r\n");
     expect(patched("one\r\ntwo\r\n", lf.replaceAll("\n", "\r\n"))).toBe("one\r\nnew\r\ntwo\r\n");
@@ -91,7 +91,7 @@ describe("a patch", () => {
     expect(patched("one\r\n", hunk("@@ -1,1 +1,1 @@", "-one\r", "+one"))).toBe("one\n");
   });
 
-  test("takes away and gives the last newline", () => {
+  test("a patch takes away and gives the last newline", () => {
     const none = "\\ No newline at end of file";
     expect(patched("a", hunk("@@ -1 +1 @@", "-a", none, "+a"))).toBe("a\n");
     expect(patched("a\n", hunk("@@ -1 +1 @@", "-a", "+a", none))).toBe("a");
@@ -101,11 +101,11 @@ describe("a patch", () => {
     expect(patched("a", hunk("@@ -1,0 +2 @@", "+b"))).toEqual([expect.stringContaining("no newline")]);
   });
 
-  test("takes an empty context line whose space an editor stripped", () => {
+  test("a patch takes an empty context line whose space an editor stripped", () => {
     expect(patched("a\n\nb\n", hunk("@@ -1,3 +1,3 @@", " a", "", "-b", "+c"))).toBe("a\n\nc\n");
   });
 
-  test("that would search for too long is refused", () => {
+  test("a patch that would search for too long is refused", () => {
     const content = "x\n".repeat(200_000);
     const long = Array.from({ length: 50_000 }, () => " x");
     expect(() => patched(content, hunk("@@ -1,50001 +1,50002 @@", ...long, " end", "+new"))).toThrow(
@@ -113,12 +113,12 @@ describe("a patch", () => {
     );
   });
 
-  test("with a line number far beyond the file still finds its place", () => {
+  test("a patch with a line number far beyond the file still finds its place", () => {
     expect(patched("a\nb\n", hunk("@@ -999999999,1 +1,1 @@", "-b", "+c"))).toBe("a\nc\n");
   });
 });
 
-describe("the files of a diff", () => {
+describe("files of a diff", () => {
   const paths = (diff: string) =>
     parseDiff(diff).map(({ oldPath, newPath, mode }) => [oldPath, newPath, mode] as const);
 
@@ -130,7 +130,7 @@ describe("the files of a diff", () => {
     expect(paths("--- x.c.orig\n+++ x.c\n@@ -1 +1 @@\n-a\n+b\n")).toEqual([["x.c", "x.c", undefined]]);
   });
 
-  test("are created, deleted, renamed and made executable", () => {
+  test("the files of a diff are created, deleted, renamed and made executable", () => {
     const diff = [
       "diff --git a/empty b/empty",
       "new file mode 100644",
@@ -165,13 +165,13 @@ describe("the files of a diff", () => {
     ]);
   });
 
-  test("may have quoted names", () => {
+  test("the files of a diff may have quoted names", () => {
     expect(
       paths('--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n'),
     ).toEqual([['café "x".txt', 'café "x".txt', undefined]]);
   });
 
-  test("are found in a mail, after its text and before its signature", () => {
+  test("the files of a diff are found in a mail, after its text and before its signature", () => {
     const mail = `From: a\n\nsome - text\n---\n f | 2 +-\n\n${hunk("@@ -1 +1 @@", "-a", "+b")}-- \n2.39\n\n`;
     expect(paths(mail)).toEqual([["f", "f", undefined]]);
   });
@@ -192,7 +192,7 @@ describe("the files of a diff", () => {
     expect(() => parseDiff(diff)).toThrow(message);
   });
 
-  test("never make the parser fail in another way", () => {
+  test("the files of a diff never make the parser fail in another way", () => {
     const line = fc.constantFrom(
       "--- a/x",
       "+++ b/x",

@@ -1,4 +1,50 @@
--- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua and tenant-jobs.lua.
+-- Whether a first attempt passes a ceiling of its tenant's day. What has not ended yet will end today, as far as is known.
+local function dayFull(wanted, all, jobs, bytes, now)
+  if all.dailyJobs <= 0 and all.dailyCpuSeconds <= 0 and all.dailyBytes <= 0 then
+    return nil
+  end
+  local used = usedToday(wanted.key, wanted.tenant, now)
+  local full = pastCeiling(all, 'dailyJobs', (used[1] or 0) + jobs, 1)
+    or pastCeiling(all, 'dailyCpuSeconds', math.floor((used[3] or 0) / 1000000), 1)
+    or pastCeiling(all, 'dailyBytes', (used[6] or 0) + (used[7] or 0) + bytes, wanted.bytes)
+  if full then
+    full[#full + 1] = dayEnds(now)
+  end
+  return full
+end
+
+-- Whether a first attempt passes a ceiling of its tenant.
+local function tenantFull(pool, wanted, all)
+  local key, tenant, now = wanted.key, wanted.tenant, redisNow()
+  local delayed = delayedCount(key, tenant, now)
+  local jobs = redis.call('ZCARD', ofTenant('@unfinishedOf', key, tenant)) + delayed
+  local full = pastCeiling(all, 'waitingJobs', jobs, 1)
+  if full then
+    return full
+  end
+  -- Whatever its size, a request is accepted while no other of its tenant waits.
+  local bytes = tonumber(redis.call('GET', waitingBytesKey(key, tenant)) or '0') + stagedBytes(key, tenant, now, wanted.jobId)
+  full = bytes > 0 and pastCeiling(all, 'waitingBytes', bytes, wanted.bytes)
+  full = full or dayFull(wanted, all, jobs, bytes, now)
+  full = full or (all.resultBytes > 0 and pastCeiling(all, 'resultBytes', resultBytes(key, tenant, now), 1))
+  if full then
+    return full
+  end
+  -- The sandbox that all tenants share is none of a tenant's own.
+  local isOwn = string.match(key, '^[^.]+') == tenant
+  full = isOwn and wanted.fills and pastCeiling(all, 'workspaceBytes', tonumber(redis.call('HGET', workspacesKey(key), '*') or '0'), 1)
+  if full then
+    return full
+  end
+  local isNew = not pool and isOwn and not redis.call('ZSCORE', wanted.sandboxes, key)
+  if isNew then
+    return pastCeiling(all, 'sandboxes', redis.call('ZCARD', wanted.sandboxes), 1)
+  end
+  return nil
+end
+
+-- Whether an attempt of a job may be added. Needs now.lua, queue-length.lua, nearly-full.lua, tenant-jobs.lua,
+-- usage.lua, result-bytes.lua, workspaces.lua and ceilings.lua.
 -- `record`: job (hash)   `pool`: of the sandbox, false while it has none   `facts`: of facts.lua
 -- `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
 -- Gives nil, and the record's sandbox if there is a record; or the refusal:
@@ -6,7 +52,7 @@
 --       {'taken', key}                    the id is another job's: of another sandbox, or one that asks for something else
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
---       {'tenant-full', waiting, limit}   the tenant's requests that wait have too many bytes
+--       {'tenant-full', ceiling, used, limit}   the tenant has as much as it may; of a day's ceiling, also when the day ends
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
 --       {'wrong-pool', pool}              the sandbox lives in another pool
 local function refusal(record, pool, firstQueueKey, wanted, facts)
@@ -40,11 +86,5 @@ local function refusal(record, pool, firstQueueKey, wanted, facts)
   if waiting >= most then
     return {'sandbox-full', waiting, most}
   end
-  -- Whatever its size, a request is accepted while no other of its tenant waits.
-  local bytes = tonumber(redis.call('GET', waitingBytesKey(wanted.key, wanted.tenant)) or '0')
-  local mostBytes = tonumber(facts.limits[3] or wanted.mostBytes)
-  if bytes > 0 and bytes + wanted.bytes > mostBytes then
-    return {'tenant-full', bytes, mostBytes}
-  end
-  return nil
+  return tenantFull(pool, wanted, ceilingsIn(wanted.ceilings, facts.ceilings))
 end

@@ -3,7 +3,7 @@
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 conversations (set)
 -- ARGV  1 id  2 place  3 '1': only if it has expired  4 lease (hash), '' when it does not matter who holds the sandbox  5 epoch and 6 instance, compared with the lease
--- Reply {1, file}    dropped; the file that nobody refers to any more, or ''
+-- Reply {1, file}    dropped; the file without a reference now, or ''
 --       {0}          it is not there, or has not expired
 --       {2, epoch}   another process holds the sandbox
 --- @include now.lua

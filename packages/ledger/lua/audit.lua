@@ -5,11 +5,12 @@
 -- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
 --       6 completed (sorted set)  7 failed (sorted set)  8… lists and sorted sets in which the queue keeps jobs that are not finished
 -- ARGV  1 sandbox key  2 job id  3 the last attempt that was added  4 ms its end is remembered  5 inbox (stream), '' if there is none
---       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for whoever is about to read it
+--       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for a worker that is about to read it
 --       10 the entry's id in the queue  11 lists longer than this are not walked: the job counts as being there
 --       12 and 13 the schedule's entries of the last attempt and of the next one (hashes)
 --       14 '1' if the schedule had one of them a moment ago, for a cluster, where the schedule is in another slot
 --       15 what the keys of entries begin with  16 how many ended entries are kept  17 mark, 18 returned value and 19 reason for its entry
+--       20 id of the last event before the caller looked at the schedule, for a cluster; '' if there was none
 -- Reply {'ended'}
 --       {'finished-before'}   it has its end, and is no longer among the unfinished
 --       {'kept', where}       'queued', 'scheduled', 'running', or 'changed' since the caller looked
@@ -17,6 +18,7 @@
 --- @include elsewhere.lua
 --- @include still.lua
 --- @include tenant-jobs.lua
+--- @include result-bytes.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 --- @include board-entry.lua
@@ -30,13 +32,12 @@ end
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local lastType = last and last[2][2]
 if known[4] or lastType == 'finished' then
-  elsewhere('ZREM', '@unfinished', jobId)
-  uncountJob(key, jobId, false, known[6])
+  uncountJobs(key, {{jobId, false, known[6]}})
   post(key)
   return {'finished-before'}
 end
--- On a cluster a retry may have been put into the schedule since the caller looked there.
-local isScheduled = ARGV[14] == '1' or lastType == 'retrying'
+-- On a cluster a retry may have been put into the schedule since the caller looked there. One that was announced before was there first.
+local isScheduled = ARGV[14] == '1' or (lastType == 'retrying' and last[1] ~= ARGV[20])
 if not isCluster then
   isScheduled = redis.call('EXISTS', ARGV[12], ARGV[13]) > 0
 end
@@ -69,6 +70,7 @@ if entry[1] and not entry[2] then
   markEntry(KEYS[4], queuedId, now, {mark = ARGV[17], returned = ARGV[18], reason = ARGV[19]})
   local board = {completed = KEYS[6], failed = KEYS[7], prefix = ARGV[15], now = now, keptEntries = tonumber(ARGV[16])}
   listEntry(board, queuedId, true)
+  writeBoard(board, {})
 end
 post(key)
 return {'ended'}

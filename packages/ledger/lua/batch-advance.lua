@@ -1,6 +1,7 @@
 #!lua
 -- Notes in a batch that one of its jobs has ended, or that all its orders are in. The last of these ends the batch.
--- KEYS  1 batch (hash)  2 done (string of bits)  3 ends (list)  4 refused (hash)  5 open batches (sorted set)  6 webhooks (sorted set)
+-- KEYS  1 batch (hash)  2 done (string of bits)  3 ends (list)  4 refused (hash)  5 open batches (sorted set)
+--       6 owners of webhooks to call (sorted set)
 -- ARGV  1 batch id  2 now, epoch ms  3 ms it is kept after its end  4 index of the job, '' for none  5 its sandbox key, '' if it was refused
 --       6 '1': it failed  7 how many orders there are in all, '' if not known yet
 -- Reply 0 there is no such batch  1 noted  2 it was noted before  3 noted, and the batch is over
@@ -25,16 +26,19 @@ if ARGV[7] ~= '' then
     redis.call('HSET', KEYS[1], 'state', 'running')
   end
 end
-local batch = redis.call('HMGET', KEYS[1], 'state', 'total', 'finished', 'webhook')
+local batch = redis.call('HMGET', KEYS[1], 'state', 'total', 'finished', 'webhook', 'owner')
 if batch[1] == 'finished' or not batch[2] or tonumber(batch[3] or '0') < tonumber(batch[2]) then
   return reply
 end
 redis.call('HSET', KEYS[1], 'state', 'finished', 'finishedAtMs', ARGV[2])
 redis.call('ZREM', KEYS[5], ARGV[1])
+redis.call('ZREM', string.format('@batchesOpenOf', batch[5] or ''), ARGV[1])
 for index = 1, 4 do
   redis.call('PEXPIRE', KEYS[index], ARGV[3])
 end
 if batch[4] then
-  redis.call('ZADD', KEYS[6], ARGV[2], ARGV[1])
+  local owner = batch[5] or ''
+  redis.call('ZADD', string.format('@webhooksOf', owner), ARGV[2], ARGV[1])
+  redis.call('ZADD', KEYS[6], 'LT', ARGV[2], owner)
 end
 return 3

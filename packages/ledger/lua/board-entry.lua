@@ -12,25 +12,27 @@ local function markEntry(entry, queuedId, now, shown)
   redis.call('HSET', entry, unpack(fields))
 end
 
--- Lists an entry that has left its queue.
+-- Notes an entry that has left its queue, for `writeBoard`.
 local function listEntry(board, queuedId, isFailed)
   local list = isFailed and board.failed or board.completed
-  redis.call('ZADD', list, board.now, queuedId)
-  local over = redis.call('ZCARD', list) - board.keptEntries
-  if over > 0 then
-    local oldest = redis.call('ZPOPMIN', list, over)
-    for index = 1, #oldest, 2 do
-      redis.call('UNLINK', board.prefix .. oldest[index])
-    end
-  end
+  board.left = board.left or {}
+  board.left[list] = board.left[list] or {}
+  local left = board.left[list]
+  left[#left + 1] = board.now
+  left[#left + 1] = queuedId
 end
 
--- Drops entries of attempts that ended so long ago that the jobs' events have expired, a few at a time.
-local function dropExpired(board, keptMs)
-  for _, list in ipairs({board.completed, board.failed}) do
-    for _, queuedId in ipairs(redis.call('ZRANGEBYSCORE', list, '-inf', board.now - keptMs, 'LIMIT', 0, 20)) do
-      redis.call('ZREM', list, queuedId)
-      redis.call('UNLINK', board.prefix .. queuedId)
+-- Lists all those entries, and unlinks the oldest beyond those kept. `gone`: keys to unlink in the same call.
+local function writeBoard(board, gone)
+  for list, left in pairs(board.left or {}) do
+    redis.call('ZADD', list, unpack(left))
+    local over = redis.call('ZCARD', list) - board.keptEntries
+    local oldest = over > 0 and redis.call('ZPOPMIN', list, over) or {}
+    for index = 1, #oldest, 2 do
+      gone[#gone + 1] = board.prefix .. oldest[index]
     end
+  end
+  if #gone > 0 then
+    redis.call('UNLINK', unpack(gone))
   end
 end

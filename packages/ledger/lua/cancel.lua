@@ -4,16 +4,17 @@
 -- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
 --       6 completed (sorted set)  7 failed (sorted set)  8… lists and sorted sets in which the queue keeps jobs that are not finished
 -- ARGV  1 sandbox key  2 job id  3 attempt that waits  4 ms its end is remembered  5 inbox (stream), '' if there is none
---       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for whoever is about to read it
+--       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for a worker that is about to read it
 --       10 the entry's id in the queue  11 lists longer than this are not walked  12 what the keys of entries begin with
 --       13 how many ended entries are kept  14 mark, 15 returned value and 16 reason for its entry
--- Reply 'told'              its end is told
---       'finished-before'   its end was told before
---       'begun'             it has begun, or is not known: whoever holds its sandbox tells of it
+-- Reply 'told'              the terminal record was written
+--       'finished-before'   it had a terminal record before
+--       'begun'             it has begun, or is unknown: the holder of its sandbox publishes its end
 --- @include now.lua
 --- @include elsewhere.lua
 --- @include still.lua
 --- @include tenant-jobs.lua
+--- @include result-bytes.lua
 --- @include tell-end.lua
 --- @include board-entry.lua
 --- @include end-unheld.lua
@@ -60,6 +61,7 @@ if redis.call('EXISTS', entry) == 1 then
   if isIn then
     local board = {completed = KEYS[6], failed = KEYS[7], prefix = ARGV[12], now = now, keptEntries = tonumber(ARGV[13])}
     listEntry(board, queuedId, ARGV[16] ~= '')
+    writeBoard(board, {})
   end
   -- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself, and on a cluster the caller looks.
   local lease = redis.call('HMGET', KEYS[5], 'worker', 'deadline')

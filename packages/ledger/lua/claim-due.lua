@@ -1,5 +1,5 @@
 #!lua
--- Takes what is due from a sorted set of things to do, so that nobody else does for a while. Whoever dies with it loses its turn.
+-- Takes what is due from a sorted set of things to do, so that no other process takes it for a while. A process that dies with it loses its turn.
 -- KEYS  1 things to do (sorted set by when)
 -- ARGV  1 now, epoch ms  2 when others may take it, epoch ms  3 how many at most
 -- Reply the members taken

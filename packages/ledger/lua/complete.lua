@@ -18,4 +18,5 @@ if epoch then
 end
 local board = {completed = KEYS[3], failed = KEYS[4], prefix = prefix, now = redisNow(), keptEntries = tonumber(ARGV[5])}
 leaveQueue(KEYS[2], board, queuedId, redis.call('HMGET', prefix .. queuedId, 'timestamp', 'failedReason'))
+writeBoard(board, {})
 return {'completed'}

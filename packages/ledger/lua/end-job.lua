@@ -1,10 +1,11 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
--- do first: then the holder completes it. Needs board-entry.lua, leave-queue.lua, tenant-jobs.lua
--- and tell-end.lua.
--- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, said}
+-- do first: then the holder completes it. Needs board-entry.lua, leave-queue.lua, tenant-jobs.lua,
+-- usage.lua, result-bytes.lua and tell-end.lua.
+-- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, used, said}
 --           outcome is '' for an attempt that another follows; shown: as of board-entry.lua; said is {type, data, type, data, …};
---           excerpt of the result for results and inbox, '' if the whole of it goes there
--- `common`: {key, active, board, keptMs}
+--           excerpt of the result for results and inbox, '' if the whole of it goes there; used: as of usage.lua
+-- `common`: {key, active, board, keptMs, ended, gone, used}; what is to be done once for all of a script is added to the last three:
+--           jobs for uncountJobs, keys to unlink, attempts for countUsage
 -- Gives 'published', or 'finished-before' if the job has its terminal record already.
 local function endJob(ending, common)
   local entry = redis.call('HMGET', ending.entry, 'timestamp', 'failedReason', 'ended')
@@ -14,7 +15,7 @@ local function endJob(ending, common)
     end
     return word
   end
-  local record = redis.call('HMGET', ending.record, 'outcome', 'part', 'bytes', 'tenant')
+  local record = redis.call('HMGET', ending.record, 'outcome', 'part', 'bytes', 'tenant', 'said')
   local ended = entry[3]
   if record[1] or (ended and ended ~= 'retrying') then
     return leave('finished-before')
@@ -28,18 +29,27 @@ local function endJob(ending, common)
     markEntry(ending.entry, ending.queuedId, common.board.now, ending.shown)
     entry[2] = ending.shown.reason ~= ''
   end
+  local said = tonumber(record[5] or '0')
   for index = 1, #ending.said, 2 do
     redis.call('XADD', ending.events, '*', 't', ending.said[index], 'd', ending.said[index + 1])
+    said = said + #ending.said[index + 1]
   end
-  if ending.outcome == '' then
-    redis.call('HSET', ending.record, 'part', ending.part)
+  local isLast = ending.outcome ~= ''
+  table.insert(common.used, {
+    tenant = record[4], jobs = isLast and 1 or 0, failed = isLast and ending.shown.reason ~= '' and 1 or 0, used = ending.used,
+  })
+  if not isLast then
+    redis.call('HSET', ending.record, 'part', ending.part, 'said', said)
     return leave('published')
   end
   redis.call('HSET', ending.record, 'key', common.key, 'outcome', ending.outcome)
   redis.call('PEXPIRE', ending.record, common.keptMs)
   redis.call('PEXPIRE', ending.events, common.keptMs)
-  redis.call('UNLINK', ending.staged)
-  uncountJob(common.key, ending.jobId, record[3], record[4])
+  if record[4] then
+    countResult(common.key, record[4], common.board.now, tonumber(common.keptMs), said)
+  end
+  table.insert(common.gone, ending.staged)
+  table.insert(common.ended, {ending.jobId, record[3], record[4]})
   local isLong = ending.excerpt ~= ''
   tellEnd({
     key = common.key, jobId = ending.jobId, inbox = ending.inbox, keptMs = common.keptMs, inboxMs = common.keptMs,

@@ -3,17 +3,17 @@
 -- holder can run a job at once, the first that it takes begins in the same step.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
 --       6 failed (sorted set)
---       then of each end: events (stream), job (hash), staged (string); of each beginning: events (stream), job (hash)
 -- ARGV  1 epoch  2 instance  3 sandbox key  4 latest time by Redis' clock at which a job may begin: the deadline that the holder knows of
 --       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries of each kind are kept
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
 --       12 data of the event of the first that is taken, without its attempt; '' if that does not begin now
---       13 a name for this take  14 what the keys of events begin with  15 what the keys of jobs begin with
+--       13 a name for this take  what keys begin with: 14 of events (streams)  15 of jobs (hashes)  16 of staged requests (strings)
+--       17 for how many days a tenant's usage is kept
 --       then those ids, the first taken first
 --       then of each end: job id, id in the queue, '1' if it leaves now, inbox (stream, '' if there is none), outcome ('' if another attempt
---       follows), of its entry the mark, returned value and reason, part, excerpt of the result, number of events, and of each event
---       its type and its data
---       then of each beginning: id in the queue, attempt, data of the event
+--       follows), of its entry the mark, returned value and reason, part, excerpt of the result, what it used (as of usage.lua), number
+--       of events, and of each event its type and its data
+--       then of each beginning: job id, id in the queue, attempt, data of the event
 -- Reply {'fenced', epoch}   another process holds the sandbox: nothing was changed
 --       {'exchanged', word of each end …, word of each beginning …, fate, id, data, timestamp, id, data, timestamp, …}
 --       fate: of the first that is taken: '' if it was not to begin, 'behind' if something is taken that the holder has not begun, or
@@ -25,6 +25,8 @@
 --- @include elsewhere.lua
 --- @include still.lua
 --- @include tenant-jobs.lua
+--- @include usage.lua
+--- @include result-bytes.lua
 --- @include tell-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua
@@ -38,34 +40,35 @@ if heldBy then
 end
 local now = redisNow()
 local reply = {'exchanged'}
-local key, argument = 7, 16 + knowns
+local argument = 18 + knowns
 local board = {completed = KEYS[5], failed = KEYS[6], prefix = prefix, now = now, keptEntries = tonumber(ARGV[7])}
-local common = {key = ARGV[3], active = active, board = board, keptMs = ARGV[5]}
-if ends > 0 then
-  dropExpired(board, tonumber(ARGV[5]))
-end
+local common = {key = ARGV[3], active = active, board = board, keptMs = ARGV[5], ended = {}, gone = {}, used = {}}
 for _ = 1, ends do
-  local count = tonumber(ARGV[argument + 10])
+  local count = tonumber(ARGV[argument + 11])
   local said = {}
   for index = 1, 2 * count do
-    said[index] = ARGV[argument + 10 + index]
+    said[index] = ARGV[argument + 11 + index]
   end
+  local jobId = ARGV[argument]
   reply[#reply + 1] = endJob({
-    events = KEYS[key], record = KEYS[key + 1], staged = KEYS[key + 2], inbox = ARGV[argument + 3],
-    entry = prefix .. ARGV[argument + 1], jobId = ARGV[argument], queuedId = ARGV[argument + 1],
+    events = ARGV[14] .. jobId, record = ARGV[15] .. jobId, staged = ARGV[16] .. jobId, inbox = ARGV[argument + 3],
+    entry = prefix .. ARGV[argument + 1], jobId = jobId, queuedId = ARGV[argument + 1],
     leaves = ARGV[argument + 2] == '1',
     outcome = ARGV[argument + 4], shown = {mark = ARGV[argument + 5], returned = ARGV[argument + 6], reason = ARGV[argument + 7]},
-    part = ARGV[argument + 8], excerpt = ARGV[argument + 9], said = said,
+    part = ARGV[argument + 8], excerpt = ARGV[argument + 9], used = ARGV[argument + 10], said = said,
   }, common)
-  key, argument = key + 3, argument + 11 + 2 * count
+  argument = argument + 12 + 2 * count
 end
+uncountJobs(ARGV[3], common.ended)
+countUsage(ARGV[3], now, tonumber(ARGV[17]), common.used)
+writeBoard(board, common.gone)
 -- A call that a frozen Redis carries out late comes from a holder that has given up: the job would count as begun and never run.
 local late = now > tonumber(ARGV[4])
 if begins > 0 then
   -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job
   -- may begin while the holder knows every one that was taken before it.
   local known, inTurn = {}, {}
-  for index = 16, 15 + knowns do
+  for index = 18, 17 + knowns do
     known[ARGV[index]] = true
   end
   local taken = redis.call('LRANGE', active, -knowns, -1)
@@ -77,10 +80,10 @@ if begins > 0 then
   end
   for _ = 1, begins do
     reply[#reply + 1] = beginJob({
-      events = KEYS[key], record = KEYS[key + 1], entry = prefix .. ARGV[argument], queuedId = ARGV[argument],
-      attempt = tonumber(ARGV[argument + 1]), part = '', data = ARGV[argument + 2],
+      events = ARGV[14] .. ARGV[argument], record = ARGV[15] .. ARGV[argument], entry = prefix .. ARGV[argument + 1],
+      queuedId = ARGV[argument + 1], attempt = tonumber(ARGV[argument + 2]), part = '', data = ARGV[argument + 3],
     }, epoch, late, inTurn, now)
-    key, argument = key + 2, argument + 3
+    argument = argument + 4
   end
 end
 if takes > 0 then

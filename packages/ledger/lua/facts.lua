@@ -1,18 +1,20 @@
--- What has to be known of other hash slots before a job may be added. Needs elsewhere.lua. On a cluster the caller has read it a moment
+-- What has to be known of other hash slots before a job may be added. Needs elsewhere.lua and ceilings.lua. On a cluster the caller has read it a moment
 -- before: it is the last argument.
--- Gives {full, limits, unfinished, sandbox, paused}: the mark of a Redis that is nearly full as {until, used, from}; the settings'
--- {perSandbox, inFleet, bytesPerTenant}; how many jobs the fleet has; the sandbox that the job's id belongs to; 1 if the tenant is paused
-local function fleetFacts(jobId, tenant)
+-- Gives {full, limits, unfinished, sandbox, paused, ceilings}: the mark of a Redis that is nearly full as {until, used, from}; the settings'
+-- {perSandbox, inFleet}; how many jobs the fleet has; the sandbox that the job's id belongs to; 1 if the sandbox's owner is paused; what the
+-- fleet's and the tenant's layers say of ceilings
+local function fleetFacts(jobId, owner, tenant)
   if isCluster then
     return cjson.decode(ARGV[#ARGV])
   end
   local settings = redis.call('HMGET', '@settings', 'fullUntil', 'usedBytes', 'fullFromBytes',
-    'maxWaitingPerSandbox', 'maxWaitingInFleet', 'maxWaitingBytesPerTenant')
+    'maxWaitingPerSandbox', 'maxWaitingInFleet')
   return {
     full = {settings[1], settings[2], settings[3]},
-    limits = {settings[4], settings[5], settings[6]},
+    limits = {settings[4], settings[5]},
     unfinished = redis.call('ZCARD', '@unfinished'),
     sandbox = redis.call('GET', string.format('@sandboxOf', jobId)) or nil,
-    paused = redis.call('SISMEMBER', '@paused', tenant),
+    paused = redis.call('SISMEMBER', '@paused', owner),
+    ceilings = layersWithCeilings(tenant),
   }
 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Removes the keys of a sandbox's queue that nobody has used for long. Looks again at everything that would forbid it.
+-- Removes the keys of a sandbox's queue that was unused for long. Checks again everything that would forbid it.
 -- KEYS  1 lease (hash)  2 the queue's name with its prefix
 -- ARGV  1 sandbox key  2 unused for at least this many ms  3 on a cluster: '1' if it is pending
 -- Reply 1   removed; on a cluster: its caller has to take it out of the index of queues
@@ -47,7 +47,13 @@ for _, name in ipairs({'completed', 'failed', 'meta', 'id', 'events', 'marker', 
   redis.call('UNLINK', queue .. ':' .. name)
 end
 -- The next job puts it into the index again.
-redis.call('HDEL', KEYS[1], 'used')
+local known = redis.call('HMGET', KEYS[1], 'destroyed', 'home')
+if known[1] and not known[2] then
+  -- It has no files, and no job has come for it since. A new epoch is higher all the same: it is by the clock.
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('HDEL', KEYS[1], 'used')
+end
 if not isCluster then
   redis.call('ZREM', '@queues', ARGV[1])
 end

@@ -1,8 +1,10 @@
 #!lua flags=allow-oom
 -- Replaces one live layer of the profiles, or removes it, and tells the workers.
 -- KEYS  1 layers (hash)  2 version of the latest change (string)  3 history of the layer (list)
+--       4 ceilings by layer (hash)
 -- ARGV  1 layer id  2 its settings as JSON, '' to remove it  3 who, as a JSON string  4 version that it must have, '' for any
 --       5 most layers  6 entries of history that are kept  7 ms that the history of a removed layer is kept
+--       8 its ceilings as JSON, '' if it changes none
 -- Reply {'set', version}
 --       {'changed', version}   it has another version than the one that was expected; 0 when it is not there
 --       {'full', layers}
@@ -25,6 +27,11 @@ if ARGV[2] == '' then
   redis.call('HDEL', KEYS[1], ARGV[1])
 else
   redis.call('HSET', KEYS[1], ARGV[1], entry)
+end
+if ARGV[8] == '' then
+  redis.call('HDEL', KEYS[4], ARGV[1])
+else
+  redis.call('HSET', KEYS[4], ARGV[1], ARGV[8])
 end
 redis.call('LPUSH', KEYS[3], entry)
 redis.call('LTRIM', KEYS[3], 0, tonumber(ARGV[6]) - 1)

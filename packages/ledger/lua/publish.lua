@@ -19,9 +19,13 @@ end
 if part ~= '' and known[2] == part then
   return {'published'}
 end
+local said = 0
 for index = 4, #ARGV, 2 do
   redis.call('XADD', events, '*', 't', ARGV[index], 'd', ARGV[index + 1])
+  said = said + #ARGV[index + 1]
 end
+-- Counted for the job's tenant at its end: from then on they expire.
+redis.call('HINCRBY', record, 'said', said)
 if part ~= '' then
   redis.call('HSET', record, 'part', part)
 end

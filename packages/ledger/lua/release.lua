@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- Gives a lease up. The epoch stays for ever: it only grows.
 -- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
--- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty
+-- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty  5 bytes in its workspace, '' if they
+--       were not measured yet
 -- Reply {'released', left, deadline}   left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
 --       {'kept', left}       the queue has jobs
 --       {'lost', epoch}      another process holds it, or it was released already
 --- @include fenced.lua
 --- @include queue-length.lua
 --- @include elsewhere.lua
+--- @include workspaces.lua
 local highest = fencedBy(KEYS[1], ARGV[2], ARGV[3])
 if highest then
   return {'lost', highest}
@@ -17,6 +19,8 @@ if left > 0 and ARGV[4] == '1' then
   return {'kept', left}
 end
 local deadline = tonumber(redis.call('HGET', KEYS[1], 'deadline') or '0')
+redis.call('ZREM', string.format('@heldOf', string.match(ARGV[1], '^[^.]+')), ARGV[1])
+noteWorkspace(KEYS[1], ARGV[1], ARGV[5])
 redis.call('HSET', KEYS[1], 'worker', '', 'instance', '', 'deadline', 0)
 -- On a cluster the caller does it, which looks for what the next holder or producer has put in.
 if not isCluster then

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Moves the deadlines of one process's leases on. Late is fine while nobody has taken a lease: a short outage must not move every
+-- Extends one process's leases. A late renewal is accepted while no other process took the lease: a short outage must not move every
 -- tenant.
 -- KEYS  1… leases (hashes)
--- ARGV  1 instance  2 length in ms  3… sandbox key, epoch, tenant of each lease
+-- ARGV  1 instance  2 length in ms  3… sandbox key, epoch, tenant of each lease, and the bytes that its workspace has,
+--       '' if they were not measured yet
 -- Reply for each lease, in the same order:
 --       {'renewed', deadline}
 --       {'paused', deadline}   renewed; the tenant is paused, and the holder should give the sandbox up. On a cluster the caller has to
@@ -11,10 +12,11 @@
 --- @include now.lua
 --- @include fenced.lua
 --- @include elsewhere.lua
+--- @include workspaces.lua
 local instance, deadline = ARGV[1], redisNow() + tonumber(ARGV[2])
 local replies, tenants, moved = {}, {}, {}
 for index = 1, #KEYS do
-  local first = 3 * index
+  local first = 4 * index - 1
   local key, epoch = ARGV[first], ARGV[first + 1]
   tenants[#tenants + 1] = ARGV[first + 2]
   local highest = fencedBy(KEYS[index], epoch, instance)
@@ -22,6 +24,7 @@ for index = 1, #KEYS do
     replies[#replies + 1] = {'lost', highest}
   else
     redis.call('HSET', KEYS[index], 'deadline', deadline)
+    noteWorkspace(KEYS[index], key, ARGV[first + 3])
     moved[#moved + 1] = deadline
     moved[#moved + 1] = key
     replies[#replies + 1] = {'renewed', deadline}

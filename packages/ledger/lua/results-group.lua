@@ -1,9 +1,9 @@
 #!lua
 -- Makes the consumer group if it is not there, and counts what was trimmed from the stream before the group had read it.
--- The count is told once: the group's own count of what it read is set right with it.
+-- The count is returned once: the script corrects the group's own count of what it read.
 -- KEYS  1 results (stream)
 -- ARGV  1 group  2 '0' or '$': where a new group begins
--- Reply n    entries that the group will never see and nobody has been told of
+-- Reply n    entries that the group will never see, and that no earlier call returned
 --       -1   this Redis (before 7) does not count
 local function fields(reply)
   local named = {}

@@ -1,5 +1,5 @@
 #!lua
--- Holds on to entries that this consumer fetched a while ago, unless somebody has claimed or acknowledged them since.
+-- Holds on to entries that this consumer fetched a while ago, unless a consumer has claimed or acknowledged them since.
 -- KEYS  1 results (stream)
 -- ARGV  1 group  2 consumer  3… ids
 -- Reply ids that are still this consumer's; their idle time begins anew

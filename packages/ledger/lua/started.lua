@@ -11,5 +11,5 @@ end
 if ARGV[3] ~= '' then
   redis.call('HSET', KEYS[1], 'home', ARGV[3])
 end
-redis.call('HDEL', KEYS[1], 'trouble', 'failed')
+redis.call('HDEL', KEYS[1], 'trouble', 'failed', 'destroyed')
 return 1

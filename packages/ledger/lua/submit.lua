@@ -7,29 +7,37 @@
 -- ARGV  1 sandbox key  2 whose sandbox it is  3 job id  4 attempt  5 pool, '' for any  6 default pool  7 session  8 kind
 --       9 default limit per sandbox  10 default limit of the fleet  11 the job's own tenant: of the shared sandbox, another than 2
 --       12 its id in the queue  13 data of the entry  14 options of the entry  15 priority  16 when it was submitted, in ms
---       17 default limit of bytes per tenant  18 mark of what it asks for, '' for a later attempt  19 '1' if its request is staged
---       then what facts.lua needs
--- Reply {'added', live, paused, home, pool}   live is 1 while a worker's lease is; home is '' while there is none
+--       17 default ceilings as JSON  18 mark of what it asks for, '' for a later attempt  19 '1' if its request is staged
+--       20 what the keys of entries begin with  21 ms the records of a job that has ended are kept
+--       22 given names of the job as JSON, '' for none  23 those of them that the sandbox has
+--       24 '1' if it may fill the workspace  then what facts.lua needs
+-- Reply {'added', live, paused, home, pool, at}   live is 1 while a worker's lease is; home is '' while there is none; at: when the job
+--       was accepted, 0 if not by this call
 --       or a refusal of admission.lua
 --- @include now.lua
 --- @include elsewhere.lua
 --- @include still.lua
+--- @include tenant-jobs.lua
+--- @include ceilings.lua
+--- @include usage.lua
+--- @include result-bytes.lua
+--- @include workspaces.lua
 --- @include facts.lua
 --- @include queue-length.lua
 --- @include nearly-full.lua
---- @include tenant-jobs.lua
 --- @include admission.lua
 --- @include writes.lua
+--- @include drop-expired.lua
 local record, lease, entry = KEYS[1], KEYS[2], KEYS[5]
 local key, jobId, attempt, queuedId, priority = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[12], tonumber(ARGV[15])
 refuseWhileMoving(key)
-local facts = fleetFacts(jobId, ARGV[2])
+local facts = fleetFacts(jobId, ARGV[2], ARGV[11])
 local held = redis.call('HMGET', lease, 'worker', 'deadline', 'home', 'pool', 'instance', 'used')
 local isStaged = ARGV[19] == '1'
 local bytes = #ARGV[13] + (isStaged and redis.call('STRLEN', KEYS[4]) or 0)
 local wanted = {
-  key = key, attempt = attempt, pool = ARGV[5], tenant = ARGV[11], bytes = bytes,
-  mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], mostBytes = ARGV[17], asks = ARGV[18],
+  key = key, jobId = jobId, attempt = attempt, pool = ARGV[5], tenant = ARGV[11], bytes = bytes,
+  mostPerSandbox = ARGV[9], mostInFleet = ARGV[10], ceilings = ARGV[17], sandboxes = KEYS[3], asks = ARGV[18], fills = ARGV[24] == '1',
 }
 local no, known = refusal(record, held[4], 9, wanted, facts)
 if no then
@@ -59,11 +67,15 @@ local about = {'key', key, 'tenant', ARGV[11], 'session', ARGV[7], 'kind', ARGV[
 if ARGV[18] ~= '' then
   about[11], about[12] = 'asks', ARGV[18]
 end
+if ARGV[22] ~= '' then
+  about[#about + 1], about[#about + 2] = 'names', ARGV[22]
+end
 -- None of these expires before the job has ended.
 if known then
   redis.call('HSET', record, unpack(about))
   redis.call('HSETNX', record, 'at', now)
   redis.call('PERSIST', record)
+  uncountDelayed(key, ARGV[11], jobId, redis.call('HGET', record, 'delayed'))
   if redis.call('HSETNX', record, 'bytes', bytes) == 0 then
     bytes = 0
   end
@@ -72,6 +84,7 @@ else
 end
 if isStaged then
   redis.call('PERSIST', KEYS[4])
+  redis.call('ZREM', ofTenant('@stagedOf', key, ARGV[11]), jobId .. ' ' .. redis.call('STRLEN', KEYS[4]))
 end
 countJob(key, ARGV[11], jobId, now, bytes)
 elsewhere('SET', string.format('@sandboxOf', jobId), key)
@@ -85,9 +98,13 @@ end
 -- These tell the last use to the minute.
 if not held[6] or now - tonumber(held[6]) >= 60000 then
   redis.call('HSET', lease, 'used', now)
+  if ARGV[23] ~= '' then
+    redis.call('HSET', lease, 'names', ARGV[23])
+  end
   redis.call('ZADD', KEYS[3], now, key)
   elsewhere('ZADD', '@sandboxes', now, key)
   elsewhere('ZADD', '@queues', now, key)
+  dropExpired({KEYS[6], KEYS[7]}, ARGV[20], now - tonumber(ARGV[21]))
 end
 local live = 0
 if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
@@ -98,4 +115,4 @@ if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
   elsewhere('PEXPIRE', wake, 3600000)
 end
 post(key)
-return {'added', live, facts.paused, held[3] or '', pool}
+return {'added', live, facts.paused, held[3] or '', pool, known and 0 or now}

@@ -1,31 +1,37 @@
 #!lua flags=allow-oom
--- Takes a sandbox's lease if nobody else's is live.
+-- Takes a sandbox's lease unless another process has a live one.
 -- KEYS  1 lease (hash)  2 writes (hash)
 -- ARGV  1 sandbox key  2 worker id  3 instance of that worker  4 length in ms  5 tenant
 --       6 host whose disk would have the workspace, '' where storage is shared; started.lua makes it the sandbox's home
 --       7 an instance of that worker on this machine that is known to be dead, '' for none
 --       8 an epoch that a container of that worker obeys, 0 for none: a Redis that was restored may know only lower ones
 --       9 ms for which a holder goes on while Redis refuses to write
---       10 on a cluster: {instance, paused} as JSON, what this script reads of other slots elsewhere
+--       10 default ceilings as JSON
+--       11 on a cluster: {instance, paused, ceilings} as JSON, what this script reads of other slots elsewhere
 -- Reply {'taken', epoch, deadline}       the epoch is higher than ever before
 --       {'inherited', epoch, deadline}   taken from a dead life, before its deadline
---       {'held', worker}                 somebody else's is live, or may be renewed any moment: Redis refused writes or restarted a
+--       {'held', worker}                 another process's is live, or may be renewed any moment: Redis refused writes or restarted a
 --                                        moment ago
 --       {'elsewhere', home}              the workspace is on another host
 --       {'paused'}                       the tenant is paused
+--       {'tenant-full', ceiling, held, limit}   workers hold as many of the tenant's sandboxes as it may have
 --       {'replaced', instance}           another process speaks for this worker
 --- @include now.lua
 --- @include writes.lua
 --- @include elsewhere.lua
 --- @include still.lua
+--- @include tenant-jobs.lua
+--- @include ceilings.lua
+--- @include held.lua
 refuseWhileMoving(ARGV[1])
 local facts
 if isCluster then
-  facts = cjson.decode(ARGV[10])
+  facts = cjson.decode(ARGV[11])
 else
   facts = {
     instance = redis.call('HGET', string.format('@worker', ARGV[2]), 'instance'),
     paused = redis.call('SISMEMBER', '@paused', ARGV[5]) == 1,
+    ceilings = layersWithCeilings(ARGV[5]),
   }
 end
 local speaks = facts.instance
@@ -61,10 +67,15 @@ end
 if facts.paused then
   return {'paused'}
 end
+local full = not live and heldFull(ARGV[1], ARGV[5], ceilingsIn(ARGV[10], facts.ceilings), now)
+if full then
+  return full
+end
 -- By the clock, so that a Redis which lost its last writes gives no epoch a second time.
 epoch = math.max(epoch + 1, tonumber(ARGV[8]) + 1, now)
 deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline, 'length', ARGV[4])
+redis.call('ZADD', string.format('@heldOf', ARGV[5]), now, ARGV[1])
 elsewhere('ZADD', '@leases', 'GT', deadline, ARGV[1])
 elsewhere('ZADD', '@sandboxes', now, ARGV[1])
 post(ARGV[1])

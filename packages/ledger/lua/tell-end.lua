@@ -1,12 +1,11 @@
--- Tells everybody but the job's own stream that a job has ended. Needs elsewhere.lua.
--- `told`: key, jobId, inbox (key, '' if there is none), field ('d' or 'excerpt') and result for results and inbox,
+-- Publishes a job's end to everything but the job's own stream. Needs elsewhere.lua.
+-- `ending`: key, jobId, inbox (key, '' if there is none), field ('d' or 'excerpt') and result for results and inbox,
 --         keptMs: how long the end is remembered, inboxMs: how long the inbox is kept
-local function tellEnd(told)
-  elsewhere('XADD', '@results', 'MAXLEN', '~', 100000, '*', 'job', told.jobId, 'key', told.key, told.field, told.result)
-  if told.inbox ~= '' then
-    elsewhere('XADD', told.inbox, 'MAXLEN', '~', 100000, '*', 'job', told.jobId, told.field, told.result, 'key', told.key)
-    elsewhere('PEXPIRE', told.inbox, told.inboxMs)
+local function tellEnd(ending)
+  elsewhere('XADD', '@results', 'MAXLEN', '~', 100000, '*', 'job', ending.jobId, 'key', ending.key, ending.field, ending.result)
+  if ending.inbox ~= '' then
+    elsewhere('XADD', ending.inbox, 'MAXLEN', '~', 100000, '*', 'job', ending.jobId, ending.field, ending.result, 'key', ending.key)
+    elsewhere('PEXPIRE', ending.inbox, ending.inboxMs)
   end
-  elsewhere('ZREM', '@unfinished', told.jobId)
-  elsewhere('PEXPIRE', string.format('@sandboxOf', told.jobId), told.keptMs)
+  elsewhere('PEXPIRE', string.format('@sandboxOf', ending.jobId), ending.keptMs)
 end

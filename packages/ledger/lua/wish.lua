@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes on a job's own record that somebody wants it cancelled: the set of such wishes expires, and the job may wait for longer.
+-- Notes on a job's own record that its cancellation was requested: the set of such requests expires, and the job may wait for longer.
 -- KEYS  1 job (hash)
 -- Reply 1   noted
 --       0   no such job is known: nothing was changed

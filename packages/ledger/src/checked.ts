@@ -1,6 +1,6 @@
 import { Fault, problemsOf } from "@berth/protocol";
 
-/** Of what was given, in a message: enough to recognise it. */
+/** A value in a message: enough of it to recognise it. */
 const shownLength = 80;
 
 interface Schema<T> {
@@ -11,7 +11,7 @@ interface Schema<T> {
     | { readonly success: false; readonly error: Parameters<typeof problemsOf>[0] };
 }
 
-/** What a caller gave, or a fault that says what is wrong with it. Callers may have no types: anything can come. */
+/** The caller's value, or a fault with what is wrong with it. Callers may use plain JavaScript, so any type can come. */
 export function checked<T>(schema: Schema<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;

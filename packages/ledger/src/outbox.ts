@@ -6,6 +6,8 @@ const notedMost = 100_000;
 const entriesAtOnce = 100;
 /** A process that read an entry so long ago and did not remove it has died. */
 const abandonedMs = 5_000;
+/** A step waits so long for what it left to be delivered. Another primary may be away; its failover takes longer. */
+const patienceMs = 1_000;
 /** Each entry is given to one process. Names of processes would stay there for ever. */
 const group = "deliverers";
 const consumer = "any";
@@ -30,6 +32,8 @@ export class Outboxes {
   readonly #noted = new Map<TenantId, number>();
   /** By tenant, while something is being delivered. */
   readonly #delivering = new Map<TenantId, OneAfterAnother<void>>();
+  /** Tenants with a delivery that no caller waits for any more. */
+  readonly #late = new Set<TenantId>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -44,18 +48,27 @@ export class Outboxes {
     this.#noted.set(tenant, now);
   }
 
-  /** Until what was left there before is delivered, or another process has it in hand. */
+  /**
+   * Until what was left there before is delivered, or another process has it in hand. While a delivery is late it goes on behind the
+   * caller: tenants of one primary do not wait for another primary.
+   */
   async deliver(tenant: TenantId): Promise<void> {
     const delivering = this.#delivering.get(tenant) ?? new OneAfterAnother(() => this.#deliver(tenant));
     this.#delivering.set(tenant, delivering);
-    try {
-      await delivering.next();
-    } finally {
+    const delivered = delivering.next().finally(() => {
       if (delivering.isIdle) this.#delivering.delete(tenant);
-    }
+    });
+    if (this.#late.has(tenant)) return void delivered.catch(() => {});
+    const { promise: late, resolve: giveUp } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      this.#late.add(tenant);
+      void delivered.catch(() => {}).then(() => this.#late.delete(tenant));
+      giveUp();
+    }, patienceMs);
+    await Promise.race([delivered, late]).finally(() => clearTimeout(timer));
   }
 
-  /** What a process that died had in hand. */
+  /** Entries that a dead process was delivering. */
   async deliverAbandoned(tenant: TenantId): Promise<void> {
     const key = redisKeys.outbox(tenant);
     const args = [key, group, consumer, abandonedMs, "0-0", "COUNT", entriesAtOnce] as const;
@@ -84,7 +97,7 @@ export class Outboxes {
     return entries;
   }
 
-  /** Each may be carried out twice: by somebody who died before removing it, and by the sweep. */
+  /** Each may be carried out twice: by a process that died before removing it, and by the sweep. */
   async #carryOut(key: string, entries: readonly Entry[]): Promise<void> {
     const delivered = entries.map(async ([id, fields]) => {
       const commands = JSON.parse(fields?.[1] ?? "[]") as [string, string, ...unknown[]][];

@@ -3,8 +3,8 @@ import { describe, expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
 import { BatchStore } from "../src/batches/batch-store.ts";
 
-describe("a batch", () => {
-  test("whose gateway died while it was made is made by the next request", async ({ redis }) => {
+describe("batch", () => {
+  test("a batch whose gateway died while it was made is made by the next request", async ({ redis }) => {
     const commands = redis.connect();
     await commands.hset(redisKeys.batch("bat_1"), "createdAtMs", 1);
     const store = new BatchStore(commands);
@@ -13,7 +13,7 @@ describe("a batch", () => {
     expect(await store.open("bat_1", "other", undefined)).toMatchObject({ owner: "acme" });
   });
 
-  test("that ends while it is being cancelled has ended, or is cancelled first and ends then", async ({
+  test("a batch that ends while it is being cancelled has ended, or is cancelled first and ends then", async ({
     redis,
   }) => {
     const [one, other] = [new BatchStore(redis.connect()), new BatchStore(redis.connect())];

@@ -1,4 +1,4 @@
-import { type JobResult, type Outcome, queuePrefix, sandboxKey, workerId } from "@berth/protocol";
+import { type JobResult, type Outcome, queuePrefix, redisKeys, sandboxKey, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { Queue } from "bullmq";
 import { describe, expect } from "vitest";
@@ -186,6 +186,8 @@ describe("on a dashboard for BullMQ", () => {
     }
     await redis.zadd(failedKey(key), Date.now() - keptMs - 1_000, "bad-50");
     await redis.zadd(completedKey(key), Date.now() - keptMs - 1_000, "good-50");
+    // Looked for once a minute, by the sandbox's producers.
+    await redis.hset(redisKeys.lease(key), "used", Date.now() - 60_000);
     await holder.end("later", done);
     expect(await redis.exists(entryKey(key, "bad-50"), entryKey(key, "good-50"))).toBe(0);
     expect(await redis.zscore(failedKey(key), "bad-50")).toBeNull();
@@ -193,7 +195,7 @@ describe("on a dashboard for BullMQ", () => {
   });
 });
 
-describe("the last lines of a job", () => {
+describe("last lines of a job", () => {
   const printed = (text: string): JobEvent => ({ type: "stdout", bytes: Buffer.from(text) });
   const started = (attempt: number): JobEvent => ({
     type: "started",
@@ -208,7 +210,9 @@ describe("the last lines of a job", () => {
   const linesOf = (redis: Redis, attempt: number, isLast: boolean) =>
     lastLines(redis, { key, jobId: "chatty" }, { attempt, isLast });
 
-  test("are the end of its result, 2 KiB at most, from the beginning of a line on", async ({ holder }) => {
+  test("the last lines of a job are the end of its result, 2 KiB at most, from the beginning of a line on", async ({
+    holder,
+  }) => {
     const { to } = await holder.take("chatty");
     const lines = Array.from({ length: 500 }, (_, index) => `line ${index} é`);
     const value = { stdout: `${lines.join("\n")}\n`, stderr: "", cutBytes: 0 };
@@ -223,7 +227,9 @@ describe("the last lines of a job", () => {
     expect(shown.length).toBeGreaterThan(100);
   });
 
-  test("are what it wrote so far while it runs, both streams in their order", async ({ holder }) => {
+  test("the last lines of a job are what it wrote so far while it runs, both streams in their order", async ({
+    holder,
+  }) => {
     const { to } = await holder.take("chatty");
     await holder.events.publish(to, [started(1), printed("one\ntw"), printed("o\n")]);
     await holder.events.publish(to, [{ type: "stderr", bytes: Buffer.from("three") }]);
@@ -232,7 +238,7 @@ describe("the last lines of a job", () => {
     expect(await linesOf(holder.redis, 1, true)).toEqual(["last"]);
   });
 
-  test("of an earlier attempt are that attempt's", async ({ holder }) => {
+  test("the last lines of a job of an earlier attempt are that attempt's", async ({ holder }) => {
     const { to } = await holder.take("chatty");
     await holder.events.publish(to, [started(1), printed("first\n"), retrying(1)]);
     await holder.events.publish(to, [started(2), printed("second\n")]);

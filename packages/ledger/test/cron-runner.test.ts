@@ -23,14 +23,15 @@ async function fleetOf(redis: Redis, more: Partial<ScheduleInput> = {}) {
       store,
       schedule: { addTick: async (_, wake) => void ticks.push(wake) },
       enqueue,
+      scopeOf: async () => "tenant",
       now: () => now,
       onRefused: (_, message) => refused.push(message),
     });
   return { store, ran, ticks, refused, worker };
 }
 
-describe("a tick", () => {
-  test("met by twenty workers at once is run once, and followed by the next", async ({ redis }) => {
+describe("tick", () => {
+  test("a tick met by twenty workers at once is run once, and followed by the next", async ({ redis }) => {
     const { store, ran, ticks, worker } = await fleetOf(redis.connect());
     const due = made + minute;
     await Promise.all(Array.from({ length: 20 }, () => worker(due).run("tick", due)));
@@ -39,7 +40,7 @@ describe("a tick", () => {
     expect(new Set(ticks)).toEqual(new Set([due + minute]));
   });
 
-  test("that comes again, or too late, runs nothing twice", async ({ redis }) => {
+  test("a tick that comes again, or too late, runs nothing twice", async ({ redis }) => {
     const { ran, worker } = await fleetOf(redis.connect());
     const due = made + minute;
     await worker(due).run("tick", due);
@@ -47,13 +48,17 @@ describe("a tick", () => {
     expect(ran).toEqual([`tick@${due}`]);
   });
 
-  test("is run even where this worker's clock is behind the one that promoted it", async ({ redis }) => {
+  test("a tick is run even where this worker's clock is behind the one that promoted it", async ({
+    redis,
+  }) => {
     const { ran, worker } = await fleetOf(redis.connect());
     await worker(made + minute - 400).run("tick", made + minute);
     expect(ran).toEqual([`tick@${made + minute}`]);
   });
 
-  test("of a schedule that was removed, paused or replaced meanwhile runs nothing", async ({ redis }) => {
+  test("a tick of a schedule that was removed, paused or replaced meanwhile runs nothing", async ({
+    redis,
+  }) => {
     const { store, ran, worker } = await fleetOf(redis.connect());
     await store.change("tick", (known) => known && { ...known, spec: { ...known.spec, paused: true } });
     await worker(made + minute).run("tick", made + minute);
@@ -63,8 +68,10 @@ describe("a tick", () => {
   });
 });
 
-describe("a schedule that this version cannot read", () => {
-  test("survives its tick unchanged, and is removed only by request", async ({ redis }) => {
+describe("schedule that this version cannot read", () => {
+  test("a schedule that this version cannot read survives its tick unchanged, and is removed only by request", async ({
+    redis,
+  }) => {
     const client = redis.connect();
     const { store, ran, worker } = await fleetOf(client);
     const newer = JSON.stringify({ ...(await store.get("tick")), ofANewerVersion: true });
@@ -81,8 +88,8 @@ describe("a schedule that this version cannot read", () => {
   });
 });
 
-describe("a schedule that is changed by many at once", () => {
-  test("loses none of the changes", async ({ redis }) => {
+describe("schedule that is changed by many at once", () => {
+  test("a schedule that is changed by many at once loses none of the changes", async ({ redis }) => {
     const { store } = await fleetOf(redis.connect());
     const count = () => store.change("tick", (known) => known && { ...known, runs: known.runs + 1 });
     await Promise.all(Array.from({ length: 20 }, count));
@@ -90,10 +97,10 @@ describe("a schedule that is changed by many at once", () => {
   });
 });
 
-describe("a worker that dies between two steps", () => {
+describe("worker that dies between two steps", () => {
   const missed = made + 3 * minute + 1_000;
 
-  test("leaves what it had decided, and the next one hands on the rest and nothing else", async ({
+  test("a worker that dies between two steps leaves what it had decided, and the next one hands on the rest and nothing else", async ({
     redis,
   }) => {
     const { store, ran, worker } = await fleetOf(redis.connect(), { catchUp: "all", maxRuns: 3 });
@@ -109,7 +116,9 @@ describe("a worker that dies between two steps", () => {
     expect(await store.get("tick")).toMatchObject({ runs: 3, nextDueMs: null });
   });
 
-  test("before the next tick is put in is made up for by the sweep", async ({ redis }) => {
+  test("a worker that dies between two steps before the next tick is put in is made up for by the sweep", async ({
+    redis,
+  }) => {
     const { store, ticks, worker } = await fleetOf(redis.connect());
     // Decided and handed on, and then nothing: the state says when to look, and no tick will.
     const state = await store.get("tick");
@@ -120,7 +129,9 @@ describe("a worker that dies between two steps", () => {
     expect(ticks).toEqual([wake]);
   });
 
-  test("in the middle of handing on is made up for by the sweep, too", async ({ redis }) => {
+  test("a worker that dies between two steps in the middle of handing on is made up for by the sweep, too", async ({
+    redis,
+  }) => {
     const { ticks, worker } = await fleetOf(redis.connect());
     const dying = worker(missed - minute, () => Promise.reject(new Error("killed")));
     await expect(dying.run("tick", made + minute)).rejects.toThrow("killed");
@@ -129,8 +140,10 @@ describe("a worker that dies between two steps", () => {
   });
 });
 
-describe("a run that cannot be accepted", () => {
-  test("yet is tried again; one that never can be is left out and holds up nothing", async ({ redis }) => {
+describe("run that cannot be accepted", () => {
+  test("a run that cannot be accepted yet is tried again; one that never can be is left out and holds up nothing", async ({
+    redis,
+  }) => {
     const { store, ran, refused, worker } = await fleetOf(redis.connect());
     const full = new Fault("sandbox-full", { sandboxKey: "acme", waiting: 1, limit: 1 });
     const due = made + minute;

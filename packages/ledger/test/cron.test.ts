@@ -29,8 +29,8 @@ function chain(timing: Timing, from: string, count: number): string[] {
   return times;
 }
 
-describe("a cron expression", () => {
-  test("is read in its time zone, with five fields or with seconds first", () => {
+describe("cron expression", () => {
+  test("a cron expression is read in its time zone, with five fields or with seconds first", () => {
     expect(shown(dueAfter(cron("30 9 * * 1", "Asia/Kolkata"), at("2026-01-01T00:00:00Z")))).toBe(
       "2026-01-05T04:00:00.000Z",
     );
@@ -39,13 +39,13 @@ describe("a cron expression", () => {
     );
   });
 
-  test("is due strictly after the moment asked for", () => {
+  test("a cron expression is due strictly after the moment asked for", () => {
     const noon = at("2026-01-01T12:00:00Z");
     expect(dueAfter(cron("0 12 * * *"), noon - 1)).toBe(noon);
     expect(shown(dueAfter(cron("0 12 * * *"), noon))).toBe("2026-01-02T12:00:00.000Z");
   });
 
-  test("is not due before its start or after its end", () => {
+  test("a cron expression is not due before its start or after its end", () => {
     const timing = cron("0 0 * * *", "UTC", {
       startAtMs: at("2026-02-01T00:00:00Z"),
       endAtMs: at("2026-02-02T12:00:00Z"),
@@ -62,7 +62,7 @@ describe("a cron expression", () => {
     expect(timingProblem(cron(expression), at("2026-01-01T00:00:00Z"))).toMatch(/^cron: /);
   });
 
-  test("that chooses at random chooses the same for the same schedule", () => {
+  test("a cron expression that chooses at random chooses the same for the same schedule", () => {
     const from = at("2026-01-01T00:00:00Z");
     const first = dueAfter(cron("H H * * *"), from);
     expect(dueAfter(cron("H H * * *"), from)).toBe(first);
@@ -87,7 +87,7 @@ describe("when clocks go forward", () => {
     ]);
   });
 
-  test("by half an hour, a time left out comes after one that was not", () => {
+  test("when clocks go forward by half an hour, a time left out comes after one that was not", () => {
     expect(chain(cron("15,30 2 * * *", "Australia/Lord_Howe"), "2026-10-03T12:00:00Z", 2)).toEqual([
       "2026-10-03T15:30Z",
       "2026-10-03T15:45Z",
@@ -155,8 +155,8 @@ describe("a daily time of day", () => {
   });
 });
 
-describe("a fixed interval", () => {
-  test("counts from its anchor, and a start is itself a due time", () => {
+describe("fixed interval", () => {
+  test("a fixed interval counts from its anchor, and a start is itself a due time", () => {
     expect(dueAfter(every(1_000, { anchorMs: 500 }), 500)).toBe(1_500);
     expect(dueAfter(every(1_000, { anchorMs: 500 }), 2_499)).toBe(2_500);
     expect(dueAfter(every(1_000, { anchorMs: 5_000, startAtMs: 5_000 }), 10)).toBe(5_000);
@@ -164,14 +164,14 @@ describe("a fixed interval", () => {
 });
 
 describe("what was missed", () => {
-  test("is every due time from the first on, in order", () => {
+  test("what was missed is every due time from the first on, in order", () => {
     expect(dueTimes(every(1_000), 1_000, 4_500, 100)).toEqual([1_000, 2_000, 3_000, 4_000]);
     const minutes = cron("* * * * *");
     const first = at("2026-01-01T00:00:00Z");
     expect(dueTimes(minutes, first, first + 150_000, 100)).toEqual([first, first + 60_000, first + 120_000]);
   });
 
-  test("is only the newest ones where there are more than asked for, without walking through them all", () => {
+  test("what was missed is only the newest ones where there are more than asked for, without walking through them all", () => {
     const began = performance.now();
     const first = at("2025-01-01T00:00:00Z");
     const now = at("2026-01-01T00:00:00Z");
@@ -182,7 +182,7 @@ describe("what was missed", () => {
     expect(performance.now() - began).toBeLessThan(30_000);
   });
 
-  test("is nothing when the first is still to come or the end has passed", () => {
+  test("what was missed is nothing when the first is still to come or the end has passed", () => {
     expect(dueTimes(every(1_000), 5_000, 4_000, 10)).toEqual([]);
     expect(dueTimes(every(1_000, { endAtMs: 2_500 }), 1_000, 9_000, 10)).toEqual([1_000, 2_000]);
   });

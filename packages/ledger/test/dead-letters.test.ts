@@ -53,8 +53,8 @@ const test = withRedis.extend<{ cemetery: Cemetery }>({
   },
 });
 
-describe("a dead letter", () => {
-  test("is a failed job with its reason, and says what it was, how it ended, when and where", async ({
+describe("dead letter", () => {
+  test("a dead letter is a failed job with its reason, and says what it was, how it ended, when and where", async ({
     cemetery,
   }) => {
     const { letters, board, worker, buried } = cemetery;
@@ -68,7 +68,7 @@ describe("a dead letter", () => {
     ]);
   });
 
-  test("of the same job replaces the one before", async ({ cemetery }) => {
+  test("a dead letter of the same job replaces the one before", async ({ cemetery }) => {
     const { letters, worker, buried } = cemetery;
     worker.start();
     await letters.bury(burial("job-a"));
@@ -77,7 +77,7 @@ describe("a dead letter", () => {
     await expect.poll(async () => (await letters.list()).map(({ atMs }) => atMs)).toEqual([2]);
   });
 
-  test("is listed newest first, page by page, however many came in one millisecond", async ({
+  test("a dead letter is listed newest first, page by page, however many came in one millisecond", async ({
     cemetery,
     redis,
   }) => {
@@ -99,7 +99,7 @@ describe("a dead letter", () => {
     expect(seen).toEqual(["job-6", "job-5", "job-4", "job-3", "job-2", "job-1", "job-0"]);
   });
 
-  test("goes when enough newer ones came, or when it is old", async ({ cemetery, redis }) => {
+  test("a dead letter goes when enough newer ones came, or when it is old", async ({ cemetery, redis }) => {
     const { letters, worker } = cemetery;
     const client = redis.connect();
     worker.start();
@@ -112,7 +112,7 @@ describe("a dead letter", () => {
     await expect.poll(ids).toEqual(["job-4-again", ...newest.filter((id) => id !== "job-4")]);
   });
 
-  test("does not keep a request too large for a queue", async ({ cemetery }) => {
+  test("a dead letter does not keep a request too large for a queue", async ({ cemetery }) => {
     const { letters, worker, buried, enqueue } = cemetery;
     worker.start();
     const request = { kind: "write", path: "a", content: "x".repeat(300_000) };
@@ -122,8 +122,8 @@ describe("a dead letter", () => {
   });
 });
 
-describe("a re-drive", () => {
-  test("enqueues the job again under a new id that names the first, and the letter is gone", async ({
+describe("re-drive", () => {
+  test("a re-drive enqueues the job again under a new id that names the first, and the letter is gone", async ({
     cemetery,
     redis,
   }) => {
@@ -145,7 +145,7 @@ describe("a re-drive", () => {
     expect(enqueued[1]?.labels["berth.redrive-of"]).toBe("job-a");
   });
 
-  test("lets go of the deadline and the inbox of the first, which nobody waits by any more", async ({
+  test("a re-drive drops the deadline and the inbox of the first, since no client waits there any more", async ({
     cemetery,
   }) => {
     const { letters, enqueued, enqueue, worker, buried } = cemetery;
@@ -158,7 +158,7 @@ describe("a re-drive", () => {
     expect(enqueued[0]).not.toHaveProperty("inbox");
   });
 
-  test("that died after enqueueing uses the same id again", async ({ cemetery, redis }) => {
+  test("a re-drive that died after enqueueing uses the same id again", async ({ cemetery, redis }) => {
     const { letters, enqueued, enqueue, worker, buried } = cemetery;
     const client = redis.connect();
     worker.start();
@@ -175,7 +175,7 @@ describe("a re-drive", () => {
   });
 
   test.for([{}, { resetAttemptsMade: true, resetAttemptsStarted: true }])(
-    "is what a dashboard's retry button does, with %o",
+    "a re-drive is what a dashboard's retry button does, with %o",
     async (options, { cemetery }) => {
       const { letters, board, enqueued, worker, buried } = cemetery;
       worker.start();
@@ -188,7 +188,7 @@ describe("a re-drive", () => {
     },
   );
 
-  test("of what nobody can read is refused, from a dashboard too", async ({ cemetery }) => {
+  test("a re-drive of an unreadable job is refused, from a dashboard too", async ({ cemetery }) => {
     const { letters, board, enqueued, enqueue, worker, buried } = cemetery;
     worker.start();
     await letters.bury(burial("job-a", { reason: "unreadable", job: { version: 9 } }));
@@ -203,7 +203,7 @@ describe("a re-drive", () => {
     expect(enqueued).toEqual([]);
   });
 
-  test("never happens by accident: a letter whose burial was cut short is buried, not run", async ({
+  test("a re-drive never happens by accident: a letter whose burial was cut short is buried, not run", async ({
     cemetery,
     redis,
   }) => {
@@ -225,7 +225,7 @@ describe("a re-drive", () => {
     expect(enqueued).toEqual([]);
   });
 
-  test("of a letter that is not there says so", async ({ cemetery }) => {
+  test("a re-drive of an unknown letter is refused with that reason", async ({ cemetery }) => {
     const { letters, enqueue } = cemetery;
     await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
       context: { reason: "not-found" },

@@ -10,39 +10,41 @@ async function endUnheard(reading: Reading, jobId: string): Promise<void> {
 
 const unknown = { name: "Fault", code: "job-unknown", retry: false };
 
-describe("a client that waits for a job whose end its inbox never gets", () => {
-  test("finds the end by the job's record when its blocking connection is made again", async ({
+describe("client that waits for a job whose end its inbox never gets", () => {
+  test("a client that waits for a job whose end its inbox never gets finds the end by the job's record when its blocking connection is made again", async ({
     reading,
   }) => {
     const reader = reading.reader();
-    const result = reader.toldResult(acme, reader.expect("a"));
+    const result = reader.expectedResult(acme, reader.expect("a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await endUnheard(reading, "a");
     await reading.killBlocked();
     expect(await result).toEqual(resultOf("a"));
   });
 
-  test("finds the end by the job's record after a while, also without a lost connection", async ({
+  test("a client that waits for a job whose end its inbox never gets finds the end by the job's record after a while, also without a lost connection", async ({
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
     const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
-    const results = ids.map((id) => reader.toldResult(acme, reader.expect(id)));
-    const unfinished = reader.toldResult(acme, reader.expect("unfinished"));
+    const results = ids.map((id) => reader.expectedResult(acme, reader.expect(id)));
+    const unfinished = reader.expectedResult(acme, reader.expect("unfinished"));
     for (const id of ids) await endUnheard(reading, id);
     expect(await Promise.all(results)).toEqual(ids.map(resultOf));
-    await reading.finish("unfinished", "told", reader.name);
-    expect(await unfinished).toEqual(resultOf("told"));
+    await reading.finish("unfinished", "published", reader.name);
+    expect(await unfinished).toEqual(resultOf("published"));
   });
 });
 
-describe("a client that waits for a job that Redis has forgotten", () => {
-  test("gets job-unknown, by its inbox, by the job's stream and as a follower", async ({ reading }) => {
+describe("client that waits for a job that Redis has forgotten", () => {
+  test("a client that waits for a job that Redis has forgotten gets job-unknown, by its inbox, by the job's stream and as a follower", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const waiting = [
-      reader.toldResult(acme, reader.expect("a")),
+      reader.expectedResult(acme, reader.expect("a")),
       reader.result(acme, "b"),
-      reader.result(acme, "c", { told: reader.expect("c") }),
+      reader.result(acme, "c", { expected: reader.expect("c") }),
       allOf(reader.follow(acme, "a")),
     ].map((one) => expect(one).rejects.toMatchObject(unknown));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
@@ -51,11 +53,11 @@ describe("a client that waits for a job that Redis has forgotten", () => {
     await Promise.all(waiting);
   });
 
-  test("gets job-unknown when the record of the end is left and the end itself is not", async ({
+  test("a client that waits for a job that Redis has forgotten gets job-unknown when the record of the end is left and the end itself is not", async ({
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
     await reading.commands.hset(redisKeys.job(acme, "a"), "key", acme, "outcome", "exited");
-    await expect(reader.toldResult(acme, reader.expect("a"))).rejects.toMatchObject(unknown);
+    await expect(reader.expectedResult(acme, reader.expect("a"))).rejects.toMatchObject(unknown);
   });
 });

@@ -21,19 +21,23 @@ async function bytesIn(reading: Reading, stream: string): Promise<number> {
   return entries.flatMap(([, fields]) => fields).reduce((sum, field) => sum + field.length, 0);
 }
 
-describe("a long result", () => {
-  test("takes at most 32 KiB in results and inbox, and is awaited as a whole", async ({ reading }) => {
+describe("long result", () => {
+  test("a long result takes at most 32 KiB in results and inbox, and is awaited as a whole", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
-    const told = reader.expect("a");
+    const expected = reader.expect("a");
     await publishEnd(reading, long, reader.name);
     for (const stream of [redisKeys.results, redisKeys.inbox(reader.name)])
       expect(await bytesIn(reading, stream), stream).toBeLessThan(excerptBytes + 64);
-    expect(await reader.toldResult(acme, told)).toEqual(long);
+    expect(await reader.expectedResult(acme, expected)).toEqual(long);
     expect(await reader.result(acme, "a")).toEqual(long);
   });
 
-  test("is given to a group as a marked excerpt, and as a whole on request", async ({ reading }) => {
-    await publishEnd(reading, long, "nobody");
+  test("a long result is given to a group as a marked excerpt, and as a whole on request", async ({
+    reading,
+  }) => {
+    await publishEnd(reading, long, "no-reader");
     const { redis } = reading;
     await using group = new ResultGroup(redis.connect(), redis.connect("blocking"), "g", { consumer: "a" });
     for await (const { result, isExcerpt, whole } of group) {
@@ -45,11 +49,13 @@ describe("a long result", () => {
     }
   });
 
-  test("whose events are gone ends the wait as job-unknown", async ({ reading }) => {
+  test("a long result whose events are gone ends the wait as job-unknown", async ({ reading }) => {
     const reader = reading.reader();
     await publishEnd(reading, long, reader.name);
     await reading.commands.del(redisKeys.events(acme, "a"));
-    await expect(reader.toldResult(acme, reader.expect("a"))).rejects.toMatchObject({ code: "job-unknown" });
+    await expect(reader.expectedResult(acme, reader.expect("a"))).rejects.toMatchObject({
+      code: "job-unknown",
+    });
   });
 });
 
@@ -59,10 +65,10 @@ test("a result of 32 KiB goes to results and inbox as it is, and is not read aga
   const short = { ...empty, value: { stdout } };
   expect(JSON.stringify(short)).toHaveLength(excerptBytes);
   const reader = reading.reader();
-  const told = reader.expect("a");
+  const expected = reader.expect("a");
   await publishEnd(reading, short, reader.name);
   const before = await reading.calls("xrevrange");
-  expect(await reader.toldResult(acme, told)).toEqual(resultOf(stdout));
+  expect(await reader.expectedResult(acme, expected)).toEqual(resultOf(stdout));
   expect(await reading.calls("xrevrange")).toBe(before);
 });
 

@@ -3,7 +3,7 @@ import { describe, expect } from "vitest";
 import { acme, allOf, gated, test, wordOf } from "./reading.ts";
 
 describe("following a job", () => {
-  test("gives what was said before and what is said later, once and in order, until its end", async ({
+  test("following a job gives what was said before and what is said later, once and in order, until its end", async ({
     reading,
   }) => {
     await reading.say("a", "stdout", "1");
@@ -14,14 +14,14 @@ describe("following a job", () => {
     expect(await following).toEqual(["1", "2", "3", "finished"]);
   });
 
-  test("waits for a stream that does not exist yet", async ({ reading }) => {
+  test("following a job waits for a stream that does not exist yet", async ({ reading }) => {
     const following = allOf(reading.reader().follow(acme, "later"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.finish("later");
     expect(await following).toEqual(["finished"]);
   });
 
-  test("goes on after any event's id", async ({ reading }) => {
+  test("following a job goes on after any event's id", async ({ reading }) => {
     const ids = [];
     for (const word of ["1", "2", "3"]) ids.push(await reading.say("a", "stdout", word));
     const reader = reading.reader();
@@ -32,11 +32,11 @@ describe("following a job", () => {
     expect(await allOf(reader.follow(acme, "a", ids[0]))).toEqual(["2", "3", "finished"]);
   });
 
-  test("refuses an id that no event has", async ({ reading }) => {
+  test("following a job refuses an id that no event has", async ({ reading }) => {
     await expect(allOf(reading.reader().follow(acme, "a", "$"))).rejects.toThrow("not the id of an event");
   });
 
-  test("takes every byte as it is", async ({ reading }) => {
+  test("following a job takes every byte as it is", async ({ reading }) => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index));
     await reading.say("a", "stderr", bytes);
     await reading.finish("a");
@@ -45,7 +45,9 @@ describe("following a job", () => {
     }
   });
 
-  test("passes over what it has no word for, and ends only with the end", async ({ reading }) => {
+  test("following a job passes over what it has no word for, and ends only with the end", async ({
+    reading,
+  }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.say("a", "invented-later", "{}");
@@ -54,7 +56,7 @@ describe("following a job", () => {
     expect(await following).toEqual(["still here", "finished"]);
   });
 
-  test("hears of a second job at once while it waits for a first", async ({ reading }) => {
+  test("following a job hears of a second job at once while it waits for a first", async ({ reading }) => {
     const reader = reading.reader();
     const first = allOf(reader.follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
@@ -68,13 +70,13 @@ describe("following a job", () => {
         else await reading.finish(id);
       }
     }
-    // A read that nobody woke would have waited two seconds.
+    // A read without a wake would have waited two seconds.
     expect(quickest).toBeLessThan(1_000);
     await reading.finish("a");
     expect(await first).toEqual(["finished"]);
   });
 
-  test("stops when its signal fires, and reads nothing more", async ({ reading }) => {
+  test("following a job stops when its signal fires, and reads nothing more", async ({ reading }) => {
     const reader = reading.reader();
     const stop = new AbortController();
     const following = allOf(reader.follow(acme, "a", "", stop.signal));
@@ -84,7 +86,9 @@ describe("following a job", () => {
     await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
-  test("ends quietly with its reader, which leaves no connection behind", async ({ reading }) => {
+  test("following a job ends quietly with its reader, which leaves no connection behind", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const following = allOf(reader.follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
@@ -167,8 +171,10 @@ describe("followers of one job", () => {
   });
 });
 
-describe("a follower whose Redis is in trouble", () => {
-  test("goes on when its blocking connection is killed", async ({ reading }) => {
+describe("follower whose Redis is in trouble", () => {
+  test("a follower whose Redis is in trouble goes on when its blocking connection is killed", async ({
+    reading,
+  }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     const expected = [];
     for (let round = 0; round < 5; round++) {
@@ -180,7 +186,9 @@ describe("a follower whose Redis is in trouble", () => {
     expect(await following).toEqual([...expected, "finished"]);
   });
 
-  test("goes on from where it was when Redis is killed and started again", async ({ reading }) => {
+  test("a follower whose Redis is in trouble goes on from where it was when Redis is killed and started again", async ({
+    reading,
+  }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.say("a", "stdout", "before");
@@ -191,7 +199,9 @@ describe("a follower whose Redis is in trouble", () => {
     expect(await following).toEqual(["before", "after", "finished"]);
   });
 
-  test("begins while Redis is away, and hears when it is back", async ({ reading }) => {
+  test("a follower whose Redis is in trouble begins while Redis is away, and hears when it is back", async ({
+    reading,
+  }) => {
     await reading.say("a", "stdout", "before");
     const reader = reading.reader();
     await reading.redis.kill();

@@ -26,8 +26,8 @@ async function holderOf(redis: Redis, instance: string) {
   return { source, stop, wakes, epoch: answer.epoch };
 }
 
-describe("a job source", () => {
-  test("gives jobs in the order in which they were added, and the more urgent of those with a priority first", async ({
+describe("job source", () => {
+  test("a job source gives jobs in the order in which they were added, and the more urgent of those with a priority first", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -42,7 +42,7 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("that waits is woken by a job, over the worker's one connection", async ({ redis }) => {
+  test("a job source that waits is woken by a job, over the worker's one connection", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     expect(await source.next(0)).toBeUndefined();
@@ -52,7 +52,7 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("begins the first job that it takes in the same step, for a holder that has nothing taken", async ({
+  test("a job source begins the first job that it takes in the same step, for a holder that has nothing taken", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -96,7 +96,7 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("that missed a wake-up finds the job when it looks by itself", async ({ redis }) => {
+  test("a job source that missed a wake-up finds the job when it looks by itself", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop, wakes } = await holderOf(commands, "w1");
     expect(await source.next(0)).toBeUndefined();
@@ -108,7 +108,9 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("is woken after its worker's wake-up connection died without a word", async ({ redis }) => {
+  test("a job source is woken after its worker's wake-up connection died without a word", async ({
+    redis,
+  }) => {
     const proxy = new CuttingProxy(redis.path);
     await proxy.start();
     const commands = connectRedis({ url: `redis://${proxy.address}`, role: "patient" });
@@ -116,7 +118,7 @@ describe("a job source", () => {
     const direct = redis.connect();
     expect(await source.next(0)).toBeUndefined();
     const waiting = source.next(100_000);
-    await expect.poll(async () => await direct.client("LIST")).toContain("cmd=bzpopmin");
+    await expect.poll(async () => await direct.client("LIST")).toContain("cmd=bzmpop");
     proxy.silence();
     // Redis sends the wake-up to the dead connection.
     await submitJob(direct, key, jobOf("a"));
@@ -126,7 +128,7 @@ describe("a job source", () => {
     await proxy.stop();
   });
 
-  test("takes nothing once another process holds the sandbox", async ({ redis }) => {
+  test("a job source takes nothing once another process holds the sandbox", async ({ redis }) => {
     const commands = redis.connect();
     const stale = await holderOf(commands, "w1");
     await commands.hset(redisKeys.lease(key), "deadline", 0);
@@ -138,7 +140,7 @@ describe("a job source", () => {
     await stale.stop();
   });
 
-  test("drops an id whose entry is gone, and goes on with the next", async ({ redis }) => {
+  test("a job source drops an id whose entry is gone, and goes on with the next", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     await submitJob(commands, key, jobOf("ghost"));
@@ -149,7 +151,9 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("drops a taken id whose entry is gone: nothing taken after it could begin", async ({ redis }) => {
+  test("a job source drops a taken id whose entry is gone: nothing taken after it could begin", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     for (const id of ["ghost", "a"]) await submitJob(commands, key, jobOf(id));
@@ -160,7 +164,9 @@ describe("a job source", () => {
     await stop();
   });
 
-  test("finds what it took ahead among what is taken, and does not give it twice", async ({ redis }) => {
+  test("a job source finds what it took ahead among what is taken, and does not give it twice", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     for (const id of ["a", "b", "c"]) await submitJob(commands, key, jobOf(id));
@@ -171,8 +177,8 @@ describe("a job source", () => {
   });
 });
 
-describe("a job source that looks beside some sessions", () => {
-  test("takes the first job of another session, past all others, and one with a priority after those without", async ({
+describe("job source that looks beside some sessions", () => {
+  test("a job source that looks beside some sessions takes the first job of another session, past all others, and one with a priority after those without", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -197,7 +203,7 @@ describe("a job source that looks beside some sessions", () => {
     await stop();
   });
 
-  test("gives what it took ahead first, and takes nothing once another process holds the sandbox", async ({
+  test("a job source that looks beside some sessions gives what it took ahead first, and takes nothing once another process holds the sandbox", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -217,7 +223,7 @@ describe("a job source that looks beside some sessions", () => {
 });
 
 describe("submitting a job", () => {
-  test("twice adds it once, and a later attempt is another entry", async ({ redis }) => {
+  test("submitting a job twice adds it once, and a later attempt is another entry", async ({ redis }) => {
     const commands = redis.connect();
     expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: false, pool: "default" });
     expect(await submitJob(commands, key, jobOf("a"))).toBe("known");
@@ -225,7 +231,7 @@ describe("submitting a job", () => {
     expect(await commands.lrange("berth:{acme}:jobs:wait", 0, -1)).toEqual([queuedId("a", 2), "a"]);
   });
 
-  test("changes nothing on a Redis without memory", async ({ redis }) => {
+  test("submitting a job changes nothing on a Redis without memory", async ({ redis }) => {
     const commands = redis.connect();
     await commands.config("SET", "maxmemory", "1");
     await expect(submitJob(commands, key, jobOf("a"))).rejects.toMatchObject({ code: "redis-full" });
@@ -234,7 +240,9 @@ describe("submitting a job", () => {
     expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: false });
   });
 
-  test("again after its record expired takes the place of its finished entry", async ({ redis }) => {
+  test("submitting a job again after its record expired takes the place of its finished entry", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     await submitJob(commands, key, jobOf("a"));

@@ -3,7 +3,7 @@ import type { JobProgress } from "../src/events/job-events.ts";
 import { stateOf } from "../src/jobs/job-record.ts";
 import { resultOf } from "./reading.ts";
 
-describe("the state of a job", () => {
+describe("state of a job", () => {
   const silent: JobProgress = { state: "not-started" };
   const retried: JobProgress = { state: "not-started", retried: 1 };
   const started: JobProgress = { state: "started" };
@@ -21,7 +21,7 @@ describe("the state of a job", () => {
     expect(stateOf({ added, begun, outcome: undefined }, progress)).toBe(state);
   });
 
-  test("is finished when its record has an outcome, though its events are gone", () => {
+  test("the state of a job is finished when its record has an outcome, though its events are gone", () => {
     expect(stateOf({ added: 1, begun: 1, outcome: "exited" }, silent)).toBe("finished");
   });
 });

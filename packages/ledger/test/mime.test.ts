@@ -6,7 +6,7 @@ const bytes = (latin1: string) => Buffer.from(latin1, "latin1");
 const png = bytes("\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
 const zip = bytes("PK\x03\x04\x14\0\0\0");
 
-describe("a file's type", () => {
+describe("file's type", () => {
   test.each<[string, string, Buffer]>([
     ["image/png", "plot.png", png],
     ["image/jpeg", "photo", bytes("\xff\xd8\xff\xe0\0\x10JFIF")],
@@ -42,7 +42,7 @@ describe("a file's type", () => {
     expect(mimeOf(path, bytes("<svg>plain enough</svg>\n"))).toBe(mime);
   });
 
-  test("is the kind of zip that its name says, only when it is a zip", () => {
+  test("a file's type is the kind of zip that its name says, only when it is a zip", () => {
     const sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     expect(mimeOf("book.xlsx", zip)).toBe(sheet);
     expect(mimeOf("book.xlsx", bytes("not a zip"))).toBe("text/plain");

@@ -22,9 +22,9 @@ export function resultOf(stdout: string): JobResult {
 class AcceptedReader extends StreamReader {
   onWait: (jobId: string) => void = () => {};
 
-  override toldResult(key: SandboxKey, told: Expectation): Promise<JobResult> {
-    this.onWait(told.jobId);
-    return super.toldResult(key, told);
+  override expectedResult(key: SandboxKey, expected: Expectation): Promise<JobResult> {
+    this.onWait(expected.jobId);
+    return super.expectedResult(key, expected);
   }
 
   override result(key: SandboxKey, jobId: string, options?: ResultOptions): Promise<JobResult> {

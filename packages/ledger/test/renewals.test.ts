@@ -29,7 +29,7 @@ async function scriptCalls(redis: Redis): Promise<number> {
 }
 
 describe("renewals of one worker", () => {
-  test("that are asked for together are one call for 50 leases", async ({ redis }) => {
+  test("renewals of one worker that are asked for together are one call for 50 leases", async ({ redis }) => {
     const commands = redis.connect();
     const { held, renewals } = await holdMany(commands, 120);
     const before = await scriptCalls(commands);
@@ -43,7 +43,9 @@ describe("renewals of one worker", () => {
     }
   });
 
-  test("are answered for each sandbox by itself: renewed, paused or lost", async ({ redis }) => {
+  test("renewals of one worker are answered for each sandbox by itself: renewed, paused or lost", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { leases, held, renewals } = await holdMany(commands, 4);
     const [kept, paused, released, taken] = held;
@@ -62,7 +64,9 @@ describe("renewals of one worker", () => {
     expect(await commands.zscore(redisKeys.leases, released.key), "a lost lease is not listed").toBeNull();
   });
 
-  test("all fail when Redis refuses, and the next ones are asked for anew", async ({ redis }) => {
+  test("renewals of one worker all fail when Redis refuses, and the next ones are asked for anew", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { held, renewals } = await holdMany(commands, 3);
     const ask = () => Promise.allSettled(held.map(({ key, epoch }) => renewals.renew(key, epoch)));

@@ -74,8 +74,10 @@ const idsOf = (results: readonly GroupResult[]) => results.map(({ jobId }) => jo
 const jobs = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => `job-${from + index}`);
 
-describe("a group that reads results", () => {
-  test("gives each result once among two consumers that acknowledge", async ({ groups }) => {
+describe("group that reads results", () => {
+  test("a group that reads results gives each result once among two consumers that acknowledge", async ({
+    groups,
+  }) => {
     const seen: string[] = [];
     const readers = ["a", "b"].map((consumer) => groups.join({ consumer, batch: 10 }));
     const reading = readers.map(async (group) => {
@@ -92,13 +94,13 @@ describe("a group that reads results", () => {
     expect([...seen].sort()).toEqual(jobs(0, 500).sort());
   });
 
-  test("says whose job it was and how it ended", async ({ groups }) => {
+  test("a group that reads results says whose job it was and how it ended", async ({ groups }) => {
     await groups.finish(7, 8);
     const [one] = await take(groups.join({ consumer: "a" }), 1);
     expect(one).toMatchObject({ jobId: "job-7", key: "acme.s.one", tenant: "acme", result: resultOf("7") });
   });
 
-  test("begins with what is kept, or with what comes", async ({ groups }) => {
+  test("a group that reads results begins with what is kept, or with what comes", async ({ groups }) => {
     await groups.finish(0, 3);
     expect(idsOf(await take(groups.join({ consumer: "a" }), 3))).toEqual(jobs(0, 3));
     const { redis } = groups.reading;
@@ -113,7 +115,9 @@ describe("a group that reads results", () => {
     await late.close();
   });
 
-  test("gives a consumer that comes back what it had not acknowledged, first", async ({ groups }) => {
+  test("a group that reads results gives a consumer that comes back what it had not acknowledged, first", async ({
+    groups,
+  }) => {
     await groups.finish(0, 10);
     const crashed = groups.join({ consumer: "a", batch: 4 });
     const taken = await take(crashed, 3);
@@ -123,7 +127,9 @@ describe("a group that reads results", () => {
     expect(idsOf(back)).toEqual(jobs(1, 10));
   });
 
-  test("gives another what a dead consumer left, after the idle time", async ({ groups }) => {
+  test("a group that reads results gives another what a dead consumer left, after the idle time", async ({
+    groups,
+  }) => {
     await groups.finish(0, 6);
     const dead = groups.join({ consumer: "a", batch: 6 });
     const taken = await take(dead, 2);
@@ -136,7 +142,9 @@ describe("a group that reads results", () => {
     expect(idsOf(left).sort()).toEqual(["job-0", ...jobs(2, 6)]);
   });
 
-  test("does not give twice what another claimed while one result took long", async ({ groups }) => {
+  test("a group that reads results does not give twice what another claimed while one result took long", async ({
+    groups,
+  }) => {
     await groups.finish(0, 6);
     const slow = groups.join({ consumer: "a", batch: 6, claimIdleMs: 300 })[Symbol.asyncIterator]();
     const first = await slow.next();
@@ -149,7 +157,7 @@ describe("a group that reads results", () => {
     expect((await second).value.jobId).toBe("job-6");
   });
 
-  test("goes on when its connection is killed and when Redis starts again, and loses nothing", async ({
+  test("a group that reads results goes on when its connection is killed and when Redis starts again, and loses nothing", async ({
     groups,
   }) => {
     const group = groups.join({ consumer: "a" });
@@ -173,14 +181,16 @@ describe("a group that reads results", () => {
     await reading;
   });
 
-  test("gives what was delivered to a connection that died before it could be read", async ({ groups }) => {
+  test("a group that reads results gives what was delivered to a connection that died before it could be read", async ({
+    groups,
+  }) => {
     const { commands } = groups.reading;
     await groups.finish(0, 2);
     const group = groups.join({ consumer: "a", claimIdleMs: 600_000 });
     const results = group[Symbol.asyncIterator]();
     await results.next();
     await results.next();
-    // In this consumer's name, and nobody has seen it: what a reply lost on its way leaves behind.
+    // Pending for this consumer, and never received: what a reply lost on its way leaves behind.
     await groups.finish(2, 3);
     await commands.xreadgroup("GROUP", "billing", "a", "COUNT", 1, "STREAMS", redisKeys.results, ">");
     const third = results.next();
@@ -188,7 +198,7 @@ describe("a group that reads results", () => {
     expect((await third).value.jobId).toBe("job-2");
   });
 
-  test("counts what was trimmed before it was read, once, and what it was given and lost", async ({
+  test("a group that reads results counts what was trimmed before it was read, once, and what it was given and lost", async ({
     groups,
   }) => {
     const { commands } = groups.reading;
@@ -208,7 +218,7 @@ describe("a group that reads results", () => {
     expect(second.lagLost).toBe(15);
   });
 
-  test("makes its group again if somebody removed it", async ({ groups }) => {
+  test("a group that reads results makes its group again if it was removed", async ({ groups }) => {
     const group = groups.join({ consumer: "a", claimIdleMs: 400 });
     const next = take(group, 1);
     await expect.poll(() => groups.reading.blocked()).toHaveLength(1);
@@ -217,7 +227,9 @@ describe("a group that reads results", () => {
     expect(idsOf(await next)).toEqual(["job-0"]);
   });
 
-  test("ends its loop when it is closed, and leaves no connection waiting", async ({ groups }) => {
+  test("a group that reads results ends its loop when it is closed, and leaves no connection waiting", async ({
+    groups,
+  }) => {
     const group = groups.join({ consumer: "a" });
     const all = take(group, 1);
     await expect.poll(() => groups.reading.blocked()).toHaveLength(1);

@@ -2,23 +2,23 @@ import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { acme, resultOf, test } from "./reading.ts";
 
-describe("waiting for a job's end", () => {
-  test("by the inbox: everybody who waits for the same job is told", async ({ reading }) => {
+describe("waits for a job's end", () => {
+  test("a wait by the inbox ends for every caller that waits for the same job", async ({ reading }) => {
     const reader = reading.reader();
     const waiting = [reader.expect("a"), reader.expect("a"), reader.expect("b")];
     for (const id of ["a", "b"]) await reading.finish(id, id, reader.name);
     expect(await Promise.all(waiting.map(({ result }) => result))).toEqual(["a", "a", "b"].map(resultOf));
   });
 
-  test("by the inbox: who forgets leaves the others waiting", async ({ reading }) => {
+  test("a wait by the inbox that is forgotten leaves the others waiting", async ({ reading }) => {
     const reader = reading.reader();
     const [one, two] = [reader.expect("a"), reader.expect("a")];
     one.forget();
-    await reading.finish("a", "told", reader.name);
-    expect(await two.result).toEqual(resultOf("told"));
+    await reading.finish("a", "published", reader.name);
+    expect(await two.result).toEqual(resultOf("published"));
   });
 
-  test("by the inbox: what was read does not stay in Redis", async ({ reading }) => {
+  test("a wait by the inbox leaves nothing that was read in Redis", async ({ reading }) => {
     const reader = reading.reader();
     for (let round = 0; round < 10; round++) {
       const ids = Array.from({ length: 100 }, (_, index) => `${round}-${index}-j`);
@@ -29,7 +29,7 @@ describe("waiting for a job's end", () => {
     await expect.poll(() => reading.commands.xlen(redisKeys.inbox(reader.name))).toBeLessThan(400);
   });
 
-  test("by its stream: a job that ended long ago, one that ends now, one that is not there yet", async ({
+  test("a wait by the stream ends for a job that ended long ago, ends now, or is not there yet", async ({
     reading,
   }) => {
     const reader = reading.reader();
@@ -42,7 +42,9 @@ describe("waiting for a job's end", () => {
     expect(await Promise.all(results)).toEqual(["old", "now", "later"].map(resultOf));
   });
 
-  test("by its stream: a thousand jobs on one connection, in order of their ends", async ({ reading }) => {
+  test("a thousand waits by streams use one connection, and end in the order of the jobs' ends", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const ids = Array.from({ length: 1_000 }, (_, index) => `job-${index}`);
     const results = ids.map((id) => reader.result(acme, id));
@@ -52,17 +54,17 @@ describe("waiting for a job's end", () => {
     expect((await reading.blocked()).length).toBeLessThanOrEqual(1);
   });
 
-  test("by both: whichever comes first, and the other is let go", async ({ reading }) => {
+  test("a wait by inbox and stream ends with the first of both, and drops the other", async ({ reading }) => {
     const reader = reading.reader();
-    const mine = reader.result(acme, "mine", { told: reader.expect("mine"), listenAfterMs: 60_000 });
-    const foreign = reader.result(acme, "foreign", { told: reader.expect("foreign") });
+    const mine = reader.result(acme, "mine", { expected: reader.expect("mine"), listenAfterMs: 60_000 });
+    const foreign = reader.result(acme, "foreign", { expected: reader.expect("foreign") });
     await reading.finish("mine", "mine", reader.name);
     await reading.finish("foreign", "foreign");
     expect([await mine, await foreign]).toEqual([resultOf("mine"), resultOf("foreign")]);
     await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
-  test("does not wait behind a stream that never stops", async ({ reading }) => {
+  test("a wait does not stand behind a stream that never stops", async ({ reading }) => {
     const reader = reading.reader();
     const flood = Array.from({ length: 5_000 }, () => reading.say("flood", "stdout", "x".repeat(1_000)));
     const following = (async () => {
@@ -78,7 +80,7 @@ describe("waiting for a job's end", () => {
     expect(await following).toBe(5_000);
   });
 
-  test("does not wait longer because a thousand other jobs are waited for", async ({ reading }) => {
+  test("a wait does not take longer beside a thousand others", async ({ reading }) => {
     const reader = reading.reader();
     const others = Array.from({ length: 1_000 }, (_, index) => reader.result(acme, `other-${index}`));
     for (const other of others) other.catch(() => {});
@@ -96,7 +98,7 @@ describe("waiting for a job's end", () => {
     expect(quickest).toBeLessThan(3_000);
   });
 
-  test("survives a killed connection and a Redis that starts again", async ({ reading }) => {
+  test("a wait survives a killed connection and a Redis that starts again", async ({ reading }) => {
     const reader = reading.reader();
     const waiting = [reader.expect("a").result, reader.result(acme, "b"), reader.expect("c").result];
     await reading.killBlocked();
@@ -108,7 +110,9 @@ describe("waiting for a job's end", () => {
     expect(await Promise.all(waiting)).toEqual(["a", "b", "c"].map(resultOf));
   });
 
-  test("ends with the fault aborted when the reader is closed, before or after", async ({ reading }) => {
+  test("a wait ends with the fault aborted when the reader is closed, before or after", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const waiting = [reader.expect("a").result, reader.result(acme, "b")];
     reader.close();

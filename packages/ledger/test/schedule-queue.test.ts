@@ -12,8 +12,10 @@ const key = sandboxKey.parse("acme");
 
 const dying = fileURLToPath(new URL("./fixtures/dying-scheduler.ts", import.meta.url));
 
-describe("a scheduled job", () => {
-  test("is handed on once when it is due, and not before, by whichever of two workers", async ({ redis }) => {
+describe("scheduled job", () => {
+  test("a scheduled job is handed on once when it is due, and not before, by whichever of two workers", async ({
+    redis,
+  }) => {
     const schedule = scheduleOn(redis.connect());
     const workers = [handingOn(redis.connect("blocking")), handingOn(redis.connect("blocking"))];
     const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
@@ -28,7 +30,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("is handed on in the order of acceptance among those due at the same time, also by two workers", async ({
+  test("a scheduled job is handed on in the order of acceptance among those due at the same time, also by two workers", async ({
     redis,
   }) => {
     const schedule = scheduleOn(redis.connect());
@@ -50,7 +52,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("that was cancelled holds up none that is due with it", async ({ redis }) => {
+  test("a scheduled job that was cancelled holds up none that is due with it", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const dueAtMs = Date.now() + 300;
     await schedule.accept(jobOf("gone"), dueAtMs);
@@ -63,7 +65,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("added again is there once, but each attempt is one of its own", async ({ redis }) => {
+  test("a scheduled job added again is there once, but each attempt is one of its own", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const later = Date.now() + 60_000;
     await schedule.add(jobOf("job-a"), later);
@@ -75,7 +77,9 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("that cannot be handed on is tried again until it can, and told of once", async ({ redis }) => {
+  test("a scheduled job that cannot be handed on is tried again until it can, and reported once", async ({
+    redis,
+  }) => {
     const schedule = scheduleOn(redis.connect());
     let tries = 0;
     const handing = handingOn(redis.connect("blocking"), {
@@ -94,7 +98,9 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("that can never be accepted is refused once and not tried again", async ({ redis }) => {
+  test("a scheduled job that can never be accepted is refused once and not tried again", async ({
+    redis,
+  }) => {
     const schedule = scheduleOn(redis.connect());
     let tries = 0;
     const handing = handingOn(redis.connect("blocking"), {
@@ -111,7 +117,9 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("whose worker is killed while handing it on is handed on by another", async ({ redis }) => {
+  test("a scheduled job whose worker is killed while handing it on is handed on by another", async ({
+    redis,
+  }) => {
     const schedule = scheduleOn(redis.connect());
     await schedule.add(jobOf("job-a"), Date.now());
     const victim = spawn(process.execPath, ["--conditions=@berth/source", dying], {
@@ -129,7 +137,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("survives Redis being killed and started again", async ({ redis }) => {
+  test("a scheduled job survives Redis being killed and started again", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect("blocking"));
     const { worker, jobs } = handingOn(redis.connect("blocking"));
     const ids = Array.from({ length: 10 }, (_, index) => `job-${index}`);
@@ -141,7 +149,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("is handed on at once when hurried, and stays gone", async ({ redis }) => {
+  test("a scheduled job is handed on at once when hurried, and stays gone", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const { worker, jobs } = handingOn(redis.connect("blocking"));
     await schedule.add(jobOf("job-a"), Date.now() + 600_000);
@@ -152,7 +160,7 @@ describe("a scheduled job", () => {
     await schedule.close();
   });
 
-  test("that nobody can read is set aside and blocks nothing", async ({ redis }) => {
+  test("a scheduled job that cannot be read is set aside and blocks nothing", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const raw = new Queue("schedule", {
       connection: bullConnection(redis.connect()),

@@ -24,8 +24,8 @@ function ran(state: ScheduleState, now: number): { state: ScheduleState; dues: r
   return { state: dues.reduce(firedState, decided), dues: dues.map((due) => due - made) };
 }
 
-describe("a schedule", () => {
-  test("runs each due time once and goes on to the next", () => {
+describe("schedule", () => {
+  test("a schedule runs each due time once and goes on to the next", () => {
     const first = ran(put(), made + 60 * second);
     expect(first.dues).toEqual([60 * second]);
     expect(first.state).toMatchObject({
@@ -37,14 +37,14 @@ describe("a schedule", () => {
     expect(ran(first.state, made + 120 * second).dues).toEqual([120 * second]);
   });
 
-  test("decides nothing more before what was decided is handed on", () => {
+  test("a schedule decides nothing more before what was decided is handed on", () => {
     const decided = decideState(put({ catchUp: "all" }), made + 120 * second);
     expect(decided.firing?.dues).toHaveLength(2);
     expect(decideState(decided, made + 600 * second)).toBe(decided);
     expect(wakeMs(decided)).toBe(made + 60 * second);
   });
 
-  test("ends after its last run, and says so by having no next", () => {
+  test("a schedule has no next run after its last one", () => {
     const { state, dues } = ran(put({ catchUp: "all", maxRuns: 2 }), made + 300 * second);
     expect(dues).toEqual([60 * second, 120 * second]);
     expect(state.nextDueMs).toBeNull();
@@ -55,17 +55,17 @@ describe("a schedule", () => {
 describe("runs that were missed", () => {
   const late = made + 605 * second;
 
-  test("are skipped, but for one that is hardly late", () => {
+  test("runs that were missed are skipped, but for one that is hardly late", () => {
     expect(ran(put(), late + 10 * second).dues).toEqual([]);
     expect(ran(put(), late).dues).toEqual([600 * second]);
     expect(ran(put(), late + 10 * second).state.nextDueMs).toBe(made + 660 * second);
   });
 
-  test("are made up for by one, of the newest due time", () => {
+  test("runs that were missed are made up for by one, of the newest due time", () => {
     expect(ran(put({ catchUp: "once" }), late + 40 * second).dues).toEqual([600 * second]);
   });
 
-  test("are all made up for, the newest hundred at most", () => {
+  test("runs that were missed are all made up for, the newest hundred at most", () => {
     expect(ran(put({ catchUp: "all" }), late).dues).toHaveLength(10);
     const { dues, state } = ran(put({ catchUp: "all" }), made + 1_000 * 60 * second);
     expect(dues).toHaveLength(100);
@@ -74,7 +74,7 @@ describe("runs that were missed", () => {
   });
 });
 
-describe("a paused schedule", () => {
+describe("paused schedule", () => {
   const now = made + 605 * second;
   const resumed = (more: Partial<ScheduleInput>) => {
     const paused = pauseState(put(more), true, made);
@@ -83,13 +83,13 @@ describe("a paused schedule", () => {
     return ran(pauseState(paused, false, now), now).dues;
   };
 
-  test("runs nothing, and catches up by its policy when it is resumed", () => {
+  test("a paused schedule runs nothing, and catches up by its policy when it is resumed", () => {
     expect(resumed({ catchUp: "skip" })).toEqual([]);
     expect(resumed({ catchUp: "once" })).toEqual([600 * second]);
     expect(resumed({ catchUp: "all" })).toHaveLength(10);
   });
 
-  test("stays paused when it is put again without a word about it, and resumes when told", () => {
+  test("a paused schedule stays paused when it is put again without `paused`, and resumes with `paused: false`", () => {
     const paused = put({}, pauseState(put(), true, made));
     expect(paused.spec.paused).toBe(true);
     expect(put({ paused: false }, paused, now).nextDueMs).toBe(made + 660 * second);
@@ -97,7 +97,7 @@ describe("a paused schedule", () => {
 });
 
 describe("putting a schedule again", () => {
-  test("with the same times keeps how far it got: a restart of its owner neither skips nor repeats a run", () => {
+  test("putting a schedule again with the same times keeps how far it got: a restart of its owner neither skips nor repeats a run", () => {
     const { state } = ran(put(), made + 60 * second);
     const again = put({ order: { ...order, priority: 3 } }, state, made + 90 * second);
     expect(again).toMatchObject({
@@ -107,13 +107,13 @@ describe("putting a schedule again", () => {
     });
   });
 
-  test("with other times begins anew", () => {
+  test("putting a schedule again with other times begins anew", () => {
     const { state } = ran(put(), made + 60 * second);
     const again = put({ everyMs: 30 * second }, state, made + 90 * second);
     expect(again).toMatchObject({ nextDueMs: made + 120 * second, runs: 0, anchorMs: made + 90 * second });
   });
 
-  test("with more runs, or a later end, revives one that had ended", () => {
+  test("putting a schedule again with more runs, or a later end, revives one that had ended", () => {
     const { state } = ran(put({ maxRuns: 1 }), made + 60 * second);
     expect(put({ maxRuns: 2 }, state, made + 61 * second).nextDueMs).toBe(made + 120 * second);
     expect(put({ endAtMs: made + 100 * second }, put()).nextDueMs).toBe(made + 60 * second);

@@ -1,5 +1,6 @@
-import { type Job, job as jobSchema } from "@berth/protocol";
+import { type CeilingChanges, type Job, job as jobSchema, layerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { ProfileStore } from "../src/profiles/profile-store.ts";
 import { Schedule, type StagingPort } from "../src/schedule/schedule.ts";
 import { ScheduleWorker, type ScheduleWorkerOptions } from "../src/schedule/schedule-worker.ts";
 
@@ -40,4 +41,9 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   });
   worker.start();
   return { worker, jobs, trouble, unreadable, refused };
+}
+
+/** Of one tenant, or of all. */
+export async function setCeilings(redis: Redis, ceilings: CeilingChanges, layer = "fleet"): Promise<void> {
+  await new ProfileStore(redis).set(layerId.parse(layer), { ceilings }, { by: "test" });
 }

@@ -44,8 +44,10 @@ async function begin(redis: Redis) {
   return { to, attempt: held.attempt, events };
 }
 
-describe("a job that no queue, schedule or worker has", () => {
-  test("is ended as lost, once, in its stream, the results and its client's inbox", async ({ redis }) => {
+describe("job that no queue, schedule or worker has", () => {
+  test("a job that no queue, schedule or worker has is ended as lost, once, in its stream, the results and its client's inbox", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("phantom", { inbox: "client-1" }));
     await commands.del(waitKey(key));
@@ -65,7 +67,9 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await unfinished(commands)).toEqual([]);
   });
 
-  test("is ended when its entry is gone too, and on a Redis without memory", async ({ redis }) => {
+  test("a job that no queue, schedule or worker has is ended when its entry is gone too, and on a Redis without memory", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("phantom"));
     await commands.del(waitKey(key), entryKey(key, "phantom"));
@@ -75,7 +79,7 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await typesOf(commands, "phantom")).toEqual(["finished"]);
   });
 
-  test("is ended when an epoch that is over began it, though another worker holds the sandbox", async ({
+  test("a job that no queue, schedule or worker has is ended when an epoch that is over began it, though another worker holds the sandbox", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -88,19 +92,7 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await typesOf(commands, "begun")).toEqual(["started", "finished"]);
   });
 
-  test("is ended when the retry that was to follow is gone", async ({ redis }) => {
-    const commands = redis.connect();
-    await submit(commands, jobOf("retried"));
-    const { to, attempt, events } = await begin(commands);
-    const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
-    await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
-    expect((await audit(commands)).vanished).toEqual([{ key, jobId: "retried" }]);
-    expect(await commands.exists(entryKey(key, "retried")), "Bull Board shows the attempt that ended").toBe(
-      1,
-    );
-  });
-
-  test("gets no second end when it has one, by its record or by its events, and is no longer counted", async ({
+  test("a job that no queue, schedule or worker has gets no second end when it has one, by its record or by its events, and is no longer counted", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -117,7 +109,9 @@ describe("a job that no queue, schedule or worker has", () => {
     expect(await unfinished(commands)).toEqual([]);
   });
 
-  test("is no longer counted when its record is gone too", async ({ redis }) => {
+  test("a job that no queue, schedule or worker has is no longer counted when its record is gone too", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await commands.zadd(redisKeys.unfinished, 1, "unknown");
     expect(await audit(commands)).toEqual({ vanished: [], next: 0 });
@@ -149,7 +143,7 @@ describe("the audit leaves alone", () => {
     await schedule.close();
   });
 
-  test("a running job, also when somebody took its entry out of the queue", async ({ redis }) => {
+  test("a running job, also when its entry was removed from the queue", async ({ redis }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("running"));
     const { to, attempt, events } = await begin(commands);
@@ -167,14 +161,38 @@ describe("the audit leaves alone", () => {
     expect(await typesOf(commands, "running")).toEqual(["started", "stdout", "finished"]);
   });
 
-  test("a job between two attempts, at every step of the way", async ({ redis }) => {
+  test("a job that was added less than a given time ago", async ({ redis }) => {
+    const commands = redis.connect();
+    await submit(commands, jobOf("young"));
+    await commands.del(waitKey(key));
+    expect((await audit(commands, { olderThanMs: 60_000 })).vanished).toEqual([]);
+    expect((await audit(commands)).vanished).toHaveLength(1);
+  });
+});
+
+describe.each(["single", "cluster"] as const)("on a %s, a job between two attempts", (topology) => {
+  const onIt = test.extend({ topology });
+
+  onIt("is ended when the retry that was to follow is gone", async ({ redis }) => {
+    const commands = redis.connect();
+    await submit(commands, jobOf("retried"));
+    const { to, attempt, events } = await begin(commands);
+    const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
+    await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
+    expect((await audit(commands)).vanished).toEqual([{ key, jobId: "retried" }]);
+    expect(await commands.exists(entryKey(key, "retried")), "Bull Board shows the attempt that ended").toBe(
+      1,
+    );
+  });
+
+  onIt("is kept at every step of the way", async ({ redis }) => {
     const commands = redis.connect();
     const schedule = scheduleOn(commands);
     await submit(commands, jobOf("again"));
     const { to, attempt, events } = await begin(commands);
     const next = jobOf("again", { attempt: 2 });
     await schedule.add(next, laterMs());
-    expect((await audit(commands)).vanished, "scheduled, and not told yet").toEqual([]);
+    expect((await audit(commands)).vanished, "scheduled, and not published yet").toEqual([]);
     const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
     await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
     expect((await audit(commands)).vanished, "scheduled").toEqual([]);
@@ -184,14 +202,6 @@ describe("the audit leaves alone", () => {
     expect((await audit(commands)).vanished, "handed on").toEqual([]);
     expect(await unfinished(commands)).toEqual(["again"]);
     await schedule.close();
-  });
-
-  test("a job that was added less than a given time ago", async ({ redis }) => {
-    const commands = redis.connect();
-    await submit(commands, jobOf("young"));
-    await commands.del(waitKey(key));
-    expect((await audit(commands, { olderThanMs: 60_000 })).vanished).toEqual([]);
-    expect((await audit(commands)).vanished).toHaveLength(1);
   });
 });
 

@@ -8,7 +8,7 @@ import { auditUnfinished } from "../src/jobs/unfinished-audit.ts";
 import { Leases } from "../src/leases/leases.ts";
 import { queueKeys, waitKey } from "../src/queues/queue-layout.ts";
 import { submitJob } from "../src/queues/submit.ts";
-import { jobOf, scheduleOn } from "./support.ts";
+import { jobOf, scheduleOn, setCeilings } from "./support.ts";
 
 const key = sandboxKey.parse("acme");
 const done = { outcome: { kind: "exited", code: 0 }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
@@ -27,6 +27,8 @@ async function ending(redis: Redis) {
       events.publish({ ...holding, jobId, ends: { attempt: 1, leaves: true } }, [
         { type: "finished", result: done },
       ]),
+    print: (jobId: string, text: string) =>
+      events.publish({ ...holding, jobId, part: "p" }, [{ type: "stdout", bytes: Buffer.from(text) }]),
     retry: (jobId: string) =>
       events.publish({ ...holding, jobId, part: "r", ends: { attempt: 1, leaves: true } }, [
         { type: "retrying", attempt: 1, outcome: done.outcome, atMs: 0, dueAtMs: 0 },
@@ -34,8 +36,10 @@ async function ending(redis: Redis) {
   };
 }
 
-describe("the bytes of a tenant's requests that wait", () => {
-  test("are counted once per job, and given back with its end, whoever writes that", async ({ redis }) => {
+describe("bytes of a tenant's requests that wait", () => {
+  test("the bytes of a tenant's requests that wait are counted once per job, and given back with its end, whichever script writes that", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     for (const id of ["ends", "cancelled", "vanishes"]) await submitJob(commands, key, large(id));
     const each = (await counted(commands)) / 3;
@@ -58,13 +62,17 @@ describe("the bytes of a tenant's requests that wait", () => {
     expect(await commands.exists(redisKeys.waitingBytes("acme", "acme"))).toBe(0);
   });
 
-  test("are limited: another request is refused until one of them has ended, and other tenants' are not", async ({
+  test("the bytes of a tenant's requests that wait are limited: another request is refused until one of them has ended, and other tenants' are not", async ({
     redis,
   }) => {
     const commands = redis.connect();
-    await commands.hset(redisKeys.settings, "maxWaitingBytesPerTenant", 25_000);
+    await setCeilings(commands, { waitingBytes: 25_000 });
     for (const id of ["a", "b"]) await submitJob(commands, key, large(id));
-    const full = { code: "tenant-full", retry: true, context: { tenant: "acme", limit: 25_000 } };
+    const full = {
+      code: "tenant-full",
+      retry: true,
+      context: { tenant: "acme", ceiling: "waitingBytes", limit: 25_000 },
+    };
     await expect(submitJob(commands, key, large("c"))).rejects.toMatchObject(full);
     const later = scheduleOn(commands).accept(large("c"), Date.now() + 60_000);
     await expect(later).rejects.toMatchObject(full);
@@ -74,14 +82,45 @@ describe("the bytes of a tenant's requests that wait", () => {
     expect(await submitJob(commands, key, large("c"))).toMatchObject({ live: true });
   });
 
-  test("include requests beside the queue, and one alone is accepted whatever its size", async ({
+  test("the bytes of a tenant's requests that wait include requests beside the queue, and one alone is accepted whatever its size", async ({
     redis,
   }) => {
     const commands = redis.connect();
-    await commands.hset(redisKeys.settings, "maxWaitingBytesPerTenant", 1_000);
+    await setCeilings(commands, { waitingBytes: 1_000 });
     const job = large("a");
-    const staged = await new Staging(commands).put(key, "a", job.request);
+    const staged = await new Staging(commands).put(key, job);
     await submitJob(commands, key, job, staged);
     expect(await counted(commands)).toBeGreaterThan(10_000);
+  });
+});
+
+describe("bytes of a tenant's results", () => {
+  test("the bytes of a tenant's results are counted once per job, with what earlier attempts and output left, whichever script ends it", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const kept = async () => {
+      const hours = await commands.hvals(redisKeys.resultBytes("acme", "acme"));
+      return hours.reduce((sum, bytes) => sum + Number(bytes), 0);
+    };
+    for (const id of ["ends", "cancelled", "vanishes"]) await submitJob(commands, key, jobOf(id));
+    const { finish, retry, print } = await ending(commands);
+    await retry("ends");
+    await submitJob(commands, key, { ...jobOf("ends"), attempt: 2 });
+    await print("ends", "x".repeat(5_000));
+    expect(await kept(), "while it may go on, they do not expire").toBe(0);
+    expect([await finish("ends"), await finish("ends")]).toEqual(["published", "finished-before"]);
+    const afterEnd = await kept();
+    expect(afterEnd).toBeGreaterThan(5_000);
+    expect(afterEnd).toBeLessThan(6_000);
+    const waiting = { key, jobId: "cancelled", attempt: 1, inbox: undefined };
+    const cancel = () =>
+      new JobEvents(commands).cancel({ ...waiting, queue: queueKeys(key, "cancelled", 1) }, done);
+    expect([await cancel(), await cancel()]).toEqual(["told", "finished-before"]);
+    const afterCancel = await kept();
+    expect(afterCancel).toBeGreaterThan(afterEnd);
+    await commands.del(waitKey(key));
+    await auditUnfinished(commands, { from: 0, limit: 10, olderThanMs: 0 });
+    expect(await kept()).toBeGreaterThan(afterCancel);
   });
 });

@@ -14,15 +14,15 @@ const busy: Why = {
 };
 const shown = (id: string) => id.replace(/^globex\./, "");
 
-test("in the sandbox that all tenants share, a tenant is not told which other tenant's job it waits for", () => {
-  const told = whyForTenant(busy, shown);
-  expect(told.reasons).toEqual(["its session is busy with another job"]);
-  expect(JSON.stringify(told)).not.toMatch(/acme|secret-name|worker-1|host-a/);
+test("in the sandbox that all tenants share, a tenant does not learn which other tenant's job it waits for", () => {
+  const shownWhy = whyForTenant(busy, shown);
+  expect(shownWhy.reasons).toEqual(["its session is busy with another job"]);
+  expect(JSON.stringify(shownWhy)).not.toMatch(/acme|secret-name|worker-1|host-a/);
 });
 
-test("a tenant is told which of its own jobs it waits for, by the id that it knows", () => {
+test("a tenant learns which of its own jobs it waits for, by the id that it knows", () => {
   const behind = { jobId: "globex.first", tenant: "globex", session: "main", runningMs: 61_000 };
-  const told = whyForTenant({ ...busy, behind }, shown);
-  expect(told).toMatchObject({ jobId: "mine", behind: { ...behind, jobId: "first" } });
-  expect(told.reasons).toEqual(["its session main is busy: the job first has run for 61 s"]);
+  const shownWhy = whyForTenant({ ...busy, behind }, shown);
+  expect(shownWhy).toMatchObject({ jobId: "mine", behind: { ...behind, jobId: "first" } });
+  expect(shownWhy.reasons).toEqual(["its session main is busy: the job first has run for 61 s"]);
 });

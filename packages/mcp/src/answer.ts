@@ -21,7 +21,7 @@ export const shownBytes = 32_000;
 /** The same for every tool. `output` repeats the text, because some clients show a model only this object. */
 export const answerShape = z.object({
   job: z.string().optional().describe("id of the job; the tool `job` asks for it again"),
-  state: z.enum(["finished", "running", "waiting", "failed"]),
+  state: z.enum(["finished", "running", "waiting", "needs-approval", "failed"]),
   outcome: outcome.optional().describe("how the job ended"),
   exit_code: z.number().optional(),
   output: z.string(),
@@ -65,14 +65,16 @@ export function endedAnswer(job: string, result: JobResult, output: KeptOutput):
 /** A job that takes longer than a call may. */
 export function unfinishedAnswer(
   job: string,
-  state: "running" | "waiting",
+  state: "running" | "waiting" | "needs-approval",
   { output, after }: { readonly output: KeptOutput; readonly after: string },
+  approval = "",
 ): CallToolResult {
   const so = agentText({ outcome: { kind: "done" }, output }, { shownBytes });
-  const what =
-    state === "running"
-      ? `[still running as job ${job}`
-      : `[job ${job} has not begun: jobs of the same session run one after the other, and others may wait for the same workers`;
+  const what = {
+    running: `[still running as job ${job}`,
+    waiting: `[job ${job} has not begun: jobs of the same session run one after the other, and others may wait for the same workers`,
+    "needs-approval": `[nothing of job ${job} has run: ${approval}`,
+  }[state];
   const next = after === "" ? `id ${job}` : `id ${job} and after ${after}`;
   const text = [so, `${what}; call the tool job with ${next} to go on, or with action cancel to end it]`]
     .filter((part) => part !== "")

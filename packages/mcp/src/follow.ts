@@ -1,4 +1,4 @@
-import type { JobResult, KeptOutput } from "@berth/protocol";
+import type { JobResult, KeptOutput, Outcome } from "@berth/protocol";
 import { shownBytes } from "./answer.ts";
 import { GatheredOutput } from "./gathered-output.ts";
 import type { FollowedJob } from "./port.ts";
@@ -8,6 +8,8 @@ export interface Followed {
   readonly output: KeptOutput;
   /** Absent: it has not ended yet. */
   readonly result?: JobResult;
+  /** It waits for an administrator's approval, in words: nothing happens until then. */
+  readonly waitsFor?: string;
   /** Id of the last event that was seen. */
   readonly after: string;
 }
@@ -17,6 +19,10 @@ export interface FollowOptions {
   readonly until: AbortSignal;
   readonly after?: string | undefined;
   readonly notify?: Notify | undefined;
+}
+
+function needsApproval(outcome: Outcome): outcome is Extract<Outcome, { kind: "refused" }> {
+  return outcome.kind === "refused" && outcome.code === "approval-needed";
 }
 
 /** Reads a job's events until its end, or until it is time to answer. */
@@ -31,6 +37,8 @@ export async function follow(
     for await (const event of job.events(after, until)) {
       last = event.id;
       if (event.type === "finished") return { output: output.kept, result: event.result, after: last };
+      if (event.type === "retrying" && needsApproval(event.outcome))
+        return { output: output.kept, waitsFor: event.outcome.message, after: last };
       if (event.type !== "stdout" && event.type !== "stderr") continue;
       output.add(event.type, event.bytes);
       progress?.add(event.bytes);

@@ -1,3 +1,4 @@
+export type { CustomTool } from "./custom-tools.ts";
 export type { HttpMessage, HttpOptions } from "./http.ts";
 export { answerMcpPost } from "./http.ts";
 export type {

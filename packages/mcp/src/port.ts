@@ -1,4 +1,4 @@
-import type { JobRequestInput, JobResult, Scope } from "@berth/protocol";
+import type { JobRequestInput, JobResult, Outcome, Scope } from "@berth/protocol";
 
 /** Where a server's jobs go. The person who configures the server sets it; a model cannot change it. */
 export interface Place {
@@ -18,7 +18,8 @@ export interface Order extends Place {
 export type FollowedEvent = { readonly id: string } & (
   | { readonly type: "stdout" | "stderr"; readonly bytes: Uint8Array }
   | { readonly type: "finished"; readonly result: JobResult }
-  | { readonly type: "started" | "artifact" | "retrying" }
+  | { readonly type: "retrying"; readonly outcome: Outcome }
+  | { readonly type: "started" | "artifact" | "file" }
 );
 
 export interface FollowedJob {
@@ -66,5 +67,10 @@ export interface FleetPort {
   sandbox(tenant: string, key: string): Promise<SandboxState | undefined>;
   /** Undefined: no such artifact, or not any more. */
   artifact(id: string): Promise<FetchedArtifact | undefined>;
+  /**
+   * Resolves when it is clear that no worker starts the job's sandbox; undefined when the job has begun or ended, or the signal fires.
+   * Absent: calls wait.
+   */
+  noSandbox?(id: string, signal: AbortSignal): Promise<Explained | undefined>;
   explain(error: unknown): Explained;
 }

@@ -1,4 +1,4 @@
-import { artifactId, maxInlineBytes, sessionName } from "@berth/protocol";
+import { artifactId, givenSession, maxInlineBytes } from "@berth/protocol";
 import {
   type CallToolResult,
   McpServer,
@@ -9,6 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { answerShape, artifactUri } from "./answer.ts";
+import { type CustomTool, jobToolOf } from "./custom-tools.ts";
 import type { FleetPort } from "./port.ts";
 import { type Call, Toolbox, type ToolboxOptions } from "./toolbox.ts";
 import { jobTools } from "./tools.ts";
@@ -17,10 +18,12 @@ export interface ServerOptions extends ToolboxOptions {
   readonly version: string;
   /** Whether a connection that closes cancels what it asked for. */
   readonly cancelsWhenClosed: boolean;
+  /** Those that the operator defined for the place. */
+  readonly tools?: readonly CustomTool[] | undefined;
 }
 
-/** The list of tools never changes while a server runs: clients may keep it for an hour. */
-const cacheHint = { ttlMs: 3_600_000, cacheScope: "private" } as const;
+/** An operator may define another tool at any time. */
+const cacheHint = { ttlMs: 60_000, cacheScope: "private" } as const;
 const never = new AbortController().signal;
 
 const instructions =
@@ -65,9 +68,10 @@ export function makeMcpServer(
       run,
     );
   };
-  for (const { name, shape, request, ...about } of jobTools)
+  const custom = (options.tools ?? []).map(jobToolOf);
+  for (const { name, shape, request, profile, ...about } of [...jobTools, ...custom])
     register(name, about, shape, ({ session, ...args }, context) =>
-      toolbox.run(request(args), callOf(context, session)),
+      toolbox.run(request(args), { ...callOf(context, session), profile }),
     );
   register(
     "job",
@@ -115,7 +119,7 @@ function sessionShape({ place: { scope = "tenant", session = "main" } }: Toolbox
   if (scope === "session") return {};
   const about = `calls of one session run in order; name another to run beside it in the same sandbox; default: ${session}`;
   return {
-    session: sessionName.optional().describe(about),
+    session: givenSession.optional().describe(about),
   };
 }
 
@@ -133,7 +137,10 @@ function registerArtifacts(server: McpServer, port: FleetPort): void {
     const known = artifactId.safeParse(id);
     const found = known.success ? await fetched(port, known.data) : undefined;
     if (!found)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, "there is no such artifact, or not any more");
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        "there is no such artifact, or it has expired",
+      );
     const mimeType = found.mime ?? "application/octet-stream";
     return { contents: [{ uri: uri.href, mimeType, blob: found.bytes.toString("base64") }] };
   });

@@ -1,4 +1,5 @@
 import {
+  agentName,
   BoundedWait,
   type JobRequestInput,
   type Scope,
@@ -28,6 +29,8 @@ export interface Call {
   readonly notify?: Notify | undefined;
   /** Overrides the place's session. */
   readonly session?: string | undefined;
+  /** Overrides the place's profile: the operator's tool runs under it. */
+  readonly profile?: string | undefined;
 }
 
 /** Carries out tool calls. What goes wrong is an answer, never an exception. */
@@ -46,7 +49,22 @@ export class Toolbox {
   }
 
   run(request: JobRequestInput, call: Call): Promise<CallToolResult> {
-    return this.#explained(async () => this.#toAnswer(await this.#submit(request, call), call));
+    return this.#explained(async () => {
+      const job = await this.#submit(request, call);
+      using looking = new BoundedWait();
+      const answer = this.#toAnswer(job, call);
+      // What keeps it from a sandbox comes first only if the job does not begin.
+      const no = await Promise.race([
+        answer.then(
+          () => undefined,
+          () => undefined,
+        ),
+        this.#port.noSandbox?.(job.id, looking.signal) ?? answer.then(() => undefined),
+      ]);
+      if (no) await job.cancel();
+      const answered = await answer;
+      return no && neverBegan(answered) ? failedAnswer(no) : answered;
+    });
   }
 
   /** Goes on with a job of the same sandbox. */
@@ -103,8 +121,12 @@ export class Toolbox {
     await Promise.allSettled(this.#open);
   }
 
-  async #submit(request: JobRequestInput, { session }: Call): Promise<FollowedJob> {
-    const order = { ...this.place, ...(session === undefined ? {} : { session }), request };
+  async #submit(request: JobRequestInput, { session, profile }: Call): Promise<FollowedJob> {
+    const named = {
+      ...(session === undefined ? {} : { session }),
+      ...(profile === undefined ? {} : { profile }),
+    };
+    const order = { ...this.place, ...named, request };
     return this.#port.submit(order);
   }
 
@@ -112,9 +134,12 @@ export class Toolbox {
     const { answerWithinMs = defaultAnswerWithinMs, stopping } = this.#options;
     const { cancelled, notify } = call;
     using wait = new BoundedWait().endWith(cancelled, stopping).endAfter(answerWithinMs);
-    const { output, result, after: last } = await follow(job, { until: wait.signal, after, notify });
+    const followed = await follow(job, { until: wait.signal, after, notify });
+    const { output, result, after: last } = followed;
     if (result) return endedAnswer(job.id, result, output);
     if (cancelled.aborted) await job.cancel();
+    if (followed.waitsFor !== undefined)
+      return unfinishedAnswer(job.id, "needs-approval", { output, after: last }, followed.waitsFor);
     const status = await job.status();
     const state = status === "scheduled" || status === "waiting" ? "waiting" : "running";
     return unfinishedAnswer(job.id, state, { output, after: last });
@@ -126,7 +151,7 @@ export class Toolbox {
       tenant: tenantId.parse(tenant),
       session: sessionName.parse(session ?? this.place.session ?? "main"),
       scope,
-      agent: agent as Parameters<typeof sandboxKeyOf>[0]["agent"],
+      agent: agentName.optional().parse(agent),
     });
   }
 
@@ -135,6 +160,12 @@ export class Toolbox {
     this.#open.add(answer);
     return answer.finally(() => this.#open.delete(answer));
   }
+}
+
+/** It was cancelled, and no command of it had run. */
+function neverBegan({ structuredContent }: CallToolResult): boolean {
+  const { outcome } = structuredContent as Answer;
+  return outcome?.kind === "cancelled" && outcome.reason.endsWith("before it began");
 }
 
 function unknownJob(id: string): CallToolResult {

@@ -11,6 +11,8 @@ export interface JobTool {
   readonly shape: z.ZodRawShape;
   /** What it becomes; checked as any job's request. */
   readonly request: (args: Readonly<Record<string, unknown>>) => JobRequestInput;
+  /** It runs under this profile, whatever the place's is. */
+  readonly profile?: string | undefined;
 }
 
 interface Spec<S extends z.ZodRawShape>

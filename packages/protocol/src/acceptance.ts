@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Steps that somebody acts on count once every connected replica has them, and at least so many. */
+/** Steps that other processes act on count once every connected replica has them, and at least this many. */
 export interface Acceptance {
   readonly replicas: number;
 }
@@ -16,9 +16,11 @@ export const acceptanceSettings = {
   BERTH_REPLICAS: z.coerce
     .number()
     .int()
-    .positive()
+    .nonnegative()
     .default(1)
-    .describe("with BERTH_ACCEPT=replicated: replicas that have to acknowledge at least"),
+    .describe(
+      "with BERTH_ACCEPT=replicated: replicas that have to acknowledge at least; with 0 a primary without any accepts alone",
+    ),
 };
 
 type Settings = z.infer<z.ZodObject<typeof acceptanceSettings>>;

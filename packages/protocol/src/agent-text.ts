@@ -52,10 +52,19 @@ function outcomeNotes(outcome: Outcome): string[] {
   }
 }
 
-export function quotaText(quota: { limit: number; used: number; unit: "bytes" | "entries" }): string {
-  return quota.unit === "bytes"
-    ? `workspace quota exceeded (${byteSize(quota.limit)}); used ${byteSize(quota.used)}`
-    : `workspace quota exceeded (${quota.limit} files); used ${quota.used} files`;
+export function quotaText({
+  limit,
+  used,
+  unit,
+}: Omit<Extract<Outcome, { kind: "quota-exceeded" }>, "kind">): string {
+  switch (unit) {
+    case "bytes":
+      return `workspace quota exceeded (${byteSize(limit)}); used ${byteSize(used)}`;
+    case "entries":
+      return `workspace quota exceeded (${limit} files); used ${used} files`;
+    case "disk":
+      return `the host's disk is nearly full (${byteSize(used)} free of the ${byteSize(limit)} that must stay free); files can be read and removed, and nothing may grow`;
+  }
 }
 
 /** An agent's text between the two lines that frame a tool's answer: `[/exec ls -la]` and `[END EXEC]`. */

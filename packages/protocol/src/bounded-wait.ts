@@ -1,3 +1,6 @@
+/** One for all: a signal that is aborted without a reason makes an error with its stack. */
+const over = new DOMException("the wait is over", "AbortError");
+
 /**
  * A wait that ends with the first of several signals, after a time, or with its scope. `AbortSignal.any` and `AbortSignal.timeout` would do
  * the same and keep about 1.5 KB of every wait for as long as the longest-lived of them is there (seen on Node 24.9).
@@ -40,7 +43,7 @@ export class BoundedWait implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#end(undefined);
+    this.#end(over);
   }
 
   #end(reason: unknown): void {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Where a mount would hide what a sandbox is made of. */
-const reserved = ["/", "/workspace", "/proc", "/sys", "/dev", "/etc", "/.berth"];
+const reserved = ["/", "/workspace", "/proc", "/sys", "/dev", "/etc", "/agent", "/tools", "/team", "/.berth"];
 
 function isFree(path: string): boolean {
   return !reserved.some((one) => path === one || (one !== "/" && path.startsWith(`${one}/`)));
@@ -38,8 +38,9 @@ const ulimit = z.union([
     .strictObject({ soft: count, hard: count })
     .refine(({ soft, hard }) => soft <= hard, { error: "a soft limit is at most the hard one" }),
 ]);
+/** Not `core`: init turns core dumps off. */
 const ulimitNames = [
-  ...["core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile"],
+  ...["cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile"],
   ...["nproc", "rss", "rtprio", "rttime", "sigpending", "stack"],
 ] as const;
 /** What init needs while it serves 64 commands. */

@@ -1,12 +1,15 @@
 import { z } from "zod";
 import { sandboxKey, tenantId, workerId } from "./ids.ts";
-import { layerId } from "./profile-layer.ts";
+import { layerId } from "./layer-id.ts";
 
-/** What is said on the control channel. A worker that does not know a message ignores it. */
+/** The messages of the control channel. A worker that does not know a message ignores it. */
 export const controlMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("cancel"), key: sandboxKey, jobId: z.string() }),
   z.strictObject({ type: z.literal("pause"), tenant: tenantId }),
+  // A sandbox of the tenant waits, and workers hold as many as it may have.
+  z.strictObject({ type: z.literal("room"), tenant: z.string() }),
   z.strictObject({ type: z.literal("profiles"), layer: layerId, version: z.number().int() }),
+  z.strictObject({ type: z.literal("secrets"), tenant: tenantId }),
   z.strictObject({ type: z.literal("drain"), worker: workerId }),
   z.strictObject({ type: z.literal("ping"), worker: workerId, answer: z.string().max(64) }),
 ]);

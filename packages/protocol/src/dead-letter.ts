@@ -1,5 +1,5 @@
 import { z } from "zod";
 
-/** Why a job is kept to be looked at. `unreadable`: nobody could parse it. `fault`: our own machinery refused it. */
+/** Why a job is kept as a dead letter. `unreadable`: it could not be parsed. `fault`: Berth itself refused it. */
 export const deadReason = z.enum(["unreadable", "fault", "lost", "retries-exhausted"]);
 export type DeadReason = z.infer<typeof deadReason>;

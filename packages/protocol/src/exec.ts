@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { variableName } from "./environment-names.ts";
 import type { Outcome } from "./outcome.ts";
 import { execLayer } from "./profile-layer.ts";
 import { workspacePath } from "./workspace-path.ts";
@@ -13,10 +14,7 @@ const argument = text.refine((value) => Buffer.byteLength(value) < 131_072, {
 
 const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array);
 
-const environment = z.record(
-  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "an environment name is letters, digits and _" }),
-  argument,
-);
+const environment = z.record(variableName, argument);
 
 const common = {
   cwd: workspacePath.default("").describe("directory beneath the workspace"),
@@ -37,7 +35,7 @@ export const execShape = {
     .min(1)
     .max(4096)
     .optional()
-    .describe("an argument vector that no shell touches; give either command or argv"),
+    .describe("an argument vector, run without a shell; give either command or argv"),
   ...common,
 };
 

@@ -1,3 +1,5 @@
+import { type CeilingName, ceilingTexts } from "./ceilings.ts";
+
 /** Of a job whose submission failed. Submitting it again with this id runs it once, whatever became of the first try. */
 export interface SubmittedJob {
   jobId?: string;
@@ -23,6 +25,13 @@ export interface FaultContexts {
   "workspace-unusable": { path: string; detail: string };
   "mount-refused": { mount: string; detail: string };
   "seccomp-unusable": { path: string; detail: string };
+  "egress-unavailable": { detail: string };
+  "tied-elsewhere": { sandboxKey: string; shared: string; host: string };
+  "home-conflict": { sandboxKey: string; home: string; shared: string; host: string };
+  "snapshot-unknown": { tenant: string; name: string };
+  "snapshot-refused": { reason: SnapshotRefusal; detail: string };
+  /** `output`: the last of it, for the tenant whose job is refused. */
+  "setup-failed": { sandboxKey: string; how: string; wallMs: number; output: string };
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
   aborted: { operation: string };
@@ -34,12 +43,30 @@ export interface FaultContexts {
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
-  "tenant-full": { tenant: string; bytes: number; limit: number };
+  "tenant-full": {
+    tenant: string;
+    ceiling: CeilingName;
+    used: number;
+    limit: number;
+    /** Of a daily ceiling: when the next day begins. */
+    resetAtMs?: number | undefined;
+  };
   "job-id-taken": { jobId: string; sandboxKey: string };
   "job-unknown": { jobId: string };
   "wrong-pool": { sandboxKey: string; pool: string; wanted: string };
+  "unknown-tenant": { tenant: string };
   "not-granted": { what: "profile" | "pool" | "image" | "network" | "mount"; name: string; tenant: string };
   "not-allowed": { tenant: string; problems: readonly string[] };
+  "secrets-unavailable": { tenant: string; detail: string };
+  "secret-unreadable": { tenant: string; name: string; detail: string };
+  "secret-refused": { tenant: string; name: string; reason: "absent" | "full" | "shared"; detail: string };
+  "denied-by-rule": { tenant: string; problem: string };
+  "tool-refused": { tool: string; problem: string };
+  "invalid-tool": { tool: string; problems: readonly string[] };
+  "approval-needed": { jobId: string; expiresMs: number };
+  "approval-refused": { jobId: string; reason: string };
+  "approval-expired": { jobId: string };
+  "not-waiting-for-approval": { jobId: string; state: string };
   "sandbox-disabled": { kind: string; mode: string };
   "invalid-profile": { layer: string; problems: readonly string[] };
   "profile-changed": { layer: string; version: number; expected: number };
@@ -57,12 +84,40 @@ export interface FaultContexts {
   "artifact-store-failed": { directory: string; detail: string };
 }
 
+/** Why a snapshot is not made, or nothing is made of it. */
+export type SnapshotRefusal =
+  | "exists"
+  | "unreadable"
+  | "no-space"
+  | "too-long"
+  | "no-workspace"
+  | "read-only"
+  | "shared"
+  | "other-user"
+  | "own-files"
+  | "removed";
+
+/** `tools`, `agent.NAME`, `team.TENANT` or `snapshot.NAME`. */
+function sharedText(shared: string): string {
+  const [kind, name = ""] = shared.split(".", 2);
+  switch (kind) {
+    case "tools":
+      return "its tenant's tools";
+    case "team":
+      return `the files of its peer ${name}`;
+    case "snapshot":
+      return `the files of the snapshot ${name}`;
+    default:
+      return `its tenant's files of the agent ${name}`;
+  }
+}
+
 export type FaultCode = keyof FaultContexts;
 
 export interface FaultEntry<C extends FaultCode> {
   readonly message: (context: FaultContexts[C]) => string;
   readonly meaning: string;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without a change. */
   readonly retry: boolean;
   readonly operator: string;
 }
@@ -117,9 +172,9 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "sandbox-stopped": {
     message: ({ sandboxKey }) => `the sandbox ${sandboxKey} has been stopped`,
-    meaning: "Something was asked of a sandbox after its stop().",
+    meaning: "A sandbox was used after its stop().",
     retry: false,
-    operator: "A mistake in the caller; report it.",
+    operator: "A mistake in the calling program; report it.",
   },
   "init-unresponsive": {
     message: ({ sandboxKey, waitedMs }) =>
@@ -129,21 +184,22 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "If it happens often, look at the host's load and memory.",
   },
   "init-protocol": {
-    message: ({ detail }) => `process 1 of the sandbox broke the protocol: ${detail}`,
-    meaning: "Bytes arrived that no honest init sends. The container is removed.",
+    message: ({ detail }) => `the sandbox's init broke the protocol: ${detail}`,
+    meaning: "The sandbox's init sent bytes that break its protocol. The container is removed.",
     retry: true,
     operator: "Treat the sandbox as hostile; look at what its tenant ran.",
   },
   "init-missing": {
     message: ({ path }) => `there is no init binary at ${path}`,
-    meaning: "The static program that becomes process 1 has not been built or is not where it should be.",
+    meaning: "init, process 1 of every sandbox, has not been built or is not at its path.",
     retry: false,
     operator: "Run `npm run setup`, or `make -C packages/init`.",
   },
   "init-foreign": {
     message: ({ path, detail }) =>
       `the init binary at ${path} does not run on the engine's machine: ${detail}`,
-    meaning: "The program that becomes process 1 was built for another processor than the engine's.",
+    meaning:
+      "init, process 1 of every sandbox, was built for another processor architecture than the engine's.",
     retry: false,
     operator: "Build init on the engine's machine (`make -C packages/init`), or for its architecture.",
   },
@@ -167,12 +223,61 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator:
       "Name a directory above it in BERTH_MOUNTS of the worker, or correct `mountable` of the profile.",
   },
+  "tied-elsewhere": {
+    message: ({ shared, host }) =>
+      `${sharedText(shared)} are on the host ${host}, so the sandbox can only run there`,
+    meaning:
+      "Under local storage each host has its own disk, and the sandbox needs files that another host has: the tenant's tools, an agent's directory, a peer's files, or the snapshot that it is a fork of.",
+    retry: true,
+    operator: "Start a worker on that host, or use shared storage (BERTH_STORAGE=shared).",
+  },
+  "home-conflict": {
+    message: ({ home, shared, host }) =>
+      `its workspace is on the host ${home}, and ${sharedText(shared)} are on the host ${host}`,
+    meaning:
+      "The sandbox has files on one host and now also needs files of another: its profile added tools or an agent's directory, a grant added a peer's files, or a job names a snapshot there.",
+    retry: false,
+    operator:
+      "Move one of the two (docs/profiles.md, Homes), use shared storage, or take `toolsAccess` or `agentAccess` from the profile, or the peer from the grants (`berth tenant revoke`).",
+  },
+  "snapshot-unknown": {
+    message: ({ tenant, name }) =>
+      `${tenant} has no snapshot ${name}: it was removed, has expired, or was never made`,
+    meaning:
+      "A job restores a snapshot, or its sandbox is to start as a fork of one, and the tenant has none of that name.",
+    retry: false,
+    operator: "`berth snapshot ls TENANT` lists what there is.",
+  },
+  "snapshot-refused": {
+    message: ({ detail }) => detail,
+    meaning:
+      "The workspace cannot be copied, or the sandbox cannot have the copy. `reason` names why: exists, unreadable, no-space, too-long, no-workspace, read-only, shared, other-user, own-files or removed.",
+    retry: false,
+    operator: "docs/snapshots.md explains each reason.",
+  },
+  "setup-failed": {
+    message: ({ how, output }) =>
+      `the sandbox could not be set up: its profile's set-up command ${how}${output === "" ? "" : `; its last output: ${output}`}`,
+    meaning:
+      "The command in `setup.command` of the profile did not end with 0 within its time. Nothing of the job ran. The next job tries again in a fresh container.",
+    retry: false,
+    operator:
+      "Correct `setup.command` of the profile, or what it needs, such as a network (`setup.network`) or more time (`setup.timeoutMs`).",
+  },
   "seccomp-unusable": {
     message: ({ path, detail }) => `the seccomp profile ${path} cannot be used: ${detail}`,
     meaning: "The profile's `seccomp` names a file that is not there, or that is no seccomp profile.",
     retry: false,
     operator:
       "Put the file on every worker's host, readable by the worker, or take the field out of the profile.",
+  },
+  "egress-unavailable": {
+    message: ({ detail }) => `the profile's egress is not available on this worker: ${detail}`,
+    meaning:
+      "The profile allows hosts by `egress`, and either its network is not `none`, or the runtime carries no unix socket into the sandbox.",
+    retry: false,
+    operator:
+      "Use network `none`, and a runtime that `berth doctor` shows with a unix link; or set `egressBy: fetch`, which needs no socket.",
   },
   "operation-timeout": {
     message: ({ operation, deadlineMs }) =>
@@ -183,7 +288,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "file-operation-failed": {
     message: ({ operation, code, detail }) => `${operation} failed in the sandbox: ${code}: ${detail}`,
-    meaning: "The sandbox reported an input/output error that is nobody's request's fault.",
+    meaning: "The sandbox reported an input/output error that no request caused.",
     retry: true,
     operator: "Look at the host's disk and the container's limits.",
   },
@@ -205,7 +310,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "redis-refused": {
     message: ({ script, detail, ...job }) => `Redis refused ${script}: ${detail}${standing(job)}`,
-    meaning: "A script failed or answered what it never should.",
+    meaning: "A Lua script failed, or its reply has an unexpected form.",
     retry: false,
     operator:
       "Look at Redis' disk, its eviction policy (it must be noeviction) and its version (7.0 or newer).",
@@ -217,7 +322,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       "Redis has reached its maxmemory, or 85 % of it, from which on new jobs are refused so that the others can end. It did not make the change that the message names.",
     retry: true,
     operator:
-      "Raise maxmemory (or fullAtPercent in the fleet's settings), or let jobs end and what they left expire. Producers should wait; what runs goes on, and its ends are told.",
+      "Raise maxmemory (or fullAtPercent in the fleet's settings), or let jobs end and their records expire. Producers should wait; running jobs go on, and their results are published.",
   },
   "redis-unreplicated": {
     message: ({ detail, ...job }) => `Redis' replicas did not acknowledge a step (${detail})${standing(job)}`,
@@ -225,7 +330,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       "With BERTH_ACCEPT=replicated a step counts once every connected replica has it, and at least BERTH_REPLICAS. They did not acknowledge it within a second. The primary may have made it all the same; making it again is safe.",
     retry: true,
     operator:
-      "Look at the replicas and at the network between them and their primary (INFO replication). A replica that is frozen or cut off counts as connected until the primary's repl-timeout.",
+      "Start the replicas that are away, and look at the network between them and their primary (INFO replication). After a failover the new primary accepts once it has BERTH_REPLICAS replicas: give each primary one more than that, or set BERTH_REPLICAS=0 for all programs, so that a primary without replicas accepts alone. A replica that is frozen or cut off counts as connected until the primary's repl-timeout.",
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>
@@ -237,7 +342,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "sandbox-full": {
     message: ({ sandboxKey, waiting, limit }) =>
       `the sandbox ${sandboxKey} has ${waiting} jobs waiting, and its limit is ${limit}`,
-    meaning: "The job was not accepted: too many of the same sandbox wait already.",
+    meaning: "The job was not accepted: too many jobs of the same sandbox wait already.",
     retry: true,
     operator: "Submit more slowly, or raise maxWaitingPerSandbox in the fleet's settings.",
   },
@@ -248,12 +353,16 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Add workers, submit more slowly, or raise maxWaitingInFleet in the fleet's settings.",
   },
   "tenant-full": {
-    message: ({ tenant, bytes, limit }) =>
-      `the requests of ${tenant} that wait have ${bytes} bytes, and the limit is ${limit}`,
-    meaning: "The job was not accepted: the tenant's requests that have not ended take too much of Redis.",
+    message: ({ tenant, ceiling, used, limit, resetAtMs }) => {
+      const { what, advice } = ceilingTexts[ceiling];
+      const reset = resetAtMs === undefined ? "" : `, at ${new Date(resetAtMs).toISOString()}`;
+      return `${tenant} has ${used} ${what}, and its ceiling ${ceiling} is ${limit}: ${advice}${reset}`;
+    },
+    meaning:
+      "Nothing was accepted: the tenant has as much as it may have. `context.ceiling` names the ceiling, `context.limit` its value.",
     retry: true,
     operator:
-      "Submit more slowly or smaller requests, or raise maxWaitingBytesPerTenant in the fleet's settings.",
+      "Nothing, if the tenant can wait. Otherwise raise the ceiling: `berth profile set tenant.ID ceilings.NAME=VALUE`; docs/profiles.md lists them.",
   },
   "job-id-taken": {
     message: ({ jobId, sandboxKey }) =>
@@ -283,10 +392,40 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "not-granted": {
     message: ({ what, name, tenant }) => `the ${what} ${name} is not available to the tenant ${tenant}`,
     meaning:
-      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image, network or mount that it chose. A tenant is not told which.",
+      "The tenant was not granted the profile or pool, or there is no such profile. Or its profile does not list the image, network or mount that it chose. The message to a tenant does not name which.",
     retry: false,
     operator:
       "Grant it (`berth tenant grant TENANT --profile NAME --pool NAME`). A profile must also be in the configuration file of every worker of the pool, or be live (`berth profile get profile.NAME`). What may be chosen is in its `images`, `networks` and `mountable`.",
+  },
+  "unknown-tenant": {
+    message: ({ tenant }) => `no tenant is known whose name became the id ${tenant}`,
+    meaning:
+      "Ids that end in `--` and 26 letters and digits belong to tenants whose names are no ids themselves. Such an id names a tenant that is there; it never makes one.",
+    retry: false,
+    operator:
+      "Give the tenant's own name, such as an e-mail address. Berth makes the id from it, and shows both from then on.",
+  },
+  "secrets-unavailable": {
+    message: ({ detail }) => detail,
+    meaning: "This program has no key to seal or open secrets with. Nothing was sent in clear instead.",
+    retry: false,
+    operator:
+      "Give the workers, the gateway and whatever submits such jobs the same BERTH_SECRETS_KEY or BERTH_SECRETS_KEY_FILE; `openssl rand -base64 32` makes a key.",
+  },
+  "secret-unreadable": {
+    message: ({ tenant, name, detail }) => `the secret ${name} of ${tenant} cannot be opened: ${detail}`,
+    meaning:
+      "No configured key opens the sealed value, or it was changed or belongs to something else. The job was not run without it.",
+    retry: false,
+    operator:
+      "Give this worker the key that sealed it, behind the present one. If that key is lost, set the secret again (`berth secret set`).",
+  },
+  "secret-refused": {
+    message: ({ detail }) => detail,
+    meaning:
+      "There is no secret of that name to rotate (`absent`), the tenant has as many as it may have (`full`), or a job in the sandbox that all tenants share brings its own (`shared`).",
+    retry: false,
+    operator: "`berth secret ls TENANT` lists the names; `berth secret rm` removes one.",
   },
   "not-allowed": {
     message: ({ tenant, problems }) =>
@@ -296,6 +435,58 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: false,
     operator: "Submit it with less, or let the tenant have more (`berth profile set`); see docs/profiles.md.",
   },
+  "denied-by-rule": {
+    message: ({ problem }) => `${problem} by the rules of its profile`,
+    meaning:
+      "A rule of the job's profile, tenant, agent or key forbids its kind, a path or a command. Nothing of it ran.",
+    retry: false,
+    operator: "Submit something else, or change the rules (`berth profile get`); see docs/policy.md.",
+  },
+  "tool-refused": {
+    message: ({ tool, problem }) => `the tool ${tool}: ${problem}`,
+    meaning:
+      "There is no custom tool of that name for the job's tenant and agent, its arguments do not fit, or it runs under another profile. Nothing of the job ran.",
+    retry: false,
+    operator: "`berth tool get NAME` shows what the tool takes and who may use it; see docs/tools.md.",
+  },
+  "invalid-tool": {
+    message: ({ tool, problems }) => `the tool ${tool} is invalid: ${problems.join("; ")}`,
+    meaning:
+      "The definition of a custom tool is not valid, or is not at the version that was expected. `context.problems` names every problem. Nothing was changed.",
+    retry: false,
+    operator: "A mistake in the definition; docs/tools.md has its fields.",
+  },
+  "approval-needed": {
+    message: ({ expiresMs }) =>
+      `it waits for an approval, for ${Math.round(expiresMs / 1_000)} s at most; an administrator approves it with \`berth approve\``,
+    meaning:
+      "The job matches a rule's `approval`. Nothing of it has run. It runs when an administrator approves it.",
+    retry: true,
+    operator: "`berth approvals` lists what waits; `berth approve JOB` or `berth refuse JOB` decides.",
+  },
+  "approval-refused": {
+    message: ({ reason }) => `an administrator refused it${reason === "" ? "" : `: ${reason}`}`,
+    meaning: "The job needed an approval and an administrator refused it. Nothing of it ran.",
+    retry: false,
+    operator: "Submit something else.",
+  },
+  "approval-expired": {
+    message: () => "it was not approved in time",
+    meaning:
+      "The job needed an approval, and no administrator decided before the rule's `expiresMs`. Nothing of it ran.",
+    retry: false,
+    operator: "Submit it again, and approve it in time; a webhook can tell you (`BERTH_APPROVAL_WEBHOOK`).",
+  },
+  "not-waiting-for-approval": {
+    message: ({ jobId, state }) =>
+      state === "unknown"
+        ? `no approval was asked for the job ${jobId}`
+        : `the job ${jobId} no longer waits for an approval: it is ${state}`,
+    meaning:
+      "The job does not need an approval, its approval expired, or another administrator has decided already.",
+    retry: false,
+    operator: "`berth approvals` lists what waits.",
+  },
   "sandbox-disabled": {
     message: ({ kind, mode }) =>
       `/${kind} is disabled in this execution context — ${mode === "off" ? "sandboxes are switched off" : "the agents main and default have no sandbox"}, and nothing runs outside of one`,
@@ -304,7 +495,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     operator: "Adapt the plan, or switch the mode (`berth profile set LAYER mode=all`).",
   },
   "invalid-profile": {
-    message: ({ layer, problems }) => `the profile layer ${layer} cannot be so: ${problems.join("; ")}`,
+    message: ({ layer, problems }) => `the profile layer ${layer} is invalid: ${problems.join("; ")}`,
     meaning:
       "The settings of a layer are not valid, or are ones that this layer may not set. `context.problems` names every problem. Nothing was changed.",
     retry: false,
@@ -327,9 +518,9 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "no-answer": {
     message: ({ worker, waitedMs }) => `the worker ${worker} did not answer within ${waitedMs} ms`,
-    meaning: "A message was sent to a worker and nothing came back.",
+    meaning: "The worker did not answer a message.",
     retry: true,
-    operator: "See whether it runs, and whether it reaches the same Redis.",
+    operator: "Check that the worker runs, and that it uses the same Redis.",
   },
   "worker-id-taken": {
     message: ({ worker, host, pid }) => `the worker id ${worker} is in use by process ${pid} on ${host}`,
@@ -342,25 +533,25 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ argument, problem }) => `${argument} is not valid: ${problem}`,
     meaning: "A call was given a value that cannot be one. Nothing was sent.",
     retry: false,
-    operator: "A mistake in the caller; the message says what is allowed.",
+    operator: "Correct the call; the message says what is allowed.",
   },
   "invalid-job": {
     message: ({ problems }) => `invalid job: ${problems.join("; ")}`,
     meaning: "The order is not a valid job. `context.problems` names every problem. Nothing was sent.",
     retry: false,
-    operator: "A mistake in the caller; the message says what is allowed.",
+    operator: "Correct the call; the message says what is allowed.",
   },
   "invalid-schedule": {
     message: ({ problems }) => `invalid schedule: ${problems.join("; ")}`,
     meaning:
       "The schedule or its job is not valid. `context.problems` names every problem. Nothing was stored.",
     retry: false,
-    operator: "A mistake in the caller; the message says what is allowed.",
+    operator: "Correct the call; the message says what is allowed.",
   },
   "not-redrivable": {
     message: ({ detail }) => detail,
     meaning:
-      "Nothing is kept of the job that could be run again (`not-found`), it cannot be parsed (`unreadable`), or it has not ended (`unfinished`).",
+      "No record of the job is kept (`not-found`), it cannot be parsed (`unreadable`), or it has not ended (`unfinished`).",
     retry: false,
     operator: "`berth dead ls` lists the dead letters. One that cannot be parsed can only be removed.",
   },
@@ -391,14 +582,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The artifact is known and not expired, but its bytes are not where they were put.",
     retry: false,
     operator:
-      "Look for whatever removes files from the artifact directory or keys from Redis; only the sweep may.",
+      "Find the program that removes files from the artifact directory or keys from Redis; only Berth's sweep may.",
   },
   "artifact-store-failed": {
     message: ({ directory, detail }) => `the artifact directory ${directory} cannot be used: ${detail}`,
     meaning: "Writing, reading or removing an artifact's bytes failed.",
     retry: true,
     operator:
-      "Look at the room on its disk and at who owns it. Jobs run all the same, and say what was not kept.",
+      "Look at the room on its disk and at who owns it. Jobs still run, and their results list the files that were not kept.",
   },
   aborted: {
     message: ({ operation }) => `${operation} was aborted by its caller`,

@@ -46,6 +46,7 @@ export const fileRefusals = [
   "mismatch",
   "too-many-links",
   "bad-pattern",
+  "bad-archive",
 ] as const;
 export type FileRefusalCode = (typeof fileRefusals)[number];
 

@@ -16,7 +16,9 @@ export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "init-foreign",
   "workspace-unusable",
   "mount-refused",
+  "tied-elsewhere",
   "seccomp-unusable",
+  "egress-unavailable",
 ]);
 
 export function isHostFault(error: unknown): error is Fault {

@@ -1,27 +1,61 @@
 import { z } from "zod";
+import { canonicalName, isMappedName, nameProblem } from "./names.ts";
 
 const namePattern = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/;
 const nameRule = "1 to 63 of a-z, 0-9, - and _, beginning and ending with a letter or digit";
 
 /** A name as the edge checks it: each kind has a sentence of its own. */
-const named = (what: string) => z.string().regex(namePattern, { error: `${what} is ${nameRule}` });
+export const named = (what: string) => z.string().regex(namePattern, { error: `${what} is ${nameRule}` });
 
 /** The first name of the sandbox that all tenants share. A tenant of that name would own every job in it. */
 export const sharedOwner = "shared";
 
-/** Whom work belongs to. Checked once, at the edge; everything behind it trusts the brand. */
-export const tenantId = named("a tenant id")
-  .refine((name) => name !== sharedOwner, {
-    error: `the tenant id ${sharedOwner} is reserved for the sandbox that all tenants share`,
-  })
-  .brand<"TenantId">();
+const sharedIsReserved = `the tenant id ${sharedOwner} is reserved for the sandbox that all tenants share`;
+
+function problemOf(what: string, given: string): string | undefined {
+  const problem = nameProblem(given);
+  if (problem !== undefined) return `${what} ${problem}`;
+  return what === "a tenant's name" && given === sharedOwner ? sharedIsReserved : undefined;
+}
+
+/** A name as users have it; what comes out is its id. */
+const mapped = (what: string) =>
+  z.string().transform((given, context) => {
+    const problem = problemOf(what, given);
+    if (problem === undefined) return canonicalName(given);
+    context.addIssue({ code: "custom", message: problem });
+    return z.NEVER;
+  });
+
+/** The same, left as it was given. */
+const given = (what: string) =>
+  z.string().superRefine((name, context) => {
+    const problem = problemOf(what, name);
+    if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+  });
+
+/** Whom work belongs to. Mapped once, at the edge; everything behind it trusts the brand. */
+export const tenantId = mapped("a tenant's name").brand<"TenantId">();
 export type TenantId = z.infer<typeof tenantId>;
+export const givenTenant = given("a tenant's name");
 
-export const sessionName = named("a session name").brand<"SessionName">();
+export const sessionName = mapped("a session's name").brand<"SessionName">();
 export type SessionName = z.infer<typeof sessionName>;
+export const givenSession = given("a session's name");
 
-export const agentName = named("an agent name").brand<"AgentName">();
+export const agentName = mapped("an agent's name").brand<"AgentName">();
 export type AgentName = z.infer<typeof agentName>;
+export const givenAgent = given("an agent's name");
+
+/** A tenant's id where nothing is mapped: in the names of directories. */
+export const canonicalTenant = named("a tenant id").refine((name) => name !== sharedOwner, {
+  error: sharedIsReserved,
+});
+
+/** Whether a tenant's id can only be that of a tenant which is known by its given name: no caller can choose it. */
+export function isMappedTenant(tenant: TenantId): boolean {
+  return isMappedName(tenant);
+}
 
 export const poolName = named("a pool name").brand<"PoolName">();
 export type PoolName = z.infer<typeof poolName>;
@@ -61,6 +95,12 @@ export type SandboxKey = z.infer<typeof sandboxKey>;
 /** Whose sandbox it is: the key's first name. Of the sandbox that all tenants share: `sharedOwner`, which is no tenant's id. */
 export function tenantOf(key: SandboxKey): TenantId {
   return key.split(".", 1)[0] as TenantId;
+}
+
+/** The agent whose sandbox it is, if its jobs have one for each agent. */
+export function agentIn(key: SandboxKey): AgentName | undefined {
+  const [, kind, name] = key.split(".", 3);
+  return kind === "a" ? (name as AgentName) : undefined;
 }
 
 /** Grows with every change of holder and never goes back. */

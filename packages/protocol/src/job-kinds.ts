@@ -1,6 +1,10 @@
 import { z } from "zod";
+import { artifactId } from "./artifact.ts";
 import { execShape, hasOneForm, notOneForm, type OneForm } from "./exec.ts";
-import { workspaceFilePath, workspacePath } from "./workspace-path.ts";
+import { snapshotName } from "./snapshot.ts";
+import { toolName } from "./tool.ts";
+import { toolArguments } from "./tool-command.ts";
+import { visibleFilePath, visiblePath, workspaceFilePath, workspacePath } from "./workspace-path.ts";
 
 /** What a result carries of a file, and the most of what a job works on in memory. */
 export const maxInlineBytes = 1024 * 1024;
@@ -36,6 +40,11 @@ const isSound = ({ content, encoding }: { content: string; encoding: "utf8" | "b
   encoding === "utf8" || z.base64().safeParse(content).success;
 const notBase64 = { path: ["content"], error: "it is not base64" };
 
+const newFiles = z
+  .boolean()
+  .optional()
+  .describe("keep what the command made or changed anywhere in the workspace; not hidden files, at most 32");
+
 const stdin = z
   .string()
   .max(maxContentLength, {
@@ -44,7 +53,7 @@ const stdin = z
   .optional();
 
 const execObject = z
-  .strictObject({ kind: z.literal("exec"), ...execShape, artifacts, stdin })
+  .strictObject({ kind: z.literal("exec"), ...execShape, artifacts, newFiles, stdin })
   .refine(hasOneForm, notOneForm);
 const execKind = execObject as unknown as z.ZodType<
   OneForm<z.infer<typeof execObject>>,
@@ -64,6 +73,7 @@ const codeKind = z.strictObject({
   stdin,
   limits: execShape.limits,
   artifacts,
+  newFiles,
 });
 
 const writeKind = z
@@ -88,7 +98,10 @@ const writeKind = z
 
 const readKind = z.strictObject({
   kind: z.literal("read"),
-  path: workspaceFilePath,
+  path: visibleFilePath.describe("of the file; with `artifact`, how messages name it"),
+  artifact: artifactId
+    .optional()
+    .describe("an artifact of the same tenant instead of a file, also of another session or agent"),
   as: z.enum(["text", "bytes"]).default("text"),
   line: positive.default(1).describe("first line, counted from 1; text only"),
   lines: positive.max(1_000_000).default(2_000).describe("how many lines; text only"),
@@ -98,13 +111,13 @@ const readKind = z.strictObject({
 
 const statKind = z.strictObject({
   kind: z.literal("stat"),
-  path: workspacePath,
+  path: visiblePath,
   hash: z.boolean().default(false),
 });
 
 const listKind = z.strictObject({
   kind: z.literal("list"),
-  path: workspacePath.default(""),
+  path: visiblePath.default(""),
   recursive: z.boolean().default(false),
   maxItems: positive.max(10_000).default(1_000),
 });
@@ -149,7 +162,7 @@ const patchKind = z.strictObject({
 const grepKind = z.strictObject({
   kind: z.literal("grep"),
   pattern: z.string().min(1).max(4096),
-  path: workspacePath.default(""),
+  path: visiblePath.default(""),
   regex: z.boolean().default(false),
   ignoreCase: z.boolean().default(false),
   include: z.array(globPattern).max(32).default([]),
@@ -159,7 +172,7 @@ const grepKind = z.strictObject({
 const globKind = z.strictObject({
   kind: z.literal("glob"),
   patterns: z.array(globPattern).min(1).max(32),
-  base: workspacePath.default(""),
+  base: visiblePath.default(""),
   dot: z.boolean().default(false),
   maxItems: positive.max(10_000).default(1_000),
 });
@@ -191,6 +204,30 @@ const archiveKind = z.discriminatedUnion("direction", [
     paths: z.array(workspacePath).min(1).max(1_000).default([""]),
   }),
 ]);
+
+const fetchKind = z.strictObject({
+  kind: z.literal("fetch"),
+  url: z
+    .string()
+    .min(1)
+    .max(8192)
+    .describe(
+      "http: or https:; its host and port, and those of each redirect, have to be in the profile's egress",
+    ),
+  path: workspaceFilePath,
+  maxBytes: positive
+    .max(16 * 1024 * maxInlineBytes)
+    .default(100 * maxInlineBytes)
+    .describe("a larger body is refused"),
+  timeoutMs: positive.max(3_600_000).default(60_000).describe("for all of it"),
+  sha256: sha256.optional().describe("the file is kept only if it has this hash"),
+});
+
+const toolKind = z.strictObject({
+  kind: z.literal("tool"),
+  name: toolName.describe("of a custom tool that the operator defined"),
+  args: toolArguments.default({}).describe("by its parameters; the worker checks them"),
+});
 
 /**
  * Names the kinds that there are, since a wrong one is mostly a typing mistake. A discriminated union tries only the form
@@ -224,6 +261,8 @@ export const step = z.discriminatedUnion(
     globKind,
     copyKind,
     archiveKind,
+    fetchKind,
+    toolKind,
   ],
   knownKind,
 );
@@ -238,17 +277,61 @@ const stepsKind = z.strictObject({
 /** Ends the sandbox: its container, its workspace and what was persisted in it go. What comes after finds an empty one. */
 const destroyKind = z.strictObject({ kind: z.literal("destroy") });
 
-export const jobRequest = z.discriminatedUnion("kind", [...step.options, stepsKind, destroyKind], knownKind);
+/** Ends the container and what runs in it. The workspace stays, and the next job finds a fresh container. */
+const stopKind = z.strictObject({ kind: z.literal("stop") });
+
+/** Keeps the workspace as it is now under a name of the tenant's. What runs in the background is ended first. */
+const snapshotKind = z.strictObject({
+  kind: z.literal("snapshot"),
+  name: z.string().pipe(snapshotName),
+  ttlMs: positive
+    .max(366 * 86_400_000)
+    .optional()
+    .describe("it is removed so long after it was made; absent: it stays until it is removed"),
+  replace: z.boolean().default(false).describe("replace a snapshot of that name"),
+});
+
+/** The workspace becomes what a snapshot has; everything else in it goes. */
+const restoreKind = z.strictObject({ kind: z.literal("restore"), name: z.string().pipe(snapshotName) });
+
+export const jobRequest = z.discriminatedUnion(
+  "kind",
+  [...step.options, stepsKind, destroyKind, stopKind, snapshotKind, restoreKind],
+  knownKind,
+);
 export type JobRequest = z.infer<typeof jobRequest>;
 export type JobRequestInput = z.input<typeof jobRequest>;
-/** Everything but the end of the sandbox itself, which is not carried out in it. */
-export type SandboxRequest = Exclude<JobRequest, { kind: "destroy" }>;
+/** About the workspace as a whole: nothing else runs in the sandbox meanwhile. */
+export type WorkspaceRequest = Extract<JobRequest, { kind: "snapshot" | "restore" }>;
+/** Everything but the end of the sandbox or its container, and what is done with its workspace, which are not carried out in it. */
+export type SandboxRequest = Exclude<JobRequest, WorkspaceRequest | { kind: "destroy" | "stop" }>;
 export type JobKind = JobRequest["kind"];
+export type ToolRequest = Extract<Step, { kind: "tool" }>;
 
-/** Kinds that can be run again without harm when nobody knows whether they ran. */
-const repeatable: ReadonlySet<JobKind> = new Set(["read", "stat", "list", "grep", "glob", "destroy"]);
+export function isWorkspaceRequest(request: JobRequest): request is WorkspaceRequest {
+  return request.kind === "snapshot" || request.kind === "restore";
+}
 
-/** Whether a job whose worker died may simply run again: it says so itself, only reads, or writes a whole file. */
+/** Kinds that only read, or that make room. A move replaces, and a snapshot has ceilings of its own. */
+const fillNothing: ReadonlySet<JobKind> = new Set([
+  ...(["read", "stat", "list", "grep", "glob"] as const),
+  ...(["remove", "move", "destroy", "stop", "snapshot"] as const),
+]);
+
+/** Whether what a job does may leave more bytes in the workspace. */
+export function fillsWorkspace(request: JobRequest): boolean {
+  if (request.kind === "steps") return request.steps.some(fillsWorkspace);
+  if (request.kind === "archive") return request.direction === "in";
+  return !fillNothing.has(request.kind);
+}
+
+/** Kinds that can be run again without harm when it is unknown whether they ran. */
+const repeatable: ReadonlySet<JobKind> = new Set([
+  ...(["read", "stat", "list", "grep", "glob"] as const),
+  ...(["destroy", "stop", "snapshot", "restore"] as const),
+]);
+
+/** Whether a job whose worker died may simply run again: it sets `idempotent`, only reads, or writes a whole file. */
 export function isRepeatable(request: JobRequest, idempotent: boolean): boolean {
   if (idempotent || repeatable.has(request.kind)) return true;
   switch (request.kind) {

@@ -1,22 +1,26 @@
 import { z } from "zod";
+import { givenNames } from "./given-names.ts";
 import {
+  type AgentName,
   agentName,
   poolName,
   profileName,
   type SandboxKey,
+  type SessionName,
   sandboxKey,
   sessionName,
   sharedOwner,
   tenantId,
+  tenantOf,
 } from "./ids.ts";
 import { jobId } from "./job-ids.ts";
 import { jobRequest } from "./job-kinds.ts";
 import { labels } from "./labels.ts";
 import { outcome } from "./outcome.ts";
 import { tighteningLayer } from "./profile-layer.ts";
-
-export const scope = z.enum(["tenant", "session", "agent", "shared"]);
-export type Scope = z.infer<typeof scope>;
+import { builtInScope, scope } from "./scope.ts";
+import { sealedSecrets } from "./secrets.ts";
+import { snapshotName } from "./snapshot.ts";
 
 const outcomeKinds = outcome.options.map((option) => option.shape.kind.value);
 
@@ -31,11 +35,11 @@ export const retry = z.strictObject({
     .min(0)
     .max(1)
     .default(0.5)
-    .describe("up to this share of a pause is left out, at random"),
+    .describe("jitter: up to this share of a pause is left out, at random"),
   on: z
     .array(z.enum(outcomeKinds as [string, ...string[]]))
     .default(["exited", "signalled", "timed-out", "out-of-memory", "lost"])
-    .describe("ends after which it runs again; exited: with a code other than 0"),
+    .describe("outcomes after which it is retried; exited: with a code other than 0"),
 });
 export type Retry = z.infer<typeof retry>;
 
@@ -46,7 +50,10 @@ export const job = z.strictObject({
   tenant: tenantId,
   session: z.string().pipe(sessionName).prefault("main"),
   agent: z.string().pipe(agentName).optional(),
-  scope: scope.default("tenant"),
+  names: givenNames
+    .optional()
+    .describe("tenant, session and agent as they were given, where the ids are others; set by Berth"),
+  scope: scope.default(builtInScope),
   request: jobRequest,
   profile: z
     .string()
@@ -59,9 +66,23 @@ export const job = z.strictObject({
     .pipe(poolName)
     .optional()
     .describe("workers that may run it; one that the tenant was granted; default: default"),
+  forkOf: z
+    .string()
+    .pipe(snapshotName)
+    .optional()
+    .describe(
+      "a snapshot of the tenant's: the job's sandbox starts with its files. Without `session` and `scope`, a sandbox of the job's own",
+    ),
+  discard: z
+    .boolean()
+    .optional()
+    .describe(
+      "with `forkOf`: the sandbox and its files go when the job has ended; true for a job that has a sandbox of its own",
+    ),
+  secrets: sealedSecrets.optional(),
   retry: retry.optional(),
   attempt: z.number().int().min(1).max(20).default(1).describe("which run this is; set by the fleet"),
-  idempotent: z.boolean().default(false).describe("may run again if its worker dies in the middle"),
+  idempotent: z.boolean().default(false).describe("may run again if its worker dies during the run"),
   priority: z
     .number()
     .int()
@@ -70,7 +91,7 @@ export const job = z.strictObject({
     .default(0)
     .describe("0 is before all others; then 1, 2, …"),
   deadlineAtMs: z.number().int().optional().describe("epoch milliseconds; not begun after it"),
-  inbox: z.string().max(128).optional().describe("whose inbox stream is told of the end"),
+  inbox: z.string().max(128).optional().describe("the inbox stream that gets the result"),
   labels: labels.default({}).describe("names and values that come back with the result; 32 at most"),
   trace: z
     .strictObject({ traceparent: z.string().max(128), tracestate: z.string().max(1024).optional() })
@@ -78,6 +99,19 @@ export const job = z.strictObject({
 });
 export type Job = z.infer<typeof job>;
 export type JobInput = z.input<typeof job>;
+
+/** What a sandbox key was made of, as a job says it; undefined for the sandbox that all tenants share. */
+export function placeIn(
+  key: SandboxKey,
+):
+  | (Pick<Job, "tenant" | "scope"> & { readonly session?: SessionName; readonly agent?: AgentName })
+  | undefined {
+  const tenant = tenantOf(key);
+  const [, kind, name = ""] = key.split(".");
+  if (kind === undefined) return { tenant, scope: "tenant" };
+  if (kind === "s") return { tenant, scope: "session", session: name as SessionName };
+  return kind === "a" ? { tenant, scope: "agent", agent: name as AgentName } : undefined;
+}
 
 /** Which sandbox a job belongs to. Jobs with the same key share container, workspace, queue and lease. */
 export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "scope">): SandboxKey {

@@ -53,18 +53,54 @@ export const redisKeys = {
   sandboxesOf: (tenant: TenantId): string => `berth:{${tenant}}:sandboxes`,
   /** Sorted set: sandbox key whose queue has keys in Redis, by its last use. */
   queues: "berth:queues",
+  /** Hash: what a job that needs an approval would run, and what was decided. */
+  approval: (key: SandboxKey, jobId: string): string => `berth:{${tenantOf(key)}}:approval:${jobId}`,
+  /** Sorted set: id of a job that waits for an approval, by when that expires. */
+  approvalsOf: (owner: string): string => `berth:{${owner}}:approvals`,
+  /** Set: owners of sandboxes with jobs that may wait for an approval. */
+  approvalOwners: "berth:approval-owners",
+  /** Hash: custom tools by name. */
+  tools: "berth:tools{tools}",
   /** Set: tenants that are paused. */
   paused: "berth:paused{fleet}",
-  /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`. */
+  /** Set: `profile:<name>` and `pool:<name>` that the tenant may use besides `default`, and `peer:<tenant>` whose files it may read. */
   grants: (tenant: TenantId): string => `berth:grants:${tenant}`,
+  /** String: the name that a tenant's id was made of, where the id is another text. */
+  tenantName: (tenant: string): string => `berth:{${tenant}}:name`,
+  /** Hash: `tools` or `agent.NAME` to the host that has them, under local storage. */
+  sharedHomes: (tenant: TenantId): string => `berth:{${tenant}}:shared-homes`,
   /** Hash: the live layers of the profiles, by their ids. */
   profiles: "berth:profiles{profiles}",
   /** String: the version of the latest change of a layer. */
   profilesVersion: "berth:profiles-version{profiles}",
   /** List: what one layer was, the latest first. */
   profileHistory: (layer: string): string => `berth:profile-history{profiles}:${layer}`,
+  /** Hash: the ceilings that the layers `fleet` and `tenant.ID` change, by layer. */
+  ceilings: "berth:ceilings{profiles}",
+  /** Sorted set: `<job id> <bytes>` of one tenant's jobs that wait for their time, by when their acceptance is forgotten. */
+  delayedOf: (owner: string, tenant: string): string => `berth:{${owner}}:delayed:${tenant}`,
+  /** Sorted set: `<job id> <bytes>` of one tenant's requests beside the queue that no job was accepted for, by when they expire. */
+  stagedOf: (owner: string, tenant: string): string => `berth:{${owner}}:staged-of:${tenant}`,
+  /** Sorted set: a tenant's sandboxes that workers hold, or held when their leases ran out, by when they were taken. */
+  heldOf: (tenant: string): string => `berth:{${tenant}}:held`,
+  /** Hash: a tenant's snapshots by name. */
+  snapshots: (tenant: string): string => `berth:{${tenant}}:snapshots`,
+  /** Set: ids of snapshots that were removed, until their host has removed the files. */
+  droppedSnapshots: (tenant: string): string => `berth:{${tenant}}:dropped-snapshots`,
+  /** Hash: a tenant's sealed secrets by name. */
+  secrets: (tenant: TenantId): string => `berth:{${tenant}}:secrets`,
+  /** Set: tenants that have or had secrets. */
+  secretTenants: "berth:secret-tenants",
   /** String: bytes of a tenant's requests that have not ended, in its own sandboxes or in the one that all share. */
   waitingBytes: (owner: string, tenant: string): string => `berth:{${owner}}:waiting-bytes:${tenant}`,
+  /** Hash: bytes of a tenant's ended jobs' events by the hour in which they expire, in its own sandboxes or in the one that all share. */
+  resultBytes: (owner: string, tenant: string): string => `berth:{${owner}}:result-bytes:${tenant}`,
+  /** Hash: bytes in each sandbox's workspace, as last measured; and their sum. */
+  workspacesOf: (tenant: string): string => `berth:{${tenant}}:workspaces`,
+  /** Hash: what a tenant's jobs used, by day; in its own sandboxes or in the one that all share. */
+  usage: (owner: string, tenant: string): string => `berth:{${owner}}:usage:${tenant}`,
+  /** Sorted set: tenant by the last day on which its jobs used something. */
+  usageTenants: "berth:usage-tenants{fleet}",
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
   /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */
@@ -75,7 +111,7 @@ export const redisKeys = {
   outbox: (tenant: string): string => `berth:{${tenant}}:outbox`,
   /** Sorted set: on a cluster, tenant that may have an outbox, by when that was noted. */
   outboxes: "berth:outboxes",
-  /** Channel: what workers are told, all of them or one. */
+  /** Channel: control messages to all workers or to one. */
   control: "berth:control",
   /** String: one worker's answer to one message. */
   answer: (id: string): string => `berth:answer:${id}`,
@@ -99,6 +135,8 @@ export const redisKeys = {
   conversations: (key: SandboxKey): string => `berth:conversations{artifacts}:${key}`,
   /** Hash: a schedule's id to its specification and state. */
   schedules: "berth:schedules{schedules}",
+  /** Set: ids of one tenant's schedules. */
+  schedulesOf: (tenant: string): string => `berth:schedules-of{schedules}:${tenant}`,
   /** Sorted set: schedule id by when it is to be looked at next. */
   schedulesDue: "berth:schedules-due{schedules}",
   /** Hash: one key for the gateway: whose it is, its secret's hash, its limits. */
@@ -121,10 +159,20 @@ export const redisKeys = {
   batchRefused: (id: string): string => `berth:batch-refused{batches}:${id}`,
   /** Sorted set: batch id by when it was made. */
   batches: "berth:batches{batches}",
+  /** Sorted set: id of one owner's batches by when they were made. */
+  batchesOf: (owner: string): string => `berth:batches-of{batches}:${owner}`,
+  /** Sorted set: id of one owner's batches that are not over by when they were made. */
+  batchesOpenOf: (owner: string): string => `berth:batches-open-of{batches}:${owner}`,
+  /** Sorted set: id of one tenant's dead letters by when they were buried. */
+  deadOf: (tenant: string): string => `berth:dead-of{queue}:${tenant}`,
   /** Sorted set: id of a batch that is not over, by when a gateway is to look at it next. */
   batchesOpen: "berth:batches-open{batches}",
-  /** Sorted set: id of a batch whose webhook is to be called, by when. */
-  webhooks: "berth:webhooks{batches}",
+  /** Sorted set: id of one owner's batch whose webhook is to be called, by when. */
+  webhooksOf: (owner: string): string => `berth:webhooks-of{batches}:${owner}`,
+  /** Sorted set: owner of such batches, by when its next call is due. */
+  webhookOwners: "berth:webhook-owners{batches}",
+  /** String: a gateway calls webhooks of that owner. */
+  webhookHold: (owner: string): string => `berth:webhook-hold{batches}:${owner}`,
   /** String: what webhooks' signing secrets are derived from. */
   webhookSecret: "berth:webhook-secret",
   /** String: who is logged in to the dashboard; named by the hash of the session's cookie. */

@@ -4,7 +4,7 @@ const bytes = z.number().int().min(0);
 
 /**
  * How a job ended, as a value. What the tenant's command did, or what stopped it; our own machinery failing is a
- * `Fault` instead, except `lost`: there a command had begun and nobody can say how it ended.
+ * `Fault` instead, except `lost`: there a command had begun and it is unknown how it ended.
  */
 export const outcome = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("done") }),
@@ -16,7 +16,9 @@ export const outcome = z.discriminatedUnion("kind", [
     kind: z.literal("quota-exceeded"),
     limit: z.number(),
     used: z.number(),
-    unit: z.enum(["bytes", "entries"]),
+    unit: z
+      .enum(["bytes", "entries", "disk"])
+      .describe("disk: the host's disk has `used` bytes free, less than the `limit` that must stay free"),
   }),
   z.strictObject({ kind: z.literal("output-limit"), limitBytes: bytes }),
   z.strictObject({ kind: z.literal("cancelled"), reason: z.string() }),

@@ -3,10 +3,13 @@ interface Issue {
   readonly message: string;
 }
 
-/** More than anybody reads. A hostile value can have one problem for every few of its bytes. */
+/** Bound on reported problems. A hostile value can have one problem for every few of its bytes. */
 export const maxProblems = 100;
 /** Some messages quote names of the value, which may be as long as the value is. */
 const maxProblemLength = 500;
+
+/** As zod says that there is nothing where something has to be. */
+const absent = /^Invalid input: expected .*, received undefined$/;
 
 /** The first problems of a value that did not parse, each as `where: what` and once. `above` is where the value is. */
 export function problemsOf(
@@ -15,7 +18,7 @@ export function problemsOf(
 ): string[] {
   const problems = new Set<string>();
   for (const issue of error.issues) {
-    const { message } = issue;
+    const message = issue.message.replace(absent, "it is missing");
     const path = [...above, ...issue.path];
     const problem = path.length > 0 ? `${path.join(".")}: ${message}` : message;
     problems.add(problem.length > maxProblemLength ? `${problem.slice(0, maxProblemLength)}…` : problem);

@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { agentName, profileName, tenantId } from "./ids.ts";
+import { type CeilingChanges, ceilingChanges, ceilings } from "./ceilings.ts";
+import { profileName } from "./ids.ts";
+import type { LayerId } from "./layer-id.ts";
 import {
   execLimits,
   type MergeRule,
@@ -8,18 +10,26 @@ import {
   type SandboxProfileInput,
   sandboxProfile,
 } from "./profile.ts";
+import { type DefaultScope, defaultScope } from "./scope.ts";
 
 type Partially<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
+/** Fields that stand together. */
+export const profileGroups = ["limits", "exec", "setup"] as const;
+export type ProfileGroup = (typeof profileGroups)[number];
+
+function isGroup(name: string): name is ProfileGroup {
+  return (profileGroups as readonly string[]).includes(name);
+}
+
 /** Some of a profile's fields. What a layer does not name, it leaves as it is above. */
-export type ProfileLayer = Partially<Omit<SandboxProfile, "limits" | "exec">> & {
-  readonly limits?: Partially<SandboxProfile["limits"]> | undefined;
-  readonly exec?: Partially<SandboxProfile["exec"]> | undefined;
+export type ProfileLayer = Partially<Omit<SandboxProfile, ProfileGroup>> & {
+  readonly [K in ProfileGroup]?: Partially<SandboxProfile[K]> | undefined;
 };
 export type ProfileLayerInput = SandboxProfileInput;
 
 export interface ProfileField {
-  readonly group: "limits" | "exec" | undefined;
+  readonly group: ProfileGroup | undefined;
   readonly name: string;
   /** As people write it: `limits.memoryBytes`. */
   readonly path: string;
@@ -30,7 +40,7 @@ export interface ProfileField {
 /** Of all fields, those in groups too. */
 export const profileFields: readonly ProfileField[] = Object.entries(sandboxProfile.shape).flatMap(
   ([name, schema]) => {
-    if (name !== "limits" && name !== "exec") return [fieldOf(undefined, name, schema)];
+    if (!isGroup(name)) return [fieldOf(undefined, name, schema)];
     return Object.entries(groupOf(schema).shape).map(([inner, one]) => fieldOf(name, inner, one));
   },
 );
@@ -63,7 +73,12 @@ const layerObject = partly(sandboxProfile);
 /** Any field: a named profile of the operator's, in the workers' file or live. */
 export const profileLayer = layerObject as unknown as z.ZodType<ProfileLayer, ProfileLayerInput>;
 
-const operatorOnly = profileFields.filter(({ rule }) => rule.kind === "operator").map(({ name }) => name);
+/** Fields, and groups of nothing else, that only the operator's layers may say. */
+const operatorOnly = Object.keys(sandboxProfile.shape).filter((top) =>
+  profileFields
+    .filter(({ name, group }) => (group ?? name) === top)
+    .every(({ rule }) => rule.kind === "operator"),
+);
 
 const tightening = layerObject.omit(
   Object.fromEntries(operatorOnly.map((name) => [name, true as const])) as Record<string, true>,
@@ -74,10 +89,26 @@ export const tighteningLayer = tightening.meta({
   description: "settings that may only tighten the profile's; see docs/profiles.md",
 }) as unknown as z.ZodType<ProfileLayer, ProfileLayerInput>;
 
+/** Fields of a live layer that are no fields of a profile: they are looked up when a job is submitted, or when its profile is. */
+export const layerChoices = ["profile", "scope"] as const;
+interface Choices {
+  readonly profile?: string | undefined;
+  readonly scope?: DefaultScope | undefined;
+}
+export type NamedLayer = ProfileLayer &
+  Choices & {
+    /** Of a tenant as a whole, not of a sandbox. */
+    readonly ceilings?: CeilingChanges | undefined;
+  };
+export type NamedLayerInput = ProfileLayerInput &
+  Choices & { readonly ceilings?: z.input<typeof ceilingChanges> | undefined };
+
+const fleetLayer = tightening.extend({
+  scope: defaultScope.optional().describe("of jobs that name no scope"),
+});
+
 /** The same of a tenant or an agent, which may have another profile than `default`. */
-export type NamedLayer = ProfileLayer & { readonly profile?: string | undefined };
-export type NamedLayerInput = ProfileLayerInput & { readonly profile?: string | undefined };
-const choosingLayer = tightening.extend({
+const choosingLayer = fleetLayer.extend({
   profile: z
     .string()
     .pipe(profileName)
@@ -85,32 +116,31 @@ const choosingLayer = tightening.extend({
     .describe("of jobs that name no profile; it has to be granted to the tenant"),
 }) as unknown as z.ZodType<NamedLayer, NamedLayerInput>;
 
+const withCeilings = {
+  ceilings: ceilingChanges.optional().describe("how much the tenant may have of everything"),
+};
+const fleetWithCeilings = fleetLayer.extend(withCeilings) as unknown as z.ZodType<
+  NamedLayer,
+  NamedLayerInput
+>;
+const tenantLayer = (choosingLayer as unknown as z.ZodObject).extend(withCeilings) as unknown as z.ZodType<
+  NamedLayer,
+  NamedLayerInput
+>;
+
+/** As fields of the layers that have them: `ceilings.waitingJobs`. */
+export const ceilingFields = Object.entries(ceilings.shape).map(([name, schema]) => ({
+  group: "ceilings" as const,
+  name,
+  path: `ceilings.${name}`,
+  schema: schema as z.ZodType,
+}));
+
 /** A job's limits of its commands. Nothing is filled in: what it does not say is as its profile says. */
 export const execLayer = partly(execLimits) as unknown as z.ZodType<
   Partially<z.infer<typeof execLimits>>,
   z.input<typeof execLimits>
 >;
-
-/** A layer that is kept in Redis, as it is written: `fleet`, `profile.NAME`, `tenant.ID` or `agent.TENANT.NAME`. */
-export const layerId = z
-  .string()
-  .refine((text) => partsOf(text) !== undefined, {
-    error: "a layer is fleet, profile.NAME, tenant.ID or agent.TENANT.NAME",
-  })
-  .brand<"LayerId">();
-export type LayerId = z.infer<typeof layerId>;
-
-function partsOf(text: string): readonly string[] | undefined {
-  const [kind = "", ...names] = text.split(".");
-  const schemas = new Map<string, readonly z.ZodType[]>([
-    ["fleet", []],
-    ["profile", [profileName]],
-    ["tenant", [tenantId]],
-    ["agent", [tenantId, agentName]],
-  ]).get(kind);
-  const fits = schemas?.length === names.length;
-  return fits && schemas.every((schema, index) => schema.safeParse(names[index]).success) ? names : undefined;
-}
 
 export const layers = {
   fleet: "fleet" as LayerId,
@@ -123,5 +153,6 @@ export const layers = {
 export function layerSchema(id: LayerId): typeof choosingLayer {
   const [kind] = id.split(".");
   if (kind === "profile") return profileLayer;
-  return kind === "fleet" ? tighteningLayer : choosingLayer;
+  if (kind === "fleet") return fleetWithCeilings;
+  return kind === "tenant" ? tenantLayer : choosingLayer;
 }

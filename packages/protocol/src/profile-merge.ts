@@ -1,5 +1,14 @@
+import { uncoveredRules } from "./egress-rule.ts";
 import { capOf, type SandboxProfile } from "./profile.ts";
-import { type ProfileField, type ProfileLayer, profileFields } from "./profile-layer.ts";
+import {
+  ceilingFields,
+  layerChoices,
+  type NamedLayer,
+  type ProfileField,
+  type ProfileLayer,
+  profileFields,
+  profileGroups,
+} from "./profile-layer.ts";
 
 /** Something that a layer may not say. */
 export interface Excess {
@@ -15,14 +24,13 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** An operator's layer over what is above it: what it says holds instead. Variables of `env` are added by name. */
 export function replaceWith(above: SandboxProfile, layer: ProfileLayer): SandboxProfile {
-  const { limits, exec, env, ...rest } = withoutUndefined(layer);
-  return {
-    ...above,
-    ...(rest as Partial<SandboxProfile>),
-    env: { ...above.env, ...(env as SandboxProfile["env"] | undefined) },
-    limits: { ...above.limits, ...withoutUndefined(limits as Fields | undefined) },
-    exec: { ...above.exec, ...withoutUndefined(exec as Fields | undefined) },
-  };
+  const said = withoutUndefined(layer);
+  const groups = profileGroups.map((name) => {
+    const of = said[name] as Fields | undefined;
+    return [name, { ...above[name], ...withoutUndefined(of) }];
+  });
+  const env = { ...above.env, ...layer.env };
+  return { ...above, ...said, env, ...Object.fromEntries(groups) } as SandboxProfile;
 }
 
 /**
@@ -87,6 +95,13 @@ function meet(field: ProfileField, held: Value | undefined, wanted: Value, above
       const kept = (wanted as readonly unknown[]).filter((one) => all.includes(one));
       return { value: kept, excess: { problem: `${extra.join(", ")} is not in the list above` } };
     }
+    case "covered": {
+      const rules = wanted as readonly string[];
+      const extra = uncoveredRules(held as readonly string[], rules);
+      if (extra.length === 0) return { value: wanted };
+      const kept = rules.filter((one) => !extra.includes(one));
+      return { value: kept, excess: { problem: `${extra.join(", ")} is not allowed by the rules above` } };
+    }
     case "named": {
       const names = wanted as readonly string[];
       const known = [...Object.keys(above[rule.in] ?? {}), ...(held as readonly string[])];
@@ -95,6 +110,8 @@ function meet(field: ProfileField, held: Value | undefined, wanted: Value, above
       const ungranted = { what: "mount", name: extra } as const;
       return { value: held, excess: { problem: `${extra} is not in its ${rule.in}`, ungranted } };
     }
+    case "added":
+      return { value: [...(held as readonly unknown[]), ...(wanted as readonly unknown[])] };
     case "free":
       return { value: typeof held === "object" ? { ...held, ...(wanted as object) } : wanted };
   }
@@ -108,16 +125,17 @@ export interface LayerChange {
 }
 
 /** What differs between two layers, in the order of the profile's fields. */
-export function layerChanges(from: ProfileLayer, to: ProfileLayer): LayerChange[] {
-  const own = [{ group: undefined, name: "profile", path: "profile" }, ...profileFields];
+export function layerChanges(from: NamedLayer, to: NamedLayer): LayerChange[] {
+  const choices = layerChoices.map((name) => ({ group: undefined, name, path: name }));
+  const own = [...choices, ...profileFields, ...ceilingFields];
   return own
     .map((field) => ({ path: field.path, from: valueIn(from, field), to: valueIn(to, field) }))
     .filter((change) => JSON.stringify(change.from) !== JSON.stringify(change.to));
 }
 
-type Place = Pick<ProfileField, "group" | "name">;
+type Place = { readonly group: ProfileField["group"] | "ceilings"; readonly name: string };
 
-function valueIn(layer: ProfileLayer, { group, name }: Place): Value | undefined {
+function valueIn(layer: NamedLayer, { group, name }: Place): Value | undefined {
   const fields = (group === undefined ? layer : layer[group]) as Fields | undefined;
   return fields?.[name] as Value | undefined;
 }

@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { accessRule } from "./access-rules.ts";
 import { containerPath, hostEntry, ipAddress, mountable, seccompFile, ulimits } from "./container-fields.ts";
+import { egressRule } from "./egress-rule.ts";
+import { passedName, variableName } from "./environment-names.ts";
 import { bytesField, countField, millisecondsField, orNoCap } from "./quantities.ts";
 import { workspacePath } from "./workspace-path.ts";
 
@@ -7,15 +10,16 @@ import { workspacePath } from "./workspace-path.ts";
  * What becomes of a field that a layer below the operator's says something about. docs/profiles.md is made from these.
  *
  * `lower`: the lower number wins; with `zeroIsNoCap`, 0 compares as infinity. `ranked`: the later in the order wins.
- * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `named`: names that another field
- * has, or those in the list above. `free`: as it says. `operator`: only the operator's layers may say it.
+ * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `covered`: only rules that the rules above
+ * allow whole. `named`: names that another field
+ * has, or those in the list above. `added`: it joins those above. `free`: as it says. `operator`: only the operator's layers may say it.
  */
 export type MergeRule =
   | { readonly kind: "lower"; readonly zeroIsNoCap: boolean }
   | { readonly kind: "ranked"; readonly loosestFirst: readonly (string | boolean)[] }
   | { readonly kind: "chosen"; readonly from: "images" | "networks"; readonly always?: string }
   | { readonly kind: "named"; readonly in: "mountable" }
-  | { readonly kind: "subset" | "free" | "operator" };
+  | { readonly kind: "subset" | "covered" | "added" | "free" | "operator" };
 
 export const mergeRules = z.registry<{ readonly rule: MergeRule }>();
 
@@ -81,6 +85,42 @@ export const sandboxLimits = z.strictObject({
     .default(1_000_000)
     .describe("files and directories in the workspace")
     .register(mergeRules, lowerCap),
+  teamBytes: bytesField((number) => number)
+    .default(256 * mebibyte)
+    .describe("bytes of each peer's files that are copied to /team")
+    .register(mergeRules, lower),
+  teamEntries: countField((number) => number.int().max(100_000))
+    .default(10_000)
+    .describe("files and directories of each peer that are copied to /team")
+    .register(mergeRules, lower),
+  diskReadBytesPerSecond: bytesField((number) => number)
+    .default(0)
+    .describe("reads from the disk that has the workspaces")
+    .register(mergeRules, lowerCap),
+  diskWriteBytesPerSecond: bytesField((number) => number)
+    .default(0)
+    .describe("writes to that disk; on cgroup v1 only those that bypass the page cache")
+    .register(mergeRules, lowerCap),
+  diskReadsPerSecond: countField((number) => number.int())
+    .default(0)
+    .describe("read operations on that disk")
+    .register(mergeRules, lowerCap),
+  diskWritesPerSecond: countField((number) => number.int())
+    .default(0)
+    .describe("write operations on that disk; on cgroup v1 as for the bytes")
+    .register(mergeRules, lowerCap),
+  egressConnections: countField((number) => number.int().min(1).max(128))
+    .default(64)
+    .describe("connections that are open at once through `egress`")
+    .register(mergeRules, lower),
+  egressBytesPerHour: bytesField((number) => number)
+    .default(10 * 1024 * mebibyte)
+    .describe("bytes through `egress` in an hour, both directions")
+    .register(mergeRules, lowerCap),
+  egressBytesPerSecond: bytesField((number) => number)
+    .default(0)
+    .describe("bytes through `egress` in a second, both directions")
+    .register(mergeRules, lowerCap),
 });
 export type SandboxLimits = z.infer<typeof sandboxLimits>;
 
@@ -112,6 +152,35 @@ export const execLimits = z.strictObject({
     .register(mergeRules, lower),
 });
 export type ExecLimits = z.infer<typeof execLimits>;
+
+/**
+ * A command that runs once in each container, before its first job. All of it is the operator's: its network may be one that the
+ * tenant's own commands must not have.
+ */
+export const sandboxSetup = z.strictObject({
+  command: z
+    .string()
+    .max(65_536)
+    .default("")
+    .describe("runs once in each container before its first job, as the sandbox's user; empty: nothing")
+    .register(mergeRules, operator),
+  timeoutMs: millisecondsField((number) => number.min(1).max(dayMs))
+    .default(300_000)
+    .describe("wall clock of the set-up command")
+    .register(mergeRules, operator),
+  network: network
+    .optional()
+    .describe(
+      "network of the set-up command, in a container of its own before the sandbox's; the sandbox's own when absent",
+    )
+    .register(mergeRules, operator),
+  root: z
+    .boolean()
+    .default(false)
+    .describe("true: the command runs as root, once for all sandboxes, and makes an image of their image")
+    .register(mergeRules, operator),
+});
+export type SandboxSetup = z.infer<typeof sandboxSetup>;
 
 /** Every knob of a sandbox as one validated value, merged from layers; the driver sees only the result. */
 export const sandboxProfile = z.strictObject({
@@ -150,19 +219,57 @@ export const sandboxProfile = z.strictObject({
     .default([])
     .describe("networks that layers below the operator's may choose instead; `none` they always may")
     .register(mergeRules, subset),
+  egress: z
+    .array(egressRule)
+    .max(256)
+    .default([])
+    .describe(
+      "what commands may reach through the worker's proxy, and jobs of kind `fetch` by the worker; needs network `none`. `NAME`, `*.NAME` or `*`, with ports 80 and 443 or with `:PORT`; only `ADDRESS:PORT` allows what is not public. See [egress](egress.md)",
+    )
+    .register(mergeRules, { rule: { kind: "covered" } }),
+  egressBy: z
+    .enum(["proxy", "fetch"])
+    .default("proxy")
+    .describe("who uses `egress`: commands and jobs of kind `fetch`; or only the latter")
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["proxy", "fetch"] } }),
   env: z
-    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(131_072))
+    .record(variableName, z.string().max(131_072))
     .default({})
     .describe(
       "environment of every command: above the image's own, beneath the job's; layers add to it by name",
     )
     .register(mergeRules, { rule: { kind: "free" } }),
+  passthroughEnv: z
+    .array(passedName)
+    .max(64)
+    .default([])
+    .describe(
+      "variables of the worker that every command gets as the worker has them; their values are masked in what leaves, as secrets are",
+    )
+    .register(mergeRules, operator),
+  leaks: z
+    .enum(["off", "report", "block"])
+    .default("off")
+    .describe(
+      "what becomes of output that looks like a key of some provider: report, its kind and a fingerprint are logged; block, it is masked too. No command is ended",
+    )
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["off", "report", "block"] } }),
   workspace: z
     .enum(["rw", "ro", "none"])
     .default("rw")
     .describe(
       "what /workspace is: the workspace, to read and write; the same, only to read; or an empty `tmpfs` that goes with the container",
     )
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
+  agentAccess: z
+    .enum(["rw", "ro", "none"])
+    .default("none")
+    .describe("the agent's own directory at /agent, which all sandboxes with its jobs share")
+    .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
+  toolsAccess: z
+    .enum(["rw", "ro", "none"])
+    .default("none")
+    .describe("the tenant's tools at /tools, which all its sandboxes share; /tools/bin is the first in PATH")
     .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
   workdir: workspacePath
     .default("")
@@ -205,7 +312,7 @@ export const sandboxProfile = z.strictObject({
     .register(mergeRules, operator),
   seccomp: seccompFile
     .optional()
-    .describe("path of a seccomp profile on the worker's host; the engine's own when absent")
+    .describe("path of a seccomp profile on the worker's host; Berth's own when absent")
     .register(mergeRules, operator),
   apparmor: z
     .string()
@@ -245,13 +352,44 @@ export const sandboxProfile = z.strictObject({
     .default(1_800_000)
     .describe("a sandbox that is idle for this long is given up, and its container removed; 0: never")
     .register(mergeRules, lowerCap),
+  maxAgeMs: millisecondsField((number) => number)
+    .default(7 * dayMs)
+    .describe("a sandbox that is held for this long is given up as soon as it is idle; 0: never")
+    .register(mergeRules, lowerCap),
+  parallel: countField((number) => number.int().min(1).max(64))
+    .default(4)
+    .describe("jobs of one sandbox that run at once, each of another session")
+    .register(mergeRules, lower),
+  weight: countField((number) => number.int().min(1).max(1_000))
+    .default(100)
+    .describe(
+      "the tenant's share of a worker's turns while others wait for one too: with 200, twice as many as with 100",
+    )
+    .register(mergeRules, lower),
+  ioWeight: countField((number) =>
+    number.int().refine((value) => value === 0 || (value >= 10 && value <= 1_000), {
+      error: "from 10 to 1000, or 0 for the engine's own",
+    }),
+  )
+    .default(0)
+    .describe("share of the disk while others use it too, from 10 to 1000; 0: the engine's own")
+    .register(mergeRules, operator),
+  rules: z
+    .array(accessRule)
+    .max(64)
+    .default([])
+    .describe(
+      "what jobs may do: `{ kinds, paths, commands }`, each `{ allow, deny }`, and `approval`; a job has to pass all rules. [Policy](policy.md) has examples",
+    )
+    .register(mergeRules, { rule: { kind: "added" } }),
   limits: sandboxLimits.prefault({}),
   exec: execLimits.prefault({}),
+  setup: sandboxSetup.prefault({}),
 });
 export type SandboxProfile = z.infer<typeof sandboxProfile>;
 export type SandboxProfileInput = z.input<typeof sandboxProfile>;
 
-/** A cap as it compares: 0 is none. */
+/** A cap for comparisons: 0 means no cap. */
 export function capOf(limit: number): number {
   return limit === 0 ? Number.POSITIVE_INFINITY : limit;
 }

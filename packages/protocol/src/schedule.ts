@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { scheduleId } from "./ids.ts";
+import { withGivenNames } from "./given-names.ts";
+import { agentName, scheduleId, sessionName, tenantId } from "./ids.ts";
 import { type JobInput, job } from "./job.ts";
 import { problemsOf } from "./problems.ts";
 
@@ -7,6 +8,7 @@ import { problemsOf } from "./problems.ts";
 export type ScheduledOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt" | "deadlineAtMs">;
 
 const notInAnOrder = ["version", "id", "inbox", "attempt", "deadlineAtMs"] as const;
+const storedInstead = "a schedule has no secrets of its own; its jobs get those of the tenant's store";
 /** All schedules live in one hash; a request that large belongs in a file of the workspace. */
 const maxOrderBytes = 64 * 1024;
 /** 2039: BullMQ multiplies due times by 4,096, and a double is exact up to here. */
@@ -21,6 +23,7 @@ const scheduledOrder = z
     for (const name of notInAnOrder) {
       if (name in order) context.addIssue({ code: "custom", path: [name], message: "is set by the fleet" });
     }
+    if ("secrets" in order) context.addIssue({ code: "custom", path: ["secrets"], message: storedInstead });
     if (JSON.stringify(order).length > maxOrderBytes) {
       context.addIssue({ code: "custom", message: `an order has at most ${maxOrderBytes} bytes` });
     }
@@ -28,7 +31,19 @@ const scheduledOrder = z
     for (const message of parsed.success ? [] : problemsOf(parsed.error)) {
       context.addIssue({ code: "custom", message });
     }
-  });
+  })
+  .transform(withIds);
+
+/** With ids, and the names that they were given beside them. */
+function withIds(order: ScheduledOrder): ScheduledOrder {
+  const { tenant, session, agent } = order;
+  return {
+    ...withGivenNames(order),
+    tenant: tenantId.parse(tenant),
+    ...(session === undefined ? {} : { session: sessionName.parse(session) }),
+    ...(agent === undefined ? {} : { agent: agentName.parse(agent) }),
+  };
+}
 
 /** When and what. `cron` or `everyMs`, one of the two. The expression itself is read where schedules are kept. */
 export const scheduleSpec = z

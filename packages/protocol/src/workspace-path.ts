@@ -1,6 +1,13 @@
 import { z } from "zod";
 
 export const workspaceDirectory = "/workspace";
+/** The agent's own directory, where its profile lets it have one. */
+export const agentDirectory = "/agent";
+/** The tenant's tools, likewise; their programs are in `bin`. */
+export const toolsDirectory = "/tools";
+
+/** Snapshots of the files of tenants that it may read, each in a directory of the tenant's name. */
+export const teamDirectory = "/team";
 
 /** Bytes, not characters: the kernel counts bytes. */
 const maxPathBytes = 4095;
@@ -35,11 +42,32 @@ export const workspacePath = z.string().superRefine((path, context) => {
   if (problem) context.addIssue({ code: "custom", message: `invalid path: ${problem}` });
 });
 
+/** A path in the workspace, or an absolute one in a directory that the tenant's sandboxes share. */
+export const visiblePath = z.string().superRefine((path, context) => {
+  const problem = pathProblem(sharedPath(path)?.rest ?? path);
+  if (problem) context.addIssue({ code: "custom", message: `invalid path: ${problem}` });
+});
+
+/** Of an absolute path in such a directory: which, and where in it. */
+export function sharedPath(path: string): { readonly directory: string; readonly rest: string } | undefined {
+  const directory = [agentDirectory, toolsDirectory, teamDirectory].find(
+    (one) => path === one || path.startsWith(`${one}/`),
+  );
+  return directory === undefined ? undefined : { directory, rest: path.slice(directory.length + 1) };
+}
+
+/** The same, of a file. */
+export const visibleFilePath = visiblePath.refine(
+  (path) => namesSomething(sharedPath(path)?.rest ?? withoutWorkspacePrefix(path)),
+  { error: "invalid path: it names the directory itself" },
+);
+
 /** A path that must name something inside the workspace, not the workspace itself. */
 export const workspaceFilePath = workspacePath.refine(
-  (path) =>
-    withoutWorkspacePrefix(path)
-      .split("/")
-      .some((name) => name !== "" && name !== "."),
+  (path) => namesSomething(withoutWorkspacePrefix(path)),
   { error: "invalid path: it names the workspace itself" },
 );
+
+function namesSomething(inside: string): boolean {
+  return inside.split("/").some((name) => name !== "" && name !== ".");
+}

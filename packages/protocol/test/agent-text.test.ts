@@ -43,7 +43,7 @@ describe("the agent's text of a result", () => {
     expect(text({ kind: "signalled", signal: 35 })).toBe("[killed by signal 35]\n[exit 163]");
   });
 
-  test("what stopped a command is told apart", () => {
+  test("each cause that stopped a command has its own line", () => {
     expect(text({ kind: "quota-exceeded", limit: 1024 ** 3, used: 1.5 * 1024 ** 3, unit: "bytes" })).toBe(
       "[stopped: workspace quota exceeded (1 GB); used 1.5 GB]\n[exit 153]",
     );
@@ -58,7 +58,7 @@ describe("the agent's text of a result", () => {
     );
   });
 
-  test("what never ran, or nobody knows, is an ERR line without an exit code", () => {
+  test("a command that never ran, or whose end is unknown, is an ERR line without an exit code", () => {
     expect(text({ kind: "refused", code: "invalid-path", message: "invalid path: it is absolute" })).toBe(
       "ERR: invalid path: it is absolute",
     );

@@ -2,8 +2,8 @@ import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { BoundedWait } from "../src/bounded-wait.ts";
 
-describe("a bounded wait", () => {
-  test("leaves nothing at signals that outlive it, whether its scope or another signal ended it", () => {
+describe("bounded wait", () => {
+  test("a bounded wait leaves nothing at signals that outlive it, whether its scope or another signal ended it", () => {
     const { signal } = new AbortController();
     const other = new AbortController();
     {
@@ -17,14 +17,14 @@ describe("a bounded wait", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  test("is over at once with a signal that has fired, and leaves nothing at others", () => {
+  test("a bounded wait is over at once with a signal that has fired, and leaves nothing at others", () => {
     const { signal } = new AbortController();
     const wait = new BoundedWait().endWith(signal, AbortSignal.abort("gone"), signal).endAfter(60_000);
     expect([wait.signal.reason, wait.isLate]).toEqual(["gone", false]);
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  test("says whether its time ended it", async () => {
+  test("a bounded wait says whether its time ended it", async () => {
     const wait = new BoundedWait().endAfter(1);
     // Its own timer lets the process end.
     const alive = setInterval(() => {}, 1_000);

@@ -1,14 +1,24 @@
 import { describe, expect, test } from "vitest";
-import { execRequest, pathProblem, sandboxKey, tenantId, workspaceFilePath } from "../src/index.ts";
+import {
+  canonicalTenant,
+  execRequest,
+  pathProblem,
+  sandboxKey,
+  tenantId,
+  workspaceFilePath,
+} from "../src/index.ts";
 
 describe("names at the edge", () => {
   test.each(["a", "acme", "a-b_c", "0", "a".repeat(63)])("%s is a tenant id", (id) => {
     expect(tenantId.safeParse(id).success).toBe(true);
   });
 
-  test.each(["", "-a", "a-", "A", "a.b", "a/b", "../a", "a\n", "a".repeat(64), "é"])("%j is not", (id) => {
-    expect(tenantId.safeParse(id).success).toBe(false);
-  });
+  test.each(["", "-a", "a-", "A", "a.b", "a/b", "../a", "a\n", "a".repeat(64), "é"])(
+    "%j is not the id of a directory's tenant",
+    (id) => {
+      expect(canonicalTenant.safeParse(id).success).toBe(false);
+    },
+  );
 
   test("a sandbox key is up to three names", () => {
     expect(sandboxKey.safeParse("acme.main.coder").success).toBe(true);
@@ -49,15 +59,15 @@ describe("paths at the edge", () => {
   });
 });
 
-describe("an exec request", () => {
-  test("is a command or an argument vector, not both", () => {
+describe("exec request", () => {
+  test("an exec request is a command or an argument vector, not both", () => {
     expect(execRequest.safeParse({ command: "ls" }).success).toBe(true);
     expect(execRequest.safeParse({ argv: ["ls", "-l"] }).success).toBe(true);
     expect(execRequest.safeParse({ command: "ls", argv: ["ls"] }).success).toBe(false);
     expect(execRequest.safeParse({}).success).toBe(false);
   });
 
-  test("refuses NUL bytes, bad names and arguments the kernel would not take", () => {
+  test("an exec request refuses NUL bytes, bad names and arguments the kernel would not take", () => {
     expect(execRequest.safeParse({ command: "a\0b" }).success).toBe(false);
     expect(execRequest.safeParse({ command: "a", env: { "A=B": "" } }).success).toBe(false);
     expect(execRequest.safeParse({ command: "x".repeat(131_072) }).success).toBe(false);

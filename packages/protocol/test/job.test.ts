@@ -12,7 +12,7 @@ import {
 
 const accepted = (request: unknown) => jobRequest.safeParse(request).success;
 
-describe("a job request", () => {
+describe("job request", () => {
   test.each<[string, JobRequestInput]>([
     ["a command", { kind: "exec", command: "ls" }],
     ["an argument vector", { kind: "exec", argv: ["ls"], stdin: "in", artifacts: ["*.txt"] }],
@@ -36,8 +36,8 @@ describe("a job request", () => {
   });
 
   test.each<[string, unknown]>([
-    ["a kind nobody knows", { kind: "dance" }],
-    ["a field nobody knows", { kind: "read", path: "a", colour: "red" }],
+    ["an unknown kind", { kind: "dance" }],
+    ["an unknown field", { kind: "read", path: "a", colour: "red" }],
     ["a path that leads out", { kind: "write", path: "../a", content: "" }],
     ["the workspace as a file", { kind: "write", path: "", content: "" }],
     [
@@ -61,7 +61,7 @@ describe("a job request", () => {
     expect(accepted(request)).toBe(false);
   });
 
-  test("gets its defaults", () => {
+  test("a job request gets its defaults", () => {
     expect(jobRequest.parse({ kind: "read", path: "a" })).toMatchObject({
       as: "text",
       line: 1,
@@ -98,22 +98,22 @@ describe("what is too long for a job", () => {
       /the whole file instead/,
     ],
     ["a diff", { kind: "patch", diff: "x".repeat(mebibyte + 1) }, /split it by file/],
-  ])("is told what to do instead: %s", (_, request, what) => {
+  ])("is refused with what to do instead: %s", (_, request, what) => {
     expect(problems(request)).toEqual([expect.stringMatching(what)]);
   });
 
-  test("is not what only has to be staged", () => {
+  test("a job that only has to be staged is not too long", () => {
     const content = Buffer.alloc(36 * mebibyte, 7).toString("base64");
     expect(accepted({ kind: "write", path: "a", content, encoding: "base64" })).toBe(true);
     expect(accepted({ kind: "archive", direction: "in", content })).toBe(true);
   });
 });
 
-describe("a job whose worker died", () => {
+describe("job whose worker died", () => {
   const repeatable = (request: JobRequestInput, idempotent = false) =>
     isRepeatable(jobRequest.parse(request), idempotent);
 
-  test("runs again when it only reads, or writes whole files", () => {
+  test("a job whose worker died runs again when it only reads, or writes whole files", () => {
     expect(repeatable({ kind: "read", path: "a" })).toBe(true);
     expect(repeatable({ kind: "write", path: "a", content: "x" })).toBe(true);
     expect(repeatable({ kind: "copy", files: [{ path: "a", content: "x" }] })).toBe(true);
@@ -121,7 +121,7 @@ describe("a job whose worker died", () => {
     expect(repeatable({ kind: "exec", command: "make" }, true)).toBe(true);
   });
 
-  test("does not when a second run could differ from the first", () => {
+  test("a job whose worker died does not when a second run could differ from the first", () => {
     expect(repeatable({ kind: "exec", command: "make" })).toBe(false);
     expect(repeatable({ kind: "code", language: "sh", source: "" })).toBe(false);
     expect(repeatable({ kind: "write", path: "a", content: "x", append: true })).toBe(false);
@@ -139,15 +139,15 @@ describe("a job whose worker died", () => {
   });
 });
 
-describe("a job", () => {
+describe("job", () => {
   const parsed = job.parse({ version: 1, id: "job-1", tenant: "acme", request: { kind: "list" } });
 
-  test("gets the session main and the tenant's own sandbox unless it says otherwise", () => {
+  test("a job gets the session main and the tenant's own sandbox unless it says otherwise", () => {
     expect(parsed).toMatchObject({ session: "main", scope: "tenant", idempotent: false, priority: 0 });
     expect(sandboxKeyOf(parsed)).toBe("acme");
   });
 
-  test("belongs to one sandbox by its scope, and no two scopes share one", () => {
+  test("a job belongs to one sandbox by its scope, and no two scopes share one", () => {
     const keys = [
       sandboxKeyOf({ ...parsed, scope: "tenant" }),
       sandboxKeyOf({ ...parsed, scope: "session" }),
@@ -157,7 +157,7 @@ describe("a job", () => {
     expect(keys).toEqual(["acme", "acme.s.main", "acme.a.default", "shared.all"]);
   });
 
-  test("of another version is refused", () => {
+  test("a job of another version is refused", () => {
     expect(job.safeParse({ ...parsed, version: 2 }).success).toBe(false);
   });
 
@@ -183,7 +183,7 @@ describe("a job", () => {
     },
   );
 
-  test("of the tenant name shared is refused, and one of the shared sandbox keeps its own tenant", () => {
+  test("a job of the tenant name shared is refused, and one of the shared sandbox keeps its own tenant", () => {
     const order = { version: 1, id: "a", tenant: "acme", scope: "shared", request: { kind: "destroy" } };
     expect(sandboxKeyOf(job.parse(order))).toBe("shared.all");
     expect(job.safeParse({ ...order, tenant: "shared" }).success).toBe(false);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { job, jobResult, labels, withText } from "../src/index.ts";
 
 describe("labels", () => {
-  test("are names and values of any script, which the job keeps", () => {
+  test("labels are names and values of any script, which the job keeps", () => {
     const given = { run: "nightly 7", "ci/commit": "0a1b", "owner.team": "größer" };
     const request = { kind: "stat", path: "" };
     expect(job.parse({ version: 1, id: "a", tenant: "acme", request, labels: given }).labels).toEqual(given);

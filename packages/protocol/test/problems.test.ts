@@ -6,8 +6,8 @@ function problems(request: unknown, more: object = {}): string[] {
   return parsed.success ? [] : problemsOf(parsed.error);
 }
 
-describe("what is wrong with a job", () => {
-  test("is told of the kind that was meant, every problem by its place", () => {
+describe("problems of a job", () => {
+  test("an invalid job is refused with every problem of the kind that was meant, each with its place", () => {
     expect(problems({ kind: "write", path: "/etc/passwd", content: 7 })).toEqual([
       "request.path: invalid path: it is absolute; give a path relative to /workspace",
       "request.content: Invalid input: expected string, received number",
@@ -21,19 +21,28 @@ describe("what is wrong with a job", () => {
     ]);
   });
 
-  test("names the step it is in, and what belongs to the envelope", () => {
+  test("a problem of a job names the step it is in, and what belongs to the envelope", () => {
     const steps = [
       { kind: "read", path: "ok" },
       { kind: "edit", path: "f", find: "", replace: "" },
     ];
-    expect(problems({ kind: "steps", steps }, { tenant: "ACME", id: "123" })).toEqual([
+    expect(problems({ kind: "steps", steps }, { tenant: " ACME", id: "123" })).toEqual([
       expect.stringMatching(/^id: a job id is/),
-      expect.stringMatching(/^tenant: a tenant id is/),
+      expect.stringMatching(/^tenant: a tenant.s name begins/),
       expect.stringMatching(/^request\.steps\.1\.find: /),
     ]);
   });
 
-  test("an exec without a command and without argv, or with both, is told to give one", () => {
+  test("a field that is missing is named as missing", () => {
+    const parsed = job.safeParse({ version: 1, id: "job-1", tenant: "acme", command: "ls" });
+    expect(problemsOf(parsed.error ?? { issues: [] })).toEqual([
+      "request: it is missing",
+      'Unrecognized key: "command"',
+    ]);
+    expect(problems({ kind: "write", content: "x" })).toEqual(["request.path: it is missing"]);
+  });
+
+  test("an exec without a command and without argv, or with both, is asked to give one", () => {
     const one = ["request.command: give either command or argv, and not both"];
     expect(problems({ kind: "exec" })).toEqual(one);
     expect(problems({ kind: "exec", command: "ls", argv: ["ls"] })).toEqual(one);
@@ -42,14 +51,14 @@ describe("what is wrong with a job", () => {
   test("an unknown kind is answered with the kinds that there are", () => {
     expect(problems({ kind: "exce", command: "ls" })).toEqual([
       'request.kind: there is no kind "exce"; the kinds are exec, code, write, read, stat, list, remove, move, edit, ' +
-        "patch, grep, glob, copy, archive, steps, destroy",
+        "patch, grep, glob, copy, archive, fetch, tool, steps, destroy, stop, snapshot, restore",
     ]);
     expect(problems({ command: "ls" })).toEqual([
       expect.stringMatching(/^request\.kind: the kind is missing; the kinds are exec, /),
     ]);
     expect(problems({ kind: "steps", steps: [{ kind: "steps" }] })).toEqual([
       expect.stringMatching(
-        /^request\.steps\.0\.kind: there is no kind "steps"; the kinds are exec, .*archive$/,
+        /^request\.steps\.0\.kind: there is no kind "steps"; the kinds are exec, .*tool$/,
       ),
     ]);
     expect(problems({ kind: "archive" })).toEqual([expect.stringMatching(/^request\.direction: .*in.*out/)]);
@@ -63,15 +72,15 @@ describe("what is wrong with a job", () => {
     expect(issues.flatMap((issue) => (issue.code === "invalid_union" ? issue.errors : []))).toEqual([]);
   });
 
-  test("only the first hundred problems are told, and none at the length of what was given", () => {
+  test("only the first hundred problems are reported, and none at the length of what was given", () => {
     const steps = Array.from({ length: 1_000 }, () => ({}));
     expect(problems({ kind: "steps", steps })).toHaveLength(100);
-    const [told = ""] = problems({ kind: "list", ["x".repeat(1_000_000)]: 1 });
-    expect(told).toMatch(/^request: /);
-    expect(told.length).toBeLessThan(1_000);
+    const [reported = ""] = problems({ kind: "list", ["x".repeat(1_000_000)]: 1 });
+    expect(reported).toMatch(/^request: /);
+    expect(reported.length).toBeLessThan(1_000);
   });
 
-  test("is nothing when nothing is", () => {
+  test("a valid job has no problems", () => {
     expect(problems({ kind: "list" })).toEqual([]);
   });
 });

@@ -19,8 +19,8 @@ const base = sandboxProfile.parse({});
 const problemsIn = (parsed: { error?: { issues: { message: string }[] } | undefined }) =>
   parsed.error?.issues.map(({ message }) => message).join("\n");
 
-describe("a sandbox profile", () => {
-  test("has the defaults people expect of it", () => {
+describe("sandbox profile", () => {
+  test("a sandbox profile has the defaults people expect of it", () => {
     const { limits, exec, network, mode } = base;
     expect([network, mode]).toEqual(["none", "all"]);
     expect(limits).toMatchObject({
@@ -33,12 +33,12 @@ describe("a sandbox profile", () => {
     expect(exec).toMatchObject({ timeoutMs: 30_000, shownBytes: 32 * 1024, keptBytes: 1024 ** 2 });
   });
 
-  test("refuses a knob it does not know, naming it", () => {
+  test("a sandbox profile refuses a knob it does not know, naming it", () => {
     const parsed = sandboxProfile.safeParse({ limits: { memory: "512m" }, privileged: true });
     expect(problemsIn(parsed)).toMatch(/memory.*privileged/s);
   });
 
-  test("takes sizes as 1g and times as 30s, and tells how to write what it cannot read", () => {
+  test("a sandbox profile takes sizes as 1g and times as 30s, and tells how to write what it cannot read", () => {
     const { limits, exec, idleMs } = sandboxProfile.parse({
       idleMs: "2h",
       limits: { memoryBytes: "1g", workspaceBytes: "1.5GiB", cpus: "0.5" },
@@ -53,19 +53,19 @@ describe("a sandbox profile", () => {
     expect(problemsIn(wrong)).toContain("a time is a number of milliseconds, or a text such as 30s or 5m");
   });
 
-  test("takes 0 for no cap, and nothing between 0 and what a sandbox needs", () => {
+  test("a sandbox profile takes 0 for no cap, and nothing between 0 and what a sandbox needs", () => {
     const { limits } = sandboxProfile.parse({ limits: { memoryBytes: 0, pids: 0, workspaceBytes: 0 } });
     expect([limits.memoryBytes, limits.pids, limits.workspaceBytes]).toEqual([0, 0, 0]);
     const small = sandboxProfile.safeParse({ limits: { memoryBytes: "1m", pids: 2 } });
     expect(problemsIn(small)).toBe("at least 16777216, or 0 for no cap\nat least 32, or 0 for no cap");
   });
 
-  test("never has the host's network, nor another container's", () => {
+  test("a sandbox profile never has the host's network, nor another container's", () => {
     for (const network of ["host", "container:abc", ""])
       expect(sandboxProfile.safeParse({ network }).success, network).toBe(false);
   });
 
-  test("refuses the jobs of main agents, or all, as its mode says", () => {
+  test("a sandbox profile refuses the jobs of main agents, or all, as its mode says", () => {
     const of = (mode: typeof base.mode) =>
       [undefined, "main", "default", "coder"].map((one) => isDisabled(mode, one));
     expect(of("all")).toEqual([false, false, false, false]);
@@ -74,8 +74,8 @@ describe("a sandbox profile", () => {
   });
 });
 
-describe("a command's limits", () => {
-  test("can only be tightened by a job, and 0 is no cap to both", () => {
+describe("command's limits", () => {
+  test("a command's limits can only be tightened by a job, and 0 is no cap to both", () => {
     const { exec } = base;
     expect(tightenLimits(exec, { timeoutMs: 5_000 }).timeoutMs).toBe(5_000);
     expect(tightenLimits(exec, { timeoutMs: 999_999, keptBytes: undefined })).toEqual(exec);
@@ -85,20 +85,20 @@ describe("a command's limits", () => {
   });
 });
 
-describe("a layer", () => {
-  test("fills nothing in", () => {
+describe("layer", () => {
+  test("a layer fills nothing in", () => {
     expect(profileLayer.parse({ limits: { cpus: 2 } })).toEqual({ limits: { cpus: 2 } });
     expect(profileLayer.parse({})).toEqual({});
   });
 
-  test("is named by what it is of", () => {
+  test("a layer is named by what it is of", () => {
     for (const id of ["fleet", "profile.net", "tenant.acme", "agent.acme.coder"])
       expect(layerId.safeParse(id).success, id).toBe(true);
-    for (const id of ["", "fleet.x", "profile", "tenant.shared", "tenant.Acme", "agent.acme", "key.a"])
+    for (const id of ["", "fleet.x", "profile", "tenant.shared", "tenant. Acme", "agent.acme", "key.a"])
       expect(layerId.safeParse(id).success, id).toBe(false);
   });
 
-  test("of a tenant sets nothing that is the operator's alone, and may choose another profile", () => {
+  test("a layer of a tenant sets nothing that is the operator's alone, and may choose another profile", () => {
     const ofTenant = layerSchema(layers.tenant("acme"));
     expect(ofTenant.parse({ profile: "net", limits: { cpus: "2" } })).toEqual({
       profile: "net",
@@ -111,14 +111,14 @@ describe("a layer", () => {
     expect(layerSchema(layers.profile("net")).parse({ runtime: "runsc" })).toEqual({ runtime: "runsc" });
   });
 
-  test("of the operator's holds instead of what is above, and adds variables by name", () => {
+  test("a layer of the operator's holds instead of what is above, and adds variables by name", () => {
     const first = replaceWith(base, { env: { A: "1", B: "1" }, limits: { cpus: 4 }, exec: { timeoutMs: 0 } });
     const both = replaceWith(first, { env: { B: "2" }, limits: { memoryBytes: 0 }, runtime: "runsc" });
     expect(both).toMatchObject({ env: { A: "1", B: "2" }, runtime: "runsc", exec: { timeoutMs: 0 } });
     expect([both.limits.cpus, both.limits.memoryBytes]).toEqual([4, 0]);
   });
 
-  test("below may lower, choose from lists, and make stricter; for the rest what is above holds, and it is told", () => {
+  test("below may lower, choose from lists, and make stricter; for the rest what is above holds, and the difference is reported", () => {
     const above = replaceWith(base, { images: ["a", "b"], networks: ["web"], exec: { timeoutMs: 0 } });
     const good = { image: "b", network: "web", mode: "non-main", exec: { timeoutMs: 60_000 } } as const;
     const fine = tightenBy(above, { ...good, images: ["b"], limits: { cpus: 0.5 } });

@@ -8,8 +8,8 @@ const problems = (spec: unknown) => {
   return parsed.success ? [] : problemsOf(parsed.error);
 };
 
-describe("a schedule's specification", () => {
-  test("gets its defaults", () => {
+describe("schedule's specification", () => {
+  test("a schedule's specification gets its defaults", () => {
     expect(scheduleSpec.parse(good)).toEqual({ ...good, timeZone: "UTC", catchUp: "skip" });
   });
 
@@ -18,7 +18,7 @@ describe("a schedule's specification", () => {
     ["both", { everyMs: 1_000 }, /either cron or everyMs/],
     ["four fields", { cron: "* * * *" }, /5 fields/],
     ["an empty expression", { cron: "" }, /5 fields/],
-    ["a zone nobody knows", { timeZone: "Europe/Atlantis" }, /timeZone: .*IANA/],
+    ["an unknown zone", { timeZone: "Europe/Atlantis" }, /timeZone: .*IANA/],
     ["an offset for a zone", { timeZone: "+02:00" }, /timeZone: .*IANA/],
     ["an interval too short to keep", { cron: undefined, everyMs: 10 }, /everyMs/],
     ["an order with an id", { order: { ...order, id: "x" } }, /order\.id: is set by the fleet/],
@@ -28,13 +28,13 @@ describe("a schedule's specification", () => {
       { order: { ...order, request: { kind: "write", path: "a", content: "x".repeat(70_000) } } },
       /at most 65536 bytes/,
     ],
-    ["a name nobody knows", { colour: "red" }, /colour/],
+    ["an unknown name", { colour: "red" }, /colour/],
   ])("with %s is refused, and says why", (_, change, why) => {
     expect(problems({ ...good, ...change }).join("\n")).toMatch(why);
   });
 });
 
-describe("the pause before another attempt", () => {
+describe("pause before another attempt", () => {
   const backoff = { backoffMs: 1_000, maxBackoffMs: 5_000, factor: 2, jitter: 0.5 };
 
   test("grows by the factor up to the longest", () => {
@@ -42,7 +42,7 @@ describe("the pause before another attempt", () => {
     expect(pauses).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });
 
-  test("leaves out up to the jitter's share, and never becomes shorter than the one before", () => {
+  test("the pause before another attempt leaves out up to the jitter's share, and never becomes shorter than the one before", () => {
     for (const random of [0, 0.3, 0.999]) {
       const pauses = [1, 2, 3].map((attempt) => backoffMs(attempt, backoff, () => random));
       expect(pauses).toEqual(pauses.toSorted((a, b) => a - b));

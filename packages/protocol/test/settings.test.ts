@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { redisAddress, redisUrl } from "../src/redis-url.ts";
 import { unknownSettings } from "../src/settings.ts";
 
-describe("the address of Redis", () => {
+describe("address of Redis", () => {
   test.each([
     "redis://127.0.0.1:6379",
     "redis://redis",
@@ -44,7 +44,7 @@ describe("the address of Redis", () => {
     expect(message).not.toContain("pass@");
   });
 
-  test("names every Sentinel or node, the primary, and users with their passwords decoded", () => {
+  test("the address of Redis names every Sentinel or node, the primary, and users with their passwords decoded", () => {
     expect(
       redisAddress(
         "rediss+sentinel://us%3Aer:p%40ss@s1,[::1]:5/primary/2?sentinel_username=s&sentinel_password=a%26b",

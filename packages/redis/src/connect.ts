@@ -16,7 +16,7 @@ export interface RedisOptions {
   /** As `redisUrl` of the protocol. */
   readonly url: string;
   readonly role: RedisRole;
-  /** What Redis calls it; see `countConnections`. No spaces. */
+  /** The connection's name in Redis; see `countConnections`. No spaces. */
   readonly name?: string;
   /** When a step counts as made. Default: when the primary has made it. */
   readonly accept?: Acceptance | undefined;
@@ -39,7 +39,7 @@ const commandTimeoutMs = 10_000;
  * sent within this time.
  */
 const silentMs = 5_000;
-/** To a host that is gone, while another has its place. */
+/** Timeout for connecting: the host may be gone, and another may have taken over. */
 const connectTimeoutMs = 3_000;
 
 /** A cluster's connection, too, has the type of a single Redis': the commands are the same. */
@@ -105,14 +105,14 @@ function sentinelOptions(address: Extract<RedisAddress, { kind: "sentinel" }>): 
     connectTimeout: connectTimeoutMs,
     sentinelCommandTimeout: connectTimeoutMs,
     sentinelRetryStrategy: retryMs,
-    // Its word that there is another primary ends, for ever, a connection that is being made again just then.
+    // Its message about a new primary would end for ever a connection that is just being made again.
     failoverDetector: false,
     // A primary that became a replica: asks the Sentinels again, and sends the command there.
     reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
   };
 }
 
-/** Says what is wrong with a Redis that cannot be used, before anything depends on it. */
+/** Throws with the reason if this Redis cannot be used, before anything depends on it. */
 export async function checkRedis(redis: Redis, address: string): Promise<{ readonly version: string }> {
   try {
     const info = await redis.info("server");

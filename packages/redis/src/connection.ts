@@ -1,7 +1,7 @@
 import { type Command, Redis, type RedisOptions } from "ioredis";
-import { connectionFault } from "./refusal.ts";
+import { connectionFault, isPasswordRefusal } from "./refusal.ts";
 
-/** What ioredis keeps for when it is connected again. Private there; the tests of this package notice when it changes. */
+/** The queue that ioredis keeps until it is connected again. Private there; the tests of this package notice when it changes. */
 interface Kept {
   readonly offlineQueue: KeptCommands;
   readonly prevCommandQueue?: KeptCommands | null;
@@ -16,12 +16,13 @@ interface KeptCommands {
 export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
 
 /**
- * An ioredis connection with five changes.
+ * An ioredis connection with six changes.
  *
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
- *   (redis/ioredis#2130): the caller was told that the call failed, and it is carried out behind its back.
+ *   (redis/ioredis#2130): the caller got an error, and the call is carried out afterwards all the same.
  * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
  * - Then also a call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout.
+ * - Where the Sentinels refuse the user name or password, calls fail with that, as where Redis does. ioredis alone lets them wait.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
  * - Duplicates have no socket timeout unless they are given one: BullMQ makes them for calls that block in Redis, and watches those
  *   itself.
@@ -29,13 +30,15 @@ export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
  * No `#` fields: BullMQ calls it through a Proxy, which has none.
  */
 export class Connection extends Redis {
-  /** Ends with it. */
+  /** Aborts when the connection ends. */
   companion?: Redis;
 
   constructor(options: ConnectionOptions, url?: string) {
     if (url === undefined) super(options);
     else super(url, options);
-    this.on("error", () => {});
+    this.on("error", (error: Error) => {
+      if (isPasswordRefusal(error.message)) this.failWaiting(error);
+    });
   }
 
   override duplicate<O extends Partial<RedisOptions> | undefined = undefined>(override?: O) {
@@ -47,11 +50,14 @@ export class Connection extends Redis {
     if (!reconnect) this.companion?.disconnect();
     const isAway = this.status === "reconnecting";
     super.disconnect(reconnect);
-    if (!isAway || reconnect || this.options.commandTimeout === undefined) return;
+    if (isAway && !reconnect && this.options.commandTimeout !== undefined)
+      this.failWaiting(new Error("Connection is closed."));
+  }
+
+  private failWaiting(error: Error): void {
     const { offlineQueue, prevCommandQueue } = this as unknown as Kept;
     for (const queue of [prevCommandQueue, offlineQueue])
-      for (let kept = queue?.shift(); kept; kept = queue?.shift())
-        kept.command.reject(new Error("Connection is closed."));
+      for (let kept = queue?.shift(); kept; kept = queue?.shift()) kept.command.reject(error);
   }
 
   override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {

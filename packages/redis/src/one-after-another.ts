@@ -1,4 +1,4 @@
-/** Runs something once at a time: those who ask while it runs share the run that begins after it. */
+/** Runs something once at a time. Callers that come while it runs share the run that begins after it. */
 export class OneAfterAnother<T> {
   readonly #run: () => Promise<T>;
   #current: Promise<unknown> = Promise.resolve();
@@ -9,12 +9,12 @@ export class OneAfterAnother<T> {
     this.#run = run;
   }
 
-  /** No call waits. */
+  /** Whether no call waits. */
   get isIdle(): boolean {
     return this.#asked === 0;
   }
 
-  /** A run that begins after this call. */
+  /** Resolves with a run that begins after this call. */
   async next(): Promise<T> {
     this.#asked++;
     this.#next ??= this.#following();

@@ -7,14 +7,14 @@ const full = /\bOOM command not allowed\b/;
 /** Answers of a Redis that wants another user name or password. */
 const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
 
-/** Of a node of a cluster, to somebody who takes it for a Redis of its own. */
+/** The answer of a cluster's node to a client that takes it for a single Redis. */
 const oneOfMany = /^MOVED\b/;
 
 type RedisFault = Fault<
   "redis-unreachable" | "redis-unauthorized" | "redis-full" | "redis-refused" | "redis-unreplicated"
 >;
 
-/** What Redis, or the connection to it, said of one command or script. */
+/** The error of Redis, or of the connection to it, for one command or script. */
 export function redisFault(change: string, error: unknown): RedisFault {
   const known = isFault(error) ? (error as RedisFault) : connectionFault(error);
   if (known) return known;
@@ -42,15 +42,15 @@ export function isPasswordRefusal(detail: string): boolean {
 }
 
 /**
- * Whether Redis answered that it writes nothing for anybody, since it cannot write to its disk. Anything else may be true for this
+ * Whether Redis answered that it refuses all writes, since it cannot write to its disk. Anything else may be true for this
  * client alone: a replica (READONLY), too few replicas, a lost connection, no answer. Scripts that must run on a Redis without memory
- * say so in their first line.
+ * have a flag for it in their first line.
  */
 export function refusesWrites(error: unknown): boolean {
   return isFault(error, "redis-refused") && /\bMISCONF\b/.test(error.context.detail);
 }
 
-/** For what a library of Redis' says: its word that there is no room is a fault of ours, anything else stays as it is. */
+/** For errors of a Redis library: `no room` becomes a fault of ours, any other error stays as it is. */
 export function orRedisFull(change: string): (error: unknown) => never {
   return (error) => {
     throw error instanceof Error && full.test(error.message) ? redisFault(change, error) : error;

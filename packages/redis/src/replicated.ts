@@ -17,8 +17,8 @@ const attached = new WeakMap<Redis, Replicated>();
  *
  * It has a connection of its own, on which each step is followed by WAIT. Replicas acknowledge for the whole connection, so steps
  * that were sent together wait once. The step and its WAIT go through the same socket: after a reconnection another primary might
- * acknowledge what it never got. A step that was not acknowledged may have been made all the same, so each has to bear being
- * repeated.
+ * acknowledge what it never got. A step that was not acknowledged may have been made all the same, so each has to be
+ * idempotent.
  */
 export class Replicated {
   readonly #redis: Redis;
@@ -104,7 +104,9 @@ class Waits {
     const { stream } = this.#primary;
     const nowMs = performance.now();
     const counted = this.#counted;
-    if (counted && counted.stream === stream && nowMs - counted.atMs < countedForMs) return counted.replicas;
+    const isFresh = counted?.stream === stream && nowMs - counted.atMs < countedForMs;
+    // The first replica has to acknowledge from the moment it is there: it may be promoted.
+    if (isFresh && counted.replicas > 0) return counted.replicas;
     const [role, , list] = (await this.#primary.role()) as unknown[];
     if (role !== "master" || !Array.isArray(list)) throw unreplicated(`it is no primary but a ${role}`);
     this.#counted = { replicas: list.length, atMs: nowMs, stream };

@@ -12,7 +12,7 @@ export interface ScriptOptions<R> {
   readonly name: string;
   /** A `.lua` file whose header names its KEYS, ARGV and replies. */
   readonly file: URL;
-  /** Replies are parsed, not cast. Throws on anything it does not know. */
+  /** Parses a reply. Throws on an unknown one. */
   readonly parse: (reply: unknown) => R;
 }
 
@@ -56,7 +56,7 @@ export class Script<R> {
   readonly #file: URL;
   readonly #texts = new Map<Topology, Text>();
   readonly #parse: (reply: unknown) => R;
-  /** Connections on which Redis is known to have it. One that is made anew may reach a Redis that restarted. */
+  /** Connections on which Redis is known to have the script. A new connection may reach a Redis that restarted. */
   readonly #loadedOn = new WeakSet<object>();
 
   constructor({ name, file, parse }: ScriptOptions<R>) {
@@ -81,7 +81,7 @@ export class Script<R> {
     }
   }
 
-  /** As `run`, for a step that somebody acts on: where replicas have to have such steps, it is made when they do. */
+  /** As `run`, for a step whose answer a program acts on: with `BERTH_ACCEPT=replicated` it counts once replicas have it. */
   runAccepted(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
     const replicated = Replicated.of(redis);
     if (!replicated) return this.run(redis, keys, args);

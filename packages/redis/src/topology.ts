@@ -1,5 +1,5 @@
 import { Command, type Redis } from "ioredis";
-import { ClusterConnection } from "./cluster-connection.ts";
+import { ClusterConnection, newPrimaries } from "./cluster-connection.ts";
 
 /** On a cluster one script may use keys of one hash slot only. */
 export type Topology = "single" | "cluster";
@@ -38,11 +38,11 @@ export function failsOver(redis: Redis): boolean {
 }
 
 /**
- * Calls the listener when a connection was made anew: what was told to the one before may be lost. On a cluster: to any of its
+ * Calls the listener when a connection was made anew: what was sent on the one before may be lost. On a cluster: to any of its
  * nodes.
  */
 export function onReconnect(redis: Redis, listener: () => void): () => void {
-  const events = clusterOf(redis) ? ["ready", "+node"] : ["ready"];
+  const events = clusterOf(redis) ? ["ready", "+node", newPrimaries] : ["ready"];
   for (const event of events) redis.on(event, listener);
   return () => {
     for (const event of events) redis.off(event, listener);

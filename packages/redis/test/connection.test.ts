@@ -5,8 +5,8 @@ import { connectRedis } from "../src/connect.ts";
 
 const away = { name: "Fault", code: "redis-unreachable", retry: true };
 
-describe("a commands connection whose Redis is away", () => {
-  test("fails a call with a code after its timeout, and does not carry it out when Redis is back", async ({
+describe("commands connection whose Redis is away", () => {
+  test("a commands connection whose Redis is away fails a call with a code after its timeout, and does not carry it out when Redis is back", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -24,7 +24,9 @@ describe("a commands connection whose Redis is away", () => {
     expect(await commands.keys("*")).toEqual(["kept"]);
   });
 
-  test("does not send again what was on its way and has failed since", async ({ redis }) => {
+  test("a commands connection whose Redis is away does not send again what was on its way and has failed since", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await commands.ping();
     commands.options.commandTimeout = 300;
@@ -40,7 +42,9 @@ describe("a commands connection whose Redis is away", () => {
     expect(await commands.lrange("list", 0, -1)).toEqual([]);
   });
 
-  test("fails its calls at once when it is closed", async ({ redis }) => {
+  test("a commands connection whose Redis is away fails its calls at once when it is closed", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await commands.ping();
     redis.freeze();
@@ -56,8 +60,10 @@ describe("a commands connection whose Redis is away", () => {
   });
 });
 
-describe("a connection whose link dies without a word", () => {
-  test("is made anew within seconds, and the call on its way is answered", async ({ redis }) => {
+describe("connection whose link dies without a word", () => {
+  test("a connection whose link dies without a word is made anew within seconds, and the call on its way is answered", async ({
+    redis,
+  }) => {
     await using proxy = await silentProxy(redis.path);
     for (const role of ["commands", "patient"] as const) {
       const client = connectRedis({ url: `redis://${proxy.address}`, role });
@@ -70,7 +76,9 @@ describe("a connection whose link dies without a word", () => {
     }
   });
 
-  test("is kept through a long blocking call of a duplicate", async ({ redis }) => {
+  test("a connection whose link dies without a word is kept through a long blocking call of a duplicate", async ({
+    redis,
+  }) => {
     const client = redis.connect();
     client.options.socketTimeout = 100;
     const duplicate = client.duplicate();
@@ -83,8 +91,10 @@ describe("a connection whose link dies without a word", () => {
   });
 });
 
-describe("a connection that somebody else listens to", () => {
-  test("and its duplicates print nothing when Redis goes away", async ({ redis }) => {
+describe("connection with another listener", () => {
+  test("a connection with another listener and its duplicates print nothing when Redis goes away", async ({
+    redis,
+  }) => {
     const printed = vi.spyOn(console, "error").mockImplementation(() => {});
     const lost = Promise.withResolvers<void>();
     const commands = connectRedis({ url: redis.url, role: "blocking", onOutage: () => lost.resolve() });

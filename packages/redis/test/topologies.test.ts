@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +7,15 @@ import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, describe, expect, test } from "vitest";
 import { TestRedis, test as withRedis } from "../../../test/support/redis.ts";
-import { checkRedis, connectRedis, failsOver, topologyOf, withoutPassword } from "../src/index.ts";
+import {
+  checkRedis,
+  connectRedis,
+  failsOver,
+  onReconnect,
+  primariesOf,
+  topologyOf,
+  withoutPassword,
+} from "../src/index.ts";
 
 const onCluster = withRedis.extend({ topology: "cluster" });
 const withSentinel = withRedis.extend({ topology: "sentinel" });
@@ -36,7 +45,63 @@ describe("a connection to a cluster", () => {
   });
 });
 
-describe("a connection through Sentinels", () => {
+describe("a listener of a cluster's connection", () => {
+  onCluster("hears of a replica that has become a primary", async ({ redis }) => {
+    const client = redis.connect();
+    await client.ping();
+    const primaries = () => primariesOf(client).map(({ options }) => options.port ?? 0);
+    const before = primaries();
+    const heard: number[] = [];
+    onReconnect(client, () => heard.push(...primaries()));
+    await redis.killPrimary("key");
+    const promoted = () => heard.filter((port) => !before.includes(port)).length;
+    await expect.poll(promoted).toBeGreaterThan(0);
+  });
+});
+
+describe("a connection to a cluster that is closed while it looks for changes", () => {
+  onCluster("looks no more, and keeps no process alive", async ({ redis }) => {
+    const client = redis.connect();
+    await client.ping();
+    const kept = client as unknown as { readonly isRefreshing: boolean; readonly slotsTimer: object | null };
+    const isLooking = (wanted: boolean) => expect.poll(() => kept.isRefreshing, { interval: 0 }).toBe(wanted);
+    await isLooking(true);
+    client.disconnect();
+    await isLooking(false);
+    expect(kept.slotsTimer).toBe(null);
+  });
+});
+
+describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s", (topology) => {
+  withRedis.extend({ topology })(
+    "that was closed carries out calls when it is opened again",
+    async ({ redis }) => {
+      const client = connectRedis({ url: redis.url, role: "blocking" });
+      await client.set("key", "value");
+      const ended = once(client, "end");
+      client.disconnect();
+      await ended;
+      await client.connect();
+      expect(await client.get("key")).toBe("value");
+      client.disconnect();
+    },
+  );
+
+  withRedis.extend({ topology })(
+    "that was closed before it was made fails every call, also those that come later",
+    async ({ redis }) => {
+      const client = connectRedis({ url: redis.url, role: "blocking" });
+      const early = client.get("key");
+      client.disconnect();
+      await expect(early).rejects.toThrow("closed");
+      await expect(client.get("key")).rejects.toThrow("closed");
+      await new Promise(setImmediate);
+      await expect(client.get("key")).rejects.toThrow("closed");
+    },
+  );
+});
+
+describe("connection through Sentinels", () => {
   withSentinel("goes on with the replica when the primary died", async ({ redis }) => {
     const client = redis.connect();
     const blocking = redis.connect("blocking");
@@ -57,7 +122,7 @@ describe("a connection through Sentinels", () => {
 describe.each(["cluster", "sentinel"] as const)("a %s with TLS and users", (topology) => {
   afterAll(() => setDefaultCACertificates(getCACertificates("bundled")));
 
-  test("lets a connection with the right password in, and says what is wrong with another's", async () => {
+  test("a connection through Sentinels lets a connection with the right password in, and says what is wrong with another's", async () => {
     const directory = await mkdtemp(join(tmpdir(), "berth-redis-tls-"));
     const secured = { user: "berth", password: "p@ss", certificates: certify(directory) };
     const redis = new TestRedis(directory, topology, secured);
@@ -79,6 +144,10 @@ describe.each(["cluster", "sentinel"] as const)("a %s with TLS and users", (topo
       });
       expect(await refused.promise).toMatch(/WRONGPASS|invalid username-password/);
       wrong.disconnect();
+      // As a worker's connection, whose calls wait for a Redis that is away.
+      const patient = connectRedis({ url: redis.url.replaceAll("p%40ss", "wrong"), role: "patient" });
+      await expect(checkRedis(patient, redis.url)).rejects.toMatchObject({ code: "redis-unauthorized" });
+      patient.disconnect();
     } finally {
       await redis.stop();
     }

@@ -17,7 +17,7 @@ export interface OutcomeFacts {
 export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | "cancelled" }>;
 
 /**
- * How a command ended, told apart: what stopped it goes before how it looked when it stopped, and the kernel's own count
+ * How a command ended: what stopped it goes before how it looked when it stopped, and the kernel's own count
  * of out-of-memory kills before the signal they are delivered with.
  */
 export function outcomeOf(

@@ -1,4 +1,6 @@
 import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
+import type { ArchiveSize, FileToWrite, ManyWritten, Room, UnpackOptions } from "./bulk.ts";
+import type { ByteStream } from "./init/byte-stream.ts";
 import type { CallOptions, SandboxFiles, SandboxStats, WriteOptions } from "./port.ts";
 
 /**
@@ -12,8 +14,17 @@ export interface Link {
   exec(command: LinkCommand): LinkExecution;
   usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage>;
   stats(options?: CallOptions): Promise<SandboxStats>;
-  /** Stop carrying. What runs inside goes on until somebody ends the container. Idempotent. */
+  /** Ends everything in the sandbox and waits until init confirms it; then nothing more is carried. Throws without that confirmation. */
+  park(): Promise<ParkedLink>;
+  /** Stop carrying. Processes inside go on until the container is ended. Idempotent. */
   close(): void;
+}
+
+export interface ParkedLink {
+  /** Undefined where the kernel does not count it. */
+  readonly memoryBytes: number | undefined;
+  /** The way in, for the next holder if that is of this process; undefined when it has ended. */
+  readonly stream: ByteStream | undefined;
 }
 
 export type LinkEnd =
@@ -24,8 +35,12 @@ export type LinkEnd =
   | { readonly why: "recycled"; readonly detail: string }
   | { readonly why: "fenced"; readonly highestEpoch: number };
 
-/** `SandboxFiles`, with the room that is left told to each write. */
-export interface LinkFiles extends Omit<SandboxFiles, "write"> {
+/** `SandboxFiles`, with the room that is left passed to each write. */
+export interface LinkFiles extends Omit<SandboxFiles, "write" | "writeMany" | "unpack"> {
+  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten>;
+  /** What `unpack` would write. Throws `bad-archive` if it must not. */
+  checkArchive(archive: Uint8Array, options: UnpackOptions): Promise<ArchiveSize>;
+  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten>;
   write(
     path: string,
     content: Parameters<SandboxFiles["write"]>[1],

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type {
   Epoch,
   ExecRequestInput,
@@ -5,10 +6,29 @@ import type {
   FileEntry,
   GrepMatch,
   OutputChunk,
+  OutputStream,
   SandboxKey,
   SandboxProfile,
+  SetUpReport,
+  TenantId,
   WorkspaceUsage,
 } from "@berth/protocol";
+import type { ManyFiles } from "./bulk.ts";
+import type { Images } from "./images.ts";
+import type { SnapshotReport } from "./team-snapshot.ts";
+import type { Trees } from "./trees.ts";
+
+export type {
+  FileToWrite,
+  ManyFiles,
+  ManyRead,
+  ManyWritten,
+  ReadEntry,
+  ReadManyOptions,
+  RefusedFile,
+  Unpacked,
+  UnpackOptions,
+} from "./bulk.ts";
 
 /** Makes sandboxes of one kind on one host. No vendor's type crosses this line. */
 export interface SandboxDriver {
@@ -20,8 +40,15 @@ export interface SandboxDriver {
   list(options?: CallOptions): Promise<SandboxRecord[]>;
   /** Removes the sandboxes that `unwanted` picks, in every state. Workspaces stay. */
   reap(unwanted: (record: SandboxRecord) => boolean, options?: CallOptions): Promise<ReapReport>;
+  /** The containers on this host that wait for their sandbox's next holder, the oldest first. */
+  parked(): Promise<readonly ParkedSandbox[]>;
+  /** Removes a parked container. False: another worker adopted or removed it first. */
+  evict(key: SandboxKey): Promise<boolean>;
   /** Removes the workspace of a sandbox that is not running, if nothing is in it. */
   removeEmptyWorkspace(key: SandboxKey): Promise<void>;
+  /** Workspaces as a whole: their snapshots, and what is made of them. */
+  readonly trees: Trees;
+  readonly images: Images;
 }
 
 export interface CallOptions {
@@ -36,14 +63,32 @@ export interface DriverReport {
   readonly runtimes: readonly string[];
 }
 
+/** The way out of a sandbox whose network is `none`. */
+export interface WayOut {
+  /** A connection from inside, whose bytes are as hostile as any. */
+  readonly onConnection: (socket: Socket) => void;
+}
+
 export interface StartRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
   readonly profile: SandboxProfile;
+  /** Whose directory is at /agent; that of the key when absent. */
+  readonly agent?: string | undefined;
+  /** Tenants whose files are at /team. Asked before each fresh container, and before one is adopted. */
+  readonly peers?: (() => Promise<readonly TenantId[]>) | undefined;
+  /** What there is of them in a fresh container. */
+  readonly onSnapshot?: ((peer: TenantId, report: SnapshotReport) => void) | undefined;
+  /** Of the set-up command's output. */
+  readonly outputFilter?: (() => OutputFilter) | undefined;
+  /** Who answers what the profile's `egress` lets commands connect to. */
+  readonly wayOut?: WayOut | undefined;
   /** Without a sign from the worker for this long, init kills everything in the sandbox. */
   readonly leaseMs: number;
   /** What is left of the lease whenever init is given a sign: it kills everything when that is over. Absent: always the whole. */
   readonly leaseLeftMs?: (() => number) | undefined;
+  /** Asked when init claims that a later epoch holds the sandbox: whether the lease is still this holder's. Absent: init is believed. */
+  readonly isHeld?: (() => Promise<boolean>) | undefined;
 }
 
 export interface SandboxRecord {
@@ -52,6 +97,16 @@ export interface SandboxRecord {
   readonly worker: string;
   readonly epoch: number;
   readonly state: string;
+}
+
+export interface ParkedSandbox {
+  readonly key: SandboxKey;
+  /** Who parked it. */
+  readonly worker: string;
+  readonly containerId: string;
+  readonly parkedAtMs: number;
+  /** What its cgroup held when it was parked. */
+  readonly memoryBytes: number;
 }
 
 export interface ReapReport {
@@ -75,23 +130,35 @@ export interface Sandbox extends AsyncDisposable {
   /** Makes sure that there is a container that answers; one that died is replaced. At once when nothing happened to it. */
   ready(options?: CallOptions): Promise<void>;
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
+  /** In its workspace, as last measured; undefined before the first time. Costs nothing, and has a stale one measured for the next call. */
+  readonly lastBytes: number | undefined;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in it and removes the container. The workspace stays. Idempotent. */
   stop(options?: CallOptions): Promise<void>;
+  /**
+   * Ends everything in it, and keeps the container for the sandbox's next holder on this host, whichever worker that is. False when
+   * that could not be confirmed: it is stopped then. Idempotent.
+   */
+  park(): Promise<boolean>;
   /** Lets go without ending it, so that the same worker can adopt it later. Idempotent. */
   detach(): void;
 }
 
 export interface SandboxOrigin {
-  readonly how: "started" | "adopted";
+  /** warm: with a container that had been started before its sandbox was known. */
+  readonly how: "started" | "adopted" | "warm";
   /** Commands of an earlier holder that were still running at adoption, and were killed. */
   readonly killedLeftovers: number;
   /** init had lost its worker for a lease's length and killed everything. */
   readonly watchdogFired: boolean;
   /** How often a dead container was replaced since start(). */
   readonly restarts: number;
+  /** How the profile's set-up command ended in this container; absent without one. */
+  readonly setUp?: SetUpReport | undefined;
   /** What carries commands and files: a unix socket, or the container's attached stdio where there can be none. */
   readonly link: "unix" | "stdio";
+  /** What bounds its workspace: the file system in one of three ways, or counting again and again. */
+  readonly quota: "walk" | "project" | "btrfs" | "image";
 }
 
 export interface ExecOptions extends CallOptions {
@@ -101,8 +168,29 @@ export interface ExecOptions extends CallOptions {
    */
   readonly onOutput?: (chunk: OutputChunk) => void | Promise<void>;
   readonly onStarted?: (started: { readonly pid: number }) => void;
+  /** Sees every byte before it is kept or shown, and says what may leave. */
+  readonly filter?: OutputFilter;
+  /** Variables that are not the request's: above the profile's, beneath the request's own. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Sent to the command as it comes; instead of `stdin` in the request. */
   readonly stdin?: AsyncIterable<Uint8Array>;
+}
+
+/** A filter between one command's output and everything that reads it. Bytes it gives back are valid until its next call. */
+export interface OutputFilter {
+  /** What may leave now, in order; it may be the given bytes, changed. */
+  push(stream: OutputStream, bytes: Buffer): readonly Buffer[];
+  /** Whether `release` would let something go. */
+  readonly isWaiting: boolean;
+  /** What may leave after a pause. */
+  release(): OutputPart[];
+  /** What may leave since nothing follows. */
+  end(): OutputPart[];
+}
+
+export interface OutputPart {
+  readonly stream: OutputStream;
+  readonly bytes: Buffer;
 }
 
 export interface SandboxStats {
@@ -114,7 +202,7 @@ export interface SandboxStats {
 }
 
 /** Paths are relative to the workspace or begin with /workspace. A refused request throws `FileRefusal`. */
-export interface SandboxFiles {
+export interface SandboxFiles extends ManyFiles {
   read(path: string, options?: ReadOptions): Promise<FileContent>;
   write(
     path: string,
@@ -138,6 +226,8 @@ export interface SizedStream {
 export interface ReadOptions extends CallOptions {
   readonly offset?: number;
   readonly length?: number;
+  /** The file's own bytes, for what is written back. Without it, what masks secrets may mask some. */
+  readonly unmasked?: boolean;
   /** Refused as too large past this; default 64 MiB. Does not apply with `onData`. */
   readonly maxBytes?: number;
   /** Sees the bytes as they come, which are overwritten once it returns; `bytes` of the result is then empty. */
@@ -152,6 +242,8 @@ export interface FileContent {
   readonly modifiedMs: number;
   /** Of the bytes read. */
   readonly sha256: string;
+  /** Places where a secret was masked in `bytes`, which are then not the file's. Absent: none. */
+  readonly scrubbed?: number;
 }
 
 export interface WriteOptions extends CallOptions {

@@ -7,6 +7,7 @@ import {
   type SandboxLimits,
   type WorkspaceUsage,
 } from "@berth/protocol";
+import type { Room } from "./bulk.ts";
 
 export type QuotaExceeded = Extract<Outcome, { kind: "quota-exceeded" }>;
 
@@ -21,12 +22,22 @@ const freshMs = 1_000;
 /** Measurements that may fail in a row while commands run. A tenant that keeps us from measuring must not win by it. */
 const failuresAllowed = 2;
 
+/**
+ * A file system that counts allocates for itself after a command has written. Far below what a tenant gains by, since it has a limit
+ * of its own.
+ */
+const countedSlackBytes = 1024 * 1024;
+
 const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
 
 export interface QuotaHooks {
+  /** Whether the host's disk is so full that nothing may grow, whatever its quota. */
+  readonly low: () => Promise<QuotaExceeded | undefined>;
   /** Whether there is a container in which anything could be writing. Looking must not start one. */
   readonly alive: () => boolean;
   readonly measure: () => Promise<WorkspaceUsage>;
+  /** The file system counts: measuring costs nothing. */
+  readonly isCounted: () => boolean;
   /** Nothing that is being watched grew, yet the workspace is over its limit and growing: it is what was left in the background. */
   readonly onBackgroundGrowth: () => void;
   /** The workspace can no longer be measured while commands run. */
@@ -79,7 +90,9 @@ export class QuotaGuard {
   }
 
   /** Room for a write of `bytes`, kept from other writes until `release`. Throws `quota` when not even an entry fits. */
-  async reserve(bytes: number): Promise<{ readonly budgetBytes: number; readonly release: () => void }> {
+  async reserve(bytes: number): Promise<Room & { readonly release: () => void }> {
+    const low = bytes > 0 ? await this.#hooks.low() : undefined;
+    if (low) throw new FileRefusal("no-space", quotaText(low));
     const known = await this.#known(bytes);
     const { workspaceBytes, workspaceEntries } = this.#limits;
     if (known.entries >= workspaceEntries) {
@@ -94,6 +107,7 @@ export class QuotaGuard {
     let released = false;
     return {
       budgetBytes,
+      budgetEntries: workspaceEntries - known.entries,
       release: () => {
         if (!released) this.#reservedBytes -= bytes;
         released = true;
@@ -102,11 +116,11 @@ export class QuotaGuard {
   }
 
   /** A write took place; counted until the next walk. */
-  wrote(bytes: number): void {
+  wrote(bytes: number, entries = 1): void {
     if (!this.#last) return;
     const { usage, atMs } = this.#last;
     this.#last = {
-      usage: { ...usage, bytes: usage.bytes + bytes, entries: usage.entries + 1 },
+      usage: { ...usage, bytes: usage.bytes + bytes, entries: usage.entries + entries },
       atMs,
       exact: false,
     };
@@ -115,6 +129,17 @@ export class QuotaGuard {
   /** Removals and moves may have made room: what was known is the most that there can be. */
   changed(): void {
     this.#dirty = true;
+  }
+
+  /**
+   * Bytes as last measured, with writes since; undefined before the first time. If something may have changed since and nothing is
+   * being watched, it is measured now for the next call.
+   */
+  get lastBytes(): number | undefined {
+    const isResting = this.#timer === undefined && !this.#stopped;
+    if (isResting && (this.#dirty || this.#unmeasured) && this.#hooks.alive())
+      this.#measured().catch(() => {});
+    return this.#last?.usage.bytes;
   }
 
   refusal(attemptedBytes: number): FileRefusal {
@@ -128,6 +153,12 @@ export class QuotaGuard {
    * over and may no longer be; a workspace that is known to be below its limits costs nothing.
    */
   async full(): Promise<QuotaExceeded | undefined> {
+    return (await this.#fullQuota()) ?? (await this.#hooks.low());
+  }
+
+  async #fullQuota(): Promise<QuotaExceeded | undefined> {
+    // What an earlier command wrote just before it ended is then not taken for this one's.
+    if (this.#hooks.isCounted()) return this.#exceeded(await this.#measured());
     const last = this.#unmeasured ? undefined : this.#last;
     if (!last) return this.#exceeded(await this.#measuredFirst());
     const known = this.#exceeded(last.usage);
@@ -200,7 +231,7 @@ export class QuotaGuard {
     try {
       const usage = await this.#measured();
       this.#failures = 0;
-      this.#judge(usage, earlier);
+      this.#judge(usage, earlier, await this.#hooks.low());
     } catch {
       this.#failures++;
       if (this.#failures >= failuresAllowed && (this.#watchers.size > 0 || this.#background))
@@ -213,12 +244,18 @@ export class QuotaGuard {
     this.#timer = this.#schedule(Math.min(pauseMs, maxPauseMs));
   }
 
-  #judge(usage: WorkspaceUsage, earlier: WorkspaceUsage | undefined): void {
-    const exceeded = this.#exceeded(usage);
+  #judge(usage: WorkspaceUsage, earlier: WorkspaceUsage | undefined, low: QuotaExceeded | undefined): void {
+    const exceeded = this.#exceeded(usage) ?? low;
+    const slackBytes = this.#hooks.isCounted() ? countedSlackBytes : 0;
     const grewSince = (before: WorkspaceUsage) =>
-      exceeded !== undefined && exceeded.used > (exceeded.unit === "bytes" ? before.bytes : before.entries);
+      exceeded !== undefined &&
+      (exceeded.unit === "entries"
+        ? usage.entries > before.entries
+        : usage.bytes > before.bytes + slackBytes);
     for (const watcher of [...this.#watchers]) {
-      if (exceeded === undefined || !grewSince(watcher.before)) continue;
+      // What it wrote while the disk had room is no reason to stop it.
+      const before = exceeded?.unit === "disk" ? (earlier ?? watcher.before) : watcher.before;
+      if (exceeded === undefined || !grewSince(before)) continue;
       this.#watchers.delete(watcher);
       watcher.onExceeded(exceeded);
     }

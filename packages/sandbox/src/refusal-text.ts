@@ -34,5 +34,7 @@ export function refusalText(code: FileRefusalCode, path: string, detail: string)
       return `too many symbolic links in ${what}`;
     case "bad-pattern":
       return `the pattern cannot be used: ${detail}`;
+    case "bad-archive":
+      return `the archive cannot be unpacked: ${detail}`;
   }
 }

@@ -14,8 +14,8 @@ function fail(target: CircuitBreaker, times: number): void {
   }
 }
 
-describe("the circuit breaker", () => {
-  test("stays closed below its number of failures in a row", () => {
+describe("circuit breaker", () => {
+  test("the circuit breaker stays closed below its number of failures in a row", () => {
     const { breaker: target } = breaker();
     fail(target, 2);
     target.succeeded();
@@ -23,14 +23,14 @@ describe("the circuit breaker", () => {
     expect(() => target.enter()).not.toThrow();
   });
 
-  test("fails at once while open, and says when the next try is", () => {
+  test("the circuit breaker fails at once while open, and says when the next try is", () => {
     const { breaker: target, clock } = breaker();
     fail(target, 3);
     clock.ms = 400;
     expect(() => target.enter()).toThrow("failed 3 times in a row; the next try is in 600 ms");
   });
 
-  test("lets one call through after the pause, and closes when it succeeds", () => {
+  test("the circuit breaker lets one call through after the pause, and closes when it succeeds", () => {
     const { breaker: target, clock } = breaker();
     fail(target, 3);
     clock.ms = 1000;

@@ -21,7 +21,7 @@ describe("kept output", () => {
     expect(kept.cutBytes).toBe(0);
   });
 
-  test("is a prefix and a suffix of what came, and counts the rest, whatever the chunks", () => {
+  test("kept output is a prefix and a suffix of what came, and counts the rest, whatever the chunks", () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
         const keeper = new OutputKeeper(limit);
@@ -39,7 +39,7 @@ describe("kept output", () => {
     );
   });
 
-  test("does not grow with single bytes that alternate between the streams", () => {
+  test("kept output does not grow with single bytes that alternate between the streams", () => {
     const keeper = new OutputKeeper(1024 * 1024);
     for (let index = 0; index < 300_000; index++)
       keeper.add(index % 2 ? "stdout" : "stderr", Buffer.from("x"));
@@ -48,13 +48,13 @@ describe("kept output", () => {
     expect(kept.totalBytes).toBe(300_000);
   });
 
-  test("does not hold on to the large buffer that a small chunk is a view of", () => {
+  test("kept output does not hold on to the large buffer that a small chunk is a view of", () => {
     const keeper = new OutputKeeper(1024 * 1024);
     keeper.add("stdout", Buffer.alloc(65_536).subarray(0, 10));
     expect(keeper.finish().head.map(({ bytes }) => bytes.buffer.byteLength < 65_536)).toEqual([true]);
   });
 
-  test("lets go of the large chunks it cut, while the command still runs", () => {
+  test("kept output lets go of the large chunks it cut, while the command still runs", () => {
     const keeper = new OutputKeeper(1024 * 1024);
     for (let index = 0; index < 900; index++) {
       keeper.add("stdout", Buffer.allocUnsafeSlow(65_536));

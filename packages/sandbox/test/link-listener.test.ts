@@ -54,7 +54,7 @@ const linked = (proof: Buffer) =>
 const closed = (peer: Socket) =>
   new Promise<void>((resolve) => (peer.closed ? resolve() : peer.once("close", () => resolve())));
 
-test("the first peer with the proof is accepted, whoever came before it", async ({ place }) => {
+test("the first peer with the proof is accepted, also after peers without it", async ({ place }) => {
   const { listener, proof } = place;
   const strangers = [
     place.connect(linked(Buffer.alloc(16))),
@@ -90,7 +90,7 @@ test("closing removes the socket, and a second peer with the same proof is turne
   expect(await readdir(directory)).toEqual([]);
 });
 
-test("eight strangers are enough: nobody is accepted any more", async ({ place }) => {
+test("after eight strangers no peer is accepted any more", async ({ place }) => {
   for (let count = 0; count < 8; count++) await closed(place.connect(Buffer.alloc(100)));
   expect(await place.listener.accepted).toBeUndefined();
   await closed(place.connect(place.proof));

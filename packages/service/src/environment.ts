@@ -3,7 +3,7 @@ import type { z } from "zod";
 /** Exit code of a configuration that cannot be used, as in sysexits.h. */
 export const exitBadConfig = 78;
 
-/** A variable set to nothing counts as absent: that is how compose files pass on what is not set. Every problem at once, or the values. */
+/** Returns the values, or every problem at once. An empty variable counts as absent: that is how compose files pass on what is not set. */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
   variables: Readonly<Record<string, unknown>>,
@@ -14,7 +14,7 @@ export function readEnvironment<S extends z.ZodType>(
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
 }
 
-/** What a program says before it leaves with `exitBadConfig`. */
+/** The message of a program before it leaves with `exitBadConfig`. */
 export function configComplaint(program: string, problems: readonly string[]): string {
   return `${program}: the configuration cannot be used:\n${problems.map((one) => `  ${one}\n`).join("")}`;
 }

@@ -1,4 +1,4 @@
-/** What a promise gives within that time; undefined when it is late, such as an answer of a Redis that is away, or fails. */
+/** Waits at most that long for a promise. Undefined if it is late, as while Redis is away, or if it rejects. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(late.resolve, ms, undefined);

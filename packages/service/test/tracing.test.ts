@@ -15,7 +15,7 @@ async function open(env: Record<string, string>, options: Partial<TracingOptions
 }
 
 describe("tracing", () => {
-  test("is off without a collector, and when it is disabled", async () => {
+  test("tracing is off without a collector, and when it is disabled", async () => {
     const options = { service: "berth-test", attributes: {}, onOutage: () => {} };
     const set = (env: Record<string, string>) => openTracing(z.object(tracingSettings).parse(env), options);
     expect(await set({})).toBeUndefined();
@@ -23,7 +23,7 @@ describe("tracing", () => {
     expect(await set({ ...address, OTEL_SDK_DISABLED: "TRUE" })).toBeUndefined();
   });
 
-  test("an address that is none, and a sampler that nobody knows, are refused", () => {
+  test("an invalid address and an unknown sampler are refused", () => {
     const { error } = z
       .object(tracingSettings)
       .safeParse({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_TRACES_SAMPLER: "some" });
@@ -78,7 +78,7 @@ describe("tracing", () => {
     { sampler: "traceidratio", flag: "01", kept: false },
     { sampler: "always_off", flag: "01", kept: false },
     { sampler: "always_on", flag: "00", kept: true },
-  ])("$sampler, with a caller's $flag: kept is $kept, and those after it are told", async (one) => {
+  ])("$sampler, with a caller's $flag: kept is $kept, and later processes get that decision", async (one) => {
     const { sampler, flag, kept } = one;
     await using collector = await Collector.start();
     const env = { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: "0" };
@@ -102,10 +102,10 @@ describe("tracing", () => {
     expect(collector.named("one").parentId).toBe("");
   });
 
-  test("an outage is told once, however many batches it takes, and its end once", async () => {
+  test("an outage is reported once, however many batches it takes, and its end once", async () => {
     await using collector = await Collector.start();
-    const told: string[] = [];
-    const onOutage: TracingOptions["onOutage"] = ({ state, detail }) => told.push(`${state} ${detail}`);
+    const outages: string[] = [];
+    const onOutage: TracingOptions["onOutage"] = ({ state, detail }) => outages.push(`${state} ${detail}`);
     const tracing = await open(collector.env, { onOutage });
     // Refused for good: not tried again, so that each batch is one request.
     const batches = async (count: number) => {
@@ -115,15 +115,15 @@ describe("tracing", () => {
     };
     collector.answers = 400;
     await batches(3);
-    await expect.poll(() => told).toEqual(["lost 400 Bad Request"]);
+    await expect.poll(() => outages).toEqual(["lost 400 Bad Request"]);
     collector.answers = 200;
     await batches(2);
     await tracing.stop();
-    expect(told).toEqual(["lost 400 Bad Request", "back "]);
+    expect(outages).toEqual(["lost 400 Bad Request", "back "]);
     expect(collector.spans).toHaveLength(1_024);
   });
 
-  test("a collector that takes a request and never answers keeps nobody, and nothing beyond the bound", async () => {
+  test("a collector that never answers blocks no caller, and keeps nothing beyond the bound", async () => {
     await using collector = await Collector.start();
     collector.answers = "never";
     const tracing = await open(collector.env);

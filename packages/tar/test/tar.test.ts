@@ -55,8 +55,8 @@ const item: fc.Arbitrary<TarItem> = fc.oneof(
   }),
 );
 
-describe("an archive we make", () => {
-  test("is read back as it was, in whatever pieces it comes", async () => {
+describe("archive we make", () => {
+  test("an archive we make is read back as it was, in whatever pieces it comes", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(item, { minLength: 1, maxLength: 6 }),
@@ -82,7 +82,7 @@ describe("an archive we make", () => {
     );
   });
 
-  test("keeps a mode of 0, and a time that its header has no room for becomes the nearest", async () => {
+  test("an archive we make keeps a mode of 0, and a time that its header has no room for becomes the nearest", async () => {
     const common = { type: "file", mode: 0 } as const;
     const archive = await packTar([
       { ...common, path: "before", modifiedMs: -1e15 },
@@ -96,7 +96,7 @@ describe("an archive we make", () => {
     expect(listed.stdout).toMatch(/1970-01-01 00:00 before\n.*2038-01-19 03:14 after\n/);
   });
 
-  test("is one that tar(1) reads", async () => {
+  test("an archive we make is one that tar(1) reads", async () => {
     const long = `${"directory/".repeat(15)}file é.txt`;
     const archive = await packTar([
       { path: long, type: "file", mode: 0o600, modifiedMs: 0, bytes: Buffer.from("hello") },
@@ -139,32 +139,32 @@ describe("an archive that tar(1) made", () => {
   );
 });
 
-describe("an archive that is not sound", async () => {
+describe("archive that is not sound", async () => {
   const sound = await packTar([
     { path: "a", type: "file", mode: 0o644, modifiedMs: 0, bytes: Buffer.alloc(3_000, "a") },
     { path: "b", type: "file", mode: 0o644, modifiedMs: 0, bytes: Buffer.alloc(10, "b") },
   ]);
 
-  test("for being cut short is refused, unless only its end is missing", async () => {
+  test("an archive that is not sound for being cut short is refused, unless only its end is missing", async () => {
     for (const cut of [1, 511, 513, 3_000, 3_500, 4_000, 4_100, 4_607]) {
       await expect(entries(sound.subarray(0, cut)), `${cut}`).rejects.toThrow(Bad);
     }
     expect(await entries(sound.subarray(0, sound.length - 1_024))).toHaveLength(2);
   });
 
-  test("for being something else is refused", async () => {
+  test("an archive that is not sound for being something else is refused", async () => {
     await expect(entries(Buffer.from("PK\x03\x04 a zip"))).rejects.toThrow(/not a tar archive/);
     await expect(entries(Buffer.alloc(1_024, "x"))).rejects.toThrow(/not a tar archive/);
     await expect(entries(Buffer.alloc(0))).rejects.toThrow(/not a tar archive/);
   });
 
-  test("for a bit that flipped in a header is refused", async () => {
+  test("an archive that is not sound for a bit that flipped in a header is refused", async () => {
     const flipped = Buffer.from(sound);
     flipped[3_584] = (flipped[3_584] ?? 0) ^ 1;
     await expect(entries(flipped)).rejects.toThrow(/entry 2 is damaged/);
   });
 
-  test("never fails in another way, and never without end", async () => {
+  test("an archive that is not sound never fails in another way, and never without end", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(sound.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 }),
@@ -213,12 +213,12 @@ describe("an archive that is not sound", async () => {
     await expect(entries(block("a", flag))).rejects.toThrow(/neither a file nor a directory nor a link/);
   });
 
-  test("for a sparse file is refused", async () => {
+  test("an archive that is not sound for a sparse file is refused", async () => {
     const sparse = [block("pax", "x", "22 GNU.sparse.major=1\n"), block("a", "0")];
     await expect(entries(Buffer.concat(sparse))).rejects.toThrow(/sparse/);
   });
 
-  test("for names, records or empty blocks without end is refused, and read no further", async () => {
+  test("an archive that is not sound for names, records or empty blocks without end is refused, and read no further", async () => {
     const emptyRecord = block("pax", "g");
     for (const endless of [Buffer.alloc(64 * 1024), Buffer.concat(Array(128).fill(emptyRecord))]) {
       let pulledBytes = 0;
@@ -240,8 +240,8 @@ describe("an archive that is not sound", async () => {
   });
 });
 
-describe("the source of an archive", () => {
-  test("is pulled no further than its reader has come", async () => {
+describe("source of an archive", () => {
+  test("the source of an archive is pulled no further than its reader has come", async () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024);
     const archive = await packTar([{ path: "a", type: "file", mode: 0o644, modifiedMs: 0, bytes }]);
     let pulledBytes = 0;
@@ -264,7 +264,7 @@ describe("the source of an archive", () => {
     expect(pulledBytes).toBeLessThan(1024 * 1024);
   });
 
-  test("fails the reader with its own error, between entries and within one", async () => {
+  test("the source of an archive fails the reader with its own error, between entries and within one", async () => {
     const bytes = Buffer.alloc(100_000);
     const archive = await packTar([{ path: "a", type: "file", mode: 0o644, modifiedMs: 0, bytes }]);
     for (const good of [0, 512, 50_000, archive.length]) {

@@ -4,7 +4,7 @@ import type { TenancyPorts } from "./tenancy-ports.ts";
 export interface AdoptionOptions {
   readonly ports: Pick<TenancyPorts, "sandbox" | "clock">;
   readonly authority: Authority;
-  /** When the lease of the worker's earlier process is over at the latest. */
+  /** The deadline of the lease of the worker's earlier process. */
   readonly earlierOverMs: number;
   readonly onDone: () => void;
   readonly onTrouble: (error: unknown) => void;
@@ -31,7 +31,7 @@ export class Adoption {
     return this.#state === "opening";
   }
 
-  /** Once; does not throw. */
+  /** Call it once. Does not throw. */
   start(): Promise<void> {
     this.#opened ??= this.#open();
     return this.#opened;

@@ -1,20 +1,22 @@
 import type { Job, JobResult, Outcome, SandboxKey } from "@berth/protocol";
 import type { Clock, FetchedJob } from "./tenancy-ports.ts";
 
-/** A job on its way. Times by the tenancy's clock; what has not come about is absent. */
+/** A job on its way. Times are by the tenancy's clock; a stage that was not reached is absent. */
 export interface Admitted {
   readonly fetched: FetchedJob;
   readonly job: Job;
   /** Ends its turn, once it has one. */
   turnOver?: (() => void) | undefined;
-  /** When its sandbox was asked for. */
+  /** It began in the step that took it, or in the one that ended the job before it. */
+  isBegun?: boolean;
+  /** When the tenancy asked for its sandbox. */
   openingMs?: number;
   /** Whether the sandbox had to be started. */
   cold?: boolean;
   begunMs?: number;
 }
 
-/** One attempt that is over: whose, how, and what each stage of it took. The stages follow each other up to `toldAtMs`. */
+/** One attempt that is over: whose it was, how it ended, and how long each stage took. The stages follow each other up to `toldAtMs`. */
 export interface AttemptRecord {
   readonly key: SandboxKey;
   readonly jobId: string;
@@ -27,13 +29,18 @@ export interface AttemptRecord {
   /** Why it was refused. */
   readonly refusal?: string;
   readonly cold: boolean;
-  /** Until its sandbox was asked for; all the time before its end when it never was. By the clocks of two machines. */
+  /** Until the tenancy asked for its sandbox, or until its end if it never did. Compares the clocks of two machines. */
   readonly queueMs: number;
-  /** Until the sandbox was there and the beginning told. */
+  /** Until the sandbox was there and the beginning published. */
   readonly startMs: number;
-  /** 0: it did not begin. */
+  /** 0 if it did not begin. */
   readonly runMs: number;
   readonly publishMs: number;
+  readonly cpuMs: number;
+  readonly inBytes: number;
+  readonly outBytes: number;
+  /** Only for commands. */
+  readonly peakMemoryBytes?: number;
   /** Epoch milliseconds. */
   readonly toldAtMs: number;
   readonly trace?: Job["trace"];
@@ -43,12 +50,13 @@ export interface AttemptEnd {
   readonly key: SandboxKey;
   readonly epoch: number;
   readonly outcome: Outcome;
-  /** When nothing was left but to tell it. */
+  readonly result: JobResult;
+  /** When only its publication was left. */
   readonly endedMs: number;
   readonly clock: Clock;
 }
 
-/** The result with what its readers ask of every job: when it was queued, begun and done, and its labels. */
+/** The result with the fields that every job has: when it was queued, begun and done, what it used, and its labels. */
 export function stamped({ fetched, job, begunMs }: Admitted, result: JobResult, clock: Clock): JobResult {
   const { queuedAtMs } = fetched;
   const finishedAtMs = clock.wall();
@@ -61,14 +69,18 @@ export function stamped({ fetched, job, begunMs }: Admitted, result: JobResult, 
       ...(startedAtMs === undefined ? {} : { startedAtMs: Math.round(startedAtMs) }),
       finishedAtMs: Math.round(finishedAtMs),
     },
+    ...(fetched.bytes === undefined
+      ? {}
+      : { usage: { outBytes: 0, ...result.usage, inBytes: fetched.bytes } }),
     ...(Object.keys(job.labels).length > 0 ? { labels: job.labels } : {}),
   };
 }
 
-/** Called when its end has just been told. */
+/** Called when its end has just been published. */
 export function attemptRecord(admitted: Admitted, end: AttemptEnd): AttemptRecord {
   const { fetched, job, cold = false } = admitted;
-  const { key, epoch, outcome, endedMs, clock } = end;
+  const { key, epoch, outcome, endedMs, clock, result } = end;
+  const { inBytes = 0, outBytes = 0, peakMemoryBytes } = result.usage ?? {};
   const toldMs = clock.now();
   const toldAtMs = clock.wall();
   const openingMs = admitted.openingMs ?? endedMs;
@@ -89,6 +101,8 @@ export function attemptRecord(admitted: Admitted, end: AttemptEnd): AttemptRecor
     startMs: begunMs - openingMs,
     runMs: endedMs - begunMs,
     publishMs: toldMs - endedMs,
+    ...{ cpuMs: result.timing.cpuMs, inBytes, outBytes },
+    ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
     toldAtMs,
     ...(job.trace ? { trace: job.trace } : {}),
   };

@@ -9,39 +9,45 @@ import type { OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
 export interface AttemptParts {
   readonly ports: TenancyPorts;
   readonly authority: Authority;
-  /** Those taken from the queue before it whose fate is known here. */
+  /** Jobs that were taken from the queue before it, and whose state this tenancy knows. */
   readonly before: (queuedId: string) => readonly string[];
   readonly onTrouble: (error: unknown) => void;
 }
 
 /**
- * What is to be done about an attempt now. `end`: this is how it ended; `endedAs` decides whether it runs again, where the tenant is
- * told something else. `complete`: its end was told before. `leave`: it stays taken, for whoever lines it up again. `look-again`: the
- * queue is not as it was thought. `untouched`: the sandbox took nothing of it, and its beginning is taken back. `no-sandbox`: it has
- * not begun, and cannot here.
+ * The next step for an attempt.
+ *
+ * - `end`: it ended with this result. `endedAs` decides whether it runs again, where the tenant gets another outcome.
+ * - `complete`: its end is published already.
+ * - `leave`: it stays taken, for the next look at the queue, here or by the next holder.
+ * - `look-again`: the queue is not as this tenancy thought.
+ * - `untouched`: the sandbox took nothing of it, and its beginning is taken back.
+ * - `no-sandbox`: it has not begun, and cannot begin here.
+ * - `postpone`: it has not begun, and waits for an administrator's decision, at most `waitMs`.
  */
 export type Attempted =
   | { readonly next: "end"; readonly result: JobResult; readonly endedAs?: Outcome | undefined }
   | { readonly next: "complete" | "leave" | "look-again" | "untouched" }
-  | { readonly next: "no-sandbox"; readonly error: Fault };
+  | { readonly next: "no-sandbox"; readonly error: Fault }
+  | { readonly next: "postpone"; readonly error: Fault; readonly waitMs: number };
 
-/** Until the sandbox has heard of the worker again; it is told several times in a lease. */
+/** Until init has got another ping; there are several in a lease. */
 const untouchedPauseMs = 250;
 
 const lostWithItsWorker: Outcome = { kind: "lost", message: "its worker is stopping" };
 
-/** From waiting for a turn to what becomes of it. Throws when we may no longer act, or something is not as it was thought. */
+/** Takes one attempt from its wait for a turn to its next step. Throws when the lease is lost, or the queue is not as expected. */
 export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run): Promise<Attempted> {
   const { ports } = parts;
   const beginning = new Beginning(parts, admitted);
   try {
     if (isTooLate(admitted.job, ports)) return tooLate;
-    // Another profile, or a container that has died since.
+    // The profile changed, or the container has died since.
     if (!ports.sandbox.isOpen(admitted.job)) await beginning.takeBack();
     run.isBegun = beginning.isRecorded;
     return await openAndRun(parts, admitted, run, beginning);
   } catch (error) {
-    // Its beginning is recorded, or may be once Redis is back, and it will not run here. The answer is not waited for.
+    // Its beginning is recorded, or may be once Redis is back, but it will not run here. Does not wait for the answer.
     void beginning.takeBack().catch(() => {});
     throw error;
   } finally {
@@ -63,7 +69,7 @@ async function openAndRun(
     admitted.turnOver ??= await turns.take(signal);
     admitted.openingMs = clock.now();
     admitted.cold = true;
-    // Opened before it is said to begin: what cannot be opened has not begun, and may wait.
+    // Opened before the beginning is recorded: a job whose sandbox cannot be opened has not begun, and may wait.
     const { leaseLeftMs } = authority;
     opened = await sandbox.open(admitted.job, { signal, leaseLeftMs });
     admitted.cold = opened.cold === true;
@@ -74,6 +80,8 @@ async function openAndRun(
     authority.signal.throwIfAborted();
     if (run.stopped) return interrupted(run, "before it began");
     if (!isFault(error)) throw error;
+    if (isFault(error, "approval-needed"))
+      return { next: "postpone", error, waitMs: error.context.expiresMs };
     return { next: "no-sandbox", error };
   } finally {
     opened?.done();
@@ -115,13 +123,13 @@ async function beginAndRun(
     return { next: "untouched" };
   }
   const stopped = result.outcome.kind === "cancelled" && run.stopped === "worker-stops";
-  // One that is safe to repeat is left to the next holder.
+  // A job that is safe to repeat is left to the next holder.
   if (stopped && isRepeatable(job.request, job.idempotent)) return { next: "leave" };
-  // To the tenant it was cancelled; whether it may run again is as for one whose worker died.
+  // The tenant sees `cancelled`. Whether it may run again is decided as for a job whose worker died.
   return { next: "end", result, endedAs: stopped ? lostWithItsWorker : undefined };
 }
 
-/** That an attempt begins, as Redis has it: recorded when it was taken, or before its command is handed to the sandbox. */
+/** The record in Redis that an attempt began. It is written in an earlier step, or before the command goes to the sandbox. */
 class Beginning {
   readonly #parts: AttemptParts;
   readonly #admitted: Admitted;
@@ -130,10 +138,10 @@ class Beginning {
   constructor(parts: AttemptParts, admitted: Admitted) {
     this.#parts = parts;
     this.#admitted = admitted;
-    this.#isRecorded = admitted.fetched.isBegun === true;
+    this.#isRecorded = admitted.isBegun === true;
   }
 
-  /** It is, or may be, and nothing of it was handed to the sandbox. */
+  /** It is recorded, or may be, and the sandbox got nothing of it. */
   get isRecorded(): boolean {
     return this.#isRecorded;
   }
@@ -153,7 +161,7 @@ class Beginning {
     return begun;
   }
 
-  /** From here on the sandbox may have something of it. */
+  /** From here on the sandbox may have got something of it. */
   handOver(): void {
     this.#isRecorded = false;
   }
@@ -167,13 +175,13 @@ class Beginning {
   }
 }
 
-/** Of one that had not begun. */
+/** The outcome of an attempt that had not begun. */
 function interrupted({ stopped }: Run, how: string): Attempted {
   if (stopped !== undefined && stopped !== "cancelled") return { next: "leave" };
   return { next: "end", result: bareResult({ kind: "cancelled", reason: how }) };
 }
 
-function isTooLate({ deadlineAtMs }: Job, { clock }: TenancyPorts): boolean {
+export function isTooLate({ deadlineAtMs }: Job, { clock }: TenancyPorts): boolean {
   return deadlineAtMs !== undefined && clock.wall() > deadlineAtMs;
 }
 

@@ -1,6 +1,5 @@
 import { isFault, writesRefusedMs } from "@berth/protocol";
 import { LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 
 export interface AuthorityOptions extends Omit<LeaseKeeperOptions, "onRefused"> {
   /** Redis refuses to write, or refused a publication for a reason that waiting does not mend. */
@@ -9,24 +8,26 @@ export interface AuthorityOptions extends Omit<LeaseKeeperOptions, "onRefused"> 
 
 const writesRefused = `Redis refuses to write; what runs goes on for up to ${writesRefusedMs / 1_000} s`;
 
-/** Pause after something could not be said, as while Redis is away. */
+/** Pause after a failed publication, as while Redis is away. */
 const againMs = 250;
 
 /**
- * Whether a tenancy may act and speak in the sandbox's name.
+ * Whether a tenancy may act on the sandbox and publish for it.
  *
  *   ours ──lease taken over, or not renewed in time──▶ lost
  *     └──close()──▶ over
  *
- * Decided by this host's clock where nobody can be reached, and by whoever compares epochs where somebody can. Once it has ended it
- * does not come back, and whatever waits here is told so at once.
+ * This host's clock decides when Redis and init cannot be reached. Otherwise they decide, by comparing epochs. Authority that has
+ * ended does not come back, and every wait here is rejected at once.
  */
 export class Authority {
   readonly #options: AuthorityOptions;
   readonly #keeper: LeaseKeeper;
   readonly #over = new AbortController();
-  /** Why something could not be said, since something last was: each reason is told once. */
+  /** Reasons for failed publications since the last success: each is reported once. */
   readonly #unsaid = new Set<string>();
+  /** Rejects the waits when authority ends. Every job waits several times, so all share one listener of the signal. */
+  readonly #waiting = new Set<(reason: unknown) => void>();
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
@@ -35,9 +36,10 @@ export class Authority {
       onLost: (why) => void this.lose(why),
       onRefused: () => options.onTrouble(new Error(writesRefused)),
     });
+    this.signal.addEventListener("abort", () => this.#rejectAll(), { once: true });
   }
 
-  /** Aborted when it has ended. */
+  /** Aborts when authority has ended. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }
@@ -47,21 +49,21 @@ export class Authority {
     return this.#keeper.keep(this.signal);
   }
 
-  /** The tenancy's loop came round: that is what earns a renewal. */
+  /** Reports that the tenancy's loop made progress. Without progress the lease is not renewed. */
   round(): void {
     this.#keeper.round();
   }
 
-  /** How long things may still run in the sandbox if nobody hears of this worker again. */
+  /** How long commands may still run in the sandbox if this worker is never heard of again. */
   readonly leaseLeftMs = (): number => this.#keeper.leftInSandboxMs;
 
-  /** Throws when it has ended. A process that was stopped for a while comes here before its timers have told that its time is over. */
+  /** Throws when it has ended. A process that was stopped for a while comes here before its timers have fired. */
   check(): void {
     this.signal.throwIfAborted();
     if (this.#keeper.isLate) throw this.lose("it could not renew in time");
   }
 
-  /** From here on nothing is said or run in the sandbox's name. */
+  /** From here on this tenancy publishes nothing and runs nothing. */
   lose(why: string): Error {
     const error = new Error(why);
     if (!this.signal.aborted) {
@@ -75,7 +77,7 @@ export class Authority {
     this.#over.abort("over");
   }
 
-  /** Tries until it is said or we may no longer speak. */
+  /** Retries until it is published or the lease is lost. */
   async publish<R extends string>(say: () => Promise<R | "fenced">): Promise<Exclude<R, "fenced">> {
     for (;;) {
       this.check();
@@ -84,7 +86,7 @@ export class Authority {
         this.#unsaid.clear();
         if (said !== "fenced") return said as Exclude<R, "fenced">;
       } catch (error) {
-        // Whatever it is, nobody else can say it for us.
+        // Whatever failed, only this holder can publish it.
         if (isFault(error) && !error.retry && !this.#unsaid.has(error.message)) {
           this.#unsaid.add(error.message);
           this.#options.onTrouble(error);
@@ -92,12 +94,30 @@ export class Authority {
         await this.#options.clock.sleep(againMs, this.signal);
         continue;
       }
-      throw this.lose("somebody else publishes for the sandbox");
+      throw this.lose("another worker publishes for the sandbox");
     }
   }
 
-  /** Redis may be away for longer than the lease: who may say nothing any more does not wait for its answers. */
+  /** Redis may be away for longer than the lease: a tenancy that lost it does not wait for answers. */
   whileOurs<T>(asked: Promise<T>): Promise<T> {
-    return unlessAborted(asked, this.signal);
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    asked.then(
+      (value) => {
+        this.#waiting.delete(reject);
+        resolve(value);
+      },
+      (error: unknown) => {
+        this.#waiting.delete(reject);
+        reject(error);
+      },
+    );
+    if (this.signal.aborted) reject(this.signal.reason);
+    else this.#waiting.add(reject);
+    return promise;
+  }
+
+  #rejectAll(): void {
+    for (const reject of this.#waiting) reject(this.signal.reason);
+    this.#waiting.clear();
   }
 }

@@ -1,6 +1,6 @@
 import type { JobResult, Outcome } from "@berth/protocol";
 
-/** Of a job that left nothing but how it ended. */
+/** The result of a job that has only an outcome. */
 export function bareResult(outcome: Outcome): JobResult {
   return { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } };
 }

@@ -5,15 +5,15 @@ import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 export interface BeginAtTakeOptions {
   readonly ports: Pick<TenancyPorts, "events" | "jobs" | "sandbox" | "turns">;
   readonly runs: Pick<Runs, "beginTaken">;
-  /** Whether nothing else is to be done in the sandbox, and a job may begin. */
+  /** Whether the sandbox is idle and open, so that a job may begin at once. */
   readonly isFree: () => boolean;
-  /** The job itself; undefined when it cannot be read, and has ended so. */
+  /** The job itself; undefined if it could not be read and was ended for that. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
   readonly cancel: (jobId: string) => void;
   readonly onDoubt: () => void;
 }
 
-/** Of takes whose answers were lost, the last are remembered: Redis may carry one out late. */
+/** How many takes without an answer are remembered: Redis may carry one out late. */
 const unheardMost = 100;
 
 /**
@@ -28,18 +28,18 @@ const unheardMost = 100;
  */
 export class BeginAtTake {
   readonly #options: BeginAtTakeOptions;
-  /** Of the job that is being taken. */
+  /** The turn for the job that is being taken. */
   #turnOver: (() => void) | undefined;
   readonly #cancelled = new Set<string>();
   #takes = 0;
-  /** Takes in which a job may have begun that this tenancy was not given. */
+  /** Takes that may have begun a job which this tenancy did not get. */
   readonly #unheard = new Set<string>();
 
   constructor(options: BeginAtTakeOptions) {
     this.#options = options;
   }
 
-  /** As `JobsPort.next`. One that has begun is the caller's to hand to `begin`. */
+  /** As `JobsPort.next`. The caller has to pass a job that has begun to `begin`. */
   async next(waitMs: number): Promise<FetchedJob | undefined> {
     const { ports, onDoubt } = this.#options;
     let fetched: FetchedJob | undefined;
@@ -70,23 +70,23 @@ export class BeginAtTake {
       turnOver?.();
       throw error;
     });
-    if (job) await runs.beginTaken({ fetched, job, turnOver });
+    if (job) await runs.beginTaken({ fetched, job, turnOver, isBegun: true });
     else turnOver?.();
     if (this.#cancelled.delete(fetched.id)) cancel(fetched.id);
   }
 
-  /** Of a job that is not known here. Redis has it as begun already, perhaps, and leaves it to this tenancy. */
+  /** For a job that this tenancy does not know. Redis may have recorded its beginning for this tenancy. */
   cancelUnknown(jobId: string): void {
     if (this.#turnOver) this.#cancelled.add(jobId);
   }
 
-  /** Takes back that a job began, if an answer was lost that would have told so. */
+  /** Takes back that a job began, if the answer that reported it was lost. */
   async takeBack({ id, attempt }: FetchedJob): Promise<boolean> {
     if (this.#unheard.size === 0) return false;
     return await this.#options.ports.events.unbegin(id, attempt, [...this.#unheard]);
   }
 
-  /** Of all that is taken: the next holder would take it for lost. */
+  /** Takes all such beginnings back: the next holder would end these jobs as lost. */
   async takeAllBack(): Promise<"taken-back"> {
     if (this.#unheard.size > 0)
       for (const fetched of await this.#options.ports.jobs.active()) await this.takeBack(fetched);

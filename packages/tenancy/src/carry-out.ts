@@ -1,4 +1,4 @@
-import { isFault, type Job, type JobResult } from "@berth/protocol";
+import { isFault, isWorkspaceRequest, type Job, type JobResult } from "@berth/protocol";
 import { bareResult } from "./bare-result.ts";
 import { LeaseOver } from "./lease-over.ts";
 import { OutputBatch } from "./output-batch.ts";
@@ -9,20 +9,20 @@ export interface CarryOut {
   readonly job: Job;
   readonly sandbox: OpenSandbox;
   readonly ports: Pick<TenancyPorts, "events" | "clock">;
-  /** The job is to end, or we may no longer act in the sandbox's name. */
+  /** Aborts when the job has to end, or the lease is lost. */
   readonly signal: AbortSignal;
-  /** We may no longer act in the sandbox's name. */
+  /** Aborts when the lease is lost. */
   readonly fence: AbortSignal;
   /** Throws when the lease's time is over. */
   readonly check: () => void;
-  /** Tries until it is said or we may no longer speak. */
+  /** Retries until it is published or the lease is lost. */
   readonly publish: (say: () => Promise<PublishResult>) => Promise<unknown>;
   readonly onTrouble: (error: unknown) => void;
 }
 
 /**
- * Carries out a job that has begun, and says what it says meanwhile. Throws only when we may no longer act. `untouched`: the sandbox took
- * nothing of it, since by what it knew the worker's lease was over.
+ * Carries out a job that has begun, and publishes its output meanwhile. Throws only when the lease is lost. `untouched`: the sandbox
+ * took nothing of it, since as far as init knew the worker's lease was over.
  */
 export async function carryOut(options: CarryOut): Promise<JobResult | "untouched"> {
   const { jobId, job, sandbox, signal, fence } = options;
@@ -31,6 +31,14 @@ export async function carryOut(options: CarryOut): Promise<JobResult | "untouche
     if (job.request.kind === "destroy") {
       await sandbox.destroy(signal);
       return bareResult({ kind: "done" });
+    }
+    if (job.request.kind === "stop") {
+      await sandbox.stop(signal);
+      return bareResult({ kind: "done" });
+    }
+    if (isWorkspaceRequest(job.request)) {
+      const value = await sandbox.workspace(job.request, { jobId: job.id, signal, check: options.check });
+      return { ...bareResult({ kind: "done" }), value };
     }
     return await sandbox.run(job.request, {
       signal,
@@ -52,19 +60,19 @@ export async function carryOut(options: CarryOut): Promise<JobResult | "untouche
             message: "its worker was late, and the sandbox ended it; it may have run in part",
           })
         : "untouched";
-    // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
+    // No sandbox means no execution: the job is refused with the reason, other tenants are not affected.
     if (isFault(error)) return bareResult({ kind: "refused", code: error.code, message: error.message });
     options.onTrouble(error);
     return bareResult({
       kind: "lost",
-      message: "it failed in a way nobody foresaw; it may have run in part",
+      message: "it failed for an unexpected reason, which the log of its worker has; it may have run in part",
     });
   } finally {
     await batch.flush();
   }
 }
 
-/** One after the other: saying something again is noticed only while it is the last thing said. */
+/** One publication after the other: Redis notices a repeated part only while it is the last one. */
 function saying({ jobId, sandbox, ports, publish }: CarryOut) {
   let parts = 0;
   let said: Promise<unknown> = Promise.resolve();

@@ -14,7 +14,7 @@ export class ChangeSignal {
     this.#changed = Promise.withResolvers<void>();
   }
 
-  /** Until the next change, for `mostMs` at most, or until the signal. Leaves nothing behind on a signal that lives long. */
+  /** Waits for the next change, at most `mostMs`, or for the signal. Leaves no listener on a long-lived signal. */
   async wait(mostMs: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();
     const end = () => over.abort();

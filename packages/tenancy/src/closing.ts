@@ -1,8 +1,8 @@
 import type { Phase } from "./phase.ts";
 import type { TenancyOptions } from "./tenancy-options.ts";
-import type { SandboxPort } from "./tenancy-ports.ts";
+import type { ClosingHow, SandboxPort } from "./tenancy-ports.ts";
 
-export interface ClosingOptions extends Pick<TenancyOptions, "removeOnStop"> {
+export interface ClosingOptions extends Pick<TenancyOptions, "removeOnStop" | "parks" | "closesFirst"> {
   readonly sandbox: SandboxPort;
   readonly phase: Phase;
   readonly onTrouble: (error: unknown) => void;
@@ -17,11 +17,20 @@ export class Closing {
     this.#options = options;
   }
 
+  /** Whether the sandbox is closed while the lease is still held. A parked container may be adopted from the release on. */
+  get isFirst(): boolean {
+    return this.#options.closesFirst || this.#how === "park";
+  }
+
   async close({ isFenced }: { readonly isFenced: boolean }): Promise<void> {
     if (this.#isClosed && !isFenced) return;
     this.#isClosed = true;
-    const { sandbox, phase, removeOnStop, onTrouble } = this.#options;
-    const mayStay = phase.because === "worker-stops" && !removeOnStop;
-    await sandbox.close({ remove: !mayStay || isFenced }).catch(onTrouble);
+    await this.#options.sandbox.close(isFenced ? "remove" : this.#how).catch(this.#options.onTrouble);
+  }
+
+  get #how(): ClosingHow {
+    const { phase, removeOnStop, parks } = this.#options;
+    if (phase.because === "worker-stops") return removeOnStop ? "remove" : "leave";
+    return parks ? "park" : "remove";
   }
 }

@@ -4,18 +4,18 @@ import type { Endings } from "./endings.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface DeadEpoch {
-  /** The first in line first. */
+  /** In the order of the line. */
   readonly left: readonly FetchedJob[];
   readonly key: SandboxKey;
   readonly ports: Pick<TenancyPorts, "events" | "report">;
-  readonly endings: Pick<Endings, "told">;
-  /** The job itself; undefined when it cannot be read, and has ended so. */
+  readonly endings: Pick<Endings, "buryFailed">;
+  /** The job itself; undefined if it could not be read and was ended for that. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
-  /** Takes back that it began, if this very tenancy began it without hearing so. */
+  /** Takes its beginning back, if this tenancy itself began it and the answer was lost. */
   readonly takeBack: (fetched: FetchedJob) => Promise<boolean>;
-  /** One that is to be begun, in its turn. */
+  /** Lines up a job that is to begin in its turn. */
   readonly onAgain: (fetched: FetchedJob) => Promise<void>;
-  /** A job that began, whose end nobody knows, and that must not begin again. */
+  /** A job that began, whose end is unknown, and that must not begin again. */
   readonly onLost: (fetched: FetchedJob, job: Job, result: JobResult) => Promise<void>;
   /** After each job. */
   readonly onStep: () => void;
@@ -28,7 +28,10 @@ const lost = bareResult({
   message: "its worker died while it ran; it may have run in part and was not run again",
 });
 
-/** Takeover: a dead epoch's jobs, one by one. Their end is published already, they never began, are safe to repeat, or are lost. */
+/**
+ * Takeover of a dead epoch's jobs, one by one: completes those whose end is published, lines up those that never began or are safe to
+ * repeat, and ends the others as lost.
+ */
 export async function settleDeadEpoch(options: DeadEpoch): Promise<void> {
   const { left, key, ports, onStep } = options;
   const counts: Record<Fate, number> = { lost: 0, again: 0, done: 0 };
@@ -42,7 +45,7 @@ export async function settleDeadEpoch(options: DeadEpoch): Promise<void> {
 async function settle(options: DeadEpoch, fetched: FetchedJob): Promise<Fate> {
   const { ports, endings, read, takeBack, onAgain, onLost } = options;
   const progress = await ports.events.progress(fetched.id, fetched.attempt);
-  if (progress.state === "finished") await endings.told(fetched, progress.result);
+  if (progress.state === "finished") await endings.buryFailed(fetched, progress.result);
   if (progress.state === "finished" || progress.state === "retried") {
     await fetched.complete();
     return "done";

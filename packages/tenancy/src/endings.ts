@@ -1,32 +1,58 @@
 import {
+  type Fault,
   isSuccess,
   type Job,
   type JobResult,
   job as jobSchema,
   type Outcome,
   type SandboxKey,
+  type WrittenFile,
+  writtenFiles,
 } from "@berth/protocol";
 import { mayPass } from "./passing.ts";
 import { deadReasonOf, retryAtMs } from "./retry.ts";
-import type { EndedAttempt, FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
+import type {
+  Beginner,
+  BeginResult,
+  EndedAttempt,
+  Ender,
+  FetchedJob,
+  TenancyPorts,
+} from "./tenancy-ports.ts";
 
 export interface EndingsOptions {
   readonly key: SandboxKey;
   readonly ports: Pick<TenancyPorts, "events" | "later" | "clock" | "report">;
-  /** Tries until it is said or we may no longer speak. */
+  /** Retries until it is published or the lease is lost. */
   readonly publish: <R extends string>(say: () => Promise<R | "fenced">) => Promise<unknown>;
+}
+
+/** Added to a decision's time, since the clock that measures it may be behind this one. */
+const afterMs = 1_000;
+
+export interface EndOptions {
+  /** What decides whether it runs again, where the tenant sees another outcome. */
+  readonly endedAs?: Outcome | undefined;
+  /** Called just before the job's final end is published. Returns the job that is to begin in the same step. */
+  readonly heir?: () => Heir | undefined;
+}
+
+export interface Heir {
+  readonly beginner: Beginner;
+  /** Called with the step's answer about that beginning. */
+  readonly onSent: (answer: Promise<BeginResult>) => void;
 }
 
 /** What became of an attempt that ended. */
 export interface Ended {
-  /** In how long the next attempt runs; undefined: this was the job's end. */
+  /** In how long the next attempt runs; undefined if this was the job's end. */
   readonly retriedInMs: number | undefined;
-  /** It is out of its queue. */
+  /** Whether it has left its queue. */
   readonly hasLeft: boolean;
 }
 
 /**
- * What becomes of a job that ended.
+ * Publishes the end of an attempt, and decides what follows.
  *
  *   ended ──attempts left──▶ the next attempt is scheduled ──▶ published as retrying, and out of the queue
  *     ├──for good──▶ published, and out of the queue
@@ -42,23 +68,64 @@ export class Endings {
     this.#options = options;
   }
 
-  /** `endedAs`: what decides whether it runs again, where the tenant sees another outcome. */
-  async end(jobId: string, job: Job, result: JobResult, endedAs: Outcome = result.outcome): Promise<Ended> {
+  async end(jobId: string, job: Job, result: JobResult, options: EndOptions = {}): Promise<Ended> {
     const { ports, publish } = this.#options;
+    const { endedAs = result.outcome } = options;
     const atMs = Math.round(ports.clock.wall());
     const dueAtMs = retryAtMs(job, endedAs, atMs);
     if (dueAtMs !== undefined) {
-      await this.#runAgain(jobId, job, { attempt: job.attempt, outcome: endedAs, atMs, dueAtMs });
+      await this.#runAgain(jobId, job, {
+        ...{ attempt: job.attempt, outcome: endedAs, atMs, dueAtMs },
+        used: { timing: result.timing, ...(result.usage ? { usage: result.usage } : {}) },
+      });
       return { retriedInMs: dueAtMs - atMs, hasLeft: true };
     }
     const hasLeft = deadReasonOf(job, result.outcome) === undefined;
     const { attempt, inbox } = job;
-    await publish(() => ports.events.finished({ id: jobId, attempt, inbox }, result, { leaves: hasLeft }));
+    const ender = { id: jobId, attempt, inbox };
+    const files = writtenFiles(job.request, result);
+    const heir = hasLeft ? options.heir?.() : undefined;
+    if (heir) await this.#endAndBegin(ender, result, files, heir);
+    else await publish(() => ports.events.finished(ender, result, { leaves: hasLeft, files }));
     await this.#bury(jobId, job, job, result.outcome);
     return { retriedInMs: undefined, hasLeft };
   }
 
-  /** A job that could not be read, or not be had whole. `data`: as much of it as there is. */
+  /** It waits for a decision beside its queue, as one that runs again does, and counts as an attempt. Its session goes on. */
+  async postpone(
+    jobId: string,
+    job: Job,
+    { error, waitMs }: { readonly error: Fault; readonly waitMs: number },
+  ): Promise<void> {
+    const { clock } = this.#options.ports;
+    const atMs = Math.round(clock.wall());
+    const outcome = { kind: "refused", code: error.code, message: error.message } as const;
+    await this.#runAgain(jobId, job, {
+      attempt: job.attempt,
+      outcome,
+      atMs,
+      dueAtMs: atMs + waitMs + afterMs,
+    });
+  }
+
+  async #endAndBegin(
+    ender: Ender,
+    result: JobResult,
+    files: readonly WrittenFile[],
+    { beginner: next, onSent }: Heir,
+  ): Promise<void> {
+    const { ports, publish } = this.#options;
+    let begun: BeginResult = "late";
+    const ended = publish(async () => {
+      const reply = await ports.events.finishedAndBegun(ender, result, { next, files });
+      begun = reply.begun;
+      return reply.published;
+    });
+    onSent(ended.then(() => begun));
+    await ended;
+  }
+
+  /** Ends a job that could not be read, or whose request is incomplete. `data`: as much of it as there is. */
   async refuse(fetched: FetchedJob, data: unknown, result: JobResult): Promise<void> {
     const { ports, publish } = this.#options;
     const { id, attempt } = fetched;
@@ -66,9 +133,9 @@ export class Endings {
     await this.#bury(fetched.id, data, undefined, result.outcome);
   }
 
-  /** Its end was told by another: what follows the telling may not have been done. */
-  async told(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
-    // Most ended well; only of the others is the job itself needed.
+  /** Another process published its end, and may not have done what follows that. */
+  async buryFailed(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
+    // Most jobs succeed. The job itself is needed only for the others.
     if (isSuccess(outcome)) return;
     const data = await fetched.load().catch((error: unknown) => {
       if (mayPass(error)) throw error;
@@ -79,7 +146,7 @@ export class Endings {
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {
     const { ports, publish } = this.#options;
     const { attempt, dueAtMs } = ended;
-    // Before it is told: the other way round, dying in between would lose the job.
+    // Before `retrying` is published: the other way round, a death in between would lose the job.
     await publish(async () => {
       await ports.later.retry({ ...job, attempt: attempt + 1 }, dueAtMs);
       return "put in";

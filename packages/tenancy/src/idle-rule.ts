@@ -2,7 +2,7 @@ import type { TenancyOptions } from "./tenancy-options.ts";
 
 export type IdleLimits = Pick<TenancyOptions, "leaseMs" | "idleMs" | "maxAgeMs">;
 
-/** Until something is to be done without a job: coming round within a lease, or giving up an idle sandbox. */
+/** How long the loop may sleep without a job: it has to make progress within a lease, and to give up an idle sandbox in time. */
 export function waitForJobMs(
   { leaseMs, idleMs }: IdleLimits,
   idleSinceMs: number | undefined,

@@ -1,9 +1,11 @@
 export type { AttemptRecord } from "./attempt-record.ts";
 export { LeaseOver } from "./lease-over.ts";
 export { Tenancy } from "./tenancy.ts";
-export type { TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
+export type { TenancyBounds, TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 export type {
+  Beginner,
   Clock,
+  ClosingHow,
   EndedAttempt,
   EventsPort,
   FetchedJob,

@@ -19,7 +19,7 @@ export class Intake {
     this.#options = options;
   }
 
-  /** Undefined: it cannot be read, and has ended so. */
+  /** Undefined if it could not be read; it was ended for that. */
   async read(fetched: FetchedJob): Promise<Job | undefined> {
     let data: unknown;
     try {
@@ -36,11 +36,11 @@ export class Intake {
     return undefined;
   }
 
-  /** Its request is gone: with its end, if that was published and only its entry is left. */
+  /** Its request is gone. If its end was published, only its queue entry is left. */
   async #unreadable(fetched: FetchedJob, error: Fault): Promise<void> {
     const { events, endings, complete } = this.#options;
     const progress = await events.progress(fetched.id, fetched.attempt);
-    if (progress.state === "finished") await endings.told(fetched, progress.result);
+    if (progress.state === "finished") await endings.buryFailed(fetched, progress.result);
     if (progress.state === "finished" || progress.state === "retried") complete(fetched);
     else await this.#refuse(fetched, undefined, error.code, error.message);
   }

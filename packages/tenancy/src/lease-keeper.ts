@@ -3,34 +3,34 @@ import type { Clock, LeasePort } from "./tenancy-ports.ts";
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number;
-  /** By the same clock: before the lease was asked for. */
+  /** When the lease was asked for, by the same clock. */
   readonly takenAtMs: number;
   readonly clock: Clock;
   readonly lease: LeasePort;
-  /** Once: we may no longer act in the sandbox's name. */
+  /** Called once, when the lease is lost. */
   readonly onLost: (why: string) => void;
   readonly onPaused: () => void;
-  /** Redis has begun to refuse writes; what runs goes on for a while. */
+  /** Called when Redis begins to refuse writes. Running jobs go on for a while. */
   readonly onRefused: () => void;
 }
 
-/** The holder stops this share of a lease before its deadline: its clock and Redis' are not the same. */
+/** The holder stops this fraction of a lease before its deadline, to allow for drift between its clock and Redis'. */
 const marginShare = 0.2;
-/** What runs in the sandbox is ended by the sandbox itself this share before the deadline: a sign to it is on its way for a while. */
+/** init kills its processes this fraction of a lease before the deadline, to allow for ping latency. */
 const sandboxMarginShare = 0.1;
 /** How often within a lease it is renewed. */
 const renewals = 4;
-/** A loop that has not come round for this many leases is stuck; the sandbox must not stay with it. */
+/** A loop without progress for this many leases is stuck, and loses its lease. */
 const stuckLeases = 3;
 
 /**
- * Keeps a lease while its tenancy earns it.
+ * Renews a lease as long as its tenancy makes progress.
  *
  *   kept ──renewed in time, and the loop came round──▶ kept
  *     │  └──Redis refuses every write──▶ refused ──for two minutes at most, until it renews──▶ kept
  *     └──taken over, not renewed by its deadline less a margin, or the loop is stuck──▶ lost
  *
- * What it decides, it decides by this host's monotonic clock alone: it stops in time without reaching anybody. A Redis that refuses
+ * It decides by this host's monotonic clock alone, so it stops in time without reaching any other process. A Redis that refuses
  * all writes gives the lease to no other worker, so the holder goes on; see docs/adr/0009.
  */
 export class LeaseKeeper {
@@ -48,17 +48,17 @@ export class LeaseKeeper {
     this.#roundAtMs = options.clock.now();
   }
 
-  /** The tenancy's loop came round. */
+  /** Reports that the tenancy's loop made progress. */
   round(): void {
     this.#roundAtMs = this.#options.clock.now();
   }
 
-  /** Whether its time is over, whatever the timers say: a process that was stopped runs them last. */
+  /** Whether its time is over by the clock. In a process that was stopped, timers fire late. */
   get isLate(): boolean {
     return this.#options.clock.now() >= this.#lastMs;
   }
 
-  /** How long things may still run in the sandbox if nobody hears of this worker again. */
+  /** How long commands may still run in the sandbox if this worker is never heard of again. */
   get leftInSandboxMs(): number {
     const { leaseMs, clock } = this.#options;
     return this.#countedFromMs + leaseMs * (1 - sandboxMarginShare) - clock.now();
@@ -68,7 +68,7 @@ export class LeaseKeeper {
     return this.#countedFromMs + this.#options.leaseMs * (1 - marginShare);
   }
 
-  /** Until the signal. Does not throw. */
+  /** Renews until the signal. Does not throw. */
   async keep(signal: AbortSignal): Promise<void> {
     const { leaseMs, clock, onLost } = this.#options;
     while (!signal.aborted) {

@@ -1,6 +1,6 @@
 /**
- * The sandbox took the last call no more: by what it knows, the worker's lease is over. `touched`: an earlier call of the same
- * job may have changed something.
+ * init refused the last call: as far as it knows, the worker's lease is over. `touched`: an earlier call of the same job may have
+ * changed something.
  */
 export class LeaseOver extends Error {
   override readonly name = "LeaseOver";

@@ -22,7 +22,7 @@ export interface LineUp {
   readonly onStep: () => void;
 }
 
-/** Lines up again what any holder took from the queue and has not begun here. */
+/** Lines up again the jobs that any holder took from the queue and that have not begun here. */
 export async function lineUp(parts: LineUp): Promise<void> {
   const { key, ports, line, runs, sessions, endings, intake, beginAtTake, onStep } = parts;
   const { doubts } = line;

@@ -1,7 +1,7 @@
 /**
- * What is taken from the sandbox's queue, in the order in which it was taken. That is the order of the line, whoever took it, since
- * nothing is ever put back. We may be wrong about it: at first nobody knows what a dead holder left, an answer may be lost, a worker
- * that lost the lease may take something. While there are doubts nothing begins.
+ * The jobs that were taken from the sandbox's queue, in the order in which they were taken. That is the order of the line for every
+ * holder, since no job is ever put back. This copy may be wrong: at first it lacks what a dead holder left, an answer may be lost,
+ * and a worker that lost the lease may take something. While there are doubts nothing begins.
  */
 export class Line {
   readonly #taken = new Set<string>();
@@ -15,7 +15,7 @@ export class Line {
     this.#doubts++;
   }
 
-  /** It is as it was found. `doubts`: those there were before anybody looked; later ones remain. */
+  /** The line is now as the queue has it. `doubts`: how many there were before the look; later ones remain. */
   settle(doubts: number): void {
     this.#doubts -= doubts;
   }
@@ -38,7 +38,11 @@ export class Line {
   }
 
   before(queuedId: string): string[] {
-    const taken = [...this.#taken];
-    return taken.slice(0, taken.indexOf(queuedId));
+    const before: string[] = [];
+    for (const taken of this.#taken) {
+      if (taken === queuedId) break;
+      before.push(taken);
+    }
+    return before;
   }
 }

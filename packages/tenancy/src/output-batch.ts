@@ -5,7 +5,7 @@ const batchBytes = 64 * 1024;
 const intervalMs = 50;
 
 /**
- * Gathers a job's output into few publications. Holds at most one batch while another is being published; whoever adds more
+ * Gathers a job's output into few publications. Holds at most one batch while another is being published; a caller that adds more
  * waits. Past `limitBytes` it publishes nothing more: the result still has head and tail.
  */
 export class OutputBatch {

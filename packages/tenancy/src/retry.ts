@@ -1,9 +1,15 @@
 import { backoffMs, type DeadReason, faultCodes, isSuccess, type Job, type Outcome } from "@berth/protocol";
 
 /** Refusals that another run cannot change. */
-const forGood = new Set(["invalid-job", "deadline", "not-allowed"]);
+const forGood = new Set([
+  ...["invalid-job", "deadline", "not-allowed"],
+  ...["denied-by-rule", "tool-refused", "approval-refused", "approval-expired"],
+]);
 /** Faults that are the tenant's own affair: an operator would find nothing to repair. */
-const ofTenant = new Set(["not-allowed", "sandbox-disabled"]);
+const ofTenant = new Set([
+  ...["not-allowed", "sandbox-disabled"],
+  ...["denied-by-rule", "tool-refused", "approval-refused", "approval-expired"],
+]);
 
 /** When a job that ended so runs again, or undefined: it does not, and this is its end. */
 export function retryAtMs(
@@ -28,7 +34,7 @@ export function deadReasonOf(job: Pick<Job, "retry"> | undefined, outcome: Outco
   return isFault && !ofTenant.has(outcome.code) ? "fault" : undefined;
 }
 
-/** Whoever cancels a job means all its runs. */
+/** A cancellation is for all runs of a job. */
 function isRetried({ retry }: Pick<Job, "retry">, outcome: Outcome): boolean {
   if (isSuccess(outcome) || outcome.kind === "cancelled") return false;
   if (outcome.kind === "refused" && forGood.has(outcome.code)) return false;

@@ -18,7 +18,7 @@ export class Run {
   readonly #abort = new AbortController();
   readonly #end = Promise.withResolvers<void>();
   #stopped: StopReason | undefined;
-  /** From here on only this run decides what becomes of the attempt. */
+  /** From here on only this run decides how the attempt ends. */
   isBegun = false;
 
   constructor(jobId: string) {

@@ -6,15 +6,15 @@ import {
   type Outcome,
   type SandboxKey,
 } from "@berth/protocol";
-import { attempt } from "./attempt.ts";
+import { attempt, isTooLate } from "./attempt.ts";
 import { type Admitted, attemptRecord, stamped } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
-import type { Endings } from "./endings.ts";
+import type { Endings, Heir } from "./endings.ts";
 import type { Line } from "./line.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Sessions } from "./sessions.ts";
-import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
+import type { BeginResult, FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface RunsOptions {
   readonly key: SandboxKey;
@@ -27,16 +27,16 @@ export interface RunsOptions {
   readonly endings: Endings;
   /** Whether jobs may begin now. */
   readonly mayBegin: () => boolean;
-  /** A run or a completion has ended. */
+  /** Called when a run or a completion has ended. */
   readonly onEnded: () => void;
-  /** The queue may not be as we think. */
+  /** Called when the queue may differ from what this tenancy knows. */
   readonly onDoubt: () => void;
-  /** The sandbox cannot be started here; the job waits for another worker. */
+  /** Called when the sandbox cannot be started here, and the job waits for another worker. */
   readonly onNoSandboxHere: (error: Fault) => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** A sandbox hears several times in a lease that it may go on; one that refuses a job so often does not want to. */
+/** init gets several pings in a lease. A sandbox that refuses a job this often is broken. */
 const untouchedMost = 40;
 
 /**
@@ -44,14 +44,15 @@ const untouchedMost = 40;
  *
  *   parked ──its session is free──▶ running ──end published──▶ completing ──out of the queue──▶ gone
  *
- * Most leave the queue in the step that publishes their end, and are never completing.
+ * Most leave the queue in the step that publishes their end, and are never completing. In that step the next job of the session begins,
+ * if it is parked already: one script for each job of a session instead of two.
  */
 export class Runs {
   readonly #options: RunsOptions;
-  /** By their ids in the queue: two attempts of a job are two. */
+  /** By their ids in the queue, which differ between two attempts of a job. */
   readonly #running = new Map<string, Run>();
   readonly #completing = new Map<string, Promise<void>>();
-  /** How often the sandbox took nothing of a job. */
+  /** How often the sandbox refused a job without taking anything of it. */
   readonly #untouchedTimes = new Map<string, number>();
 
   constructor(options: RunsOptions) {
@@ -85,7 +86,7 @@ export class Runs {
     return runs.length > 0;
   }
 
-  /** Ends a parked job that somebody cancelled. */
+  /** Ends a parked job that was cancelled. */
   endParked(parked: Admitted): void {
     const result = bareResult({ kind: "cancelled", reason: "by request, before it began" });
     this.#track(parked, async (run) => {
@@ -94,7 +95,7 @@ export class Runs {
     });
   }
 
-  /** Those that wait for a turn or for the sandbox stay taken, for whoever looks at the queue again. */
+  /** Jobs that wait for a turn or for the sandbox stay taken, for the next look at the queue. */
   async backInLine(): Promise<void> {
     const waiting = [...this.#running.values()].filter(({ isBegun }) => !isBegun);
     for (const run of waiting) run.stop("back-in-line");
@@ -120,18 +121,18 @@ export class Runs {
     }
   }
 
-  /** One that began when it was taken. It runs now, or its beginning is taken back and it stays in line. */
+  /** Runs a job that began when it was taken, or takes its beginning back and leaves it in line. */
   async beginTaken(admitted: Admitted): Promise<void> {
     const { sessions, ports, authority, mayBegin } = this.#options;
     const { fetched, turnOver } = admitted;
     const isNow = mayBegin();
-    sessions.add(isNow ? admitted : { fetched: { ...fetched, isBegun: false }, job: admitted.job });
+    sessions.add(isNow ? admitted : { fetched, job: admitted.job });
     if (isNow) return this.begin();
     turnOver?.();
     await authority.whileOurs(ports.events.unbegin(fetched.id, fetched.attempt));
   }
 
-  /** `onOver`: after doubts about it are noted, so that no other job begins before they are. */
+  /** `onOver` runs after doubts about the job are noted, so that no other job begins before. */
   #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, onOver = () => {}): void {
     const { authority, onEnded, onTrouble, onDoubt } = this.#options;
     const run = new Run(fetched.id);
@@ -166,6 +167,8 @@ export class Runs {
         return await this.#untouched(admitted);
       case "no-sandbox":
         return await this.#noSandbox(admitted, attempted.error);
+      case "postpone":
+        return await this.#options.endings.postpone(admitted.fetched.id, admitted.job, attempted);
       case "leave":
         return;
       default:
@@ -173,7 +176,7 @@ export class Runs {
     }
   }
 
-  /** It begins again, unless the sandbox goes on refusing it although it hears of us. */
+  /** It begins again, unless the sandbox keeps refusing it although pings arrive. */
   async #untouched(admitted: Admitted): Promise<void> {
     const { queuedId } = admitted.fetched;
     const times = (this.#untouchedTimes.get(queuedId) ?? 0) + 1;
@@ -187,7 +190,7 @@ export class Runs {
     const { onNoSandbox, onNoSandboxHere } = this.#options;
     if ((await this.#mayStartElsewhere(error)) || (error.retry && onNoSandbox === "wait"))
       return onNoSandboxHere(error);
-    // No sandbox means no execution: the job is refused with the reason, other tenants are not touched.
+    // No sandbox means no execution: the job is refused with the reason, other tenants are not affected.
     await this.finish(admitted, bareResult({ kind: "refused", code: error.code, message: error.message }));
   }
 
@@ -205,25 +208,61 @@ export class Runs {
     const { fetched, job } = admitted;
     const result = stamped(admitted, bare, clock);
     const endedMs = clock.now();
-    const { retriedInMs: inMs, hasLeft } = await endings.end(fetched.id, job, result, endedAs);
+    const { retriedInMs: inMs, hasLeft } = await endings.end(fetched.id, job, result, {
+      endedAs,
+      heir: () => this.#heirOf(admitted),
+    });
     if (hasLeft) line.left(fetched.queuedId);
     else this.complete(fetched);
     this.#untouchedTimes.delete(fetched.queuedId);
     const outcome = inMs === undefined ? result.outcome : (endedAs ?? result.outcome);
-    const record = attemptRecord(admitted, { key, epoch, outcome, endedMs, clock });
+    const record = attemptRecord(admitted, { key, epoch, outcome, result, endedMs, clock });
     report(
       inMs === undefined ? { event: "job.finished", ...record } : { event: "job.retrying", inMs, ...record },
     );
   }
 
-  /** Takes an attempt out of its queue whose end is published. Its session goes on meanwhile. */
+  /** The next job of the session, if it could begin at once. It then begins in the step that ends this one. */
+  #heirOf(ended: Admitted): Heir | undefined {
+    const { ports, sessions, line, mayBegin } = this.#options;
+    const heir = mayBegin() ? sessions.heirOf(ended) : undefined;
+    if (!heir || !ports.sandbox.isOpen(heir.job) || isTooLate(heir.job, ports)) return undefined;
+    heir.turnOver = ports.turns.takeNow();
+    if (heir.turnOver === undefined) return undefined;
+    sessions.inherit(heir);
+    const { id: jobId, queuedId } = heir.fetched;
+    return {
+      beginner: { jobId, attempt: heir.job.attempt, place: { queuedId, before: line.before(queuedId) } },
+      onSent: (answer) =>
+        this.#track(
+          heir,
+          (run) => this.#inherit(heir, run, answer),
+          () => sessions.done(heir),
+        ),
+    };
+  }
+
+  async #inherit(heir: Admitted, run: Run, answer: Promise<BeginResult>): Promise<void> {
+    run.isBegun = true;
+    try {
+      heir.isBegun = (await answer) === "begun";
+    } catch (error) {
+      heir.turnOver?.();
+      // It may have begun in a step whose answer was lost.
+      void this.#options.ports.events.unbegin(heir.fetched.id, heir.job.attempt).catch(() => {});
+      throw error;
+    }
+    await this.#execute(heir, run);
+  }
+
+  /** Removes an attempt whose end is published from its queue. Its session goes on meanwhile. */
   complete(fetched: FetchedJob): void {
     const { authority, line, onDoubt, onEnded } = this.#options;
     const completing = authority
       .whileOurs(fetched.complete())
       .then(
         () => line.left(fetched.queuedId),
-        // Perhaps only the answer was lost. Whoever looks again sees that its end is published.
+        // Perhaps only the answer was lost. The next look at the queue finds its end published.
         () => onDoubt(),
       )
       .finally(() => {

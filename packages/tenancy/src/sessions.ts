@@ -1,14 +1,16 @@
 /**
- * Keeps the jobs of a session in order while sessions run side by side. A job whose session is busy is parked: it takes
- * none of the places that run.
+ * Keeps the jobs of a session in order while sessions run side by side. A job whose session is busy is parked, and
+ * does not count as running.
  */
 export class Sessions<J> {
-  readonly #parallel: number;
+  readonly #parallel: () => number;
   readonly #sessionOf: (job: J) => string;
-  readonly #busy = new Set<string>();
+  /** The job that runs, by session. */
+  readonly #busy = new Map<string, J>();
   #parked: J[] = [];
 
-  constructor(parallel: number, sessionOf: (job: J) => string) {
+  /** Calls `parallel` each time, since a profile can change. */
+  constructor(parallel: () => number, sessionOf: (job: J) => string) {
     this.#parallel = parallel;
     this.#sessionOf = sessionOf;
   }
@@ -27,12 +29,12 @@ export class Sessions<J> {
 
   /** Whether another session's job could begin now. */
   get hasPlace(): boolean {
-    return this.#busy.size < this.#parallel;
+    return this.#busy.size < this.#parallel();
   }
 
-  /** Of the jobs that run or are parked. */
+  /** The sessions with a running or a parked job. */
   get names(): ReadonlySet<string> {
-    return new Set([...this.#busy, ...this.#parked.map(this.#sessionOf)]);
+    return new Set([...this.#busy.keys(), ...this.#parked.map(this.#sessionOf)]);
   }
 
   /** In order of arrival. */
@@ -47,12 +49,28 @@ export class Sessions<J> {
     if (index < 0) return undefined;
     const [job] = this.#parked.splice(index, 1);
     if (job === undefined) return undefined;
-    this.#busy.add(this.#sessionOf(job));
+    this.#busy.set(this.#sessionOf(job), job);
     return job;
   }
 
+  /** The next job of the same session, if `take` would return it once this job is done. */
+  heirOf(job: J): J | undefined {
+    const session = this.#sessionOf(job);
+    if (this.#busy.get(session) !== job || this.#busy.size > this.#parallel()) return undefined;
+    const isFree = (one: string) => one === session || !this.#busy.has(one);
+    const next = this.#parked.find((one) => isFree(this.#sessionOf(one)));
+    return next !== undefined && this.#sessionOf(next) === session ? next : undefined;
+  }
+
+  /** Marks the heir as running. Its session was never free in between. */
+  inherit(heir: J): void {
+    this.remove((one) => one === heir);
+    this.#busy.set(this.#sessionOf(heir), heir);
+  }
+
   done(job: J): void {
-    this.#busy.delete(this.#sessionOf(job));
+    const session = this.#sessionOf(job);
+    if (this.#busy.get(session) === job) this.#busy.delete(session);
   }
 
   /** Takes a job that has not begun out of the line. */

@@ -1,27 +1,33 @@
 import type { SandboxKey } from "@berth/protocol";
 
-export interface TenancyOptions {
-  readonly key: SandboxKey;
-  readonly epoch: number;
-  readonly leaseMs: number;
-  /** By the clock handed in, before the lease was asked for: the answer may have taken long. */
-  readonly takenAtMs: number;
+/** What a profile may set. */
+export interface TenancyBounds {
   /** Jobs of different sessions that run at once. */
   readonly parallel: number;
-  /** Jobs that are taken ahead and wait here for their session. Beyond them, only jobs of other sessions are taken. */
-  readonly parkedMost: number;
   /** Without work for this long, the sandbox is given up; 0: never. */
   readonly idleMs: number;
   /** Held for this long, it is given up as soon as it has no work; 0: never. */
   readonly maxAgeMs: number;
-  /** What becomes of jobs when no worker can start their sandbox, for reasons that may pass. */
+}
+
+export interface TenancyOptions extends TenancyBounds {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+  readonly leaseMs: number;
+  /** When the lease was asked for, by the injected clock: the answer may have taken long. */
+  readonly takenAtMs: number;
+  /** Jobs that are taken ahead and wait here for their session. Beyond them, only jobs of other sessions are taken. */
+  readonly parkedMost: number;
+  /** What happens to jobs while no worker can start their sandbox, for reasons that may pass. */
   readonly onNoSandbox: "wait" | "refuse";
   /**
    * The sandbox is closed before the lease is released: the next holder may be on another host that sees the same files, and what the
    * tenant left running would run beside its commands.
    */
   readonly closesFirst: boolean;
-  /** Whether the container goes when the tenancy ends by order of its worker. */
+  /** A sandbox that is given up keeps its container, with nothing running in it, for its next holder on this host. */
+  readonly parks: boolean;
+  /** Whether the container is removed when the worker stops. */
   readonly removeOnStop: boolean;
 }
 

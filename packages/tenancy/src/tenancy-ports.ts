@@ -2,16 +2,21 @@ import type {
   ArtifactRef,
   Conversation,
   DeadReason,
+  EgressUse,
   ExecLimits,
   Job,
   JobResult,
+  JobValue,
   Outcome,
   SandboxKey,
   SandboxRequest,
+  WorkspaceRequest,
+  WrittenFile,
 } from "@berth/protocol";
 import type { AttemptRecord } from "./attempt-record.ts";
+import type { TenancyBounds } from "./tenancy-options.ts";
 
-/** What a tenancy needs of the world. Everything is handed in: the fleet hands in Redis and Docker, a test what it likes. */
+/** The ports of a tenancy. The worker injects Redis and Docker, a test its own models. */
 export interface TenancyPorts {
   readonly lease: LeasePort;
   readonly jobs: JobsPort;
@@ -38,70 +43,89 @@ export interface PlacementPort {
 }
 
 export interface JobsPort {
-  /** Undefined when none came for about so long, or somebody woke it. Gives a job that has begun even when it is closed. */
+  /** Undefined if none came in about that time, or after a wake. Returns a job that has begun even when it is closed. */
   next(waitMs: number, atOnce?: AtOnce): Promise<FetchedJob | undefined>;
   /**
-   * The first job of another session than those, wherever in the queue it is; before it, what was taken ahead, whatever its session.
-   * Does not wait, and may not look at the queue each time.
+   * The first job of any other session than those, wherever in the queue it is. Jobs that were taken ahead come first, whatever their
+   * session. Does not wait, and does not read the queue on every call.
    */
   nextBeside(sessions: ReadonlySet<string>): Promise<FetchedJob | undefined>;
-  /** What is taken from the queue, by whomever, the first taken first. */
+  /** The jobs that any holder took from the queue, in the order in which they were taken. */
   active(): Promise<FetchedJob[]>;
-  /** Makes a `next` that waits return. */
+  /** Makes a waiting `next` return. */
   wake(): Promise<void>;
-  /** A `next` that waits takes nothing more. */
+  /** A waiting `next` takes nothing more. */
   close(): Promise<void>;
 }
 
 /** For a tenancy that can run a job at once: the first that is taken begins in the same step. */
 export interface AtOnce {
-  /** Asked when jobs are about to be taken: the name of this take, or undefined if none is to begin. */
+  /** Called before jobs are taken. Returns a name for this take, or undefined if none is to begin. */
   readonly take: () => string | undefined;
-  /** None began, since something is taken that this tenancy has not begun. */
+  /** Called if none began, because another job is taken that this tenancy has not begun. */
   readonly onBehind: () => void;
 }
 
 export interface FetchedJob {
   readonly id: string;
-  /** Another for each attempt. */
+  /** Differs for each attempt. */
   readonly queuedId: string;
   readonly attempt: number;
-  /** Epoch milliseconds, by the clock of whoever put it in. */
+  /** Epoch milliseconds, by the producer's clock. */
   readonly queuedAtMs?: number;
   /** It began in the step that took it. */
   readonly isBegun?: boolean;
-  /** As it was put in, not checked yet; a large request is fetched from where it was staged. */
+  /** As it was submitted, with its staged request once that is loaded. */
+  readonly bytes?: number;
+  /** As it was submitted, not validated yet. Fetches a large request from where it was staged. */
   load(): Promise<unknown>;
-  /** Takes it out of its queue: its end is published, and nothing is left to be done about it. */
+  /** Removes it from its queue. Its end is published, and nothing is left to do for it. */
   complete(): Promise<void>;
 }
 
 export type PublishResult = "published" | "fenced" | "finished-before";
+export type BeginResult = "begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn" | "late";
+
+/** An attempt that begins. `before`: jobs taken from the queue before it, whose state this tenancy knows. */
+export interface Beginner {
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly place: { readonly queuedId: string; readonly before: readonly string[] };
+}
+
+/** An attempt that ends. */
+export interface Ender {
+  readonly id: string;
+  readonly attempt: number;
+  readonly inbox?: string | undefined;
+}
 
 export interface EventsPort {
   /**
-   * Says that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
+   * Records that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
    * before it and is not among those in `before`. `late`: the lease has to be renewed first.
    */
-  begin(
-    jobId: string,
-    attempt: number,
-    place: { readonly queuedId: string; readonly before: readonly string[] },
-  ): Promise<"begun" | "fenced" | "finished-before" | "cancelled" | "out-of-turn" | "late">;
+  begin(jobId: string, attempt: number, place: Beginner["place"]): Promise<BeginResult>;
   /**
-   * Takes its own `begin` back: nothing was handed to the sandbox. Also when somebody else holds the sandbox by now. False: this tenancy
-   * did not begin it, or something was said of it since. `takes`: only if it began in one of them.
+   * Takes its own `begin` back: nothing was handed to the sandbox. Works even if another worker holds the sandbox by now. False: this
+   * tenancy did not begin it, or something was published about it since. `takes`: only if it began in one of them.
    */
   unbegin(jobId: string, attempt: number, takes?: readonly string[]): Promise<boolean>;
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
   artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
-  /** `leaves`: the attempt is out of its queue in the same step. Otherwise `complete` takes it out. */
+  /** `files`: those that it wrote, published before its end. `leaves`: the attempt is out of its queue in the same step. Otherwise `complete` takes it out. */
   finished(
-    job: { readonly id: string; readonly attempt: number; readonly inbox?: string | undefined },
+    job: Ender,
     result: JobResult,
-    options: { readonly leaves: boolean },
+    options: { readonly leaves: boolean; readonly files?: readonly WrittenFile[] },
   ): Promise<PublishResult>;
+  /** As `finished` by one that leaves, and `begin` of another, in one step: without the end there is no beginning. */
+  finishedAndBegun(
+    job: Ender,
+    result: JobResult,
+    options: { readonly next: Beginner; readonly files?: readonly WrittenFile[] },
+  ): Promise<{ readonly published: PublishResult; readonly begun: BeginResult }>;
   /** Not the end: an attempt ended, and another is due. The attempt is out of its queue in the same step. */
   retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
   progress(jobId: string, attempt: number): Promise<Progress>;
@@ -112,16 +136,18 @@ export interface EndedAttempt {
   readonly outcome: Outcome;
   readonly atMs: number;
   readonly dueAtMs: number;
+  /** The resources that it used. */
+  readonly used?: Pick<JobResult, "timing" | "usage">;
 }
 
-/** How far an attempt got, by what was said of its job. `retried`: it has ended, and another follows. */
+/** How far an attempt got, by its job's events. `retried`: it has ended, and another follows. */
 export type Progress =
   | { readonly state: "not-started" }
   | { readonly state: "retried" }
   | { readonly state: "started" }
   | { readonly state: "finished"; readonly result: JobResult };
 
-/** Where jobs go that are not over, or should be looked at. Doing either twice is the same as once. */
+/** The schedule for jobs that run again, and the dead letters. Both calls are idempotent. */
 export interface LaterPort {
   retry(next: Job, dueAtMs: number): Promise<void>;
   /** `job`: as it was found. */
@@ -133,16 +159,22 @@ export interface OutputPiece {
   readonly bytes: Buffer;
 }
 
-/** What this worker runs at once, over all its sandboxes. */
+/** Limits how many jobs a worker runs at once, over all its sandboxes. */
 export interface TurnsPort {
-  /** Waits for a turn, first come first served. What it gives back ends it. */
+  /** Waits for a turn, first come first served. The returned function ends the turn. */
   take(signal: AbortSignal): Promise<() => void>;
-  /** A turn, if nothing has to be waited for. */
+  /** A turn, if one is free now. */
   takeNow(): (() => void) | undefined;
 }
 
+/**
+ * What to do with the container. `remove`: remove it. `park`: end everything in it and keep it for the next holder on this host, or
+ * remove it if that cannot be confirmed. `leave`: keep it as it is, for this worker's next process.
+ */
+export type ClosingHow = "remove" | "park" | "leave";
+
 export interface SandboxPort {
-  /** Whether `open` would wait for nothing that the engine does. Without a job: for one with the profile of the last. */
+  /** Whether `open` would not have to wait for the engine. Without a job: for a job with the last one's profile. */
   isOpen(job?: Job): boolean;
   /**
    * Starts or adopts the container, with the profile that is the job's; without a job, with the tenant's default one. Throws
@@ -153,22 +185,21 @@ export interface SandboxPort {
     job: Job | undefined,
     options: {
       readonly signal: AbortSignal;
-      /** Asked again and again while it is open: when nothing is left, everything inside is killed, whatever becomes of the worker. */
+      /** Called repeatedly while it is open. init kills everything inside when this time is over, whether or not the worker lives. */
       readonly leaseLeftMs: () => number;
     },
   ): Promise<OpenSandbox>;
-  /** Without work for this long, the sandbox is given up; 0: never. Undefined: as in the tenancy's options. */
-  readonly idleMs?: number | undefined;
-  /** `remove`: the container goes. Otherwise it stays for the next holder on this host. */
-  close(options: { readonly remove: boolean }): Promise<void>;
+  /** Limits of the last job's profile, or of the tenant's own before the first. Undefined: as in the tenancy's options. */
+  readonly bounds?: TenancyBounds | undefined;
+  close(how: ClosingHow): Promise<void>;
 }
 
 /** A sandbox that one job may use until `done`; its profile does not change meanwhile. */
 export interface OpenSandbox {
   readonly limits: ExecLimits;
-  /** It was not there when it was asked for. */
+  /** Whether it had to be started. */
   readonly cold?: boolean;
-  /** Throws `LeaseOver` when the sandbox takes nothing more of the job. */
+  /** Throws `LeaseOver` if init refuses to go on with the job. */
   run(
     request: SandboxRequest,
     context: {
@@ -176,10 +207,17 @@ export interface OpenSandbox {
       readonly onOutput: (piece: OutputPiece) => void | Promise<void>;
       readonly onArtifact: (artifact: ArtifactRef) => void | Promise<void>;
       readonly conversation: Conversation;
-      /** Before each thing done in the sandbox. Throws when the lease's time is over, even if no timer has told yet. */
+      /** Called before each operation in the sandbox. Throws when the lease's time is over, even if no timer has fired yet. */
       readonly check: () => void;
     },
   ): Promise<JobResult>;
+  /** Copies the workspace, or puts a copy in its place. Only for a job that opened the sandbox for this. */
+  workspace(
+    request: WorkspaceRequest,
+    context: { readonly jobId: string; readonly signal: AbortSignal; readonly check: () => void },
+  ): Promise<JobValue>;
+  /** Ends the container. The workspace stays. */
+  stop(signal: AbortSignal): Promise<void>;
   /** Ends the container and removes the workspace. */
   destroy(signal: AbortSignal): Promise<void>;
   done(): void;
@@ -213,5 +251,68 @@ export type TenancyEvent =
       readonly lost: number;
       readonly again: number;
       readonly done: number;
+    }
+  | {
+      readonly event: "sandbox.set-up";
+      readonly key: SandboxKey;
+      readonly ok: boolean;
+      readonly how: string;
+      readonly wallMs: number;
+    }
+  | {
+      /** What a fresh container has of a peer's files. */
+      readonly event: "team.copied";
+      readonly key: SandboxKey;
+      readonly peer: string;
+      readonly entries: number;
+      readonly bytes: number;
+      readonly leftOut: number;
+      readonly cut: boolean;
+    }
+  | {
+      readonly event: "sandbox.opened";
+      readonly key: SandboxKey;
+      readonly how: string;
+      readonly link: "unix" | "stdio";
+      readonly ms: number;
+    }
+  /** Its holder gives it up: the container is removed, parked for the next holder, or left to this worker's next process. */
+  | {
+      readonly event: "sandbox.closed";
+      readonly key: SandboxKey;
+      readonly how: "removed" | "parked" | "left";
+    }
+  /** A parked container was removed. */
+  | { readonly event: "sandbox.evicted"; readonly key: SandboxKey }
+  /** It was not used for long: a job is to destroy it. */
+  | { readonly event: "sandbox.pruned"; readonly key: SandboxKey }
+  /** Its profile is another now: the container goes, and the next job gets one of the new profile. */
+  | { readonly event: "sandbox.rebuilt"; readonly key: SandboxKey }
+  /** A container that was found could not be taken up, or had ended: it goes, and a fresh one is started. */
+  | { readonly event: "sandbox.replaced"; readonly key: SandboxKey; readonly why: string }
+  | {
+      /** Output of a job looked like a key, which is not in here. */
+      readonly event: "job.leaked";
+      readonly key: SandboxKey;
+      readonly tenant: string;
+      readonly jobId: string;
+      readonly kind: string;
+      readonly encoding: string;
+      readonly fingerprint: string;
+      readonly blocked: boolean;
+    }
+  | ({
+      /** What the sandbox sent and received. */
+      readonly event: "egress.used";
+      readonly key: SandboxKey;
+      /** Those that ran meanwhile; none: what they left in the background. */
+      readonly jobs: readonly string[];
+    } & EgressUse)
+  | {
+      readonly event: "approval.waiting";
+      readonly key: SandboxKey;
+      readonly jobId: string;
+      readonly tenant: string;
+      readonly expiresMs: number;
     }
   | { readonly event: "tenancy.trouble"; readonly key: SandboxKey; readonly message: string };

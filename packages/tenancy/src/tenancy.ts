@@ -14,7 +14,8 @@ import { admit, type LineUp, lineUp } from "./line-up.ts";
 import { Phase, type YieldReason } from "./phase.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
-import type { TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
+import { StrangerWatch } from "./stranger-watch.ts";
+import type { TenancyBounds, TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 /** Pause after the job source failed, as it does while Redis is away. */
@@ -31,8 +32,8 @@ const roundMs = 1_000;
  *
  * While it holds the sandbox and there are doubts about the queue (`Line`), as at its start, it first settles what other holders
  * left; nothing begins until then. Promises: a job leaves its queue only with or after its terminal record; nothing is published
- * with an epoch that no longer holds; a job that began and whose end nobody knows is not begun again unless it is safe to repeat.
- * When it cannot renew in time it stops by itself, without asking anybody. A container that does not answer is its link's to
+ * with an epoch that no longer holds; a job that began and whose end is unknown is not begun again unless it is safe to repeat.
+ * When it cannot renew in time it stops by itself, without reaching any other process. A container that does not answer is its link's to
  * notice: the link removes it, what ran in it ends as lost, and the next job gets a fresh one.
  */
 export class Tenancy {
@@ -50,9 +51,9 @@ export class Tenancy {
   readonly #closing: Closing;
   readonly #beginAtTake: BeginAtTake;
   readonly #lineUp: LineUp;
+  readonly #strangers: StrangerWatch;
   readonly #sinceMs: number;
   #idleSinceMs: number;
-  #lookedMs: number;
   #lastTrouble: string | undefined;
 
   constructor(options: TenancyOptions, ports: TenancyPorts) {
@@ -61,10 +62,13 @@ export class Tenancy {
     this.#options = options;
     this.#ports = ports;
     this.#changes = new ChangeSignal(ports.clock);
-    this.#sessions = new Sessions(options.parallel, ({ job }) => job.session);
+    this.#sessions = new Sessions(
+      () => this.#bounds.parallel,
+      ({ job }) => job.session,
+    );
     this.#sinceMs = ports.clock.now();
     this.#idleSinceMs = this.#sinceMs;
-    this.#lookedMs = this.#sinceMs;
+    this.#strangers = new StrangerWatch({ leaseMs, ports, line: this.#line });
     this.#authority = new Authority({
       ...{ leaseMs, takenAtMs, clock: ports.clock, lease: ports.lease },
       onLost: (why) => this.#lost(why),
@@ -109,7 +113,7 @@ export class Tenancy {
     return this.#options.key;
   }
 
-  /** Since when nothing runs or waits here, or undefined while something does. */
+  /** Since when nothing runs or waits here; undefined while something does. */
   get idleSinceMs(): number | undefined {
     const busy = this.#sessions.running + this.#sessions.parked > 0 || this.#adoption.isOpening;
     return busy ? undefined : this.#idleSinceMs;
@@ -127,7 +131,7 @@ export class Tenancy {
     return this.#phase.name === "holding" && this.#line.doubts === 0;
   }
 
-  /** Of the jobs that run or wait here. */
+  /** The ids of the jobs that run or wait here. */
   get jobIds(): string[] {
     return [...this.#runs.jobIds, ...this.#sessions.waiting.map(({ fetched }) => fetched.id)];
   }
@@ -142,7 +146,7 @@ export class Tenancy {
     this.#yield("worker-stops");
   }
 
-  /** Ends what runs; what is safe to repeat is left to the next holder, the rest ends as cancelled. */
+  /** Ends the running jobs. Those that are safe to repeat are left to the next holder, the others end as cancelled. */
   abandon(): void {
     this.stop();
     this.#runs.stopAll("worker-stops");
@@ -156,12 +160,12 @@ export class Tenancy {
     else this.#beginAtTake.cancelUnknown(jobId);
   }
 
-  /** Opens what an earlier process of the worker left. Once; does not throw. */
+  /** Opens the sandbox that an earlier process of the worker left. Call it once. Does not throw. */
   adopt(): Promise<void> {
     return this.#adoption.start();
   }
 
-  /** From the taken lease to its end. Does not throw. */
+  /** Runs the tenancy from the taken lease to its end. Does not throw. */
   async run(): Promise<TenancyEnd> {
     const renewing = this.#authority.keep();
     let end: TenancyEnd = "fenced";
@@ -177,7 +181,7 @@ export class Tenancy {
       await this.#ports.jobs.close().catch(() => {});
       await this.#closing.close({ isFenced: end === "fenced" });
       if (end === "fenced") void this.#beginAtTake.takeAllBack().catch(() => {});
-      // A take or a renewal that Redis carries out late, as after an outage, would keep the lease for nobody. Not waited for.
+      // A take or a renewal that Redis carries out late, as after an outage, would keep the lease without a holder. Not waited for.
       if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
     }
     return end;
@@ -189,25 +193,25 @@ export class Tenancy {
   }
 
   async #work(): Promise<TenancyEnd> {
-    let told = false;
+    let isReported = false;
     for (;;) {
       this.#authority.signal.throwIfAborted();
       this.#authority.round();
       if (this.#phase.name === "yielding") return await this.#handBack();
       try {
         if (await this.#round()) return "released";
-        told = false;
+        isReported = false;
       } catch (error) {
         this.#authority.signal.throwIfAborted();
-        if (!told) this.#trouble(error);
-        told = true;
+        if (!isReported) this.#trouble(error);
+        isReported = true;
         this.#line.doubt();
         await this.#ports.clock.sleep(troublePauseMs, this.#authority.signal);
       }
     }
   }
 
-  /** Whether that was the last. */
+  /** Returns whether that was the last round. */
   async #round(): Promise<boolean> {
     if (this.#line.doubts > 0) await lineUp(this.#lineUp);
     this.#runs.begin();
@@ -221,25 +225,17 @@ export class Tenancy {
       else await admit(this.#lineUp, fetched);
     } else if (isFull) await this.#changes.wait(besideMs, this.#authority.signal);
     else if (await this.#idleIsOver()) return true;
-    else await this.#lookForStrangers();
+    else await this.#strangers.look();
     return false;
-  }
-
-  /** A job that a holder took and no worker runs. One that is before another is found when that begins; this finds the last. */
-  async #lookForStrangers(): Promise<void> {
-    const { clock, jobs } = this.#ports;
-    if (clock.now() - this.#lookedMs < this.#options.leaseMs) return;
-    this.#lookedMs = clock.now();
-    if ((await jobs.active()).some(({ queuedId }) => !this.#line.has(queuedId))) this.#line.doubt();
   }
 
   async #idleIsOver(): Promise<boolean> {
     const isOver = isIdleTooLong(this.#limits, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
-    if (isOver && this.#options.closesFirst) this.#phase.yield("asked");
-    if (!isOver || this.#options.closesFirst || this.#runs.isCompleting) return false;
+    if (isOver && this.#closing.isFirst) this.#phase.yield("asked");
+    if (!isOver || this.#closing.isFirst || this.#runs.isCompleting) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#authority.lose("the lease was taken over");
-    // By a job that came, or by one that this holder does not know of.
+    // Because a job came, or because one is taken that this holder does not know.
     if (result === "kept") this.#line.doubt();
     return result === "released";
   }
@@ -250,10 +246,10 @@ export class Tenancy {
       this.#authority.round();
       this.#authority.signal.throwIfAborted();
     }
-    // What was taken and has not begun stays so: the next holder lines it up again.
+    // Jobs that were taken and have not begun stay taken: the next holder lines them up again.
     this.#authority.signal.throwIfAborted();
     await this.#authority.publish(() => this.#beginAtTake.takeAllBack());
-    if (this.#options.closesFirst) await this.#closing.close({ isFenced: false });
+    if (this.#closing.isFirst) await this.#closing.close({ isFenced: false });
     const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
     if (empty === "kept" && (await this.#release({ onlyIfEmpty: false })) === "released") {
@@ -262,7 +258,7 @@ export class Tenancy {
     return "fenced";
   }
 
-  /** Tries until Redis has answered, or we may no longer act: it may refuse writes for a while. */
+  /** Retries until Redis has answered or the lease is lost: Redis may refuse writes for a while. */
   #release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost"> {
     return this.#authority.publish(() => {
       this.#authority.round();
@@ -271,8 +267,11 @@ export class Tenancy {
   }
 
   get #limits(): IdleLimits {
-    const { leaseMs, idleMs, maxAgeMs } = this.#options;
-    return { leaseMs, maxAgeMs, idleMs: this.#ports.sandbox.idleMs ?? idleMs };
+    return { ...this.#bounds, leaseMs: this.#options.leaseMs };
+  }
+
+  get #bounds(): TenancyBounds {
+    return this.#ports.sandbox.bounds ?? this.#options;
   }
 
   #becameIdle(): void {
@@ -289,7 +288,7 @@ export class Tenancy {
   #lost(why: string): void {
     this.#ports.report({ event: "tenancy.fenced", key: this.key, epoch: this.#options.epoch, why });
     this.#changes.notify();
-    // One that still waits for a job would take it from the next holder of the sandbox.
+    // A call that still waits for a job would take it from the next holder of the sandbox.
     void this.#ports.jobs.close().catch(() => {});
   }
 

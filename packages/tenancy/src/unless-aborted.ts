@@ -1,4 +1,4 @@
-/** What a promise gives, unless the signal fires first; it then goes on by itself and is nobody's any more. */
+/** Resolves as the promise does, unless the signal fires first. The promise then goes on, and its result is ignored. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);

@@ -30,7 +30,7 @@ async function settled(progress: Record<number, Progress>): Promise<Record<numbe
     ...{ left, key: sandboxKey.parse("acme"), read: async () => job, onStep: () => {} },
     ports: { events: events as EventsPort, report: () => {} },
     takeBack: async () => false,
-    endings: { told: note("told") },
+    endings: { buryFailed: note("buryFailed") },
     onAgain: note("again"),
     onLost: note("lost"),
   });

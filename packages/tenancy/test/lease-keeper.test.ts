@@ -63,7 +63,7 @@ class KeptLease {
   }
 }
 
-/** What a signal keeps for whoever waits on it. `AbortSignal.any` makes dependants, which Node keeps in a private set. */
+/** What a signal keeps for its waiters. `AbortSignal.any` makes dependants, which Node keeps in a private set. */
 function heldBy(signal: AbortSignal) {
   const set = Object.getOwnPropertySymbols(signal).find(
     (symbol) => symbol.description === "kDependantSignals",
@@ -85,21 +85,21 @@ afterEach(async () => {
   expect(lease.process.sleeping).toBe(0);
 });
 
-describe("a lease is kept", () => {
-  test("by renewing it four times in its length", async () => {
+describe("lease is kept", () => {
+  test("a lease is kept by renewing it four times in its length", async () => {
     await lease.pass(10 * leaseMs);
     expect(lease.lost).toBeUndefined();
     expect(lease.asked.length).toBeGreaterThanOrEqual(38);
   });
 
-  test("on ticks of the process' clock, so that one call renews all leases of a worker", async () => {
+  test("a lease is kept on ticks of the process' clock, so that one call renews all leases of a worker", async () => {
     await lease.pass(2 * leaseMs);
     const { clock } = lease.process;
     const sinceTick = (atMs: number) => (atMs - lease.time.nowMs + clock.now()) % (leaseMs / 4);
     expect(lease.asked.map(sinceTick)).toEqual(lease.asked.map(() => 0));
   });
 
-  test("without anything of past renewals staying on the tenancy's signal", async () => {
+  test("a lease is kept without anything of past renewals staying on the tenancy's signal", async () => {
     const { signal } = lease.stop;
     await lease.pass(leaseMs);
     const before = heldBy(signal);
@@ -108,19 +108,19 @@ describe("a lease is kept", () => {
     expect(before.dependants).toBe(0);
   });
 
-  test("past failures, as long as one renewal succeeds in time", async () => {
+  test("a lease is kept past failures, as long as one renewal succeeds in time", async () => {
     lease.plan.push("fails", "fails", "renewed", "fails", "fails", "renewed");
     await lease.pass(4 * leaseMs);
     expect(lease.lost).toBeUndefined();
   });
 
-  test("with its tenant paused, and the holder is told", async () => {
+  test("a lease is kept with its tenant paused, and the holder learns of it", async () => {
     lease.plan.push("renewed", "paused");
     await lease.pass(600);
     expect({ paused: lease.paused, lost: lease.lost }).toEqual({ paused: 1, lost: undefined });
   });
 
-  test("through two minutes in which Redis refuses every write, and the sandbox is told so", async () => {
+  test("a lease is kept through two minutes in which Redis refuses every write, and init learns of it", async () => {
     const refusals = Array.from({ length: 460 }, () => "refused" as const);
     lease.plan.push(...refusals);
     await lease.pass(115_000);
@@ -130,7 +130,7 @@ describe("a lease is kept", () => {
     expect(lease.lost, "it was renewed afterwards").toBeUndefined();
   });
 
-  test("until it is told to stop, without another question", async () => {
+  test("a lease is kept until it is stopped, without another renewal", async () => {
     await lease.pass(600);
     lease.stop.abort();
     await lease.kept;
@@ -140,7 +140,7 @@ describe("a lease is kept", () => {
   });
 });
 
-describe("a lease is lost", () => {
+describe("lease is lost", () => {
   test("a fifth before its deadline, however the failures fall", async () => {
     // Each answer takes long: the next question would be asked after the margin.
     lease.answerMs = 90;
@@ -149,34 +149,34 @@ describe("a lease is lost", () => {
     expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
   });
 
-  test("a fifth before its deadline when nobody answers", async () => {
+  test("a fifth before its deadline when Redis does not answer", async () => {
     lease.plan.push("silence");
     await lease.pass(1_100);
     expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
   });
 
-  test("counted from the question that was answered, not from the answer", async () => {
+  test("a lease is lost counted from the question that was answered, not from the answer", async () => {
     lease.answerMs = 400;
     lease.plan.push("renewed", "silence");
     await lease.pass(2_000);
     expect(lease.lost?.atMs).toBeCloseTo((lease.asked[0] ?? 0) + lastMs, -1);
   });
 
-  test("at once when somebody else took it", async () => {
+  test("a lease is lost at once when another worker took it", async () => {
     lease.plan.push("renewed", "lost");
     await lease.pass(700);
     const atMs = (lease.asked[1] ?? 0) + lease.answerMs;
     expect(lease.lost).toEqual({ why: "the lease was taken over", atMs: expect.closeTo(atMs, -1) });
   });
 
-  test("when the loop has not come round for three leases, though every renewal succeeds", async () => {
+  test("a lease is lost when the loop has not come round for three leases, though every renewal succeeds", async () => {
     await lease.time.pass(3 * leaseMs - 100);
     expect(lease.lost).toBeUndefined();
     await lease.time.pass(500);
     expect(lease.lost?.why).toBe("its loop made no progress");
   });
 
-  test("by the clock before any timer says so, for a process that was stopped", async () => {
+  test("a lease is lost by the clock before any timer fires, for a process that was stopped", async () => {
     await lease.pass(300);
     lease.process.freeze();
     await lease.time.pass(2 * leaseMs);
@@ -186,7 +186,7 @@ describe("a lease is lost", () => {
     expect(lease.lost?.why).toBe("it could not renew in time");
   });
 
-  test("when Redis has refused every write for two minutes", async () => {
+  test("a lease is lost when Redis has refused every write for two minutes", async () => {
     lease.plan.push(...Array.from({ length: 1_000 }, () => "refused" as const));
     await lease.pass(125_000);
     expect(lease.lost?.why).toBe("Redis refused to write for too long");
@@ -194,7 +194,7 @@ describe("a lease is lost", () => {
     expect(lease.lost?.atMs).toBeLessThan(122_000);
   });
 
-  test("a fifth before its deadline after the last refusal, when nobody answers any more", async () => {
+  test("a fifth before its deadline after the last refusal, when Redis does not answer any more", async () => {
     lease.plan.push("refused", "refused", "refused", "silence");
     await lease.pass(3_000);
     const lastRefusedMs = lease.asked[2] ?? 0;
@@ -204,7 +204,7 @@ describe("a lease is lost", () => {
     });
   });
 
-  test("not before the clock says so", async () => {
+  test("a lease is not lost before its time by the clock", async () => {
     lease.plan.push("silence");
     await lease.pass(700);
     expect(lease.keeper.isLate).toBe(false);

@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 describe("output", () => {
-  test("that comes in little pieces is published together, soon", async () => {
+  test("output that comes in little pieces is published together, soon", async () => {
     for (const text of ["a", "b", "c"]) out.add(text);
     await out.time.pass(40);
     expect(out.published).toEqual([]);
@@ -46,7 +46,7 @@ describe("output", () => {
     expect(out.published).toEqual(["abc"]);
   });
 
-  test("is published in order, one publication at a time", async () => {
+  test("output is published in order, one publication at a time", async () => {
     out.publishMs = 30;
     const most: number[] = [];
     for (let index = 0; index < 20; index++) {
@@ -60,7 +60,7 @@ describe("output", () => {
     expect(Math.max(...most)).toBe(1);
   });
 
-  test("is all published when a flush settles, what was under way included", async () => {
+  test("output is all published when a flush settles, what was under way included", async () => {
     out.publishMs = 100;
     out.add("a");
     await out.time.pass(60);
@@ -75,14 +75,14 @@ describe("output", () => {
     expect({ flushed, published: out.published }).toEqual({ flushed: true, published: ["a", "b"] });
   });
 
-  test("past the limit is not published", async () => {
+  test("output past the limit is not published", async () => {
     out = new Batched(5);
     for (const text of ["abc", "def", "ghi"]) out.add(text);
     await out.time.pass(100);
     expect(out.published).toEqual(["abcde"]);
   });
 
-  test("goes on after a publication that failed", async () => {
+  test("output goes on after a publication that failed", async () => {
     out.failing = true;
     out.add("a");
     await out.time.pass(100);
@@ -92,15 +92,15 @@ describe("output", () => {
     expect(out.published).toEqual(["b"]);
   });
 
-  test("leaves no timer behind", async () => {
+  test("output leaves no timer behind", async () => {
     out.add("a");
     await Promise.all([out.batch.flush(), out.time.pass(10)]);
     expect(out.process.sleeping).toBe(0);
   });
 });
 
-describe("whoever adds", () => {
-  test("waits once a batch is full, until it is published", async () => {
+describe("caller that adds output", () => {
+  test("a caller that adds output waits once a batch is full, until it is published", async () => {
     expect(out.add("x".repeat(63 * kibibyte))).toBe(false);
     let waited = false;
     const full = out.batch.add({ stream: "stderr", bytes: Buffer.alloc(kibibyte) });
@@ -113,7 +113,7 @@ describe("whoever adds", () => {
     expect(waited).toBe(true);
   });
 
-  test("waits when a batch has gathered behind one that is being published, however small the pieces", async () => {
+  test("a caller that adds output waits when a batch has gathered behind one that is being published, however small the pieces", async () => {
     out.publishMs = 60_000;
     out.add("first");
     await out.time.pass(100);

@@ -8,8 +8,8 @@ const exited: Outcome = { kind: "exited", code: 1 };
 const refused = (code: string): Outcome => ({ kind: "refused", code, message: "no" });
 const everything = { attempts: 3, on: ["done", "exited", "cancelled", "refused", "lost"] };
 
-describe("a job that ended badly", () => {
-  test("runs again after a pause that grows, while attempts are left", () => {
+describe("job that ended badly", () => {
+  test("a job that ended badly runs again after a pause that grows, while attempts are left", () => {
     const dues = [1, 2, 3].map((attempt) => retryAtMs(job({ attempt }), exited, 10_000, () => 0));
     expect(dues).toEqual([11_000, 12_000, undefined]);
   });
@@ -18,7 +18,7 @@ describe("a job that ended badly", () => {
     ["it asked for no retry", jobSchema.parse(base), exited],
     ["it ended well", job({ retry: everything }), { kind: "exited", code: 0 }],
     ["it is done", job({ retry: everything }), { kind: "done" }],
-    ["somebody cancelled it", job({ retry: everything }), { kind: "cancelled", reason: "by request" }],
+    ["it was cancelled", job({ retry: everything }), { kind: "cancelled", reason: "by request" }],
     ["it can never be read", job({ retry: everything }), refused("invalid-job")],
     ["it asked for more than it may have", job({ retry: everything }), refused("not-allowed")],
     ["its deadline has passed", job({ retry: everything }), refused("deadline")],
@@ -32,11 +32,11 @@ describe("a job that ended badly", () => {
 describe("a job that ended for good", () => {
   test.each<[string, Job | undefined, Outcome, string | undefined]>([
     ["its attempts ran out", job({ attempt: 3 }), exited, "retries-exhausted"],
-    ["nobody could read it", undefined, refused("invalid-job"), "unreadable"],
+    ["it could not be read", undefined, refused("invalid-job"), "unreadable"],
     ["our machinery refused it", jobSchema.parse(base), refused("image-missing"), "fault"],
     ["its sandbox was switched off", jobSchema.parse(base), refused("sandbox-disabled"), undefined],
     ["it was lost", jobSchema.parse(base), { kind: "lost", message: "gone" }, "lost"],
-    ["its command failed and nobody asked for more", jobSchema.parse(base), exited, undefined],
+    ["its command failed and no retry was asked for", jobSchema.parse(base), exited, undefined],
     ["it ended well at last", job({ attempt: 3 }), { kind: "exited", code: 0 }, undefined],
     ["its request was refused", jobSchema.parse(base), refused("not-found"), undefined],
     ["it was cancelled", job({ attempt: 3 }), { kind: "cancelled", reason: "by request" }, undefined],

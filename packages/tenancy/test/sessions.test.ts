@@ -7,7 +7,10 @@ interface Job {
 }
 
 function sessionsOf(parallel: number, ...ids: string[]): Sessions<Job> {
-  const sessions = new Sessions<Job>(parallel, ({ session }) => session);
+  const sessions = new Sessions<Job>(
+    () => parallel,
+    ({ session }) => session,
+  );
   for (const id of ids) sessions.add({ id, session: id.slice(0, 1) });
   return sessions;
 }
@@ -19,7 +22,7 @@ function takeAll(sessions: Sessions<Job>): string[] {
 }
 
 describe("jobs of one session", () => {
-  test("begin one at a time, in order of arrival", () => {
+  test("jobs of one session begin one at a time, in order of arrival", () => {
     const sessions = sessionsOf(4, "a1", "a2", "a3");
     const begun: string[] = [];
     for (let job = sessions.take(); job; job = sessions.take()) {
@@ -32,29 +35,32 @@ describe("jobs of one session", () => {
 });
 
 describe("jobs of different sessions", () => {
-  test("begin side by side, past those that wait for their session", () => {
+  test("jobs of different sessions begin side by side, past those that wait for their session", () => {
     const sessions = sessionsOf(4, "a1", "a2", "a3", "b1", "c1");
     expect(takeAll(sessions)).toEqual(["a1", "b1", "c1"]);
     expect({ running: sessions.running, parked: sessions.parked }).toEqual({ running: 3, parked: 2 });
   });
 
-  test("are no more at once than may be, and the first in line is next", () => {
-    const sessions = sessionsOf(2, "a1", "b1", "c1", "d1");
+  test("jobs of different sessions are no more at once than may be, and the first in line is next", () => {
+    const sessions = sessionsOf(2, "a1");
+    const jobs = { b1: { id: "b1", session: "b" } };
+    sessions.add(jobs.b1);
+    for (const id of ["c1", "d1"]) sessions.add({ id, session: id.slice(0, 1) });
     expect(takeAll(sessions)).toEqual(["a1", "b1"]);
-    sessions.done({ id: "b1", session: "b" });
+    sessions.done(jobs.b1);
     expect(takeAll(sessions)).toEqual(["c1"]);
   });
 });
 
-describe("a job that has not begun", () => {
-  test("can be taken out of the line, which closes behind it", () => {
+describe("job that has not begun", () => {
+  test("a job that has not begun can be taken out of the line, which closes behind it", () => {
     const sessions = sessionsOf(1, "a1", "a2", "a3");
     expect(sessions.remove(({ id }) => id === "a2")?.id).toBe("a2");
     expect(sessions.remove(({ id }) => id === "a2")).toBeUndefined();
     expect(sessions.waiting.map(({ id }) => id)).toEqual(["a1", "a3"]);
   });
 
-  test("is given back in order with all others, and those that run stay busy", () => {
+  test("a job that has not begun is given back in order with all others, and those that run stay busy", () => {
     const sessions = sessionsOf(1, "a1", "b1", "a2");
     const running = sessions.take();
     expect(sessions.empty().map(({ id }) => id)).toEqual(["b1", "a2"]);
@@ -62,5 +68,48 @@ describe("a job that has not begun", () => {
     expect({ parked: sessions.parked, next: sessions.take() }).toEqual({ parked: 1, next: undefined });
     if (running) sessions.done(running);
     expect(sessions.take()?.id).toBe("a3");
+  });
+});
+
+describe("heir of a job that ends", () => {
+  const begun = (sessions: Sessions<Job>) => {
+    const job = sessions.take();
+    if (!job) throw new Error("none may begin");
+    return job;
+  };
+
+  test("the heir of a job that ends is the next of its session, which is never free in between", () => {
+    const sessions = sessionsOf(4, "a1", "a2", "a3");
+    const ending = begun(sessions);
+    const heir = sessions.heirOf(ending);
+    expect(heir?.id).toBe("a2");
+    if (heir) sessions.inherit(heir);
+    sessions.done(ending);
+    expect(takeAll(sessions)).toEqual([]);
+    if (heir) sessions.done(heir);
+    expect(takeAll(sessions)).toEqual(["a3"]);
+  });
+
+  test("the heir of a job that ends is none while another session's job waits for the same place, and came before", () => {
+    const sessions = sessionsOf(1, "a1", "b1", "a2");
+    expect(sessions.heirOf(begun(sessions))).toBeUndefined();
+  });
+
+  test("the heir of a job that ends is none while more run than may", () => {
+    let parallel = 2;
+    const sessions = new Sessions<Job>(
+      () => parallel,
+      ({ session }) => session,
+    );
+    for (const id of ["a1", "b1", "a2"]) sessions.add({ id, session: id.slice(0, 1) });
+    const ending = begun(sessions);
+    begun(sessions);
+    parallel = 1;
+    expect(sessions.heirOf(ending)).toBeUndefined();
+  });
+
+  test("the heir of a job that ends is none for a job that does not run", () => {
+    const sessions = sessionsOf(1, "a1");
+    expect(sessions.heirOf({ id: "a0", session: "a" })).toBeUndefined();
   });
 });

@@ -18,8 +18,8 @@ afterEach(() => {
   expect(rig.rules.violation).toBeUndefined();
 });
 
-describe("a sandbox with nothing to do", () => {
-  test("is given up when its idle time is over", async () => {
+describe("sandbox with nothing to do", () => {
+  test("a sandbox with nothing to do is given up when its idle time is over", async () => {
     const held = rig.hold("worker-1", { idleMs: 500 });
     await rig.time.pass(450);
     expect(held.end).toBeUndefined();
@@ -28,7 +28,7 @@ describe("a sandbox with nothing to do", () => {
     expect(rig.redis.leases.isLive("ash")).toBe(false);
   });
 
-  test("is given up although the completing of its last job failed", async () => {
+  test("a sandbox with nothing to do is given up although the completing of its last job failed", async () => {
     rig.add("a", ...deadLetter);
     rig.weather.next("complete a", "refused");
     const held = rig.hold("worker-1");
@@ -40,7 +40,7 @@ describe("a sandbox with nothing to do", () => {
     });
   });
 
-  test("is given up with its tenant paused, at the next renewal", async () => {
+  test("a sandbox with nothing to do is given up with its tenant paused, at the next renewal", async () => {
     const held = rig.hold("worker-1", { idleMs: 0 });
     rig.redis.leases.paused.add("ash");
     await rig.time.pass(600);
@@ -65,8 +65,26 @@ describe("a sandbox on storage that other hosts see", () => {
   });
 });
 
-describe("a sandbox that a dead life of its worker left", () => {
-  test("is not given up before it is open: what that life started ends then", async () => {
+describe("a sandbox whose container is parked", () => {
+  test.each([
+    ["asked for", { idleMs: 60_000 }],
+    ["idle for long", { idleMs: 700 }],
+  ])("is so before its lease is released, %s", async (_, options) => {
+    rig.add("a");
+    const held = rig.hold("worker-1", { ...options, parks: true });
+    await rig.time.pass(1_000);
+    expect(held.host.isParked("ash")).toBe(false);
+    if (options.idleMs > 1_000) held.tenancy.yield();
+    while (rig.redis.leases.isLive("ash")) await rig.time.step();
+    expect([...held.host.keys]).toEqual(["ash"]);
+    expect(held.host.isParked("ash")).toBe(true);
+    await rig.time.pass(1_000);
+    expect(held.end).toBe("released");
+  });
+});
+
+describe("sandbox that a dead life of its worker left", () => {
+  test("a sandbox that a dead life of its worker left is not given up before it is open: what that life started ends then", async () => {
     const held = rig.hold("worker-1", { idleMs: 1 });
     let open = false;
     const adopting = held.tenancy.adopt().then(() => {
@@ -82,7 +100,7 @@ describe("a sandbox that a dead life of its worker left", () => {
     expect(held.end).toBe("released");
   });
 
-  test("and cannot be opened is held until that life's lease would be over", async () => {
+  test("a sandbox that a dead life of its worker left and cannot be opened is held until that life's lease would be over", async () => {
     rig.weather.fault = new Fault("engine-unreachable", { address: "unix:///nowhere", detail: "simulated" });
     const held = rig.hold("worker-1", { idleMs: 1 });
     void held.tenancy.adopt();
@@ -93,8 +111,8 @@ describe("a sandbox that a dead life of its worker left", () => {
   });
 });
 
-describe("a job that was taken and nobody knows of", () => {
-  test("runs before those behind it when the answer that brought it was lost", async () => {
+describe("job that was taken without this tenancy's knowledge", () => {
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer that brought it was lost", async () => {
     for (const id of ["a", "b"]) rig.add(id);
     rig.weather.next("fetch", "answer-lost");
     rig.hold("worker-1");
@@ -102,7 +120,7 @@ describe("a job that was taken and nobody knows of", () => {
     expect(rig.started).toEqual(["a", "b"]);
   });
 
-  test("runs before those behind it when the call was sent twice", async () => {
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the call was sent twice", async () => {
     for (const id of ["a", "b", "c"]) rig.add(id);
     rig.weather.next("fetch", "sent-again");
     rig.hold("worker-1");
@@ -110,7 +128,7 @@ describe("a job that was taken and nobody knows of", () => {
     expect(rig.started).toEqual(["a", "b", "c"]);
   });
 
-  test("runs before those behind it when the answer to taking it was lost", async () => {
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer to taking it was lost", async () => {
     const held = rig.hold("worker-1", { idleMs: 60_000 });
     await rig.time.pass(100);
     rig.add("a");
@@ -122,7 +140,7 @@ describe("a job that was taken and nobody knows of", () => {
     await rig.time.pass(500);
   });
 
-  test("runs although nothing comes behind it and another job runs for long", async () => {
+  test("a job that was taken without this tenancy's knowledge runs although nothing comes behind it and another job runs for long", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 20_000, code: 0, chunks: [] }] });
     rig.hold("worker-1");
     await rig.time.pass(800);
@@ -134,7 +152,7 @@ describe("a job that was taken and nobody knows of", () => {
   });
 });
 
-describe("a job that comes to an open sandbox where nothing else is to be done", () => {
+describe("job that comes to an open sandbox where nothing else is to be done", () => {
   /** A sandbox that has run a job, and a second job in its queue. */
   async function open(options: Parameters<Rig["hold"]>[1] = {}) {
     rig.add("first");
@@ -153,7 +171,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     await rig.time.pass(60_000);
   });
 
-  test("begins in the step that takes it", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done begins in the step that takes it", async () => {
     await open();
     rig.add("a");
     expect(await ended("a")).toEqual(["started", "exited"]);
@@ -169,7 +187,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     expect(rig.trace.counts.get("begun-at-once")).toBe(1);
   });
 
-  test("runs in its turn although that call was sent again and took another", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done runs in its turn although that call was sent again and took another", async () => {
     await open();
     rig.weather.next("fetch", "sent-again");
     rig.add("a");
@@ -178,7 +196,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     expect(rig.started.slice(0, 3)).toEqual(["first", "a", "b0"]);
   });
 
-  test("is not lost when the answer is, and the sandbox is given up", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when the answer is, and the sandbox is given up", async () => {
     const held = await open();
     rig.weather.next("fetch", "answer-lost");
     rig.add("a");
@@ -190,7 +208,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("stays in line when the sandbox is to be given up before the answer comes", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done stays in line when the sandbox is to be given up before the answer comes", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -207,7 +225,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("and is cancelled before the answer comes never runs", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done and is cancelled before the answer comes never runs", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -220,7 +238,7 @@ describe("a job that comes to an open sandbox where nothing else is to be done",
     expect(rig.started).toEqual(["first"]);
   });
 
-  test("does not begin so while the worker has no turn for it", async () => {
+  test("a job that comes to an open sandbox where nothing else is to be done does not begin so while the worker has no turn for it", async () => {
     const held = await open();
     const turns = [held.turns.takeNow(), held.turns.takeNow()];
     rig.add("a");
@@ -241,7 +259,7 @@ describe("what a dead holder left", () => {
     await rig.time.pass(1_100);
   }
 
-  test("runs again if it is safe to repeat, and is lost if not; what had not begun keeps its place", async () => {
+  test("what a dead holder left runs again if it is safe to repeat, and is lost if not; what had not begun keeps its place", async () => {
     const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
     rig.add("a", { session: "s1" }, long);
     rig.add("b", { session: "s2", idempotent: true }, long);
@@ -259,7 +277,7 @@ describe("what a dead holder left", () => {
     expect(rig.started.filter((id) => id === "a")).toEqual(["a"]);
   });
 
-  test("does not run again because its request could not be read for a moment", async () => {
+  test("what a dead holder left does not run again because its request could not be read for a moment", async () => {
     rig.add("a", {}, { staged: "there", commands: [{ runMs: 900, code: 0, chunks: [] }] });
     await leave();
     rig.weather.next("load a", "refused");
@@ -271,7 +289,7 @@ describe("what a dead holder left", () => {
     });
   });
 
-  test("stays in order when it was handed back", async () => {
+  test("what a dead holder left stays in order when it was handed back", async () => {
     rig.add("long", {}, { commands: [{ runMs: 300, code: 0, chunks: [] }] });
     for (const id of ["b", "c", "d"]) rig.add(id);
     const first = rig.hold("worker-1");
@@ -285,10 +303,10 @@ describe("what a dead holder left", () => {
   });
 });
 
-describe("a job whose records have expired", () => {
+describe("job whose records have expired", () => {
   const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
 
-  test("and that began is not run a second time", async () => {
+  test("a job whose records have expired and that began is not run a second time", async () => {
     rig.add("a", {}, long);
     const first = rig.hold("worker-1");
     await rig.time.pass(650);
@@ -303,7 +321,7 @@ describe("a job whose records have expired", () => {
     });
   });
 
-  test("and whose end was told leaves the queue, without another end", async () => {
+  test("a job whose records have expired and whose end was published leaves the queue, without another end", async () => {
     rig.add("a", deadLetter[0], { ...deadLetter[1], staged: "there" });
     rig.weather.next("complete a", ...Array.from({ length: 20 }, () => "refused" as const));
     const first = rig.hold("worker-1", { idleMs: 60_000 });
@@ -321,7 +339,7 @@ describe("a job whose records have expired", () => {
     });
   });
 
-  test("and that was cancelled far behind others never runs", async () => {
+  test("a job whose records have expired and that was cancelled far behind others never runs", async () => {
     rig.add("a");
     rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 }, true);
     rig.redis.events.expire();
@@ -335,8 +353,8 @@ describe("a job whose records have expired", () => {
   });
 });
 
-describe("a job that never began", () => {
-  test("is run by the next holder when Redis hears of its beginning too late", async () => {
+describe("job that never began", () => {
+  test("a job that never began is run by the next holder when Redis hears of its beginning too late", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.queue.active.length === 0) await rig.time.step();
@@ -352,7 +370,7 @@ describe("a job that never began", () => {
     });
   });
 
-  test("is run by its worker when that slept between telling of it and starting it", async () => {
+  test("a job that never began is run by its worker when that slept between telling of it and starting it", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.said("a").length === 0) await rig.time.step();
@@ -370,8 +388,8 @@ describe("a job that never began", () => {
   });
 });
 
-describe("a Redis that refuses to write for many leases", () => {
-  test("fences no worker, ends nothing that runs, and gets every end afterwards", async () => {
+describe("Redis that refuses to write for many leases", () => {
+  test("a Redis that refuses to write for many leases fences no worker, ends nothing that runs, and gets every end afterwards", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
     rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     const held = rig.hold("worker-1");
@@ -391,8 +409,8 @@ describe("a Redis that refuses to write for many leases", () => {
   });
 });
 
-describe("a holder whose time is over", () => {
-  test("takes nothing more from the queue", async () => {
+describe("holder whose time is over", () => {
+  test("a holder whose time is over takes nothing more from the queue", async () => {
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(100);
     rig.weather.slowMs = 5_000;
@@ -405,7 +423,7 @@ describe("a holder whose time is over", () => {
     expect({ end: first.end, said: rig.said("a") }).toEqual({ end: "fenced", said: ["started", "exited"] });
   });
 
-  test("starts no command, even if the answer to its question comes before its timers", async () => {
+  test("a holder whose time is over starts no command, even if the answer to its question comes before its timers", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.said("a").length === 0) await rig.time.step();
@@ -422,7 +440,7 @@ describe("a holder whose time is over", () => {
     });
   });
 
-  test("is one that has waited for a job for three leases: nobody else would get a turn", async () => {
+  test("a holder whose time is over is one that has waited for a job for three leases: no other sandbox would get a turn", async () => {
     rig.weather.deaf = true;
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(2_900);
@@ -431,7 +449,7 @@ describe("a holder whose time is over", () => {
     expect(first.end).toBe("fenced");
   });
 
-  test("gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
+  test("a holder whose time is over gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(100);
     rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
@@ -442,7 +460,7 @@ describe("a holder whose time is over", () => {
     });
   });
 
-  test("counts from when it asked for the lease, not from when the answer came", async () => {
+  test("a holder whose time is over counts from when it asked for the lease, not from when the answer came", async () => {
     rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
     rig.weather.next("renew", "refused");
     await rig.time.pass(120);
@@ -450,8 +468,8 @@ describe("a holder whose time is over", () => {
   });
 });
 
-describe("a job ends", () => {
-  test("as lost when carrying it out fails in a way nobody foresaw", async () => {
+describe("ends of jobs", () => {
+  test("a job ends as lost when carrying it out fails in an unforeseen way", async () => {
     rig.add("a", {}, { breaks: true });
     rig.add("b");
     rig.hold("worker-1");
@@ -462,7 +480,7 @@ describe("a job ends", () => {
     ]);
   });
 
-  test("although Redis refuses to hear of it for a while", async () => {
+  test("a job ends although Redis refuses to record it for a while", async () => {
     rig.add("a");
     rig.weather.next("finished a", "refused", "refused");
     rig.hold("worker-1");
@@ -470,7 +488,7 @@ describe("a job ends", () => {
     expect(rig.said("a")).toEqual(["started", "exited"]);
   });
 
-  test("as refused when its deadline passes while it waits for a turn", async () => {
+  test("a job ends as refused when its deadline passes while it waits for a turn", async () => {
     const held = rig.hold("worker-1");
     const { signal } = new AbortController();
     const turns = [await held.turns.take(signal), await held.turns.take(signal)];
@@ -481,7 +499,7 @@ describe("a job ends", () => {
     expect({ said: rig.said("a"), started: rig.started }).toEqual({ said: ["refused"], started: [] });
   });
 
-  test("as cancelled where it waits, and where it runs", async () => {
+  test("a job is cancelled where it waits, and where it runs", async () => {
     rig.add("a", {}, { commands: [{ runMs: 5_000, code: 0, chunks: [] }] });
     for (const id of ["b", "c"]) rig.add(id);
     const held = rig.hold("worker-1");
@@ -492,7 +510,7 @@ describe("a job ends", () => {
     expect(rig.started).toEqual(["a", "c"]);
   });
 
-  test("as refused when there is no sandbox and no waiting would mend it", async () => {
+  test("a job ends as refused when there is no sandbox and waiting would not help", async () => {
     rig.weather.fault = new Fault("image-missing", { image: "none", detail: "" });
     rig.add("a");
     rig.hold("worker-1");
@@ -500,7 +518,7 @@ describe("a job ends", () => {
     expect(rig.said("a")).toEqual(["refused"]);
   });
 
-  test("somewhere else when no sandbox can be had here for now", async () => {
+  test("a job goes to another worker when this one cannot have a sandbox for now", async () => {
     rig.weather.fault = new Fault("engine-unreachable", { address: "here", detail: "" });
     for (const id of ["a", "b"]) rig.add(id);
     const first = rig.hold("worker-1");
@@ -513,8 +531,8 @@ describe("a job ends", () => {
   });
 });
 
-describe("a worker that stops", () => {
-  test("leaves what is safe to repeat to the next, and ends the rest as cancelled", async () => {
+describe("worker that stops", () => {
+  test("a worker that stops leaves what is safe to repeat to the next, and ends the rest as cancelled", async () => {
     const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
     rig.add("a", { session: "s1" }, long);
     rig.add("b", { session: "s2", idempotent: true }, long);
@@ -533,8 +551,8 @@ describe("a worker that stops", () => {
   });
 });
 
-describe("an attempt that waits while the end of the one before is still being told", () => {
-  test("has not begun, whatever was said of that one", async () => {
+describe("attempt that waits while the end of the one before is still being published", () => {
+  test("an attempt that waits while the end of the one before is still being published has not begun, whatever was said of that one", async () => {
     const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
     rig.add("a", { session: "s1", retry }, { commands: [{ runMs: 100, code: 1, chunks: [] }] });
     rig.add("b", { ...deadLetter[0], session: "s2" }, { commands: [{ runMs: 500, code: 1, chunks: [] }] });
@@ -548,7 +566,7 @@ describe("an attempt that waits while the end of the one before is still being t
 });
 
 describe("what a job says", () => {
-  test("is said once and in order, whatever answers are lost", async () => {
+  test("what a job says is said once and in order, whatever answers are lost", async () => {
     const commands = [{ runMs: 400, code: 0, chunks: ["one ", "two ", "three "] }];
     rig.add("a", {}, { commands, artifact: true });
     rig.weather.next("begin a", "answer-lost");
@@ -564,7 +582,7 @@ describe("what a job says", () => {
 });
 
 describe("jobs that wait behind their session", () => {
-  test("take none of the places that run", async () => {
+  test("jobs that wait behind their session take none of the places that run", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 20; index++) rig.add(`behind-${index}`, { session: "s1" });
     rig.add("other", { session: "s2" });
@@ -575,7 +593,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(9_000);
   });
 
-  test("hide no other session, however many they are, and its jobs keep their order", async () => {
+  test("jobs that wait behind their session hide no other session, however many they are, and its jobs keep their order", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 1_000; index++) rig.add(`behind-${index}`, { session: "s1" });
     for (const id of ["a", "b", "c"]) rig.add(id, { session: "chat" });
@@ -587,7 +605,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(1_000);
   });
 
-  test("hide no other session when the answer to taking its job was lost, or the call was sent twice", async () => {
+  test("jobs that wait behind their session hide no other session when the answer to taking its job was lost, or the call was sent twice", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 100; index++) rig.add(`behind-${index}`, { session: "s1" });
     for (const id of ["a", "b"]) rig.add(id, { session: "chat" });
@@ -600,7 +618,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(1_000);
   });
 
-  test("stay in order behind another session's job when a holder that took that one dies", async () => {
+  test("jobs that wait behind their session stay in order behind another session's job when a holder that took that one dies", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 30; index++) rig.add(`behind-${index}`, { session: "s1" });
     rig.add("a", { session: "chat", idempotent: true }, { commands: [{ runMs: 900, code: 0, chunks: [] }] });

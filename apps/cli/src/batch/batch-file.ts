@@ -49,7 +49,7 @@ export async function* batchLines(file: string, labels: Labels): AsyncGenerator<
 async function* lines(file: string): AsyncGenerator<{ number: number; text: string }> {
   let number = 0;
   const input = createReadStream(file);
-  // Without this its error would be nobody's before the first line is asked for.
+  // Without this, an error before the first line is asked for would be unhandled.
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
   input.once("error", failed.reject);

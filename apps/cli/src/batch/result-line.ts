@@ -1,4 +1,4 @@
-import { exitCodeOf, type JobResult, type JobTiming, type Labels } from "@berth/protocol";
+import { exitCodeOf, type JobResult, type JobTiming, type JobUsage, type Labels } from "@berth/protocol";
 import { z } from "zod";
 import type { BatchLine } from "./batch-file.ts";
 
@@ -17,6 +17,7 @@ export interface ResultLine {
   /** As a shell has it; absent where no command ran to an end. */
   readonly exitCode?: number;
   readonly timing: JobTiming;
+  readonly usage?: JobUsage;
   readonly worker?: string;
   readonly host?: string;
   readonly value: JobResult["value"];
@@ -27,7 +28,7 @@ export function resultLine(
   { index, line, job }: Omit<BatchLine, "order">,
   { id, result }: { readonly id: string; readonly result: JobResult },
 ): ResultLine {
-  const { outcome, timing, worker, host, value, text } = result;
+  const { outcome, timing, usage, worker, host, value, text } = result;
   const { tenant, session, agent } = job;
   const labels = result.labels ?? job.labels;
   const exitCode = exitCodeOf(outcome);
@@ -38,6 +39,7 @@ export function resultLine(
     outcome,
     ...(exitCode === undefined ? {} : { exitCode }),
     timing,
+    ...(usage === undefined ? {} : { usage }),
     ...(worker === undefined ? {} : { worker }),
     ...(host === undefined ? {} : { host }),
     value,

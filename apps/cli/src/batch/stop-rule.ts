@@ -26,7 +26,7 @@ export class StopRule {
     const { timeoutMs } = limits;
     if (timeoutMs === undefined) return;
     const text = `its time was over (--timeout ${spanText(timeoutMs)})`;
-    // Longer than a timer can be is longer than anybody waits.
+    // A time beyond a timer's range means no limit in practice.
     this.#timer = setTimeout(() => this.#stop({ why: "timeout", text }), Math.min(timeoutMs, 2 ** 31 - 1));
   }
 

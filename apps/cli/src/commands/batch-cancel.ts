@@ -7,10 +7,10 @@ const options = {} as const;
 
 export const batchCancel = command({
   name: "batch cancel",
-  summary: "end what has not ended of a batch",
+  summary: "cancel the jobs of a batch that have not ended",
   positionals: ["ID"],
   about:
-    "Straight to Redis, end `berth batch run` first if it still submits. A gateway takes nothing more of the batch.",
+    "Without a gateway (REDIS_URL), stop `berth batch run` first if it still submits. A gateway accepts no more jobs of the batch.",
   examples: [{ line: "berth batch cancel nightly-7", says: "" }],
   options,
   run,
@@ -22,7 +22,7 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   if (!count) throw noBatch(id);
   await context.terminal.answer(
     { id, ...count },
-    () => `${count.cancelled} of ${count.known} jobs were told to end`,
+    () => `${count.cancelled} of ${count.known} jobs were asked to end`,
   );
   return exitCodes.ok;
 }

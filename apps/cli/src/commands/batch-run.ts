@@ -59,12 +59,12 @@ export const batchRun = command({
   summary: "run a file of jobs, one JSON line each",
   positionals: ["FILE"],
   about: `A line is a job: {"tenant": "acme", "session": "s1", "request": {"kind": "exec", "command": "python3 main.py"}}
-Instead of a command there may be an argv, which no shell touches. A line may have labels: {"labels": {"run": "7"}, …}
+An argv in place of the command runs without a shell. A line may have labels: {"labels": {"run": "7"}, …}
 Jobs of a tenant's session run in order, sessions and tenants side by side. All lines are checked before the first is submitted.
 Ctrl-C stops submitting; what was submitted goes on. The same --id (and --out) later brings what is missing and runs nothing twice.
 A gateway is given the whole batch, part by part. A connection to it that breaks is made again, also when the gateway restarted.
 A run that stops early prints the command that goes on with it. With --max-failures or --timeout every job that had not ended is
-cancelled, and has a line in the results that says so: --retry-failed runs those again.
+cancelled, and has such a line in the results: --retry-failed runs those again.
 The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 124 when --timeout was over,
 130 when it was interrupted.`,
   examples: [
@@ -202,7 +202,7 @@ async function selectionOf(
   if (earlier === undefined) return { ...everyLine(jobs.total), note: "" };
   const path = resolve(directory, earlier);
   if (out !== undefined && out !== "-" && resolve(directory, out) === path)
-    throw new UsageError("--out: it is the file of --retry-failed; write to another file");
+    throw new UsageError("--out: this is the file of --retry-failed; choose another file");
   const failed = await failedLines(path, jobs);
   return { ...failed, note: ` of ${jobs.total}: what failed in ${earlier}` };
 }
@@ -258,10 +258,10 @@ async function tellEnd({ terminal }: Context, summary: BatchSummary, ending: End
   const say = (text: string) => (toStdout ? terminal.note(text) : terminal.line(text));
   if (!terminal.json) for (const line of summaryLines(summary)) await say(line);
   const [first, ...others] = ending.statistics.failures.slice(0, 5).map((job) => job.id);
-  if (!terminal.json && first !== undefined)
-    terminal.note(
-      `berth: look at one: berth logs ${first} (${[first, ...others].join(", ")}${failed > 5 ? ", …" : ""})`,
-    );
+  if (!terminal.json && first !== undefined) {
+    const more = others.length > 0 ? ` (also ${others.join(", ")}${failed > 5 ? ", …" : ""})` : "";
+    terminal.note(`berth: look at one: berth logs ${first}${more}`);
+  }
   if (stopped !== undefined) terminal.note(`berth: the rest was cancelled: ${stopped}`);
   if (!goesOn) return;
   terminal.note(`berth: what was submitted goes on. To bring the rest: ${resume}`);

@@ -8,9 +8,9 @@ const options = {} as const;
 
 export const batchStatus = command({
   name: "batch status",
-  summary: "how far a batch is",
+  summary: "show the progress of a batch",
   positionals: ["ID"],
-  about: "From any terminal. Jobs are counted from their submission to a day after their end.",
+  about: "Works from any terminal. Jobs are counted from their submission to a day after their end.",
   examples: [
     { line: "berth batch status nightly-7", says: "" },
     { line: "berth batch status nightly-7 --json | jq .finished", says: "for a program" },

@@ -23,25 +23,25 @@ export const cancel = command({
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const door = await context.door();
-  const told: Told[] = [];
+  const cancelled: Cancelled[] = [];
   for (const id of positionals) {
     const job = await door.job(id);
     const ended = (await job?.status()) === "finished";
     if (!ended) await job?.cancel();
-    told.push({ id, known: job !== undefined, ended });
+    cancelled.push({ id, known: job !== undefined, ended });
   }
-  await context.terminal.answer({ jobs: told }, () => told.map(toldText).join("\n"));
-  return told.every(({ known }) => known) ? exitCodes.ok : exitCodes.failed;
+  await context.terminal.answer({ jobs: cancelled }, () => cancelled.map(cancelledText).join("\n"));
+  return cancelled.every(({ known }) => known) ? exitCodes.ok : exitCodes.failed;
 }
 
-interface Told {
+interface Cancelled {
   readonly id: string;
   readonly known: boolean;
-  /** Before it could be told to. */
+  /** Before it could be asked to. */
   readonly ended: boolean;
 }
 
-function toldText({ id, known, ended }: Told): string {
+function cancelledText({ id, known, ended }: Cancelled): string {
   if (!known) return `${printable(id)} is not known`;
-  return ended ? `${id} had ended already` : `${id} was told to end`;
+  return ended ? `${id} had ended already` : `${id} was asked to end`;
 }

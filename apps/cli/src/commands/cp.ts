@@ -49,11 +49,11 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const remoteTo = remotePlace(to);
   const remoteFrom = sources.map(remotePlace).filter((one) => one !== undefined);
   if (remoteTo && remoteFrom.length > 0)
-    throw new UsageError("one side is here and the other in a sandbox", [
+    throw new UsageError("one side has to be on this machine and the other in a sandbox", [
       "berth cp acme:file . && berth cp file globex:",
     ]);
   if (!remoteTo && remoteFrom.length < sources.length)
-    throw new UsageError("neither side is in a sandbox", [
+    throw new UsageError("one side has to be in a sandbox, as TENANT:PATH", [
       "berth cp FILE TENANT:PATH",
       "berth cp TENANT:PATH .",
     ]);

@@ -7,13 +7,13 @@ import { table } from "../terminal/table.ts";
 import { wholeNumber } from "../values.ts";
 
 const options = {
-  limit: { type: "string", value: "N", about: "at most so many (100)" },
-  after: { type: "string", value: "CURSOR", about: "those behind one, by its cursor in --json" },
+  limit: { type: "string", value: "N", about: "at most this many (100)" },
+  after: { type: "string", value: "CURSOR", about: "those after this cursor of --json" },
 } as const;
 
 export const deadLs = command({
   name: "dead ls",
-  summary: "jobs that ended badly for a reason somebody should look at",
+  summary: "list dead letters: failed jobs that an operator should look at",
   positionals: [],
   about:
     "Lost, unreadable, failed by a fault of the fleet's own, or out of retries; the newest first, kept for a week.",

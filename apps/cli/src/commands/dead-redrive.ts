@@ -9,7 +9,7 @@ export const deadRedrive = command({
   name: "dead redrive",
   summary: "run dead letters' jobs again",
   positionals: ["JOB..."],
-  about: "Each under a new id, which is printed. What was told of the first stays.",
+  about: "Each under a new id, which is printed. The first run's result and events stay.",
   examples: [{ line: "berth dead redrive JOB", says: "JOB-redrive-1" }],
   options,
   run,

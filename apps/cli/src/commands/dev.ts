@@ -14,7 +14,7 @@ const options = {
   dir: {
     type: "string",
     value: "DIR",
-    about: "what it keeps: Redis' data, workspaces, artifacts, logs (.berth/dev)",
+    about: "where it keeps Redis' data, workspaces, artifacts, logs (.berth/dev)",
   },
 } as const;
 
@@ -22,7 +22,8 @@ export const dev = command({
   name: "dev",
   summary: "a whole fleet on this machine, until Ctrl-C",
   positionals: [],
-  about: "Redis, workers and a gateway with its dashboard. What tenants made is there again the next time.",
+  about:
+    "Redis, workers and a gateway with its dashboard. Tenants' files and jobs are kept for the next start.",
   examples: [
     {
       line: "berth dev",

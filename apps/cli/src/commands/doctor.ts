@@ -9,10 +9,10 @@ const options = {} as const;
 
 export const doctor = command({
   name: "doctor",
-  summary: "look for what is wrong, and say what to do",
+  summary: "check this machine and its fleet, and suggest fixes",
   positionals: ["[AREA...]"],
-  about: `AREA is one or more of ${areas.join(", ")}; all when absent. Starts a sandbox and tries to get out of it, rather
-than believing what settings say. The exit code is 1 when something is bad.`,
+  about: `AREA is one or more of ${areas.join(", ")}; all when absent. Starts a sandbox and tries to escape from it, instead
+of trusting the settings. The exit code is 1 when something is bad.`,
   examples: [
     { line: "berth doctor", says: "everything" },
     { line: "berth doctor redis fleet", says: "on a machine without an engine" },

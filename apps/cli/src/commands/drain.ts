@@ -6,17 +6,16 @@ import type { Door } from "../door.ts";
 import { exitCodes } from "../exit-codes.ts";
 
 const options = {
-  wait: { type: "boolean", about: "until it has left" },
+  wait: { type: "boolean", about: "wait until it has exited" },
 } as const;
 
 const lookMs = 500;
 
 export const drain = command({
   name: "drain",
-  summary: "tell a worker to take no more, finish what runs, and leave",
+  summary: "let a worker finish its running jobs, take no new ones, and exit",
   positionals: ["WORKER"],
-  about:
-    "Its sandboxes move to other workers, or wait for one. Something has to start it again; berth does not.",
+  about: "Its sandboxes move to other workers, or wait for one. Berth does not start the worker again.",
   examples: [
     { line: "berth drain worker-2", says: "" },
     {
@@ -41,7 +40,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   while (values.wait && !interrupted.aborted && (await isThere(door, worker))) await sleep(lookMs);
   if (interrupted.aborted) return context.interrupts.exitCode;
   await context.terminal.answer({ worker, left: values.wait }, () =>
-    values.wait ? `${worker} has left` : `${worker} was told to drain`,
+    values.wait ? `${worker} has left` : `${worker} was asked to drain`,
   );
   return exitCodes.ok;
 }

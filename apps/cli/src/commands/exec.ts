@@ -2,14 +2,14 @@ import type { JobResult } from "@berth/protocol";
 import { execBlock, exitCodeOf } from "@berth/protocol";
 import { type Arguments, command, jobOptions, type OptionValues } from "../command.ts";
 import { UsageError } from "../complaint.ts";
+import { namedVariable } from "../config.ts";
 import type { Context } from "../context.ts";
-import type { DoorJob } from "../door.ts";
 import { execOrder } from "../exec-order.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { LargeStdin } from "../large-stdin.ts";
-import { retryText } from "../retry-text.ts";
-import { endOf, outcomeText, placeOf, submitJob } from "../run-job.ts";
+import { endOf, placeOf, submitJob } from "../run-job.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
+import { shownOutput, tellEnd } from "../shown-command.ts";
 import { readStdin, type Stdin } from "../stdin.ts";
 import { printable } from "../terminal/printable.ts";
 import { assignments, durationMs, wholeNumber } from "../values.ts";
@@ -20,7 +20,7 @@ const options = {
     type: "string",
     short: "t",
     value: "TIME",
-    about: "ends it after 500ms, 30s, 5m, …; can only shorten the profile's",
+    about: "kill it after 500ms, 30s, 5m, …; can only shorten the profile's",
   },
   env: {
     type: "string",
@@ -29,15 +29,32 @@ const options = {
     multiple: true,
     about: "environment of the command",
   },
+  secret: {
+    type: "string",
+    value: "NAME",
+    multiple: true,
+    about: "give it this variable of yours, sealed on its way and masked in whatever comes back",
+  },
   cwd: { type: "string", short: "C", value: "DIR", about: "directory beneath the workspace" },
-  interactive: { type: "boolean", short: "i", about: "give it what comes on stdin, of any length" },
-  artifact: { type: "string", short: "a", value: "GLOB", multiple: true, about: "keep files that it leaves" },
-  save: { type: "string", value: "DIR", about: "put those files into a directory here" },
-  delay: { type: "string", value: "TIME", about: "begin it after 10m, 2h, …; -d lets you leave" },
+  interactive: { type: "boolean", short: "i", about: "pass stdin to the command, of any length" },
+  artifact: {
+    type: "string",
+    short: "a",
+    value: "GLOB",
+    multiple: true,
+    about: "keep files with matching paths as artifacts",
+  },
+  save: { type: "string", value: "DIR", about: "save those artifacts into a local directory" },
+  delay: { type: "string", value: "TIME", about: "start it after 10m, 2h, …; with -d you need not wait" },
   detach: { type: "boolean", short: "d", about: "print the job's id and do not wait" },
   id: { type: "string", value: "ID", about: "the job's id; the same job is run once" },
-  retries: { type: "string", value: "N", about: "run again after a bad end, up to N times" },
-  idempotent: { type: "boolean", about: "may run again if its worker dies in the middle" },
+  retries: { type: "string", value: "N", about: "retry it after a failure, up to N times" },
+  idempotent: { type: "boolean", about: "may run again if its worker dies during the run" },
+  "fork-of": {
+    type: "string",
+    value: "NAME",
+    about: "run in a sandbox that starts with this snapshot's files; without --session it goes with the job",
+  },
   block: {
     type: "boolean",
     about: "print what an agent reads, between [/exec CMD] and [END EXEC], when it has ended",
@@ -50,9 +67,9 @@ export const exec = command({
   positionals: ["TENANT"],
   words: "CMD…",
   about:
-    "Output comes as it is written, stdout and stderr apart. The exit code is the command's own; 124 after a timeout, 137 out of\n" +
-    "memory, 128 + N for a signal, 130 when it was cancelled, 127 when there is no such program. Ctrl-C cancels it. One word is given to a\n" +
-    "shell; several are run as they are.\n" +
+    "Output is streamed, stdout and stderr separately. The exit code is the command's own; 124 after a timeout, 137 out of\n" +
+    "memory, 128 + N for a signal, 130 when it was cancelled, 127 when there is no such program. Ctrl-C cancels it. A single word is a\n" +
+    "shell's command line; several words run without a shell.\n" +
     "\n" +
     "Stdin beyond 8 MiB is first written to a hidden file of the workspace, where it counts for the quota until the command has ended.\n" +
     "The same --id with another command is refused; with the same, it gives the result of the first.\n" +
@@ -84,7 +101,7 @@ export const exec = command({
 async function run(args: Arguments<typeof options>, context: Context): Promise<number> {
   const { values, words = [] } = args;
   const [tenant = ""] = args.positionals;
-  if (words.length === 0) throw new UsageError("what to run is missing", [`berth exec ${tenant} -- ls -l`]);
+  if (words.length === 0) throw new UsageError("the command is missing", [`berth exec ${tenant} -- ls -l`]);
   const { timeout, cwd, retries, delay } = values;
   const wish = {
     env: assignments("--env", values.env),
@@ -95,8 +112,10 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   const place = { tenant, ...placeOf(values) };
   const how = {
     ...(values.id === undefined ? {} : { id: values.id }),
+    ...(values["fork-of"] === undefined ? {} : { forkOf: values["fork-of"] }),
     ...(values.idempotent ? { idempotent: true } : {}),
     ...(delay === undefined ? {} : { delayMs: durationMs("--delay", delay) }),
+    ...(values.secret.length === 0 ? {} : { secrets: ownSecrets(values.secret) }),
     ...(retries === undefined ? {} : { retry: { attempts: wholeNumber("--retries", retries) + 1 } }),
   };
   const stdin = values.interactive ? await readStdin(context) : undefined;
@@ -112,7 +131,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     return exitCodes.ok;
   }
   const { block = false } = values;
-  const ending = endOf(context, job, block ? job.result() : shown(context, job));
+  const ending = endOf(context, job, block ? job.result() : shownOutput(context, job));
   const ended = ofCommand(await ending.finally(() => large?.remove()));
   const result = block ? { ...ended, text: execBlock(words.join(" "), ended.text ?? "") } : ended;
   await tellEnd(context, job, result, block);
@@ -122,6 +141,20 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     );
   if (values.save !== undefined) await saveArtifacts(context, result.value.artifacts ?? [], values.save);
   return exitCodeOf(result.outcome) ?? exitCodes.failed;
+}
+
+/** Never on the command line, where every process of the machine can read it. */
+function ownSecrets(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.map((name) => {
+      const value = namedVariable(name);
+      if (value === undefined)
+        throw new UsageError(`--secret: there is no variable ${name} here`, [
+          `export ${name}=…, or store it for all jobs: berth secret set TENANT ${name}`,
+        ]);
+      return [name, value];
+    }),
+  );
 }
 
 /** Its command finds stdin once only. */
@@ -139,22 +172,6 @@ async function writeStdin(
   await large.write(stdin);
 }
 
-/** Passes output on as it comes, and gives the result. */
-async function shown({ terminal, interrupts }: Context, job: DoorJob): Promise<JobResult> {
-  if (terminal.json) return job.result();
-  for await (const event of job.events()) {
-    if (event.type === "finished") return event.result;
-    if (event.type === "stdout" || event.type === "stderr") await terminal.write(event.bytes, event.type);
-    else if (event.type === "retrying") terminal.note(`berth: ${printable(retryText(event))}`);
-    else if (event.type === "started" && event.attempt > 1)
-      // A gateway does not name workers to tenants.
-      terminal.note(`berth: run ${event.attempt} begins${event.worker ? ` on ${event.worker}` : ""}`);
-  }
-  // Its events ended without an end: the connection was closed under it.
-  if (interrupts.interrupted) throw interrupts.signal().reason;
-  return job.result();
-}
-
 /** Refused before it began, for want of a place to run in. */
 function isMissing({ outcome }: JobResult): boolean {
   return outcome.kind === "refused" && outcome.code === "not-found";
@@ -163,30 +180,4 @@ function isMissing({ outcome }: JobResult): boolean {
 /** Behind a file for its stdin, the command is the last of two steps. */
 function ofCommand(result: JobResult): JobResult {
   return result.value.steps?.at(-1) ?? result;
-}
-
-async function tellEnd(
-  { terminal }: Context,
-  job: DoorJob,
-  result: JobResult,
-  block: boolean,
-): Promise<void> {
-  const { outcome, value, timing, text = "" } = result;
-  if (terminal.json) {
-    return terminal.answer(
-      { id: job.id, exitCode: exitCodeOf(outcome) ?? null, outcome, value, timing, text },
-      () => "",
-    );
-  }
-  const ended = outcomeText(outcome);
-  if (block) await terminal.line(text);
-  else if (ended !== "") terminal.note(`berth: ${printable(ended)}`);
-  if (value.cutBytes)
-    terminal.note(
-      `berth: ${value.cutBytes} bytes of output were not kept; send it to a file (> out.log) and fetch that`,
-    );
-  for (const { path, size, id } of value.artifacts ?? [])
-    terminal.note(`berth: artifact ${printable(path)}, ${size} bytes, ${id}`);
-  for (const { path, reason } of value.artifactsRefused ?? [])
-    terminal.note(`berth: not kept: ${printable(path)}: ${printable(reason)}`);
 }

@@ -8,7 +8,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { durationMs, wholeNumber } from "../values.ts";
 
 const options = {
-  once: { type: "boolean", about: "print it and leave; so it is too when stdout is no terminal" },
+  once: { type: "boolean", about: "print it once and exit; the default when stdout is no terminal" },
   every: { type: "string", value: "TIME", about: "how often it is drawn (1s)" },
   limit: { type: "string", value: "N", about: "sandboxes that are shown (20)" },
 } as const;
@@ -17,7 +17,7 @@ export const fleet = command({
   name: "fleet",
   summary: "workers and sandboxes, live",
   positionals: [],
-  about: "As top: q or Ctrl-C leaves it.",
+  about: "Like top; q or Ctrl-C quits.",
   examples: [
     { line: "berth fleet", says: "" },
     { line: "berth fleet --once", says: "as it is now" },

@@ -9,7 +9,7 @@ const options = {
   ...jobOptions,
   base: { type: "string", value: "DIR", about: "beneath this directory" },
   dot: { type: "boolean", about: "names that begin with a dot too" },
-  limit: { type: "string", value: "N", about: "at most so many (1000)" },
+  limit: { type: "string", value: "N", about: "at most this many (1000)" },
 } as const;
 
 export const glob = command({

@@ -8,9 +8,9 @@ import { wholeNumber } from "../values.ts";
 const options = {
   ...jobOptions,
   regex: { type: "boolean", short: "E", about: "a POSIX extended regular expression; otherwise text" },
-  "ignore-case": { type: "boolean", short: "i", about: "whatever the case" },
+  "ignore-case": { type: "boolean", short: "i", about: "match upper and lower case alike" },
   include: { type: "string", value: "GLOB", multiple: true, about: "only files with such names" },
-  limit: { type: "string", value: "N", about: "at most so many (200)" },
+  limit: { type: "string", value: "N", about: "at most this many (200)" },
 } as const;
 
 export const grep = command({

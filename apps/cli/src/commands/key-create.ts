@@ -27,6 +27,7 @@ const options = {
     value: "FIELD=VALUE",
     about: "its jobs get no more than this of their profile",
   },
+  agent: { type: "string", value: "NAME", about: "its jobs are all this agent's" },
   expires: { type: "string", value: "TIME", about: "stops working after 12h, 90d, …" },
   rate: { type: "string", value: "N", about: "requests a second at one gateway" },
 } as const;
@@ -36,7 +37,7 @@ export const keyCreate = command({
   summary: "make a key for the gateway",
   positionals: ["NAME"],
   about:
-    "NAME is for people. The key is printed this once, alone on stdout; the fleet has only its hash. Through Redis no key is needed\n" +
+    "NAME is a label for people. The key is printed this once, alone on stdout; the fleet has only its hash. Through Redis no key is needed\n" +
     "to make one, which is how the first is made.",
   examples: [
     { line: "berth key create ops --admin", says: "the first one" },
@@ -49,6 +50,10 @@ export const keyCreate = command({
       line: "berth key create web --tenant acme --set limits.cpus=0.5",
       says: "docs/profiles.md has the fields",
     },
+    {
+      line: "berth key create coder --tenant acme --agent coder",
+      says: "held to the layer agent.acme.coder",
+    },
     { line: "export BERTH_KEY=$(berth key create laptop --admin)", says: "straight into use" },
   ],
   options,
@@ -56,11 +61,11 @@ export const keyCreate = command({
 });
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
-  const { admin, tenant, profile, pool, set, expires, rate } = values;
+  const { admin, tenant, profile, pool, agent, set, expires, rate } = values;
   if (admin === (tenant !== undefined)) throw new UsageError("either --admin or --tenant TENANT is needed");
-  if (admin && profile.length + pool.length + set.length > 0)
+  if (admin && (agent !== undefined || profile.length + pool.length + set.length > 0))
     throw new UsageError(
-      "an admin key may use all profiles and pools; leave --profile, --pool and --set out",
+      "an admin key may use all profiles and pools; leave --profile, --pool, --agent and --set out",
     );
   const settings = tighteningLayer.safeParse(withAssignments({}, set));
   if (!settings.success) throw new UsageError(`--set: ${problemsOf(settings.error).join("; ")}`);
@@ -68,6 +73,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     role: admin ? "admin" : "tenant",
     name: positionals[0] ?? "",
     ...(tenant === undefined ? {} : { tenant: tenantName(tenant), profiles: profile, pools: pool }),
+    ...(agent === undefined ? {} : { agent }),
     ...(set.length === 0 ? {} : { settings: settings.data }),
     ...(expires === undefined
       ? {}

@@ -18,21 +18,20 @@ export const keyLs = command({
 async function run(_: Arguments<typeof options>, context: Context): Promise<number> {
   const keys = await (await context.door()).keys.list();
   const now = Date.now();
-  await context.terminal.answer({ keys }, () =>
-    table(
-      ["KEY", "NAME", "FOR", "PROFILES", "POOLS", "AGE", "USED", "EXPIRES"],
-      keys.map(({ id, name, role, tenant, profiles, pools, createdAtMs, usedAtMs, expiresAtMs }) => [
-        id,
-        name,
-        role === "admin" ? "everything" : (tenant ?? ""),
-        profiles?.join(",") ?? "all",
-        pools?.join(",") ?? "all",
-        spanText(now - createdAtMs),
-        usedAtMs === undefined ? "never" : `${spanText(now - usedAtMs)} ago`,
-        expiresText(expiresAtMs, now),
-      ]),
-    ),
-  );
+  const named = keys.some(({ tenantName }) => tenantName !== undefined);
+  const header = ["KEY", "NAME", "FOR", "PROFILES", "POOLS", "AGE", "USED", "EXPIRES"];
+  const rows = keys.map((key) => [
+    key.id,
+    key.name,
+    key.role === "admin" ? "everything" : (key.tenant ?? ""),
+    key.profiles?.join(",") ?? "all",
+    key.pools?.join(",") ?? "all",
+    spanText(now - key.createdAtMs),
+    key.usedAtMs === undefined ? "never" : `${spanText(now - key.usedAtMs)} ago`,
+    expiresText(key.expiresAtMs, now),
+    ...(named ? [key.tenantName ?? "-"] : []),
+  ]);
+  await context.terminal.answer({ keys }, () => table([...header, ...(named ? ["GIVEN NAME"] : [])], rows));
   return exitCodes.ok;
 }
 

@@ -7,9 +7,9 @@ const options = {} as const;
 
 export const keyRevoke = command({
   name: "key revoke",
-  summary: "let a key open nothing any more",
+  summary: "revoke a key of the gateway",
   positionals: ["KEY"],
-  about: "KEY is its id, as `berth key ls` shows it. Gateways know within two seconds.",
+  about: "KEY is its id, as `berth key ls` shows it. Gateways refuse it within two seconds.",
   examples: [{ line: "berth key revoke k3x9a0b1c2d4", says: "" }],
   options,
   run,

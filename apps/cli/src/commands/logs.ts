@@ -18,10 +18,10 @@ const options = {
 
 export const logs = command({
   name: "logs",
-  summary: "what a job has written, from any terminal",
+  summary: "show a job's output, from any terminal",
   positionals: ["JOB"],
   about:
-    "stdout and stderr apart, as the job wrote them. With -f the exit code is the job's own. With --json one event in each line,\n" +
+    "stdout and stderr separately, as the job wrote them. With -f the exit code is the job's own. With --json one event in each line,\n" +
     "with ids that --after takes; output is text, or base64 where it is not UTF-8.",
   examples: [
     { line: "berth logs JOB", says: "so far" },

@@ -1,18 +1,15 @@
-import { byteSize, type FileEntry } from "@berth/protocol";
 import { type Arguments, command, jobOptions } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { longListing, shortName } from "../file-listing.ts";
 import { placeOf, runJob } from "../run-job.ts";
-import { printable } from "../terminal/printable.ts";
-import { modeText } from "../terminal/quantities.ts";
-import { table } from "../terminal/table.ts";
 import { wholeNumber } from "../values.ts";
 
 const options = {
   ...jobOptions,
   long: { type: "boolean", short: "l", about: "type, permissions, size and time of each" },
   recursive: { type: "boolean", short: "R", about: "and what is in its directories" },
-  limit: { type: "string", value: "N", about: "at most so many (10000)" },
+  limit: { type: "string", value: "N", about: "at most this many (10000)" },
 } as const;
 
 export const ls = command({
@@ -21,14 +18,12 @@ export const ls = command({
   positionals: ["TENANT", "[PATH]"],
   examples: [
     { line: "berth ls acme", says: "the workspace itself" },
-    { line: "berth ls acme src -lR", says: "all there is about src" },
+    { line: "berth ls acme src -lR", says: "src and everything beneath it, with details" },
     { line: "berth ls acme --json | jq '.entries[].path'", says: "for a program" },
   ],
   options,
   run,
 });
-
-const letters = { file: "-", directory: "d", symlink: "l", other: "?" } as const;
 
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const [tenant = "", path = ""] = positionals;
@@ -41,19 +36,4 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   );
   if (truncated) context.terminal.note(`berth: there are more than ${maxItems}`);
   return exitCodes.ok;
-}
-
-function shortName({ path, type }: FileEntry): string {
-  return printable(path) + (type === "directory" ? "/" : "");
-}
-
-function longListing(entries: readonly FileEntry[]): string {
-  if (entries.length === 0) return "";
-  const rows = entries.map((entry) => [
-    letters[entry.type] + modeText(entry.mode),
-    byteSize(entry.size),
-    new Date(entry.modifiedMs).toISOString().slice(0, 19).replace("T", " "),
-    `${shortName(entry)}${entry.target === undefined ? "" : ` -> ${printable(entry.target)}`}`,
-  ]);
-  return table(["MODE", "SIZE", "CHANGED (UTC)", "PATH"], rows);
 }

@@ -1,5 +1,5 @@
 import { serveMcpStdio } from "@berth/mcp";
-import { agentName, poolName, profileName, sessionName } from "@berth/protocol";
+import { givenAgent, givenSession, poolName, profileName } from "@berth/protocol";
 import { type Arguments, command, jobOptions } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import { type Config, environment } from "../config.ts";
@@ -10,7 +10,7 @@ import { mcpPort } from "../mcp-port.ts";
 import { ownVersion } from "../own-version.ts";
 import { placeOf } from "../run-job.ts";
 import { printable } from "../terminal/printable.ts";
-import { durationMs, tenantName } from "../values.ts";
+import { durationMs, oneOf, tenantName } from "../values.ts";
 
 const options = {
   tenant: { type: "string", value: "TENANT", about: "whose sandbox the tools use" },
@@ -22,6 +22,11 @@ const options = {
     value: "TIME",
     about: "answer a long call after this time with its job's id (50s)",
   },
+  "on-no-sandbox": {
+    type: "string",
+    value: "HOW",
+    about: "calls whose sandbox no worker can start now: refuse, or wait (refuse)",
+  },
 } as const;
 
 export const mcp = command({
@@ -30,7 +35,8 @@ export const mcp = command({
   positionals: [],
   about:
     "A Model Context Protocol server for Claude Code, Cursor, VS Code, Codex and others; they start it. Its tools are bash, read,\n" +
-    "write, edit, glob, grep, list, run_code, job and sandbox. The model cannot choose tenant, profile or pool. docs/mcp.md has the\n" +
+    "write, edit, glob, grep, list, run_code, job and sandbox, and the custom tools that the tenant may use (docs/tools.md) as they\n" +
+    "were when it started. The model cannot choose tenant, profile or pool. docs/mcp.md has the\n" +
     "lines to paste. It ends when its stdin does, and cancels the jobs whose calls are open then.",
   examples: [
     { line: "berth mcp --tenant acme", says: "through REDIS_URL, or BERTH_URL with BERTH_KEY" },
@@ -48,14 +54,19 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   const { tenant, wait } = values;
   if (tenant === undefined) throw new UsageError("--tenant is missing", ["berth mcp --tenant acme"]);
   checkNames(values);
-  const place = { tenant: tenantName(tenant), ...placeOf(values) };
+  const named = { tenant: tenantName(tenant), ...placeOf(values) };
   const answerWithinMs = wait === undefined ? undefined : durationMs("--wait", wait);
+  const onNoSandbox = oneOf("--on-no-sandbox", values["on-no-sandbox"] ?? "refuse", ["refuse", "wait"]);
   const say = (error: unknown) => context.terminal.note(`berth: ${printable(String(error))}`);
   const signal = context.interrupts.signal();
   const door = await openDoor(chosen(context.config, values));
   try {
-    await serveMcpStdio(mcpPort(door, say), {
+    // Once for the whole server: its tools offer other sessions only where those are not other sandboxes.
+    const place = { ...named, scope: named.scope ?? (await door.scopeOf(named)) };
+    const tools = await door.tools.usableBy(named);
+    await serveMcpStdio(mcpPort(door, { onNoSandbox, onBug: say }), {
       place,
+      tools,
       answerWithinMs,
       signal,
       version: await ownVersion(),
@@ -67,7 +78,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   return context.interrupts.interrupted ? context.interrupts.exitCode : exitCodes.ok;
 }
 
-const names = { session: sessionName, agent: agentName, profile: profileName, pool: poolName } as const;
+const names = { session: givenSession, agent: givenAgent, profile: profileName, pool: poolName } as const;
 
 /** Before it serves: a model could do nothing about a wrong one. */
 function checkNames(values: Readonly<Record<keyof typeof names, string | undefined>>): void {

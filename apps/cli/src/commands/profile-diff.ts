@@ -6,9 +6,9 @@ import { settingOptions, settingsGiven } from "./profile-set.ts";
 
 export const profileDiff = command({
   name: "profile diff",
-  summary: "what a change of a live layer would change",
+  summary: "preview a change of a live layer",
   positionals: ["LAYER", "[FIELD=VALUE...]"],
-  about: "Takes what `berth profile set` takes, is refused as that would be, and changes nothing.",
+  about: "Takes the arguments of `berth profile set`, fails where that would fail, and changes nothing.",
   examples: [{ line: "berth profile diff tenant.acme --file acme.yaml", says: "" }],
   options: settingOptions,
   run,

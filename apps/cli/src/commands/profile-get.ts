@@ -11,8 +11,8 @@ export const profileGet = command({
   summary: "live layers of the profiles",
   positionals: ["[LAYER]"],
   about:
-    "A layer is fleet, profile.NAME, tenant.ID or agent.TENANT.NAME; without one, all are shown. What the workers' own files and\n" +
-    "variables say is not among them. docs/profiles.md has the fields.",
+    "A layer is fleet, profile.NAME, tenant.ID or agent.TENANT.NAME; without one, all are shown. Settings from the workers' own\n" +
+    "files and variables are not shown. docs/profiles.md has the fields.",
   examples: [
     { line: "berth profile get", says: "everything that is set" },
     {

@@ -8,9 +8,9 @@ const options = {} as const;
 
 export const profileRollback = command({
   name: "profile rollback",
-  summary: "make a live layer what it was at a version",
+  summary: "restore an earlier version of a live layer",
   positionals: ["LAYER", "VERSION"],
-  about: "A change like any other, with a version of its own.",
+  about: "The rollback is itself a change, with a new version.",
   examples: [{ line: "berth profile rollback tenant.acme 7", says: "7 is in `berth profile history`" }],
   options,
   run,

@@ -26,7 +26,7 @@ export const profileSet = command({
   positionals: ["LAYER", "[FIELD=VALUE...]"],
   about:
     "Fields are put into the layer as it is; --file replaces it. Refused as a whole, with every reason, when it is not valid. Workers\n" +
-    "hear of it at once: idle sandboxes are rebuilt before their next job, busy ones when their jobs have ended.",
+    "apply it at once: idle sandboxes are rebuilt before their next job, busy ones when their jobs have ended.",
   examples: [
     { line: "berth profile set tenant.acme limits.memoryBytes=256m network=none", says: "" },
     { line: "berth profile set profile.net network=bridge exec.timeoutMs=5m", says: "a profile to grant" },

@@ -1,3 +1,4 @@
+import { givenNamesText } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -8,7 +9,7 @@ import { tenantName, wholeNumber } from "../values.ts";
 
 const options = {
   sandboxes: { type: "boolean", short: "S", about: "sandboxes instead of jobs" },
-  limit: { type: "string", value: "N", about: "at most so many (1000)" },
+  limit: { type: "string", value: "N", about: "at most this many (1000)" },
 } as const;
 
 export const ps = command({
@@ -16,8 +17,8 @@ export const ps = command({
   summary: "jobs that have not ended, or sandboxes",
   positionals: ["[TENANT]"],
   about:
-    "Of jobs: those that wait, run, or are to run again after a bad end (scheduled). One with --delay is listed once it is due;\n" +
-    "`berth why JOB` tells when that is. It looks at the oldest 10,000 jobs of the fleet that have not ended, also when a TENANT is given.",
+    "Lists jobs that wait, run, or will be retried (scheduled). A job with --delay is listed once it is due;\n" +
+    "`berth why JOB` shows when that is. It searches the oldest 10,000 unfinished jobs of the fleet, also for one TENANT.",
   examples: [
     { line: "berth ps", says: "of all tenants, the oldest first" },
     { line: "berth ps acme", says: "of one" },
@@ -38,16 +39,18 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     return exitCodes.ok;
   }
   const jobs = await door.unfinished(query);
+  const named = jobs.some(({ names }) => names !== undefined);
   await context.terminal.answer({ jobs }, () =>
     table(
-      ["JOB", "TENANT", "SESSION", "KIND", "STATE", "AGE"],
-      jobs.map(({ id, tenant, session, kind, state, acceptedAtMs }) => [
+      ["JOB", "TENANT", "SESSION", "KIND", "STATE", "AGE", ...(named ? ["GIVEN NAMES"] : [])],
+      jobs.map(({ id, tenant, session, kind, state, acceptedAtMs, names }) => [
         id,
         tenant,
         session,
         kind,
         state,
         spanText(Date.now() - acceptedAtMs),
+        ...(named ? [givenNamesText(names) || "-"] : []),
       ]),
     ),
   );

@@ -8,14 +8,14 @@ import { wholeNumber } from "../values.ts";
 const options = {
   ...jobOptions,
   line: { type: "string", short: "n", value: "N", about: "from this line on, counted from 1" },
-  lines: { type: "string", value: "N", about: "so many lines" },
+  lines: { type: "string", value: "N", about: "this many lines" },
 } as const;
 
 export const read = command({
   name: "read",
   summary: "print a file of a tenant's workspace",
   positionals: ["TENANT", "PATH"],
-  about: "Its bytes as they are, to stdout; with --line or --lines a window of a text file.",
+  about: "Writes the file's exact bytes to stdout; --line and --lines select lines of a text file.",
   examples: [
     { line: "berth read acme answer.txt", says: "" },
     { line: "berth read acme plot.png > plot.png", says: "any bytes, any size" },

@@ -7,9 +7,9 @@ const options = {} as const;
 
 export const schedulePause = command({
   name: "schedule pause",
-  summary: "run nothing of a schedule until it is resumed",
+  summary: "pause a schedule until it is resumed",
   positionals: ["ID"],
-  about: "Jobs it has ordered already run all the same.",
+  about: "Jobs that it has already submitted still run.",
   examples: [{ line: "berth schedule pause nightly", says: "" }],
   options,
   run,

@@ -17,9 +17,9 @@ const options = {
   every: { type: "string", value: "TIME", about: "a fixed interval instead: 10m, 1h, …" },
   "time-zone": { type: "string", value: "ZONE", about: "of the cron fields, such as Europe/Berlin (UTC)" },
   "catch-up": { type: "string", value: "HOW", about: "missed runs: skip, once or all (skip)" },
-  "max-runs": { type: "string", value: "N", about: "and then no more" },
-  paused: { type: "boolean", about: "made, and not begun" },
-  timeout: { type: "string", short: "t", value: "TIME", about: "ends each run after this long" },
+  "max-runs": { type: "string", value: "N", about: "stop after this many runs" },
+  paused: { type: "boolean", about: "create it paused" },
+  timeout: { type: "string", short: "t", value: "TIME", about: "kill each run after this long" },
   env: {
     type: "string",
     short: "e",
@@ -28,22 +28,28 @@ const options = {
     about: "environment of the command",
   },
   cwd: { type: "string", short: "C", value: "DIR", about: "directory beneath the workspace" },
-  artifact: { type: "string", short: "a", value: "GLOB", multiple: true, about: "keep files that it leaves" },
+  artifact: {
+    type: "string",
+    short: "a",
+    value: "GLOB",
+    multiple: true,
+    about: "keep files with matching paths as artifacts",
+  },
   file: {
     type: "string",
     short: "f",
     value: "FILE",
-    about: "all of it as JSON; jobs that are no command too",
+    about: "the whole schedule as JSON; allows every kind of job",
   },
 } as const;
 
 export const schedulePut = command({
   name: "schedule put",
-  summary: "run a command again and again",
+  summary: "run a command on a schedule",
   positionals: ["ID"],
   words: "CMD…",
   about:
-    "Makes the schedule, or replaces the one of that id. With the same times as before it goes on where it was.",
+    "Makes the schedule, or replaces the one of that id. With unchanged times it continues where it was.",
   examples: [
     {
       line: "berth schedule put nightly --tenant acme --cron '0 3 * * *' -- python3 report.py",
@@ -71,7 +77,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
 function fromOptions(id: string, { values, words = [] }: Arguments<typeof options>): ScheduleInput {
   const { tenant, cron, every, timeout } = values;
   if (tenant === undefined) throw new UsageError("--tenant is missing");
-  if (words.length === 0) throw new UsageError("what to run is missing; it stands behind --");
+  if (words.length === 0) throw new UsageError("the command is missing; write it after --");
   if ((cron === undefined) === (every === undefined))
     throw new UsageError("either --cron or --every is needed");
   const request = execOrder(words, {

@@ -7,9 +7,9 @@ const options = {} as const;
 
 export const scheduleResume = command({
   name: "schedule resume",
-  summary: "let a paused schedule go on",
+  summary: "resume a paused schedule",
   positionals: ["ID"],
-  about: "What was missed is made up for as its --catch-up says.",
+  about: "Its --catch-up decides what happens to the runs it missed.",
   examples: [{ line: "berth schedule resume nightly", says: "" }],
   options,
   run,

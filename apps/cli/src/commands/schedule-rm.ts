@@ -9,7 +9,7 @@ export const scheduleRm = command({
   name: "schedule rm",
   summary: "remove a schedule",
   positionals: ["ID"],
-  about: "Jobs it has ordered already run all the same.",
+  about: "Jobs that it has already submitted still run.",
   examples: [{ line: "berth schedule rm nightly", says: "" }],
   options,
   run,

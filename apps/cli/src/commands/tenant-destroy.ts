@@ -16,7 +16,7 @@ export const tenantDestroy = command({
   name: "tenant destroy",
   summary: "end every sandbox of a tenant and remove its files",
   positionals: ["TENANT"],
-  about: "Each behind whatever of it waits already. What comes later finds an empty workspace.",
+  about: "Each sandbox is ended after the jobs that already wait for it. Later jobs find an empty workspace.",
   examples: [{ line: "berth tenant destroy acme --yes", says: "" }],
   options,
   run,

@@ -1,3 +1,4 @@
+import type { GrantList } from "@berth/client";
 import { type Arguments, command } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
@@ -12,17 +13,31 @@ export const grantOptions = {
     about: "a profile of the workers' configuration file, or a live one",
   },
   pool: { type: "string", multiple: true, value: "NAME", about: "a pool of workers" },
+  peer: {
+    type: "string",
+    multiple: true,
+    value: "TENANT",
+    about: "another tenant: its files are at /team/TENANT, read-only, in the next containers",
+  },
 } as const;
 
 export const tenantGrant = command({
   name: "tenant grant",
-  summary: "let a tenant use more profiles and pools",
+  summary: "let a tenant use more profiles and pools, or read a peer's files",
   positionals: ["TENANT"],
   about: "Every tenant may use `default`. A tenant key must also have been made with the same names.",
-  examples: [{ line: "berth tenant grant acme --profile net --pool gpu", says: "" }],
+  examples: [
+    { line: "berth tenant grant acme --profile net --pool gpu", says: "" },
+    { line: "berth tenant grant acme --peer globex", says: "docs/teams.md" },
+  ],
   options: grantOptions,
   run: (given, context) => changeGrants("grant", given, context),
 });
+
+export function grantsText({ profiles, pools, peers }: GrantList): string {
+  const read = peers.length === 0 ? "" : `; may read ${peers.join(", ")}`;
+  return `profiles ${profiles.join(", ")}; pools ${pools.join(", ")}${read}`;
+}
 
 /** Grants or revokes what was named, and tells what the tenant may use now. */
 export async function changeGrants(
@@ -31,11 +46,11 @@ export async function changeGrants(
   context: Context,
 ): Promise<number> {
   const tenant = tenantName(positionals[0] ?? "");
-  if (values.profile.length + values.pool.length === 0)
-    throw new UsageError("--profile NAME or --pool NAME is needed");
-  const list = { profiles: values.profile, pools: values.pool };
+  if (values.profile.length + values.pool.length + values.peer.length === 0)
+    throw new UsageError("--profile NAME, --pool NAME or --peer TENANT is needed");
+  const list = { profiles: values.profile, pools: values.pool, peers: values.peer };
   const now = await (await context.door()).tenants[change](tenant, list);
-  const said = `${tenant} may use profiles ${now.profiles.join(", ")}; pools ${now.pools.join(", ")}`;
+  const said = `${tenant} may use ${grantsText(now)}`;
   await context.terminal.answer({ tenant, ...now }, () => said);
   return exitCodes.ok;
 }

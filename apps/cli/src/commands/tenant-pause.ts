@@ -7,9 +7,9 @@ const options = {} as const;
 
 export const tenantPause = command({
   name: "tenant pause",
-  summary: "let nothing more of a tenant begin",
+  summary: "start no more jobs of a tenant",
   positionals: ["TENANT"],
-  about: "What runs ends; what is enqueued waits until `berth tenant resume`.",
+  about: "Running jobs go on to their end; queued jobs wait until `berth tenant resume`.",
   examples: [{ line: "berth tenant pause acme", says: "" }],
   options,
   run,

@@ -7,9 +7,9 @@ const options = {} as const;
 
 export const tenantResume = command({
   name: "tenant resume",
-  summary: "let a paused tenant go on",
+  summary: "start a paused tenant's jobs again",
   positionals: ["TENANT"],
-  about: "What waited is taken up within seconds.",
+  about: "Its queued jobs start within seconds.",
   examples: [{ line: "berth tenant resume acme", says: "" }],
   options,
   run,

@@ -2,15 +2,16 @@ import { byteSize } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { sandboxTable } from "../fleet-tables.ts";
+import { ceilingTable, sandboxTable } from "../fleet-tables.ts";
 import { counted } from "../terminal/quantities.ts";
 import { tenantName } from "../values.ts";
+import { grantsText } from "./tenant-grant.ts";
 
 const options = {} as const;
 
 export const tenantUsage = command({
   name: "tenant usage",
-  summary: "what a tenant has and uses",
+  summary: "what a tenant has now; `berth usage` shows what its jobs used",
   positionals: ["TENANT"],
   examples: [
     { line: "berth tenant usage acme", says: "" },
@@ -21,13 +22,19 @@ export const tenantUsage = command({
 });
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
-  const usage = await (await context.door()).tenants.usage(tenantName(positionals[0] ?? ""));
-  const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes, profiles, pools } = usage;
+  const usage = await (await context.door()).tenants.holdings(tenantName(positionals[0] ?? ""));
+  const { tenant, paused, unfinished, artifacts, artifactBytes, sandboxes, ceilings } = usage;
   const line = `${tenant}${paused ? " (paused)" : ""}: ${counted(unfinished, "job")} unfinished, ${counted(artifacts, "artifact")} of ${byteSize(artifactBytes)}`;
-  const granted = `profiles ${profiles.join(", ")}; pools ${pools.join(", ")}`;
-  await context.terminal.answer(
-    usage,
-    () => `${line}\n${granted}\n\n${sandboxTable(sandboxes, context.terminal)}`,
+  const granted = grantsText(usage);
+  await context.terminal.answer(usage, () =>
+    [
+      line,
+      granted,
+      "",
+      ceilingTable(ceilings, context.terminal),
+      "",
+      sandboxTable(sandboxes, context.terminal),
+    ].join("\n"),
   );
   return exitCodes.ok;
 }

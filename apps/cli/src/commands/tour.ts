@@ -16,7 +16,7 @@ const options = {
 
 export const tour = command({
   name: "tour",
-  summary: "a fleet on this machine, shown at work",
+  summary: "a demonstration of a fleet on this machine",
   positionals: ["[WHAT]"],
   about:
     "Redis, two workers and a gateway come up; three tenants get a batch, live output, an artifact and a timeout; then it stays up until\n" +

@@ -6,7 +6,7 @@ import { Complaint } from "../complaint.ts";
 
 /**
  * A directory here that is filled with a tenant's files. Names and links are the tenant's, so nothing is written but
- * beneath it: no name that leads out, and no link on the way is followed, whoever made it.
+ * beneath it: no name that leads out, and no link on the way is followed, whichever process made it.
  */
 export class LocalTarget {
   readonly root: string;
@@ -53,7 +53,8 @@ export class LocalTarget {
   /** Last of all: what is written afterwards could pass through it. */
   async link(path: string, target: string): Promise<void> {
     const parent = posix.dirname(checked(path));
-    if (leadsOut(path, target)) throw new Complaint(`${path}: a link that leads out, to ${target}`);
+    if (leadsOut(path, target))
+      throw new Complaint(`${path}: a link that leads out of the target directory, to ${target}`);
     if (parent !== ".") await this.directory(parent);
     const place = join(this.root, path);
     try {
@@ -75,7 +76,7 @@ export class LocalTarget {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw inWords(path, error);
       if (!(await lstat(place)).isDirectory())
-        throw new Complaint(`${path}: it is there already, and not a directory; links are not followed`);
+        throw new Complaint(`${path}: exists and is not a directory; links are not followed`);
     }
     this.#sound.add(path);
   }

@@ -7,9 +7,12 @@ export interface RemotePlace {
   readonly contents: boolean;
 }
 
-/** `acme:dir/file` is the tenant's; anything else is here. A path here that looks like one is written `./a:b`. */
+/**
+ * `acme:dir/file` and `bob@example.com:dir/file` are tenants'; anything else is here. A path here that looks like one is written
+ * `./a:b`. A tenant whose name has a colon or a slash is named by its id.
+ */
 export function remotePlace(text: string): RemotePlace | undefined {
-  const [, tenant, path] = /^([a-z0-9][a-z0-9_-]*):(.*)$/s.exec(text) ?? [];
+  const [, tenant, path] = /^([^:/]+):(.*)$/s.exec(text) ?? [];
   if (tenant === undefined || path === undefined) return undefined;
   return { tenant, path: withoutEnds(path), contents: path === "." || path.endsWith("/.") };
 }

@@ -16,7 +16,7 @@ export interface WriteMore {
 
 /**
  * Writes content of any length. What fits into one job is written by one; anything longer grows under another name and
- * takes its own when it is complete, so that nobody reads a half of it. Gives the last job's result.
+ * takes its own when it is complete, so that no reader gets half of it. Gives the last job's result.
  */
 export async function writeInParts(
   { send, onBytes }: { readonly send: SendJob; readonly onBytes?: (bytes: number) => void },

@@ -4,7 +4,7 @@ import { type Area, type Finding, tellerOf } from "./finding.ts";
 const noticedMs = 1_000;
 const wrongMs = 30_000;
 
-/** Leases go by Redis' own clock; deadlines, schedules and keys' expiry by those of whoever writes them. */
+/** Leases go by Redis' own clock; deadlines, schedules and keys' expiry by the clock of the process that writes them. */
 export function clockFinding(area: Area, whose: string, aheadMs: number): Finding {
   const { ok, warn, bad } = tellerOf(area);
   const apart = Math.abs(aheadMs);

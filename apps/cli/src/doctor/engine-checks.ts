@@ -1,5 +1,6 @@
+import { existsSync, readdirSync } from "node:fs";
 import { faultTable, fleetId, isFault, workerId } from "@berth/protocol";
-import { DockerDriver } from "@berth/sandbox";
+import { DockerDriver, diskOf } from "@berth/sandbox";
 import { z } from "zod";
 import type { Config } from "../config.ts";
 import { askEngine } from "./engine-api.ts";
@@ -25,6 +26,7 @@ const infoAnswer = z.object({
   DriverStatus: z.array(z.array(z.string())).nullish(),
   MemoryLimit: z.boolean().default(true),
   SwapLimit: z.boolean().default(true),
+  Warnings: z.array(z.string()).nullish(),
   PidsLimit: z.boolean().default(true),
   CpuCfsQuota: z.boolean().default(true),
 });
@@ -60,13 +62,35 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   yield* limits(info);
   yield* runtime(config.BERTH_RUNTIME ?? info.DefaultRuntime, runtimes, Components);
   yield* security(info.SecurityOptions ?? []);
+  yield await warmth(driver);
   yield* knobs({
     runtimes,
     securityOptions: info.SecurityOptions ?? [],
     swapLimit: info.SwapLimit,
+    ioWeight: hasIoWeight(info.Warnings ?? []),
+    disk: (await diskOf(config.BERTH_WORKSPACES).catch(() => undefined)) !== undefined,
+    cgroupVersion,
     driver: info.Driver,
     backingFilesystem: info.DriverStatus?.find(([name]) => name === "Backing Filesystem")?.[1],
   });
+}
+
+/** Tried as a worker that is started here would try it. */
+async function warmth(driver: DockerDriver): Promise<Finding> {
+  const why = await driver.whyNotWarm();
+  return why === undefined
+    ? ok("a container can be given its workspace while it runs: new sandboxes start from the warm pool")
+    : warn(
+        `no warm pool for a worker with this user's rights: each new sandbox waits for the engine (${why})`,
+        "docs/operations.md, Warm pool, says what a worker needs for it; without it, only first jobs are slower",
+      );
+}
+
+/** An engine of cgroup v2 warns; of cgroup v1 the kernel's own files tell. */
+function hasIoWeight(warnings: readonly string[]): boolean {
+  if (warnings.some((warning) => /no blkio weight/i.test(warning))) return false;
+  const v1 = "/sys/fs/cgroup/blkio";
+  return !existsSync(v1) || readdirSync(v1).some((name) => /^blkio\.(bfq\.)?weight$/.test(name));
 }
 
 function* limits(info: z.infer<typeof infoAnswer>): Generator<Finding> {
@@ -105,7 +129,7 @@ function* runtime(
   const report = version === undefined ? undefined : runcReport(version, commit);
   if (!report) {
     yield warn(
-      `runc's version (${version ?? "not told"}) cannot be read`,
+      `runc's version (${version ?? "not reported"}) cannot be read`,
       "compare it with runc's advisories yourself",
     );
   } else if (report.open.length === 0) {
@@ -128,11 +152,6 @@ export function* security(options: readonly string[]): Generator<Finding> {
   const has = (name: string) => options.some((option) => option.includes(`name=${name}`));
   if (!has("seccomp")) {
     yield bad("the engine runs containers without seccomp", "use an engine and a kernel with seccomp");
-  } else if (options.some((option) => /name=seccomp\b.*\bprofile=unconfined\b/.test(option))) {
-    yield bad(
-      "the engine's default seccomp profile is unconfined, so it filters no system call",
-      "take seccomp-profile out of daemon.json and --seccomp-profile off dockerd's command line, then restart the engine",
-    );
   } else {
     yield ok("seccomp is on");
   }

@@ -1,4 +1,4 @@
-/** `warn`: it works, and somebody should know. `bad`: something promised does not hold. */
+/** `warn`: it works, but an operator should know. `bad`: a guarantee does not hold. */
 export interface Finding {
   readonly area: Area;
   readonly state: "ok" | "warn" | "bad";

@@ -29,6 +29,15 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
           `${id} has no engine: ${health}`,
           "look at the engine on that host; the worker goes on by itself",
         );
+    for (const { id, warmWhy } of workers)
+      if (warmWhy !== "")
+        yield warn(
+          `${id} starts no containers ahead of time: ${warmWhy}`,
+          "docs/operations.md, Warm pool; BERTH_WARM_COUNT=0 where that is meant",
+        );
+    for (const { id, disk } of workers)
+      if (disk !== "ok")
+        yield bad(`${id}: ${disk}`, "make room on that host; berth ps shows whose files are there");
     if (oldestWaitMs > longWaitMs)
       yield warn(
         `a sandbox with work has waited ${spanText(oldestWaitMs)} for a worker`,

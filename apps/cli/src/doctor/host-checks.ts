@@ -1,6 +1,7 @@
 import { readFile, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { byteSize } from "@berth/protocol";
+import { byteSize, fleetId, workerId } from "@berth/protocol";
+import { DockerDriver, type QuotaChoice } from "@berth/sandbox";
 import type { Config } from "../config.ts";
 import { type Finding, tellerOf } from "./finding.ts";
 
@@ -15,6 +16,7 @@ export async function* hostChecks(config: Config): AsyncGenerator<Finding> {
     ? ok(`Node ${process.versions.node}`)
     : bad(`Node ${process.versions.node}`, `Berth is made for Node ${leastNode} and newer`);
   yield* workspaces(config.BERTH_WORKSPACES);
+  yield* quota(await quotaHere(config));
   yield* userNamespaces();
   if (process.getuid?.() !== 0)
     yield warn(
@@ -30,14 +32,31 @@ async function* workspaces(root: string): AsyncGenerator<Finding> {
   yield freeBytes >= leastFreeBytes
     ? ok(`${root} has ${byteSize(freeBytes)} free`)
     : warn(`${root} has ${byteSize(freeBytes)} free`, "make room, or set BERTH_WORKSPACES to a larger disk");
-  const mount = await mountOf(there);
-  const quotas = /\b(prjquota|pquota)\b/.test(mount?.options ?? "");
-  yield quotas
-    ? ok(`${mount?.type} at ${mount?.place} has project quotas: set one for each workspace for a hard limit`)
-    : warn(
-        `${mount?.type ?? "the disk"} at ${mount?.place ?? there} has no project quotas: the workspace quota is watched, not enforced`,
-        "mount xfs with prjquota, or ext4 with the project feature and prjquota, where half a second of writing matters",
-      );
+}
+
+function* quota({ kind, problem }: QuotaChoice): Generator<Finding> {
+  yield kind === "walk"
+    ? warn(
+        `the workspace quota is watched, not enforced${problem === undefined ? "" : `: ${problem}`}`,
+        "where half a second of writing matters: xfs or ext4 with project quotas, btrfs with quotas enabled, or BERTH_QUOTA_BACKEND=image",
+      )
+    : problem === undefined
+      ? ok(`the file system enforces the quota of new workspaces (${kind})`)
+      : bad(
+          `no sandbox starts with BERTH_QUOTA_BACKEND=${kind}: ${problem}`,
+          "put that right, or choose auto",
+        );
+}
+
+/** As a worker with these settings would have it. */
+function quotaHere(config: Config): Promise<QuotaChoice> {
+  const driver = new DockerDriver({
+    fleet: fleetId.parse("doctor"),
+    worker: workerId.parse("doctor"),
+    workspacesRoot: config.BERTH_WORKSPACES,
+    quota: config.BERTH_QUOTA_BACKEND,
+  });
+  return driver.quota();
 }
 
 /** The kernel's count; tenants cannot make any in the sandbox, which its probes show. */
@@ -64,16 +83,4 @@ async function nearestThere(path: string): Promise<string> {
       return at;
     if (at === dirname(at)) return at;
   }
-}
-
-async function mountOf(path: string): Promise<{ place: string; type: string; options: string } | undefined> {
-  const text = await readFile("/proc/self/mounts", "utf8").catch(() => "");
-  const mounts = text.split("\n").flatMap((line) => {
-    const [, place, type, options] = line.split(" ");
-    return place === undefined || type === undefined || options === undefined
-      ? []
-      : [{ place, type, options }];
-  });
-  const above = mounts.filter(({ place }) => place === "/" || path === place || path.startsWith(`${place}/`));
-  return above.toSorted((a, b) => a.place.length - b.place.length).at(-1);
 }

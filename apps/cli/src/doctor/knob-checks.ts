@@ -5,6 +5,11 @@ export interface EngineFacts {
   readonly securityOptions: readonly string[];
   readonly runtimes: readonly string[];
   readonly swapLimit: boolean;
+  /** The kernel can share the disk by weights. */
+  readonly ioWeight: boolean;
+  /** The workspaces are on a block device, which the engine can bound. */
+  readonly disk: boolean;
+  readonly cgroupVersion: string;
   /** The storage driver, and the file system beneath it. */
   readonly driver: string;
   readonly backingFilesystem: string | undefined;
@@ -35,6 +40,11 @@ function unenforced({ securityOptions, runtimes, ...facts }: EngineFacts): strin
       : [
           `\`readOnlyRoot=false\` (${facts.driver} on ${facts.backingFilesystem} has no quotas; no sandbox starts)`,
         ]),
+    ...(facts.ioWeight ? [] : ["`ioWeight` (the kernel's disk scheduler has no weights)"]),
+    ...(facts.disk ? [] : ["`limits.disk…` (the workspaces are on no block device)"]),
+    ...(facts.disk && facts.cgroupVersion === "1"
+      ? ["`limits.diskWrite…` for writes through the page cache (cgroup v1)"]
+      : []),
     ...(runtimes.some((name) => /nvidia|amd|rocm/i.test(name))
       ? []
       : ["`gpus` (the engine has no runtime for them; no sandbox starts)"]),

@@ -7,7 +7,7 @@ import { clockFinding } from "./clock.ts";
 import { type Finding, tellerOf } from "./finding.ts";
 
 const { ok, warn, bad } = tellerOf("redis");
-const leastVersion = [6, 2] as const;
+const leastVersion = [7, 0] as const;
 
 /** The fleet's Redis: what every accepted job depends on. */
 export async function* redisChecks(config: Config): AsyncGenerator<Finding> {
@@ -70,13 +70,15 @@ function* place(info: Info, kind: RedisAddress["kind"]): Generator<Finding> {
 /** Where replicas have to acknowledge. */
 function* replicas(info: Info, { BERTH_ACCEPT, BERTH_REPLICAS }: Config): Generator<Finding> {
   const connected = Number(info.get("connected_slaves") ?? 0);
-  if (BERTH_ACCEPT === "replicated")
-    yield connected >= BERTH_REPLICAS
-      ? ok(`${connected} ${connected === 1 ? "replica" : "replicas"} connected`)
-      : bad(
-          `${connected} of ${BERTH_REPLICAS} replicas are connected: nothing is accepted`,
-          "start the replicas, or lower BERTH_REPLICAS",
-        );
+  if (BERTH_ACCEPT !== "replicated") return;
+  if (connected < BERTH_REPLICAS)
+    yield bad(
+      `${connected} of ${BERTH_REPLICAS} replicas are connected: nothing is accepted`,
+      "start the replicas, or lower BERTH_REPLICAS (0: a primary without replicas accepts alone)",
+    );
+  else if (connected === 0)
+    yield warn("it has no replica and accepts alone: what it accepts now dies with it", "start the replicas");
+  else yield ok(`${connected} ${connected === 1 ? "replica" : "replicas"} connected`);
 }
 
 function* memory(info: Info): Generator<Finding> {

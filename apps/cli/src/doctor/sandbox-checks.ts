@@ -29,6 +29,7 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
     worker: workerId.parse("doctor"),
     workspacesRoot: root,
     engineHost: config.DOCKER_HOST,
+    quota: config.BERTH_QUOTA_BACKEND,
   });
   const profile = sandboxProfile.parse({
     image: config.BERTH_IMAGE,

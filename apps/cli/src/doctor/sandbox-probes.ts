@@ -23,7 +23,7 @@ const show = (path: string) => `while IFS= read -r line; do echo "$line"; done <
 const field = (text: string, name: string) => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(text)?.[1];
 
 export interface ProbedWith {
-  /** Root in the sandbox is then nobody outside it. */
+  /** Root in the sandbox then has no rights outside it. */
   readonly rootless: boolean;
   /** Another kernel serves the sandbox, and its own filter is outside of what can be seen here. */
   readonly ownKernel: boolean;
@@ -47,11 +47,11 @@ export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[]
       };
       const wrong = Object.entries(wanted)
         .filter(([name, form]) => !form.test(field(stdout, name) ?? ""))
-        .map(([name]) => `${name} is ${field(stdout, name) ?? "not told"}`);
-      // The engine's filter and init's. Kernels before 5.9 do not show their number.
+        .map(([name]) => `${name} is ${field(stdout, name) ?? "not reported"}`);
+      // The container's filter and init's. Kernels before 5.9 do not show their number.
       const filters = ownKernel ? undefined : field(stdout, "Seccomp_filters");
       if (filters !== undefined && Number(filters) < 2)
-        wrong.push(`Seccomp_filters is ${filters} where the engine's and init's are 2`);
+        wrong.push(`Seccomp_filters is ${filters} where the container's and init's are 2`);
       return wrong.length === 0 ? undefined : wrong.join(", ");
     },
   },

@@ -1,7 +1,8 @@
 import { Artifacts, Berth, type EnqueuedJob, type JobView, shownState } from "@berth/client";
-import { isFault } from "@berth/protocol";
+import { isFault, type ToolDefinitionInput } from "@berth/protocol";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
+  ApprovalsDoor,
   BatchesDoor,
   DeadLettersDoor,
   Door,
@@ -12,12 +13,15 @@ import type {
   ProfilesDoor,
   Query,
   SchedulesDoor,
+  SecretsDoor,
+  SnapshotsDoor,
   TenantsDoor,
+  ToolsDoor,
   UnfinishedJob,
 } from "../door.ts";
 import { clientBatches } from "./client-batches.ts";
 import { clientKeys } from "./client-keys.ts";
-import { clientProfiles } from "./client-profiles.ts";
+import { actor, clientProfiles } from "./client-profiles.ts";
 import { clientTenants } from "./client-tenants.ts";
 import { openRedis } from "./open-redis.ts";
 
@@ -26,6 +30,8 @@ export interface ClientDoorOptions {
   readonly artifactsDirectory: string | undefined;
   readonly accept: "primary" | "replicated";
   readonly replicas: number;
+  /** Absent: what has secrets is refused. */
+  readonly secretsKey: string | undefined;
 }
 
 /** Straight to the fleet's Redis. */
@@ -34,9 +40,13 @@ export class ClientDoor implements Door {
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly profiles: ProfilesDoor;
+  readonly secrets: SecretsDoor;
+  readonly snapshots: SnapshotsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
+  readonly approvals: ApprovalsDoor;
   readonly keys: KeysDoor;
+  readonly tools: ToolsDoor;
   readonly #redis: Redis;
   readonly #berth: Berth;
   readonly #artifacts: Artifacts;
@@ -45,8 +55,8 @@ export class ClientDoor implements Door {
     return new ClientDoor(await openRedis(options.url), options);
   }
 
-  private constructor(redis: Redis, { url, artifactsDirectory, accept, replicas }: ClientDoorOptions) {
-    const berth = new Berth({ redis: url, accept, replicas });
+  private constructor(redis: Redis, { url, artifactsDirectory, ...rest }: ClientDoorOptions) {
+    const berth = new Berth({ redis: url, ...rest });
     this.address = withoutPassword(url);
     this.#redis = redis;
     this.#berth = berth;
@@ -54,8 +64,26 @@ export class ClientDoor implements Door {
     this.tenants = clientTenants(berth);
     this.batches = clientBatches(berth);
     this.profiles = clientProfiles(berth);
+    this.secrets = berth.secrets;
+    this.snapshots = {
+      list: (tenant) => berth.tenant(tenant).snapshots(),
+      remove: (tenant, name) => berth.tenant(tenant).removeSnapshot(name),
+    };
     this.schedules = berth.schedules;
     this.keys = clientKeys(berth);
+    this.tools = {
+      usableBy: (user) => berth.tools.usableBy(user),
+      list: () => berth.tools.list(),
+      get: (name) => berth.tools.get(name),
+      set: (name, definition, ifVersion) =>
+        berth.tools.set(name, definition as ToolDefinitionInput, { by: actor(), ifVersion }),
+      remove: (name) => berth.tools.remove(name),
+    };
+    this.approvals = {
+      list: (tenant) => berth.approvals.list(tenant === undefined ? {} : { tenant }),
+      approve: (jobId) => berth.approvals.approve(jobId, { by: actor() }),
+      refuse: (jobId, reason) => berth.approvals.refuse(jobId, { by: actor(), reason }),
+    };
     this.deadLetters = {
       list: async ({ limit, after }) =>
         (await berth.deadLetters.list({ limit, ...(after === undefined ? {} : { after }) })).map(
@@ -85,6 +113,10 @@ export class ClientDoor implements Door {
 
   workers() {
     return this.#berth.workers();
+  }
+
+  scopeOf({ tenant, agent }: { readonly tenant: string; readonly agent?: string | undefined }) {
+    return this.#berth.scopeOf(tenant, agent);
   }
 
   sandboxes({ tenant, limit }: Query) {

@@ -1,5 +1,5 @@
 import type { Berth } from "@berth/client";
-import { tenantId } from "@berth/protocol";
+import { givenTenant } from "@berth/protocol";
 import { UsageError } from "../complaint.ts";
 import type { KeysDoor } from "../door.ts";
 
@@ -7,7 +7,7 @@ import type { KeysDoor } from "../door.ts";
 export function clientKeys({ keys }: Berth): KeysDoor {
   return {
     async create({ tenant, expiresInSeconds, ...key }) {
-      const parsed = tenant === undefined ? undefined : tenantId.safeParse(tenant);
+      const parsed = tenant === undefined ? undefined : givenTenant.safeParse(tenant);
       if (parsed?.error) throw new UsageError(`--tenant: ${parsed.error.issues[0]?.message}`);
       const expiresAtMs = expiresInSeconds === undefined ? undefined : Date.now() + expiresInSeconds * 1_000;
       return keys.create({ ...key, tenant: parsed?.data, expiresAtMs });

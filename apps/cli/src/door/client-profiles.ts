@@ -21,6 +21,6 @@ export function clientProfiles({ profiles }: Berth): ProfilesDoor {
 }
 
 /** A call straight to Redis has no key: the layer's history names the user of this machine. */
-function actor(): string {
+export function actor(): string {
   return `${userInfo().username}@${hostname()}`;
 }

@@ -1,5 +1,7 @@
+import type { Approval, SnapshotView } from "@berth/client";
 import type { LayerChange } from "@berth/protocol";
 import type {
+  ApprovalsDoor,
   DeadLetter,
   DeadLettersDoor,
   KeysDoor,
@@ -7,15 +9,23 @@ import type {
   ProfilesDoor,
   SchedulesDoor,
   ScheduleView,
+  SecretsDoor,
+  SnapshotsDoor,
   StoredLayer,
+  StoredTool,
   TenantsDoor,
+  ToolsDoor,
+  ToolView,
 } from "../door.ts";
 import { type HttpCalls, path } from "./http-call.ts";
 
 /** A gateway's answers of what operators do. */
 export function httpTenants(calls: HttpCalls): TenantsDoor {
   return {
-    usage: (tenant) => calls.json("GET", path`/v1/tenants/${tenant}`),
+    holdings: (tenant) => calls.json("GET", path`/v1/tenants/${tenant}`),
+    used: (tenant, { from, to }) =>
+      calls.json("GET", path`/v1/tenants/${tenant}/usage`, { query: { from, to } }),
+    usedByAll: ({ from, to, limit }) => calls.json("GET", "/v1/usage", { query: { from, to, limit } }),
     pause: (tenant) => calls.json("POST", path`/v1/tenants/${tenant}/pause`),
     resume: (tenant) => calls.json("POST", path`/v1/tenants/${tenant}/resume`),
     grant: (tenant, body) => calls.json("POST", path`/v1/tenants/${tenant}/grant`, { body }),
@@ -37,6 +47,50 @@ export function httpProfiles(calls: HttpCalls): ProfilesDoor {
     history: async (layer) =>
       (await calls.json<{ entries: StoredLayer[] }>("GET", `${of(layer)}/history`)).entries,
     rollback: (layer, version) => calls.json("POST", `${of(layer)}/rollback`, { body: { version } }),
+  };
+}
+
+export function httpSecrets(calls: HttpCalls): SecretsDoor {
+  const of = (tenant: string, name: string) => path`/v1/tenants/${tenant}/secrets/${name}`;
+  return {
+    set: (tenant, name, value, { mustExist }) =>
+      mustExist
+        ? calls.json("POST", `${of(tenant, name)}/rotate`, { body: { value } })
+        : calls.json("PUT", of(tenant, name), { body: { value } }),
+    names: async (tenant) =>
+      (await calls.json<{ names: string[] }>("GET", path`/v1/tenants/${tenant}/secrets`)).names,
+    remove: (tenant, name) => calls.isThere("DELETE", of(tenant, name)),
+    reencrypt: () => calls.json("POST", "/v1/secrets/reencrypt"),
+  };
+}
+
+export function httpSnapshots(calls: HttpCalls): SnapshotsDoor {
+  const of = (tenant: string) => path`/v1/tenants/${tenant}/snapshots`;
+  return {
+    list: async (tenant) => (await calls.json<{ snapshots: SnapshotView[] }>("GET", of(tenant))).snapshots,
+    remove: (tenant, name) => calls.isThere("DELETE", path`/v1/tenants/${tenant}/snapshots/${name}`),
+  };
+}
+
+export function httpApprovals(calls: HttpCalls): ApprovalsDoor {
+  return {
+    list: async (tenant) =>
+      (await calls.json<{ approvals: Approval[] }>("GET", "/v1/approvals", { query: { tenant } })).approvals,
+    approve: (jobId) => calls.json("POST", path`/v1/approvals/${jobId}/approve`),
+    refuse: (jobId, reason) => calls.json("POST", path`/v1/approvals/${jobId}/refuse`, { body: { reason } }),
+  };
+}
+
+export function httpTools(calls: HttpCalls): ToolsDoor {
+  const of = (name: string) => path`/v1/tools/${name}`;
+  return {
+    usableBy: async ({ tenant, agent, profile }) =>
+      (await calls.json<{ tools: ToolView[] }>("GET", "/v1/tools", { query: { tenant, agent, profile } }))
+        .tools,
+    list: async () => (await calls.json<{ tools: StoredTool[] }>("GET", "/v1/fleet/tools")).tools,
+    get: (name) => calls.find<StoredTool>("GET", of(name)),
+    set: (name, body, ifVersion) => calls.json("PUT", of(name), { body, query: { ifVersion } }),
+    remove: (name) => calls.isThere("DELETE", of(name)),
   };
 }
 

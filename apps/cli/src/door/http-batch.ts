@@ -175,7 +175,7 @@ export class HttpBatch implements DoorBatch {
       if (!(error instanceof Complaint && error.code === "conflict")) throw error;
       const { cancelledAtMs } = await this.#calls.json<BatchView>("GET", path`/v1/batches/${this.#id}`);
       if (cancelledAtMs === undefined) throw error;
-      // By somebody else, while it was sent.
+      // Cancelled by another caller, while it was sent.
       this.#cancelled = true;
       this.#stopped.abort();
     }

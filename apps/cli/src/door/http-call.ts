@@ -158,14 +158,14 @@ async function refusal(response: Response): Promise<Complaint> {
   const text = await response.text().catch(() => "");
   const { code = `http-${status}`, detail, problems = [], jobId } = problemIn(text);
   const sentences = problems.length > 0 ? problems.join("; ") : (detail ?? `it answered ${status}`);
-  const told = advice[code];
+  const hint = advice[code];
   const fault = faultCodes.find((one) => one === code);
   return new Complaint(`the gateway refused: ${sentences}`, {
     code,
     exitCode: exitCodeOf(status, code),
     advice: [
       ...resubmitAdvice(jobId),
-      ...(fault === undefined ? (told === undefined ? [] : [told]) : faultAdvice(fault)),
+      ...(fault === undefined ? (hint === undefined ? [] : [hint]) : faultAdvice(fault)),
     ],
   });
 }

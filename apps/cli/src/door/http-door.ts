@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { JobResult } from "@berth/protocol";
+import type { JobResult, Scope } from "@berth/protocol";
 import { Complaint, resubmitAdvice, UsageError } from "../complaint.ts";
 import type {
+  ApprovalsDoor,
   BatchesDoor,
   DeadLettersDoor,
   Door,
@@ -14,13 +15,26 @@ import type {
   SandboxView,
   Scale,
   SchedulesDoor,
+  SecretsDoor,
   ShownState,
+  SnapshotsDoor,
   TenantsDoor,
+  ToolsDoor,
   UnfinishedJob,
   Why,
   WorkerRecord,
 } from "../door.ts";
-import { httpDeadLetters, httpKeys, httpProfiles, httpSchedules, httpTenants } from "./http-admin.ts";
+import {
+  httpApprovals,
+  httpDeadLetters,
+  httpKeys,
+  httpProfiles,
+  httpSchedules,
+  httpSecrets,
+  httpSnapshots,
+  httpTenants,
+  httpTools,
+} from "./http-admin.ts";
 import { httpArtifact } from "./http-artifact.ts";
 import { httpBatches } from "./http-batches.ts";
 import { HttpCalls, path } from "./http-call.ts";
@@ -41,13 +55,17 @@ interface JobView {
 export class HttpDoor implements Door {
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
+  readonly approvals: ApprovalsDoor;
   readonly profiles: ProfilesDoor;
+  readonly secrets: SecretsDoor;
+  readonly snapshots: SnapshotsDoor;
   readonly schedules: SchedulesDoor;
   readonly deadLetters: DeadLettersDoor;
   readonly keys: KeysDoor;
+  readonly tools: ToolsDoor;
   readonly #calls: HttpCalls;
 
-  /** A gateway that is not there is told at once; whether it is ready is its own to say. */
+  /** Fails at once when no gateway answers; does not check that the gateway is ready. */
   static async open({
     url,
     key,
@@ -68,10 +86,14 @@ export class HttpDoor implements Door {
     this.#calls = calls;
     this.batches = httpBatches(calls);
     this.tenants = httpTenants(calls);
+    this.approvals = httpApprovals(calls);
     this.profiles = httpProfiles(calls);
+    this.secrets = httpSecrets(calls);
+    this.snapshots = httpSnapshots(calls);
     this.schedules = httpSchedules(calls);
     this.deadLetters = httpDeadLetters(calls);
     this.keys = httpKeys(calls);
+    this.tools = httpTools(calls);
   }
 
   get address(): string {
@@ -114,8 +136,14 @@ export class HttpDoor implements Door {
     return (await this.#calls.json<{ workers: WorkerRecord[] }>("GET", "/v1/fleet/workers")).workers;
   }
 
+  async scopeOf({ tenant, agent }: { readonly tenant: string; readonly agent?: string | undefined }) {
+    const query = agent === undefined ? {} : { agent };
+    const where = path`/v1/tenants/${tenant}/scope`;
+    return (await this.#calls.json<{ scope: Scope }>("GET", where, { query })).scope;
+  }
+
   async sandboxes({ tenant, limit }: Query): Promise<readonly SandboxView[]> {
-    if (tenant !== undefined) return (await this.tenants.usage(tenant)).sandboxes.slice(0, limit);
+    if (tenant !== undefined) return (await this.tenants.holdings(tenant)).sandboxes.slice(0, limit);
     const query = { limit };
     return (await this.#calls.json<{ sandboxes: SandboxView[] }>("GET", "/v1/fleet/sandboxes", { query }))
       .sandboxes;

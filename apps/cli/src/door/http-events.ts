@@ -63,6 +63,8 @@ function readEvent(id: string, { event: type, data }: EventSourceMessage): Ident
       return { id, ...more, type };
     case "artifact":
       return { id, type, artifact: more.artifact };
+    case "file":
+      return { id, type, file: more.file };
     case "finished":
       return { id, type, result: more.result as JobResult };
     default:

@@ -7,6 +7,7 @@ export async function openDoor(config: Config): Promise<Door> {
     const { HttpDoor } = await import("./http-door.ts");
     return HttpDoor.open({ url: config.BERTH_URL, key: config.BERTH_KEY });
   }
+  const { secretsKeyOf } = await import("@berth/secrets");
   const { ClientDoor } = await import("./client-door.ts");
   const { defaultRedis } = await import("./open-redis.ts");
   return ClientDoor.open({
@@ -14,5 +15,6 @@ export async function openDoor(config: Config): Promise<Door> {
     artifactsDirectory: config.BERTH_ARTIFACTS,
     accept: config.BERTH_ACCEPT,
     replicas: config.BERTH_REPLICAS,
+    secretsKey: secretsKeyOf(config),
   });
 }

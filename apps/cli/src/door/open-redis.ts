@@ -4,7 +4,7 @@ import { ConfigError } from "../complaint.ts";
 
 export const defaultRedis = "redis://127.0.0.1:6379";
 
-/** A connection that works. Says at once when nobody is there, instead of trying again as a worker would. */
+/** A connection that works. Fails at once when no Redis answers, instead of trying again as a worker would. */
 export async function openRedis(url: string): Promise<Redis> {
   const address = withoutPassword(url);
   const refused = Promise.withResolvers<never>();

@@ -18,11 +18,11 @@ export interface ChildOptions {
   readonly holds?: Writable | undefined;
   /** It is ready when a line of its output has this; at once when absent. */
   readonly readyWord?: string;
-  /** It ended without being told to. */
+  /** It ended without being asked to. */
   readonly onEnd?: (name: string, how: string) => void;
 }
 
-/** What a child that was told to stop gets before it is killed. */
+/** The grace period of a child that was asked to stop, before it is killed. */
 const stopMs = 40_000;
 const shownLines = 8;
 const lookMs = 25;
@@ -32,7 +32,7 @@ const lookMs = 25;
  * pino tries for ever to flush into a broken pipe.
  */
 export class LocalChild {
-  /** The line that said it was ready. */
+  /** The output line that reported readiness. */
   readyLine = "";
   readonly #options: ChildOptions;
   readonly #process: ChildProcess;
@@ -75,7 +75,7 @@ export class LocalChild {
     }
   }
 
-  /** Settles when it has said that it is ready; throws when it ends before. */
+  /** Settles when it has reported readiness; throws when it ends before. */
   async ready(): Promise<void> {
     const { name, program, readyWord, logFile } = this.#options;
     const stopped = new AbortController();

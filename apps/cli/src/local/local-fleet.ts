@@ -8,6 +8,7 @@ import { checkRedis, connectRedis, type Redis } from "@berth/redis";
 import type { Config } from "../config.ts";
 import { type ChildOptions, LocalChild } from "./child.ts";
 import type { Estate } from "./guard.ts";
+import { secretsEnvironment } from "./secrets-key.ts";
 
 export interface LocalFleetOptions {
   readonly workers: number;
@@ -40,6 +41,7 @@ export class LocalFleet {
   #guard: ChildProcess | undefined;
   #gatewayUrl = "";
   #stopped = false;
+  #secrets: Readonly<Record<string, string>> = {};
   #probe: Redis | undefined;
 
   constructor(options: LocalFleetOptions) {
@@ -54,6 +56,7 @@ export class LocalFleet {
 
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true });
+    this.#secrets = await secretsEnvironment(this.#options);
     if (this.#options.redisUrl === undefined) await this.#startRedis();
     else this.#startGuard({});
     this.#probe = connectRedis({ url: this.redisUrl, role: "commands" });
@@ -145,6 +148,7 @@ export class LocalFleet {
       BERTH_IMAGE: config.BERTH_IMAGE,
       BERTH_WORKSPACES: join(directory, "workspaces"),
       BERTH_ARTIFACTS: join(directory, "artifacts"),
+      ...this.#secrets,
       ...Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined)),
     };
   }

@@ -1,14 +1,20 @@
 import { type Markup, markup } from "./markup.ts";
 
-const height = 240;
-const [left, right, top, bottom] = [52, 16, 12, 32];
+const [left, right] = [52, 16];
 
 /** The room of one plot. Widths are about as wide as they are shown, so that all text has one size. */
 export class Plot {
   readonly #width: number;
+  readonly #height: number;
+  readonly #top: number;
+  readonly #bottom: number;
 
-  constructor(width: number) {
+  /** `top` and `bottom` are the margins; the labels of the horizontal axis are in the lower one. */
+  constructor(width: number, { height = 240, top = 12, bottom = 32 } = {}) {
     this.#width = width;
+    this.#height = height;
+    this.#top = top;
+    this.#bottom = bottom;
   }
 
   /** From a share of the width or height, 0 to 1, to coordinates. */
@@ -17,26 +23,31 @@ export class Plot {
   }
 
   y(share: number): number {
-    return round(height - bottom - share * (height - top - bottom));
+    return round(this.#height - this.#bottom - share * (this.#height - this.#top - this.#bottom));
   }
 
   drawn(title: string, ...content: readonly Markup[]): Markup {
-    return markup`<svg viewBox="0 0 ${this.#width} ${height}" role="img" aria-label="${title}">${content}</svg>`;
+    return markup`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${this.#width} ${this.#height}" role="img" aria-label="${title}">${content}</svg>`;
   }
 
   countAxis(most: number): Markup {
     const step = niceStep(most / 4);
-    const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step);
-    return markup`${ticks.map((count) => {
-      const y = this.y(count / most);
-      return markup`<line class="grid" x1="${left}" x2="${this.x(1)}" y1="${y}" y2="${y}"/><text class="tick end" x="${left - 8}" y="${y + 4}">${count.toLocaleString("en")}</text>`;
+    const counts = Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step);
+    return this.valueAxis(counts.map((count) => ({ share: count / most, text: count.toLocaleString("en") })));
+  }
+
+  /** Lines across the plot, each with its value on the left. */
+  valueAxis(ticks: readonly Tick[]): Markup {
+    return markup`${ticks.map(({ share, text }) => {
+      const y = this.y(share);
+      return markup`<line class="grid" x1="${left}" x2="${this.x(1)}" y1="${y}" y2="${y}"/><text class="tick end" x="${left - 8}" y="${y + 4}">${text}</text>`;
     })}`;
   }
 
   spanAxis(ticks: readonly Tick[]): Markup {
     const labels = ticks.map(
       ({ share, text }) =>
-        markup`<text class="tick mid" x="${this.x(share)}" y="${height - 10}">${text}</text>`,
+        markup`<text class="tick ${share > 0.97 ? "end" : "mid"}" x="${this.x(share)}" y="${this.y(0) + 22}">${text}</text>`,
     );
     return markup`<line class="axis" x1="${left}" x2="${this.x(1)}" y1="${this.y(0)}" y2="${this.y(0)}"/>${labels}`;
   }

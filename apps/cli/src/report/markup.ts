@@ -30,8 +30,11 @@ function partText(part: Part): string {
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
 }
 
+/** A line break in front of a bracket begins no move of the cursor. */
+const moveOrReturn = /(?![\n\t])\p{Cc}\[[0-9;?]*[ -/]*[@-~]|\r(?=\n)/gu;
+
 /** Output of a command: its lines, without the colours and moves of a terminal. */
 export function outputMarkup(text: string): Markup {
-  const plain = text.replaceAll(/\p{Cc}\[[0-9;?]*[ -/]*[@-~]|\r(?=\n)/gu, "").replaceAll("\t", "    ");
+  const plain = text.replaceAll(moveOrReturn, "").replaceAll("\t", "    ");
   return new Markup(plain.split("\n").map(partText).join("\n"));
 }

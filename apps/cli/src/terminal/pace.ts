@@ -9,7 +9,7 @@ const firstEstimateMs = 2_000;
 export interface PaceNow {
   /** 0 until something has ended. */
   readonly perSecond: number;
-  /** How much longer; undefined until it can be told. */
+  /** How much longer; undefined until it can be estimated. */
   readonly leftMs: number | undefined;
 }
 

@@ -11,7 +11,7 @@ export interface ProgressUnit {
   readonly rate?: (perSecond: number) => string;
 }
 
-/** One moving line on stderr: how much of how much, how fast, how much longer. Nothing where nobody looks. */
+/** One moving line on stderr: how much of how much, how fast, how much longer. Nothing when stderr is no terminal. */
 export class ProgressBar {
   readonly #terminal: Terminal;
   readonly #title: string;
@@ -26,7 +26,7 @@ export class ProgressBar {
     this.#unit = unit;
   }
 
-  /** `total` is undefined when nobody knows it yet. */
+  /** `total` is undefined when it is not known yet. */
   show(done: number, total: number | undefined, more = ""): void {
     const columns = this.#terminal.noteColumns;
     const now = performance.now();

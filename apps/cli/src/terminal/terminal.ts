@@ -28,7 +28,7 @@ export class Terminal {
   constructor({ noColor, json }: TerminalOptions) {
     this.#noColor = noColor;
     this.json = json;
-    // Whoever writes is told by the write itself; without a listener the program would end with a stack.
+    // The writer gets the error from the write itself; without a listener the program would end with a stack.
     process.stdout.on("error", () => {});
     process.stderr.on("error", () => {});
   }
@@ -51,7 +51,7 @@ export class Terminal {
     return this.#noColor || this.columns === undefined ? text : `\x1b[${codes[style]}m${text}\x1b[0m`;
   }
 
-  /** Settles when it has been taken: a slow reader slows whoever writes, and nothing piles up here. */
+  /** Settles when it has been taken: a slow reader slows the writer, and nothing piles up here. */
   write(bytes: string | Uint8Array, to: "stdout" | "stderr" = "stdout"): Promise<void> {
     return new Promise((resolve, reject) => {
       process[to].write(bytes, (error) => (error ? reject(error) : resolve()));
@@ -75,7 +75,7 @@ export class Terminal {
   }
 }
 
-/** A terminal that nobody gave a size says 0. */
+/** A terminal without a size reports 0. */
 function columnsOf(stream: WriteStream): number | undefined {
   return stream.isTTY ? stream.columns || 80 : undefined;
 }

@@ -12,7 +12,7 @@ export interface TrackerParts {
   readonly berth: Berth;
   readonly batches: BatchStore;
   readonly log: Logger;
-  /** Told of every result this gateway sees, of a batch or not. */
+  /** Called with every result this gateway sees, of a batch or not. */
   readonly onResult: (result: GroupResult) => void;
 }
 
@@ -139,7 +139,7 @@ export class BatchTracker {
     }
   }
 
-  /** Jobs whose end should be known by now, but is not: told by the jobs themselves, or lost for good. */
+  /** Jobs whose end should be known by now, but is not: found in the jobs' own records, or lost for good. */
   async #findMissed({ id }: StoredBatch, total: number): Promise<void> {
     const { batches, berth } = this.#parts;
     const from = await batches.firstNotEnded(id);

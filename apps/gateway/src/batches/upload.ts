@@ -86,7 +86,7 @@ export class Upload {
       clearInterval(noting);
       await this.#work.idle();
       await batches.noteSubmitted(id, this.#furthest);
-      // Nobody will send the rest: the cancellation needs to know where the end is.
+      // The rest will not be sent: the cancellation needs to know where the end is.
       if (this.#cancelled) await batches.noteUploaded(id, this.#furthest);
     }
     if (!more) await batches.noteUploaded(id, this.#furthest);
@@ -105,7 +105,7 @@ export class Upload {
   }
 
   async #take(sent: SentOrder, index: number): Promise<void> {
-    const made = this.#draft(sent, index);
+    const made = await this.#draft(sent, index);
     if (typeof made === "string") {
       await this.#refuse(index, made);
       sent.done();
@@ -132,14 +132,16 @@ export class Upload {
   }
 
   /** The job to be, or what is wrong with it. */
-  #draft(sent: SentOrder, index: number): CheckedOrder | string {
+  async #draft(sent: SentOrder, index: number): Promise<CheckedOrder | string> {
     const { batch, principal, headers } = this.#options;
     try {
       const parsed = parseInput(order, sent.read());
       if ("problems" in parsed) return parsed.problems.slice(0, 5).join("; ");
       if (parsed.data.id !== undefined) return "id: the jobs of a batch are named by the batch";
-      return draftOf(parsed.data, principal, { headers, id: batchJobId(batch.id, index) });
+      const draft = draftOf(parsed.data, principal, { headers, id: batchJobId(batch.id, index) });
+      return await this.#parts.berth.placed(draft);
     } catch (error) {
+      if (isOrderFault(error)) return detailOf(error, principal);
       if (error instanceof Problem) return error.message;
       throw error;
     }

@@ -9,16 +9,23 @@ const cookieName = "berth_board";
 export class BoardSessions {
   readonly #redis: Redis;
   readonly #secure: boolean;
+  /** The configured key by its hash: another one ends what this one began. */
+  readonly #configured: string;
 
-  constructor(redis: Redis, secure: boolean) {
+  constructor(
+    redis: Redis,
+    { secure, adminKey = "" }: { readonly secure: boolean; readonly adminKey: string | undefined },
+  ) {
     this.#redis = redis;
     this.#secure = secure;
+    this.#configured = `admin ${digest(`board ${adminKey}`)}`;
   }
 
   /** Gives the header that sets the cookie. */
   async begin(keyId: string): Promise<string> {
     const secret = randomBytes(32).toString("base64url");
-    await this.#redis.set(redisKeys.boardSession(digest(secret)), keyId, "EX", keptSeconds);
+    const of = keyId === "admin" ? this.#configured : keyId;
+    await this.#redis.set(redisKeys.boardSession(digest(secret)), of, "EX", keptSeconds);
     return this.#cookie(secret, keptSeconds);
   }
 
@@ -26,7 +33,9 @@ export class BoardSessions {
   async actor(header: string | undefined): Promise<string | undefined> {
     const secret = secretIn(header);
     if (secret === undefined) return undefined;
-    return (await this.#redis.get(redisKeys.boardSession(digest(secret)))) ?? undefined;
+    const of = (await this.#redis.get(redisKeys.boardSession(digest(secret)))) ?? undefined;
+    if (of === this.#configured) return "admin";
+    return of?.startsWith("admin ") || of === "admin" ? undefined : of;
   }
 
   /** Gives the header that removes the cookie. */

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from "node:http";
+import { isFault } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
 import { refuseForeign, refuseStrangers } from "../http/header-guard.ts";
 import { Problem, problemBody } from "../http/problem.ts";
 import { smallPagePolicy } from "../http/small-page.ts";
+import { noted } from "../keys/audit.ts";
 import { TokenBuckets } from "../keys/token-bucket.ts";
 import type { Parts } from "../parts.ts";
+import { approvalsPage } from "./approvals-page.ts";
 import { BoardSessions } from "./board-sessions.ts";
 import { bullBoard } from "./bull-board.ts";
 import { Changes } from "./changes.ts";
@@ -27,6 +30,7 @@ export class Board {
   readonly #sessions: BoardSessions;
   readonly #shelf: Shelf;
   readonly #changes: Changes;
+  readonly #isReadOnly: boolean;
   readonly #bull = bullBoard();
   readonly #logins = new TokenBuckets();
 
@@ -34,7 +38,11 @@ export class Board {
     const { redis, berth, config, audit } = parts;
     const isReadOnly = config.BERTH_BOARD === "read-only";
     this.#parts = parts;
-    this.#sessions = new BoardSessions(redis, config.BERTH_BOARD_COOKIE === "secure");
+    this.#isReadOnly = isReadOnly;
+    this.#sessions = new BoardSessions(redis, {
+      secure: config.BERTH_BOARD_COOKIE === "secure",
+      adminKey: config.BERTH_ADMIN_KEY,
+    });
     this.#shelf = new Shelf(redis, berth, { isReadOnly });
     this.#changes = new Changes({ berth, audit, shelf: this.#shelf, isReadOnly });
   }
@@ -63,8 +71,31 @@ export class Board {
     board.post("/login", (request, reply) => this.#logIn(request, reply));
     board.post("/logout", (request, reply) => this.#logOut(request, reply));
     board.get("/find", (request, reply) => this.#find(request, reply));
+    board.get("/approvals", async (_, reply) => html(reply, await this.#approvals()));
+    board.post("/approvals", (request, reply) => this.#decide(request, reply));
     await board.register(this.#bull.plugin);
   };
+
+  async #approvals(problem?: string): Promise<string> {
+    const approvals = await this.#parts.berth.approvals.list();
+    return approvalsPage({ approvals, isReadOnly: this.#isReadOnly, problem });
+  }
+
+  async #decide(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const { berth, audit } = this.#parts;
+    const { job = "", decision, reason = "" } = (request.body ?? {}) as Readonly<Record<string, string>>;
+    if (this.#isReadOnly) return html(reply.code(405), await this.#approvals("This board is read-only."));
+    if (decision !== "approve" && decision !== "refuse")
+      return html(reply.code(400), await this.#approvals("Approve or refuse it."));
+    try {
+      await berth.approvals[decision](job, { by: `key ${request.principal.id}`, reason });
+    } catch (error) {
+      if (!isFault(error, "not-waiting-for-approval")) throw error;
+      return html(reply.code(409), await this.#approvals(error.message));
+    }
+    await audit.note(decision === "approve" ? "job.approved" : "job.refused", noted(request, job));
+    return reply.redirect("/board/approvals", 303);
+  }
 
   async #guard(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const { method, headers, routeOptions } = request;
@@ -82,7 +113,7 @@ export class Board {
     return undefined;
   }
 
-  /** The key somebody logged in with, as long as it is good. */
+  /** The key of the login, while it is valid. */
   async #actor(request: FastifyRequest): Promise<string | undefined> {
     const { authenticator } = this.#parts;
     if (await authenticator.isOpen()) {
@@ -109,13 +140,13 @@ export class Board {
 
   async #logIn(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { authenticator, audit } = this.#parts;
-    if (this.#logins.draw(request.ip, loginsPerSecond) > 0) {
+    if (this.#logins.draw(request.callerAddress, loginsPerSecond) > 0) {
       return html(reply.code(429), loginPage("Too many tries. Wait a moment."));
     }
     const { key = "" } = (request.body ?? {}) as { key?: string };
     try {
       const { id } = await authenticator.admin(key);
-      await audit.note("board.login", { actor: id, target: "/board", from: request.ip });
+      await audit.note("board.login", { actor: id, target: "/board", from: request.callerAddress });
       return reply.header("set-cookie", await this.#sessions.begin(id)).redirect("/board/", 303);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -150,7 +181,7 @@ function isBullPage({ routeOptions }: FastifyRequest): boolean {
   return /^\/board\/?(?:$|queue\/|job-schedulers$|metrics-history$)/.test(url);
 }
 
-/** People are led to the form, programs are told. */
+/** A browser is redirected to the form, a program gets the error. */
 function askToLogIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const isPage = request.method === "GET" && !request.url.startsWith("/board/api/");
   if (isPage) return reply.redirect("/board/login", 303);

@@ -31,6 +31,7 @@ export function bullBoard(): BullBoard {
         environment,
         miscLinks: [
           { text: "Find a tenant", url: "/board/find" },
+          { text: "Approvals", url: "/board/approvals" },
           { text: "Log out", url: "/board/find#log-out" },
         ],
       },

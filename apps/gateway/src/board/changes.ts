@@ -8,7 +8,7 @@ import type { Shelf } from "./shelf.ts";
 
 const retryOne = "/board/api/queues/:queueName/:jobId/retry";
 const retryAll = "/board/api/queues/:queueName/retry/:queueStatus";
-/** One click runs at most so many dead letters again; a sandbox lists a hundred failed jobs. */
+/** One click runs at most this many dead letters again; a sandbox lists a hundred failed jobs. */
 const mostAtOnce = 500;
 
 export interface ChangesParts {
@@ -57,7 +57,7 @@ export class Changes {
     await audit.note(action, noted(request, `${id} as ${again}`));
   }
 
-  /** The job that an entry of a queue stands for. Throws when it cannot be run again from there. */
+  /** The job of a queue's entry. Throws when it cannot be run again from there. */
   async #jobIdOf(place: BoardPlace, entry: string): Promise<string> {
     if (place.kind === "dead") return entry.replace(/^d-/, "");
     const id = jobIdOf(entry);

@@ -5,11 +5,11 @@ import type { Redis } from "@berth/redis";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { LRUCache } from "lru-cache";
 
-/** What is shown is looked at again after this long, and only while somebody looks. */
+/** Refresh interval of the board, only while a page is open. */
 const freshMs = 3_000;
 /** Sandboxes shown because they were used lately. The dashboard asks each queue it shows half a dozen things every few seconds. */
 const recentMost = 20;
-/** Sandboxes shown because somebody asked for their tenant. */
+/** Sandboxes shown because a page asked for their tenant. */
 const foundMost = 30;
 const foundKeptMs = 600_000;
 /** Looked through for a tenant's sandboxes. */
@@ -159,7 +159,7 @@ class PlaceAdapter extends BullMQAdapter {
 const descriptions = {
   offers: "Sandboxes that have work and no holder. Empty while there are enough workers.",
   schedule: "Jobs that are not due yet, jobs that run again, and the ticks of schedules.",
-  dead: "Jobs that ended badly for a reason somebody should look at. Retry runs one again, under a new id.",
+  dead: "Dead letters: failed jobs that an operator should look at. Retry runs one again, under a new id.",
   sandbox:
     "One sandbox's own queue. What did not succeed is under Failed for a day; its last lines are under Logs. Retry runs it again, under a new id.",
 } as const;

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IdentifiedEvent } from "@berth/client";
-import { redactedEvent, type ShownEvent } from "../jobs/told-to.ts";
+import { redactedEvent, type ShownEvent } from "../jobs/redaction.ts";
 
 type Frames = WeakMap<IdentifiedEvent, string>;
 
@@ -13,7 +13,7 @@ export function frameOf(event: IdentifiedEvent): string {
   return once(made, event, () => event);
 }
 
-/** The same without what tenants are not told. */
+/** The same without the fields that tenants may not see. */
 export function tenantFrameOf(event: IdentifiedEvent): string {
   return once(madeForTenants, event, () => redactedEvent(event));
 }

@@ -33,7 +33,10 @@ export class OpenStreams {
   constructor(options: OpenStreamsOptions) {
     const { max, maxPerKey } = options;
     this.#options = options;
-    this.#places = new Places({ max, maxPerKey, code: "too-many-streams", what: "event streams open" });
+    this.#places = new Places({
+      ...{ max, maxPerKey, code: "too-many-streams", what: "event streams open" },
+      ceiling: "streams",
+    });
   }
 
   get size(): number {

@@ -1,6 +1,6 @@
 import { Problem } from "./problem.ts";
 
-/** One key's part of the whole: a quarter, so that one that fills its own leaves room for others. */
+/** One owner's part of the whole: a quarter, so that one that fills its own leaves room for others. */
 const shareOfOne = 4;
 
 /** What one request's body takes of the budget. */
@@ -13,10 +13,18 @@ export interface BodyHold {
   readonly end: () => void;
 }
 
-/** Bytes of request bodies in memory at once, of all requests and of each key. */
+/** Whose bodies count together. */
+export interface BodyOwner {
+  /** The tenant, over all its keys; the key where there is none. */
+  readonly id: string;
+  /** The tenant's ceiling; 0 is none. */
+  readonly most: number;
+}
+
+/** Bytes of request bodies in memory at once, of all requests and of each owner. */
 export class BodyBudget {
   readonly #max: number;
-  readonly #perKey = new Map<string, number>();
+  readonly #perOwner = new Map<string, number>();
   #used = 0;
 
   constructor(max: number) {
@@ -28,19 +36,19 @@ export class BodyBudget {
   }
 
   /** One request's part. */
-  hold(key: string): BodyHold {
+  hold(owner: BodyOwner): BodyHold {
     let taken = 0;
     let ended = false;
     const giveBack = (bytes: number) => {
       const most = Math.min(bytes, taken);
-      if (most > 0) this.#giveBack(key, most);
+      if (most > 0) this.#giveBack(owner.id, most);
       taken -= most;
     };
     return {
       take: (bytes) => {
         // The request is over: nothing would give these bytes back.
         if (ended) return;
-        this.#take(key, bytes);
+        this.#take(owner, bytes);
         taken += bytes;
       },
       giveBack,
@@ -51,22 +59,23 @@ export class BodyBudget {
     };
   }
 
-  /** Counts more bytes of a key's, or refuses them. */
-  #take(key: string, bytes: number): void {
-    const ofKey = (this.#perKey.get(key) ?? 0) + bytes;
-    if (this.#used + bytes > this.#max || ofKey > this.#max / shareOfOne) {
+  /** Counts more bytes of an owner's, or refuses them. */
+  #take({ id, most }: BodyOwner, bytes: number): void {
+    const ofOwner = (this.#perOwner.get(id) ?? 0) + bytes;
+    const share = Math.min(this.#max / shareOfOne, most === 0 ? Number.POSITIVE_INFINITY : most);
+    if (this.#used + bytes > this.#max || ofOwner > share) {
       throw new Problem("too-many-requests", "too many bytes of requests are in memory", {
         headers: { "retry-after": "1" },
       });
     }
     this.#used += bytes;
-    this.#perKey.set(key, ofKey);
+    this.#perOwner.set(id, ofOwner);
   }
 
-  #giveBack(key: string, bytes: number): void {
+  #giveBack(id: string, bytes: number): void {
     this.#used -= bytes;
-    const ofKey = (this.#perKey.get(key) ?? 0) - bytes;
-    if (ofKey > 0) this.#perKey.set(key, ofKey);
-    else this.#perKey.delete(key);
+    const ofOwner = (this.#perOwner.get(id) ?? 0) - bytes;
+    if (ofOwner > 0) this.#perOwner.set(id, ofOwner);
+    else this.#perOwner.delete(id);
   }
 }

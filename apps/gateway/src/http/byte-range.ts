@@ -6,7 +6,7 @@ export interface ByteRange {
 }
 
 /**
- * What a Range header asks for of `size` bytes: undefined when it is all of them. Several ranges, and units nobody knows, are
+ * What a Range header asks for of `size` bytes: undefined when it is all of them. Several ranges, and unknown units, are
  * answered with everything, as the standard allows.
  */
 export function rangeOf(header: string | undefined, size: number): ByteRange | undefined {

@@ -1,6 +1,6 @@
 import { Fault, type FaultCode, isFault, type SubmittedJob } from "@berth/protocol";
 import type { FastifyError } from "fastify";
-import { meaningForTenants } from "../jobs/told-to.ts";
+import { meaningForTenants } from "../jobs/redaction.ts";
 import { shownId } from "../keys/own-ids.ts";
 import type { Principal } from "../keys/principal.ts";
 import { Problem, type ProblemCode, problemTable } from "./problem.ts";
@@ -65,12 +65,17 @@ function ofProblem({ code, message, more }: Problem): Failure {
 /** Faults that the caller can do something about, or that only time can. */
 const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: string }>>> = {
   "sandbox-full": { status: 429, title: "Too many of its jobs wait" },
-  "tenant-full": { status: 429, title: "Requests with too many bytes wait" },
+  "tenant-full": { status: 429, title: "The tenant has as much as it may have" },
   "fleet-full": { status: 429, title: "Too many jobs wait" },
   "job-unknown": { status: 410, title: "The job is gone" },
   "job-id-taken": { status: 409, title: "The id was used before" },
+  "secrets-unavailable": { status: 501, title: "No secrets here" },
+  "secret-unreadable": { status: 409, title: "The secret cannot be opened" },
+  "secret-refused": { status: 409, title: "The secret was not taken" },
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
+  "unknown-tenant": { status: 404, title: "There is no such tenant" },
   "not-granted": { status: 409, title: "The tenant was not granted it" },
+  "invalid-tool": { status: 400, title: "The tool does not fit" },
   "invalid-profile": { status: 400, title: "The layer does not fit" },
   "profile-changed": { status: 409, title: "The layer was changed meanwhile" },
   "payload-too-large": { status: 413, title: "The request is too large" },

@@ -5,6 +5,9 @@ import { Problem } from "./problem.ts";
 /** Headers that decide something. Node keeps the first of two, a proxy perhaps the last: then the two would decide differently. */
 const once = new Set([
   "authorization",
+  "berth-agent",
+  "berth-session",
+  "berth-tenant",
   "content-encoding",
   "content-length",
   "content-type",
@@ -39,7 +42,7 @@ const proxyHeader = /^(forwarded|via|x-forwarded-.*|x-real-ip)$/;
 
 /**
  * For a gateway without keys, which takes every caller on its loopback address for the admin. Through a reverse proxy on
- * the same machine that would be everybody. HTTP/1.0 is what nginx speaks to the servers behind it unless told otherwise.
+ * the same machine that would be everybody. HTTP/1.0 is what nginx speaks to the servers behind it unless configured otherwise.
  */
 function refuseProxied(request: FastifyRequest): void {
   const header = Object.keys(request.headers).find((name) => proxyHeader.test(name));

@@ -18,7 +18,7 @@ export interface Line {
 
 /**
  * The lines of a body, as they come. Nothing is kept but the line that is not complete yet; the sender is held up while
- * nobody takes the next. Empty lines are left out.
+ * the next is not taken. Empty lines are left out.
  */
 export async function* linesOf(message: IncomingMessage, limits: LineLimits): AsyncGenerator<Line> {
   const { maxBytes, maxMs, onBytes } = limits;

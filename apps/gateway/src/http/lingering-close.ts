@@ -35,7 +35,7 @@ export function answerAndLinger(reply: FastifyReply, status: number, body: strin
   };
   const whole = setTimeout(end, mostMs);
   const idle = setTimeout(end, idleMs);
-  // Whoever read it line by line has stopped.
+  // The reader of its lines has stopped.
   message.removeAllListeners("readable");
   message.on("error", () => {});
   message.on("data", drop).once("end", end).once("close", end).resume();

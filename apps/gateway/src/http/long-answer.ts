@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { BoundedWait } from "@berth/protocol";
 import type { FastifyReply } from "fastify";
 
-/** Whoever takes nothing for this long has gone, or means harm. */
+/** A client that takes nothing for this long has gone, or means harm. */
 const stallMs = 60_000;
 
 /** An answer that is written as it comes, past Fastify's own way of sending one. */
@@ -21,7 +21,7 @@ export class LongAnswer {
     // The connection has served its purpose then, and would keep a gateway from stopping.
     reply.raw.writeHead(200, { "content-type": type, "x-accel-buffering": "no", connection: "close" });
     reply.raw.flushHeaders();
-    // What follows lasts as long as somebody listens, which says nothing about this gateway.
+    // The stream lasts as long as the client listens, so its duration is no measure of this gateway.
     reply.request.endSpan?.();
   }
 
@@ -40,7 +40,7 @@ export class LongAnswer {
     else raw.end();
   }
 
-  /** Broken off, so that nobody takes what came for all of it. */
+  /** Breaks the connection off, so that no client takes a part for the whole. */
   breakOff(): void {
     this.#reply.raw.destroy();
   }

@@ -25,7 +25,7 @@ export function parseInput<S extends z.ZodType>(
   return parsed.success ? { data: parsed.data } : { problems: problemsOf(parsed.error, above) };
 }
 
-/** Parses a body that is one item or a list of them. Stops when there are more problems than anybody reads. */
+/** Parses a body that is one item or a list of them. Stops at the bound of reported problems. */
 export async function parseItems<S extends z.ZodType>(
   schema: S,
   value: unknown,

@@ -25,6 +25,7 @@ export const problemTable = {
   "headers-too-large": { status: 431, title: "The headers are too large" },
   internal: { status: 500, title: "The gateway failed" },
   unavailable: { status: 503, title: "Not now" },
+  "no-sandbox": { status: 503, title: "No worker can start its sandbox" },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ProblemCode = keyof typeof problemTable;

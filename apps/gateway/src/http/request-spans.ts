@@ -45,7 +45,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
         error: statusCode >= 500 ? String(statusCode) : undefined,
       });
     };
-    // However it ends: an answer to somebody who has gone is never finished, but always closed.
+    // `close`, not `finish`: an answer to a client that has gone is never finished, but always closed.
     reply.raw.once("close", request.endSpan);
   });
 }

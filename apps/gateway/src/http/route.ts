@@ -2,15 +2,18 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import type { Principal } from "../keys/principal.ts";
 
-/** Who may call: anybody; whoever has a key, each for its own tenant; admins. */
+/** Who may call: anyone; holders of a key, each for its own tenant; admins. */
 export type Access = "open" | "key" | "admin";
 
 export const tags = {
   jobs: "Work for a tenant's sandbox: submitted, looked at, waited for, cancelled",
   sandbox: "Calls that run at once in the sandbox of a session, for agents' tools",
   batches: "Many jobs under one name, with results as lines",
-  schedules: "Jobs that are submitted again and again",
+  schedules: "Jobs that are submitted on a schedule",
+  secrets: "Values that commands find in their environment and that are masked in what leaves",
+  snapshots: "Workspaces as they were: kept, restored, and forked into new sandboxes",
   tenants: "What a tenant has, may use, and whether it is paused",
+  tools: "Commands with parameters that an operator defines, for jobs of kind `tool` and for MCP",
   profiles: "What sandboxes are like: layers that can be changed while the fleet runs",
   fleet: "Workers, sandboxes, and jobs that ended badly",
   keys: "Keys for this API, and what administrators did",

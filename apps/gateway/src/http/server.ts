@@ -8,9 +8,11 @@ import type { Config } from "../config.ts";
 import type { Authenticator } from "../keys/authenticate.ts";
 import type { Principal } from "../keys/principal.ts";
 import { type BodyLimits, parseJson, readBody } from "./body.ts";
-import { BodyBudget, type BodyHold } from "./body-budget.ts";
+import { BodyBudget, type BodyHold, type BodyOwner } from "./body-budget.ts";
+import { callerAddress } from "./caller-address.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { refuseAmbiguous, refuseStrangers } from "./header-guard.ts";
+import { boundLateBody } from "./late-bodies.ts";
 import { answerAndLinger } from "./lingering-close.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
 import { traceRequests } from "./request-spans.ts";
@@ -19,6 +21,8 @@ import type { Access } from "./route.ts";
 declare module "fastify" {
   interface FastifyRequest {
     principal: Principal;
+    /** For the log, the audit and the limit of logins; never for a permission. */
+    callerAddress: string;
     /** Counts bytes of its body until its answer has been given: parsed, a body takes no less room. */
     bodyHold: BodyHold;
   }
@@ -34,16 +38,16 @@ export interface ServerParts {
   readonly config: Config;
   readonly authenticator: Authenticator;
   readonly tracing?: Tracing | undefined;
-  /** Fires when the gateway was told to stop. */
+  /** Fires when the gateway was asked to stop. */
   readonly stopping: AbortSignal;
-  /** Told of each answer, for the log and the metrics. */
+  /** Called with each answer, for the log and the metrics. */
   readonly onAnswer: (request: FastifyRequest, reply: FastifyReply) => void;
   readonly onFailure: (request: FastifyRequest, failure: Failure, error: unknown) => void;
 }
 
 const maxHeaderBytes = 16 * 1024;
-/** Longer than any id: what does not fit names nothing. */
-const maxParamLength = 256;
+/** Longer than any id, and any name of 255 bytes that is escaped: what does not fit names nothing. */
+const maxParamLength = 2_048;
 /** How often Node looks for connections whose headers are late. */
 const lateLookMs = 1_000;
 
@@ -73,9 +77,12 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     clientErrorHandler: answerBrokenClient,
     frameworkErrors: (error, request, reply) => sendFailure(parts, error, request, reply),
   });
+  // Past it Node closes a connection before anything is read of it.
+  app.server.maxConnections = config.BERTH_GATEWAY_CONNECTIONS;
   // Node would close without a word.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
+  app.decorateRequest("callerAddress", "");
   app.decorateRequest("bodyHold", null as unknown as BodyHold);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: IncomingMessage) =>
@@ -90,6 +97,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   // Before anything can refuse the request: a refusal has a span, too.
   if (parts.tracing) traceRequests(app, parts.tracing);
   app.addHook("onRequest", async (request, reply) => {
+    request.callerAddress = callerAddress(request, config.BERTH_GATEWAY_TRUSTED_PROXIES);
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     void reply.header("cache-control", "no-store");
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
@@ -97,15 +105,18 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     const { access = "open", cost = 1 } = request.routeOptions.config;
     if (access !== "open" && (await parts.authenticator.isOpen())) refuseStrangers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
-    request.bodyHold = budget.hold(request.principal.id);
-    // However it ends: an answer to somebody who has gone is never finished, but always closed.
+    request.bodyHold = budget.hold(ownerOf(request.principal));
+    // `close`, not `finish`: an answer to a client that has gone is never finished, but always closed.
     reply.raw.once("close", request.bodyHold.end);
   });
   app.addHook("onSend", async (_, reply) => {
     // A connection that is kept alive would keep a gateway from stopping.
     if (parts.stopping.aborted) void reply.header("connection", "close");
   });
-  app.addHook("onResponse", async (request, reply) => parts.onAnswer(request, reply));
+  app.addHook("onResponse", async (request, reply) => {
+    boundLateBody(request);
+    parts.onAnswer(request, reply);
+  });
   app.setErrorHandler((error, request, reply) => sendFailure(parts, error, request, reply));
   app.setNotFoundHandler((request, reply) =>
     sendFailure(
@@ -116,6 +127,10 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     ),
   );
   return app;
+}
+
+function ownerOf({ id, tenant, ceilings }: Principal): BodyOwner {
+  return tenant === undefined ? { id, most: 0 } : { id: `tenant ${tenant}`, most: ceilings?.bodyBytes ?? 0 };
 }
 
 export function limitsOf(config: Config, { principal, bodyHold }: FastifyRequest): BodyLimits {

@@ -4,7 +4,7 @@ import { Problem } from "../http/problem.ts";
 import { shownId, storedIds } from "../keys/own-ids.ts";
 import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { JobView } from "../schemas/job.ts";
-import { resultFor } from "./told-to.ts";
+import { resultFor } from "./redaction.ts";
 
 /** A job by the id that the caller knows it by. One that the caller may not see does not exist. */
 export async function findJob(berth: Berth, id: string, principal: Principal): Promise<ClientJob> {

@@ -6,7 +6,7 @@ import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { storedId } from "../keys/own-ids.ts";
-import { type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
+import { agentFor, type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
@@ -35,16 +35,22 @@ export function draftOf(
   principal: Principal,
   { id, headers }: { readonly id?: string | undefined; readonly headers: SubmissionHeaders },
 ): CheckedOrder {
-  const tenant = tenantFor(principal, order.tenant as TenantId | undefined);
+  const tenant = tenantFor(principal, order.tenant);
   refuseShared(order.scope, principal);
   refuseUngranted(principal, order);
   if (order.id !== undefined && reservedIds.test(order.id)) {
     throw new Problem("invalid-request", "ids that begin with bat_ and ik_ are the gateway's own");
   }
   const { id: chosen, ...rest } = order;
+  const agent = agentFor(principal, order.agent);
   try {
     const checked = checkOrder(
-      { ...rest, tenant, ...traceOf(headers) },
+      {
+        ...rest,
+        tenant: order.tenant ?? tenant,
+        ...(agent === undefined ? {} : { agent }),
+        ...traceOf(headers),
+      },
       // Also an id made here: a caller whose submission failed sends it again as its own.
       {
         id: id ?? storedId(principal, chosen ?? nanoid()),
@@ -90,7 +96,7 @@ export async function idempotentId(
   return id;
 }
 
-/** An id that only this owner's key makes. Admins are nobody: no tenant has an empty name. */
+/** An id that only this owner's key makes. Admins use the empty name, which no tenant has. */
 export function ownerHash(principal: Principal, key: string, tenant?: TenantId): string {
   return digest(`${tenant ?? principal.tenant ?? ""}\0${key}`);
 }

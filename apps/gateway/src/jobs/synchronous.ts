@@ -1,10 +1,17 @@
-import type { CheckedOrder } from "@berth/client";
+import {
+  type CheckedOrder,
+  cancelledUnbegun,
+  type EnqueuedJob,
+  type NoSandbox,
+  type Why,
+  whenNoSandbox,
+} from "@berth/client";
 import { BoundedWait, type JobResult, type Outcome } from "@berth/protocol";
 import { Problem, type ProblemCode } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
+import { resultFor, whyFor } from "./redaction.ts";
 import { submitTraced } from "./submit-traced.ts";
-import { resultFor } from "./told-to.ts";
 
 /** Fires when a request has waited long enough, its connection is closed, or the gateway stops. Undefined: it does not wait at all. */
 export function patience(
@@ -19,20 +26,66 @@ export interface ToEndOptions {
   readonly maxMs: number;
   readonly signal: AbortSignal;
   readonly principal: Principal;
+  /** It goes on behind the answer that it takes longer, also while no worker can start its sandbox. */
+  readonly mayWait?: boolean;
 }
+
+/** A job that is cancelled because no worker can run it has ended by then, or is known to run after all. */
+const cancelledMs = 5_000;
 
 /** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
 export async function runToEnd(
-  parts: Pick<Parts, "berth" | "tracing" | "stopping" | "waits">,
+  parts: Pick<Parts, "berth" | "config" | "tracing" | "stopping" | "waits">,
   order: CheckedOrder,
-  { maxMs, signal, principal }: ToEndOptions,
+  { maxMs, signal, principal, mayWait = false }: ToEndOptions,
 ): Promise<JobResult | undefined> {
   using _ = parts.waits.take(principal);
   using wait = new BoundedWait();
   const job = await submitTraced(parts, order, { signal: wait.signal });
   wait.endWith(signal, parts.stopping).endAfter(maxMs);
-  const result = await ended(job.result, wait.signal);
+  const end = ended(job.result, wait.signal);
+  const refuses = !mayWait && parts.config.BERTH_GATEWAY_ON_NO_SANDBOX === "refuse";
+  const no = refuses ? await noSandboxBefore(end, () => parts.berth.why(job.id)) : undefined;
+  if (no) return await refuseWithoutSandbox(job, no, principal);
+  const result = await end;
   return result && resultFor(principal, result);
+}
+
+/** Undefined: the job has begun or ended, or is waited for no longer. */
+async function noSandboxBefore(
+  end: Promise<unknown>,
+  why: () => Promise<Why>,
+): Promise<NoSandbox | undefined> {
+  using looking = new BoundedWait();
+  const over = end.then(
+    () => undefined,
+    () => undefined,
+  );
+  return await Promise.race([over, whenNoSandbox({ why, signal: looking.signal })]);
+}
+
+/** A worker may have begun it meanwhile: then it ends as it ends. */
+async function refuseWithoutSandbox(
+  job: EnqueuedJob,
+  no: NoSandbox,
+  principal: Principal,
+): Promise<JobResult | undefined> {
+  await job.cancel();
+  using wait = new BoundedWait().endAfter(cancelledMs);
+  const last = await Promise.race([job.result, aborted(wait.signal)]);
+  if (last && !neverBegan(last)) return resultFor(principal, last);
+  if (!last) return undefined;
+  throw new Problem("no-sandbox", whyFor(principal, no.why).reasons[no.index] ?? "", {
+    headers: { "retry-after": "1" },
+  });
+}
+
+function neverBegan({ outcome }: JobResult): boolean {
+  return outcome.kind === "cancelled" && outcome.reason === cancelledUnbegun;
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }
 
 /** A job's result; undefined when the signal came first. */
@@ -52,7 +105,7 @@ const refusals: Readonly<Record<string, ProblemCode>> = {
   mismatch: "precondition-failed",
 };
 
-/** A file operation either did what it should, or the caller is told why not, with the refusal's own words. */
+/** A file operation either succeeds, or the caller gets the refusal's own message. */
 export function expectDone(outcome: Outcome): void {
   switch (outcome.kind) {
     case "done":

@@ -11,10 +11,17 @@ export type AuditAction =
   | "tenant.destroyed"
   | "tenant.granted"
   | "tenant.ungranted"
+  | "secret.set"
+  | "secret.rotated"
+  | "secret.removed"
+  | "secrets.reencrypted"
+  | "tool.set"
+  | "tool.removed"
   | "profile.set"
   | "profile.removed"
   | "profile.rolled-back"
   | "session.destroyed"
+  | "snapshot.removed"
   | "worker.drained"
   | "schedule.put"
   | "schedule.paused"
@@ -24,6 +31,8 @@ export type AuditAction =
   | "dead-letter.removed"
   | "batch.cancelled"
   | "job.redriven"
+  | "job.approved"
+  | "job.refused"
   | "board.login";
 
 export interface AuditEntry {
@@ -45,7 +54,7 @@ export class Audit {
     this.#redis = redis;
   }
 
-  /** Awaited before the answer: what cannot be written down is not said to have been done. */
+  /** Awaited before the answer: without an audit entry the call does not report success. */
   async note(action: AuditAction, by: { actor: string; target: string; from: string }): Promise<void> {
     const fields = ["action", action, "actor", by.actor, "target", by.target, "from", by.from];
     await this.#redis.xadd(redisKeys.audit, "MAXLEN", "~", kept, "*", ...fields);
@@ -78,5 +87,5 @@ export function noted(
   request: FastifyRequest,
   target: string,
 ): { actor: string; target: string; from: string } {
-  return { actor: request.principal.id, target, from: request.ip };
+  return { actor: request.principal.id, target, from: request.callerAddress };
 }

@@ -1,4 +1,5 @@
 import { type ApiKey, type ApiKeys, sameSecret } from "@berth/ledger";
+import type { Ceilings, TenantId } from "@berth/protocol";
 import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { Problem } from "../http/problem.ts";
@@ -12,6 +13,8 @@ export interface AuthenticateOptions {
   readonly loopbackOnly: boolean;
   readonly bodyBytes: number;
   readonly rate: number;
+  /** How much the tenant of a key may have. */
+  readonly ceilings: (tenant: TenantId) => Promise<Ceilings>;
 }
 
 /** How long a key that was found is believed without another look: how long a revoked one still opens. */
@@ -25,6 +28,7 @@ export class Authenticator {
   readonly #keys: ApiKeys;
   readonly #options: AuthenticateOptions;
   readonly #believed = new LRUCache<string, ApiKey>({ max: maxBelieved, ttl: believedMs });
+  readonly #ceilings = new LRUCache<TenantId, Ceilings>({ max: maxBelieved, ttl: believedMs });
   readonly #rates = new TokenBuckets();
   #open: { readonly is: boolean; readonly untilMs: number } = { is: false, untilMs: 0 };
 
@@ -92,11 +96,24 @@ export class Authenticator {
       role: key.role,
       ...(key.tenant === undefined
         ? {}
-        : { tenant: key.tenant, grants: { profiles: key.profiles ?? [], pools: key.pools ?? [] } }),
+        : {
+            tenant: key.tenant,
+            grants: { profiles: key.profiles ?? [], pools: key.pools ?? [] },
+            ceilings: await this.#ceilingsOf(key.tenant),
+          }),
+      ...(key.agent === undefined ? {} : { agent: key.agent }),
       ...(key.settings === undefined ? {} : { settings: key.settings }),
       bodyBytes: Math.min(bodyBytes, key.bodyBytes ?? bodyBytes),
       ...(limit === undefined ? {} : { rate: limit }),
     };
+  }
+
+  async #ceilingsOf(tenant: TenantId): Promise<Ceilings> {
+    const known = this.#ceilings.get(tenant);
+    if (known) return known;
+    const found = await this.#options.ceilings(tenant);
+    this.#ceilings.set(tenant, found);
+    return found;
   }
 
   async #look(token: string): Promise<ApiKey> {

@@ -1,4 +1,12 @@
-import { Fault, type ProfileLayer, type TenantId, tightenBy } from "@berth/protocol";
+import {
+  agentName,
+  type Ceilings,
+  Fault,
+  type ProfileLayer,
+  type TenantId,
+  tenantId,
+  tightenBy,
+} from "@berth/protocol";
 import { Problem } from "../http/problem.ts";
 
 /** Who asks, and what they may use. */
@@ -10,8 +18,12 @@ export interface Principal {
   readonly tenant?: TenantId;
   /** Profiles and pools that jobs may name; absent: all. */
   readonly grants?: { readonly profiles: readonly string[]; readonly pools: readonly string[] };
+  /** Every job of the key is this agent's, by its name or its id; absent: as jobs say. */
+  readonly agent?: string;
   /** What every job of the key is held to. */
   readonly settings?: ProfileLayer;
+  /** What this gateway holds the tenant to; absent: no tenant's. */
+  readonly ceilings?: Pick<Ceilings, "streams" | "bodyBytes">;
   readonly bodyBytes: number;
   /** Requests a second; absent: no limit. */
   readonly rate?: number;
@@ -22,16 +34,29 @@ export function mayTouch(principal: Principal, tenant: string): boolean {
   return principal.role === "admin" || (principal.role === "tenant" && principal.tenant === tenant);
 }
 
-/** The tenant a request is for: as named, or the key's own. Naming another's is refused. */
-export function tenantFor(principal: Principal, named: TenantId | undefined, fallback?: TenantId): TenantId {
-  const tenant = named ?? principal.tenant ?? fallback;
+/** The tenant a request is for: as named, by its name or its id, or the key's own. Naming another's is refused. */
+export function tenantFor(
+  principal: Principal,
+  named: string | undefined,
+  fallback?: TenantId,
+  field = "tenant",
+): TenantId {
+  const tenant = (named === undefined ? undefined : tenantId.parse(named)) ?? principal.tenant ?? fallback;
   if (tenant === undefined) {
-    throw new Problem("invalid-request", "the tenant is missing", { problems: ["tenant: name one"] });
+    throw new Problem("invalid-request", "the tenant is missing", { problems: [`${field}: name one`] });
   }
   if (!mayTouch(principal, tenant)) {
     throw new Problem("forbidden", "this key belongs to another tenant");
   }
   return tenant;
+}
+
+/** The agent that a request is for: as named, or the key's own. Another's layer might hold it back less, so naming that is refused. */
+export function agentFor({ agent: own }: Principal, named: string | undefined): string | undefined {
+  if (own === undefined) return named;
+  if (named !== undefined && agentName.parse(named) !== agentName.parse(own))
+    throw new Problem("forbidden", "this key belongs to another agent");
+  return own;
 }
 
 /** A profile or pool that does not exist is answered as one that was not granted: names are not for guessing. */

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 
-/** A bucket that nobody draws from is full again after two seconds; no gateway serves so many names in that time. */
+/** An unused bucket is full again after two seconds; no gateway serves so many names in that time. */
 const maxBuckets = 10_000;
 
 interface Bucket {

@@ -143,7 +143,7 @@ function named(registry: typeof inputs, io: "input" | "output"): Json {
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, cleaned(schema as Json)]));
 }
 
-/** The names come from a registry of ours, so what `describe` said has to be fetched from zod's own. */
+/** The names come from a registry of ours, so the texts of `describe` have to be fetched from zod's own. */
 function described({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: object }): void {
   const description = z.globalRegistry.get(zodSchema)?.description;
   if (description !== undefined) Object.assign(jsonSchema, { description });

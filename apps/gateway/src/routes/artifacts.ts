@@ -33,7 +33,7 @@ export function artifactRoutes({ artifacts }: Parts): AnyRoute[] {
     async ({ params, headers, principal, signal }) => {
       const meta = await artifacts.meta(params.id);
       if (!meta || !mayTouch(principal, meta.tenant)) {
-        throw new Problem("not-found", "there is no such artifact, or not any more");
+        throw new Problem("not-found", "there is no such artifact, or it has expired");
       }
       const etag = `"${meta.sha256}"`;
       const about = {

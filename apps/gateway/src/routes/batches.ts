@@ -12,8 +12,8 @@ import { LongAnswer } from "../http/long-answer.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { limitsOf } from "../http/server.ts";
+import { resultFor } from "../jobs/redaction.ts";
 import { ownerHash, submissionHeaders } from "../jobs/submission.ts";
-import { resultFor } from "../jobs/told-to.ts";
 import { noted } from "../keys/audit.ts";
 import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
@@ -81,7 +81,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       headers: submissionHeaders,
       body: newBatch,
       raw: { types: ["application/json", "application/x-ndjson"], about: "Orders, at most 10,000 as JSON" },
-      answers: { 202: { about: "All orders of the request are in", schema: batchSchema } },
+      answers: { 202: { about: "All jobs of the request are accepted", schema: batchSchema } },
     },
     async ({ query: { webhook, from, more }, headers, principal, request, signal }) => {
       const limits = limitsOf(config, request);
@@ -139,7 +139,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       method: "GET",
       path: "/v1/batches/:id",
       tag: "batches",
-      summary: "How far a batch is",
+      summary: "Show the progress of a batch",
       access: "key",
       params,
       answers: { 200: { about: "The batch", schema: batchSchema } },
@@ -189,12 +189,12 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       method: "DELETE",
       path: "/v1/batches/:id",
       tag: "batches",
-      summary: "Cancel what has not ended of a batch",
+      summary: "Cancel the jobs of a batch that have not ended",
       access: "key",
       params,
       answers: {
         200: { about: "It was over already", schema: batchSchema },
-        202: { about: "What waits or runs will end as cancelled", schema: batchSchema },
+        202: { about: "Waiting and running jobs will end as cancelled", schema: batchSchema },
       },
     },
     async ({ params, principal, request }) => {
@@ -225,7 +225,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
     }),
   );
 
-  /** To whoever may not see it, a batch does not exist. */
+  /** To a caller that may not see it, a batch does not exist. */
   async function find(id: string, principal: Principal): Promise<StoredBatch> {
     const batch = await batches.get(id);
     if (!batch || !mayTouch(principal, batch.owner)) throw new Problem("not-found", "there is no such batch");

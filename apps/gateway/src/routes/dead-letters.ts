@@ -27,7 +27,7 @@ export function deadLetterRoutes({ berth, audit }: Parts): AnyRoute[] {
       method: "GET",
       path: "/v1/dead-letters",
       tag: "fleet",
-      summary: "Jobs that ended badly for a reason somebody should look at",
+      summary: "Dead letters: failed jobs that an operator should look at",
       access: "admin",
       query: z.strictObject({
         limit: z.coerce.number().int().min(1).max(1_000).default(100),

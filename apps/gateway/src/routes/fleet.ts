@@ -16,6 +16,16 @@ const workerView = output(
     slots: z.number(),
     held: z.number().describe("sandboxes it holds"),
     running: z.number().describe("jobs that run"),
+    parked: z.number().describe("containers that it keeps for their sandboxes' next jobs"),
+    parkedBytes: z.number().describe("the memory of these"),
+    warm: z.number().describe("containers that it started ahead of time and that wait for a sandbox"),
+    warmWhy: z.string().describe("why there can be none, or have been none lately; empty when there can"),
+    link: z
+      .string()
+      .describe(
+        "what carried commands and files of the last sandbox: `unix`, a socket; `stdio`, the engine, which is slower; or `none` yet",
+      ),
+    disk: z.string().describe("`ok`, or why nothing may grow in its sandboxes"),
     health: z.string().describe("`ok`, or why no sandbox can be had there"),
     load: z.number(),
     version: z.string(),
@@ -26,7 +36,7 @@ const workerView = output(
 const scaleView = output(
   "Scale",
   z.object({
-    waitingSandboxes: z.number().describe("sandboxes with work that nobody holds"),
+    waitingSandboxes: z.number().describe("sandboxes with work that no worker holds"),
     oldestWaitMs: z.number(),
     unfinishedJobs: z.number(),
     workers: z.number(),
@@ -81,7 +91,7 @@ export function fleetRoutes({ berth, audit }: Parts): AnyRoute[] {
       summary: "Tell a worker to take no more, finish what runs, and leave",
       access: "admin",
       params: z.object({ worker: workerId }),
-      answers: { 202: { about: "It was told" } },
+      answers: { 202: { about: "The worker was asked to drain" } },
     },
     async ({ params, request }) => {
       const known = (await berth.workers()).some(({ id }) => id === params.worker);

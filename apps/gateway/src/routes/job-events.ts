@@ -24,7 +24,7 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       tag: "jobs",
       summary: "What happens to a job, as it happens",
       about:
-        "Server-sent events: `started`, `stdout`, `stderr`, `artifact`, `retrying` (an attempt ended, and another follows at `dueAtMs`), `finished`. " +
+        "Server-sent events: `started`, `stdout`, `stderr`, `artifact`, `file` (`write` or `edit` wrote it), `retrying` (an attempt ended, and another follows at `dueAtMs`), `finished`. " +
         "The ids are those of the job's stream; `Last-Event-ID` resumes " +
         "behind it, also at another gateway. The stream ends after `finished`. Output is text, or base64 where it is not UTF-8; `encoding` says which.",
       access: "key",

@@ -1,15 +1,15 @@
 import type { EnqueuedJob } from "@berth/client";
-import { BoundedWait, type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
+import { BoundedWait, type Job, type JobResult, jobId, sandboxKeyOf, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { InOrder } from "../batches/in-order.ts";
 import { mapInTurns } from "../http/parse-input.ts";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
 import { afterWait, findJob, viewFor } from "../jobs/own-jobs.ts";
+import { whyFor } from "../jobs/redaction.ts";
 import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from "../jobs/submission.ts";
 import { submitTraced } from "../jobs/submit-traced.ts";
 import { ended, patience } from "../jobs/synchronous.ts";
-import { whyFor } from "../jobs/told-to.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
@@ -58,8 +58,11 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const options = query.wait > 0 ? { signal: wait.signal } : { detached: true };
       const alone = drafts.length === 1;
       const submitted = new Map<string, EnqueuedJob>();
+      const jobs: Job[] = [];
       const work = new InOrder(submittedAtOnce);
-      for (const draft of drafts) {
+      for (const unplaced of drafts) {
+        const draft = await berth.placed(unplaced);
+        jobs.push(draft.job);
         await work.add(sandboxKeyOf(draft.job), async () => {
           const job = alone
             ? await submitTraced(parts, draft, options)
@@ -71,9 +74,10 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       const until = patience(parts, signal, query.wait * 1_000);
       if (until) wait.endWith(until);
       const views = await Promise.all(
-        drafts.map(({ job: { id } }) => {
-          const job = until && submitted.get(id);
-          return viewed(id, principal, job && ended(job.result, wait.signal));
+        jobs.map(async (job) => {
+          const enqueued = until && submitted.get(job.id);
+          const result = enqueued && (await ended(enqueued.result, wait.signal));
+          return result ? endedView(job, enqueued, result, principal) : viewed(job.id, principal);
         }),
       );
       const status = views.every(({ state }) => state === "finished") ? 200 : 202;
@@ -88,7 +92,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       method: "GET",
       path: "/v1/jobs",
       tag: "jobs",
-      summary: "Jobs that are not over, the oldest first; with a tenant key, the tenant's",
+      summary: "Jobs that have not ended, the oldest first; with a tenant key, the tenant's",
       access: "key",
       cost: 50,
       query: z.strictObject({
@@ -132,7 +136,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       path: "/v1/jobs/:id",
       tag: "jobs",
       summary: "Cancel a job, waiting or running",
-      about: "Its result then says so. A job that has ended stays as it ended.",
+      about: "The result is then `cancelled`. A job that has ended stays as it ended.",
       access: "key",
       params: jobParams,
       answers: {
@@ -181,14 +185,22 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     return drafts.map((draft, index) => draft.withId(isList ? `ik_${base}-${index}` : `ik_${base}`));
   }
 
-  /** The job as it is; or as it ended, when that is waited for and comes in time. */
-  async function viewed(
-    id: string,
+  async function viewed(id: string, principal: Principal): Promise<JobView> {
+    return viewFor(principal, await findJob(berth, id, principal));
+  }
+
+  /** Of a job that this request submitted nothing has to be read. What came before under its id may say otherwise. */
+  async function endedView(
+    { id, tenant, session, names, request: { kind } }: Job,
+    { key: sandbox, acceptedAtMs }: EnqueuedJob,
+    result: JobResult,
     principal: Principal,
-    end?: Promise<JobResult | undefined>,
   ): Promise<JobView> {
-    const [job, result] = await Promise.all([findJob(berth, id, principal), end]);
-    return viewFor(principal, end === undefined ? job : await afterWait(berth, job, result));
+    if (acceptedAtMs === undefined)
+      return viewFor(principal, await afterWait(berth, await findJob(berth, id, principal), result));
+    const state = "finished";
+    const said = names === undefined ? {} : { names };
+    return viewFor(principal, { id, tenant, session, ...said, kind, sandbox, state, acceptedAtMs, result });
   }
 
   return [submit, list, look, cancel, why];

@@ -1,4 +1,4 @@
-import { poolName, profileName, tenantId, tighteningLayer } from "@berth/protocol";
+import { givenAgent, givenTenant, poolName, profileName, tighteningLayer } from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -13,7 +13,7 @@ const newKey = input(
   z
     .strictObject({
       role: z.enum(["admin", "tenant"]),
-      tenant: tenantId.optional().describe("for a tenant key: the one tenant it opens"),
+      tenant: givenTenant.optional().describe("for a tenant key: the one tenant it opens"),
       profiles: z
         .array(profileName)
         .max(100)
@@ -22,6 +22,9 @@ const newKey = input(
           "of a tenant key: profiles that its jobs may name besides `default`; granted to its tenant",
         ),
       pools: z.array(poolName).max(100).optional().describe("of a tenant key: the same of pools"),
+      agent: givenAgent
+        .optional()
+        .describe("of a tenant key: its jobs are all this agent's, and held to that agent's layer"),
       settings: tighteningLayer
         .optional()
         .describe("of a tenant key: its jobs get no more than this; fields of docs/profiles.md"),
@@ -35,11 +38,11 @@ const newKey = input(
       error: "a tenant key has a tenant, an admin key has none",
     })
     .refine(
-      ({ role, profiles, pools, settings }) =>
-        role === "tenant" || (profiles ?? pools ?? settings) === undefined,
+      ({ role, profiles, pools, agent, settings }) =>
+        role === "tenant" || (profiles ?? pools ?? agent ?? settings) === undefined,
       {
         path: ["profiles"],
-        error: "an admin key may use all profiles and pools; leave profiles, pools and settings out",
+        error: "an admin key may use all profiles and pools; leave profiles, pools, agent and settings out",
       },
     ),
 );
@@ -50,8 +53,10 @@ const keyView = output(
     id: z.string(),
     role: z.enum(["admin", "tenant"]),
     tenant: z.string().optional(),
+    tenantName: z.string().optional().describe("as it was given, where the id is another"),
     profiles: z.array(z.string()).optional().describe("that its jobs may name; absent: all"),
     pools: z.array(z.string()).optional(),
+    agent: z.string().optional().describe("whose its jobs all are"),
     settings: z.looseObject({}).optional().describe("what its jobs are held to"),
     name: z.string(),
     createdAtMs: z.number(),
@@ -127,7 +132,7 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
         "key does not open the gateway: set BERTH_ADMIN_KEY to get in again.",
       access: "admin",
       params: z.object({ id: z.string().regex(/^[a-z0-9]{12}$/, { error: "not the id of a key" }) }),
-      answers: { 204: { about: "It opens nothing any more" } },
+      answers: { 204: { about: "It is revoked" } },
     },
     async ({ params, request }) => {
       const all = await keys.list();
@@ -136,7 +141,7 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
       if (config.BERTH_ADMIN_KEY === undefined && all.length > 1 && admins.length === 0) {
         throw new Problem(
           "conflict",
-          "it is the last admin key: without one, nobody could revoke the others",
+          "it is the last admin key: without one, the others could not be revoked",
         );
       }
       await keys.revoke(params.id);

@@ -1,22 +1,30 @@
 import { answerMcpPost, defaultAnswerWithinMs } from "@berth/mcp";
-import { agentName, poolName, profileName, scope, sessionName, tenantId } from "@berth/protocol";
+import { givenAgent, givenSession, givenTenant, poolName, profileName, scope } from "@berth/protocol";
 import { z } from "zod";
 import { LongAnswer } from "../http/long-answer.ts";
 import { type AnyRoute, type Call, route } from "../http/route.ts";
 import { refuseShared, submissionHeaders } from "../jobs/submission.ts";
-import { refuseUngranted, tenantFor } from "../keys/principal.ts";
+import { agentFor, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import { mcpPort } from "../mcp-port.ts";
 import { version } from "../openapi/document.ts";
 import type { Parts } from "../parts.ts";
 
 const placeHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend({
-  "berth-tenant": tenantId.optional().describe("whose sandbox; an admin key has to name one"),
-  "berth-session": sessionName.optional().describe("its calls run in order; default: main"),
-  "berth-scope": scope.optional().describe("who shares the sandbox; default: tenant"),
-  "berth-agent": agentName.optional().describe("agent that the jobs belong to"),
+  "berth-tenant": headerText(givenTenant).optional().describe("whose sandbox; an admin key has to name one"),
+  "berth-session": headerText(givenSession).optional().describe("its calls run in order; default: main"),
+  "berth-scope": scope.optional().describe("who shares the sandbox; when absent: the tenant's default"),
+  "berth-agent": headerText(givenAgent).optional().describe("agent that the jobs belong to"),
   "berth-profile": profileName.optional().describe("one that the tenant was granted"),
   "berth-pool": poolName.optional().describe("one that the tenant was granted"),
 });
+
+/** Node reads a header's bytes as Latin-1; names are UTF-8. */
+function headerText(name: z.ZodType<string, string>) {
+  return z.preprocess(
+    (value) => (typeof value === "string" ? Buffer.from(value, "latin1").toString() : value),
+    name,
+  );
+}
 
 /** One message. A list of them would be many calls for the price of one. */
 const message = z
@@ -52,15 +60,22 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
     },
     async (call) => {
       const { body, principal, signal, request } = call;
-      const place = placeOf(call);
+      const named = placeOf(call);
+      const { agent } = named;
+      const tenant = tenantFor(principal, named.tenant);
+      // Once for the whole server: its tools offer other sessions only where those are not other sandboxes.
+      const place = { ...named, scope: named.scope ?? (await parts.berth.scopeOf(tenant, agent)) };
+      const usesTools = body.method === "tools/list" || body.method === "tools/call";
+      const tools = usesTools ? await parts.berth.tools.usableBy(named) : [];
       using _ = body.method === "tools/call" ? parts.waits.take(principal) : undefined;
       const onBug = (error: unknown) =>
         parts.log.error({ event: "mcp.failed", err: error, requestId: request.id });
       const response = await answerMcpPost(
-        mcpPort(parts, { principal, tenant: place.tenant, headers: call.headers, onBug }),
+        mcpPort(parts, { principal, tenant, headers: call.headers, onBug }),
         { headers: request.headers, body, signal },
         {
           place,
+          tools,
           version,
           answerWithinMs: Math.min(defaultAnswerWithinMs, parts.config.BERTH_GATEWAY_WAIT_MS),
           stopping: parts.stopping,
@@ -83,11 +98,12 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
 
 /** What the headers name, checked before anything is done: a client that is set up wrongly learns it when it connects. */
 function placeOf({ headers, principal }: Call<unknown, unknown, Place, unknown>) {
+  const of = tenantFor(principal, headers["berth-tenant"], undefined, "the header Berth-Tenant");
   const place = {
-    tenant: tenantFor(principal, headers["berth-tenant"]),
+    tenant: headers["berth-tenant"] ?? of,
     session: headers["berth-session"],
     scope: headers["berth-scope"],
-    agent: headers["berth-agent"],
+    agent: agentFor(principal, headers["berth-agent"]),
     profile: headers["berth-profile"],
     pool: headers["berth-pool"],
   };

@@ -1,5 +1,5 @@
 import type { StoredLayer } from "@berth/client";
-import { layerId } from "@berth/protocol";
+import { givenLayer } from "@berth/protocol";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
@@ -9,7 +9,7 @@ import type { Parts } from "../parts.ts";
 import { input, output } from "../schemas/registry.ts";
 
 const params = z.object({
-  layer: layerId.describe("fleet, profile.NAME, tenant.ID or agent.TENANT.NAME"),
+  layer: givenLayer.describe("fleet, profile.NAME, tenant.ID or agent.TENANT.NAME"),
 });
 const version = z.coerce.number().int().min(0);
 const query = z.strictObject({
@@ -50,7 +50,7 @@ export function profileRoutes({ berth, audit }: Parts): AnyRoute[] {
       path: "/v1/profiles",
       tag: "profiles",
       summary: "All live layers",
-      about: "What the workers' own files and variables say is not among them.",
+      about: "Settings from the workers' own files and variables are not shown.",
       access: "admin",
       answers: { 200: { about: "By id", schema: z.object({ layers: z.array(layerView) }) } },
     },
@@ -102,7 +102,7 @@ export function profileRoutes({ berth, audit }: Parts): AnyRoute[] {
       access: "admin",
       params,
       query,
-      answers: { 204: { about: "It sets nothing any more" } },
+      answers: { 204: { about: "The layer is removed" } },
     },
     async ({ params, query, request }) => {
       await existing(params.layer);

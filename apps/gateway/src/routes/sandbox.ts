@@ -1,12 +1,12 @@
 import type { CheckedOrder } from "@berth/client";
 import {
+  type ArtifactRef,
   execBlock,
   exitCodeOf,
   type FileEntry,
   type Job,
   type JobResult,
-  type SessionName,
-  type TenantId,
+  listText,
 } from "@berth/protocol";
 import type { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -29,7 +29,8 @@ export interface SandboxCall<B extends z.ZodType, A extends z.ZodType> {
 /** Commands end as they end, and the answer says how. File operations are done or refused. */
 const runs = new Set(["execute", "bash"]);
 
-type Place = { tenant_id?: TenantId | undefined; session_id: SessionName };
+/** By names or ids. */
+type Place = { tenant_id?: string | undefined; session_id: string };
 
 /** The routes of a code sandbox: one job each, waited for. A session has a container and a workspace of its own. */
 export function sandboxRoutes(parts: Parts): AnyRoute[] {
@@ -45,7 +46,10 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
         body: spec.body,
         answers: {
           200: { about: "How it ended", schema: spec.answer as z.ZodType },
-          202: { about: "It takes longer than a request may; where to look", schema: calls.stillRunning },
+          202: {
+            about: "It takes longer than a request may; the answer names where to look",
+            schema: calls.stillRunning,
+          },
         },
       },
       async ({ body, headers, principal, signal }) => {
@@ -104,7 +108,13 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
       summary: "Read a text file, by lines",
       body: calls.read,
       answer: calls.readAnswer,
-      request: ({ path, offset, limit }) => ({ kind: "read", path, line: offset, lines: limit }),
+      request: ({ path, artifact, offset, limit }) => ({
+        kind: "read",
+        path: path === "" && artifact !== undefined ? artifact : path,
+        ...(artifact === undefined ? {} : { artifact }),
+        line: offset,
+        lines: limit,
+      }),
       shape: ({ value: { content = "", lines } }, { path }) => ({
         path,
         content,
@@ -200,10 +210,11 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
       body: calls.list,
       answer: calls.listed,
       request: ({ path, recursive, limit }) => ({ kind: "list", path, recursive, maxItems: limit }),
-      shape: ({ value: { entries = [], truncated = false } }) => ({
-        entries: entries.map(entryShape),
-        truncated,
-      }),
+      shape: ({ value }, { path }) => {
+        const { entries = [], persisted = [], truncated = false } = value;
+        const text = listText(path, value);
+        return { entries: entries.map(entryShape), persisted: persisted.map(linked), truncated, text };
+      },
     }),
     call({
       name: "stat",
@@ -226,7 +237,7 @@ export function sessionDraft(
   request: calls.Request,
   headers: SubmissionHeaders,
 ): CheckedOrder {
-  const tenant = tenantFor(principal, tenant_id, calls.defaultTenant);
+  const tenant = tenant_id ?? tenantFor(principal, undefined, calls.defaultTenant);
   return draftOf({ tenant, session: session_id, scope: "session", request }, principal, { headers });
 }
 
@@ -239,10 +250,11 @@ export function pending({ id }: Job) {
 }
 
 function running(asked: Omit<z.output<typeof calls.bash>, "command" | "block">) {
-  const { timeout, env, stdin, cwd, artifacts } = asked;
+  const { timeout, env, stdin, cwd, artifacts, new_files: newFiles } = asked;
   return {
     env,
     cwd,
+    newFiles,
     ...(stdin === undefined ? {} : { stdin }),
     ...(artifacts === undefined ? {} : { artifacts }),
     ...(timeout === undefined ? {} : { limits: { timeoutMs: Math.ceil(timeout * 1_000) } }),
@@ -264,8 +276,12 @@ function ranShape(
     text: named === undefined ? text : execBlock(named, text),
     cut_bytes: value.cutBytes ?? 0,
     duration_ms: Math.round(timing.wallMs),
-    artifacts: (value.artifacts ?? []).map((one) => ({ ...one, url: `/v1/artifacts/${one.id}` })),
+    artifacts: (value.artifacts ?? []).map(linked),
   };
+}
+
+function linked(artifact: ArtifactRef) {
+  return { ...artifact, url: `/v1/artifacts/${artifact.id}` };
 }
 
 function entryShape({ modifiedMs, ...entry }: FileEntry) {

@@ -6,9 +6,16 @@ import { type AnyRoute, route } from "../http/route.ts";
 import { refuseShared } from "../jobs/submission.ts";
 import { type AuditAction, noted } from "../keys/audit.ts";
 import { shownId, storedId, storedIds } from "../keys/own-ids.ts";
-import { mayTouch, type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
+import {
+  agentFor,
+  mayTouch,
+  type Principal,
+  refuseUngranted,
+  settingsFor,
+  tenantFor,
+} from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
-import { order } from "../schemas/job.ts";
+import { scheduledOrder } from "../schemas/job.ts";
 import { input, output } from "../schemas/registry.ts";
 
 const params = z.object({ id: scheduleId });
@@ -18,9 +25,7 @@ const schedule = input(
   "Schedule",
   z.strictObject({
     ...timing,
-    order: order
-      .omit({ id: true, delayMs: true, runAtMs: true, deadlineAtMs: true })
-      .describe("what is run each time"),
+    order: scheduledOrder.describe("what is run each time"),
   }),
 );
 
@@ -47,8 +52,8 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       method: "PUT",
       path: "/v1/schedules/:id",
       tag: "schedules",
-      summary: "Run a job again and again",
-      about: "Makes the schedule or replaces it. With the same times as before it goes on where it was.",
+      summary: "Run a job on a schedule",
+      about: "Makes the schedule or replaces it. With unchanged times it continues where it was.",
       access: "key",
       params,
       body: schedule,
@@ -60,7 +65,9 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       refuseUngranted(principal, body.order);
       const id = (await kept(params.id, principal))?.id ?? storedId(principal, params.id);
       const settings = settingsFor(principal, body.order.settings);
-      const spec = { ...body, id, order: { ...body.order, tenant, settings } };
+      const agent = agentFor(principal, body.order.agent);
+      const order = { ...body.order, tenant, settings, ...(agent === undefined ? {} : { agent }) };
+      const spec = { ...body, id, order };
       const made = await berth.schedules.put(spec, {
         // Inside the change itself: no other's schedule can slip in between.
         replaceable: (known) => {
@@ -84,7 +91,9 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       answers: { 200: { about: "By id", schema: z.object({ schedules: z.array(scheduleView) }) } },
     },
     async ({ principal }) => {
-      const all = await berth.schedules.list();
+      const all = await berth.schedules.list(
+        principal.tenant === undefined ? {} : { tenant: principal.tenant },
+      );
       const own = all.filter((one) => mayTouch(principal, ownerOf(one)));
       return { status: 200, body: { schedules: own.map((one) => viewOf(one, principal)) } };
     },
@@ -163,7 +172,11 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
     list,
     look,
     change("pause", "schedule.paused", "Run nothing of it until it is resumed"),
-    change("resume", "schedule.resumed", "Go on; what was missed is made up for as its catchUp says"),
+    change(
+      "resume",
+      "schedule.resumed",
+      "Resume a schedule; its catchUp decides what happens to the runs it missed",
+    ),
     remove,
   ];
 }

@@ -1,9 +1,10 @@
-import { sessionName, tenantId, tenantOf } from "@berth/protocol";
+import { givenSession, givenTenant, tenantOf } from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { expectDone, runToEnd } from "../jobs/synchronous.ts";
 import { noted } from "../keys/audit.ts";
 import type { Parts } from "../parts.ts";
+import { namesView } from "../schemas/job.ts";
 import { output } from "../schemas/registry.ts";
 import * as calls from "../schemas/sandbox-calls.ts";
 import { pending, sessionDraft } from "./sandbox.ts";
@@ -13,13 +14,14 @@ const sessionView = output(
   z.object({
     tenant_id: z.string(),
     session_id: z.string(),
+    names: namesView,
     worker: z.string().optional().describe("who holds its sandbox now; for admin keys"),
     unfinished: z.number().describe("jobs that wait or run"),
     last_used_ms: z.number(),
   }),
 );
 
-const place = z.object({ tenant: tenantId, session: sessionName });
+const place = z.object({ tenant: givenTenant, session: givenSession });
 
 export function sessionRoutes(parts: Parts): AnyRoute[] {
   const { berth, audit, config } = parts;
@@ -42,10 +44,13 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
         ...query,
         ...(principal.tenant === undefined ? {} : { tenant: principal.tenant }),
       });
-      const sessions = known.flatMap(({ key, worker, unfinished, lastUsedMs }) => {
+      const sessions = known.flatMap(({ key, worker, unfinished, lastUsedMs, names }) => {
         const [, kind, session] = key.split(".");
         if (kind !== "s" || session === undefined) return [];
-        const about = { tenant_id: tenantOf(key), session_id: session, unfinished, last_used_ms: lastUsedMs };
+        const about = {
+          ...{ tenant_id: tenantOf(key), session_id: session, unfinished, last_used_ms: lastUsedMs },
+          ...(names === undefined ? {} : { names }),
+        };
         return [worker === undefined || principal.role !== "admin" ? about : { ...about, worker }];
       });
       return { status: 200, body: { sessions } };
@@ -58,19 +63,54 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       path: "/v1/sandbox/sessions/:tenant/:session",
       tag: "sandbox",
       summary: "Destroy a session: its container and its workspace",
-      about: "Behind whatever of it waits already. A later call finds an empty one.",
+      about: "After the jobs that already wait for it. A later call starts with an empty workspace.",
       access: "key",
       params: place,
       answers: {
         204: { about: "It is gone" },
-        202: { about: "It will be, after what is before it", schema: calls.stillRunning },
+        202: { about: "It will be, after the jobs before it", schema: calls.stillRunning },
       },
     },
     async ({ params, principal, request, signal }) => {
       const where = { tenant_id: params.tenant, session_id: params.session };
       const draft = sessionDraft(principal, where, { kind: "destroy" }, {});
       await audit.note("session.destroyed", noted(request, `${params.tenant}/${params.session}`));
-      const result = await runToEnd(parts, draft, { maxMs: config.BERTH_GATEWAY_WAIT_MS, signal, principal });
+      const result = await runToEnd(parts, draft, {
+        maxMs: config.BERTH_GATEWAY_WAIT_MS,
+        signal,
+        principal,
+        mayWait: true,
+      });
+      if (!result) return pending(draft.job);
+      expectDone(result.outcome);
+      return { status: 204 };
+    },
+  );
+
+  const stop = route(
+    {
+      method: "POST",
+      path: "/v1/sandbox/sessions/:tenant/:session/stop",
+      tag: "sandbox",
+      summary: "End a session's container; its files stay",
+      about:
+        "After the jobs that already wait for it. Every process in the container is killed. A later call starts a fresh one.",
+      access: "key",
+      params: place,
+      answers: {
+        204: { about: "It has ended" },
+        202: { about: "It will, after the jobs before it", schema: calls.stillRunning },
+      },
+    },
+    async ({ params, principal, signal }) => {
+      const where = { tenant_id: params.tenant, session_id: params.session };
+      const draft = sessionDraft(principal, where, { kind: "stop" }, {});
+      const result = await runToEnd(parts, draft, {
+        maxMs: config.BERTH_GATEWAY_WAIT_MS,
+        signal,
+        principal,
+        mayWait: true,
+      });
       if (!result) return pending(draft.job);
       expectDone(result.outcome);
       return { status: 204 };
@@ -88,7 +128,10 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       body: calls.copyIn,
       answers: {
         200: { about: "All of them are there", schema: calls.counted },
-        202: { about: "It takes longer than a request may; where to look", schema: calls.stillRunning },
+        202: {
+          about: "It takes longer than a request may; the answer names where to look",
+          schema: calls.stillRunning,
+        },
       },
     },
     async ({ params, body, principal, signal }) => {
@@ -101,5 +144,5 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
     },
   );
 
-  return [list, destroy, copy];
+  return [list, destroy, stop, copy];
 }

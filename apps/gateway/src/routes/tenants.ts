@@ -1,4 +1,13 @@
-import { poolName, profileName, type SandboxKey, tenantId } from "@berth/protocol";
+import {
+  agentName,
+  ceilingName,
+  defaultScope,
+  givenTenant,
+  placeIn,
+  poolName,
+  profileName,
+  tenantId,
+} from "@berth/protocol";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { draftOf } from "../jobs/submission.ts";
@@ -8,18 +17,29 @@ import type { Parts } from "../parts.ts";
 import { input, output } from "../schemas/registry.ts";
 import { sandboxView } from "../schemas/sandbox.ts";
 
-const params = z.object({ tenant: tenantId });
+const params = z.object({ tenant: givenTenant });
 
 const usageView = output(
   "Usage",
   z.object({
     tenant: z.string(),
+    name: z.string().optional().describe("as it was given, where the id is another"),
     paused: z.boolean(),
     unfinished: z.number().describe("jobs that wait or run"),
     artifactBytes: z.number(),
     artifacts: z.number(),
+    ceilings: z
+      .array(
+        z.object({
+          ceiling: ceilingName,
+          used: z.number().optional().describe("absent: each gateway counts its own"),
+          limit: z.number().describe("0: there is none"),
+        }),
+      )
+      .describe("what it has of everything that has a ceiling"),
     profiles: z.array(z.string()).describe("that its jobs may name"),
     pools: z.array(z.string()),
+    peers: z.array(z.string()).describe("tenants whose files its sandboxes may read, at /team"),
     sandboxes: z.array(sandboxView).describe("the most recently used thousand"),
   }),
 );
@@ -28,11 +48,17 @@ const grantList = input(
   z.strictObject({
     profiles: z.array(profileName).max(100).default([]),
     pools: z.array(poolName).max(100).default([]),
+    peers: z
+      .array(tenantId)
+      .max(32)
+      .default([])
+      .describe("tenants whose files its sandboxes may read, at /team"),
   }),
 );
 const grantView = z.object({
   profiles: z.array(z.string()).describe("all that the tenant has now; `default` is every tenant's"),
   pools: z.array(z.string()),
+  peers: z.array(z.string()),
 });
 const destroyView = z.object({
   jobs: z.array(z.string()).describe("ids of the jobs that do it, one for each sandbox"),
@@ -40,6 +66,24 @@ const destroyView = z.object({
 
 export function tenantRoutes(parts: Parts): AnyRoute[] {
   const { berth, audit } = parts;
+
+  const scopeOf = route(
+    {
+      method: "GET",
+      path: "/v1/tenants/:tenant/scope",
+      tag: "tenants",
+      summary: "The scope of a tenant's jobs that name none",
+      about: "Of its layers and the fleet's; a change counts after two seconds at most.",
+      access: "key",
+      params,
+      query: z.strictObject({ agent: agentName.optional().describe("of jobs of that agent") }),
+      answers: { 200: { about: "Now", schema: z.object({ scope: defaultScope }) } },
+    },
+    async ({ params, query, principal }) => {
+      const tenant = tenantFor(principal, params.tenant);
+      return { status: 200, body: { scope: await berth.scopeOf(tenant, query.agent) } };
+    },
+  );
 
   const usage = route(
     {
@@ -54,7 +98,7 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
     },
     async ({ params, principal }) => {
       const tenant = tenantFor(principal, params.tenant);
-      const { sandboxes, ...used } = await berth.tenant(tenant).usage();
+      const { sandboxes, ...used } = await berth.tenant(tenant).holdings();
       return {
         status: 200,
         body: {
@@ -73,8 +117,8 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
       method: "POST",
       path: "/v1/tenants/:tenant/pause",
       tag: "tenants",
-      summary: "Begin nothing more of a tenant",
-      about: "What runs ends. Its jobs are still accepted, and wait.",
+      summary: "Start no more jobs of a tenant",
+      about: "Running jobs go on to their end. New jobs are still accepted, and wait.",
       access: "admin",
       params,
       answers: { 204: { about: "It is paused" } },
@@ -91,10 +135,10 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
       method: "POST",
       path: "/v1/tenants/:tenant/resume",
       tag: "tenants",
-      summary: "Let a tenant's jobs begin again",
+      summary: "Start a paused tenant's jobs again",
       access: "admin",
       params,
-      answers: { 204: { about: "What waits is offered" } },
+      answers: { 204: { about: "The tenant's queued jobs start again" } },
     },
     async ({ params, request }) => {
       await berth.tenant(params.tenant).resume();
@@ -108,22 +152,23 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
       method: "DELETE",
       path: "/v1/tenants/:tenant",
       tag: "tenants",
-      summary: "Destroy every sandbox of a tenant, workspaces included",
-      about: "Each behind whatever of it waits already.",
+      summary: "Destroy every sandbox of a tenant, workspaces included, and its snapshots",
+      about: "Each after the jobs that already wait for it.",
       access: "admin",
       params,
-      answers: { 202: { about: "These jobs do it", schema: destroyView } },
+      answers: { 202: { about: "Accepted; these jobs do it", schema: destroyView } },
     },
     async ({ params, principal, request }) => {
       await audit.note("tenant.destroyed", noted(request, params.tenant));
       const jobs: string[] = [];
       for (const { key } of await berth.sandboxes({ tenant: params.tenant, limit: 100_000 })) {
-        const place = placeOf(key);
+        const place = placeIn(key);
         if (!place) continue;
         const draft = draftOf({ ...place, request: { kind: "destroy" } }, principal, { headers: {} });
         await berth.submit(draft, { detached: true }).enqueued();
         jobs.push(draft.job.id);
       }
+      await berth.tenant(params.tenant).removeSnapshots();
       return { status: 202, body: { jobs } };
     },
   );
@@ -147,33 +192,29 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
         const names = [
           ...body.profiles.map((name) => `profile:${name}`),
           ...body.pools.map((name) => `pool:${name}`),
+          ...body.peers.map((name) => `peer:${name}`),
         ];
         await audit.note(action, noted(request, [params.tenant, ...names].join(" ")));
-        return { status: 200, body: { profiles: [...now.profiles], pools: [...now.pools] } };
+        return {
+          status: 200,
+          body: { profiles: [...now.profiles], pools: [...now.pools], peers: [...now.peers] },
+        };
       },
     );
 
   return [
     usage,
+    scopeOf,
     pause,
     resume,
     destroy,
     grants("grant", "tenant.granted", {
-      summary: "Let a tenant's jobs name more profiles and pools",
+      summary: "Let a tenant's jobs name more profiles and pools, and read peers' files",
       more: "Workers ask before each job. A tenant key must have been made with the same names, too.",
     }),
     grants("revoke", "tenant.ungranted", {
-      summary: "Take profiles and pools from a tenant",
-      more: "From then on its jobs that need them end as refused, also those that wait and those of schedules. What runs goes on.",
+      summary: "Take profiles, pools and peers from a tenant",
+      more: "From then on its jobs that need them end as refused, also those that wait and those of schedules. What runs goes on. A peer's files are gone from its next containers.",
     }),
   ];
-}
-
-/** The tenant, session or agent that a sandbox key was made of; undefined for the sandbox that all share. */
-function placeOf(key: SandboxKey) {
-  const [name = "", kind, of = ""] = key.split(".");
-  const tenant = tenantId.parse(name);
-  if (kind === undefined) return { tenant, scope: "tenant" } as const;
-  if (kind === "s") return { tenant, scope: "session", session: of } as const;
-  return kind === "a" ? ({ tenant, scope: "agent", agent: of } as const) : undefined;
 }

@@ -2,12 +2,16 @@ import { whyCodes } from "@berth/client";
 import {
   chosenJobId,
   dueTime,
+  givenNames,
   job,
   jobRequest,
+  jobSecrets,
   jobValue,
   outcome,
   jobResult as resultSchema,
+  scope,
   tenantId,
+  withGivenNames,
 } from "@berth/protocol";
 import { z } from "zod";
 import { input, output } from "./registry.ts";
@@ -15,24 +19,43 @@ import { input, output } from "./registry.ts";
 input("JobRequest", jobRequest);
 output("Outcome", outcome);
 
-/** What a caller says of a job. The fleet sets the rest; whose inbox is told, above all, is nobody's to choose here. */
-export const order = input(
-  "JobOrder",
-  job.omit({ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true }).extend({
+/** The fields of a job that a caller may set. The fleet sets the rest; above all, a caller may not choose the inbox that gets the result. */
+const orderFields = job
+  .omit({ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true, secrets: true })
+  .extend({
+    secrets: jobSecrets.optional(),
     id: chosenJobId
       .optional()
       .describe(
-        "the same id is run once; for a day a second order gets the first one's result. With a tenant key, ids are the tenant's own",
+        "idempotency key: the same id is run once; for a day a second submission gets the first one's result. With a tenant key, ids are the tenant's own",
       ),
+    session: job.shape.session
+      .unwrap()
+      .optional()
+      .describe(
+        "its jobs run in order, one at a time; absent: `main`, or with `forkOf` one of the job's own",
+      ),
+    scope: scope.optional().describe("which jobs share its sandbox; when absent, as the tenant's layers say"),
     tenant: tenantId.optional().describe("with a tenant key: its own, and may be left out"),
     ...dueTime.shape,
-  }),
+  });
+export const order = input("JobOrder", z.preprocess(withGivenNames, orderFields));
+
+/** What a schedule orders each time. */
+export const scheduledOrder = z.preprocess(
+  withGivenNames,
+  orderFields.omit({ id: true, delayMs: true, runAtMs: true, deadlineAtMs: true }),
 );
 export type Order = z.infer<typeof order>;
-export type OrderInput = z.input<typeof order>;
+export type OrderInput = z.input<typeof orderFields>;
 
 export const maxOrders = 1_000;
 export const orders = z.union([order, z.array(order).min(1).max(maxOrders)]);
+
+/** Beside ids, wherever those are shown. */
+export const namesView = givenNames
+  .optional()
+  .describe("tenant, session and agent as they were given, where the ids are others");
 
 output("JobValue", jobValue);
 export const jobResult = output("JobResult", resultSchema);
@@ -45,6 +68,7 @@ export const jobView = output(
     session: z.string(),
     kind: z.string(),
     sandbox: z.string(),
+    names: namesView,
     state: z.enum(["scheduled", "waiting", "running", "finished"]),
     acceptedAtMs: z.number(),
     result: jobResult.optional(),
@@ -57,10 +81,11 @@ export const whyView = output(
   z.object({
     jobId: z.string(),
     state: z.enum(["unknown", "scheduled", "waiting", "running", "finished"]),
-    reasons: z.array(z.string()).describe("a tenant key is not told of workers, hosts and their troubles"),
+    reasons: z.array(z.string()).describe("a tenant key does not see workers, hosts and their troubles"),
     codes: z.array(z.enum(whyCodes)).describe("the same reasons, for programs"),
     tenant: z.string().optional(),
     sandbox: z.string().optional(),
+    names: namesView,
     position: z.number().optional().describe("jobs of the sandbox that are before it"),
     heldBy: z.string().optional().describe("the worker; for admin keys"),
     pool: z.string().optional().describe("whose workers may take its sandbox"),

@@ -1,16 +1,23 @@
-import { artifactRef, type jobRequest, outcome, sessionName, tenantId } from "@berth/protocol";
+import {
+  artifactId,
+  artifactRef,
+  givenSession,
+  givenTenant,
+  type jobRequest,
+  outcome,
+  tenantId,
+} from "@berth/protocol";
 import { z } from "zod";
 import { input, output } from "./registry.ts";
 
 const positive = z.number().int().positive();
 
 export const defaultTenant = tenantId.parse("default");
-export const defaultSession = sessionName.parse("main");
 
 /** Whose sandbox: a session has its own container and workspace. */
 export const where = {
-  tenant_id: tenantId.optional().describe("with a tenant key: its own; otherwise `default` when absent"),
-  session_id: sessionName.default(defaultSession),
+  tenant_id: givenTenant.optional().describe("with a tenant key: its own; otherwise `default` when absent"),
+  session_id: givenSession.default("main"),
 };
 
 const running = {
@@ -19,6 +26,10 @@ const running = {
   stdin: z.string().optional(),
   cwd: z.string().default(""),
   artifacts: z.array(z.string().min(1)).max(32).optional().describe("globs of files to keep as artifacts"),
+  new_files: z
+    .boolean()
+    .default(true)
+    .describe("keep what it makes or changes anywhere in the workspace; not hidden files, at most 32"),
   block: z.boolean().default(false).describe("frame the answer's text with [/exec …] and [END EXEC]"),
 };
 
@@ -27,7 +38,10 @@ export const execute = input(
   z.strictObject({
     ...where,
     code: z.string(),
-    language: z.enum(["python", "node", "javascript", "bash", "sh"]).default("python"),
+    language: z
+      .enum(["python", "bash", "sh", "node", "javascript"])
+      .default("python")
+      .describe("refused where the image has no such program; Berth's own have all of them"),
     ...running,
   }),
 );
@@ -36,7 +50,8 @@ export const read = input(
   "SandboxRead",
   z.strictObject({
     ...where,
-    path: z.string(),
+    path: z.string().default("").describe("of a file; needed unless `artifact` is given"),
+    artifact: artifactId.optional().describe("an artifact of the same tenant instead of a file"),
     offset: positive.default(1).describe("first line, counted from 1"),
     limit: positive.max(1_000_000).default(2_000).describe("how many lines"),
   }),
@@ -180,7 +195,12 @@ export const matched = z.object({
   truncated: z.boolean(),
 });
 export const found = z.object({ paths: z.array(z.string()), truncated: z.boolean() });
-export const listed = z.object({ entries: z.array(entry), truncated: z.boolean() });
+export const listed = z.object({
+  entries: z.array(entry),
+  persisted: z.array(artifact).describe("what the session had persisted there"),
+  truncated: z.boolean(),
+  text: z.string().describe("the same as an agent reads it: what is persisted, then `[sandbox workspace]`"),
+});
 export const statAnswer = z.object({ entry, sha256: z.string().optional() });
 export const stillRunning = output(
   "SandboxPending",

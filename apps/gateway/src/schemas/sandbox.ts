@@ -1,4 +1,6 @@
+import { setUpReport } from "@berth/protocol";
 import { z } from "zod";
+import { namesView } from "./job.ts";
 import { output } from "./registry.ts";
 
 export const sandboxView = output(
@@ -6,6 +8,7 @@ export const sandboxView = output(
   z.object({
     key: z.string().describe("what the scope makes of tenant, session and agent"),
     tenant: z.string(),
+    names: namesView,
     worker: z.string().optional().describe("who holds it now; for admin keys"),
     epoch: z.number(),
     home: z
@@ -16,5 +19,8 @@ export const sandboxView = output(
     unfinished: z.number().describe("jobs that wait or run"),
     paused: z.boolean(),
     lastUsedMs: z.number(),
+    setUp: setUpReport
+      .optional()
+      .describe("how the profile's set-up command ended in its last container; absent without one"),
   }),
 );

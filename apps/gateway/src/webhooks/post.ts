@@ -1,13 +1,14 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { BlockList } from "node:net";
-import { pinnedAddress } from "./address.ts";
+import { pinnedAddress } from "@berth/egress";
+import { webhookResolver } from "./resolver.ts";
 
 /** From the look-up of the name to the last byte of the answer. */
 const deadlineMs = 10_000;
 
 /**
- * Sends a body to somebody's address. The connection goes to the address that was checked, whatever the name says by then;
+ * Sends a body to a tenant's address. The connection goes to the address that was checked, whatever the name says by then;
  * redirections are not followed, since they would lead anywhere.
  */
 export async function post(
@@ -16,7 +17,9 @@ export async function post(
   headers: Readonly<Record<string, string>>,
   allowed: BlockList,
 ): Promise<number> {
-  const pinned = await pinnedAddress(url.hostname, allowed);
+  const signal = AbortSignal.timeout(deadlineMs);
+  const looking = pinnedAddress(url.hostname, allowed, webhookResolver(signal));
+  const pinned = await unlessAborted(looking, signal);
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
   return new Promise<number>((resolve, reject) => {
     const request = send(url, {
@@ -28,18 +31,29 @@ export async function post(
         "user-agent": "berth-gateway",
       },
       agent: false,
-      signal: AbortSignal.timeout(deadlineMs),
+      signal,
       lookup: (_, options, callback) => {
         if (options.all) callback(null, [pinned]);
         else callback(null, pinned.address, pinned.family);
       },
     });
     request.on("response", (response) => {
-      // What it says is nobody's business; that it answered is.
+      // The answer's body is not kept; only that it answered counts.
       response.destroy();
       resolve(response.statusCode ?? 0);
     });
     request.on("error", reject);
     request.end(body);
   });
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const over = Promise.withResolvers<never>();
+  const end = () => over.reject(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    return await Promise.race([work, over.promise]);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
 }

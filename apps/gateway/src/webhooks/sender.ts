@@ -1,11 +1,10 @@
 import type { BlockList } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BatchStore, claimDue, type StoredBatch } from "@berth/ledger";
-import { redisKeys } from "@berth/protocol";
+import { AddressRefused } from "@berth/egress";
+import { type BatchStore, type ClaimedCalls, type StoredBatch, WebhookQueue } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
 import { batchView } from "../batches/batch-view.ts";
-import { AddressRefused } from "./address.ts";
 import { post } from "./post.ts";
 import type { WebhookSecrets } from "./signature.ts";
 
@@ -18,22 +17,27 @@ export interface SenderParts {
 }
 
 const lookEveryMs = 1_000;
-/** Longer than a call takes: whoever dies in one leaves it to the next. */
-const holdMs = 60_000;
-const callsAtOnce = 10;
+/** At one gateway. */
+const ownersAtOnce = 32;
+/** By all gateways together. */
+const ofOwnerAtOnce = 4;
 /** 5 s, 10 s, 20 s … an hour: about eight hours in all. */
 const firstPauseMs = 5_000;
 const longestPauseMs = 3_600_000;
 const triesMost = 16;
 
-/** Calls the webhooks of batches that are over, until somebody answers with a 2xx. At least once: a receiver goes by `webhook-id`. */
+/** Calls the webhooks of batches that are over, until the receiver answers with a 2xx. Delivery is at least once: receivers deduplicate by `webhook-id`. */
 export class WebhookSender {
   readonly #parts: SenderParts;
+  readonly #queue: WebhookQueue;
   readonly #stopping = new AbortController();
+  /** By owner. */
+  readonly #calling = new Map<string, Promise<void>>();
   #loop: Promise<void> | undefined;
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
+    this.#queue = new WebhookQueue(parts.redis);
   }
 
   start(): void {
@@ -43,44 +47,56 @@ export class WebhookSender {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;
+    await Promise.all(this.#calling.values());
   }
 
   async #run(): Promise<void> {
-    const { redis, log } = this.#parts;
+    const { log } = this.#parts;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
-      if (signal.aborted) return;
+      const owners = ownersAtOnce - this.#calling.size;
+      if (signal.aborted || owners <= 0) continue;
       try {
-        const due = await claimDue(redis, redisKeys.webhooks, { holdMs, limit: callsAtOnce });
-        await Promise.all(due.map((id) => this.#call(id)));
+        for (const claimed of await this.#queue.claim({ owners, ofEach: ofOwnerAtOnce }))
+          this.#serve(claimed);
       } catch (error) {
         log.warn({ event: "webhooks.look-failed", err: error });
       }
     }
   }
 
-  async #call(id: string): Promise<void> {
-    const { redis, batches } = this.#parts;
-    const batch = await batches.get(id);
-    if (batch?.webhook === undefined) {
-      await redis.zrem(redisKeys.webhooks, id);
-      return;
+  /** Beside those of other owners, however long they take. */
+  #serve({ owner, batches }: ClaimedCalls): void {
+    const serving = this.#callAll(owner, batches).finally(() => this.#calling.delete(owner));
+    this.#calling.set(owner, serving);
+  }
+
+  async #callAll(owner: string, batches: readonly string[]): Promise<void> {
+    const { log } = this.#parts;
+    try {
+      await Promise.all(batches.map((id) => this.#call(owner, id)));
+      await this.#queue.settle(owner);
+    } catch (error) {
+      // The hold runs out, and the calls are made again.
+      log.warn({ event: "webhooks.look-failed", err: error });
     }
+  }
+
+  async #call(owner: string, id: string): Promise<void> {
+    const { batches } = this.#parts;
+    const batch = await batches.get(id);
+    if (batch?.webhook === undefined) return this.#queue.remove(owner, id);
     const problem = await this.#problemOf(batch, batch.webhook);
     const tries = batch.webhookTries + 1;
     if (problem === undefined || tries >= triesMost) {
-      await batches.noteWebhook(id, {
-        state: problem === undefined ? "delivered" : "given-up",
-        tries,
-        problem,
-      });
-      await redis.zrem(redisKeys.webhooks, id);
-      return;
+      const state = problem === undefined ? "delivered" : "given-up";
+      await batches.noteWebhook(id, { state, tries, problem });
+      return this.#queue.remove(owner, id);
     }
     await batches.noteWebhook(id, { state: "waiting", tries, problem });
     const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs) * (0.75 + Math.random() / 2);
-    await redis.zadd(redisKeys.webhooks, "XX", Date.now() + Math.round(pauseMs), id);
+    await this.#queue.again(owner, id, Date.now() + Math.round(pauseMs));
   }
 
   /** Undefined: it was taken. */
@@ -98,11 +114,15 @@ export class WebhookSender {
       if (status >= 200 && status < 300) return undefined;
       return `it answered ${status}`;
     } catch (error) {
-      const { message, name } = error as Error;
-      const problem =
-        error instanceof AddressRefused ? message : `it could not be reached (${name}: ${message})`;
-      log.info({ event: "webhook.failed", batch: batch.id, problem });
-      return problem;
+      log.info({ event: "webhook.failed", batch: batch.id, problem: (error as Error).message });
+      return problemFor(error);
     }
   }
+}
+
+/** For the tenant. Neither addresses nor whether a name has any: it would learn names of the operator's network. */
+function problemFor(error: unknown): string {
+  if (error instanceof AddressRefused) return "its address is not one that webhooks may reach";
+  const { name, code = name } = error as Error & { readonly code?: string };
+  return code === "TimeoutError" ? "it did not answer in 10 s" : `it could not be reached (${code})`;
 }

@@ -21,6 +21,7 @@ from .job import Job, JobState, Why
 from .options import JobOptions, Order
 from .results import Artifact, Entry, Match, Outcome, Result
 from .schedules import Schedule
+from .snapshots import Snapshot
 from .tenant import Tenant
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "Result",
     "Schedule",
     "SilentError",
+    "Snapshot",
     "Tenant",
     "UnreachableError",
     "WaitTimeoutError",

@@ -66,7 +66,7 @@ class Berth:
         return Job(self._transport, job_id)
 
     def jobs(self, *, tenant: str | None = None, limit: int = 100) -> list[JobState]:
-        """Jobs that are not over, the oldest first."""
+        """Jobs that have not ended, the oldest first."""
         found = self._transport.json("GET", "/v1/jobs", query={"tenant": tenant, "limit": limit})
         return [read(JobState, one) for one in found["jobs"]]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         CodeOptions,
         EditOptions,
         ExecOptions,
+        FetchOptions,
         GlobOptions,
         GrepOptions,
         JobOptions,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         MoveOptions,
         ReadOptions,
         RemoveOptions,
+        SnapshotOptions,
         StatOptions,
         StepsOptions,
         WriteOptions,
@@ -48,6 +50,14 @@ class Commands(Generic[R]):
     def code(self, language: str, source: str, **options: Unpack[CodeOptions]) -> R:
         """`python`, `node`, `bash` or `sh`."""
         return self._command({"kind": "code", "language": language, "source": source}, options)
+
+    def tool(self, name: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]) -> R:
+        """A custom tool that the operator defined, with its arguments by name."""
+        return self._of({"kind": "tool", "name": name, "args": dict(args or {})}, options)
+
+    def fetch(self, url: str, path: str, **options: Unpack[FetchOptions]) -> R:
+        """The worker brings a URL into the workspace, by the egress rules of the profile."""
+        return self._of({"kind": "fetch", "url": url, "path": path}, options)
 
     def write(self, path: str, content: Content, **options: Unpack[WriteOptions]) -> R:
         return self._of({"kind": "write", "path": path, **_in_json(content)}, options)
@@ -99,6 +109,18 @@ class Commands(Generic[R]):
     def steps(self, steps: Sequence[Request], **options: Unpack[StepsOptions]) -> R:
         """Several things in order, in one trip through the queue: `berth.step` makes them."""
         return self._of({"kind": "steps", "steps": [*steps]}, options)
+
+    def stop(self, **options: Unpack[JobOptions]) -> R:
+        """Ends the sandbox's container and what runs in it. Its files stay."""
+        return self._of({"kind": "stop"}, options)
+
+    def snapshot(self, name: str, **options: Unpack[SnapshotOptions]) -> R:
+        """Keeps the workspace as it is under a name. What runs in the background is ended first."""
+        return self._of({"kind": "snapshot", "name": name}, options)
+
+    def restore(self, name: str, **options: Unpack[JobOptions]) -> R:
+        """The workspace becomes what the snapshot has, and everything else in it goes."""
+        return self._of({"kind": "restore", "name": name}, options)
 
     def destroy(self, **options: Unpack[JobOptions]) -> R:
         """Ends the sandbox and removes its workspace. What is enqueued afterwards finds an empty one."""

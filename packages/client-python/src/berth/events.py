@@ -13,10 +13,17 @@ from .results import Artifact, Result
 from .transport import Answer, Transport, path
 from .wire import read
 
-EventType = Literal["started", "stdout", "stderr", "artifact", "retrying", "finished"]
+EventType = Literal["started", "stdout", "stderr", "artifact", "file", "retrying", "finished"]
 
 #: Four heartbeats of the gateway.
 _SILENCE_MS = 60_000
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    path: str
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Event:
     text: str = ""
     data: bytes = b""
     artifact: Artifact | None = None
+    #: Of file: a file that `write` or `edit` wrote.
+    file: WrittenFile | None = None
     #: Of finished.
     result: Result | None = None
     wire: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -82,5 +91,6 @@ class _EventMaker:
             data = base64.b64decode(text) if wire.get("encoding") == "base64" else text.encode()
             return Event(event_id, name, decoder.decode(data), data, wire=wire)
         artifact = read(Artifact, wire["artifact"]) if "artifact" in wire else None
+        file = read(WrittenFile, wire["file"]) if "file" in wire else None
         result = Result.of_wire(wire["result"]) if "result" in wire else None
-        return Event(event_id, name, artifact=artifact, result=result, wire=wire)
+        return Event(event_id, name, artifact=artifact, file=file, result=result, wire=wire)

@@ -36,7 +36,7 @@ class JobState:
 
 @dataclass(frozen=True)
 class Why:
-    """Why a job is where it is; the most telling reason first."""
+    """Why a job waits, or how it ended; the main reason first."""
 
     job_id: str
     state: Literal["unknown", "scheduled", "waiting", "running", "finished"]
@@ -73,7 +73,7 @@ class Job:
         return follow(self._transport, self.id, after)
 
     def cancel(self) -> JobState:
-        """Ends it, waiting or running. Its result then says so; one that has ended stays as it ended."""
+        """Ends it, waiting or running. The result is then `cancelled`. No effect on a job that has ended."""
         return read(JobState, self._transport.json("DELETE", path("v1", "jobs", self.id)))
 
     def why(self) -> Why:

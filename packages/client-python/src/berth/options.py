@@ -18,8 +18,8 @@ class Retry(TypedDict, total=False):
     on: Sequence[str]
 
 
-class JobOptions(TypedDict, total=False):
-    """Of any job. docs/python.md says what each does."""
+class _AnyJob(TypedDict, total=False):
+    """Spelled alike in Python and in the gateway's JSON."""
 
     id: str
     session: str
@@ -27,13 +27,25 @@ class JobOptions(TypedDict, total=False):
     scope: Scope
     profile: str
     pool: str
-    retry: Retry
     idempotent: bool
     priority: int
+    labels: Mapping[str, str]
+    secrets: Mapping[str, str]
+    discard: bool
+
+
+class JobOptions(_AnyJob, total=False):
+    """Of any job. docs/python.md says what each does."""
+
+    retry: Retry
     delay_ms: int
     run_at_ms: int
     deadline_at_ms: int
-    labels: Mapping[str, str]
+    fork_of: str
+
+
+class _ManyItems(JobOptions, total=False):
+    max_items: int
 
 
 class CommandOptions(JobOptions, total=False):
@@ -65,6 +77,12 @@ class WriteOptions(JobOptions, total=False):
     persist: bool
 
 
+class FetchOptions(JobOptions, total=False):
+    max_bytes: int
+    timeout_ms: int
+    sha256: str
+
+
 class ReadOptions(JobOptions, total=False):
     line: int
     lines: int
@@ -76,9 +94,20 @@ class StatOptions(JobOptions, total=False):
     hash: bool
 
 
-class ListOptions(JobOptions, total=False):
+class ListOptions(_ManyItems, total=False):
     recursive: bool
-    max_items: int
+
+
+class GrepOptions(_ManyItems, total=False):
+    path: str
+    regex: bool
+    ignore_case: bool
+    include: Sequence[str]
+
+
+class GlobOptions(_ManyItems, total=False):
+    base: str
+    dot: bool
 
 
 class RemoveOptions(JobOptions, total=False):
@@ -94,42 +123,25 @@ class EditOptions(JobOptions, total=False):
     all: bool
 
 
-class GrepOptions(JobOptions, total=False):
-    path: str
-    regex: bool
-    ignore_case: bool
-    include: Sequence[str]
-    max_items: int
-
-
-class GlobOptions(JobOptions, total=False):
-    base: str
-    dot: bool
-    max_items: int
+class SnapshotOptions(JobOptions, total=False):
+    ttl_ms: int
+    replace: bool
 
 
 class StepsOptions(JobOptions, total=False):
     on_failure: Literal["stop", "continue"]
 
 
-class Order(TypedDict, total=False):
+class Order(_AnyJob, total=False):
     """A job as the gateway takes it. `tenant.order` makes them."""
 
     tenant: str
     request: Request
-    id: str
-    session: str
-    agent: str
-    scope: Scope
-    profile: str
-    pool: str
     retry: Mapping[str, Any]
-    idempotent: bool
-    priority: int
     delayMs: int
     runAtMs: int
     deadlineAtMs: int
-    labels: Mapping[str, str]
+    forkOf: str
 
 
 Content = Union[str, bytes]

@@ -78,6 +78,18 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What a job used besides time."""
+
+    #: What a command wrote, kept or not, or what was read and found; and the artifacts that were kept.
+    out_bytes: int = 0
+    #: The job as it was submitted; None of a step.
+    in_bytes: int | None = None
+    #: Of a command: the largest resident set of any one of its processes.
+    peak_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Entry:
     """A file or directory of the workspace."""
 
@@ -132,6 +144,7 @@ class Result:
 
     outcome: Outcome
     timing: Timing
+    usage: Usage | None = None
     #: What an agent reads: a command's output, both streams as they were written, and how it ended.
     text: str = ""
     #: The job's own.
@@ -158,6 +171,10 @@ class Result:
     artifacts_refused: tuple[ArtifactRefusal, ...] = nested(ArtifactRefusal, many=True)
     artifacts_refused_count: int = 0
     persisted: tuple[Artifact, ...] = nested(Artifact, many=True)
+    #: Of `snapshot` and `restore`: the snapshot's; `method` is btrfs, reflink or copy.
+    name: str | None = None
+    method: str | None = None
+    expires_at_ms: int | None = None
     #: Of `steps`: the results of those that ran.
     steps: tuple["Result", ...] = ()
     wire: Mapping[str, Any] = whole()
@@ -168,6 +185,7 @@ class Result:
         own = {
             "outcome": read(Outcome, wire["outcome"]),
             "timing": read(Timing, wire["timing"]),
+            "usage": read(Usage, wire["usage"]) if "usage" in wire else None,
             "steps": tuple(cls.of_wire(one) for one in value.get("steps", ())),
         }
         about = {name: wire[name] for name in ("text", "labels", "worker", "host") if name in wire}

@@ -1,4 +1,4 @@
-"""Jobs that are ordered again and again."""
+"""Jobs that are submitted on a schedule."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Schedules:
         self._transport = transport
 
     def put(self, schedule_id: str, order: Order, **timing: Unpack[ScheduleOptions]) -> Schedule:
-        """Makes it, or replaces the one of the same id. With the same times as before it goes on where it was."""
+        """Makes it, or replaces the one of the same id. With unchanged times it continues where it was."""
         return self._call("PUT", schedule_id, body={**camel_keys(timing), "order": order})
 
     def get(self, schedule_id: str) -> Schedule | None:
@@ -71,7 +71,7 @@ class Schedules:
         return self._call("POST", schedule_id, "resume")
 
     def remove(self, schedule_id: str) -> None:
-        """Jobs it has ordered already run all the same."""
+        """Jobs that it has already submitted still run."""
         self._transport.json("DELETE", path("v1", "schedules", schedule_id))
 
     def _call(self, method: str, schedule_id: str, *verb: str, body: Any = None) -> Schedule:

@@ -8,6 +8,8 @@ from .commands import Commands
 from .job import Job, submit, submit_and_wait
 from .options import Order, Request
 from .results import Result
+from .secrets import Secrets
+from .snapshots import Snapshots
 from .transport import Transport
 from .wire import camel_keys
 
@@ -54,6 +56,8 @@ class Tenant(Commands[Result]):
         self.id = tenant
         self.order = Orders(tenant, defaults)
         self.enqueue = Enqueue(transport, self.order)
+        self.secrets = Secrets(transport, tenant)
+        self.snapshots = Snapshots(transport, tenant)
         self._transport = transport
         self._wait_ms = wait_ms
 

@@ -7,6 +7,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 export const releaseBinary = `${root}build/init`;
 export const sanitizeBinary = `${root}build/init-sanitize`;
 export const fuzzBinary = `${root}build/fuzz-frames`;
+export const fuzzArchiveBinary = `${root}build/fuzz-archive`;
 
 let built = false;
 

@@ -14,6 +14,8 @@ export const Op = {
   glob: 8,
   grep: 9,
   usage: 10,
+  unpack: 11,
+  pack: 12,
 } as const;
 
 type Pairs = [number, Value | undefined][];

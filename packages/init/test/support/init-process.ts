@@ -21,6 +21,8 @@ export interface InitOptions {
   workspace?: string;
   /** Where it may connect to sockets. */
   link?: string;
+  /** It waits for its sandbox. */
+  pool?: boolean;
 }
 
 export interface ExecOptions {
@@ -47,7 +49,7 @@ export class Init {
   readonly marker: string = `BERTH_INIT_TEST=${randomUUID()}`;
   readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly exited: Promise<number | null>;
-  /** Frames of channel 0, and of channels nobody opened here. */
+  /** Frames of channel 0, and of channels that were not opened here. */
   readonly control: Frame[] = [];
   epoch = 1n;
   stderr = "";
@@ -90,6 +92,7 @@ export class Init {
       "--workspace",
       this.workspace,
       ...(options.link === undefined ? [] : ["--link", options.link]),
+      ...(options.pool ? ["--pool"] : []),
     ];
     const [program = "", ...args] = words;
     // The leak checker ptraces, which an undumpable process without capabilities does not allow.
@@ -143,13 +146,13 @@ export class Init {
   }
 
   /** Attaches as a worker would: zeros, HELLO, and everything before the answer thrown away. */
-  async hello(leaseMs = 60_000, epoch: bigint = this.epoch): Promise<Records> {
+  async hello(leaseMs = 60_000, epoch: bigint = this.epoch, key?: Buffer): Promise<Records> {
     this.epoch = epoch;
     const nonce = randomBytes(16);
     this.#decoder = undefined;
     this.#seek = { nonce, held: Buffer.alloc(0) };
     this.sendRaw(Buffer.alloc(MAX_FRAME));
-    this.send(Type.HELLO, 0, records([1, nonce], [2, leaseMs]));
+    this.send(Type.HELLO, 0, records([1, nonce], [2, leaseMs], [3, key]));
     const ack = await this.nextControl((found) => found.type === Type.HELLO_ACK);
     return new Records(ack.payload);
   }

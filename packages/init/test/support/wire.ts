@@ -16,6 +16,7 @@ export const Type = {
   FILE: 0x09,
   STATS: 0x0a,
   SHUTDOWN: 0x0b,
+  PARK: 0x0e,
   LINK: 0x0c,
   LINK_PROOF: 0x0d,
   HELLO_ACK: 0x41,

@@ -14,7 +14,13 @@ export interface WantedFiles {
   readonly globs: readonly string[];
   /** Where the command runs: what it changes in `artifacts/` there is kept. Undefined: not looked at. */
   readonly cwd: string | undefined;
+  /** What it makes or changes anywhere in the workspace is kept, but for hidden files and what others can make again. */
+  readonly anywhere?: boolean | undefined;
 }
+
+/** A command that unpacks a source tree leaves thousands. */
+const keptAnywhereMost = 32;
+const remade: ReadonlySet<string> = new Set(["node_modules", "__pycache__", "target", "venv"]);
 
 /**
  * Which files a command leaves. Looks at `artifacts/` before it runs, so that afterwards its own are known from older ones
@@ -60,18 +66,22 @@ export class ArtifactFiles {
 
   async #changed(signal: AbortSignal, refused: RefusedArtifacts): Promise<readonly FileEntry[]> {
     const { items, truncated } = await this.#inDirectory(signal);
-    if (this.#before.truncated || truncated) refused.add(directoryName, "too-many", tooMany);
-    // What is old cannot be told from what is new.
+    if (this.#before.truncated || truncated)
+      refused.add(this.#wanted.anywhere ? "." : directoryName, "too-many", tooMany);
+    // Old files cannot be distinguished from new ones.
     if (this.#before.truncated) return [];
     const old = new Map(this.#before.items.map((entry) => [entry.path, stampOf(entry)]));
-    return items.filter((entry) => old.get(entry.path) !== stampOf(entry));
+    const changed = items.filter((entry) => old.get(entry.path) !== stampOf(entry));
+    return this.#wanted.anywhere
+      ? fewest(changed, joinNames(workspaceName(this.#wanted.cwd ?? ""), directoryName), refused)
+      : changed;
   }
 
   async #inDirectory(signal: AbortSignal): Promise<Listing<FileEntry>> {
     const { cwd } = this.#wanted;
     const none = { items: [], truncated: false };
     if (cwd === undefined) return none;
-    const directory = joinNames(workspaceName(cwd), directoryName);
+    const directory = this.#wanted.anywhere ? "" : joinNames(workspaceName(cwd), directoryName);
     try {
       return await this.#files.list(directory, { recursive: true, maxItems: listedMost, signal });
     } catch (error) {
@@ -80,6 +90,22 @@ export class ArtifactFiles {
       throw error;
     }
   }
+}
+
+/** What is in `artifacts/` was put there to be kept; of all others only so many are. */
+function fewest(changed: readonly FileEntry[], directory: string, refused: RefusedArtifacts): FileEntry[] {
+  const [meant, others]: [FileEntry[], FileEntry[]] = [[], []];
+  for (const entry of changed) {
+    if (entry.path.startsWith(`${directory}/`)) meant.push(entry);
+    else if (entry.type === "file" && isOfInterest(entry.path)) others.push(entry);
+  }
+  const reason = `of files outside ${directory}/ at most ${keptAnywhereMost} are kept`;
+  for (const { path } of others.slice(keptAnywhereMost)) refused.add(path, "too-many", reason);
+  return [...meant, ...others.slice(0, keptAnywhereMost)];
+}
+
+function isOfInterest(path: string): boolean {
+  return !path.split("/").some((name) => name.startsWith(".") || remade.has(name));
 }
 
 function stampOf({ type, size, modifiedMs }: FileEntry): string {

@@ -11,6 +11,8 @@ export interface ArtifactsPort {
   keep(path: string, source: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<KeepAnswer>;
   /** Later reads of the same conversation find it too. When it is refused, nothing is persisted at the path any more. */
   persist(path: string, bytes: Uint8Array): Promise<KeepAnswer>;
+  /** By its id, whichever job of the same tenant kept it. */
+  artifact(id: string): Promise<PersistedFile | undefined>;
   persisted(path: string): Promise<PersistedFile | undefined>;
   /** At a path and beneath it, by path; all for the empty path. */
   persistedBelow(path: string): Promise<readonly ArtifactRef[]>;

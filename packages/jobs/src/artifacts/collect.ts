@@ -5,9 +5,10 @@ import type { RunContext } from "../run-context.ts";
 import { ArtifactFiles, type WantedFiles } from "./artifact-files.ts";
 import type { ArtifactsPort, KeepAnswer } from "./artifacts-port.ts";
 import { RefusedArtifacts } from "./refused-artifacts.ts";
+import { withSmallContents } from "./small-files.ts";
 
 const keptAtOnce = 4;
-/** For all files of one command. What is not kept by then is told as refused. */
+/** For all files of one command. Files that are not kept by then are reported as refused. */
 const collectMs = 120_000;
 
 /** Adds to a command's result what was kept of its files. How the command ended is not changed by it. */
@@ -25,7 +26,7 @@ export async function watchArtifacts(wanted: WantedFiles, context: RunContext): 
   const files = new ArtifactFiles(context.sandbox.files, wanted);
   await files.look(context.signal);
   return async (result) => {
-    // Nothing ran, or nobody knows what did, or nobody wants it any more.
+    // Nothing ran, or it is unknown what did, or the result is not wanted any more.
     if (["refused", "lost", "cancelled"].includes(result.outcome.kind)) return result;
     const kept = await keepAll(files, refused, artifacts, context);
     const value = { ...result.value, ...(kept.length > 0 ? { artifacts: kept } : {}), ...refused.value() };
@@ -33,7 +34,7 @@ export async function watchArtifacts(wanted: WantedFiles, context: RunContext): 
   };
 }
 
-/** Does not throw for what happens to a file, to the sandbox or to the store: the command has run, and its result must be told. */
+/** Does not throw for what happens to a file, to the sandbox or to the store: the command has run, and its result must be published. */
 async function keepAll(
   files: ArtifactFiles,
   refused: RefusedArtifacts,
@@ -42,7 +43,7 @@ async function keepAll(
 ): Promise<ArtifactRef[]> {
   using wait = new BoundedWait().endWith(context.signal).endAfter(collectMs);
   const { signal } = wait;
-  const kept: (ArtifactRef | undefined)[] = [];
+  const kept = new Map<string, ArtifactRef>();
   const failed = (path: string, error: unknown) => {
     if (error instanceof FileRefusal) refused.add(path, "unreadable", error.message);
     else if (context.signal.aborted)
@@ -50,12 +51,17 @@ async function keepAll(
     else if (wait.isLate) refused.add(path, "not-kept", `keeping the files took longer than ${collectMs} ms`);
     else refused.add(path, "not-kept", error instanceof Error ? error.message : String(error));
   };
-  const keep = async (path: string, size: number): Promise<KeepAnswer | undefined> => {
+  const keep = async (
+    path: string,
+    size: number,
+    held: Uint8Array | undefined,
+  ): Promise<KeepAnswer | undefined> => {
     try {
       signal.throwIfAborted();
       // One byte more than may be kept: what has grown since it was listed is noticed, and read no further.
       const maxBytes = artifacts.maxBytes + 1;
-      return await artifacts.keep(path, fileChunks(context.sandbox.files, path, { maxBytes, signal }), size);
+      const source = held ? oneChunk(held) : fileChunks(context.sandbox.files, path, { maxBytes, signal });
+      return await artifacts.keep(path, source, held?.length ?? size);
     } catch (error) {
       failed(path, error);
       return undefined;
@@ -65,19 +71,25 @@ async function keepAll(
     failed("", error);
     return [];
   });
-  await inPool(keptAtOnce, async (add) => {
-    for (const [index, { path, size }] of found.entries()) {
-      await add(async () => {
-        const answer = await keep(path, size);
-        if (!answer) return;
-        if ("refused" in answer) {
-          refused.add(path, answer.refused.code, answer.refused.reason);
-          return;
-        }
-        kept[index] = answer.kept;
-        await context.onArtifact?.(answer.kept);
-      });
-    }
-  });
-  return kept.filter((ref) => ref !== undefined);
+  for await (const { entries, contents } of withSmallContents(context.sandbox.files, found, signal)) {
+    await inPool(keptAtOnce, async (add) => {
+      for (const { path, size } of entries) {
+        await add(async () => {
+          const answer = await keep(path, size, contents.get(path));
+          if (!answer) return;
+          if ("refused" in answer) {
+            refused.add(path, answer.refused.code, answer.refused.reason);
+            return;
+          }
+          kept.set(path, answer.kept);
+          await context.onArtifact?.(answer.kept);
+        });
+      }
+    });
+  }
+  return found.flatMap(({ path }) => kept.get(path) ?? []);
+}
+
+async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

@@ -6,7 +6,7 @@ import type { PersistedFile } from "./artifacts-port.ts";
 /** How a file is read, of the workspace or persisted. */
 export type ReadSource = (
   options: Omit<ReadOptions, "maxBytes">,
-) => Promise<Pick<FileContent, "bytes" | "size" | "sha256">>;
+) => Promise<Pick<FileContent, "bytes" | "size" | "sha256" | "scrubbed">>;
 
 /** Reads a persisted file as the sandbox's files are read. */
 export async function readPersisted(

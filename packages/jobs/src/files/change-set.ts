@@ -11,7 +11,7 @@ export interface FileChange {
 
 /**
  * Makes all changes or none. Each is made only if the file still is what `before` says; when one cannot be, those already
- * made are taken back, again only where nobody else has touched the file since. Directories made on the way stay.
+ * made are taken back, again only where no other process has touched the file since. Directories made on the way stay.
  */
 export async function applyChanges(changes: readonly FileChange[], context: RunContext): Promise<void> {
   const made: FileChange[] = [];
@@ -23,7 +23,7 @@ export async function applyChanges(changes: readonly FileChange[], context: RunC
       made.push(change);
     } catch (error) {
       const refused = error instanceof FileRefusal;
-      // After a fault nobody knows whether this one was made; taking back what was not is refused and does no harm.
+      // After a fault it is unknown whether this change was made; undoing one that was not is refused and harmless.
       const undone = await takeBack(refused ? made : [...made, change], context);
       if (!refused) throw error;
       const why =

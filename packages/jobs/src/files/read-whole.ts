@@ -7,7 +7,7 @@ export async function readWhole(
   maxBytes: number,
   { sandbox, signal }: RunContext,
 ): Promise<FileContent> {
-  const content = await sandbox.files.read(path, { length: maxBytes, signal });
+  const content = await sandbox.files.read(path, { length: maxBytes, unmasked: true, signal });
   if (content.size > maxBytes) {
     throw new Refusal(
       "too-large",

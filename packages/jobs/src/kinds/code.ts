@@ -18,9 +18,9 @@ const interpreters = {
  * input belongs to the program.
  */
 export async function runCode(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
-  const { artifacts: globs = [], cwd } = request;
+  const { artifacts: globs = [], newFiles: anywhere, cwd } = request;
   // Beside the writing of the source: alone it would take as long again.
-  const watching = watchArtifacts({ globs, cwd }, context);
+  const watching = watchArtifacts({ globs, cwd, anywhere }, context);
   // Thrown where it is awaited, if the source could be written.
   watching.catch(() => {});
   const result = await runSource(request, context, watching);

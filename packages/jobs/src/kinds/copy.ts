@@ -1,10 +1,7 @@
-import { FileRefusal, type ValueOf } from "@berth/protocol";
+import type { ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
-import { inPool } from "../in-pool.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 import { contentBytes } from "./write.ts";
-
-const writesAtOnce = 8;
 
 /** Writes every file it can, and then says which it could not. */
 export async function runCopy(
@@ -12,24 +9,15 @@ export async function runCopy(
   { sandbox, signal }: RunContext,
 ): Promise<ValueOf<"copy">> {
   refuseTwice(files.map(({ path }) => path));
-  const refusals = new Map<string, FileRefusal>();
-  let size = 0;
-  await inPool(writesAtOnce, async (add) => {
-    for (const file of files) {
-      await add(async () => {
-        const options = { signal, ...(file.mode === undefined ? {} : { mode: file.mode }) };
-        try {
-          size += (await sandbox.files.write(file.path, contentBytes(file), options)).size;
-        } catch (refusal) {
-          if (!(refusal instanceof FileRefusal)) throw refusal;
-          refusals.set(file.path, refusal);
-        }
-      });
-    }
-  });
-  const count = files.length - refusals.size;
+  const written = await sandbox.files.writeMany(
+    files.map((file) => ({ path: file.path, bytes: contentBytes(file), mode: file.mode })),
+    { signal },
+  );
+  const { bytes: size, refused } = written;
+  const refusals = new Map(refused.map(({ path, refusal }) => [workspaceName(path), refusal]));
+  const count = written.count;
   const problems = files.flatMap(({ path }) => {
-    const refusal = refusals.get(path);
+    const refusal = refusals.get(workspaceName(path));
     return refusal ? [{ path, refusal }] : [];
   });
   const [first] = problems;

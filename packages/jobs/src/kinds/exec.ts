@@ -12,10 +12,10 @@ import { watchArtifacts } from "../artifacts/collect.ts";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
 export async function runExec(request: RequestOf<"exec">, context: RunContext): Promise<JobResult> {
-  const { kind: _kind, artifacts: globs = [], ...command } = request;
+  const { kind: _kind, artifacts: globs = [], newFiles: anywhere, ...command } = request;
   // Without globs nothing is looked at: a command takes about a millisecond, and so does a look.
-  const cwd = globs.length > 0 ? command.cwd : undefined;
-  const collect = await watchArtifacts({ globs, cwd }, context);
+  const cwd = globs.length > 0 || anywhere ? command.cwd : undefined;
+  const collect = await watchArtifacts({ globs, cwd, anywhere }, context);
   return collect(await runCommand(command, context));
 }
 
@@ -34,7 +34,7 @@ export async function runCommand(
 }
 
 export function commandResult(
-  { outcome, output, wallMs, cpuMs }: ExecResult,
+  { outcome, output, wallMs, cpuMs, maxRssBytes }: ExecResult,
   shownBytes: number,
 ): StoredResult {
   const stdout = outputText(output, "stdout");
@@ -48,5 +48,6 @@ export function commandResult(
       ...(isWhole && isOneStream ? {} : { shown: shownOutput(output, shownBytes) }),
     },
     timing: { wallMs, cpuMs },
+    usage: { outBytes: output.totalBytes, peakMemoryBytes: maxRssBytes },
   };
 }

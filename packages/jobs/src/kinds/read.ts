@@ -1,4 +1,4 @@
-import { isFault, maxInlineBytes, type ValueOf } from "@berth/protocol";
+import { isFault, maxInlineBytes, sharedPath, type ValueOf } from "@berth/protocol";
 import { type ReadSource, readPersisted } from "../artifacts/read-persisted.ts";
 import { workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
@@ -7,10 +7,18 @@ import { LineWindow } from "../text/line-window.ts";
 /** Most files that agents read are smaller, and are then read in one go. */
 const firstRangeBytes = 256 * 1024;
 
-/** What the conversation has persisted comes before the workspace's file, and the result says so. */
+/** An artifact by its id, or a file: what the conversation has persisted comes before the workspace's file, and the result is marked. */
 export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<ValueOf<"read">> {
   const { sandbox, artifacts, signal } = context;
-  const persisted = await artifacts?.persisted(workspaceName(request.path));
+  const { artifact } = request;
+  const isShared = sharedPath(request.path) !== undefined;
+  const persisted = await (artifact === undefined
+    ? isShared
+      ? undefined
+      : artifacts?.persisted(workspaceName(request.path))
+    : artifacts?.artifact(artifact));
+  if (artifact !== undefined && !persisted)
+    throw new Refusal("not-found", `there is no artifact ${artifact} of this tenant, or it has expired`);
   const read: ReadSource = persisted
     ? (options) => readPersisted(persisted, options)
     : (options) => sandbox.files.read(request.path, options);
@@ -25,7 +33,7 @@ async function readBytes(
   read: ReadSource,
   signal: AbortSignal,
 ): Promise<ValueOf<"read">> {
-  const { bytes, size, sha256 } = await read({ offset, length, signal });
+  const { bytes, size, sha256, scrubbed } = await read({ offset, length, signal });
   const whole = offset === 0 && bytes.length === size;
   return {
     content: Buffer.from(bytes).toString("base64"),
@@ -33,6 +41,7 @@ async function readBytes(
     size,
     truncated: offset + bytes.length < size,
     ...(whole ? { sha256 } : {}),
+    ...(scrubbed === undefined ? {} : { scrubbed }),
   };
 }
 
@@ -42,7 +51,7 @@ async function readText(
   signal: AbortSignal,
 ): Promise<ValueOf<"read">> {
   const { path } = request;
-  const { bytes, size, sha256 } = await read({ length: firstRangeBytes, signal });
+  const { bytes, size, sha256, scrubbed } = await read({ length: firstRangeBytes, signal });
   let window = newWindow(request);
   window.add(bytes);
   const whole = bytes.length === size;
@@ -61,6 +70,7 @@ async function readText(
     size,
     lines: { first: window.first, last: window.last, more: window.more },
     ...(whole ? { sha256 } : {}),
+    ...(scrubbed === undefined ? {} : { scrubbed }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { FileRefusal, type ValueOf } from "@berth/protocol";
+import { FileRefusal, sharedPath, type ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
@@ -8,7 +8,7 @@ export async function runStat(
 ): Promise<ValueOf<"stat">> {
   const { sha256, ...entry } = await sandbox.files.stat(path, { hash, signal });
   return {
-    entries: [{ ...entry, path: workspaceName(path) }],
+    entries: [{ ...entry, path: sharedPath(path) ? path : workspaceName(path) }],
     size: entry.size,
     ...(sha256 === undefined ? {} : { sha256 }),
   };
@@ -19,6 +19,8 @@ export async function runList(
   { path, recursive, maxItems }: RequestOf<"list">,
   { sandbox, signal, artifacts }: RunContext,
 ): Promise<ValueOf<"list">> {
+  const shared = sharedPath(path);
+  if (shared) return await listShared(path, shared.directory, { recursive, maxItems, signal, sandbox });
   const persisted = ((await artifacts?.persistedBelow(workspaceName(path))) ?? []).slice(0, maxItems);
   const { items, truncated } = await sandbox.files
     .list(path, { recursive, maxItems, signal })
@@ -30,12 +32,32 @@ export async function runList(
   return { entries: items, count: items.length, truncated, ...(persisted.length > 0 ? { persisted } : {}) };
 }
 
+/** Paths are absolute there: relative ones are the workspace's. */
+async function listShared(
+  path: string,
+  directory: string,
+  {
+    sandbox,
+    ...options
+  }: Pick<RequestOf<"list">, "recursive" | "maxItems"> & Pick<RunContext, "sandbox" | "signal">,
+): Promise<ValueOf<"list">> {
+  const { items, truncated } = await sandbox.files.list(path, options);
+  const entries = items.map(absoluteIn(directory));
+  return { entries, count: entries.length, truncated };
+}
+
+/** What lies in a shared directory is named from there. */
+function absoluteIn(directory: string | undefined): <T extends { readonly path: string }>(item: T) => T {
+  return (item) => (directory === undefined ? item : { ...item, path: `${directory}/${item.path}` });
+}
+
 export async function runGlob(
   { patterns, base, dot, maxItems }: RequestOf<"glob">,
   { sandbox, signal }: RunContext,
 ): Promise<ValueOf<"glob">> {
   const { items, truncated } = await sandbox.files.glob(patterns, { base, dot, maxItems, signal });
-  return { entries: items, count: items.length, truncated };
+  const entries = items.map(absoluteIn(sharedPath(base)?.directory));
+  return { entries, count: entries.length, truncated };
 }
 
 export async function runGrep(
@@ -44,5 +66,6 @@ export async function runGrep(
 ): Promise<ValueOf<"grep">> {
   const { path, regex, ignoreCase, include, maxItems } = options;
   const found = await sandbox.files.grep(pattern, { path, regex, ignoreCase, include, maxItems, signal });
-  return { matches: found.items, count: found.items.length, truncated: found.truncated };
+  const matches = found.items.map(absoluteIn(sharedPath(path)?.directory));
+  return { matches, count: matches.length, truncated: found.truncated };
 }

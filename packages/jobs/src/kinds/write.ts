@@ -21,7 +21,7 @@ export async function runWrite(request: RequestOf<"write">, context: RunContext)
   return { size, created, sha256, ...persisted };
 }
 
-/** The file is in the workspace by now: what does not fit the quota is told and changes nothing of that. */
+/** The file is in the workspace by now: an artifact over the quota is reported as refused and does not change that. */
 async function persistedValue(
   path: string,
   bytes: Buffer,

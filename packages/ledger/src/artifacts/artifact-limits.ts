@@ -1,16 +1,16 @@
 export interface ArtifactLimits {
   /** Up to this size the bytes are in Redis; larger ones are in the place. */
   readonly inRedisBytes: number;
-  /** Of one artifact. */
+  /** Largest size of one artifact. */
   readonly maxBytes: number;
   readonly maxPerJob: number;
-  /** Of one tenant, each artifact counted by its size. */
+  /** All artifacts of one tenant, each counted by its size. */
   readonly quotaBytes: number;
-  /** Of one tenant: what a description takes in Redis is not in its size. */
+  /** Number of artifacts of one tenant: their descriptions take room in Redis, which sizes do not count. */
   readonly quotaCount: number;
   readonly keptMs: number;
   readonly persistedMs: number;
-  /** Of one conversation. */
+  /** Number of files that one conversation may persist. */
   readonly maxPersisted: number;
 }
 

@@ -4,7 +4,7 @@ import type { Redis } from "@berth/redis";
 import { type ArtifactRecord, artifactRecord, redisPlace } from "./artifact-scripts.ts";
 import type { BytePlace, ByteRange } from "./byte-place.ts";
 
-/** What is known of an artifact besides what its reference says. */
+/** The facts of an artifact that its reference does not have. */
 export interface ArtifactMeta extends ArtifactRef {
   readonly tenant: string;
   readonly sandboxKey: string;
@@ -16,7 +16,7 @@ export interface ArtifactMeta extends ArtifactRef {
   readonly place: string;
 }
 
-/** Artifacts by their id, for whoever has Redis and, for the larger ones, sees their place. */
+/** Reads artifacts by their id. The larger ones need access to the directory that has them. */
 export class ArtifactReader {
   readonly #redis: Redis;
   readonly #place: BytePlace | undefined;

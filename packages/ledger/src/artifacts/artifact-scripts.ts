@@ -2,7 +2,7 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { Script } from "@berth/redis";
 import { z } from "zod";
 
-/** Where bytes are that Redis itself holds. No place's id, which are all hexadecimal, is the same. */
+/** The place of bytes that Redis itself holds. It equals no directory's id, since those are hexadecimal. */
 export const redisPlace = "redis";
 
 const count = z.number().int().min(0);
@@ -62,7 +62,7 @@ export const artifactRecord = z.object({
 });
 export type ArtifactRecord = z.infer<typeof artifactRecord>;
 
-/** What both scripts are given, in their order. */
+/** The arguments of both scripts, in order. */
 export function artifactKeys(
   id: string,
   of: Pick<ArtifactRecord, "tenant" | "key" | "agent" | "session" | "place" | "sha256">,

@@ -29,14 +29,14 @@ import { mimeOf, sniffedBytes } from "./mime.ts";
 import { PlaceFiles } from "./place-files.ts";
 import { splitHead } from "./split-head.ts";
 
-/** Whose an artifact is. */
+/** The owner of an artifact. */
 export interface ArtifactOwner {
   readonly tenant: string;
   readonly key: SandboxKey;
   readonly agent: string;
   readonly session: string;
   readonly jobId: string;
-  /** Who speaks for the sandbox; compared with its lease. Absent: not compared. */
+  /** The fencing token, compared with the sandbox's lease. Absent: not compared. */
   readonly holder?: ArtifactHolder | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface ArtifactHolder {
 export interface PutOptions {
   /** Kept for longer, and found under its path by the same conversation. */
   readonly persist?: boolean;
-  /** As far as it is known before: spares writing what would be refused. */
+  /** The size, if known in advance: an artifact that would be refused is then not written. */
   readonly expectedBytes?: number;
 }
 
@@ -92,7 +92,7 @@ export class ArtifactStore {
     this.reader = new ArtifactReader(redis, place);
   }
 
-  /** One job's side of it. */
+  /** The store as one job uses it. */
   forJob(owner: ArtifactOwner): JobArtifacts {
     return new JobArtifacts(this.#redis, this, owner);
   }
@@ -120,7 +120,7 @@ export class ArtifactStore {
     return readArtifactUsage(this.#redis, tenant);
   }
 
-  /** Whether there was one. */
+  /** Returns whether there was one. */
   async remove(
     id: string,
     { holder }: { readonly holder?: ArtifactHolder | undefined } = {},
@@ -139,7 +139,7 @@ export class ArtifactStore {
     }
   }
 
-  /** Drops what has expired and removes files that nobody refers to, some of each. Any number of processes may do it at once. */
+  /** Drops what has expired and removes files without a reference, some of each. Any number of processes may do it at once. */
   async sweep(atMost = 100): Promise<SweepReport> {
     const nowMs = await redisNow(this.#redis);
     const due = await this.#redis.zrangebyscore(redisKeys.artifactExpiry, "-inf", nowMs, "LIMIT", 0, atMost);
@@ -180,7 +180,7 @@ export class ArtifactStore {
       return this.#add(owner, path, { ...content, place: redisPlace, file: "", bytes: head }, options);
     }
     const placed = await this.#files.write(all ?? only(head), () => measured.sha256());
-    // Should the answer get lost, nobody knows whether the file was adopted: then the index decides, not we.
+    // If the answer gets lost, this process cannot know whether the file was adopted: the index decides.
     return this.#add(owner, path, { size: measured.size, mime, ...placed, bytes: "" }, options);
   }
 
@@ -241,7 +241,7 @@ export class ArtifactStore {
     const dropped = await dropArtifact.run(this.#redis, artifactKeys(id, record), args);
     if (dropped.answer === "fenced") throw fenced(record.key, holder, dropped.epoch);
     if (dropped.answer === "kept") return false;
-    // Now when it is here; otherwise by the sweep of whoever sees that place.
+    // Removed now if the file is here; otherwise by the sweep of a process that sees its directory.
     if (dropped.file !== "" && (await this.#files.isHere(record.place)))
       await this.#files.discard({ place: record.place, file: dropped.file }).catch(() => {});
     return true;

@@ -1,6 +1,6 @@
 /**
- * Where the bytes of larger artifacts are kept: a directory, or later a bucket. Names are given by whoever writes, and a name
- * is used once; so what one process removes is never what another has just written. Which names are wanted is known in Redis
+ * Where the bytes of larger artifacts are kept: a directory, or later a bucket. The writer chooses the name, and uses it
+ * once; so what one process removes is never what another has just written. Which names are wanted is known in Redis
  * alone.
  */
 export interface BytePlace {
@@ -10,14 +10,14 @@ export interface BytePlace {
   id(): Promise<string | undefined>;
   draftName(nonce: string): string;
   finalName(nonce: string, sha256: string): string;
-  /** On its way: gone after a crash, or left under this name. */
+  /** Writes a draft. After a crash it is gone, or left under this name. */
   write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void>;
   /** Gives a whole draft its final name, where it survives a crash of the machine. */
   settle(draft: string, final: string): Promise<void>;
   has(name: string): Promise<boolean>;
   /** Ends early when there is less than that, or no such name. */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
-  /** Does not mind when it is gone already. */
+  /** Succeeds if it is gone already. */
   remove(name: string): Promise<void>;
 }
 

@@ -16,7 +16,7 @@ import type { BytePlace, ByteRange } from "./byte-place.ts";
 
 const idFile = "place-id";
 const idPattern = /^[0-9a-f]{16}$/;
-/** Only names that were made here: they come back from Redis, and are joined to a path. */
+/** Accepts only names that this class makes: they come back from Redis, and are joined to a path. */
 const namePattern = /^(?:tmp\/[0-9a-f]{32}|sha256\/[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{64}\.[0-9a-f]{32})$/;
 const readBytes = 64 * 1024;
 

@@ -13,7 +13,7 @@ export interface PersistedFile {
   stream(range?: Partial<ByteRange>): Promise<AsyncIterable<Uint8Array>>;
 }
 
-/** One job's side of the store: what it keeps, and what its conversation has persisted. */
+/** The store as one job uses it: the artifacts it keeps, and the files its conversation has persisted. */
 export class JobArtifacts {
   readonly maxBytes: number;
   readonly #redis: Redis;
@@ -28,7 +28,7 @@ export class JobArtifacts {
     this.maxBytes = store.limits.maxBytes;
   }
 
-  /** The source is not touched when it is clear before that it would be refused. */
+  /** Does not read the source if it would be refused anyway. */
   async keep(path: string, source: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<PutAnswer> {
     const { maxPerJob } = this.#store.limits;
     if (this.#kept >= maxPerJob)
@@ -44,7 +44,7 @@ export class JobArtifacts {
     }
   }
 
-  /** When it is refused, what was persisted there before is gone too: nobody should read it for the new one. */
+  /** If it is refused, what was persisted there before goes too: a reader must not mistake it for the new one. */
   async persist(path: string, bytes: Uint8Array): Promise<PutAnswer> {
     const source = (async function* () {
       yield bytes;
@@ -55,6 +55,13 @@ export class JobArtifacts {
     return answer;
   }
 
+  /** Whichever job of the tenant kept it; undefined for another tenant's as for one that is not there. */
+  async artifact(id: string): Promise<PersistedFile | undefined> {
+    const record = await this.#store.reader.record(id);
+    if (record?.tenant !== this.#owner.tenant) return undefined;
+    return { ref: refOf(id, record), stream: (range) => this.#stream(id, range) };
+  }
+
   async persisted(path: string): Promise<PersistedFile | undefined> {
     const id = await this.#redis.hget(this.#conversation, path);
     const record = id === null ? undefined : await this.#store.reader.record(id);
@@ -62,7 +69,7 @@ export class JobArtifacts {
     return { ref: refOf(id, record), stream: (range) => this.#stream(id, range) };
   }
 
-  /** What is persisted at a path and beneath it, by path; all for the empty path. */
+  /** The persisted artifacts at a path and beneath it, by path; all for the empty path. */
   async persistedBelow(path: string): Promise<ArtifactRef[]> {
     const entries = Object.entries(await this.#redis.hgetall(this.#conversation))
       .filter(([at]) => path === "" || at === path || at.startsWith(`${path}/`))

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** More bytes than may pass. */
+/** Thrown when more bytes come than are allowed. */
 export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
@@ -28,7 +28,7 @@ export class MeasuredBytes {
     }
   }
 
-  /** Of everything that passed. Once, at the end. */
+  /** The hash of everything that passed. Call it once, at the end. */
   sha256(): string {
     return this.#hash.digest("hex");
   }

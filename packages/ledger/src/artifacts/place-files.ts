@@ -4,7 +4,7 @@ import type { Redis } from "@berth/redis";
 import { redisNow } from "../fleet/fleet-view.ts";
 import type { BytePlace } from "./byte-place.ts";
 
-/** A file that is being written is left alone for this long; then whoever wrote it is dead. */
+/** The sweep leaves a file that is being written alone for this long. After that its writer counts as dead. */
 const draftMs = 3_600_000;
 
 export interface PlacedFile {
@@ -14,8 +14,8 @@ export interface PlacedFile {
 
 /**
  * Files of a place, each named in an index in Redis from before it is made until an artifact adopts it, and again from when
- * nobody refers to it until it is removed. So whatever dies between two steps, the sweep comes by what it left; no directory is
- * ever searched. A file that is due there is never adopted any more.
+ * it loses its last reference until it is removed. If a process dies between two steps, the sweep finds what it left by the
+ * index; no directory is ever searched. A file that is due there is never adopted any more.
  */
 export class PlaceFiles {
   readonly #redis: Redis;
@@ -66,7 +66,7 @@ export class PlaceFiles {
     return (await this.#place.id()) === place;
   }
 
-  /** Removes files that are due, at most so many. */
+  /** Removes files that are due, at most this many. */
   async sweep(atMost: number): Promise<number> {
     const place = await this.#place.id();
     if (place === undefined) return 0;

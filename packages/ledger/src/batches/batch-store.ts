@@ -1,11 +1,14 @@
-import { redisKeys } from "@berth/protocol";
+import { Fault, redisKeys } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { readCeilings } from "../fleet/tenant-ceilings.ts";
 
 /** While it is open, from the last time a gateway looked at it. */
 const openKeptMs = 7 * 24 * 3_600_000;
 const overKeptMs = 2 * 24 * 3_600_000;
 const listedMost = 10_000;
+const listedOfOwner = 1_000;
+const pageSize = 200;
 
 const count = z.coerce.number().default(0);
 const webhookState = z.enum(["waiting", "delivered", "given-up"]);
@@ -42,7 +45,8 @@ const done = z.union([z.literal(0), z.literal(1)]);
 const openBatch = new Script({
   name: "batch-open",
   file: new URL("../../lua/batch-open.lua", import.meta.url),
-  parse: (reply) => done.parse(reply),
+  parse: (reply) =>
+    z.union([done, z.tuple([z.literal("full"), z.enum(["batches", "webhooks"]), z.number()])]).parse(reply),
 });
 const cancelBatch = new Script({
   name: "batch-cancel",
@@ -70,10 +74,25 @@ export class BatchStore {
     this.#redis = redis;
   }
 
-  /** As it is, if it is there already: an upload that is sent again goes on. */
+  /** Returns the batch unchanged if it exists: an upload that is sent again goes on. */
   async open(id: string, owner: string, webhook: string | undefined): Promise<StoredBatch> {
-    const keys = [redisKeys.batch(id), redisKeys.batches, redisKeys.batchesOpen];
-    await openBatch.run(this.#redis, keys, [id, Date.now(), owner, webhook ?? "", openKeptMs, listedMost]);
+    const keys = [
+      redisKeys.batch(id),
+      redisKeys.batches,
+      redisKeys.batchesOpen,
+      redisKeys.batchesOf(owner),
+      redisKeys.batchesOpenOf(owner),
+      redisKeys.webhooksOf(owner),
+    ];
+    // What an admin key makes is no tenant's.
+    const limits = owner === "" ? { batches: 0, webhooks: 0 } : await readCeilings(this.#redis, owner);
+    const { batches, webhooks } = limits;
+    const about = [id, Date.now(), owner, webhook ?? "", openKeptMs, listedMost, listedOfOwner];
+    const answer = await openBatch.run(this.#redis, keys, [...about, batches, webhooks]);
+    if (typeof answer !== "number") {
+      const [, ceiling, used] = answer;
+      throw new Fault("tenant-full", { tenant: owner, ceiling, used, limit: limits[ceiling] });
+    }
     await this.touch(id);
     const known = await this.get(id);
     if (!known) throw new Error(`the batch ${id} is gone right after it was made`);
@@ -87,23 +106,21 @@ export class BatchStore {
 
   /** The newest first; those of one owner, or all. */
   async list(owner: string | undefined, limit: number): Promise<StoredBatch[]> {
+    const index = owner === undefined ? redisKeys.batches : redisKeys.batchesOf(owner);
     const found: StoredBatch[] = [];
-    for (let from = 0; found.length < limit; from += limit) {
-      const ids = await this.#redis.zrevrange(redisKeys.batches, from, from + limit - 1);
-      if (ids.length === 0) break;
+    const gone: string[] = [];
+    for (let from = 0; found.length < limit; from += pageSize) {
+      const ids = await this.#redis.zrevrange(index, from, from + pageSize - 1);
       const known = await Promise.all(ids.map((id) => this.get(id)));
-      const gone = ids.filter((_, index) => known[index] === undefined);
-      if (gone.length > 0) await this.#redis.zrem(redisKeys.batches, ...gone);
-      found.push(
-        ...(known.filter(
-          (one) => one !== undefined && (owner === undefined || one.owner === owner),
-        ) as StoredBatch[]),
-      );
+      found.push(...known.filter((one) => one !== undefined));
+      gone.push(...ids.filter((_, at) => known[at] === undefined));
+      if (ids.length < pageSize) break;
     }
+    if (gone.length > 0) await this.#redis.zrem(index, ...gone);
     return found.slice(0, limit);
   }
 
-  /** A job of the batch has ended. The same end may be told any number of times. */
+  /** Records that a job of the batch has ended. Idempotent: the same end may be passed any number of times. */
   async noteEnd(
     id: string,
     end: BatchEnd & { readonly failed: boolean },
@@ -119,7 +136,7 @@ export class BatchStore {
     await this.noteEnd(id, { index, key: undefined, failed: true });
   }
 
-  /** Said now and then while an upload goes on; silence tells that its gateway or its sender is gone. */
+  /** Heartbeat of an upload; without it, its gateway or its sender is gone. */
   async noteSubmitted(id: string, count: number): Promise<void> {
     await this.#redis.hset(redisKeys.batch(id), { submitted: count, uploadAtMs: Date.now() });
   }
@@ -130,7 +147,7 @@ export class BatchStore {
     await this.#advance(id, ["", "", "0", total]);
   }
 
-  /** From here on it is for whichever gateway looks at it. False: it is over. */
+  /** Marks it cancelled; from here on any gateway may cancel its jobs. False: it has ended. */
   async cancel(id: string): Promise<boolean> {
     const keys = [redisKeys.batch(id), redisKeys.batchesOpen];
     return (await cancelBatch.run(this.#redis, keys, [id, Date.now()])) === 1;
@@ -198,7 +215,7 @@ export class BatchStore {
       redisKeys.batchEnds(id),
       redisKeys.batchRefused(id),
       redisKeys.batchesOpen,
-      redisKeys.webhooks,
+      redisKeys.webhookOwners,
     ];
     return advance.run(this.#redis, keys, [id, Date.now(), overKeptMs, ...what]);
   }

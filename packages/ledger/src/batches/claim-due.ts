@@ -7,7 +7,7 @@ const claim = new Script({
   parse: (reply) => z.array(z.string()).parse(reply),
 });
 
-/** What is due of a sorted set of things to do, for this gateway alone until `holdMs` are over. */
+/** Claims the due entries of a sorted set for this gateway, for `holdMs`. */
 export function claimDue(
   redis: Redis,
   key: string,

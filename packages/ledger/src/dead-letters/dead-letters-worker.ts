@@ -14,7 +14,7 @@ const defaultLockMs = 5_000;
 const reconnectMs = 250;
 
 /**
- * Makes failed jobs of new letters, and enqueues again what somebody retried in a dashboard. Which of the two is read from
+ * Makes failed jobs of new letters, and enqueues again what a user retried in a dashboard. Which of the two is read from
  * the entry: having failed is written down in the same step as failing, so that no letter is run again by accident.
  */
 export class DeadLetterWorker {

@@ -1,13 +1,24 @@
-import { deadReason, fleetQueuePrefix, type Job, outcome, stagedAboveBytes } from "@berth/protocol";
+import {
+  deadReason,
+  fleetQueuePrefix,
+  type Job,
+  outcome,
+  redisKeys,
+  sandboxKey,
+  stagedAboveBytes,
+  type TenantId,
+  tenantOf,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
 import { z } from "zod";
+import { readCeilings } from "../fleet/tenant-ceilings.ts";
 import { notRedrivable, redrivenJob } from "../jobs/redrive.ts";
 import { bullConnection } from "../queues/connection.ts";
 
 export const deadQueue = { name: "dead", prefix: fleetQueuePrefix } as const;
-/** Seconds, and how many; what is older or beyond goes by itself. */
-const deadKept = { age: 7 * 24 * 3_600, count: 10_000 };
+/** Seconds, and how many; older or further letters are removed automatically. */
+const deadKept = { age: 7 * 24 * 3_600, count: 100_000 };
 const bullEventsKept = 1_000;
 
 const letter = z.object({
@@ -24,7 +35,7 @@ const letter = z.object({
 });
 export type Burial = Omit<z.infer<typeof letter>, "redriveAs">;
 
-/** A job that ended badly for a reason somebody should look at. */
+/** A job that ended in a way that an operator should see. */
 export interface DeadLetter extends Burial {
   /** Where a list goes on after this one. */
   readonly cursor: string;
@@ -34,10 +45,10 @@ export interface DeadLetter extends Burial {
  * Jobs that ended badly, kept to be looked at and run again.
  *
  *   waiting ──first pass of a worker──▶ failed ──retried, here or in a dashboard──▶ enqueued again, then gone
- *                                          └──seven days, ten thousand newer, remove()──▶ gone
+ *                                          └──seven days, a hundred thousand newer, its tenant's ceiling, remove()──▶ gone
  *
  * They are kept as failed jobs, so that any dashboard for BullMQ shows the reason and its retry button re-drives. The
- * terminal record stays as it was told: what runs again is another job, with an id of its own.
+ * terminal record stays as it was published: what runs again is another job, with an id of its own.
  */
 export class DeadLetters {
   readonly #redis: Redis;
@@ -64,6 +75,24 @@ export class DeadLetters {
       removeOnComplete: true,
       removeOnFail: this.#kept,
     });
+    const key = sandboxKey.safeParse(burial.sandboxKey);
+    if (key.success) await this.#dropOldest(tenantOf(key.data), burial.jobId);
+  }
+
+  /** Past its ceiling a tenant's own oldest letters go: it pushes out no other's. */
+  async #dropOldest(tenant: TenantId, newest: string): Promise<void> {
+    const index = redisKeys.deadOf(tenant);
+    const now = Date.now();
+    const { deadLetters: most } = await readCeilings(this.#redis, tenant);
+    await this.#redis.zadd(index, now, newest);
+    await this.#redis.zremrangebyscore(index, "-inf", now - this.#kept.age * 1_000);
+    await this.#redis.expire(index, this.#kept.age);
+    const over = most === 0 ? 0 : (await this.#redis.zcard(index)) - most;
+    if (over <= 0) return;
+    for (const id of await this.#redis.zrange(index, "0", String(over - 1))) {
+      await this.#queue.remove(letterId(id));
+      await this.#redis.zrem(index, id);
+    }
   }
 
   /** Newest first, after a letter's cursor. */
@@ -104,6 +133,7 @@ export class DeadLetters {
     if (!entry) throw notRedrivable("not-found", id, `there is no dead letter of the job ${id}`);
     const newId = await redriveEntry(this.#redis, entry, enqueue);
     await this.#queue.remove(letterId(id));
+    await this.#unlist(entry, id);
     return newId;
   }
 
@@ -111,7 +141,13 @@ export class DeadLetters {
   async remove(id: string): Promise<boolean> {
     const entry = await this.#queue.getJob(letterId(id));
     await entry?.remove();
+    if (entry) await this.#unlist(entry, id);
     return entry !== undefined;
+  }
+
+  async #unlist(entry: BullJob, id: string): Promise<void> {
+    const key = sandboxKey.safeParse(entry.data?.sandboxKey);
+    if (key.success) await this.#redis.zrem(redisKeys.deadOf(tenantOf(key.data)), id);
   }
 
   async close(): Promise<void> {

@@ -3,18 +3,19 @@ import { onReconnect, type Redis } from "@berth/redis";
 import { readEnds } from "../jobs/job-record.ts";
 import { eventsOf } from "./event-channels.ts";
 
-/** One wait for a job's end, looked after. */
+/** One watched wait for a job's end. */
 export interface CheckedWait {
   /** Settles if a look finds the job's end, or finds twice that Redis does not know the job. */
   readonly result: Promise<JobResult>;
-  /** Always, however the wait went. */
+  /** Must be called, however the wait ended. */
   stop(): void;
 }
 
 interface Waiting {
   readonly key: SandboxKey;
   readonly jobId: string;
-  readonly sinceMs: number;
+  /** When its record was last read, or its wait began. */
+  lookedMs: number;
   /** Looks in a row that found no record of the job, or no end of a job that has ended. */
   unknown: number;
   readonly resolve: (result: JobResult) => void;
@@ -22,13 +23,15 @@ interface Waiting {
 }
 
 export interface EndCheckOptions {
-  /** Looks this often, at jobs that have been waited for as long. */
+  /** Looks at each job this often. */
   readonly everyMs?: number;
 }
 
 const defaultEveryMs = 30_000;
 /** A job that Redis does not know is looked at again after this long. */
 const againMs = 1_000;
+/** Ticks in that time: a job whose wait begins between two is not looked at much later than others. */
+const ticks = 4;
 /** Records asked for in one round trip. */
 const idsPerLook = 1_000;
 /** Ends read at once: each may be a megabyte. */
@@ -36,7 +39,7 @@ const endsAtOnce = 16;
 
 /**
  * Ends waits for results that can no longer arrive. An inbox and a job's stream can lose it: Redis was restored or emptied,
- * an inbox was trimmed or expired while its client was away, a worker's last words were lost.
+ * an inbox was trimmed or expired while its client was away, or a worker's last publication was lost.
  *
  * Looks at the records of the jobs that are waited for, when the blocking connection is made again and every half minute. A record with
  * an outcome gives the end from the job's stream. A job without a record, twice, ends the wait with the fault `job-unknown`.
@@ -64,9 +67,9 @@ export class EndCheck {
   watch(key: SandboxKey, jobId: string): CheckedWait {
     const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
     promise.catch(() => {});
-    const waiting: Waiting = { key, jobId, sinceMs: performance.now(), unknown: 0, resolve, reject };
+    const waiting: Waiting = { key, jobId, lookedMs: performance.now(), unknown: 0, resolve, reject };
     this.#waiting.add(waiting);
-    if (!this.#closed) this.#timer ??= setInterval(() => this.#onTick(), this.#everyMs);
+    if (!this.#closed) this.#timer ??= setInterval(() => this.#onTick(), this.#everyMs / ticks);
     return { result: promise, stop: () => this.#stop(waiting) };
   }
 
@@ -89,14 +92,15 @@ export class EndCheck {
   }
 
   #onReady(): void {
-    // Before the first connection nothing was read, so that nothing was missed.
+    // Nothing was read before the first connection, so nothing was missed.
     if (this.#connected) void this.#look([...this.#waiting]);
     this.#connected = true;
   }
 
   #onTick(): void {
-    const before = performance.now() - this.#everyMs;
-    void this.#look([...this.#waiting].filter(({ sinceMs }) => sinceMs <= before));
+    const before = performance.now() - this.#everyMs * (1 - 1 / ticks);
+    const due = [...this.#waiting].filter(({ lookedMs }) => lookedMs <= before);
+    if (due.length > 0) void this.#look(due);
   }
 
   async #look(all: readonly Waiting[]): Promise<void> {
@@ -123,6 +127,8 @@ export class EndCheck {
   async #lookAt(those: readonly Waiting[]): Promise<void> {
     const known = await readEnds(this.#commands, those);
     const ended: Waiting[] = [];
+    const nowMs = performance.now();
+    for (const waiting of those) waiting.lookedMs = nowMs;
     for (const [index, waiting] of those.entries()) {
       const hasEnded = known[index];
       if (hasEnded === undefined) this.#missing(waiting);

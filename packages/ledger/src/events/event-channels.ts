@@ -3,7 +3,7 @@ import type { IdentifiedEvent } from "./job-events.ts";
 import { readEvent } from "./job-events.ts";
 import { compareIds, type StreamEntry, type StreamTail, type Watch } from "./stream-tail.ts";
 
-/** Wants what happens to one job, as it happens. */
+/** Receives a job's events as they happen. */
 export interface Listener {
   take(events: readonly IdentifiedEvent[]): void;
   fail(fault: Fault): void;
@@ -14,7 +14,7 @@ interface Channel {
   readonly listeners: Set<Listener>;
 }
 
-/** The jobs being listened to: each job's stream is read once, however many listen. */
+/** The jobs with listeners. Each job's stream is read once, however many listeners it has. */
 export class EventChannels {
   readonly #tail: StreamTail;
   readonly #channels = new Map<string, Channel>();
@@ -23,12 +23,12 @@ export class EventChannels {
     this.#tail = tail;
   }
 
-  /** How far a stream has been read for those who listen to it. */
+  /** How far a stream has been read for its listeners. */
   position(stream: string): string | undefined {
     return this.#channels.get(stream)?.watch.last;
   }
 
-  /** Gives everything after the position from now on. False: the others are further, read up to them first. */
+  /** From now on delivers every event after the position. False: the other listeners are ahead; read up to their position first. */
   join(stream: string, position: string, listener: Listener): boolean {
     const channel = this.#channels.get(stream);
     if (channel && compareIds(position, channel.watch.last) < 0) return false;
@@ -64,7 +64,7 @@ export class EventChannels {
   }
 }
 
-/** What this client understands of them: a newer worker may say things an older client has no word for. */
+/** The events that this client understands: a newer worker may publish types that an older client does not know. */
 export function eventsOf(entries: readonly StreamEntry[]): IdentifiedEvent[] {
   return entries.flatMap((entry) => {
     try {

@@ -5,13 +5,13 @@ import type { IdentifiedEvent } from "./job-events.ts";
 import { passes, pause } from "./redis-errors.ts";
 import { compareIds } from "./stream-tail.ts";
 
-/** What may wait for a slow reader. Beyond it the reader fetches the rest itself: the stream keeps it anyway. */
+/** How much may wait for a slow reader. Beyond that the reader fetches the rest itself from the stream. */
 const mostWaiting = { events: 256, bytes: 1024 * 1024 } as const;
 const fetchedAtOnce = 64;
 const retryMs = 100;
 
 /**
- * One reader's way along a job's events.
+ * One reader's position in a job's events.
  *
  *   fetching ──reached the end──▶ live ──waiting events pass their bound──▶ fetching
  *
@@ -92,7 +92,7 @@ export class EventFollower implements Listener {
   }
 
   async #fetch(): Promise<readonly IdentifiedEvent[]> {
-    // What others had been given before this fetch is either in its reply or no longer there.
+    // Events that other readers got before this fetch are either in its reply or no longer in the stream.
     const shared = this.#channels.position(this.#stream);
     const entries = await this.#range();
     const last = entries.at(-1)?.[0].toString();

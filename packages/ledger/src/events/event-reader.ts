@@ -11,20 +11,20 @@ import { StreamTail } from "./stream-tail.ts";
 import { Waits } from "./waits.ts";
 
 export interface ResultOptions {
-  /** The inbox may be told too: whichever comes first. */
-  readonly told?: Expectation;
-  /** Listens only to the inbox for so long. Most jobs are over by then, and cost no stream of their own. */
+  /** The end may also come by the inbox. The first of both counts. */
+  readonly expected?: Expectation;
+  /** Listens only to the inbox for this long. Most jobs are over by then, and cost no read of their own stream. */
   readonly listenAfterMs?: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Everything a client waits for, on one blocking connection: the ends of its jobs, and what happens to any job of any
+ * Everything that a client waits for, on one blocking connection: the ends of its jobs, and the events of any job of any
  * client. Each job's stream is read once, however many follow it.
  *
  * Survives lost connections and restarts of Redis without losing or repeating anything that Redis kept. A wait for a job that Redis
- * has forgotten ends with the fault `job-unknown`. After `close()` nothing settles any more but with the fault `aborted`, and whoever
- * follows has reached the end.
+ * has forgotten ends with the fault `job-unknown`. After `close()` every wait ends with the fault `aborted`, and every
+ * follower has reached the end.
  */
 export class StreamReader {
   readonly name: string;
@@ -45,35 +45,35 @@ export class StreamReader {
     this.#check = new EndCheck(commands, blocking, check);
   }
 
-  /** The end of a job that was enqueued with this reader's name as its inbox. Before enqueueing it. */
+  /** Expects the end of a job that is enqueued with this reader's name as its inbox. Call it before enqueueing the job. */
   expect(jobId: string): Expectation {
     return this.#inbox.expect(jobId);
   }
 
   /** The end of a job that only this client enqueued, from its inbox. Call it after the job was accepted. */
-  async toldResult(key: SandboxKey, told: Expectation): Promise<JobResult> {
-    const check = this.#check.watch(key, told.jobId);
+  async expectedResult(key: SandboxKey, expected: Expectation): Promise<JobResult> {
+    const check = this.#check.watch(key, expected.jobId);
     try {
-      return await Promise.race([told.result, check.result]);
+      return await Promise.race([expected.result, check.result]);
     } finally {
       check.stop();
-      told.forget();
+      expected.forget();
     }
   }
 
   /** The end of any job that was accepted, by any client. */
   async result(key: SandboxKey, jobId: string, options: ResultOptions = {}): Promise<JobResult> {
-    const { told, listenAfterMs = 0 } = options;
+    const { expected, listenAfterMs = 0 } = options;
     try {
-      if (!told) return await this.#listen(key, jobId, options.signal);
-      const early = listenAfterMs > 0 && (await toldWithin(listenAfterMs, told, options.signal));
-      return early || (await this.#listen(key, jobId, options.signal, told.result));
+      if (!expected) return await this.#listen(key, jobId, options.signal);
+      const early = listenAfterMs > 0 && (await resultWithin(listenAfterMs, expected, options.signal));
+      return early || (await this.#listen(key, jobId, options.signal, expected.result));
     } finally {
-      told?.forget();
+      expected?.forget();
     }
   }
 
-  /** What happens to a job, from the beginning or after an event's id, until its end. */
+  /** A job's events, from the beginning or after an event's id, until its end. */
   async *follow(
     key: SandboxKey,
     jobId: string,
@@ -130,10 +130,10 @@ export class StreamReader {
   }
 }
 
-/** Undefined when the inbox was not told in time. */
-async function toldWithin(
+/** Undefined if the end did not reach the inbox in time. */
+async function resultWithin(
   ms: number,
-  told: Expectation,
+  expected: Expectation,
   signal?: AbortSignal,
 ): Promise<JobResult | undefined> {
   const late = Promise.withResolvers<undefined>();
@@ -141,7 +141,7 @@ async function toldWithin(
   const timer = setTimeout(stop, signal?.aborted ? 0 : ms);
   signal?.addEventListener("abort", stop);
   try {
-    return await Promise.race([told.result, late.promise]);
+    return await Promise.race([expected.result, late.promise]);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);

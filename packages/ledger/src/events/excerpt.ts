@@ -1,8 +1,8 @@
 import type { JobResult, JobValue } from "@berth/protocol";
 
 /**
- * Results and inboxes carry no more than this of a job. They keep a hundred thousand jobs' ends each, and a result may be a megabyte:
- * the whole of it is in the job's own events only.
+ * Results and inboxes carry at most this much of a job's result. They keep a hundred thousand jobs' ends each, and a result may be a
+ * megabyte: only the job's own events have the whole of it.
  */
 export const excerptBytes = 32 * 1024;
 

@@ -1,14 +1,14 @@
 import { Fault, type JobResult, redisKeys, sandboxKey, withText } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { readResult } from "./last-event.ts";
+import { type PublishedEnd, parseEnd } from "./published-end.ts";
 import type { StreamEntry, StreamTail, Watch } from "./stream-tail.ts";
-import { type ToldEnd, toldEnd } from "./told-end.ts";
 
-/** Somebody waits for one job's end. */
+/** A wait for one job's end. */
 export interface Expectation {
   readonly jobId: string;
   readonly result: Promise<JobResult>;
-  /** Waits no longer; the promise stays as it is. */
+  /** Gives up waiting. The promise stays pending. */
   forget(): void;
 }
 
@@ -20,7 +20,7 @@ interface Waiting {
 /** Entries that were read are removed after this many. */
 const readBeforeTrim = 200;
 
-/** The ends of any number of jobs, as workers tell them to one client. */
+/** Receives the ends of any number of jobs, as workers publish them to one client. */
 export class Inbox {
   readonly #commands: Redis;
   readonly #tail: StreamTail;
@@ -39,7 +39,7 @@ export class Inbox {
 
   expect(jobId: string): Expectation {
     const { promise, resolve, reject } = Promise.withResolvers<JobResult>();
-    // Whoever awaits sees the fault; a job nobody awaits must not end the process.
+    // A caller that awaits sees the fault. A job that is not awaited must not end the process.
     promise.catch(() => {});
     if (this.#closed.signal.aborted) reject(aborted());
     const waiting: Waiting = { resolve, reject };
@@ -70,18 +70,18 @@ export class Inbox {
   #take(entries: readonly StreamEntry[]): void {
     for (const [id, fields] of entries) {
       this.#last = id.toString();
-      this.#tell(toldEnd(fields));
+      this.#tell(parseEnd(fields));
     }
     this.#readSinceTrim += entries.length;
     if (this.#readSinceTrim >= readBeforeTrim) {
       this.#readSinceTrim = 0;
-      // What is at the position itself stays: an inbox that is empty would expire no sooner.
+      // The entry at the position itself stays: removing it would not make the inbox expire sooner.
       this.#commands.xtrim(this.#stream, "MINID", this.#last).catch(() => {});
     }
     this.#rest();
   }
 
-  #tell(end: ToldEnd): void {
+  #tell(end: PublishedEnd): void {
     const those = this.#waiting.get(end.jobId);
     if (!those) return;
     this.#waiting.delete(end.jobId);
@@ -89,7 +89,7 @@ export class Inbox {
     for (const { resolve } of those) resolve(result);
   }
 
-  async #whole({ jobId, key, text, isExcerpt }: ToldEnd): Promise<JobResult> {
+  async #whole({ jobId, key, text, isExcerpt }: PublishedEnd): Promise<JobResult> {
     if (!isExcerpt) return withText(JSON.parse(text));
     return readResult(this.#commands, sandboxKey.parse(key), jobId, this.#closed.signal);
   }
@@ -101,7 +101,7 @@ export class Inbox {
     for (const those of all) for (const { reject } of those) reject(fault);
   }
 
-  /** Nobody waits: nothing is read, and the position is kept. */
+  /** No caller waits: nothing is read, and the position is kept. */
   #rest(): void {
     if (this.#waiting.size > 0) return;
     this.#watch?.stop();

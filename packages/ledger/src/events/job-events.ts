@@ -5,13 +5,22 @@ import {
   type Outcome,
   redisKeys,
   type SandboxKey,
+  type WrittenFile,
   withText,
 } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readAttempts } from "../jobs/job-record.ts";
 import { boardArguments, endedEntry, retriedEntry, retryingMark } from "../queues/board-entry.ts";
-import { type Begun, Exchanges, inboxKey, keptMs, type Published } from "../queues/exchange.ts";
+import {
+  type Beginning,
+  type Begun,
+  type Ending,
+  Exchanges,
+  inboxKey,
+  keptMs,
+  type Published,
+} from "../queues/exchange.ts";
 import {
   completedKey,
   entryKey,
@@ -21,11 +30,12 @@ import {
   queuedId,
 } from "../queues/queue-layout.ts";
 import { runInSlot } from "../slots.ts";
+import { type UsedByAttempt, usedArgument } from "../usage/usage-record.ts";
 import { excerptBytes, excerptOf } from "./excerpt.ts";
 
-/** A cancelled job's request goes a moment later: somebody who has just taken the job would take it for lost. */
+/** A cancelled job's request is removed a moment later: a worker that has just taken the job would find it missing. */
 export const stagedKeptMs = 60_000;
-/** Redis walks along a list to take one out. Out of a longer one nothing is taken: its entry is marked, and a holder drops it. */
+/** Redis walks a list to remove an entry. From a longer list none is removed: its entry is marked, and a holder drops it. */
 export const walkedMost = 10_000;
 
 const reply = z.union([
@@ -67,7 +77,7 @@ export interface WaitingJob {
   readonly inbox: string | undefined;
   readonly labels?: Labels | undefined;
   readonly queue: QueueKeys;
-  /** Until when somebody may still hand it on, and must find that it has ended. */
+  /** How long a worker may still pass the job on, and must find its end. */
   readonly dueAtMs?: number | undefined;
 }
 
@@ -76,21 +86,21 @@ export interface QueueKeys {
   readonly queuedId: string;
   /** Hash: the entry itself. */
   readonly entryKey: string;
-  /** Lists and sorted sets of what is not finished. */
+  /** Lists and sorted sets of unfinished jobs. */
   readonly unfinishedKeys: readonly string[];
 }
 
 export interface Publication {
   readonly key: SandboxKey;
   readonly epoch: number;
-  /** Of the worker that holds the sandbox. */
+  /** The fencing token of the worker that holds the sandbox. */
   readonly instance: string;
   readonly jobId: string;
-  /** Whose inbox learns of the end. */
+  /** The client whose inbox gets the end. */
   readonly inbox?: string | undefined;
-  /** Names this publication, so that saying it again after a lost answer adds nothing. */
+  /** Names this publication, so that repeating it after a lost answer adds nothing. */
   readonly part?: string | undefined;
-  /** When this is the attempt's end. */
+  /** Present if this is the attempt's end. */
   readonly ends?: EndingAttempt | undefined;
 }
 
@@ -104,9 +114,9 @@ export interface EndingAttempt {
 /** Where a job is in its sandbox's queue. */
 export interface JobPlace {
   readonly queuedId: string;
-  /** What was taken before it and is known to whoever begins it. */
+  /** Jobs that were taken before it, as far as the holder that begins it knows. */
   readonly before: readonly string[];
-  /** Redis' time: until then its holder knows that it holds the sandbox. */
+  /** By Redis' time: until then the holder can be sure that it holds the sandbox. */
   readonly notAfterMs: number;
 }
 
@@ -120,6 +130,8 @@ export type JobEvent =
     }
   | { readonly type: "stdout" | "stderr"; readonly bytes: Buffer }
   | { readonly type: "artifact"; readonly artifact: ArtifactRef }
+  /** A file was written completely. */
+  | { readonly type: "file"; readonly file: WrittenFile }
   | {
       /** An attempt ended, and another follows. */
       readonly type: "retrying";
@@ -127,8 +139,12 @@ export type JobEvent =
       readonly outcome: Outcome;
       readonly atMs: number;
       readonly dueAtMs: number;
+      /** What that attempt used, for its tenant's usage. Not published. */
+      readonly used?: UsedByAttempt | undefined;
     }
   | { readonly type: "finished"; readonly result: JobResult };
+
+type Started = Omit<Extract<JobEvent, { type: "started" }>, "type">;
 
 /** As read from its stream. `id` is where to go on reading. */
 export type IdentifiedEvent = JobEvent & { readonly id: string };
@@ -140,49 +156,50 @@ export type JobProgress =
   | { readonly state: "started" }
   | { readonly state: "finished"; readonly result: JobResult };
 
-/** What is said of a job. Everything a tenancy publishes goes through one script that compares the epoch. */
+/** Writes and reads the events of jobs. Everything that a tenancy publishes goes through one script that compares the epoch. */
 export class JobEvents {
   readonly #redis: Redis;
-  /** What holders say in one tick, as one call. */
+  /** Sends what holders publish in one tick as one call. */
   readonly exchanges: Exchanges;
 
-  constructor(redis: Redis) {
+  constructor(redis: Redis, options: { readonly usageDays?: number | undefined } = {}) {
     this.#redis = redis;
-    this.exchanges = new Exchanges(redis);
+    this.exchanges = new Exchanges(redis, options);
   }
 
   publish(to: Publication, events: readonly JobEvent[]): Promise<Published> {
     const { key, jobId, part = "" } = to;
-    const said = events.flatMap((event) => [event.type, dataOf(event)]);
     const last = events.at(-1);
-    if (last?.type !== "finished" && last?.type !== "retrying") {
-      const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-      return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
-    }
-    const { attempt, leaves } = to.ends ?? { attempt: 1, leaves: false };
-    const result = last.type === "finished" ? last.result : undefined;
-    const isLong = result !== undefined && Buffer.byteLength(said.at(-1) ?? "") > excerptBytes;
-    return this.exchanges.end(to, {
-      ...{ jobId, queuedId: queuedId(jobId, attempt), inbox: to.inbox, leaves, part, said },
-      excerpt: isLong ? excerptOf(result) : "",
-      outcome: result?.outcome.kind ?? "",
-      shown: last.type === "finished" ? endedEntry(last.result) : retriedEntry(last),
-    });
+    if (last?.type === "finished" || last?.type === "retrying")
+      return this.exchanges.end(to, endingOf(to, events, last));
+    const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
+    const said = events.flatMap((event) => [event.type, dataOf(event)]);
+    return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
   }
 
-  /** Says that a job begins, unless it ended, is to be cancelled, is no longer ours, or would overtake one that nobody runs. */
-  begin(
+  /** Records that a job begins, unless it ended, is to be cancelled, is another holder's, or would overtake one that no worker runs. */
+  begin(to: Publication, place: JobPlace, started: Started): Promise<Begun> {
+    return this.exchanges.begin(to, beginningOf(to.jobId, place, started));
+  }
+
+  /** The end of a job, and in the same script the beginning of another of the same holder. */
+  endAndBegin(
     to: Publication,
-    place: JobPlace,
-    started: Omit<Extract<JobEvent, { type: "started" }>, "type">,
-  ): Promise<Begun> {
-    const { attempt } = started;
-    return this.exchanges.begin(to, {
-      ...{ jobId: to.jobId, attempt, data: JSON.stringify(started), ...place },
-    });
+    {
+      said,
+      finished,
+      next,
+    }: {
+      readonly said: readonly JobEvent[];
+      readonly finished: Extract<JobEvent, { type: "finished" }>;
+      readonly next: { readonly jobId: string; readonly place: JobPlace; readonly started: Started };
+    },
+  ): Promise<[Published, Begun]> {
+    const ending = endingOf(to, [...said, finished], finished);
+    return this.exchanges.endAndBegin(to, ending, beginningOf(next.jobId, next.place, next.started));
   }
 
-  /** Takes a beginning back that nothing followed. False: something did, or it was not recorded by that epoch, in one of those takes. */
+  /** Takes back a beginning that no event followed. False: one did, or that epoch did not record it in one of those takes. */
   unbegin(
     key: SandboxKey,
     jobId: string,
@@ -207,9 +224,9 @@ export class JobEvents {
       ...queue.unfinishedKeys,
     ];
     const rememberedMs = Math.max(0, Math.ceil(dueAtMs - Date.now())) + keptMs;
-    const told = [inboxKey(inbox), keptMs, result.outcome.kind, JSON.stringify(result)];
+    const ending = [inboxKey(inbox), keptMs, result.outcome.kind, JSON.stringify(result)];
     const args = [
-      ...[key, jobId, attempt, rememberedMs, ...told, stagedKeptMs],
+      ...[key, jobId, attempt, rememberedMs, ...ending, stagedKeptMs],
       ...[queue.queuedId, walkedMost, entryPrefix(key), finishedKept, ...boardArguments(endedEntry(result))],
     ];
     return runInSlot(this.#redis, { key, script: cancel, keys, args });
@@ -224,8 +241,8 @@ export class JobEvents {
   }
 
   /**
-   * As `progress`, of one attempt. `retried`: it has ended, and another follows. Events expire, or are lost: then the mark on the
-   * attempt's entry tells that it has ended, and the job's own record that it began.
+   * As `progress`, of one attempt. `retried`: it has ended, and another follows. If its events expired or are lost, the mark on
+   * the attempt's entry shows that it has ended, and the job's own record that it began.
    */
   async attemptProgress(
     key: SandboxKey,
@@ -243,7 +260,7 @@ export class JobEvents {
     if (progress.state === "not-started" && progress.retried === undefined && begun === attempt)
       return { state: "started" };
     const retried = progress.state === "not-started" ? (progress.retried ?? 0) : 0;
-    // What was last said may be an earlier attempt's, whose end is still being told.
+    // The last event may be an earlier attempt's, whose end is still being published.
     if (begun > 0 && begun < attempt && retried < attempt) return { state: "not-started" };
     return begun > attempt || retried >= attempt ? { state: "retried" } : progress;
   }
@@ -261,7 +278,28 @@ export class JobEvents {
   }
 }
 
-/** Of a job of which nothing is left but the mark on its entry. */
+function endingOf(
+  { jobId, inbox, part = "", ends = { attempt: 1, leaves: false } }: Publication,
+  events: readonly JobEvent[],
+  last: Extract<JobEvent, { type: "finished" | "retrying" }>,
+): Ending {
+  const said = events.flatMap((event) => [event.type, dataOf(event)]);
+  const result = last.type === "finished" ? last.result : undefined;
+  const isLong = result !== undefined && Buffer.byteLength(said.at(-1) ?? "") > excerptBytes;
+  return {
+    ...{ jobId, queuedId: queuedId(jobId, ends.attempt), inbox, leaves: ends.leaves, part, said },
+    excerpt: isLong ? excerptOf(result) : "",
+    outcome: result?.outcome.kind ?? "",
+    used: usedArgument(result ?? (last.type === "retrying" ? last.used : undefined)),
+    shown: last.type === "finished" ? endedEntry(last.result) : retriedEntry(last),
+  };
+}
+
+function beginningOf(jobId: string, place: JobPlace, started: Started): Beginning {
+  return { jobId, attempt: started.attempt, data: JSON.stringify(started), ...place };
+}
+
+/** The progress of a job that has only the mark on its queue entry left. */
 function resultOf(mark: string): JobResult {
   return withText({ outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } });
 }
@@ -272,10 +310,13 @@ function dataOf(event: JobEvent): string | Buffer {
     case "stderr":
       return event.bytes;
     case "started":
-    case "retrying":
       return JSON.stringify({ ...event, type: undefined });
+    case "retrying":
+      return JSON.stringify({ ...event, type: undefined, used: undefined });
     case "artifact":
       return JSON.stringify(event.artifact);
+    case "file":
+      return JSON.stringify(event.file);
     case "finished":
       return JSON.stringify(event.result);
   }
@@ -295,6 +336,8 @@ export function readEvent([, fields]: Entry): JobEvent {
       return { type, ...JSON.parse(data.toString()) };
     case "artifact":
       return { type, artifact: JSON.parse(data.toString()) };
+    case "file":
+      return { type, file: JSON.parse(data.toString()) };
     case "finished":
       return { type, result: withText(JSON.parse(data.toString())) };
     default:

@@ -10,12 +10,12 @@ export function passes(error: unknown): boolean {
   return !isRefusal(error) || passing.test(error.message);
 }
 
-/** Redis answered, and the answer was no. */
+/** Redis answered, and refused. */
 function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
 }
 
-/** Pauses between tries, until the signal. */
+/** Pause between tries; the signal ends it. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {

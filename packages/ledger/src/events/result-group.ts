@@ -8,16 +8,16 @@ import {
 } from "@berth/protocol";
 import { onReconnect, type Redis } from "@berth/redis";
 import { readResult } from "./last-event.ts";
+import { parseEnd } from "./published-end.ts";
 import { passes, pause } from "./redis-errors.ts";
 import { ResultShare, type SharedEntry } from "./result-share.ts";
-import { toldEnd } from "./told-end.ts";
 
 export interface ResultGroupOptions {
-  /** Who reads, among those who share the group's work. After a restart the same name gets what it had not acknowledged. */
+  /** Name of this consumer of the group. After a restart, the same name gets the results that it had not acknowledged. */
   readonly consumer: string;
   /** Where a group begins that does not exist yet: with the oldest result that is kept (default), or with the next. */
   readonly from?: "start" | "now";
-  /** What was given and not acknowledged for this long is given again, to whoever asks first; default 60 s. */
+  /** A result that was not acknowledged for this long is delivered again, to the first consumer that asks; default 60 s. */
   readonly claimIdleMs?: number;
   /** Results fetched at once; default 32. Each is at most 32 KiB. */
   readonly batch?: number;
@@ -26,7 +26,7 @@ export interface ResultGroupOptions {
 export interface GroupResult {
   readonly jobId: string;
   readonly key: SandboxKey;
-  /** Whose sandbox it was; `shared` for the one that all tenants share. */
+  /** The tenant of the sandbox; `shared` for the one that all tenants share. */
   readonly tenant: TenantId;
   /** At most 32 KiB of it as JSON: of a longer one the beginning of its outputs, no `text` and no lists. */
   readonly result: JobResult;
@@ -34,7 +34,7 @@ export interface GroupResult {
   readonly isExcerpt: boolean;
   /** All that is kept of the result, for a day after the job's end. Throws `job-unknown` later. */
   whole(): Promise<JobResult>;
-  /** Done with it: nobody of the group is given it again. */
+  /** Acknowledges it: no consumer of the group gets it again. */
   ack(): Promise<void>;
 }
 
@@ -50,12 +50,12 @@ const openEveryMs = 1_000;
  *            ▲  connection lost                            ▲  every half of it                    │
  *            └─────────────────────────────────────────────┴──────────────────────────────────────┘
  *
- * Each result is given to one consumer, and once more to somebody if it is not acknowledged in time: at least once, so
- * what is done with it should bear being done twice. They come in the order of the ends, apart from those given again.
+ * At-least-once delivery: each result goes to one consumer, and to another if it is not acknowledged in time. Handling a result
+ * should therefore be idempotent. Results come in the order of the ends, except redelivered ones.
  *
  * The stream keeps the last 100,000 results or so, of the whole fleet. A group that falls further behind loses the oldest:
  * those it was never given, and those it was given, did not acknowledge and would have been given again. `lagLost` counts
- * both, once, at the consumer that notices. The jobs' own streams have their results for a day all the same.
+ * both, once, at the consumer that notices. The jobs' own streams still have their results for a day.
  */
 export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable {
   readonly #share: ResultShare;
@@ -64,7 +64,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   readonly #from: "0" | "$";
   readonly #claimIdleMs: number;
   readonly #closed = new AbortController();
-  /** Given to whoever reads this group here, and not acknowledged. */
+  /** Delivered to this process's consumer of the group, and not acknowledged. */
   readonly #given = new Set<string>();
   #pendingAfter: string | undefined = "0-0";
   #claimAfter = "0-0";
@@ -115,7 +115,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   async *#handedOut(fetched: readonly SharedEntry[]): AsyncGenerator<GroupResult> {
     let heldAtMs = performance.now();
     for (let entries = [...fetched]; entries.length > 0 && !this.closed; ) {
-      // Whoever takes long over one may find that another has claimed the rest.
+      // If a consumer takes long over one result, another may have claimed the rest.
       if (performance.now() - heldAtMs > this.#claimIdleMs / 3) {
         const mine = entries;
         entries = await this.#tried(() => this.#share.hold(mine));
@@ -127,7 +127,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   }
 
   #give({ id, fields }: SharedEntry): GroupResult {
-    const { jobId, text, isExcerpt, ...end } = toldEnd(fields);
+    const { jobId, text, isExcerpt, ...end } = parseEnd(fields);
     this.#given.add(id);
     const key = sandboxKey.parse(end.key);
     const result: JobResult = isExcerpt ? JSON.parse(text) : withText(JSON.parse(text));
@@ -152,7 +152,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
       return await call();
     } catch (error) {
       if (this.closed) return [];
-      // Somebody removed the group, or Redis came up without it: it is made again.
+      // The group was removed, or Redis came up without it: it is made again.
       const gone = error instanceof Error && /\bNOGROUP\b/.test(error.message);
       if (!gone && !passes(error)) throw error;
       this.#openAtMs = 0;

@@ -57,7 +57,7 @@ export class ResultShare {
     this.#lost += Math.max(0, missed);
   }
 
-  /** What this consumer was given and did not acknowledge. */
+  /** Entries that this consumer got and did not acknowledge. */
   async pending(after: string): Promise<{ entries: SharedEntry[]; last: string | undefined }> {
     const reply = await this.#blocking.xreadgroupBuffer(...this.#as(), "STREAMS", stream, after);
     const raw = reply?.[0]?.[1] ?? [];
@@ -76,7 +76,7 @@ export class ResultShare {
     return this.#there(reply?.[0]?.[1] ?? []);
   }
 
-  /** What somebody of the group, alive or not, has left alone for so long. `next` is `0-0` when that was all. */
+  /** Results that a consumer of the group, alive or not, has not acknowledged for so long. `next` is `0-0` when that was all. */
   async claim(idleMs: number, after: string): Promise<{ entries: SharedEntry[]; next: string }> {
     const args = [stream, this.#group, this.#consumer, idleMs, after, "COUNT", this.#batch];
     const reply = await this.#commands.callBuffer("XAUTOCLAIM", args);
@@ -85,7 +85,7 @@ export class ResultShare {
     return { entries: await this.#there(raw), next: next.toString() };
   }
 
-  /** Those that are still this consumer's, for a while longer. */
+  /** Renews this consumer's claim on its entries. */
   async hold(entries: readonly SharedEntry[]): Promise<SharedEntry[]> {
     const ids = entries.map(({ id }) => id);
     const held = await holdEntries.run(this.#commands, [stream], [this.#group, this.#consumer, ...ids]);
@@ -100,7 +100,7 @@ export class ResultShare {
     return ["GROUP", this.#group, this.#consumer, "COUNT", this.#batch] as const;
   }
 
-  /** An entry without fields was trimmed since it was first given: nobody can have it any more. */
+  /** An entry without fields was trimmed since its first delivery: it is lost. */
   async #there(raw: readonly RawEntry[]): Promise<SharedEntry[]> {
     const there: SharedEntry[] = [];
     const gone: string[] = [];

@@ -1,32 +1,33 @@
 import { createHash } from "node:crypto";
-import {
-  Fault,
-  type JobRequest,
-  maxRequestBytes,
-  redisKeys,
-  type SandboxKey,
-  tenantOf,
-} from "@berth/protocol";
+import { Fault, type Job, maxRequestBytes, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
-import { fleetFacts } from "../queues/admission.ts";
+import { ceilingDefaults, fleetFacts, tenantFull, tenantFullFault } from "../queues/admission.ts";
 import { runInSlot } from "../slots.ts";
 
-/** What is known of a staged request in the job that travels without it. */
+/** The description of a staged request in the job that travels without it. */
 export interface StagedRequest {
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** Until a job is accepted for it. A producer that dies in between leaves nothing for longer. */
+/** Lifetime until its job is accepted: a producer that dies in between leaves nothing for longer. */
 const unacceptedMs = 3_600_000;
 
 const stage = new Script({
   name: "stage",
   file: new URL("../../lua/stage.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal([0, 1]), nearlyFull]).parse(reply),
+  parse: (reply) => z.union([z.literal([0, 1]), nearlyFull, tenantFull]).parse(reply),
 });
+const unstage = new Script({
+  name: "unstage",
+  file: new URL("../../lua/unstage.lua", import.meta.url),
+  parse: (reply) => reply === 1,
+});
+
+/** Whose request it is. */
+export type StagedFor = Pick<Job, "id" | "tenant">;
 
 /**
  * Requests too large for the queue, beside it in Redis.
@@ -43,17 +44,28 @@ export class Staging {
     this.#redis = redis;
   }
 
-  async put(key: SandboxKey, jobId: string, request: JobRequest): Promise<StagedRequest> {
-    const text = Buffer.from(JSON.stringify(request));
+  /** `isAccepted`: its job is, with the bytes. Otherwise they count as the tenant's until the job is. */
+  async put(
+    key: SandboxKey,
+    job: StagedFor & Pick<Job, "request">,
+    { isAccepted = false }: { readonly isAccepted?: boolean } = {},
+  ): Promise<StagedRequest> {
+    const text = Buffer.from(JSON.stringify(job.request));
     if (text.length > maxRequestBytes)
       throw new Fault("payload-too-large", { bytes: text.length, limit: maxRequestBytes });
     const answer = await runInSlot(this.#redis, {
-      ...{ key, script: stage, keys: [redisKeys.staged(key, jobId)] },
-      args: [text, unacceptedMs, jobId, tenantOf(key)],
-      facts: () => fleetFacts(this.#redis, key, jobId),
+      ...{ key, script: stage, keys: [redisKeys.staged(key, job.id)] },
+      args: [text, unacceptedMs, job.id, key, job.tenant, ceilingDefaults, isAccepted ? "1" : ""],
+      facts: () => fleetFacts(this.#redis, key, job.id, job.tenant),
     });
-    if (typeof answer !== "number") throw nearlyFullFault(answer);
+    if (typeof answer !== "number")
+      throw answer[0] === "tenant-full" ? tenantFullFault(job.tenant, answer) : nearlyFullFault(answer);
     return { bytes: text.length, sha256: sha256Of(text) };
+  }
+
+  /** Its job was refused. What belongs to an accepted job stays. */
+  async drop(key: SandboxKey, { id, tenant }: StagedFor): Promise<void> {
+    await unstage.run(this.#redis, [redisKeys.staged(key, id)], [id, key, tenant]);
   }
 
   /** From now on it is kept until its terminal record is published. Right after the job was added, and only then. */

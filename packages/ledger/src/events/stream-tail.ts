@@ -43,7 +43,7 @@ const entriesPerStream = 200;
 /** Redis looks at every stream of a read, about 1 µs each: reads over many are spaced so that it spends a twentieth of its time. */
 const streamsPerMs = 50;
 const mostPaceMs = 100;
-/** Nobody but its reader needs a wake. */
+/** Only its reader needs a wake. */
 const wakeKeptSeconds = 60;
 
 /**
@@ -98,7 +98,7 @@ export class StreamTail {
     this.#blocking.disconnect();
   }
 
-  /** Once per wait. If it cannot be sent, the wait ends by itself. */
+  /** Sent once per wait. If it cannot be sent, the wait ends at its own timeout. */
   #wake(): void {
     this.#blocked = false;
     this.#commands
@@ -131,7 +131,7 @@ export class StreamTail {
     return readings.length;
   }
 
-  /** Streams that had more than their share, alone; then all again, so that one that never ends keeps nobody waiting. */
+  /** Streams that had more than their share, alone; then all again, so that a stream that never ends holds up no other. */
   async #readBehind(): Promise<number> {
     const readings = this.#behind.filter((reading) => this.#readings.get(reading.stream) === reading);
     this.#behind = [];
@@ -154,7 +154,7 @@ export class StreamTail {
       if (last === undefined) continue;
       if (stream === this.#wakeStream) this.#wakeLast = last;
       const reading = asked.get(stream);
-      // Somebody who joined in the meantime from elsewhere is read from there.
+      // A listener that joined in the meantime is read from its own position.
       if (!reading || this.#readings.get(stream) !== reading) continue;
       reading.last = last;
       reading.onEntries(entries);
@@ -208,7 +208,7 @@ function streamsAndIds(from: readonly Position[]): string[] {
   return [...from.map(({ stream }) => stream), ...from.map(({ last }) => last)];
 }
 
-/** What is in braces decides the slot. */
+/** The hash tag, in braces, decides the slot. */
 function slotOf(stream: string): string {
   return /\{([^}]+)\}/.exec(stream)?.[1] ?? stream;
 }

@@ -1,7 +1,7 @@
-/** One wait, ended by its caller, by whoever owns it, or because it is over. */
+/** One wait. Its caller ends it, or its owner does, or its time is over. */
 export interface Wait {
   readonly signal: AbortSignal;
-  /** Always, however it went. */
+  /** Must be called, however the wait ended. */
   end(): void;
 }
 

@@ -19,12 +19,12 @@ export class FleetControl {
     this.#leases = new Leases(redis);
   }
 
-  /** Whoever has the job ends it. */
+  /** The worker that has the job ends it. */
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
     await sendToWorkers(this.#redis, { type: "cancel", key, jobId });
   }
 
-  /** Nothing more of the tenant begins; what runs ends. Its jobs are accepted, and wait. */
+  /** Starts no more jobs of the tenant; running jobs go on to their end. New jobs are accepted, and wait. */
   async pause(tenant: TenantId): Promise<void> {
     await this.#leases.pause(tenant);
     await sendToWorkers(this.#redis, { type: "pause", tenant });

@@ -1,6 +1,8 @@
 import {
+  type GivenNames,
   redisKeys,
   type SandboxKey,
+  type SetUpReport,
   sandboxKey,
   sharedOwner,
   type TenantId,
@@ -13,6 +15,8 @@ import { readArtifactUsage } from "../artifacts/artifact-usage.ts";
 import { checked, invalid } from "../checked.ts";
 import { holderIn, readLease } from "../leases/lease-record.ts";
 import { unfinishedKeys } from "../queues/queue-layout.ts";
+import { type CeilingUse, readCeilingUses } from "./tenant-ceilings.ts";
+import { readTenantNames } from "./tenant-names.ts";
 import { readWorker, type WorkerRecord } from "./worker-record.ts";
 
 export interface SandboxView {
@@ -27,23 +31,31 @@ export interface SandboxView {
   readonly unfinished: number;
   readonly paused: boolean;
   readonly lastUsedMs: number;
+  /** How the set-up command of its last container ended; absent without one. */
+  readonly setUp?: SetUpReport;
+  /** The given names of its key's parts; absent where the ids are the names. */
+  readonly names?: GivenNames;
 }
 
 /** What a tenant has and uses now. */
 export interface TenantUsage {
   readonly tenant: string;
+  /** As it was given, where its id is another text. */
+  readonly name?: string;
   readonly paused: boolean;
   /** Jobs that wait or run. */
   readonly unfinished: number;
   readonly artifacts: number;
   readonly artifactBytes: number;
+  /** What it has of everything that has a ceiling. */
+  readonly ceilings: readonly CeilingUse[];
   /** The most recently used. */
   readonly sandboxes: readonly SandboxView[];
 }
 
 /** What an autoscaler needs. Zeros included. */
 export interface Scale {
-  /** Sandboxes with work that nobody holds; not those of paused tenants. */
+  /** Sandboxes with work and without a holder, except those of paused tenants. */
   readonly waitingSandboxes: number;
   /** For how long the one that waits longest has waited. */
   readonly oldestWaitMs: number;
@@ -65,7 +77,7 @@ interface Used {
 }
 
 const pageSize = 500;
-/** Of the sandboxes with work, so many are looked at for the scale: beyond it, more workers are needed anyway. */
+/** How many sandboxes with work are counted for the scale: beyond it, more workers are needed anyway. */
 const mostLookedAt = 10_000;
 
 /** Looks at the fleet. Reads indexes only; its cost grows with what is shown, not with what is known. */
@@ -94,24 +106,30 @@ export class FleetView {
     const found: SandboxView[] = [];
     for (let from = 0; from < limit; from += pageSize) {
       const known = await this.#page(of, from, Math.min(from + pageSize, limit) - 1);
-      found.push(...(await Promise.all(known.map((one) => this.#sandbox(one, now, paused)))));
+      const seen = await Promise.all(known.map((one) => this.#sandbox(one, now, paused)));
+      found.push(...seen.filter((one) => one !== undefined));
       if (known.length < pageSize) break;
     }
     return found.sort((a, b) => b.lastUsedMs - a.lastUsedMs);
   }
 
   async usage(tenant: TenantId, limit?: number): Promise<TenantUsage> {
-    const [sandboxes, paused, { bytes, artifacts }] = await Promise.all([
+    const [sandboxes, paused, { bytes, artifacts }, ceilings, names] = await Promise.all([
       this.sandboxes({ tenant, ...(limit === undefined ? {} : { limit }) }),
       this.#redis.sismember(redisKeys.paused, tenant),
       readArtifactUsage(this.#redis, tenant),
+      readCeilingUses(this.#redis, tenant),
+      readTenantNames(this.#redis, [tenant]),
     ]);
+    const name = names.get(tenant);
     return {
       tenant,
+      ...(name === undefined ? {} : { name }),
       paused: paused === 1,
       unfinished: sandboxes.reduce((sum, { unfinished }) => sum + unfinished, 0),
       artifacts,
       artifactBytes: bytes,
+      ceilings,
       sandboxes,
     };
   }
@@ -154,8 +172,15 @@ export class FleetView {
     return keys.map((key, at) => ({ key, usedMs: Number(scores[at] ?? usedMs[at]) }));
   }
 
-  async #sandbox({ key, usedMs }: Used, now: number, paused: ReadonlySet<string>): Promise<SandboxView> {
+  /** Undefined: it was destroyed, and has no jobs. */
+  async #sandbox(
+    { key, usedMs }: Used,
+    now: number,
+    paused: ReadonlySet<string>,
+  ): Promise<SandboxView | undefined> {
     const lease = await readLease(this.#redis, key);
+    const unfinished = await unfinishedCount(this.#redis, key);
+    if (lease.isDestroyed && unfinished === 0) return undefined;
     const tenant = tenantOf(key);
     return {
       key,
@@ -164,9 +189,11 @@ export class FleetView {
       epoch: lease.epoch,
       home: lease.home,
       pool: lease.pool,
-      unfinished: await unfinishedCount(this.#redis, key),
+      unfinished,
       paused: paused.has(tenant),
       lastUsedMs: usedMs,
+      ...(lease.setUp === undefined ? {} : { setUp: lease.setUp }),
+      ...(lease.names === undefined ? {} : { names: lease.names }),
     };
   }
 }

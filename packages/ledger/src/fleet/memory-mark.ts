@@ -12,7 +12,7 @@ const memory = new Script({
   parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
 });
 
-/** Measures Redis' memory and marks a Redis that is nearly full, for `validMs`: without workers that measure, nobody is refused. */
+/** Measures Redis' memory and marks a Redis that is nearly full, for `validMs`: without workers that measure, no producer is refused. */
 export async function markMemory(redis: Redis, validMs: number): Promise<boolean> {
   const measured = (await isCluster(redis)) ? await fullestPrimary(redis) : [];
   return await memory.run(redis, [redisKeys.settings], [defaultFullAtPercent, validMs, ...measured]);

@@ -12,6 +12,16 @@ export interface WorkerStatus {
   readonly version: string;
   readonly held: number;
   readonly running: number;
+  /** Containers that it parked and that no worker has adopted since, and what memory they hold. */
+  readonly parked: number;
+  readonly parkedBytes: number;
+  /** Containers that it started ahead of time and that wait for a sandbox; and why there can be none, or empty. */
+  readonly warm: number;
+  readonly warmWhy: string;
+  /** What carried commands and files of the sandbox that was opened last; `none` before the first. */
+  readonly link: string;
+  /** `ok`, or why nothing may grow in its sandboxes: their disk is nearly full. */
+  readonly disk: string;
   /** `ok`, or why no sandbox can be had there. */
   readonly health: string;
   readonly load: number;
@@ -44,6 +54,12 @@ export function readWorker(
     slots: Number(hash.slots),
     held: Number(hash.held ?? 0),
     running: Number(hash.running ?? 0),
+    parked: Number(hash.parked ?? 0),
+    parkedBytes: Number(hash.parkedBytes ?? 0),
+    warm: Number(hash.warm ?? 0),
+    warmWhy: hash.warmWhy ?? "",
+    link: hash.link ?? "none",
+    disk: hash.disk ?? "ok",
     health: hash.health ?? "ok",
     load: Number(hash.load ?? 0),
     version: hash.version ?? "",

@@ -16,10 +16,13 @@ export interface CancellationParts {
   readonly events: JobEvents;
 }
 
-/** Of a job that no worker began. */
+/** The reason in the outcome of a job that was cancelled before any worker began it. */
+export const cancelledUnbegun = "by request, before it began";
+
+/** The result of a job that no worker began. */
 function unbegun({ labels = {} }: WaitingJob): JobResult {
   return {
-    outcome: { kind: "cancelled", reason: "by request, before it began" },
+    outcome: { kind: "cancelled", reason: cancelledUnbegun },
     value: {},
     timing: { wallMs: 0, cpuMs: 0, finishedAtMs: Date.now() },
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
@@ -27,13 +30,13 @@ function unbegun({ labels = {} }: WaitingJob): JobResult {
 }
 
 /**
- * Ends jobs that somebody no longer wants.
+ * Cancels jobs.
  *
- *   wish noted ──not begun──▶ its end is told here, and it is out of the queue ──▶ out of the schedule
- *       └──begun, or on its way──▶ whoever holds its sandbox is told, and tells its end
+ *   wish noted ──not begun──▶ its end is published here, and it is out of the queue ──▶ out of the schedule
+ *       └──begun, or on its way──▶ its holder gets the cancellation, and publishes its end
  *
- * Telling and beginning are each one step in Redis that looks for the other, so a job has one end and does not run after it. Dying
- * between telling and taking out leaves an entry that whoever comes to it finds ended.
+ * Publishing the end and beginning are each one step in Redis that checks for the other, so a job has one end and does not run
+ * after it. A process that dies between publishing and removing leaves an entry that its next reader finds ended.
  */
 export class Cancellation {
   readonly #parts: CancellationParts;
@@ -46,20 +49,20 @@ export class Cancellation {
     const { redis, control, schedule, events } = this.#parts;
     await events.wishCancelled(key, jobId);
     const waiting = await this.#waiting(key, jobId);
-    const told = waiting && (await events.cancel(waiting, unbegun(waiting))) === "told";
-    // Also when its end is told: one that is taken already waits for its turn with a worker.
+    const isPublished = waiting && (await events.cancel(waiting, unbegun(waiting))) === "told";
+    // Also if its end is published: a job that was taken already waits for its turn with a worker.
     await control.cancel(key, jobId);
-    if (!told) {
-      // One that is between two attempts ends with the next.
+    if (!isPublished) {
+      // A job that is between two attempts ends with the next one.
       await schedule.hurry(key, jobId);
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
-    // Elsewhere the script has done it: the sandbox may have nothing else to do.
+    // On a single Redis the script has done this: the sandbox may have nothing else to do.
     if (await isCluster(redis)) await new Leases(redis).dropIdle(key, unfinishedKeys(key)).catch(() => {});
   }
 
-  /** The attempt that has not begun as far as anybody knows; undefined when there is none, or it is being added just now. */
+  /** The attempt that has not begun, as far as the records show; undefined if there is none, or it is being added right now. */
   async #waiting(key: SandboxKey, jobId: string): Promise<WaitingJob | undefined> {
     const { redis, schedule } = this.#parts;
     const later = await schedule.find(key, jobId);

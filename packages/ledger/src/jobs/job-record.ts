@@ -1,9 +1,17 @@
-import { type JobResult, redisKeys, type SandboxKey, sandboxKey, sharedOwner } from "@berth/protocol";
+import {
+  type GivenNames,
+  type JobResult,
+  redisKeys,
+  type SandboxKey,
+  sandboxKey,
+  sharedOwner,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { z } from "zod";
 import type { JobProgress } from "../events/job-events.ts";
+import { readNames } from "../names.ts";
 
-/** A job whose producer died before its mark has no more than `key` and `outcome`. */
+/** A job whose producer died before marking it has only `key` and `outcome`. */
 const stored = z.object({
   key: z.string().pipe(sandboxKey),
   tenant: z.string().default(""),
@@ -14,9 +22,10 @@ const stored = z.object({
   begun: z.coerce.number().default(0),
   begunAt: z.coerce.number().default(0),
   outcome: z.string().optional(),
+  names: z.string().optional().transform(readNames),
 });
 
-/** What Redis keeps of a job beside its events, from its acceptance to a day after its end. */
+/** A job's record in Redis beside its events, from its acceptance to a day after its end. */
 export interface JobRecord {
   readonly id: string;
   readonly key: SandboxKey;
@@ -30,6 +39,8 @@ export interface JobRecord {
   readonly begun: number;
   /** When, by Redis' clock; 0 if an older version of Berth began it. */
   readonly begunAtMs: number;
+  /** Tenant, session and agent as the producer gave them, where the ids differ. */
+  readonly names: GivenNames | undefined;
   /** How the job ended. */
   readonly outcome: string | undefined;
 }
@@ -76,13 +87,13 @@ export async function readJobRecord(
   return { id, ...record, acceptedAtMs: at, begunAtMs: begunAt, outcome };
 }
 
-/** The sandbox of a job, of which nothing else is asked. */
+/** Only the sandbox of a job. */
 export async function readSandboxKey(redis: Redis, id: string): Promise<SandboxKey | undefined> {
   const key = await redis.get(redisKeys.sandboxOf(id));
   return key === null ? undefined : sandboxKey.parse(key);
 }
 
-/** The last attempts that were added and begun; 0 for none, also of a job that is not known. */
+/** The last attempts that were added and begun; 0 for none, also for an unknown job. */
 export async function readAttempts(
   redis: Redis,
   key: SandboxKey,
@@ -114,7 +125,7 @@ export async function readSessions(
   );
 }
 
-/** For each id, whether somebody wants the job cancelled. */
+/** For each id, whether a cancellation was requested. */
 export async function areCancelled(
   redis: Redis,
   key: SandboxKey,
@@ -146,7 +157,7 @@ export async function unfinishedJobIds(
     .map(({ id }) => id);
 }
 
-/** As `unfinishedJobIds`, of those that were added by then. */
+/** As `unfinishedJobIds`, for jobs that were added by then. */
 export function unfinishedBefore(
   redis: Redis,
   beforeMs: number,

@@ -37,8 +37,8 @@ export async function redrivenJob(
 }
 
 /**
- * Enqueues a job again that has ended, under a new id, which it gives back. What is known of the first stays; its entry in the queue
- * names the new one before that is enqueued.
+ * Enqueues an ended job again under a new id, and returns that id. The first job's records stay. Its queue entry names the new id
+ * before the new job is enqueued.
  */
 export async function redriveJob(redis: Redis, jobId: string, enqueue: Enqueue): Promise<string> {
   const record = await readJobRecord(redis, jobId);
@@ -66,7 +66,7 @@ export interface FailedJobs {
   readonly others: number;
 }
 
-/** Of a sandbox's entries that a dashboard lists as failed: the jobs that somebody may want to run again. */
+/** Among a sandbox's entries that a dashboard lists as failed: the jobs that can be run again. */
 export async function failedJobs(redis: Redis, key: SandboxKey): Promise<FailedJobs> {
   const listed = await redis.zrange(failedKey(key), "0", "-1");
   const ids: string[] = [];

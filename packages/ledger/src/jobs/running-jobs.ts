@@ -2,7 +2,7 @@ import { redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { attemptOf, jobIdOf, takenKey } from "../queues/queue-layout.ts";
 
-/** A holder takes few jobs more than it may park. */
+/** A holder takes only a few jobs more than it may park. */
 const mostTaken = 256;
 
 /** A job that a worker has begun. */
@@ -14,7 +14,7 @@ export interface RunningJob {
   readonly begunAtMs: number;
 }
 
-/** Those jobs of a sandbox that have begun and have not ended, the first taken first. */
+/** The jobs of a sandbox that have begun and not ended, in the order of taking. */
 export async function runningJobs(redis: Redis, key: SandboxKey): Promise<RunningJob[]> {
   const taken = (await redis.lrange(takenKey(key), -mostTaken, -1)).reverse();
   const found = await Promise.all(

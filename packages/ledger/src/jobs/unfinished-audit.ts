@@ -8,7 +8,7 @@ import { inboxKey, keptMs } from "../queues/exchange.ts";
 import { completedKey, entryPrefix, failedKey, finishedKept, queueKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
 import { scheduledEntryKey } from "../schedule/schedule.ts";
-import { runInSlot } from "../slots.ts";
+import { isCluster, runInSlot } from "../slots.ts";
 import { inboxOf } from "./cancellation.ts";
 import { type JobRecord, readJobRecord, unfinishedBefore } from "./job-record.ts";
 
@@ -31,7 +31,7 @@ const vanished: JobResult = {
   timing: { wallMs: 0, cpuMs: 0 },
 };
 
-/** A job that was accepted, and that nothing would have ended. */
+/** An accepted job that no process would have ended. */
 export interface VanishedJob {
   readonly key: SandboxKey;
   readonly jobId: string;
@@ -68,6 +68,7 @@ async function auditOne(
 ): Promise<"ended" | "finished-before" | "kept"> {
   const queue = queueKeys(key, id, added);
   const inbox = inboxOf(await findQueued(redis, key, queue.queuedId));
+  const lastEvent = (await isCluster(redis)) ? await lastEventId(redis, redisKeys.events(key, id)) : "";
   const scheduled = [scheduledEntryKey(id, added), scheduledEntryKey(id, added + 1)];
   const there = await Promise.all(scheduled.map((entry) => redis.exists(entry)));
   const keys = [
@@ -77,12 +78,17 @@ async function auditOne(
   const args = [
     ...[key, id, added, keptMs, inboxKey(inbox), keptMs, vanished.outcome.kind, JSON.stringify(vanished)],
     ...[stagedKeptMs, queue.queuedId, walkedMost, ...scheduled, there.includes(1) ? "1" : ""],
-    ...[entryPrefix(key), finishedKept, ...boardArguments(endedEntry(vanished))],
+    ...[entryPrefix(key), finishedKept, ...boardArguments(endedEntry(vanished)), lastEvent],
   ];
   return await runInSlot(redis, { key, script: audit, keys, args });
 }
 
-/** Takes a job of which no record is left out of the unfinished: it cannot be said whose it was. False: it has a record by now. */
+async function lastEventId(redis: Redis, stream: string): Promise<string> {
+  const [last] = await redis.xrevrange(stream, "+", "-", "COUNT", 1);
+  return last?.[0] ?? "";
+}
+
+/** Removes a job without a record from the unfinished: its tenant is unknown. False: it has a record by now. */
 async function dropUnknown(redis: Redis, id: string): Promise<boolean> {
   await redis.zrem(redisKeys.unfinished, id);
   if ((await readJobRecord(redis, id)) === undefined) return true;

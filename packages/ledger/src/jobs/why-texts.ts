@@ -1,4 +1,4 @@
-import { type Outcome, outcomeText, type SandboxKey } from "@berth/protocol";
+import { type GivenNames, type Outcome, outcomeText, type SandboxKey } from "@berth/protocol";
 import type { ShownState } from "./job-record.ts";
 
 /** Reasons for programs. The sentences beside them name workers, hosts and what went wrong there. */
@@ -6,6 +6,7 @@ export const whyCodes = [
   "unknown",
   "ended",
   "due-later",
+  "needs-approval",
   "running",
   "tenant-paused",
   "worker-gone",
@@ -16,6 +17,7 @@ export const whyCodes = [
   "no-worker",
   "host-offline",
   "no-engine",
+  "tenant-full",
   "about-to-be-taken",
   "no-slot",
   "jobs-before",
@@ -32,6 +34,8 @@ export interface Why {
   readonly codes: readonly WhyCode[];
   readonly tenant?: string;
   readonly sandbox?: SandboxKey;
+  /** Tenant, session and agent as they were given, where the ids are others. */
+  readonly names?: GivenNames;
   /** Jobs of the sandbox that are before it. */
   readonly position?: number;
   readonly heldBy?: string;

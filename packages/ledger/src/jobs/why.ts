@@ -1,7 +1,9 @@
 import { exitCodeOf, type JobResult, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { Approvals } from "../approvals/approvals.ts";
 import type { JobEvents } from "../events/job-events.ts";
 import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
+import { readCeilings } from "../fleet/tenant-ceilings.ts";
 import { holderIn, readLease } from "../leases/lease-record.ts";
 import type { Place } from "../leases/leases.ts";
 import type { Offers } from "../queues/offers.ts";
@@ -32,29 +34,38 @@ export async function why(parts: WhyParts, jobId: string): Promise<Why> {
   const record = await readJobRecord(redis, jobId);
   if (!record) {
     const text = "no job of that id was accepted, or it ended more than a day ago";
-    return { jobId, state: "unknown", ...told([{ code: "unknown", text }]) };
+    return { jobId, state: "unknown", ...splitReasons([{ code: "unknown", text }]) };
   }
   const { key, tenant } = record;
   const progress = await events.progress(key, jobId);
   const state = stateOf(record, progress);
-  const about = { jobId, tenant, sandbox: key };
+  const about = { jobId, tenant, sandbox: key, ...defined({ names: record.names }) };
   if (state === "finished") return { ...about, state: "finished", ...ended(record, resultIn(progress)) };
   const due = await dueAtMs(key, jobId);
+  if (due !== undefined && (await new Approvals(redis).isWaiting(key, jobId))) {
+    const text = `it waits for an administrator's approval, until ${new Date(due).toISOString()}`;
+    return {
+      ...about,
+      state: "scheduled",
+      ...splitReasons([{ code: "needs-approval", text }]),
+      dueAtMs: due,
+    };
+  }
   if (due !== undefined) {
     const what =
       progress.state === "not-started" && progress.retried ? `attempt ${progress.retried + 1}` : "it";
     const text = `${what} is due at ${new Date(due).toISOString()}`;
-    return { ...about, state: "scheduled", ...told([{ code: "due-later", text }]), dueAtMs: due };
+    return { ...about, state: "scheduled", ...splitReasons([{ code: "due-later", text }]), dueAtMs: due };
   }
   return { ...about, ...(await unfinished(parts, record, state)) };
 }
 
 function ended({ outcome: kind }: JobRecord, result: JobResult | undefined): Pick<Why, "reasons" | "codes"> {
-  if (result === undefined) return told([{ code: "ended", text: `it ended: ${kind}` }]);
+  if (result === undefined) return splitReasons([{ code: "ended", text: `it ended: ${kind}` }]);
   const { outcome } = result;
   const exitCode = exitCodeOf(outcome);
   const more = { outcome, ...(exitCode === undefined ? {} : { exitCode }) };
-  return { ...told([{ code: "ended", text: endedText(outcome) }]), ...more };
+  return { ...splitReasons([{ code: "ended", text: endedText(outcome) }]), ...more };
 }
 
 async function unfinished(
@@ -76,7 +87,12 @@ async function unfinished(
   if (state === "running" && heldBy !== undefined) {
     const runningMs = ageOf(record, now);
     const text = `it has run${forHowLong(runningMs)} on ${heldBy}`;
-    return { ...place, state: "running", ...told([{ code: "running", text }]), ...defined({ runningMs }) };
+    return {
+      ...place,
+      state: "running",
+      ...splitReasons([{ code: "running", text }]),
+      ...defined({ runningMs }),
+    };
   }
   const queued = queuedId(record.id, Math.max(record.added, 1));
   const { position, isTaken } = await positionOf(redis, key, queued);
@@ -91,14 +107,14 @@ async function unfinished(
   const behind = blocker && behindOf(blocker, now);
   if (behind) add("session-busy", `${busyText(behind)} on ${heldBy}`);
   else if (heldBy !== undefined) reasons.push(heldReason(heldBy, running.length, isTaken));
-  else if (!paused) reasons.push(await unheldReason(parts, key, lease));
+  else if (!paused) reasons.push((await heldCeiling(redis, key)) ?? (await unheldReason(parts, key, lease)));
   if (position !== undefined && position > 0)
     add("jobs-before", `${position} jobs of its sandbox are before it`);
   const shown = state === "running" ? "running" : "waiting";
-  return { ...place, state: shown, ...told(reasons), ...defined({ position, behind }) };
+  return { ...place, state: shown, ...splitReasons(reasons), ...defined({ position, behind }) };
 }
 
-function told(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
+function splitReasons(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
   return { reasons: reasons.map(({ text }) => text), codes: reasons.map(({ code }) => code) };
 }
 
@@ -123,6 +139,18 @@ function heldReason(heldBy: string, running: number, isTaken: boolean): Reason {
     code: "about-to-begin",
     text: `${heldBy} has taken it, and starts its sandbox or waits until fewer jobs run there (BERTH_MAX_RUNNING)`,
   };
+}
+
+/** Undefined: its tenant may have another held sandbox. */
+async function heldCeiling(redis: Redis, key: SandboxKey): Promise<Reason | undefined> {
+  const tenant = tenantOf(key);
+  const [{ heldSandboxes: limit }, held] = await Promise.all([
+    readCeilings(redis, tenant),
+    redis.zcard(redisKeys.heldOf(tenant)),
+  ]);
+  if (limit === 0 || held < limit) return undefined;
+  const text = `workers hold ${held} sandboxes of ${tenant}, and its ceiling heldSandboxes is ${limit}`;
+  return { code: "tenant-full", text };
 }
 
 async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place: Place): Promise<Reason> {

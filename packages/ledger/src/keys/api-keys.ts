@@ -1,8 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { type ProfileLayer, redisKeys, type TenantId, tenantId, tighteningLayer } from "@berth/protocol";
+import { givenAgent, type ProfileLayer, redisKeys, tenantId, tighteningLayer } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { customAlphabet } from "nanoid";
 import { z } from "zod";
+import { checked } from "../checked.ts";
+import { readTenantNames, TenantNames } from "../fleet/tenant-names.ts";
 import { Grants, grantedToAll } from "../leases/grants.ts";
 
 const newId = customAlphabet("abcdefghijklmnopqrstuvwxyz0123456789", 12);
@@ -20,6 +22,7 @@ const names = z
 const stored = z.object({
   role: z.enum(["admin", "tenant"]),
   tenant: z.string().pipe(tenantId).optional(),
+  agent: givenAgent.optional(),
   profiles: names,
   pools: names,
   settings: z
@@ -43,14 +46,21 @@ const used = new Script({
 });
 
 /** `profiles`, `pools`: what a tenant key may use; of an admin key undefined, for all. */
-export type ApiKey = Omit<z.infer<typeof stored>, "sha256"> & { readonly id: string };
+export type ApiKey = Omit<z.infer<typeof stored>, "sha256"> & {
+  readonly id: string;
+  /** The tenant's name as it was given, where its id is another text. */
+  readonly tenantName?: string;
+};
 
 export interface NewKey {
   readonly role: "admin" | "tenant";
-  readonly tenant?: TenantId | undefined;
+  /** By its name or its id. */
+  readonly tenant?: string | undefined;
   /** Of a tenant key, besides `default`; each must be granted to the tenant. */
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
+  /** Of a tenant key, by its name or its id: every job that it submits is this agent's. */
+  readonly agent?: string | undefined;
   /** Of a tenant key: every job that it submits has no more than this. */
   readonly settings?: ProfileLayer | undefined;
   readonly name: string;
@@ -61,28 +71,35 @@ export interface NewKey {
 
 /**
  * Keys that open the gateway. A token is `berth_<id>_<secret>`: 32 random bytes, of which Redis has only the SHA-256. That is
- * enough for a secret nobody can guess; a slow hash would only make every request slow.
+ * enough for a secret that cannot be guessed; a slow hash would only make every request slow.
  */
 export class ApiKeys {
   readonly #redis: Redis;
   readonly #grants: Grants;
+  readonly #names: TenantNames;
 
   /** @internal Users of the client get it from a `Berth`. */
   constructor(redis: Redis) {
     this.#redis = redis;
     this.#grants = new Grants(redis);
+    this.#names = new TenantNames(redis);
   }
 
   /** The token is shown this once. Throws `not-granted` when the key would be given more than its tenant has. */
   async create({
     profiles,
     pools,
+    tenant: given,
     ...wanted
   }: NewKey): Promise<{ readonly token: string; readonly key: ApiKey }> {
-    const { tenant } = wanted;
+    const tenant = given === undefined ? undefined : checked(tenantId, given, "the tenant");
     for (const profile of profiles ?? []) if (tenant) await this.#grants.check(tenant, { profile });
     for (const pool of pools ?? []) if (tenant) await this.#grants.check(tenant, { pool });
-    const key = tenant ? { ...wanted, profiles: withDefault(profiles), pools: withDefault(pools) } : wanted;
+    if (wanted.agent !== undefined) checked(givenAgent, wanted.agent, "the agent");
+    const tenantName = tenant && (await this.#names.admit(tenant, given));
+    const key = tenant
+      ? { ...wanted, tenant, profiles: withDefault(profiles), pools: withDefault(pools) }
+      : wanted;
     const id = newId();
     const secret = randomBytes(32).toString("base64url");
     const createdAtMs = Date.now();
@@ -95,7 +112,7 @@ export class ApiKeys {
       change.pexpireat(redisKeys.apiKey(id), key.expiresAtMs + expiredKeptMs);
     }
     await change.zadd(redisKeys.apiKeys, createdAtMs, id).exec();
-    return { token: `berth_${id}_${secret}`, key: { id, createdAtMs, ...key } };
+    return { token: `berth_${id}_${secret}`, key: named({ id, createdAtMs, ...key }, tenantName) };
   }
 
   /** The key of a token, if its secret is right and it has not expired; with what both it and its tenant may use. */
@@ -126,7 +143,11 @@ export class ApiKeys {
       if (found) keys.push(found.key);
       else await this.#remove(id);
     }
-    return keys;
+    const names = await readTenantNames(
+      this.#redis,
+      keys.flatMap(({ tenant }) => tenant ?? []),
+    );
+    return keys.map((key) => named(key, names.get(key.tenant ?? "")));
   }
 
   async revoke(id: string): Promise<boolean> {
@@ -148,7 +169,7 @@ export class ApiKeys {
     return this.#redis.zcard(redisKeys.apiKeys);
   }
 
-  /** Once a minute at most: for people who look for keys nobody uses. */
+  /** Once a minute at most: for operators who look for unused keys. */
   async noteUse(key: ApiKey): Promise<void> {
     const now = Date.now();
     if (now - (key.usedAtMs ?? 0) < usedNoticeMs) return;
@@ -169,6 +190,10 @@ export class ApiKeys {
     const { profiles, pools } = key;
     return { key: { id, ...key, profiles: withDefault(profiles), pools: withDefault(pools) }, sha256 };
   }
+}
+
+function named(key: ApiKey, tenantName: string | undefined): ApiKey {
+  return tenantName === undefined ? key : { ...key, tenantName };
 }
 
 /** Every tenant key may use `default`. */

@@ -1,10 +1,29 @@
-import { redisKeys, type SandboxKey, type WorkerId } from "@berth/protocol";
+import {
+  type GivenNames,
+  redisKeys,
+  type SandboxKey,
+  type SetUpReport,
+  setUpReport,
+  type WorkerId,
+} from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { readNames } from "../names.ts";
 
-/** The pool of a sandbox whose producers named none. */
+/** The pool of a sandbox if no producer named one. */
 export const defaultPool = "default";
 
-const fields = ["worker", "instance", "epoch", "deadline", "home", "pool", "trouble"] as const;
+const fields = [
+  "worker",
+  "instance",
+  "epoch",
+  "deadline",
+  "home",
+  "pool",
+  "trouble",
+  "setup",
+  "names",
+  "destroyed",
+] as const;
 
 /**
  * What Redis keeps of a sandbox besides its jobs. The scripts in `lua` write it; this file and `lua/fenced.lua` are where its fields
@@ -14,21 +33,25 @@ export interface LeaseRecord {
   /** Undefined when it was released, or never taken. Its lease may have expired. */
   readonly worker: WorkerId | undefined;
   readonly instance: string | undefined;
-  /** 0 before it was first taken. */
+  /** 0 until it is first taken. */
   readonly epoch: number;
   /** By Redis' clock. */
   readonly deadlineMs: number;
   readonly home: string | undefined;
   readonly pool: string;
-  /** Why no sandbox could be had for its jobs. */
+  /** Why its sandbox could not be started. */
   readonly trouble: string | undefined;
+  /** How the set-up command of its last container ended, if its profile has one. */
+  readonly setUp: SetUpReport | undefined;
+  /** The parts of its key, as the producer gave them. */
+  readonly names: GivenNames | undefined;
+  /** Its workspace was removed, and nothing was started since. */
+  readonly isDestroyed: boolean;
 }
 
 export async function readLease(redis: Redis, key: SandboxKey): Promise<LeaseRecord> {
-  const [worker, instance, epoch, deadline, home, pool, trouble] = await redis.hmget(
-    redisKeys.lease(key),
-    ...fields,
-  );
+  const read = await redis.hmget(redisKeys.lease(key), ...fields);
+  const [worker, instance, epoch, deadline, home, pool, trouble, setUp, names, destroyed] = read;
   return {
     worker: (worker || undefined) as WorkerId | undefined,
     instance: instance || undefined,
@@ -37,7 +60,23 @@ export async function readLease(redis: Redis, key: SandboxKey): Promise<LeaseRec
     home: home ?? undefined,
     pool: pool ?? defaultPool,
     trouble: trouble ?? undefined,
+    setUp: readSetUp(setUp),
+    names: readNames(names),
+    isDestroyed: typeof destroyed === "string",
   };
+}
+
+function readSetUp(text: string | null | undefined): SetUpReport | undefined {
+  if (!text) return undefined;
+  try {
+    return setUpReport.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+export async function noteSetUp(redis: Redis, key: SandboxKey, report: SetUpReport): Promise<void> {
+  await redis.hset(redisKeys.lease(key), "setup", JSON.stringify(report));
 }
 
 /** Who holds the sandbox, by Redis' time `nowMs`. */
@@ -45,7 +84,7 @@ export function holderIn({ worker, deadlineMs }: LeaseRecord, nowMs: number): Wo
   return deadlineMs > nowMs ? worker : undefined;
 }
 
-/** Keeps why the sandbox's jobs wait, for people who ask. Decides nothing. */
+/** Why the sandbox's jobs wait, for `why`. No decision depends on it. */
 export async function noteTrouble(redis: Redis, key: SandboxKey, trouble: string | undefined): Promise<void> {
   if (trouble === undefined) await redis.hdel(redisKeys.lease(key), "trouble");
   else await redis.hset(redisKeys.lease(key), "trouble", trouble.slice(0, 500));

@@ -1,6 +1,7 @@
 import {
   redisKeys,
   type SandboxKey,
+  type SetUpReport,
   sandboxKey,
   type TenantId,
   tenantOf,
@@ -10,8 +11,10 @@ import {
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readWorkerInstance } from "../fleet/worker-record.ts";
+import { ceilingDefaults, ceilingFacts, tenantFull } from "../queues/admission.ts";
+import { unfinishedKeys } from "../queues/queue-layout.ts";
 import { isCluster, runInSlot } from "../slots.ts";
-import { noteTrouble, readLease } from "./lease-record.ts";
+import { noteSetUp, noteTrouble, readLease } from "./lease-record.ts";
 
 const count = z.number().int().min(0);
 const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
@@ -28,6 +31,7 @@ const takeReply = z.union([
     .tuple([z.literal(["held", "elsewhere", "replaced"]), z.string()])
     .transform(([why, by]) => ({ taken: false as const, why, by })),
   z.tuple([z.literal("paused")]).transform(([why]) => ({ taken: false as const, why, by: undefined })),
+  tenantFull.transform(([why]) => ({ taken: false as const, why, by: undefined })),
 ]);
 const lost = z
   .tuple([z.literal("lost"), count])
@@ -98,6 +102,16 @@ const lapsed = new Script({
   parse: (reply) => z.array(sandboxKey).parse(reply),
 });
 const started = new Script({ name: "started", file: lua("started"), parse: (reply) => flag.parse(reply) });
+const destroyed = new Script({
+  name: "destroyed",
+  file: lua("destroyed"),
+  parse: (reply) => flag.parse(reply),
+});
+const forgetDestroyed = new Script({
+  name: "forget-destroyed",
+  file: lua("forget-destroyed"),
+  parse: (reply) => flag.parse(reply),
+});
 const startFailed = new Script({
   name: "start-failed",
   file: lua("start-failed"),
@@ -111,17 +125,17 @@ const dropIdle = new Script({
 
 export interface Holder {
   readonly worker: WorkerId;
-  /** Another for each process of that worker. */
+  /** Differs for each process of that worker. */
   readonly instance: string;
-  /** An earlier instance on this machine that is known to be dead: its leases need not run out first. */
+  /** An earlier instance on this machine that is known to be dead: its leases can be taken before they expire. */
   readonly heirOf?: string | undefined;
-  /** What its container obeys. A Redis that lost its memory would begin again below that. */
+  /** The highest epoch that its container obeys. A Redis that lost its data would begin again below it. */
   readonly obeyed?: number | undefined;
   /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
   readonly home?: string | undefined;
 }
 
-/** What a holder proves itself with: both are compared with the lease. */
+/** The fencing token of a holder: scripts compare both fields with the lease. */
 export interface Holding {
   readonly epoch: number;
   readonly instance: string;
@@ -130,6 +144,8 @@ export interface Holding {
 interface HeldLease {
   readonly key: SandboxKey;
   readonly epoch: number;
+  /** In its workspace; undefined if it was not measured yet. */
+  readonly bytes?: number | undefined;
 }
 
 /** Where a sandbox is offered: its pool, and its home host where it has one. */
@@ -138,11 +154,11 @@ export interface Place {
   readonly home: string | undefined;
 }
 
-/** Redis does nothing else meanwhile. */
+/** Redis serves no other call while it renews these. */
 const renewedAtOnce = 50;
 const pausedSeenForMs = 250;
 
-/** Who may touch a sandbox, until when (by Redis' clock), and with which epoch. The authority; BullMQ's locks are not. */
+/** Leases of sandboxes: which worker, until when (by Redis' clock), with which epoch. BullMQ's locks decide nothing here. */
 export class Leases {
   readonly #redis: Redis;
   /** On a cluster, where the node that knows may be away while a lease is renewed: as it was last seen. */
@@ -172,18 +188,20 @@ export class Leases {
       holder.heirOf ?? "",
       holder.obeyed ?? 0,
       writesRefusedMs,
+      ceilingDefaults,
     ];
     const facts = async () => ({
       instance: await readWorkerInstance(redis, holder.worker),
       paused: (await redis.sismember(redisKeys.paused, tenantOf(key))) === 1,
+      ceilings: await ceilingFacts(redis, tenantOf(key)),
     });
     const keys = [redisKeys.lease(key), writes];
     return await runInSlot(redis, { key, script: take, keys, args, facts });
   }
 
   /**
-   * For each of one process's leases, in the same order. One step for Redis, where 50 leases take half a millisecond; on a cluster one
-   * each.
+   * Renews one process's leases, with the answers in the same order. One step for Redis, where 50 leases take half a millisecond; on a
+   * cluster one step for each lease.
    */
   async renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
     if (!(await isCluster(this.#redis))) return this.#renew(held, instance, lengthMs);
@@ -195,7 +213,7 @@ export class Leases {
     const [answer] = await this.#renew([held], instance, lengthMs);
     if (answer === undefined) throw new TypeError("no answer to a renewal");
     if (answer.state === "lost") return answer;
-    // Renewed soon again: an index that misses this once only makes the sweep look.
+    // It is renewed again soon. An index that misses this once only makes the sweep look.
     this.#redis.zadd(redisKeys.leases, "GT", answer.deadlineMs, held.key).catch(() => {});
     const isPaused = answer.state === "renewed" && this.#pausedSeen.has(tenantOf(held.key));
     return isPaused ? { ...answer, state: "paused" } : answer;
@@ -216,7 +234,7 @@ export class Leases {
 
   #renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
     const keys = held.map(({ key }) => redisKeys.lease(key));
-    const about = held.flatMap(({ key, epoch }) => [key, epoch, tenantOf(key)]);
+    const about = held.flatMap(({ key, epoch, bytes = "" }) => [key, epoch, tenantOf(key), bytes]);
     return renew.run(this.#redis, keys, [instance, lengthMs, ...about]);
   }
 
@@ -224,14 +242,19 @@ export class Leases {
   async release(
     key: SandboxKey,
     { epoch, instance }: Holding,
-    options: { readonly onlyIfEmpty: boolean; readonly queueKeys: readonly string[] },
+    options: {
+      readonly onlyIfEmpty: boolean;
+      readonly queueKeys: readonly string[];
+      /** As in a renewal. */
+      readonly bytes?: number | undefined;
+    },
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), ...options.queueKeys];
-    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0"];
+    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0", options.bytes ?? ""];
     const answer = await release.run(this.#redis, keys, args);
     if (answer.state !== "released") return answer;
     const { state, left, deadlineMs } = answer;
-    // Only to be seen at once: an index that misses this makes the sweep look.
+    // Only for the index to be current at once. If this is lost, the sweep looks.
     if (await isCluster(this.#redis)) {
       unlist.run(this.#redis, [redisKeys.leases], [key, deadlineMs]).catch(() => {});
       if (left === 0) this.dropIdle(key, options.queueKeys).catch(() => {});
@@ -261,14 +284,25 @@ export class Leases {
   }
 
   /**
-   * Notes that the holder has the sandbox open, before anything runs in it: from now on only workers of that home take it. False: it
-   * is not this holder's any more, or lives elsewhere.
+   * Records that the holder has the sandbox open, before anything runs in it. From now on only workers of that home take it. False: the
+   * holder has lost it, or it has another home.
    */
   started(key: SandboxKey, { epoch, instance }: Holding, home: string | undefined): Promise<boolean> {
     return started.run(this.#redis, [redisKeys.lease(key)], [epoch, instance, home ?? ""]);
   }
 
-  /** Notes that its holder could not start the sandbox. Gives every worker that failed to within `countsMs`, this one included. */
+  /** Notes that the holder has removed the workspace. False: another process holds the sandbox. */
+  destroyed(key: SandboxKey, { epoch, instance }: Holding): Promise<boolean> {
+    return destroyed.run(this.#redis, [redisKeys.lease(key)], [epoch, instance, key]);
+  }
+
+  /** Takes a sandbox that was destroyed off all lists. Only its holder may, which has started nothing since. */
+  forgetDestroyed(key: SandboxKey, { epoch, instance }: Holding): Promise<boolean> {
+    const keys = [redisKeys.lease(key), redisKeys.sandboxesOf(tenantOf(key)), ...unfinishedKeys(key)];
+    return runInSlot(this.#redis, { key, script: forgetDestroyed, keys, args: [key, epoch, instance] });
+  }
+
+  /** Records that its holder could not start the sandbox. Returns all workers that failed within `countsMs`, this one included. */
   startFailed(key: SandboxKey, worker: WorkerId, countsMs: number): Promise<string[]> {
     return startFailed.run(this.#redis, [redisKeys.lease(key)], [worker, countsMs]);
   }
@@ -279,7 +313,7 @@ export class Leases {
     if (!(await isIdle())) return false;
     if (!(await isCluster(this.#redis))) return true;
     await this.#redis.zrem(redisKeys.pending, key);
-    // A job may have come in between. Whoever dies here leaves that to the audit.
+    // A job may have come in between. If this process dies here, the audit repairs it.
     if (await isIdle()) return true;
     await this.#redis.zadd(redisKeys.pending, "NX", Date.now(), key);
     return false;
@@ -290,7 +324,7 @@ export class Leases {
     return (await this.#redis.zscore(redisKeys.pending, key)) !== null;
   }
 
-  /** Whether it has work and nobody holds it: asked by whoever gave it up or removed its offer. */
+  /** Whether it has work and no holder. A worker asks after it gave the sandbox up or removed its offer. */
   async isUnheld(key: SandboxKey): Promise<boolean> {
     const [pending, live, paused] = await Promise.all([
       this.#redis.zscore(redisKeys.pending, key),
@@ -305,12 +339,16 @@ export class Leases {
     return { pool, home };
   }
 
-  /** Undefined forgets it. */
+  /** Undefined removes it. */
   async note(key: SandboxKey, trouble: string | undefined): Promise<void> {
     await noteTrouble(this.#redis, key, trouble);
   }
 
-  /** Nothing of a paused tenant is taken, and who holds something of it gives it up. */
+  async noteSetUp(key: SandboxKey, report: SetUpReport): Promise<void> {
+    await noteSetUp(this.#redis, key, report);
+  }
+
+  /** No worker takes sandboxes of a paused tenant, and their holders give them up. */
   async pause(tenant: TenantId): Promise<void> {
     await this.#redis.sadd(redisKeys.paused, tenant);
   }

@@ -4,14 +4,15 @@ import type { Leases, RenewResult } from "./leases.ts";
 interface Asked {
   readonly key: SandboxKey;
   readonly epoch: number;
+  readonly bytes: number | undefined;
   readonly resolve: (answer: RenewResult) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Holders renew on the ticks of one clock; their timers fire a few milliseconds apart. */
+/** How long a call waits for others: holders renew on the same ticks, but their timers fire a few milliseconds apart. */
 const collectedMs = 10;
 
-/** Renews the leases of one worker process: those asked for at about the same time in one call. */
+/** Renews the leases of one worker process. Renewals that are requested at about the same time share one call. */
 export class Renewals {
   readonly #leases: Leases;
   readonly #instance: string;
@@ -24,9 +25,10 @@ export class Renewals {
     this.#lengthMs = lengthMs;
   }
 
-  renew(key: SandboxKey, epoch: number): Promise<RenewResult> {
+  /** `bytes`: in its workspace, as last measured. */
+  renew(key: SandboxKey, epoch: number, bytes?: number): Promise<RenewResult> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.push({ key, epoch, resolve, reject }) === 1)
+      if (this.#asked.push({ key, epoch, bytes, resolve, reject }) === 1)
         setTimeout(() => void this.#send(), collectedMs);
     });
   }

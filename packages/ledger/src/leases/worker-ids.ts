@@ -32,7 +32,7 @@ export interface WorkerLife {
   readonly instance: string;
 }
 
-/** Which process speaks for which worker id: at most one at a time. */
+/** Claims on worker ids: at most one process has each. */
 export class WorkerIds {
   readonly #redis: Redis;
 
@@ -40,13 +40,13 @@ export class WorkerIds {
     this.#redis = redis;
   }
 
-  /** Again and again while it lives. `replacing`: a life that is over, or does not answer. */
+  /** Claims or renews the id; called with every heartbeat. `replacing`: an earlier process that is dead or does not answer. */
   claim(
     { worker, instance }: WorkerLife,
     options: {
       readonly replacing?: string | undefined;
       readonly keptMs: number;
-      /** Whether it is among the workers that are seen. */
+      /** Whether it is listed among the workers. */
       readonly seen: boolean;
       readonly status: WorkerStatus;
     },
@@ -60,7 +60,7 @@ export class WorkerIds {
     );
   }
 
-  /** Answers the ping of that id. */
+  /** Answers the ping with that id. */
   async answer(id: string, { instance }: WorkerLife, status: WorkerStatus, keptMs: number): Promise<void> {
     const text = JSON.stringify({ ...workerFields(status), instance });
     await answer.run(this.#redis, [redisKeys.answer(id)], [text, keptMs]);

@@ -81,10 +81,23 @@ export class ProfileStore {
     const text = checked === null ? "" : JSON.stringify(checked);
     if (text.length > longestLayer)
       throw invalidProfile(layer, [`it is ${text.length} bytes as JSON; at most ${longestLayer}`]);
-    const keys = [redisKeys.profiles, redisKeys.profilesVersion, redisKeys.profileHistory(layer)];
+    const keys = [
+      redisKeys.profiles,
+      redisKeys.profilesVersion,
+      redisKeys.profileHistory(layer),
+      redisKeys.ceilings,
+    ];
     const who = JSON.stringify(by.slice(0, 256));
     const bounds = [mostLayers, keptEntries, removedKeptMs];
-    const [answer, count] = await set.run(this.#redis, keys, [layer, text, who, ifVersion ?? "", ...bounds]);
+    const ceilings = checked?.ceilings ? JSON.stringify(checked.ceilings) : "";
+    const [answer, count] = await set.run(this.#redis, keys, [
+      layer,
+      text,
+      who,
+      ifVersion ?? "",
+      ...bounds,
+      ceilings,
+    ]);
     if (answer === "changed")
       throw new Fault("profile-changed", { layer, version: count, expected: ifVersion ?? 0 });
     if (answer === "full")

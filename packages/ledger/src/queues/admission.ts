@@ -1,23 +1,39 @@
 import { hash } from "node:crypto";
-import { Fault, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
+import {
+  ceilingName,
+  defaultCeilings,
+  Fault,
+  fillsWorkspace,
+  type Job,
+  layers,
+  redisKeys,
+  type SandboxKey,
+  tenantOf,
+} from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { nearlyFull, nearlyFullFault } from "../fleet/memory-mark.ts";
+import { namesText } from "../names.ts";
 import { runInSlot } from "../slots.ts";
 import { unfinishedKeys } from "./queue-layout.ts";
 
-/** Where the fleet's settings say nothing else. */
+/** Defaults of the fleet's settings. */
 export const defaultWaitingLimits = {
   perSandbox: 100_000,
   inFleet: 1_000_000,
-  bytesPerTenant: 512 * 1024 * 1024,
 } as const;
-/** An acceptance that no job followed: its producer died. */
+/** How long an acceptance is kept if no job follows because its producer died. */
 const forgottenAfterMs = 3_600_000;
+
+/** In the form that the scripts take. */
+export const ceilingDefaults = JSON.stringify(defaultCeilings);
 
 const count = z.number().int().min(0);
 
-/** 128 bits of the hash of what a first attempt asks for. Later attempts of a job ask for the same. */
+/** What `ceilings.lua` answers. */
+export const tenantFull = z.tuple([z.literal("tenant-full"), ceilingName, count, count]).rest(count);
+
+/** 128 bits of the hash of a first attempt's request. Later attempts of a job have the same request. */
 export function requestMark({ request, attempt }: Pick<Job, "request" | "attempt">): string {
   return attempt > 1 ? "" : hash("sha256", JSON.stringify(request), "base64url").slice(0, 22);
 }
@@ -25,7 +41,8 @@ export function requestMark({ request, attempt }: Pick<Job, "request" | "attempt
 /** What `admission.lua` answers when a job may not be added. */
 export const refusal = z.union([
   z.tuple([z.literal(["known", "taken"]), z.string()]),
-  z.tuple([z.literal(["sandbox-full", "fleet-full", "tenant-full"]), count, count]),
+  z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
+  tenantFull,
   nearlyFull,
   z.tuple([z.literal("wrong-pool"), z.string()]),
 ]);
@@ -39,41 +56,67 @@ const accept = new Script({
 
 /**
  * Accepts a job that is to run later. Throws when too many wait already or the id is another job's; `known` when this very
- * attempt was added before, or the job has ended: it may have been cancelled before it was due.
+ * attempt was added before, or the job has ended: it may have been cancelled before it was due. `untilMs`: when the acceptance is
+ * forgotten.
  */
-export async function acceptJob(redis: Redis, key: SandboxKey, job: Job): Promise<"accepted" | "known"> {
+export async function acceptJob(
+  redis: Redis,
+  key: SandboxKey,
+  job: Job,
+  untilMs: number,
+): Promise<"accepted" | "known"> {
   const keys = [
     redisKeys.job(key, job.id),
     redisKeys.lease(key),
     redisKeys.sandboxesOf(tenantOf(key)),
     ...unfinishedKeys(key),
   ];
-  const { perSandbox, inFleet, bytesPerTenant } = defaultWaitingLimits;
+  const { perSandbox, inFleet } = defaultWaitingLimits;
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
   const args = [
     ...[...about, perSandbox, inFleet, forgottenAfterMs, job.id],
-    ...[bytesPerTenant, Buffer.byteLength(JSON.stringify(job)), requestMark(job)],
+    ...[ceilingDefaults, Buffer.byteLength(JSON.stringify(job)), requestMark(job), untilMs],
+    ...[namesText(job.names), fillsWorkspace(job.request) ? "1" : ""],
   ];
-  const facts = () => fleetFacts(redis, key, job.id);
+  const facts = () => fleetFacts(redis, key, job.id, job.tenant);
   const answer = await runInSlot(redis, { key, script: accept, keys, args, facts });
   return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
 }
 
 /** What `facts.lua` reads by itself where there is only one slot. */
-export async function fleetFacts(redis: Redis, key: SandboxKey, jobId: string): Promise<object> {
-  const [settings, unfinished, sandbox, paused] = await Promise.all([
+export async function fleetFacts(
+  redis: Redis,
+  key: SandboxKey,
+  jobId: string,
+  tenant: string,
+): Promise<object> {
+  const [settings, unfinished, sandbox, paused, ceilings] = await Promise.all([
     redis.hgetall(redisKeys.settings),
     redis.zcard(redisKeys.unfinished),
     redis.get(redisKeys.sandboxOf(jobId)),
     redis.sismember(redisKeys.paused, tenantOf(key)),
+    ceilingFacts(redis, tenant),
   ]);
   const { fullUntil, usedBytes, fullFromBytes } = settings;
-  const { maxWaitingPerSandbox, maxWaitingInFleet, maxWaitingBytesPerTenant } = settings;
+  const { maxWaitingPerSandbox, maxWaitingInFleet } = settings;
   return {
     full: fullUntil === undefined ? [] : [fullUntil, usedBytes, fullFromBytes],
-    limits: [maxWaitingPerSandbox ?? false, maxWaitingInFleet ?? false, maxWaitingBytesPerTenant ?? false],
-    ...{ unfinished, sandbox: sandbox ?? undefined, paused },
+    limits: [maxWaitingPerSandbox ?? false, maxWaitingInFleet ?? false],
+    ...{ unfinished, sandbox: sandbox ?? undefined, paused, ceilings },
   };
+}
+
+/** The ceilings in the layers of the fleet and of a tenant, as `ceilings.lua` reads them. */
+export async function ceilingFacts(redis: Redis, tenant: string): Promise<(string | false)[]> {
+  const texts = await redis.hmget(redisKeys.ceilings, layers.fleet, layers.tenant(tenant));
+  return texts.map((text) => text ?? false);
+}
+
+export function tenantFullFault(
+  tenant: string,
+  [, ceiling, used, limit, resetAtMs]: z.infer<typeof tenantFull>,
+): Fault {
+  return new Fault("tenant-full", { tenant, ceiling, used, limit, resetAtMs });
 }
 
 /** `known`, where the refused attempt is the very one that was added before. */
@@ -88,7 +131,7 @@ export function knownOrThrow(refused: z.infer<typeof refusal>, key: SandboxKey, 
     case "fleet-full":
       throw new Fault("fleet-full", { waiting: refused[1], limit: refused[2] });
     case "tenant-full":
-      throw new Fault("tenant-full", { tenant: job.tenant, bytes: refused[1], limit: refused[2] });
+      throw tenantFullFault(job.tenant, refused);
     case "redis-full":
       throw nearlyFullFault(refused);
     case "wrong-pool":

@@ -1,9 +1,9 @@
 import { isSuccess, type JobResult, type Outcome, outcomeText } from "@berth/protocol";
 import { z } from "zod";
 
-/** What an entry of the queue says of an attempt that another one follows. */
+/** The mark on the queue entry of an attempt that another one follows. */
 export const retryingMark = "retrying";
-/** A refusal may quote much of a request. */
+/** Reasons are cut to this length: a refusal may quote much of a request. */
 const mostReason = 1_000;
 
 /** What Bull Board shows of an attempt that ended. It is kept with the entry, so it has none of the job's output. */
@@ -39,7 +39,7 @@ export function retriedEntry(ended: {
 
 const returned = z.looseObject({
   outcome: z.looseObject({ kind: z.string() }).optional(),
-  /** Of an attempt that another one follows. */
+  /** The entry of an attempt that another one follows. */
   nextAttempt: z.looseObject({}).optional(),
   /** The id under which the job was run again. */
   redrivenAs: z.string().optional(),

@@ -13,7 +13,7 @@ export type BoardPlace =
   | { readonly kind: "offers"; readonly name: string }
   | { readonly kind: "sandbox"; readonly key: SandboxKey };
 
-/** A queue as BullMQ's dashboards take it. It writes nothing by being made: what is only looked at leaves no keys. */
+/** A queue as BullMQ's dashboards take it. Creating it writes nothing, so that looking at a queue leaves no keys. */
 export function boardQueue(redis: Redis, place: BoardPlace): Queue {
   const { name, prefix } = nameOf(place);
   const queue = new Queue(name, { connection: bullConnection(redis), prefix, skipMetasUpdate: true });

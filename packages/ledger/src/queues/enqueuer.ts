@@ -17,19 +17,34 @@ import { type SubmittedTo, submitJob } from "./submit.ts";
 const submitMs = 10_000;
 const retryMs = 100;
 
+/** The fleet did not accept the job, and this call cannot have it accepted later. */
+function isRefusal(error: unknown): boolean {
+  return (["sandbox-full", "fleet-full", "tenant-full", "wrong-pool"] as const).some((code) =>
+    isFault(error, code),
+  );
+}
+
+/** What the fleet answers to a submission. */
+export interface Acceptance {
+  /** False: this attempt of the job was added before, by any producer. */
+  readonly isNew: boolean;
+  /** By Redis' clock; undefined if an earlier submission had the job accepted. */
+  readonly acceptedAtMs?: number | undefined;
+}
+
 /** One job on its way to the fleet. */
 interface Submission {
   readonly key: SandboxKey;
   readonly job: Job;
   readonly beganMs: number;
-  /** `unknown` from when the job is sent to its queue. */
+  /** `unknown` from the moment when the job is sent. */
   accepted: Accepted;
-  /** The next job of the sandbox may be sent. */
+  /** Resolves when the next job of the sandbox may be sent. */
   readonly onSent: () => void;
 }
 
 /**
- * Hands jobs to the fleet: one script adds a job, marks its sandbox and wakes the holder; a sandbox without a holder is then offered.
+ * Submits jobs: one script adds a job, marks its sandbox and wakes the holder; a sandbox without a holder is then offered.
  * A producer that dies before the offer leaves a marked sandbox, which the sweep of a worker offers.
  *
  * Submitting is idempotent under the job's id. A fault of Redis names that id, and whether the fleet may have the job; enqueueing
@@ -40,8 +55,8 @@ export class Enqueuer {
   readonly #offers: Offers;
   readonly #staging: Staging;
   /**
-   * By sandbox, while any of its jobs is on its way: what was handed in first is sent first, also when an earlier one is staged. Gives
-   * the fault if Redis did not answer.
+   * By sandbox, while any of its jobs is on its way. Jobs are sent in the order of the calls, also when an earlier one is staged. Resolves
+   * to the fault if Redis did not answer.
    */
   readonly #lastSent = new Map<SandboxKey, Promise<Fault | undefined>>();
   #closed = false;
@@ -52,8 +67,7 @@ export class Enqueuer {
     this.#staging = new Staging(redis);
   }
 
-  /** `known`: this attempt of the job was added before, by any producer. */
-  async enqueue(job: Job): Promise<"added" | "known"> {
+  async enqueue(job: Job): Promise<Acceptance> {
     const key = sandboxKeyOf(job);
     const before = this.#lastSent.get(key);
     const sent = Promise.withResolvers<Fault | undefined>();
@@ -62,7 +76,7 @@ export class Enqueuer {
     const submission: Submission = { key, job, beganMs: performance.now(), accepted: "no", onSent };
     try {
       const away = await before;
-      // It has waited as long as the one before it: trying on would make the last of many wait for the sum.
+      // It has waited as long as the job before it. Trying on would make the last of many wait for the sum.
       if (away && performance.now() - submission.beganMs >= submitMs) throw away;
       return await this.#untilAnswered(submission);
     } catch (error) {
@@ -79,7 +93,7 @@ export class Enqueuer {
     await this.#offers.close();
   }
 
-  async #untilAnswered(submission: Submission): Promise<"added" | "known"> {
+  async #untilAnswered(submission: Submission): Promise<Acceptance> {
     for (;;) {
       try {
         return await this.#submit(submission);
@@ -91,10 +105,10 @@ export class Enqueuer {
     }
   }
 
-  async #submit(submission: Submission): Promise<"added" | "known"> {
+  async #submit(submission: Submission): Promise<Acceptance> {
     const { key, job, onSent } = submission;
     const large = Buffer.byteLength(JSON.stringify(job.request)) > stagedAboveBytes;
-    const staged = large ? await this.#staging.put(key, job.id, job.request) : undefined;
+    const staged = large ? await this.#staging.put(key, job) : undefined;
     const before = submission.accepted;
     submission.accepted = "unknown";
     let to: SubmittedTo | "known";
@@ -106,11 +120,13 @@ export class Enqueuer {
     } catch (error) {
       // A Redis without memory refuses the whole script.
       if (isFault(error, "redis-full")) submission.accepted = before;
+      // Left in place, it would count against the tenant for an hour, and no job would ever read it.
+      if (staged && isRefusal(error)) await this.#staging.drop(key, job).catch(() => {});
       throw error;
     }
-    if (to === "known") return "known";
+    if (to === "known") return { isNew: false };
     if (!to.live && !to.paused) await this.#offer(key, to);
-    return "added";
+    return { isNew: true, acceptedAtMs: to.acceptedAtMs };
   }
 
   /** The job is accepted already. If it cannot be offered now, the sweep of a worker offers it. */

@@ -11,7 +11,7 @@ const forget = new Script({
 });
 
 /**
- * Removes the queues' own keys of sandboxes that nobody used for `idleMs`; at most `limit` of them, found by an index. Lease, epoch,
+ * Removes the queues' own keys of sandboxes that were unused for `idleMs`; at most `limit` of them, found by an index. Lease, epoch,
  * events and results are not touched, and the next job makes the queue again.
  */
 export async function forgetIdleQueues(
@@ -34,7 +34,7 @@ export async function forgetIdleQueues(
   return forgotten;
 }
 
-/** A job may have come in between: then the queue is there again. */
+/** A job may have come in between. Then the queue exists again. */
 async function dropQueue(redis: Redis, key: SandboxKey): Promise<void> {
   await redis.zrem(redisKeys.queues, key);
   if ((await redis.exists(...unfinishedKeys(key))) > 0) await redis.zadd(redisKeys.queues, Date.now(), key);

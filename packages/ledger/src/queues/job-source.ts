@@ -43,32 +43,34 @@ const pick = new Script({
       .parse(reply),
 });
 
-/** A job of the sandbox's queue that is ours to work on. */
+/** A job that this holder has taken from the sandbox's queue. */
 export interface HeldJob {
   readonly id: string;
-  /** Another for each attempt. */
+  /** Differs for each attempt. */
   readonly queuedId: string;
   readonly attempt: number;
   /** Epoch milliseconds, by the clock of its producer. */
   readonly queuedAtMs: number;
   /** It began in the step that took it. */
   readonly isBegun: boolean;
-  /** As it was found: not checked yet. */
+  /** The data of its queue entry: the whole job, unless its request is staged. */
+  readonly bytes: number;
+  /** As it was found, not validated yet. */
   load(): Promise<unknown>;
   complete(): Promise<void>;
 }
 
-/** For a holder that may have nothing to do. */
+/** For a holder that may be idle. */
 export interface AtOnce {
-  /** Called when jobs are about to be taken. Undefined: none is to begin. */
+  /** Called before jobs are taken. Undefined: none is to begin. */
   readonly beginning: () => BeginningAtOnce | undefined;
-  /** None began, since something is taken that this holder has not begun. */
+  /** Called if none began, because another job is taken that this holder has not begun. */
   readonly onBehind: () => void;
 }
 
 /**
- * Takes jobs from one sandbox's queue, for the holder of its lease. Every call is fenced. The order within sessions, and what becomes
- * of a dead holder's jobs, are the tenancy's to decide.
+ * Takes jobs from one sandbox's queue, for the holder of its lease. Every call is fenced. The tenancy decides the order within
+ * sessions, and what happens to a dead holder's jobs.
  */
 export class JobSource {
   readonly #redis: Redis;
@@ -100,8 +102,8 @@ export class JobSource {
   }
 
   /**
-   * The next job, or undefined when none came for about so long, or `wake` was called. One call at a time. Closed meanwhile, it gives a
-   * job that has begun all the same: its beginning has to be taken back.
+   * The next job, or undefined if none came in about that time, or after `wake`. One call at a time. If it is closed meanwhile, it still
+   * returns a job that has begun: the caller has to take that beginning back.
    */
   async next(waitMs: number, atOnce?: AtOnce): Promise<HeldJob | undefined> {
     if (this.#ahead.length === 0 && !this.#mayHaveJobs && !this.#closed) await this.#woken(waitMs);
@@ -110,8 +112,8 @@ export class JobSource {
   }
 
   /**
-   * The first job of a session that is not among those, wherever in the queue it waits. What was taken ahead comes before it. Does not
-   * wait, and does not look at the queue each time. One call at a time, and none of `next` meanwhile.
+   * The first job of a session that is not among those, wherever in the queue it waits. Jobs that were taken ahead come first.
+   * Does not wait, and does not read the queue on every call. One call at a time, and none of `next` meanwhile.
    */
   async nextBeside(sessions: ReadonlySet<string>): Promise<HeldJob | undefined> {
     if (this.#ahead.length > 0 || this.#closed) return this.#closed ? undefined : this.#ahead.shift();
@@ -119,16 +121,16 @@ export class JobSource {
     return queuedId === undefined ? undefined : await this.#pick(queuedId);
   }
 
-  /** What is taken from the queue, by any holder, the first taken first. */
+  /** The jobs that any holder took from the queue, in the order of taking. */
   async active(): Promise<HeldJob[]> {
-    // Those taken ahead are among them.
+    // Jobs that were taken ahead are among them.
     this.#ahead = [];
     const ids = await this.#redis.lrange(takenKey(this.#key), 0, -1);
     const entries = await Promise.all(
       ids.map(async (id) => {
         const [data, timestamp] = await this.#redis.hmget(entryKey(this.#key, id), "data", "timestamp");
         if (data != null) return this.#held(id, data, timestamp ?? "0");
-        // Without its entry nothing is known of it, and nothing taken after it could begin.
+        // Without its entry the job is unknown, and no job taken after it could begin.
         await this.#redis.lrem(takenKey(this.#key), 1, id);
         return undefined;
       }),
@@ -136,7 +138,7 @@ export class JobSource {
     return entries.filter((held) => held !== undefined).reverse();
   }
 
-  /** Makes a `next` that waits look again, and return. */
+  /** Makes a waiting `next` look again, and return. */
   async wake(): Promise<void> {
     this.#wake();
   }
@@ -163,7 +165,7 @@ export class JobSource {
     this.#onWake = () => {};
   }
 
-  /** A wake-up may have been lost, so an idle holder looks as well: in one command instead of the fetch's five. */
+  /** A wake-up may be lost, so an idle holder also looks by itself, in one command instead of the fetch's five. */
   async #hasJobs(): Promise<boolean> {
     return this.#mayHaveJobs || (await this.#redis.exists(waitKey(this.#key), prioritizedKey(this.#key))) > 0;
   }
@@ -207,6 +209,7 @@ export class JobSource {
       attempt: attemptOf(queuedId),
       queuedAtMs: Number(timestamp),
       isBegun,
+      bytes: Buffer.byteLength(data),
       load: async () => JSON.parse(data),
       complete: () => this.#complete(queuedId),
     };

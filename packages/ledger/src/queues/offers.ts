@@ -9,7 +9,7 @@ const waitSeconds = 1;
 /** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;
 
-/** Whom an offer is for: a pool of workers, on any host or on the one whose disk has the workspace. */
+/** The workers that an offer is for: a pool, on any host or on the one whose disk has the workspace. */
 export interface OfferPlace {
   readonly pool: string;
   readonly home: string | undefined;
@@ -20,7 +20,7 @@ export function offerQueueName({ pool, home }: OfferPlace): string {
   return `offers${pool === "default" ? "" : `-${pool}`}${home === undefined ? "" : `@${home}`}`;
 }
 
-/** "This sandbox has work and nobody holds it." At most one offer per sandbox and place: its id is the sandbox's key. */
+/** Announces to workers that a sandbox has work and no holder. At most one offer per sandbox and place: its id is the sandbox's key. */
 export class Offers {
   readonly #redis: Redis;
   readonly #queues = new Map<string, Queue>();
@@ -30,23 +30,23 @@ export class Offers {
   }
 
   async add(key: SandboxKey, place: OfferPlace): Promise<void> {
-    // Removed when settled, or its id would keep out the next.
+    // Removed when settled, or its id would block the next offer.
     const options = { jobId: offerId(key), removeOnComplete: true, removeOnFail: true };
     const queue = this.#queue(place);
     try {
       await queue.add("offer", { key }, options);
     } catch (error) {
-      // BullMQ keeps a queue broken for ever whose first look at Redis failed.
+      // A BullMQ queue whose first call to Redis failed stays broken for ever.
       this.#drop(place, queue);
       throw error;
     }
   }
 
-  /** As `add`, past an offer whose taker died before settling it: while it lies there, its id keeps any other out. */
+  /** As `add`, past an offer whose taker died before settling it: while it exists, its id blocks any other. */
   async addAgain(key: SandboxKey, place: OfferPlace): Promise<void> {
     const taken = await this.#queue(place).getJob(offerId(key));
     if (taken && (await taken.isActive())) {
-      // Refused while its taker's lock lasts: then somebody is at it.
+      // Refused while its taker's lock lasts: then a worker handles it.
       const removed = await taken.remove().then(
         () => true,
         () => false,
@@ -92,16 +92,16 @@ export class Offers {
   }
 }
 
-/** With a letter before it: BullMQ takes no id of digits alone. */
+/** With a letter in front: BullMQ accepts no id of digits alone. */
 function offerId(key: SandboxKey): string {
   return `o-${key}`;
 }
 
 export interface Offer {
   readonly key: SandboxKey;
-  /** Removes the offer. Whoever does looks again afterwards whether the sandbox still needs one. */
+  /** Removes the offer. The caller checks afterwards whether the sandbox still needs one. */
   settle(): Promise<void>;
-  /** Puts it back where it was: nobody here has room for it. */
+  /** Puts it back where it was: this worker has no room for it. */
   putBack(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Waits for one thing at a time, until told to give up. A blocking call on a connection that is closed while it reconnects is never
- * settled by ioredis, so whoever closes must not wait for it.
+ * Waits for one thing at a time, until it is stopped. A blocking call on a connection that is closed while it reconnects is never
+ * settled by ioredis, so the closing code must not wait for it.
  */
 export class OneWait {
   #giveUp: (() => void) | undefined;
@@ -14,7 +14,7 @@ export class OneWait {
     });
   }
 
-  /** What waits ends with nothing, and so does whatever comes. */
+  /** Ends the current wait, and every later one, with nothing. */
   end(): void {
     this.#over = true;
     this.#giveUp?.();

@@ -3,11 +3,11 @@ import type { Redis } from "@berth/redis";
 import { readSessions } from "../jobs/job-record.ts";
 import { jobIdOf, prioritizedKey, waitKey } from "./queue-layout.ts";
 
-/** Jobs looked at, and remembered with their sessions. What waits behind them is seen when some of them have left. */
+/** How many jobs are read, and remembered with their sessions. Jobs behind them are read when some of them have left. */
 const lookedAtMost = 100_000;
 /** Sessions asked for in one round trip. */
 const askedAtOnce = 1_000;
-/** Looking takes no more than this share of the time. */
+/** Reading takes at most this share of the time. */
 const lookingShare = 0.05;
 
 /** Which sessions the jobs of one sandbox's queue belong to. Takes nothing. */
@@ -34,7 +34,7 @@ export class QueuePeek {
     }
   }
 
-  /** The queue is empty. */
+  /** Call it when the queue is empty. */
   forget(): void {
     this.#sessionOf.clear();
   }
@@ -54,7 +54,7 @@ export class QueuePeek {
     return undefined;
   }
 
-  /** Those that have left, once they are many. */
+  /** Forgets the jobs that have left, once they are many. */
   #forgetAllBut(waiting: readonly string[]): void {
     if (this.#sessionOf.size < waiting.length + askedAtOnce) return;
     const still = new Set(waiting);
@@ -70,7 +70,7 @@ export class QueuePeek {
     });
   }
 
-  /** In the order in which they would be taken. */
+  /** In the order in which a worker would take them. */
   async #waiting(): Promise<string[]> {
     const [plain, prioritized] = await Promise.all([
       this.#redis.lrange(waitKey(this.#key), -lookedAtMost, -1),

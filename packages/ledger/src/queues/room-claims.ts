@@ -3,7 +3,7 @@ import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { type OfferPlace, offerQueueName } from "./offers.ts";
 
-/** A worker that makes room says so several times in this time. */
+/** A worker that makes room renews its claim several times in this time. */
 const goodForMs = 2_000;
 
 const count = z.number().int().min(0);
@@ -19,12 +19,12 @@ export interface Room {
   /** Sandboxes of this worker that were asked to make room for such offers and have not been replaced: lately, and all. */
   readonly lately: number;
   readonly all: number;
-  /** Sandboxes of this worker that could be asked. */
+  /** Sandboxes of this worker that could make room. */
   readonly idle: number;
   readonly busy: number;
 }
 
-/** How many sandboxes this worker asks now to make room for a place's offers, so that the fleet gives up as many as there are offers. */
+/** How many sandboxes this worker gives up now for a place's offers, so that all workers together give up as many as are needed. */
 export async function makeRoomFor(
   redis: Redis,
   instance: string,

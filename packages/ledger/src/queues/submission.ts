@@ -3,10 +3,10 @@ import { redisFault } from "@berth/redis";
 import { passes } from "../events/redis-errors.ts";
 import type { Schedule } from "../schedule/schedule.ts";
 
-/** What is known of a job while it is being submitted. */
+/** How far a job got while it is being submitted. */
 export type Accepted = NonNullable<SubmittedJob["accepted"]>;
 
-/** The faults of Redis. A full sandbox, a taken id and the like are about the job: then it was not accepted. */
+/** Faults of Redis. Other faults (a full sandbox, a taken id) are about the job, and mean that it was not accepted. */
 const ofRedis = [
   "redis-unreachable",
   "redis-unauthorized",
@@ -43,7 +43,7 @@ export async function acceptForLater(
   try {
     return await schedule.accept(job, dueAtMs);
   } catch (error) {
-    // Redis says that it is full before it makes any part of a change.
+    // A full Redis refuses before it makes any part of a change.
     throw submissionFault(error, job.id, isFault(error, "redis-full") ? "no" : "unknown");
   }
 }

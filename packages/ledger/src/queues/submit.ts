@@ -1,13 +1,23 @@
-import { type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
+import { fillsWorkspace, type Job, redisKeys, type SandboxKey, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { defaultPool } from "../leases/lease-record.ts";
 import type { Place } from "../leases/leases.ts";
+import { namesOfSandbox, namesText } from "../names.ts";
 import { runInSlot } from "../slots.ts";
-import { defaultWaitingLimits, fleetFacts, knownOrThrow, refusal, requestMark } from "./admission.ts";
+import {
+  ceilingDefaults,
+  defaultWaitingLimits,
+  fleetFacts,
+  knownOrThrow,
+  refusal,
+  requestMark,
+} from "./admission.ts";
+import { keptMs } from "./exchange.ts";
 import {
   completedKey,
   entryKey,
+  entryPrefix,
   failedKey,
   priorityCounterKey,
   queuedId,
@@ -20,20 +30,22 @@ export interface StagedPayload {
   readonly sha256: string;
 }
 
-/** Of a sandbox that has just been given a job. */
+/** The state of a sandbox that has just got a job. */
 export interface SubmittedTo extends Place {
   /** A worker holds it, and has been woken. */
   readonly live: boolean;
   readonly paused: boolean;
+  /** By Redis' clock, if this submission had the job accepted. */
+  readonly acceptedAtMs: number | undefined;
 }
 
 const flag = z.literal([0, 1]).transform((value) => value === 1);
 const reply = z.union([
   z
-    .tuple([z.literal("added"), flag, flag, z.string(), z.string()])
-    .transform(([, live, paused, home, pool]) => ({
+    .tuple([z.literal("added"), flag, flag, z.string(), z.string(), z.number()])
+    .transform(([, live, paused, home, pool, at]) => ({
       answer: "added" as const,
-      to: { live, paused, home: home === "" ? undefined : home, pool },
+      to: { live, paused, home: home === "" ? undefined : home, pool, acceptedAtMs: at || undefined },
     })),
   refusal.transform((refused) => ({ answer: "refused" as const, refused })),
 ]);
@@ -66,15 +78,16 @@ export async function submitJob(
     priorityCounterKey(key),
     ...unfinishedKeys(key),
   ];
-  const { perSandbox, inFleet, bytesPerTenant } = defaultWaitingLimits;
+  const { perSandbox, inFleet } = defaultWaitingLimits;
   const payload = staged ? { ...job, request: undefined, staged } : job;
   const args = [
     ...[key, tenantOf(key), job.id, job.attempt, job.pool ?? "", defaultPool, job.session, job.request.kind],
     ...[perSandbox, inFleet, job.tenant, queued, JSON.stringify(payload)],
-    ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), bytesPerTenant],
-    ...[requestMark(job), staged ? "1" : ""],
+    ...[JSON.stringify({ attempts: 1, priority: job.priority }), job.priority, Date.now(), ceilingDefaults],
+    ...[requestMark(job), staged ? "1" : "", entryPrefix(key), keptMs],
+    ...[namesText(job.names), namesText(namesOfSandbox(job)), fillsWorkspace(job.request) ? "1" : ""],
   ];
-  const facts = () => fleetFacts(redis, key, job.id);
+  const facts = () => fleetFacts(redis, key, job.id, job.tenant);
   const answer = await runInSlot(redis, {
     ...{ key, script: submit, keys, args, facts },
     ...(onMade ? { onMade } : {}),
@@ -82,7 +95,7 @@ export async function submitJob(
   return answer.answer === "added" ? answer.to : knownOrThrow(answer.refused, key, job);
 }
 
-/** An attempt as it was added, not checked; undefined when its queue does not have it, or not any more. */
+/** An attempt as it was added, not validated; undefined if its queue does not have it, or no longer. */
 export async function findQueued(redis: Redis, key: SandboxKey, queued: string): Promise<unknown> {
   const data = await redis.hget(entryKey(key, queued), "data");
   return data === null ? undefined : JSON.parse(data);

@@ -1,18 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { redisKeys } from "@berth/protocol";
 import { blockingDuplicate, onReconnect, type Redis } from "@berth/redis";
+import { z } from "zod";
 
 /** Shorter than any lease: the reader notices within this time that it was stopped. */
 const blockSeconds = 2;
 /** Redis answers every read within `blockSeconds`. After this much silence the connection is made anew. */
 const silentMs = 5_000;
-/** After an error, as while Redis is away. */
+/** The reply of BZMPOP: the key, and each member with its score. */
+const wokenIn = z
+  .tuple([z.string(), z.array(z.tuple([z.string(), z.unknown()]))])
+  .nullable()
+  .transform((reply) => reply?.[1] ?? []);
+/** Pause after an error, as while Redis is away. */
 const restMs = 250;
-/** Of many woken sandboxes, those read in one call. */
+/** How many woken sandboxes one call reads. */
 const pageSize = 100;
 
 /**
- * Wakes the sandboxes of one worker that were given a job. One blocking connection, however many sandboxes the worker holds.
+ * Wakes those sandboxes of one worker that got a job. One blocking connection, however many sandboxes the worker holds.
  * A wake-up may be lost with its connection: a holder looks at its queue within a lease anyway.
  */
 export class Wakes {
@@ -27,7 +33,7 @@ export class Wakes {
     this.#key = redisKeys.wake(instance);
   }
 
-  /** Calls `onWake` for the sandbox until it is told to stop. The connection is made when the first one listens. */
+  /** Calls `onWake` for the sandbox until the returned function is called. The connection is made when the first one listens. */
   listen(sandbox: string, onWake: () => void): () => void {
     this.#listeners.set(sandbox, onWake);
     if (this.#reader === undefined && !this.#stopped) {
@@ -50,11 +56,8 @@ export class Wakes {
   async #read(reader: Redis): Promise<void> {
     while (!this.#stopped) {
       try {
-        const first = await reader.bzpopmin(this.#key, blockSeconds);
-        if (first === null) continue;
-        this.#wake(first[1]);
-        const others = await reader.zpopmin(this.#key, pageSize);
-        for (let index = 0; index < others.length; index += 2) this.#wake(others[index] ?? "");
+        const popped = await reader.bzmpop(blockSeconds, 1, this.#key, "MIN", "COUNT", pageSize);
+        for (const [sandbox] of wokenIn.parse(popped)) this.#wake(sandbox);
       } catch {
         if (!this.#stopped) await sleep(restMs);
       }

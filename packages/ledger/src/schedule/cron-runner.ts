@@ -7,6 +7,8 @@ export interface CronRunnerOptions {
   readonly store: ScheduleStore;
   readonly schedule: Pick<Schedule, "addTick">;
   readonly enqueue: (job: Job) => Promise<unknown>;
+  /** The scope of a job whose order names none. */
+  readonly scopeOf: (job: Pick<Job, "tenant" | "agent">) => Promise<Job["scope"]>;
   readonly now: () => number;
   /** A due time that was given up, because its job can never be accepted. */
   readonly onRefused: (scheduleId: string, message: string) => void;
@@ -17,9 +19,9 @@ const forgottenAfterMs = 2_000;
 const sweptAtOnce = 1_000;
 
 /**
- * Runs schedules. A tick only says "look at this schedule"; what is to run is decided by replacing the schedule's state,
- * which one worker does. Then each decided due time is handed on and struck off. Whoever dies in between leaves a state
- * that says what is left, and the next tick, or the sweep, goes on from there.
+ * Runs schedules. A tick only asks to look at a schedule; replacing the schedule's state decides what is to run,
+ * which one worker does. Then each decided due time is handed on and struck off. A worker that dies in between leaves a state
+ * that has what is left, and the next tick, or the sweep, goes on from there.
  */
 export class CronRunner {
   readonly #options: CronRunnerOptions;
@@ -36,7 +38,7 @@ export class CronRunner {
     await this.#wake(await this.#fire(state));
   }
 
-  /** Ticks again for schedules whose tick was lost: between two steps of somebody who died. */
+  /** Adds ticks for schedules whose tick was lost when a worker died between two steps. */
   async sweep(): Promise<void> {
     const { store, schedule, now } = this.#options;
     for (const id of await store.dueBefore(now() - forgottenAfterMs, sweptAtOnce)) {
@@ -46,7 +48,7 @@ export class CronRunner {
     }
   }
 
-  /** Hands on what was decided. Gives the state that is left. */
+  /** Passes the decided runs on. Returns the state that is left. */
   async #fire(state: ScheduleState | undefined): Promise<ScheduleState | undefined> {
     let left = state;
     for (const due of state?.firing?.dues ?? []) {
@@ -58,11 +60,13 @@ export class CronRunner {
   }
 
   async #enqueue({ spec }: ScheduleState, dueMs: number): Promise<void> {
-    const { enqueue, onRefused } = this.#options;
+    const { enqueue, scopeOf, onRefused } = this.#options;
     const labels = { ...spec.order.labels, "berth.schedule": spec.id };
     const job = { ...spec.order, labels, version: 1, id: scheduledJobId(spec.id, dueMs) };
     try {
-      await enqueue(jobSchema.parse(job));
+      const parsed = jobSchema.parse(job);
+      const scope = spec.order.scope ?? (await scopeOf(parsed));
+      await enqueue({ ...parsed, scope });
     } catch (error) {
       // Tried again while it may pass; a run that can never be accepted must not hold up those after it.
       if (!isFault(error) || error.retry) throw error;

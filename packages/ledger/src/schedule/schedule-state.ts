@@ -49,7 +49,7 @@ export function pauseState(state: ScheduleState, paused: boolean, nowMs: number)
   return resumed({ ...state, spec: { ...state.spec, paused } }, was, nowMs);
 }
 
-/** What is due by now, by the catch-up policy. The same state when nothing is. */
+/** The runs due by now, by the catch-up policy. Returns the same state when none is. */
 export function decideState(state: ScheduleState, nowMs: number): ScheduleState {
   const { spec, nextDueMs, runs } = state;
   if (state.firing || spec.paused || nextDueMs === null || nextDueMs > nowMs) return state;
@@ -71,7 +71,7 @@ export function firedState(state: ScheduleState, dueMs: number): ScheduleState {
   return firing && dues.length > 0 ? { ...rest, firing: { ...firing, dues } } : rest;
 }
 
-/** When it is to be looked at next, or undefined: never, or not before somebody changes it. */
+/** When it is to be looked at next; undefined: never, or not before it is changed. */
 export function wakeMs({ firing, spec, nextDueMs }: ScheduleState): number | undefined {
   if (firing) return firing.tickMs;
   return spec.paused || nextDueMs === null ? undefined : nextDueMs;

@@ -1,12 +1,13 @@
-import { Fault, problemsOf, redisKeys } from "@berth/protocol";
+import { Fault, problemsOf, redisKeys, type TenantId } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { readCeilings } from "../fleet/tenant-ceilings.ts";
 import { type ScheduleState, scheduleState, wakeMs } from "./schedule-state.ts";
 
 const advance = new Script({
   name: "schedule-advance",
   file: new URL("../../lua/schedule-advance.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal(0), z.literal(1)]).parse(reply) === 1,
+  parse: (reply) => z.union([z.literal([0, 1]), z.tuple([z.literal("full"), z.number()])]).parse(reply),
 });
 
 /** Where schedules are kept. Each is changed as a whole, and only from what was read. */
@@ -21,9 +22,10 @@ export class ScheduleStore {
     return (await this.#read(id)).state;
   }
 
-  /** By id. One that cannot be read (another version wrote it) is left out. */
-  async list(): Promise<ScheduleState[]> {
-    const all = await this.#redis.hgetall(redisKeys.schedules);
+  /** By id, one tenant's or all. One that cannot be read (another version wrote it) is left out. */
+  async list(tenant?: TenantId): Promise<ScheduleState[]> {
+    const all =
+      tenant === undefined ? await this.#redis.hgetall(redisKeys.schedules) : await this.#of(tenant);
     return Object.entries(all)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .flatMap(([, text]) => parse(text).state ?? []);
@@ -35,7 +37,7 @@ export class ScheduleStore {
   }
 
   /**
-   * Replaces a schedule by what `change` makes of it, and again from the start if somebody was faster. `change` may give the
+   * Replaces a schedule by what `change` makes of it, and again from the start if another process was faster. `change` may give the
    * same value back, or undefined to remove it. Gives what is there now. Throws `schedule-unreadable` and changes nothing when
    * this version cannot read the schedule: a newer one may.
    */
@@ -49,20 +51,38 @@ export class ScheduleStore {
       const next = change(state);
       if (next === state && state !== undefined) return state;
       const wake = next && wakeMs(next);
-      const keys = [redisKeys.schedules, redisKeys.schedulesDue];
-      if (await advance.run(this.#redis, keys, [id, text, next ? JSON.stringify(next) : "", wake ?? ""]))
-        return next;
+      const before = (state ?? next)?.spec.order.tenant ?? "";
+      const tenant = next?.spec.order.tenant ?? before;
+      const isNew = next !== undefined && (state === undefined || tenant !== before);
+      const limit = isNew ? (await readCeilings(this.#redis, tenant)).schedules : 0;
+      const keys = [
+        redisKeys.schedules,
+        redisKeys.schedulesDue,
+        redisKeys.schedulesOf(before),
+        redisKeys.schedulesOf(tenant),
+      ];
+      const args = [id, text, next ? JSON.stringify(next) : "", wake ?? "", limit];
+      const answer = await advance.run(this.#redis, keys, args);
+      if (answer === 1) return next;
+      if (answer !== 0)
+        throw new Fault("tenant-full", { tenant, ceiling: "schedules", used: answer[1], limit });
     }
   }
 
   /** Removes it whether or not it can be read. False: there was none. */
   async remove(id: string): Promise<boolean> {
-    const done = await this.#redis
-      .multi()
-      .hdel(redisKeys.schedules, id)
-      .zrem(redisKeys.schedulesDue, id)
-      .exec();
+    const { text, state } = await this.#read(id);
+    const removing = this.#redis.multi().hdel(redisKeys.schedules, id).zrem(redisKeys.schedulesDue, id);
+    const tenant = state?.spec.order.tenant ?? tenantIn(text);
+    if (tenant !== undefined) removing.srem(redisKeys.schedulesOf(tenant), id);
+    const done = await removing.exec();
     return done?.[0]?.[1] === 1;
+  }
+
+  async #of(tenant: TenantId): Promise<Record<string, string>> {
+    const ids = await this.#redis.smembers(redisKeys.schedulesOf(tenant));
+    const texts = ids.length === 0 ? [] : await this.#redis.hmget(redisKeys.schedules, ...ids);
+    return Object.fromEntries(ids.flatMap((id, at) => (texts[at] ? [[id, texts[at]]] : [])));
   }
 
   async #read(id: string): Promise<Found & { readonly text: string }> {
@@ -84,4 +104,10 @@ function parse(text: string): Found {
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** Of a schedule that this version cannot read. */
+function tenantIn(text: string): string | undefined {
+  const [, tenant] = /"tenant":"([a-z0-9_-]+)"/.exec(text) ?? [];
+  return tenant;
 }

@@ -23,11 +23,11 @@ export interface ScheduleWorkerOptions {
   /** A due job that can never be accepted. It is gone afterwards. */
   readonly onRefused: (job: Job, fault: Fault) => Promise<unknown>;
   readonly onTick: (scheduleId: string, dueAtMs: number) => Promise<unknown>;
-  /** An entry nobody can read. It is gone afterwards. */
+  /** An entry that cannot be read. It is gone afterwards. */
   readonly onUnreadable: (id: string, data: unknown, problem: string) => Promise<unknown>;
-  /** The first failure of an entry; further ones are not told. */
+  /** The first failure of an entry; further ones are not reported. */
   readonly onTrouble: (id: string, message: string) => void;
-  /** What a worker that died was handing on is handed on by another after one to three of these. */
+  /** Entries that a dead worker was handing on are taken over by another after one to three of these. */
   readonly lockMs?: number;
 }
 
@@ -51,12 +51,12 @@ const entry = z.union([z.object({ tick: z.string(), dueAtMs: z.number() }), dueE
 
 /**
  * Hands on what is due, in every worker of the fleet. An entry is gone only after it was handed on. BullMQ's own check for
- * entries whose taker died is on here: handing one on twice is harmless, since whoever takes it knows its id.
+ * entries whose taker died is on here: handing one on twice is harmless, since the enqueuer knows its id.
  */
 export class ScheduleWorker {
   readonly #options: ScheduleWorkerOptions;
   readonly #worker: Worker;
-  /** What is being handed on for each sandbox. */
+  /** The entries being handed on, by sandbox. */
   readonly #lines = new Map<SandboxKey, Promise<void>>();
 
   constructor(options: ScheduleWorkerOptions) {
@@ -74,7 +74,7 @@ export class ScheduleWorker {
       runRetryDelay: reconnectMs,
       settings: { backoffStrategy: (failures) => backoffMs(failures, again) },
     });
-    // Connection errors are told by the connection itself, once per outage.
+    // The connection itself reports its errors, once per outage.
     this.#worker.on("error", () => {});
   }
 

@@ -29,12 +29,12 @@ const confirm = new Script({
 const bullEventsKept = 1_000;
 /** An entry is handed on or tried again; nothing makes it give up. */
 const tries = 1_000_000_000;
-/** How long it stays known that a delayed job was accepted, should nobody be there to hand it on. */
+/** How long a delayed job's acceptance is remembered past its due time, if no worker is there to hand it on. */
 const knownPastDueMs = 24 * 3_600_000;
 
 /** Where requests too large for a queue are put meanwhile. */
 export interface StagingPort {
-  put(key: SandboxKey, jobId: string, request: Job["request"]): Promise<StagedPayload>;
+  put(key: SandboxKey, job: Job, options: { readonly isAccepted: boolean }): Promise<StagedPayload>;
   accept(key: SandboxKey, jobId: string): Promise<void>;
   take(key: SandboxKey, jobId: string, staged: StagedPayload): Promise<unknown>;
 }
@@ -44,7 +44,7 @@ export interface ScheduledJob {
   readonly jobId: string;
   readonly attempt: number;
   readonly dueAtMs: number;
-  /** Whose inbox is to be told of its end. */
+  /** The client whose inbox gets its end. */
   readonly inbox: string | undefined;
   readonly labels: Labels | undefined;
   /** How often handing it on failed, and why the last time. */
@@ -54,7 +54,7 @@ export interface ScheduledJob {
 
 /**
  * What is not to run yet: delayed jobs, jobs that run again, and the ticks of schedules. One queue for the whole fleet,
- * since nobody may be listening to a sandbox's own; any worker hands on what is due.
+ * since a sandbox's own queue may have no worker; any worker hands on what is due.
  *
  *   delayed ──due──▶ waiting ──taken by a worker──▶ handed on, then gone
  *      ▲                                  └──its worker died──▶ waiting
@@ -79,13 +79,14 @@ export class Schedule {
   /** Accepts a delayed job: from now on it is known, and will run. `known`: it has been added or has run before. */
   async accept(job: Job, dueAtMs: number): Promise<"added" | "known"> {
     const key = sandboxKeyOf(job);
-    if ((await acceptJob(this.#redis, key, job)) === "known") return "known";
+    const knownUntilMs = Math.round(dueAtMs) + knownPastDueMs;
+    if ((await acceptJob(this.#redis, key, job, knownUntilMs)) === "known") return "known";
     const waiting = await this.#queue.getDelayedCount();
     const limit = defaultWaitingLimits.inFleet;
     if (waiting >= limit) throw new Fault("fleet-full", { waiting, limit });
     for (const record of [redisKeys.sandboxOf(job.id), redisKeys.job(key, job.id)])
-      await this.#redis.pexpireat(record, Math.round(dueAtMs) + knownPastDueMs);
-    await this.#order.note(key, job.id, dueAtMs, Math.round(dueAtMs) + knownPastDueMs);
+      await this.#redis.pexpireat(record, knownUntilMs);
+    await this.#order.note(key, job.id, dueAtMs, knownUntilMs);
     await this.add(job, dueAtMs);
     return "added";
   }
@@ -105,7 +106,7 @@ export class Schedule {
   async add(job: Job, dueAtMs: number): Promise<void> {
     const key = sandboxKeyOf(job);
     const large = JSON.stringify(job.request).length > stagedAboveBytes;
-    const staged = large ? await this.#staging.put(key, job.id, job.request) : undefined;
+    const staged = large ? await this.#staging.put(key, job, { isAccepted: true }) : undefined;
     const payload = staged ? { ...job, request: undefined, staged } : job;
     await this.#add(entryId(job.id, job.attempt), job.request.kind, { job: payload, dueAtMs }, dueAtMs);
     // A later attempt's was accepted with the first, unless the job is over and this one comes from a worker that does not know.
@@ -126,7 +127,7 @@ export class Schedule {
     return { jobId, attempt, dueAtMs, inbox: job?.inbox, labels: job?.labels, failures, problem };
   }
 
-  /** Takes out a job whose end was told. One that is being handed on just now is known to have ended. */
+  /** Takes out a job whose end was published. One that is being handed on just now is known to have ended. */
   async remove(jobId: string, attempt: number): Promise<void> {
     await this.#queue.remove(entryId(jobId, attempt));
   }

@@ -2,12 +2,13 @@ import type { Duplex } from "node:stream";
 import type { ByteListener, ByteStream } from "../init/byte-stream.ts";
 import { StdioDemux } from "./stdio-demux.ts";
 
-/** What init writes to stderr is only ever a last word; more than this is noise. */
+/** init writes to stderr only a last message before it dies; the rest is cut. */
 const stderrKeptBytes = 2048;
 
 /** The container's attached stdin and stdout as a stream to init. */
 export class AttachedStream implements ByteStream {
   readonly #socket: Duplex;
+  #listener: ByteListener | undefined;
   #stderr = "";
   #ended = false;
 
@@ -21,15 +22,25 @@ export class AttachedStream implements ByteStream {
     return this.#ended ? true : this.#socket.write(bytes);
   }
 
+  get ended(): boolean {
+    return this.#ended || this.#socket.destroyed;
+  }
+
+  /** A later listener takes over: a container is parked and adopted over one stream. */
   listen(listener: ByteListener): void {
-    const end = (detail: string) => {
-      if (this.#ended) return;
-      this.#ended = true;
-      this.#socket.destroy();
-      listener.onEnd(this.#stderr === "" ? detail : `${detail}; its last words: ${this.#stderr.trim()}`);
-    };
+    const isFirst = this.#listener === undefined;
+    this.#listener = listener;
+    if (isFirst) this.#read();
+    if (this.#socket.destroyed) this.#end("the container ended");
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #read(): void {
     const demux = new StdioDemux((stream, bytes) => {
-      if (stream === "stdout") listener.onBytes(bytes);
+      if (stream === "stdout") this.#listener?.onBytes(bytes);
       else this.#stderr = (this.#stderr + bytes.toString("latin1")).slice(-stderrKeptBytes);
     });
     this.#socket.on("data", (chunk: Buffer) => {
@@ -37,17 +48,19 @@ export class AttachedStream implements ByteStream {
       try {
         demux.push(chunk);
       } catch (error) {
-        end(error instanceof Error ? error.message : String(error));
+        this.#end(error instanceof Error ? error.message : String(error));
       }
     });
-    this.#socket.on("drain", listener.onDrain);
-    this.#socket.on("error", (error: Error) => end(`the attached stream failed: ${error.message}`));
-    this.#socket.on("end", () => end("the container ended"));
-    this.#socket.on("close", () => end("the container ended"));
-    if (this.#socket.destroyed) end("the container ended");
+    this.#socket.on("drain", () => this.#listener?.onDrain());
+    this.#socket.on("error", (error: Error) => this.#end(`the attached stream failed: ${error.message}`));
+    this.#socket.on("end", () => this.#end("the container ended"));
+    this.#socket.on("close", () => this.#end("the container ended"));
   }
 
-  destroy(): void {
+  #end(detail: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
     this.#socket.destroy();
+    this.#listener?.onEnd(this.#stderr === "" ? detail : `${detail}; its last words: ${this.#stderr.trim()}`);
   }
 }

@@ -1,13 +1,26 @@
 import { join } from "node:path";
-import { sandboxKey, workspaceDirectory } from "@berth/protocol";
+import {
+  agentDirectory,
+  canonicalTenant,
+  sandboxKey,
+  teamDirectory,
+  toolsDirectory,
+  workspaceDirectory,
+} from "@berth/protocol";
 import { z } from "zod";
 import { label } from "./labels.ts";
+import { seccompProfile } from "./seccomp-profile.ts";
+import { sharedFolders } from "./shared-directories.ts";
 import { defaultUids } from "./workspace.ts";
 
 export const initMountPath = "/.berth/init";
 export const linkMountPath = "/.berth/link";
+/** Where a container that copies a tree has the original. */
+export const treeSourcePath = "/.berth/from";
+/** Beside the workspaces: their snapshots. */
+export const treeFolder = ".snapshots";
 
-/** What every container of ours has, whatever its profile. The engine proxy lets no other through. */
+/** The fields that all of Berth's containers share, whatever their profile. The engine proxy refuses others. */
 export const fixedFields = {
   Hostname: "sandbox",
   WorkingDir: workspaceDirectory,
@@ -18,13 +31,13 @@ export const fixedFields = {
   StopSignal: "SIGTERM",
   Tty: false,
   OpenStdin: true,
-  // The engine must keep stdin open when a worker goes, or nobody could adopt the container.
+  // The engine must keep stdin open when a worker goes, or no worker could adopt the container.
   StdinOnce: false,
 };
 
 export const fixedHostConfig = {
   CapDrop: ["ALL"],
-  SecurityOpt: ["no-new-privileges"],
+  SecurityOpt: ["no-new-privileges", `seccomp=${seccompProfile}`],
   Privileged: false,
   ReadonlyRootfs: true,
   IpcMode: "private",
@@ -35,13 +48,30 @@ export const fixedHostConfig = {
   AutoRemove: false,
 };
 
+/** init's arguments: in a sandbox, also the shared directories; otherwise only to copy or empty a tree. */
+const commandLine = z
+  .array(z.string())
+  .refine((words) => isSandboxCall(words) || treeCalls.includes(words.join(" ")), {
+    error: "it is not how init is called",
+  });
+const treeCalls = [`clone ${treeSourcePath} ${workspaceDirectory}`, `clear ${workspaceDirectory}`];
+
+function isSandboxCall(words: readonly string[]): boolean {
+  const also = words.slice(fixedFields.Cmd.length).join(" ");
+  return (
+    fixedFields.Cmd.every((word, index) => words[index] === word) &&
+    /^(--also \/agent ?)?(--also \/tools ?)?(--see \/team)?$/.test(also)
+  );
+}
+
 export interface MountRule {
   readonly target: string;
   /** Beneath the folder of the workspaces, or `..` and what lies beside it. */
   readonly folder: string;
   readonly name: z.ZodType<string>;
   readonly is: "directory" | "file";
-  readonly readOnly: boolean;
+  /** Either: as the profile says. */
+  readonly readOnly: boolean | "either";
   /** It belongs to the uid that the container runs as. */
   readonly ownedByUser: boolean;
 }
@@ -53,6 +83,43 @@ const file = { is: "file", readOnly: true, ownedByUser: false } as const;
 export const mountRules: readonly MountRule[] = [
   {
     target: workspaceDirectory,
+    folder: ".",
+    name: sandboxKey as unknown as z.ZodType<string>,
+    is: "directory",
+    readOnly: "either",
+    ownedByUser: true,
+  },
+  {
+    target: agentDirectory,
+    folder: sharedFolders.agents,
+    name: sandboxKey as unknown as z.ZodType<string>,
+    is: "directory",
+    readOnly: "either",
+    ownedByUser: false,
+  },
+  {
+    target: toolsDirectory,
+    folder: sharedFolders.tools,
+    name: canonicalTenant,
+    is: "directory",
+    readOnly: "either",
+    ownedByUser: false,
+  },
+  {
+    target: teamDirectory,
+    folder: sharedFolders.team,
+    name: sandboxKey as unknown as z.ZodType<string>,
+    is: "directory",
+    readOnly: true,
+    ownedByUser: false,
+  },
+  // Of a container that works on a tree, not of a sandbox: only such a one is called so.
+  ...[workspaceDirectory, treeSourcePath].map((target) => ({
+    ...{ target, folder: treeFolder, is: "directory" as const, readOnly: false, ownedByUser: true },
+    name: named(/^(\.aside-[0-9a-f]{16}|[a-z0-9][a-z0-9_.-]*)$/),
+  })),
+  {
+    target: treeSourcePath,
     folder: ".",
     name: sandboxKey as unknown as z.ZodType<string>,
     is: "directory",
@@ -101,8 +168,12 @@ export function withTag(image: string): string {
 
 const amount = z.number().positive();
 const tmpfsOptions = /^rw,nosuid,nodev,size=\d+,nr_inodes=\d+,mode=1777,uid=\d+,gid=\d+,(no)?exec$/;
+/** They only hold back, whatever disk they name. */
+const rates = z.array(
+  z.strictObject({ Path: z.string().regex(/^\/dev\/[A-Za-z0-9_-]+$/), Rate: z.number().int().positive() }),
+);
 const ulimit = z.strictObject({
-  Name: z.enum(["nofile", "core", "fsize", "nproc"]),
+  Name: z.enum(["nofile", "fsize", "nproc"]),
   Soft: z.number().int().min(0),
   Hard: z.number().int().min(0),
 });
@@ -118,21 +189,37 @@ export function sandboxContainer(rules: ContainerRules) {
       ...equalTo(fixedHostConfig),
       NetworkMode: z.enum(rules.networks),
       Runtime: rules.runtimes.includes(defaultRuntime) ? runtime.optional() : runtime,
+      GroupAdd: z
+        .array(z.string().refine(isOwnGroup, { error: "it is no group of a tenant's own" }))
+        .max(1)
+        .optional(),
       Tmpfs: z.record(z.string().regex(/^\/[^:]+$/), z.string().regex(tmpfsOptions)),
       ShmSize: amount,
       Memory: amount,
       MemorySwap: amount,
       NanoCpus: amount,
       PidsLimit: amount,
+      BlkioWeight: z.number().int().min(10).max(1_000).optional(),
+      BlkioDeviceReadBps: rates.optional(),
+      BlkioDeviceWriteBps: rates.optional(),
+      BlkioDeviceReadIOps: rates.optional(),
+      BlkioDeviceWriteIOps: rates.optional(),
       Ulimits: z.array(ulimit),
       Mounts: mounts(rules.workspacesRoot),
     })
     .refine(({ Memory, MemorySwap }) => Memory === MemorySwap, {
       path: ["MemorySwap"],
       error: "it is not the same as Memory",
-    });
-  return z.strictObject({
+    })
+    .refine(
+      ({ Mounts, Tmpfs }) =>
+        Mounts.some(({ Target }) => Target === workspaceDirectory) !==
+        (Tmpfs[workspaceDirectory] !== undefined),
+      { path: ["Mounts"], error: "the workspace is neither a mount nor in memory" },
+    );
+  const container = z.strictObject({
     ...equalTo(fixedFields),
+    Cmd: commandLine,
     Image: z.string().refine((image) => rules.images.includes(withTag(image)), { error: "it is not listed" }),
     User: z.string().refine((user) => userFits(user, rules), { error: "it is no user of a sandbox's own" }),
     NetworkDisabled: z.boolean(),
@@ -141,10 +228,21 @@ export function sandboxContainer(rules: ContainerRules) {
       .refine((labels) => labels[label.fleet] === rules.fleet, { error: "it is another fleet's" }),
     HostConfig: hostConfig,
   });
+  return container.refine(
+    ({ Cmd, HostConfig: { Mounts } }) =>
+      isSandboxCall(Cmd) !== Mounts.some(isTreeMount(rules.workspacesRoot)),
+    { path: ["HostConfig", "Mounts"], error: "a snapshot is mounted in a sandbox" },
+  );
+}
+
+/** Commands run in a sandbox, and what init alone works on is never in one. */
+function isTreeMount(workspacesRoot: string) {
+  return ({ Source, Target }: { readonly Source: string; readonly Target: string }) =>
+    Target === treeSourcePath || Source.startsWith(join(workspacesRoot, treeFolder, "/"));
 }
 export type SandboxContainer = z.infer<ReturnType<typeof sandboxContainer>>;
 
-/** Each target once; the workspace and init are needed. */
+/** Each target once; init is needed. */
 function mounts(workspacesRoot: string) {
   const fits = ({
     Source,
@@ -155,11 +253,13 @@ function mounts(workspacesRoot: string) {
     Target: string;
     ReadOnly?: true | undefined;
   }) => {
-    const rule = mountRules.find(({ target }) => target === Target);
-    if (!rule || rule.readOnly !== (ReadOnly === true)) return false;
-    const folder = join(workspacesRoot, rule.folder);
-    const name = Source.slice(folder.length + 1);
-    return Source === join(folder, name) && rule.name.safeParse(name).success;
+    return mountRules.some((rule) => {
+      if (rule.target !== Target) return false;
+      if (rule.readOnly !== "either" && rule.readOnly !== (ReadOnly === true)) return false;
+      const folder = join(workspacesRoot, rule.folder);
+      const name = Source.slice(folder.length + 1);
+      return Source === join(folder, name) && rule.name.safeParse(name).success;
+    });
   };
   return z
     .array(
@@ -175,12 +275,7 @@ function mounts(workspacesRoot: string) {
     .refine((list) => new Set(list.map(({ Target }) => Target)).size === list.length, {
       error: "something is mounted twice",
     })
-    .refine(
-      (list) => [workspaceDirectory, initMountPath].every((at) => list.some(({ Target }) => Target === at)),
-      {
-        error: "the workspace or init is missing",
-      },
-    );
+    .refine((list) => list.some(({ Target }) => Target === initMountPath), { error: "init is missing" });
 }
 
 /** A uid of the sandbox's own, with the group of the same number: a group of the host's would open the host's files. */
@@ -188,6 +283,11 @@ function userFits(user: string, { rootless, users }: ContainerRules): boolean {
   if (rootless || users.includes(user)) return true;
   const [, uid, gid] = /^([1-9]\d*):([1-9]\d*)$/.exec(user) ?? [];
   return uid !== undefined && uid === gid && Number(uid) >= defaultUids.first && Number(uid) < 2 ** 31;
+}
+
+/** Beside the sandboxes' uids: no file of the host belongs to it. */
+function isOwnGroup(gid: string): boolean {
+  return /^[1-9]\d*$/.test(gid) && Number(gid) >= defaultUids.first && Number(gid) < 2 ** 31;
 }
 
 type Equal<T> = { [K in keyof T]: z.ZodType<T[K], T[K]> };

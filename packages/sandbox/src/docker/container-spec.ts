@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
-import { type SandboxProfile, workspaceDirectory } from "@berth/protocol";
+import { type SandboxProfile, teamDirectory, workspaceDirectory } from "@berth/protocol";
 import type Docker from "dockerode";
 import { fixedFields, fixedHostConfig, initMountPath, linkMountPath } from "./container-shape.ts";
 import type { EtcFile } from "./etc-files.ts";
+import { seccompProfile } from "./seccomp-profile.ts";
+import type { SharedHome } from "./shared-directories.ts";
 import type { WorkspaceHome } from "./workspace.ts";
 
 export interface SpecInput {
@@ -12,9 +14,12 @@ export interface SpecInput {
   /** Where the worker listens for init. */
   readonly linkDirectory: string;
   readonly etcFiles: readonly EtcFile[];
+  readonly shared: SharedHome;
   /** Of the profile, checked against what the host allows. */
   readonly hostMounts: readonly Docker.MountSettings[];
-  /** The JSON of the profile's seccomp file. */
+  /** The block device that has the workspaces; undefined where there is none to bound. */
+  readonly disk: string | undefined;
+  /** The JSON of the profile's seccomp file, instead of ours. */
   readonly seccomp: string | undefined;
   /** Paths the image declares as volumes. The engine would make each a writable directory on the host, without a limit. */
   readonly imageVolumes: readonly string[];
@@ -28,6 +33,13 @@ export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
   const { profile, workspace } = input;
   return {
     ...fixedFields,
+    Cmd: [
+      ...fixedFields.Cmd,
+      ...input.shared.directories.flatMap(({ target }) => [
+        target === teamDirectory ? "--see" : "--also",
+        target,
+      ]),
+    ],
     Image: profile.image,
     User: workspace.user,
     NetworkDisabled: profile.network === "none",
@@ -64,8 +76,14 @@ function hostConfig(input: SpecInput): HostConfig {
       ? {}
       : { ExtraHosts: profile.extraHosts }),
     ...deviceRequests(profile.gpus),
+    ...diskLimits(input),
+    ...(input.shared.gid === undefined ? {} : { GroupAdd: [String(input.shared.gid)] }),
     Mounts: [
       ...workspaceMount(input),
+      ...input.shared.directories.map(({ source, target, access }) => ({
+        ...{ Type: "bind" as const, Source: source, Target: target },
+        ...(access === "ro" ? { ReadOnly: true } : {}),
+      })),
       { Type: "bind", Source: input.initPath, Target: initMountPath, ReadOnly: true },
       { Type: "bind", Source: input.linkDirectory, Target: linkMountPath, ReadOnly: true },
       ...input.etcFiles.map(({ source, target }) => ({
@@ -82,7 +100,7 @@ function hostConfig(input: SpecInput): HostConfig {
 function securityOptions({ profile, seccomp }: SpecInput): string[] {
   return [
     "no-new-privileges",
-    ...(seccomp === undefined ? [] : [`seccomp=${seccomp}`]),
+    `seccomp=${seccomp ?? seccompProfile}`,
     ...(profile.apparmor === undefined ? [] : [`apparmor=${profile.apparmor}`]),
   ];
 }
@@ -116,10 +134,9 @@ function ulimits(
 ): { Name: string; Soft: number; Hard: number }[] {
   const byName = {
     nofile: limits.openFiles,
-    core: 0,
     ...(limits.workspaceBytes === 0 ? {} : { fsize: limits.workspaceBytes }),
-    // The kernel counts processes per uid on the whole host: with a shared uid, tenants would use up each other's.
-    ...(workspace.ownUid && limits.pids > 0 ? { nproc: limits.pids } : {}),
+    // The kernel counts processes per uid on the whole host: with a shared uid, sandboxes would use up each other's.
+    ...(workspace.ownUid && !workspace.sharesUid && limits.pids > 0 ? { nproc: limits.pids } : {}),
     ...named,
   };
   return Object.entries(byName).map(([name, limit]) => {
@@ -128,16 +145,33 @@ function ulimits(
   });
 }
 
+/** Fields that are not set are left out: the engine proxy then need not know of a disk. */
+function diskLimits({ profile: { ioWeight, limits }, disk }: SpecInput): Partial<Docker.HostConfig> {
+  const rate = (name: string, value: number) =>
+    disk === undefined || value === 0 ? {} : { [name]: [{ Path: disk, Rate: value }] };
+  return {
+    ...(ioWeight === 0 ? {} : { BlkioWeight: ioWeight }),
+    ...rate("BlkioDeviceReadBps", limits.diskReadBytesPerSecond),
+    ...rate("BlkioDeviceWriteBps", limits.diskWriteBytesPerSecond),
+    ...rate("BlkioDeviceReadIOps", limits.diskReadsPerSecond),
+    ...rate("BlkioDeviceWriteIOps", limits.diskWritesPerSecond),
+  };
+}
+
 function deviceRequests(gpus: SandboxProfile["gpus"]): Pick<Docker.HostConfig, "DeviceRequests"> {
   if (gpus === 0) return {};
   const which = Array.isArray(gpus) ? { DeviceIDs: gpus } : { Count: gpus === "all" ? -1 : gpus };
   return { DeviceRequests: [{ Driver: "", ...which, Capabilities: [["gpu"]], Options: {} }] };
 }
 
-/** Equal specs have equal hashes; a survivor with another one is not adopted. */
-export function specHash(spec: Docker.ContainerCreateOptions, imageId: string): string {
+/** Equal specs have equal hashes; a survivor with another one is not adopted. `more`: what was put into it, such as its set-up. */
+export function specHash(
+  spec: Docker.ContainerCreateOptions,
+  imageId: string,
+  more: readonly string[] = [],
+): string {
   return createHash("sha256")
-    .update(JSON.stringify([spec, imageId]))
+    .update(JSON.stringify([spec, imageId, ...more]))
     .digest("hex")
     .slice(0, 32);
 }

@@ -5,13 +5,25 @@ import { abortable } from "./abortable.ts";
 import { AttachedStream } from "./attached-stream.ts";
 import type { Engine } from "./engine.ts";
 import { refusedWith } from "./engine-error.ts";
-import { label, readRecord } from "./labels.ts";
+import { label, readRecord, readWarmLabel } from "./labels.ts";
 
 export interface ContainerFacts extends SandboxRecord {
   readonly running: boolean;
   readonly oomKilled: boolean;
   readonly exitCode: number;
   readonly config: string;
+  /** Of process 1, on the engine's host. */
+  readonly pid: number;
+}
+
+/** One that was started for the warm pool. */
+export interface WarmFacts {
+  readonly id: string;
+  readonly worker: string;
+  readonly scope: string;
+  readonly number: number;
+  readonly state: string;
+  readonly createdAtMs: number;
 }
 
 interface Call {
@@ -29,7 +41,7 @@ export class Containers {
   async create(spec: Docker.ContainerCreateOptions, call: Call): Promise<string> {
     const created = await this.#engine.call(
       "create container",
-      // Not aborted: the engine would go on all the same, and nobody would know the container it made.
+      // Not aborted: the engine would go on all the same, and the container that it made would be unknown.
       () => this.#engine.docker.createContainer(spec),
       {
         deadlineMs: this.#engine.slowDeadlineMs,
@@ -80,6 +92,7 @@ export class Containers {
         oomKilled: found.State.OOMKilled,
         exitCode: found.State.ExitCode,
         config: labels[label.config] ?? "",
+        pid: found.State.Pid,
       };
     } catch (error) {
       if (refusedWith(error, 404)) return undefined;
@@ -113,6 +126,20 @@ export class Containers {
       call,
     );
     return found.map((one) => readRecord(one.Id, one.Labels, one.State));
+  }
+
+  async listWarm(fleet: string, call: Call): Promise<WarmFacts[]> {
+    const wanted = [`${label.fleet}=${fleet}`, label.warm];
+    const found = await this.#engine.call(
+      "list containers",
+      (abortSignal) =>
+        this.#engine.docker.listContainers(abortable(abortSignal, { all: true, filters: { label: wanted } })),
+      call,
+    );
+    return found.map(({ Id, Labels, State, Created }) => ({
+      ...readWarmLabel(Labels[label.warm]),
+      ...{ id: Id, worker: Labels[label.worker] ?? "", state: State, createdAtMs: Created * 1_000 },
+    }));
   }
 
   /** Somebody else is removing it: wait for them, a bounded while. */

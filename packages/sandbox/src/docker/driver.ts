@@ -1,39 +1,86 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
 import { initBinaryPath } from "@berth/init";
-import type { FleetId, SandboxKey, WorkerId } from "@berth/protocol";
+import {
+  type FleetId,
+  type QuotaBackend,
+  quotaText,
+  type SandboxKey,
+  type SandboxProfile,
+  type WorkerId,
+} from "@berth/protocol";
+import type { Locale } from "../exec-environment.ts";
+import type { Images } from "../images.ts";
 import type {
   CallOptions,
   DriverReport,
+  ParkedSandbox,
   ReapReport,
   Sandbox,
   SandboxDriver,
   SandboxRecord,
   StartRequest,
 } from "../port.ts";
+import type { Trees } from "../trees.ts";
 import { Containers } from "./containers.ts";
+import { DerivedImages } from "./derived-images.ts";
+import { DiskFloor } from "./disk-floor.ts";
+import { DockerImages } from "./docker-images.ts";
 import { defaultEngineOptions, Engine } from "./engine.ts";
+import { hasImage } from "./image.ts";
+import { ImageNotes } from "./image-notes.ts";
 import { removeLinkDirectory } from "./link-directory.ts";
+import { ParkedContainers } from "./parked.ts";
+import { type QuotaChoice, WorkspaceQuotas } from "./quota/workspace-quotas.ts";
+import { RecentImages } from "./recent-images.ts";
 import { DockerSandbox } from "./sandbox.ts";
+import { forgetSetUp, setUpPath } from "./set-up.ts";
 import { Starter, type StarterOptions } from "./starter.ts";
+import { removeTeam } from "./team.ts";
+import { DockerTrees } from "./trees/docker-trees.ts";
+import { forgetOrigin } from "./trees/fork-origin.ts";
+import { HostTool, isBtrfs } from "./trees/host-tool.ts";
+import { TreeContainer } from "./trees/tree-container.ts";
+import { Mounter } from "./warm/mounter.ts";
+import type { WarmSizes } from "./warm/warm-plan.ts";
+import { WarmPool, type WarmPoolOptions, type WarmReport } from "./warm/warm-pool.ts";
 import { defaultUids, removeEmptyWorkspace, type UidRange } from "./workspace.ts";
 
-export interface DockerDriverOptions extends Pick<StarterOptions, "onPull"> {
+export interface DockerDriverOptions extends Pick<StarterOptions, "onPull" | "onReplaced"> {
   readonly fleet: FleetId;
   readonly worker: WorkerId;
+  /** Whose containers they are: workers with the same name here adopt each other's parked ones. */
+  readonly host?: string | undefined;
   /** Absolute, and the same path for the engine. Made if missing. */
   readonly workspacesRoot: string;
   /** Where the engine listens; its default socket when absent. */
   readonly engineHost?: string | undefined;
   readonly uids?: UidRange;
+  /** Bytes of the workspaces' disk that must stay free; none when absent. */
+  readonly diskFloorBytes?: number | undefined;
+  /** What bounds new workspaces; default `walk`. */
+  readonly quota?: QuotaBackend | undefined;
   /** Directories of the host beneath which profiles may mount; none when absent. */
   readonly mountRoots?: readonly string[];
   readonly initPath?: string;
+  /** The worker's own LANG and TERM. */
+  readonly locale?: Locale;
   readonly engineDeadlineMs?: number;
   readonly engineSlowDeadlineMs?: number;
   readonly helloDeadlineMs?: number;
   readonly fileDeadlineMs?: number;
   readonly pullDeadlineMs?: number;
+  /** Containers that are started before their sandbox is known; none when absent. */
+  readonly warm?: WarmOptions | undefined;
   /** False: stdio carries everything, as where a socket cannot be reached. */
   readonly unixLink?: boolean;
+}
+
+export interface WarmOptions extends Pick<WarmPoolOptions, "onState"> {
+  readonly sizes: WarmSizes;
+  /** Of sandboxes that ask for nothing of their own, as it is now. */
+  readonly profile: () => SandboxProfile | undefined;
 }
 
 /** Sandboxes as containers of a Docker-compatible engine. */
@@ -42,7 +89,15 @@ export class DockerDriver implements SandboxDriver {
   readonly #engine: Engine;
   readonly #containers: Containers;
   readonly #starter: Starter;
-  #rootless: Promise<boolean> | undefined;
+  readonly #derived: DerivedImages;
+  readonly #tool: HostTool;
+  readonly trees: Trees;
+  readonly #floor: DiskFloor;
+  readonly #quotas: WorkspaceQuotas;
+  readonly images: Images;
+  #engineFacts: Promise<EngineFacts> | undefined;
+  readonly #warm: WarmPool | undefined;
+  #parkedContainers: ParkedContainers | undefined;
 
   constructor(options: DockerDriverOptions) {
     this.#options = options;
@@ -52,17 +107,77 @@ export class DockerDriver implements SandboxDriver {
       slowDeadlineMs: options.engineSlowDeadlineMs ?? defaultEngineOptions.slowDeadlineMs,
     });
     this.#containers = new Containers(this.#engine);
+    const { fleet, worker, workspacesRoot: root, initPath = initBinaryPath } = options;
+    const pullDeadlineMs = options.pullDeadlineMs ?? 600_000;
+    this.#tool = new HostTool(initPath);
+    this.#quotas = new WorkspaceQuotas(root, options.quota ?? "walk");
+    const notes = new ImageNotes(root);
+    this.images = new DockerImages({ engine: this.#engine, notes, pullDeadlineMs });
+    this.#derived = new DerivedImages({ engine: this.#engine, notes });
+    this.trees = new DockerTrees({
+      quotas: this.#quotas,
+      ...{ root, tool: this.#tool, workspaces: () => this.#workspaceOptions() },
+      container: new TreeContainer({
+        ...{ containers: this.#containers, fleet, worker, initPath },
+        images: new RecentImages(this.#engine, { pullDeadlineMs, onPull: options.onPull }),
+      }),
+    });
+    this.#floor = new DiskFloor(root, options.diskFloorBytes ?? 0);
     this.#starter = new Starter(this.#engine, this.#containers, () => this.#workspaceOptions(), {
-      fleet: options.fleet,
-      worker: options.worker,
-      initPath: options.initPath ?? initBinaryPath,
+      ...{ fleet, worker, initPath, pullDeadlineMs, notes, derived: this.#derived },
       helloDeadlineMs: options.helloDeadlineMs ?? 10_000,
       fileDeadlineMs: options.fileDeadlineMs ?? 30_000,
-      pullDeadlineMs: options.pullDeadlineMs ?? 600_000,
       mountRoots: options.mountRoots ?? [],
       onPull: options.onPull,
+      onReplaced: options.onReplaced,
       unixLink: options.unixLink ?? true,
+      parked: () => this.#parked(),
+      quotas: this.#quotas,
     });
+    if (options.warm && options.warm.sizes.most > 0) this.#warm = this.#makePool(options.warm);
+  }
+
+  /** What the pool of warm containers has; absent without one. */
+  get warm(): WarmReport | undefined {
+    return this.#warm?.report;
+  }
+
+  /** Containers are started ahead of time from now on. */
+  startWarming(): void {
+    this.#warm?.start();
+  }
+
+  /** Those that wait for a sandbox are removed. */
+  async stopWarming(): Promise<void> {
+    await this.#warm?.stop();
+  }
+
+  /** Why no container of this host can be given a workspace once it runs; undefined when it can. */
+  async whyNotWarm(): Promise<string | undefined> {
+    const { initPath = initBinaryPath, workspacesRoot } = this.#options;
+    const mounter = new Mounter(initPath, nearestThere(workspacesRoot), () => {});
+    try {
+      if (process.getuid?.() !== 0) return "this user is not root";
+      return (await this.#facts()).rootless ? "the engine runs without root" : await mounter.whyNot();
+    } finally {
+      mounter.stop();
+    }
+  }
+
+  #makePool({ sizes, profile, onState }: WarmOptions): WarmPool {
+    const { fleet, worker, initPath = initBinaryPath, helloDeadlineMs = 10_000 } = this.#options;
+    const mounter = new Mounter(initPath, this.#options.workspacesRoot, () => pool.forget());
+    const pool = new WarmPool({
+      ...{ fleet, worker, containers: this.#containers, mounter, helloDeadlineMs, sizes, onState },
+      parked: () => this.#parked(),
+      workspaces: () => this.#workspaceOptions(),
+      base: async (signal) => {
+        const wanted = profile();
+        return wanted && this.#starter.warmShapeOf(wanted, { signal });
+      },
+    });
+    this.#starter.useWarm(pool, mounter, this.#options.workspacesRoot);
+    return pool;
   }
 
   async check(options: CallOptions = {}): Promise<DriverReport> {
@@ -76,19 +191,59 @@ export class DockerDriver implements SandboxDriver {
     };
   }
 
-  async start(request: StartRequest, options: CallOptions = {}): Promise<Sandbox> {
-    const started = await this.#starter.start(request, options);
-    return new DockerSandbox(request, started, this.#starter, this.#containers);
+  /** Whether the engine has the image. Nothing is pulled. */
+  hasImage(image: string, { signal }: CallOptions = {}): Promise<boolean> {
+    return hasImage(this.#engine, image, signal);
   }
 
+  /** What bounds new workspaces of this host. */
+  quota(): Promise<QuotaChoice> {
+    return this.#quotas.choice();
+  }
+
+  /** Why nothing may grow on this host; undefined while its disk has room. */
+  async diskTrouble(): Promise<string | undefined> {
+    const low = await this.#floor.low();
+    return low && quotaText(low);
+  }
+
+  async start(request: StartRequest, options: CallOptions = {}): Promise<Sandbox> {
+    return await DockerSandbox.open(
+      {
+        ...{ request, starter: this.#starter, containers: this.#containers, floor: this.#floor },
+        locale: this.#options.locale,
+      },
+      options,
+    );
+  }
+
+  /** A container that was adopted is its adopter's, whatever worker its labels name. */
   async list(options: CallOptions = {}): Promise<SandboxRecord[]> {
-    return this.#containers.list(this.#options.fleet, options);
+    const found = await this.#containers.list(this.#options.fleet, options);
+    if (found.length === 0) return found;
+    const parked = await this.#parked();
+    const claims = new Map((await parked.held()).map((one) => [one.containerId, one]));
+    return found.map((record) => {
+      const claim = claims.get(record.id);
+      if (!claim) return record;
+      const { key, worker } = claim;
+      return { ...record, key, worker, epoch: Math.max(record.epoch, claim.epoch) };
+    });
+  }
+
+  async parked(): Promise<readonly ParkedSandbox[]> {
+    return (await this.#parked()).list();
+  }
+
+  async evict(key: SandboxKey): Promise<boolean> {
+    return (await this.#parked()).evict(key, (id) => this.#containers.remove(id, {}));
   }
 
   async reap(unwanted: (record: SandboxRecord) => boolean, options: CallOptions = {}): Promise<ReapReport> {
     const removed: SandboxRecord[] = [];
     const failed: { record: SandboxRecord; error: unknown }[] = [];
     const chosen = (await this.list(options)).filter(unwanted);
+    await this.#derived.sweep(options);
     await Promise.all(
       chosen.map(async (record) => {
         try {
@@ -103,23 +258,66 @@ export class DockerDriver implements SandboxDriver {
   }
 
   async removeEmptyWorkspace(key: SandboxKey): Promise<void> {
+    await this.#quotas.removeEmpty(key);
     await removeEmptyWorkspace(key, this.#options.workspacesRoot);
     await removeLinkDirectory(key, this.#options.workspacesRoot);
+    await removeTeam(key, this.#options.workspacesRoot);
+    await forgetSetUp(setUpPath(key, this.#options.workspacesRoot));
+    await forgetOrigin(key, this.#options.workspacesRoot);
+  }
+
+  async #parked(): Promise<ParkedContainers> {
+    if (this.#parkedContainers) return this.#parkedContainers;
+    const { workspacesRoot: root, fleet, worker, host = "local" } = this.#options;
+    const { id } = await this.#facts();
+    this.#parkedContainers ??= new ParkedContainers({ root, fleet, host, engine: id }, worker);
+    return this.#parkedContainers;
   }
 
   async #workspaceOptions() {
-    this.#rootless ??= this.check().then((report) => report.rootless);
+    const { rootless } = await this.#facts();
+    const { workspacesRoot: root, uids = defaultUids } = this.#options;
+    return {
+      root,
+      uids,
+      rootlessEngine: rootless,
+      makeDirectory: (path: string) => this.#makeDirectory(path),
+    };
+  }
+
+  /** On btrfs a workspace is a subvolume: it can be snapshotted as a whole. */
+  async #makeDirectory(path: string): Promise<void> {
+    const isVolume =
+      (await isBtrfs(dirname(path))) &&
+      (await this.#tool.volume("create", path).then(
+        () => true,
+        () => false,
+      ));
+    if (!isVolume) await mkdir(path, { mode: 0o700 });
+  }
+
+  /** What does not change while the engine runs. */
+  async #facts(): Promise<EngineFacts> {
+    this.#engineFacts ??= this.#engine
+      .call("engine info", () => this.#engine.docker.info(), {})
+      .then((info) => ({ id: info.ID ?? "", rootless: isRootless(info.SecurityOptions) }));
     try {
-      return {
-        root: this.#options.workspacesRoot,
-        uids: this.#options.uids ?? defaultUids,
-        rootlessEngine: await this.#rootless,
-      };
+      return await this.#engineFacts;
     } catch (error) {
-      this.#rootless = undefined;
+      this.#engineFacts = undefined;
       throw error;
     }
   }
+}
+
+interface EngineFacts {
+  readonly id: string;
+  readonly rootless: boolean;
+}
+
+/** The workspaces' directory, or where it would be made. */
+function nearestThere(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestThere(dirname(path));
 }
 
 function isRootless(securityOptions: unknown): boolean {

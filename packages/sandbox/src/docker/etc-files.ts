@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Fault, type SandboxProfile, workspaceDirectory } from "@berth/protocol";
 
 export interface EtcFile {
@@ -21,18 +21,24 @@ export interface EtcInput {
  * uids lie side by side, several workers write the same bytes, and a container that runs keeps the file it was started with.
  */
 export async function placeEtcFiles(input: EtcInput): Promise<EtcFile[]> {
+  const files = namedEtcFiles(input);
+  await Promise.all(files.map(({ source, content }) => place(source, content)));
+  return files;
+}
+
+/** The same files, which need not be there yet. */
+export function namedEtcFiles(input: EtcInput): (EtcFile & { readonly content: string })[] {
   const contents = {
     passwd: passwd(input),
     group: group(input),
     // With a network the engine writes the container's own address into its file.
     ...(input.profile.network === "none" ? { hosts: hosts(input) } : {}),
   };
-  return Promise.all(
-    Object.entries(contents).map(async ([name, content]) => ({
-      source: await place(input.workspacesRoot, name, content),
-      target: `/etc/${name}`,
-    })),
-  );
+  return Object.entries(contents).map(([name, content]) => {
+    const hash = createHash("sha256").update(content).digest("hex").slice(0, 16);
+    const source = join(input.workspacesRoot, ".etc", `${name}.${hash}`);
+    return { source, target: `/etc/${name}`, content };
+  });
 }
 
 function hosts({ profile }: EtcInput): string {
@@ -70,19 +76,15 @@ nogroup:x:65534:
 `;
 }
 
-async function place(workspacesRoot: string, name: string, content: string): Promise<string> {
-  const folder = join(workspacesRoot, ".etc");
-  const hash = createHash("sha256").update(content).digest("hex").slice(0, 16);
-  const path = join(folder, `${name}.${hash}`);
+async function place(path: string, content: string): Promise<void> {
   try {
-    if ((await readFile(path, "utf8").catch(() => undefined)) === content) return path;
-    await mkdir(folder, { recursive: true, mode: 0o755 });
+    if ((await readFile(path, "utf8").catch(() => undefined)) === content) return;
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
     const aside = `${path}.${randomBytes(8).toString("hex")}`;
     await writeFile(aside, content);
     // Whatever the worker's umask is: the tenant's uid reads it.
     await chmod(aside, 0o644);
     await rename(aside, path);
-    return path;
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });

@@ -1,6 +1,16 @@
 import { type FileEntry, FileRefusal } from "@berth/protocol";
+import type {
+  FileToWrite,
+  ManyRead,
+  ManyWritten,
+  ReadManyOptions,
+  Room,
+  Unpacked,
+  UnpackOptions,
+} from "../bulk.ts";
 import type { Link } from "../link.ts";
 import type {
+  CallOptions,
   FileContent,
   FileStat,
   GlobOptions,
@@ -49,6 +59,43 @@ export class GuardedFiles implements SandboxFiles {
     } catch (error) {
       if (!(error instanceof FileRefusal) || error.code !== "quota") throw error;
       throw this.#quota.refusal(size);
+    } finally {
+      release();
+    }
+  }
+
+  async readMany(paths: readonly string[], options?: ReadManyOptions): Promise<ManyRead> {
+    return (await this.#link()).files.readMany(paths, options);
+  }
+
+  async writeMany(files: readonly FileToWrite[], options: CallOptions = {}): Promise<ManyWritten> {
+    if (files.length === 0) return { count: 0, bytes: 0, refused: [] };
+    const link = await this.#link();
+    const size = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    return this.#many(size, (room) => link.files.writeMany(files, { ...options, ...room }));
+  }
+
+  async unpack(archive: Uint8Array, options: UnpackOptions = {}): Promise<Unpacked> {
+    const link = await this.#link();
+    const { entries, bytes } = await link.files.checkArchive(archive, options);
+    const written = await this.#many(bytes, (room) => link.files.unpack(archive, { ...options, ...room }));
+    return { ...written, entries };
+  }
+
+  /** An operation that init refused for the quota is reported with the quota's numbers. */
+  async #many(size: number, write: (room: Room) => Promise<ManyWritten>): Promise<ManyWritten> {
+    const { release, ...room } = await this.#quota.reserve(size);
+    try {
+      const written = await write(room);
+      this.#quota.wrote(written.bytes, written.count);
+      const refused = written.refused.map((one) =>
+        one.refusal.code === "quota" ? { ...one, refusal: this.#quota.refusal(size) } : one,
+      );
+      return { ...written, refused };
+    } catch (error) {
+      // Some of it may have been written.
+      this.#quota.changed();
+      throw error;
     } finally {
       release();
     }

@@ -21,21 +21,36 @@ export interface ImageOptions {
   readonly signal?: AbortSignal | undefined;
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
+  /** Also if the engine has one of that name. */
+  readonly again?: boolean;
+  readonly onPulled?: (() => Promise<void>) | undefined;
 }
 
 /** What the engine knows of an image; pulled first when it is missing. */
 export async function ensureImage(engine: Engine, image: string, options: ImageOptions): Promise<ImageFacts> {
   try {
-    return await inspectImage(engine, image, options.signal);
+    if (options.again !== true) return await inspectImage(engine, image, options.signal);
   } catch (error) {
     if (!refusedWith(error, 404)) throw error;
   }
   try {
     await pullImage(engine, image, options);
+    await options.onPulled?.();
     return await inspectImage(engine, image, options.signal);
   } catch (error) {
     if (!isFault(error) || isFault(error, "aborted") || isFault(error, "engine-unreachable")) throw error;
     throw new Fault("image-missing", { image, detail: error.message }, { cause: error });
+  }
+}
+
+/** Whether the engine has it. Nothing is pulled. */
+export async function hasImage(engine: Engine, image: string, signal?: AbortSignal): Promise<boolean> {
+  try {
+    await inspectImage(engine, image, signal);
+    return true;
+  } catch (error) {
+    if (refusedWith(error, 404)) return false;
+    throw error;
   }
 }
 

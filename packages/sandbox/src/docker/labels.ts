@@ -1,12 +1,14 @@
 import type { SandboxRecord } from "../port.ts";
 
-/** What every container of ours says about itself. The engine keeps them over our own restarts. */
+/** The labels of Berth's containers. The engine keeps them over restarts of a worker. */
 export const label = {
   fleet: "berth.fleet",
   sandboxKey: "berth.sandbox-key",
   worker: "berth.worker",
   epoch: "berth.epoch",
   config: "berth.config",
+  /** Of a container that was started for the warm pool: the workers that may use it, and its number among those of its worker. */
+  warm: "berth.warm",
 } as const;
 
 export interface SandboxLabels {
@@ -36,6 +38,16 @@ export function readRecord(id: string, labels: Record<string, string>, state: st
     epoch: Number.isSafeInteger(epoch) ? epoch : 0,
     state,
   };
+}
+
+/** The container waits for its sandbox, or waited. */
+export function warmLabel(scope: string, number: number): Record<string, string> {
+  return { [label.warm]: `${scope}.${number}` };
+}
+
+export function readWarmLabel(text = ""): { readonly scope: string; readonly number: number } {
+  const [, scope = "", number = "-1"] = /^([0-9a-f]+)\.(\d{1,6})$/.exec(text) ?? [];
+  return { scope, number: Number(number) };
 }
 
 /** One name per sandbox: the engine itself then refuses a second container for it. */

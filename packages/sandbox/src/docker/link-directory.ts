@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
 
-/** Whoever has its own sockets in it needs only to pass through; their names are random. */
+/** Processes that own a socket in it need only search permission; the names are random. */
 const directoryMode = 0o711;
 
 /**
@@ -22,7 +22,7 @@ export async function prepareLinkDirectory(key: SandboxKey, root: string): Promi
   }
 }
 
-/** What a worker left that died while it listened. No container of this sandbox may be running. */
+/** Removes the sockets of a worker that died while it listened. No container of this sandbox may be running. */
 export async function clearLinkDirectory(directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   await Promise.all(names.map((name) => rm(join(directory, name), { force: true })));

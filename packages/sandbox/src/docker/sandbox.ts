@@ -4,22 +4,28 @@ import {
   BoundedWait,
   capOf,
   type Epoch,
+  type ExecLimits,
   type ExecRequest,
   type ExecRequestInput,
   type ExecResult,
   execRequest,
   Fault,
-  isFault,
   type Outcome,
+  type OutputStream,
   problemsOf,
   type SandboxKey,
+  type SandboxProfile,
+  type SetUpReport,
+  setUpOutputBytes,
   tightenLimits,
   type WorkspaceUsage,
 } from "@berth/protocol";
-import { argvOf, execEnvironment } from "../exec-environment.ts";
+import { argvOf, execEnvironment, type Locale } from "../exec-environment.ts";
+import { measuresOf, unstarted } from "../exec-measures.ts";
 import { outcomeOf, type Stop } from "../exec-outcome.ts";
 import { endFault } from "../init/connection.ts";
-import type { Link, LinkEnd, LinkExit } from "../link.ts";
+import type { Link, LinkEnd } from "../link.ts";
+import { FilteredOutput } from "../output/filtered-output.ts";
 import { OutputKeeper } from "../output/kept-output.ts";
 import type {
   CallOptions,
@@ -31,8 +37,13 @@ import type {
   StartRequest,
 } from "../port.ts";
 import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
+import { abortableWait } from "./abortable-wait.ts";
 import type { Containers } from "./containers.ts";
+import type { DiskFloor } from "./disk-floor.ts";
 import { GuardedFiles } from "./guarded-files.ts";
+import { lostOutcome } from "./lost-outcome.ts";
+import { countedUsage } from "./quota/workspace-quotas.ts";
+import { checkedSetUp, rememberedSetUp, rememberSetUp, setsUpApart } from "./set-up.ts";
 import type { Started, Starter } from "./starter.ts";
 import { unlockWorkspace } from "./workspace.ts";
 
@@ -42,12 +53,27 @@ const unkillableMs = 5_000;
 /** For one walk of the workspace. A million files take about two seconds. */
 const measureDeadlineMs = 5_000;
 
+export interface SandboxParts {
+  readonly request: StartRequest;
+  readonly starter: Starter;
+  readonly containers: Containers;
+  readonly floor: Pick<DiskFloor, "low">;
+  /** The worker's own. */
+  readonly locale: Locale | undefined;
+}
+
+/** A container, and how its set-up ended if that had one of its own. */
+interface Prepared {
+  readonly started: Started;
+  readonly apart: SetUpReport | undefined;
+}
+
 /**
  * A sandbox in a container of the engine.
  *
  *   running ──container dies, init hangs or lies──▶ broken ──next call──▶ running (a fresh container, same workspace)
  *      │                                              │
- *      ├──stop(), detach()────────────────────────────┴──▶ stopped
+ *      ├──stop(), detach(), park()────────────────────┴──▶ stopped
  *      └──a higher epoch speaks──▶ fenced
  *
  * Stopped and fenced are final: every later call throws. It never runs a command twice: what was running when the
@@ -57,28 +83,28 @@ export class DockerSandbox implements Sandbox {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
   readonly files: SandboxFiles;
-  readonly #request: StartRequest;
-  readonly #starter: Starter;
-  readonly #containers: Containers;
+  readonly #parts: SandboxParts;
   readonly #quota: QuotaGuard;
   readonly #lifetime = new AbortController();
   #started: Started;
+  #setUpReport: SetUpReport | undefined;
   #end: LinkEnd | undefined;
   #reviving: Promise<Link> | undefined;
   #retiring: Promise<void> = Promise.resolve();
   #restarts = 0;
   #stopping: Promise<void> | undefined;
 
-  constructor(request: StartRequest, started: Started, starter: Starter, containers: Containers) {
+  private constructor(parts: SandboxParts, started: Started) {
+    const { request } = parts;
     this.key = request.key;
     this.epoch = request.epoch;
-    this.#request = request;
-    this.#starter = starter;
-    this.#containers = containers;
+    this.#parts = parts;
     this.#started = started;
     this.#quota = new QuotaGuard(request.profile.limits, {
+      low: () => parts.floor.low(),
       alive: () => this.#end === undefined,
       measure: () => this.#measure(),
+      isCounted: () => this.#isCounted,
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
     });
@@ -86,8 +112,40 @@ export class DockerSandbox implements Sandbox {
     this.#follow(started);
   }
 
+  /** Adopts or starts its container, and sets it up. */
+  static async open(parts: SandboxParts, call: CallOptions): Promise<DockerSandbox> {
+    const { started, apart } = await DockerSandbox.#prepare(parts, call);
+    const sandbox = new DockerSandbox(parts, started);
+    try {
+      await sandbox.#setUp(apart, call);
+      return sandbox;
+    } catch (error) {
+      await sandbox.stop();
+      throw error;
+    }
+  }
+
+  static async #prepare(parts: SandboxParts, call: CallOptions): Promise<Prepared> {
+    let apart: SetUpReport | undefined;
+    const beforeFresh = async () => {
+      apart = await DockerSandbox.#setUpApart(parts, call);
+    };
+    return { started: await parts.starter.start(parts.request, { ...call, beforeFresh }), apart };
+  }
+
+  static async #setUpApart(parts: SandboxParts, call: CallOptions): Promise<SetUpReport | undefined> {
+    const { profile } = parts.request;
+    if (!setsUpApart(profile)) return undefined;
+    const network = profile.setup.network ?? profile.network;
+    const request = { ...parts.request, profile: { ...profile, network } };
+    const apart = { ...parts, request };
+    await using sandbox = new DockerSandbox(apart, await parts.starter.start(request, call));
+    return await sandbox.#runSetUp(call);
+  }
+
   get origin(): SandboxOrigin {
-    return { ...this.#started.origin, restarts: this.#restarts };
+    const { origin } = this.#started;
+    return { ...origin, restarts: this.#restarts, setUp: this.#setUpReport };
   }
 
   async exec(input: ExecRequestInput, options: ExecOptions = {}): Promise<ExecResult> {
@@ -99,7 +157,45 @@ export class DockerSandbox implements Sandbox {
     if (options.signal?.aborted) return unstarted({ kind: "cancelled", reason: abortReason(options.signal) });
     const link = await this.#link(options);
     const full = await this.#full(link, options);
-    return this.#run(link, parsed.data, full, options);
+    const limits = tightenLimits(this.#profile.exec, parsed.data.limits ?? {});
+    return this.#run(link, parsed.data, { full, limits }, options);
+  }
+
+  get lastBytes(): number | undefined {
+    return this.#quota.lastBytes;
+  }
+
+  get #profile(): SandboxProfile {
+    return this.#parts.request.profile;
+  }
+
+  /** Once in each container: a worker that finds it done skips it. */
+  async #setUp(apart: SetUpReport | undefined, call: CallOptions): Promise<void> {
+    if (this.#profile.setup.command === "") return;
+    const { setUpPath, containerId, origin, rootSetUp } = this.#started;
+    if (rootSetUp) {
+      this.#setUpReport = rootSetUp;
+      return;
+    }
+    this.#setUpReport = apart ?? (await rememberedSetUp(setUpPath, containerId));
+    if (this.#setUpReport && !apart) return;
+    // One that was adopted is there only since its set-up, apart, went well.
+    if (origin.how === "adopted" && setsUpApart(this.#profile)) return;
+    this.#setUpReport ??= await this.#runSetUp(call);
+    await rememberSetUp(setUpPath, containerId, this.#setUpReport);
+  }
+
+  async #runSetUp(call: CallOptions): Promise<SetUpReport> {
+    const { command, timeoutMs } = this.#profile.setup;
+    const request = execRequest.parse({ command, background: "kill" });
+    const full = await this.#full(this.#started.link, call);
+    const limits = { ...this.#profile.exec, timeoutMs, keptBytes: setUpOutputBytes };
+    const { outputFilter } = this.#parts.request;
+    const options = outputFilter ? { ...call, filter: outputFilter() } : call;
+    const result = await this.#run(this.#started.link, request, { full, limits }, options);
+    if (call.signal?.aborted)
+      throw new Fault("aborted", { operation: "set-up" }, { cause: call.signal.reason });
+    return checkedSetUp(this.key, result);
   }
 
   async #full(link: Link, { signal }: ExecOptions): Promise<QuotaExceeded | undefined> {
@@ -115,11 +211,10 @@ export class DockerSandbox implements Sandbox {
   async #run(
     link: Link,
     request: ExecRequest,
-    full: QuotaExceeded | undefined,
+    { full, limits }: { readonly full: QuotaExceeded | undefined; readonly limits: ExecLimits },
     options: ExecOptions,
   ): Promise<ExecResult> {
-    const { profile } = this.#request;
-    const limits = tightenLimits(profile.exec, request.limits ?? {});
+    const profile = this.#profile;
     const argv = argvOf(request);
     const kept = new OutputKeeper(limits.keptBytes);
     let stop: Stop | undefined;
@@ -128,9 +223,28 @@ export class DockerSandbox implements Sandbox {
       stop ??= why;
       execution.kill(graceMs);
     };
+    const take = (stream: OutputStream, bytes: Buffer): void | Promise<void> => {
+      kept.add(stream, bytes);
+      if (kept.totalBytes > limits.outputBytes) {
+        stopFor({ kind: "output-limit", limitBytes: limits.outputBytes }, 0);
+        return undefined;
+      }
+      if (!options.onOutput || consumerError) return undefined;
+      try {
+        return options.onOutput({ stream, bytes })?.catch(onConsumerError);
+      } catch (error) {
+        return onConsumerError(error);
+      }
+    };
+    const filtered = options.filter && new FilteredOutput(options.filter, take);
     const execution = link.exec({
       argv,
-      env: execEnvironment(this.#started.imageEnv, profile, request),
+      env: execEnvironment(this.#started.imageEnv, {
+        locale: this.#parts.locale,
+        profile,
+        given: options.env,
+        request,
+      }),
       cwd: request.cwd === "" ? profile.workdir : request.cwd,
       stdin:
         options.stdin ?? (typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin),
@@ -138,19 +252,7 @@ export class DockerSandbox implements Sandbox {
       killBackground: request.background === "kill",
       noGrowth: full !== undefined,
       onStarted: options.onStarted,
-      onOutput: (stream, bytes) => {
-        kept.add(stream, bytes);
-        if (kept.totalBytes > limits.outputBytes) {
-          stopFor({ kind: "output-limit", limitBytes: limits.outputBytes }, 0);
-          return undefined;
-        }
-        if (!options.onOutput || consumerError) return undefined;
-        try {
-          return options.onOutput({ stream, bytes })?.catch(onConsumerError);
-        } catch (error) {
-          return onConsumerError(error);
-        }
-      },
+      onOutput: filtered ? (stream, bytes) => filtered.push(stream, bytes) : take,
     });
     const onConsumerError = (error: unknown): undefined => {
       consumerError ??= { error };
@@ -172,10 +274,11 @@ export class DockerSandbox implements Sandbox {
     let background = false;
     try {
       const exit = await execution.end;
+      await filtered?.end();
       background = exit.kind !== "broken" && exit.kind !== "refused" && exit.background > 0;
       if (consumerError) throw consumerError.error;
       return {
-        ...measures(exit),
+        ...measuresOf(exit),
         outcome:
           exit.kind === "broken"
             ? await this.#brokenOutcome(exit.end)
@@ -188,6 +291,7 @@ export class DockerSandbox implements Sandbox {
         output: kept.finish(),
       };
     } finally {
+      filtered?.stop();
       clearTimeout(hung);
       clearTimeout(unkillable);
       unwatch({ background });
@@ -196,7 +300,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   get isReady(): boolean {
-    return this.#end === undefined && !this.#lifetime.signal.aborted;
+    return this.#end === undefined && this.#reviving === undefined && !this.#lifetime.signal.aborted;
   }
 
   async ready(options: CallOptions = {}): Promise<void> {
@@ -204,7 +308,8 @@ export class DockerSandbox implements Sandbox {
   }
 
   async usage(options: CallOptions = {}): Promise<WorkspaceUsage> {
-    return (await this.#link(options)).usage({ ...options, maxEntries: this.#maxEntries });
+    const link = await this.#link(options);
+    return this.#counted() ?? link.usage({ ...options, maxEntries: this.#maxEntries });
   }
 
   async stats(options: CallOptions = {}): Promise<SandboxStats> {
@@ -223,7 +328,21 @@ export class DockerSandbox implements Sandbox {
     this.#started.link.close();
     await this.#retiring;
     // A fenced holder must not touch what belongs to a later epoch.
-    if (this.#end?.why !== "fenced") await this.#containers.remove(this.#started.containerId, options);
+    if (this.#end?.why !== "fenced")
+      await this.#parts.starter.discard(this.#parts.request, this.#started, options);
+  }
+
+  async park(): Promise<boolean> {
+    if (this.#stopping !== undefined || !this.isReady) {
+      await this.stop();
+      return false;
+    }
+    this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
+    this.#quota.stop();
+    const parking = this.#parts.starter.park(this.#parts.request, this.#started);
+    this.#stopping = parking.then((parked) => (parked ? undefined : this.#stop({})));
+    await this.#stopping;
+    return parking;
   }
 
   detach(): void {
@@ -241,8 +360,8 @@ export class DockerSandbox implements Sandbox {
   /** The link to a living container; a dead one is replaced first. */
   async #link(options: CallOptions = {}): Promise<Link> {
     this.#lifetime.signal.throwIfAborted();
-    if (this.#end === undefined) return this.#started.link;
-    if (this.#end.why === "fenced") throw endFault(this.#end, { sandboxKey: this.key, epoch: this.epoch });
+    if (this.#end === undefined && this.#reviving === undefined) return this.#started.link;
+    if (this.#end?.why === "fenced") throw endFault(this.#end, { sandboxKey: this.key, epoch: this.epoch });
     this.#reviving ??= this.#revive().finally(() => {
       this.#reviving = undefined;
     });
@@ -251,14 +370,30 @@ export class DockerSandbox implements Sandbox {
 
   /** Of a walk: one more than there may be. */
   get #maxEntries(): number {
-    return Math.min(capOf(this.#request.profile.limits.workspaceEntries) + 1, Number.MAX_SAFE_INTEGER);
+    return Math.min(capOf(this.#profile.limits.workspaceEntries) + 1, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** The file system counts files, too. What lies in directories that it shares is only counted by a walk. */
+  get #isCounted(): boolean {
+    const { quota } = this.#started.origin;
+    const { agentAccess, toolsAccess } = this.#profile;
+    return (quota === "project" || quota === "image") && agentAccess !== "rw" && toolsAccess !== "rw";
+  }
+
+  #counted(): Promise<WorkspaceUsage> | undefined {
+    const { origin, workspacePath } = this.#started;
+    return this.#isCounted ? countedUsage(workspacePath, origin.quota === "image") : undefined;
   }
 
   async #measure(): Promise<WorkspaceUsage> {
+    const counted = this.#counted();
+    if (counted !== undefined) return counted;
     const maxEntries = this.#maxEntries;
     using wait = new BoundedWait().endWith(this.#lifetime.signal).endAfter(measureDeadlineMs);
     const { signal } = wait;
-    const measured = async () => (await this.#link()).usage({ maxEntries, signal });
+    // Also while its container is being set up, when `#link` would wait for that.
+    const link = async () => (this.#end === undefined ? this.#started.link : await this.#link());
+    const measured = async () => (await link()).usage({ maxEntries, signal });
     try {
       return await measured().catch(async (error: unknown) => {
         const wasLocked = await unlockWorkspace(this.#started.workspacePath).catch(() => false);
@@ -274,12 +409,19 @@ export class DockerSandbox implements Sandbox {
 
   async #revive(): Promise<Link> {
     await this.#retiring;
-    const started = await this.#starter.start(this.#request, { signal: this.#lifetime.signal });
+    const call = { signal: this.#lifetime.signal };
+    const { started, apart } = await DockerSandbox.#prepare(this.#parts, call);
     this.#restarts++;
     this.#started = started;
     this.#end = undefined;
     this.#quota.restarted();
     this.#follow(started);
+    try {
+      await this.#setUp(apart, call);
+    } catch (error) {
+      this.#recycle("its set-up command failed");
+      throw error;
+    }
     return started.link;
   }
 
@@ -294,7 +436,7 @@ export class DockerSandbox implements Sandbox {
     this.#end = end;
     // A container that hangs or lies must not go on running; one that died is looked at first, for its last words.
     if (end.why === "protocol" || end.why === "unresponsive" || end.why === "recycled") {
-      this.#retiring = this.#containers.remove(started.containerId, {}).catch(() => {});
+      this.#retiring = this.#parts.containers.remove(started.containerId, {}).catch(() => {});
     }
   }
 
@@ -309,52 +451,10 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #brokenOutcome(end: LinkEnd): Promise<Outcome> {
-    if (end.why === "fenced") throw endFault(end, { sandboxKey: this.key, epoch: this.epoch });
-    if (end.why === "closed" && this.#lifetime.signal.aborted) {
+    const { request, containers } = this.#parts;
+    if (end.why === "closed" && this.#lifetime.signal.aborted)
       return { kind: "cancelled", reason: "the sandbox was stopped" };
-    }
-    if (this.#end?.why === "recycled") {
-      return { kind: "lost", message: `everything in the sandbox was ended: ${this.#end.detail}` };
-    }
-    if (end.why === "stream-ended") {
-      const found = await this.#containers.find(this.#started.containerId, {}).catch(() => undefined);
-      if (found?.oomKilled)
-        return { kind: "out-of-memory", limitBytes: this.#request.profile.limits.memoryBytes };
-    }
-    const cause = endFault(end, { sandboxKey: this.key, epoch: this.epoch });
-    const why = isFault(cause, "sandbox-start-failed") ? "its container died" : cause.message;
-    return {
-      kind: "lost",
-      message: `the sandbox was lost while the command ran (${why}); it may have run in part`,
-    };
-  }
-}
-
-function unstarted(outcome: Outcome): ExecResult {
-  return { outcome, output: new OutputKeeper(0).finish(), ...measures(undefined) };
-}
-
-function measures(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "output"> {
-  if (exit === undefined || exit.kind === "broken" || exit.kind === "refused") {
-    return { wallMs: 0, cpuMs: 0, maxRssBytes: 0, oomKills: 0, backgroundProcesses: 0 };
-  }
-  const { wallMs, cpuMs, maxRssBytes, oomKills, background } = exit;
-  return { wallMs, cpuMs, maxRssBytes, oomKills, backgroundProcesses: background };
-}
-
-async function abortableWait<T>(
-  promise: Promise<T>,
-  signal: AbortSignal | undefined,
-  operation: string,
-): Promise<T> {
-  if (!signal) return promise;
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(new Fault("aborted", { operation }, { cause: signal.reason }));
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+    const recycled = this.#end?.why === "recycled" ? this.#end.detail : undefined;
+    return await lostOutcome(end, { request, containers, recycled, containerId: this.#started.containerId });
   }
 }

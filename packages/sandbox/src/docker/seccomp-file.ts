@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Fault } from "@berth/protocol";
 
-/** A seccomp profile as the engine takes it: its JSON. Undefined: the engine's own. */
+/** A seccomp profile as the engine takes it: its JSON. Undefined: ours. */
 export async function readSeccomp(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const text = await readFile(path, "utf8").catch((error: Error) => {

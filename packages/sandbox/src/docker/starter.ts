@@ -1,22 +1,36 @@
 import { access } from "node:fs/promises";
-import { Fault, FileRefusal, isFault } from "@berth/protocol";
-import { InitConnection } from "../init/connection.ts";
-import { InitLink } from "../init/link.ts";
-import { LinkListener } from "../init/link-listener.ts";
+import { Fault, isFault, type SandboxProfile, type SetUpReport } from "@berth/protocol";
+import type { InitConnection } from "../init/connection.ts";
 import type { Link } from "../link.ts";
 import type { CallOptions, SandboxOrigin, StartRequest } from "../port.ts";
-import type { AttachedStream } from "./attached-stream.ts";
+import { Adopter, type AdopterOptions, type Reached, type Survivor, type Wanted } from "./adopter.ts";
+import { AttachedStream } from "./attached-stream.ts";
+import { Connector } from "./connector.ts";
 import { containerSpec, specHash } from "./container-spec.ts";
-import type { ContainerFacts, Containers } from "./containers.ts";
+import type { Containers } from "./containers.ts";
+import type { DerivedImages } from "./derived-images.ts";
+import { diskOf } from "./disk.ts";
 import type { Engine } from "./engine.ts";
 import { refusedWith } from "./engine-error.ts";
-import { type EtcFile, placeEtcFiles } from "./etc-files.ts";
+import { placeEtcFiles } from "./etc-files.ts";
+import { makeFreshFolders } from "./fresh-folders.ts";
 import { hostMounts } from "./host-mounts.ts";
-import { ensureImage, type ImageFacts, type PullProgress } from "./image.ts";
+import type { ImageFacts, PullProgress } from "./image.ts";
+import type { ImageNotes } from "./image-notes.ts";
 import { containerName, writeLabels } from "./labels.ts";
-import { clearLinkDirectory, prepareLinkDirectory } from "./link-directory.ts";
+import { clearLinkDirectory } from "./link-directory.ts";
+import type { ParkedContainers } from "./parked.ts";
+import { PeerCopies } from "./peer-copies.ts";
+import type { WorkspaceQuotas } from "./quota/workspace-quotas.ts";
+import { RecentImages } from "./recent-images.ts";
+import { derivedProfile, setsUpAsRoot } from "./root-set-up.ts";
+import { type SandboxHome, SandboxHomes } from "./sandbox-home.ts";
 import { readSeccomp } from "./seccomp-file.ts";
-import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
+import type { Mounter } from "./warm/mounter.ts";
+import { WarmAssigner } from "./warm/warm-assigner.ts";
+import type { WarmPool } from "./warm/warm-pool.ts";
+import { isWarmable, type WarmShape, warmShape } from "./warm/warm-shape.ts";
+import type { WorkspaceOptions } from "./workspace.ts";
 
 export interface StarterOptions {
   readonly fleet: string;
@@ -28,28 +42,61 @@ export interface StarterOptions {
   readonly mountRoots: readonly string[];
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
+  readonly onReplaced?: AdopterOptions["onReplaced"];
+  /** Which images sandboxes were made of. */
+  readonly notes?: ImageNotes | undefined;
+  /** Images in which a set-up command has run as root. */
+  readonly derived: DerivedImages;
   /** Try to reach init over a socket. */
   readonly unixLink: boolean;
+  readonly parked: () => Promise<ParkedContainers>;
+  readonly quotas: WorkspaceQuotas;
 }
 
 export interface Started {
   readonly containerId: string;
+  /** A container with another is not adopted. */
+  readonly config: string;
   /** On the host. */
   readonly workspacePath: string;
   readonly link: Link;
+  /** Where it is remembered that the container is set up. */
+  readonly setUpPath: string;
   /** The image's ENV. */
   readonly imageEnv: readonly string[];
-  readonly origin: Omit<SandboxOrigin, "restarts">;
+  readonly origin: Omit<SandboxOrigin, "restarts" | "setUp">;
+  /** How the set-up command ended in its image; absent where that has none of its own. */
+  readonly rootSetUp?: SetUpReport;
 }
 
-/** What of the host and of its image a sandbox gets. */
-interface Home {
-  readonly imageEnv: readonly string[];
-  readonly workspace: WorkspaceHome;
-  readonly etcFiles: readonly EtcFile[];
-  readonly linkDirectory: string;
-  readonly hostMounts: Awaited<ReturnType<typeof hostMounts>>;
-  readonly seccomp: string | undefined;
+export interface StartCall extends CallOptions {
+  /** Where there is no container to adopt, before a fresh one is made. */
+  readonly beforeFresh?: () => Promise<void>;
+}
+
+/** What an earlier life of the sandbox left. */
+interface Before {
+  readonly reached: Reached | undefined;
+  readonly survivors: Promise<readonly Survivor[]> | undefined;
+}
+
+/** A container that was assigned before it was known whether the sandbox has one. */
+type Early =
+  | { readonly started: Started; readonly alone: boolean }
+  | { readonly started?: undefined; readonly alone: false };
+
+interface Specified {
+  readonly spec: Parameters<Containers["create"]>[0];
+  readonly config: string;
+}
+
+/** A container whose init has answered. */
+interface Answering {
+  readonly containerId: string;
+  readonly config: string;
+  readonly connection: InitConnection;
+  readonly home: SandboxHome;
+  readonly how: Pick<SandboxOrigin, "how" | "killedLeftovers" | "watchdogFired">;
 }
 
 /** How runtimes report that init was built for another machine. */
@@ -59,14 +106,19 @@ const killedCode = 137;
 /**
  * Brings a sandbox from nothing, or from what an earlier life left, to a link that answers.
  *
- *   find by name ──ours, same config, answers hello──▶ adopted
- *        └──anything else: remove──▶ create ──▶ attach and start ──▶ hello ──▶ started
+ *   one of this sandbox's ──`Adopter`──▶ adopted
+ *        └──none, or it was removed──▶ create ──▶ attach and start ──▶ hello ──▶ started
  */
 export class Starter {
   readonly #engine: Engine;
   readonly #containers: Containers;
   readonly #workspaces: () => Promise<WorkspaceOptions>;
   readonly #options: StarterOptions;
+  readonly #adopter: Adopter;
+  readonly #homes: SandboxHomes;
+  readonly #connector: Connector;
+  readonly #images: RecentImages;
+  #warm: WarmAssigner | undefined;
 
   constructor(
     engine: Engine,
@@ -78,36 +130,140 @@ export class Starter {
     this.#containers = containers;
     this.#workspaces = workspaces;
     this.#options = options;
+    this.#adopter = new Adopter({ ...options, containers });
+    this.#homes = new SandboxHomes({ ...options, workspaces });
+    this.#connector = new Connector(options);
+    this.#images = new RecentImages(engine, options);
   }
 
-  async start(request: StartRequest, call: CallOptions): Promise<Started> {
+  async start(request: StartRequest, call: StartCall): Promise<Started> {
+    if (!setsUpAsRoot(request.profile)) return await this.#startOf(request, undefined, call);
     const { image } = request.profile;
-    const facts = await ensureImage(this.#engine, image, { ...this.#options, signal: call.signal });
-    const workspaces = await this.#workspaces();
-    const workspace = await prepareWorkspace(request.key, { ...workspaces, user: request.profile.user });
-    const etcFiles = await placeEtcFiles({
-      workspacesRoot: workspaces.root,
-      user: workspace.user,
-      profile: request.profile,
-    });
-    const home: Home = {
-      ...{ workspace, etcFiles, imageEnv: facts.env },
-      linkDirectory: await prepareLinkDirectory(request.key, workspaces.root),
-      hostMounts: await hostMounts(request.profile, this.#options.mountRoots),
-      seccomp: await readSeccomp(request.profile.seccomp),
-    };
-    const adopted = await this.#adoptOrClear(request, facts, home, call);
-    return adopted ?? (await withWorkdir(request, await this.#startFresh(request, facts, home, call), call));
+    const base = await this.#images.facts(image, true, call);
+    const derived = await this.#options.derived.of(request.key, request.profile, base, call);
+    const profile = derivedProfile(request.profile, derived.name);
+    const started = await this.#startOf({ ...request, profile }, derived.facts, call);
+    return { ...started, rootSetUp: derived.report };
   }
 
-  #spec(request: StartRequest, image: ImageFacts, home: Home) {
+  /** `known`: what there is to know of its image. */
+  async #startOf(
+    request: StartRequest,
+    known: ImageFacts | undefined,
+    { beforeFresh, ...call }: StartCall,
+  ): Promise<Started> {
+    const record = await this.#adopter.look(request);
+    const reaching = record && this.#adopter.reach(record, call);
+    // Beside what follows: most sandboxes have none, and the engine takes a moment to say so.
+    const survivors = record ? undefined : this.#adopter.survivors(request, call);
+    survivors?.catch(() => {});
+    const claims = record ? undefined : this.#adopter.claims(request);
+    claims?.catch(() => {});
+    try {
+      const mayBeRecent = record !== undefined || (this.#warm?.pool.report.ready ?? 0) > 0;
+      const facts = known ?? (await this.#images.facts(request.profile.image, mayBeRecent, call));
+      const home = await this.#homes.prepare(request, facts);
+      const early =
+        survivors && (await claims)?.length === 0
+          ? await this.#assignEarly(request, facts, home, { survivors, call })
+          : undefined;
+      if (early?.alone) return await this.#prepared(request, home, early.started, call);
+      const reached = await reaching;
+      const before = { reached, survivors: early?.started ? undefined : survivors };
+      const adopted = await this.#adopt(request, before, facts, home, call);
+      if (adopted) return adopted;
+      reached?.stream?.destroy();
+      await this.#peerCopies(facts).copy(request, home, call);
+      await beforeFresh?.();
+      // Its end may have unmounted it.
+      if (beforeFresh && home.quota === "image") await this.#homes.mount(request);
+      const started =
+        (early ? undefined : await this.#assignWarm(request, facts, home, call)) ??
+        (await this.#startFresh(request, facts, home, call));
+      return await this.#prepared(request, home, started, call);
+    } catch (error) {
+      void reaching?.then((reached) => reached?.stream?.destroy());
+      throw error;
+    }
+  }
+
+  /** A container in which init cannot make what a sandbox begins with is not used. */
+  async #prepared(
+    request: StartRequest,
+    { shared }: SandboxHome,
+    started: Started,
+    call: CallOptions,
+  ): Promise<Started> {
+    try {
+      await makeFreshFolders(request, shared, started, call);
+      return started;
+    } catch (error) {
+      started.link.close();
+      await this.#containers.remove(started.containerId, {}).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** init ends everything in the container and confirms it; then any worker of this host may adopt it. False: it is not so. */
+  async park(
+    { key, epoch, profile }: StartRequest,
+    { link, containerId, config }: Started,
+  ): Promise<boolean> {
+    try {
+      const { memoryBytes = profile.limits.memoryBytes, stream } = await link.park();
+      if (stream instanceof AttachedStream) this.#adopter.keep(containerId, stream);
+      await (await this.#options.parked()).park({ containerId, key, epoch, config, memoryBytes });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async discard(
+    request: StartRequest,
+    { containerId }: Pick<Started, "containerId">,
+    call: CallOptions,
+  ): Promise<void> {
+    await this.#adopter.discard(request, containerId, call);
+    await this.#options.quotas.unmount(request.key);
+  }
+
+  async #adopt(
+    request: StartRequest,
+    { reached, survivors }: Before,
+    image: ImageFacts,
+    home: SandboxHome,
+    call: CallOptions,
+  ): Promise<Started | undefined> {
+    const { config } = this.#spec(request, image, home);
+    const wanted: Wanted = {
+      config,
+      connect: (stream, { resync }) => this.#connector.connect(request, stream, home, { resync, ...call }),
+    };
+    const adopted = await this.#adopter.adopt(request, reached, survivors, wanted, call);
+    if (!adopted) return undefined;
+    const { containerId, connection, killedLeftovers, watchdogFired } = adopted;
+    const how = { how: "adopted", killedLeftovers, watchdogFired } as const;
+    return this.#started(request, { containerId, connection, config, home, how });
+  }
+
+  #started(request: StartRequest, { containerId, connection, config, home, how }: Answering): Started {
+    return {
+      ...{ containerId, config, setUpPath: home.setUpPath, workspacePath: home.workspace.path },
+      ...{ link: this.#connector.link(connection, request), imageEnv: home.imageEnv },
+      origin: { ...how, link: connection.carrier, quota: home.quota },
+    };
+  }
+
+  #spec(request: StartRequest, image: ImageFacts, home: SandboxHome): Specified {
     const spec = containerSpec({
       profile: request.profile,
       ...home,
       initPath: this.#options.initPath,
       imageVolumes: image.volumes,
     });
-    const config = specHash(spec, image.id);
+    const { command } = request.profile.setup;
+    const config = specHash(spec, image.id, [...(command === "" ? [] : [command]), ...home.peers]);
     const { fleet, worker } = this.#options;
     return {
       config,
@@ -125,70 +281,111 @@ export class Starter {
     };
   }
 
-  async #adoptOrClear(
-    request: StartRequest,
-    image: ImageFacts,
-    home: Home,
-    call: CallOptions,
-  ): Promise<Started | undefined> {
-    const found = await this.#containers.find(containerName(this.#options.fleet, request.key), call);
-    if (!found) return undefined;
-    if (found.epoch > request.epoch) {
-      throw new Fault("fenced", { sandboxKey: request.key, epoch: request.epoch, highestEpoch: found.epoch });
-    }
-    const { config } = this.#spec(request, image, home);
-    const ours = found.running && found.worker === this.#options.worker && found.config === config;
-    if (ours) {
-      try {
-        return await this.#adopt(request, found, home, call);
-      } catch (error) {
-        if (isFault(error, "fenced") || isFault(error, "aborted")) throw error;
-      }
-    }
-    await this.#containers.remove(found.id, call);
-    return undefined;
+  #peerCopies(facts: ImageFacts): PeerCopies {
+    return new PeerCopies({
+      ...{ fleet: this.#options.fleet, containers: this.#containers, workspaces: this.#workspaces },
+      start: async (copier, workspaceOf, call) =>
+        this.#startFresh(copier, facts, await this.#homes.prepare(copier, facts, workspaceOf), call),
+    });
   }
 
-  async #adopt(
+  /**
+   * While the engine looks for a container of this sandbox's, which is rarely there. Nothing runs in the new one before the engine has
+   * answered; if there is one, the new one is removed. A set-up of its own comes first. Undefined: it was not tried.
+   */
+  async #assignEarly(
     request: StartRequest,
-    found: ContainerFacts,
-    home: Home,
+    image: ImageFacts,
+    home: SandboxHome,
+    { survivors, call }: { readonly survivors: Promise<readonly Survivor[]>; readonly call: CallOptions },
+  ): Promise<Early | undefined> {
+    if (request.profile.setup.command !== "" || home.quota === "image" || !this.#warm) return undefined;
+    const started = await this.#assignWarm(request, image, home, call);
+    if (!started) return { alone: false };
+    const alone = await survivors.then(
+      (found) => found.every(({ id }) => id === started.containerId),
+      () => false,
+    );
+    if (alone) return { started, alone };
+    started.link.close();
+    await this.discard(request, started, {});
+    return { started, alone };
+  }
+
+  /** A container that was started ahead of time. Undefined: none is ready, or it could not be assigned. */
+  async #assignWarm(
+    request: StartRequest,
+    image: ImageFacts,
+    home: SandboxHome,
     call: CallOptions,
-  ): Promise<Started> {
-    const stream = await this.#containers.attach(found.id, call);
-    const { connection, hello } = await this.#connect(request, stream, home, { resync: true, ...call });
-    await connection.killLeftovers(hello.running);
-    return {
-      containerId: found.id,
-      workspacePath: home.workspace.path,
-      link: this.#initLink(connection, request),
-      imageEnv: home.imageEnv,
-      origin: {
-        how: "adopted",
-        link: connection.carrier,
-        killedLeftovers: hello.running.length,
-        watchdogFired: hello.watchdogFired,
+  ): Promise<Started | undefined> {
+    const { profile } = request;
+    // What else is mounted, such as peers' files, a container has from its start.
+    const isPlain = home.workspace.ownUid && home.shared.directories.length === 0;
+    if (!this.#warm || !isPlain || !isWarmable(profile)) return undefined;
+    const { config } = this.#spec(request, image, home);
+    const shape = warmShape(profile, image, { ...home, initPath: this.#options.initPath });
+    const assigned = await this.#warm.assign(shape, {
+      ...{ request, config, workspace: home.workspace, linkDirectory: home.linkDirectory },
+      connect: async (stream, mounted) => {
+        mounted.catch(() => {});
+        await clearLinkDirectory(home.linkDirectory);
+        const { connection } = await this.#connector.connect(request, stream, home, {
+          ...{ resync: false, after: mounted },
+          ...call,
+        });
+        return connection;
       },
-    };
+    });
+    if (!assigned) return undefined;
+    const how = { how: "warm", killedLeftovers: 0, watchdogFired: false } as const;
+    return this.#started(request, { ...assigned, config, home, how });
+  }
+
+  /** What a container must be that any sandbox of that profile can have. Undefined: none can be started ahead of time. */
+  async warmShapeOf(given: SandboxProfile, call: CallOptions): Promise<WarmShape | undefined> {
+    if (!isWarmable(given)) return undefined;
+    const { initPath, mountRoots } = this.#options;
+    const base = await this.#images.facts(given.image, true, call);
+    // The first sandbox makes it, and gets the error if that fails.
+    const derived = setsUpAsRoot(given) ? await this.#options.derived.find(given, base, call) : undefined;
+    if (setsUpAsRoot(given) && !derived) return undefined;
+    const profile = derived ? derivedProfile(given, derived.name) : given;
+    const image = derived?.facts ?? base;
+    return warmShape(profile, image, {
+      initPath,
+      hostMounts: await hostMounts(profile, mountRoots),
+      seccomp: await readSeccomp(profile.seccomp),
+      disk: await diskOf((await this.#workspaces()).root),
+    });
+  }
+
+  /** From now on, sandboxes get their containers from there if they can. */
+  useWarm(pool: WarmPool, mounter: Mounter, root: string): void {
+    this.#warm = new WarmAssigner({
+      ...{ pool, mounter, root, parked: this.#options.parked },
+      discard: (request, containerId) => this.discard(request, { containerId }, {}),
+    });
   }
 
   async #startFresh(
     request: StartRequest,
     image: ImageFacts,
-    home: Home,
+    home: SandboxHome,
     call: CallOptions,
   ): Promise<Started> {
     const { initPath } = this.#options;
     await access(initPath).catch((cause) => {
       throw new Fault("init-missing", { path: initPath }, { cause });
     });
-    const { spec } = this.#spec(request, image, home);
-    await clearLinkDirectory(home.linkDirectory);
+    using _deferred = this.#warm?.pool.deferTo();
+    const specified = this.#spec(request, image, home);
+    await Promise.all([clearLinkDirectory(home.linkDirectory), placeEtcFiles(home.etcInput)]);
     const start = (id: string) => this.#containers.start(id, call);
     const attach = (id: string) => this.#containers.attach(id, call);
     try {
       // It takes its turn in the engine beside the start, instead of before it.
-      return await this.#startAttached(request, spec, home, call, async (id) => {
+      return await this.#startAttached(request, specified, home, call, async (id) => {
         const [stream] = await Promise.all([attach(id), start(id)]);
         return stream;
       });
@@ -196,7 +393,7 @@ export class Starter {
       if (!(error instanceof DiedAtOnce)) throw error;
     }
     try {
-      return await this.#startAttached(request, spec, home, call, async (id) => {
+      return await this.#startAttached(request, specified, home, call, async (id) => {
         const stream = await attach(id);
         await start(id);
         return stream;
@@ -208,22 +405,17 @@ export class Starter {
 
   async #startAttached(
     request: StartRequest,
-    spec: Parameters<Containers["create"]>[0],
-    home: Home,
+    { spec, config }: Specified,
+    home: SandboxHome,
     call: CallOptions,
     attachAndStart: (id: string) => Promise<AttachedStream>,
   ): Promise<Started> {
     const containerId = await this.#create(request, spec, call);
     try {
       const stream = await attachAndStart(containerId);
-      const { connection } = await this.#connect(request, stream, home, { resync: false, ...call });
-      return {
-        containerId,
-        workspacePath: home.workspace.path,
-        link: this.#initLink(connection, request),
-        imageEnv: home.imageEnv,
-        origin: { how: "started", link: connection.carrier, killedLeftovers: 0, watchdogFired: false },
-      };
+      const { connection } = await this.#connector.connect(request, stream, home, { resync: false, ...call });
+      const how = { how: "started", killedLeftovers: 0, watchdogFired: false } as const;
+      return this.#started(request, { containerId, connection, config, home, how });
     } catch (error) {
       const cause = await this.#whyNotStarted(error, containerId, request);
       await this.#containers.remove(containerId, {}).catch(() => {});
@@ -252,42 +444,6 @@ export class Starter {
     }
   }
 
-  async #connect(
-    request: StartRequest,
-    stream: AttachedStream,
-    home: Home,
-    { resync, signal }: CallOptions & { readonly resync: boolean },
-  ) {
-    await using listener = await this.#listen(request, home);
-    const connection = new InitConnection(stream, {
-      sandboxKey: request.key,
-      epoch: request.epoch,
-      leaseMs: request.leaseMs,
-      leaseLeftMs: request.leaseLeftMs,
-      deadlineMs: this.#options.helloDeadlineMs,
-      resync,
-      listener,
-      signal,
-    });
-    return { connection, hello: await connection.open() };
-  }
-
-  /** Undefined where this worker cannot listen; stdio is then all there is. */
-  async #listen({ epoch }: StartRequest, { workspace, linkDirectory }: Home) {
-    if (!this.#options.unixLink) return undefined;
-    const [uid = 0, gid = 0] = workspace.user.split(":").map(Number);
-    const owner = workspace.ownUid ? { uid, gid } : undefined;
-    return LinkListener.open({ directory: linkDirectory, owner }, epoch).catch(() => undefined);
-  }
-
-  #initLink(connection: InitConnection, request: StartRequest): InitLink {
-    return new InitLink(connection, {
-      sandboxKey: request.key,
-      epoch: request.epoch,
-      deadlineMs: this.#options.fileDeadlineMs,
-    });
-  }
-
   /** Tells an init that was built for another machine from a container that failed otherwise. */
   async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
     if (!isFault(error, "engine-refused") && !isFault(error, "sandbox-start-failed")) return error;
@@ -301,21 +457,6 @@ export class Starter {
     const why = { sandboxKey: request.key, detail: `${detail} (exit code ${found.exitCode})` };
     return new DiedAtOnce(new Fault("sandbox-start-failed", why, { cause: error }));
   }
-}
-
-/** Makes the profile's directory for commands. Where that is refused, commands that would run there are, with the reason. */
-async function withWorkdir(
-  { profile: { workdir, workspace } }: StartRequest,
-  started: Started,
-  { signal }: CallOptions,
-): Promise<Started> {
-  if (workdir === "" || workspace === "ro") return started;
-  try {
-    await started.link.files.makeDirectory(workdir, { parents: true, signal });
-  } catch (error) {
-    if (!(error instanceof FileRefusal)) throw error;
-  }
-  return started;
 }
 
 /** Its last words may have been before we were attached. */

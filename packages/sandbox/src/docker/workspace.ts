@@ -9,6 +9,8 @@ export interface WorkspaceOptions {
   readonly uids: UidRange;
   /** The engine runs without root: its container root is the engine's own user on the host. */
   readonly rootlessEngine: boolean;
+  /** Makes a workspace's directory. Absent: an ordinary one. */
+  readonly makeDirectory?: ((path: string) => Promise<void>) | undefined;
 }
 
 export interface UidRange {
@@ -23,8 +25,10 @@ export interface WorkspaceHome {
   readonly path: string;
   /** `uid:gid` for the container. */
   readonly user: string;
-  /** The uid belongs to this sandbox alone. */
+  /** The uid is one of the sandboxes' own. */
   readonly ownUid: boolean;
+  /** Other sandboxes of the tenant's may have it, too: they come from the same snapshot. */
+  readonly sharesUid: boolean;
 }
 
 const workspaceMode = 0o700;
@@ -40,18 +44,25 @@ export async function prepareWorkspace(
   const path = join(options.root, key);
   try {
     await makeRoot(options.root);
-    await mkdir(path, { mode: workspaceMode }).catch(ignoreExisting);
-    const found = await lstat(path);
+    const make = options.makeDirectory ?? ((made) => mkdir(made, { mode: workspaceMode }));
+    const before = await lstat(path).catch(() => undefined);
+    if (before === undefined) await make(path).catch(ignoreExisting);
+    const found = before ?? (await lstat(path));
     if (!found.isDirectory()) throw new Error("it is not a directory");
-    await unlockWorkspace(path);
+    if ((found.mode & 0o7777) !== workspaceMode) await chmod(path, workspaceMode);
     if (options.user !== undefined) return await ownedBy(options.user, path);
-    if (options.rootlessEngine) return { path, user: "0:0", ownUid: false };
+    if (options.rootlessEngine) return { path, user: "0:0", ownUid: false, sharesUid: true };
     if (process.getuid?.() !== 0) {
-      return { path, user: `${process.getuid?.()}:${process.getgid?.()}`, ownUid: false };
+      const user = `${process.getuid?.()}:${process.getgid?.()}`;
+      return { path, user, ownUid: false, sharesUid: true };
     }
-    const uid = found.uid === 0 ? await allocateUid(key, options) : found.uid;
+    const uid = found.uid === 0 ? await allocateId(key, options) : found.uid;
     if (found.uid !== uid) await chown(path, uid, uid);
-    return { path, user: `${uid}:${uid}`, ownUid: true };
+    const sharesUid = await lstat(sharedUidPath(options.root, uid)).then(
+      () => true,
+      () => false,
+    );
+    return { path, user: `${uid}:${uid}`, ownUid: true, sharesUid };
   } catch (error) {
     if (error instanceof Fault) throw error;
     const detail = error instanceof Error ? error.message : String(error);
@@ -64,7 +75,12 @@ async function ownedBy(user: string, path: string): Promise<WorkspaceHome> {
   const [uid = 0, gid = 0] = user.split(":").map(Number);
   const found = await lstat(path);
   if (found.uid !== uid || found.gid !== gid) await chown(path, uid, gid);
-  return { path, user, ownUid: false };
+  return { path, user, ownUid: false, sharesUid: true };
+}
+
+/** There once a snapshot's files belong to that uid, and more sandboxes than one may have it. */
+export function sharedUidPath(root: string, uid: number): string {
+  return join(root, ".uids", `${uid}.shared`);
 }
 
 /**
@@ -104,10 +120,10 @@ export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promi
 }
 
 /**
- * A uid nobody else has: a symbolic link named by the uid, pointing at the key, is made or the next one tried. Making a
+ * A uid that no other sandbox has: a symbolic link named by the uid, pointing at the key, is made or the next one tried. Making a
  * link is atomic, so two workers on one host never give the same uid to two sandboxes.
  */
-async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): Promise<number> {
+export async function allocateId(key: string, { root, uids }: WorkspaceOptions): Promise<number> {
   const directory = join(root, ".uids");
   await mkdir(directory, { mode: 0o700 }).catch(ignoreExisting);
   // The root is part of it: two fleets on one host would otherwise give the same tenant the same uid, and the kernel
@@ -128,7 +144,7 @@ async function allocateUid(key: SandboxKey, { root, uids }: WorkspaceOptions): P
 }
 
 /** Not Node's own `recursive`: in a file system such as /proc, which refuses with ENOENT, that tries again for ever. */
-async function makeRoot(path: string): Promise<void> {
+export async function makeRoot(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o711 }).catch(ignoreExisting);
   } catch (error) {

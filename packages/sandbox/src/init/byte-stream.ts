@@ -2,7 +2,7 @@
 export interface ByteStream {
   /** False when the stream holds more than it likes; `onDrain` tells when it is ready again. */
   send(bytes: Uint8Array): boolean;
-  /** Called once, before anything is sent. */
+  /** Called before anything is sent. */
   listen(listener: ByteListener): void;
   /** Idempotent; `onEnd` follows. */
   destroy(): void;

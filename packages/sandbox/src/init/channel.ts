@@ -67,11 +67,14 @@ export interface InitFailure {
 
 export function readFailure(frame: Frame): InitFailure {
   const records = new Records(frame.payload);
-  // Bounded, and printable: it goes into messages and logs.
-  const clean = (text: string | undefined, limit: number) =>
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-    (text ?? "").slice(0, limit).replace(/[\u0000-\u001f\u007f]/g, "?");
+  const clean = (text: string | undefined, limit: number) => printable((text ?? "").slice(0, limit));
   return { code: clean(records.text(FailTag.code), 64), message: clean(records.text(FailTag.message), 1024) };
+}
+
+/** For messages and logs. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  return text.replace(/[\u0000-\u001f\u007f]/g, "?");
 }
 
 export function unexpectedFrame(frame: Frame): FrameError {

@@ -1,15 +1,16 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import { getSystemErrorMap } from "node:util";
 import {
   encodeFrame,
   FencedTag,
+  ForwardedTag,
+  ForwardTag,
   type Frame,
-  FrameDecoder,
   FrameError,
   FrameType,
   HelloAckTag,
   HelloTag,
   KillTag,
-  LinkedTag,
   maxChannels,
   maxFrameBytes,
   maxPayloadBytes,
@@ -21,6 +22,7 @@ import {
 import { Fault } from "@berth/protocol";
 import type { LinkCommand, LinkEnd } from "../link.ts";
 import type { ByteStream } from "./byte-stream.ts";
+import { type Carrier, Carriers } from "./carriers.ts";
 import type { Channel, ChannelWire } from "./channel.ts";
 import { ExecChannel } from "./exec-channel.ts";
 import { type FileAnswers, FileChannel } from "./file-channel.ts";
@@ -28,6 +30,8 @@ import type { LinkListener } from "./link-listener.ts";
 
 export interface ConnectionOptions {
   readonly sandboxKey: string;
+  /** The container waits for its sandbox: init is not yet asked to serve one. It serves the first that a hello names, and no other. */
+  readonly waits?: boolean | undefined;
   readonly epoch: number;
   readonly leaseMs: number;
   readonly leaseLeftMs?: (() => number) | undefined;
@@ -49,16 +53,16 @@ export interface Hello {
   readonly filtered: boolean;
   /** It can connect to a socket of the worker's. */
   readonly links: boolean;
+  /** Of a container that waits for its sandbox: the number of its mount namespace. */
+  readonly mountNamespace: number | undefined;
+  /** An errno: why init does not serve the sandbox that the hello named. */
+  readonly refused: number;
 }
-
-export type Carrier = "unix" | "stdio";
 
 /** In a lease. Each carries what is left of it, so init learns of a renewal within one of these. */
 const pings = 6;
-/** An init that knows LINK answers at once, connected or not; this is for one that hangs. */
-const linkTryMs = 1_000;
-/** A socket ends at once with its container, and what the engine says about that comes a little later. */
-const lastWordsMs = 1_000;
+/** init answers at once; a loaded machine may take its time. */
+const forwardTryMs = 5_000;
 /** Missed answers after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
 const missedPingsAllowed = pings;
 
@@ -67,8 +71,7 @@ const missedPingsAllowed = pings;
  *
  *   opening ──HELLO_ACK, LINKED or not──▶ open ──a stream ends, protocol error, fenced, hung, close()──▶ closed
  *
- * The hello goes over the attached stdio. Then init connects to a socket of the worker's, which carries everything else; where
- * that cannot be, stdio does. stdio stays attached, and the end of either stream closes the connection.
+ * The hello goes over the attached stdio. What carries the rest is settled by `Carriers`.
  *
  * Every byte from the other side is taken as hostile: frames are bounded, output is bounded by credit, and anything
  * out of order closes the connection with `protocol`. Closing ends every channel; it does not end what runs inside.
@@ -77,9 +80,8 @@ export class InitConnection implements ChannelWire {
   readonly closed: Promise<LinkEnd>;
   readonly #settleClosed: (end: LinkEnd) => void;
   readonly #stdio: ByteStream;
-  #link: ByteStream | undefined;
-  #linkAsked = false;
-  readonly #linked = Promise.withResolvers<void>();
+  readonly #carriers: Carriers;
+  #forwarded: PromiseWithResolvers<number> | undefined;
   readonly #options: ConnectionOptions;
   readonly #nonce = randomBytes(16);
   readonly #hello = Promise.withResolvers<Hello>();
@@ -88,7 +90,7 @@ export class InitConnection implements ChannelWire {
   #greeted = false;
   #nextChannel = 1;
   #isClosed = false;
-  #drain: { promise: Promise<void>; resolve: () => void } | undefined;
+  #isReleased = false;
   #pinger: NodeJS.Timeout | undefined;
   #pingsUnanswered = 0;
   #fedAtMs = 0;
@@ -99,31 +101,26 @@ export class InitConnection implements ChannelWire {
     this.#settleClosed = resolve;
     this.#stdio = stream;
     this.#options = options;
-    // Nobody may be awaiting them when the connection breaks.
+    // It may not be awaited yet when the connection breaks.
     this.#hello.promise.catch(() => {});
-    this.#linked.promise.catch(() => {});
-    const decoder = new FrameDecoder(this.#nonce);
-    stream.listen({
-      onBytes: (bytes) => this.#onBytes(decoder, bytes, "stdio"),
-      onDrain: () => this.#releaseDrain("stdio"),
-      onEnd: (detail) => this.#close({ why: "stream-ended", detail }),
+    this.#carriers = new Carriers(stream, this.#nonce, {
+      onFrame: (frame, from) => this.#onFrame(frame, from),
+      onEnd: (end) => this.#close(end),
     });
   }
 
   /** What carries commands and files. */
   get carrier(): Carrier {
-    return this.#link === undefined ? "stdio" : "unix";
+    return this.#carriers.carrier;
   }
 
   /** Says hello and waits for the answer. Once. Refuses an init whose seccomp filter is not on. */
   async open(): Promise<Hello> {
     const { resync, deadlineMs, signal, listener } = this.#options;
-    if (resync) this.#stdio.send(Buffer.alloc(maxFrameBytes));
-    this.send(
-      FrameType.hello,
-      0,
-      new RecordWriter().add(HelloTag.nonce, this.#nonce).add(HelloTag.leaseMs, this.#leftMs).finish(),
-    );
+    if (resync) this.#carriers.sendRaw(Buffer.alloc(maxFrameBytes));
+    this.send(FrameType.hello, 0, this.#helloRecords());
+    const send = (type: number, payload: Uint8Array) => this.send(type, 0, payload);
+    if (listener) this.#carriers.ask(listener, send);
     this.#fedAtMs = performance.now();
     const timer = setTimeout(() => this.#close({ why: "unresponsive", waitedMs: deadlineMs }), deadlineMs);
     const onAbort = () => this.close();
@@ -136,7 +133,14 @@ export class InitConnection implements ChannelWire {
         const detail = "init runs without its seccomp filter: the kernel or the runtime did not accept it";
         throw new Fault("sandbox-start-failed", { sandboxKey: this.#options.sandboxKey, detail });
       }
-      if (listener && hello.links) await this.#joinLink(listener);
+      if (hello.refused !== 0) {
+        this.close();
+        throw new Fault("sandbox-start-failed", {
+          sandboxKey: this.#options.sandboxKey,
+          detail: refusal(hello.refused),
+        });
+      }
+      if (listener && hello.links) await this.#carriers.join(listener, send);
       this.#pinger = setInterval(() => this.#ping(), this.#pingMs);
       return hello;
     } finally {
@@ -145,27 +149,31 @@ export class InitConnection implements ChannelWire {
     }
   }
 
-  async #joinLink(listener: LinkListener): Promise<void> {
-    this.#linkAsked = true;
-    this.send(FrameType.link, 0, listener.offer);
-    void this.closed.then(() => listener.giveUp());
-    const timer = setTimeout(() => listener.giveUp(), linkTryMs);
-    const link = await listener.accepted;
-    clearTimeout(timer);
-    if (!link) return;
-    const decoder = new FrameDecoder();
-    link.listen({
-      onBytes: (bytes) => this.#onBytes(decoder, bytes, "unix"),
-      onDrain: () => this.#releaseDrain("unix"),
-      onEnd: (detail) => {
-        if (!this.#isClosed) setTimeout(() => this.#close({ why: "stream-ended", detail }), lastWordsMs);
-      },
-    });
-    this.#link = link;
-    this.#releaseDrain("unix");
-    this.send(FrameType.linkProof, 0, listener.proof);
-    // Until then init may be writing to stdout what it had for it.
-    await this.#linked.promise;
+  #helloRecords(): Buffer {
+    const records = new RecordWriter().add(HelloTag.nonce, this.#nonce).add(HelloTag.leaseMs, this.#leftMs);
+    const { sandboxKey, waits } = this.#options;
+    if (waits === true) return records.finish();
+    return records.add(HelloTag.key, createHash("sha256").update(sandboxKey).digest()).finish();
+  }
+
+  /**
+   * Has init forward connections to 127.0.0.1:`port` inside to the worker's socket in the link directory. Returns an errno, 0 for
+   * done; undefined when init does not know how.
+   */
+  async forward(port: number): Promise<number | undefined> {
+    this.#forwarded ??= Promise.withResolvers<number>();
+    const { promise } = this.#forwarded;
+    this.send(FrameType.forward, 0, new RecordWriter().add(ForwardTag.port, port).finish());
+    const late = Promise.withResolvers<undefined>();
+    const timer = setTimeout(late.resolve, forwardTryMs, undefined);
+    try {
+      const ended = this.closed.then((end) => {
+        throw endFault(end, this.#options);
+      });
+      return await Promise.race([promise, late.promise, ended]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   exec(command: LinkCommand): ExecChannel {
@@ -192,6 +200,15 @@ export class InitConnection implements ChannelWire {
     return channel;
   }
 
+  /** Has init end everything, for the next holder. Nothing may be asked for after it. */
+  park(): FileChannel {
+    // Nothing may follow it on a stream that the next holder speaks on.
+    clearInterval(this.#pinger);
+    const channel = new FileChannel(this.#takeId(), this, {});
+    this.#request(channel, FrameType.park, Buffer.alloc(0));
+    return channel;
+  }
+
   /** Ends what an earlier holder left running. Throws if init does not say in time that all of it is gone. */
   async killLeftovers(ids: readonly number[]): Promise<void> {
     const { deadlineMs } = this.#options;
@@ -213,18 +230,31 @@ export class InitConnection implements ChannelWire {
     this.#close({ why: "unresponsive", waitedMs });
   }
 
+  /** What came was well framed, and yet nothing that an honest init sends. */
+  distrust(detail: string): Fault {
+    this.#close({ why: "protocol", detail });
+    return new Fault("init-protocol", { detail });
+  }
+
   close(): void {
     this.#close({ why: "closed" });
   }
 
-  send(type: number, channel: number, payload: Uint8Array): void {
-    if (this.#isClosed) return;
-    const more = (this.#link ?? this.#stdio).send(encodeFrame(type, channel, this.#options.epoch, payload));
-    if (!more) this.#drain ??= Promise.withResolvers<void>();
+  /** As `close`, but the attached stream stays for its next listener. Undefined: it has ended. */
+  release(): ByteStream | undefined {
+    if (this.#isClosed) return undefined;
+    this.#isReleased = true;
+    this.close();
+    return this.#stdio;
   }
 
-  async writable(): Promise<void> {
-    await this.#drain?.promise;
+  send(type: number, channel: number, payload: Uint8Array): void {
+    if (this.#isClosed) return;
+    this.#carriers.send(encodeFrame(type, channel, this.#options.epoch, payload));
+  }
+
+  writable(): Promise<void> {
+    return this.#carriers.writable();
   }
 
   #takeId(): number {
@@ -250,18 +280,6 @@ export class InitConnection implements ChannelWire {
       this.send(FrameType.part, channel.id, payload.subarray(offset, offset + maxPayloadBytes));
     }
     this.send(type, channel.id, payload.subarray(offset));
-  }
-
-  #onBytes(decoder: FrameDecoder, bytes: Buffer, from: Carrier): void {
-    if (this.#isClosed) return;
-    try {
-      decoder.push(bytes, (frame) => {
-        if (!this.#isClosed) this.#onFrame(frame, from);
-      });
-    } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      this.#close({ why: "protocol", detail: error.message });
-    }
   }
 
   #onFrame(frame: Frame, from: Carrier): void {
@@ -303,25 +321,20 @@ export class InitConnection implements ChannelWire {
         });
         return;
       case FrameType.linked:
-        this.#onLinked(new Records(frame.payload), from);
+        this.#carriers.onLinked(new Records(frame.payload), from);
+        return;
+      case FrameType.forwarded:
+        if (!this.#forwarded) throw new FrameError("an answer to no FORWARD");
+        this.#forwarded.resolve(new Records(frame.payload).requiredNumber(ForwardedTag.errno));
         return;
       default:
         throw new FrameError(`type ${frame.type} on the connection's own channel`);
     }
   }
 
-  /** Over the link: it carries from now on. Over stdio: there is none, and the number says why. */
-  #onLinked(records: Records, from: Carrier): void {
-    if (!this.#linkAsked) throw new FrameError("an answer to no LINK");
-    this.#linkAsked = false;
-    if (from === "unix") this.#linked.resolve();
-    else if (this.#link !== undefined) throw new FrameError("a link that is refused and carries");
-    else if (records.requiredNumber(LinkedTag.errno) > 0) this.#options.listener?.giveUp();
-  }
-
   #onHello(records: Records): void {
     if (this.#greeted || !records.bytes(HelloAckTag.nonce)?.equals(this.#nonce)) {
-      throw new FrameError("a greeting nobody asked for");
+      throw new FrameError("a greeting that was not asked for");
     }
     this.#greeted = true;
     const claimed = records.all(HelloAckTag.running);
@@ -337,6 +350,8 @@ export class InitConnection implements ChannelWire {
       uid: records.number(HelloAckTag.uid) ?? 0,
       filtered: records.number(HelloAckTag.filtered) === 1,
       links: records.number(HelloAckTag.links) === 1,
+      mountNamespace: records.number(HelloAckTag.mountNamespace),
+      refused: records.number(HelloAckTag.refused) ?? 0,
     });
   }
 
@@ -361,29 +376,25 @@ export class InitConnection implements ChannelWire {
     return Math.max(1, Math.floor(leaseLeftMs()));
   }
 
-  #releaseDrain(carrier: Carrier): void {
-    if (carrier !== this.carrier) return;
-    this.#drain?.resolve();
-    this.#drain = undefined;
-  }
-
   #close(end: LinkEnd): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#pinger);
-    this.#releaseDrain(this.carrier);
     this.#hello.reject(endFault(end, this.#options));
-    this.#linked.reject(endFault(end, this.#options));
     this.#settleClosed(end);
     for (const channel of this.#channels.values()) channel.onClosed(end);
     this.#channels.clear();
     for (const gone of this.#leftovers.values()) gone();
-    this.#link?.destroy();
-    this.#stdio.destroy();
+    this.#carriers.close(endFault(end, this.#options), { keepStdio: this.#isReleased });
   }
 }
 
-/** What a caller is told who needed the connection. */
+function refusal(errno: number): string {
+  const why = getSystemErrorMap().get(-errno)?.[1] ?? `errno ${errno}`;
+  return `init does not serve this sandbox (${why})`;
+}
+
+/** The error for a caller that needed the connection. */
 export function endFault(end: LinkEnd, { sandboxKey, epoch }: { sandboxKey: string; epoch: number }): Fault {
   switch (end.why) {
     case "fenced":

@@ -10,22 +10,21 @@ import {
   MkdirFlag,
   MoveFlag,
   ReadFlag,
-  type Records,
   RecordWriter,
   RemoveFlag,
   StatFlag,
   WriteFlag,
 } from "@berth/init";
-import {
-  type EntryType,
-  Fault,
-  type FileEntry,
-  FileRefusal,
-  fileRefusals,
-  type GrepMatch,
-  pathProblem,
-  type WorkspaceUsage,
-} from "@berth/protocol";
+import { type FileEntry, FileRefusal, type GrepMatch, type WorkspaceUsage } from "@berth/protocol";
+import type {
+  ArchiveSize,
+  FileToWrite,
+  ManyRead,
+  ManyWritten,
+  ReadManyOptions,
+  Room,
+  UnpackOptions,
+} from "../bulk.ts";
 import type { LinkFiles } from "../link.ts";
 import type {
   CallOptions,
@@ -45,41 +44,32 @@ import type {
   WriteOptions,
   WrittenFile,
 } from "../port.ts";
-import { refusalText } from "../refusal-text.ts";
+import { BulkFiles } from "./bulk-files.ts";
 import { outputWindowBytes } from "./channel.ts";
-import { endFault, type InitConnection } from "./connection.ts";
-import type { FileAnswers } from "./file-channel.ts";
+import type { InitConnection } from "./connection.ts";
+import { boundedText, entryType, maxPathBytes, readEntry } from "./file-items.ts";
+import { FileOperations, type FileOperationsOptions, refuseBadPath } from "./file-operations.ts";
 import { GrowingBytes } from "./growing-bytes.ts";
 
-export interface InitFilesOptions {
-  readonly sandboxKey: string;
-  readonly epoch: number;
-  /** For one operation, whatever it is; reading or writing a stream may take as long as the stream does. */
-  readonly deadlineMs: number;
-}
-
-/** How long init may take to end an operation it was told to kill. */
-const killDeadlineMs = 5_000;
-const maxPathBytes = 8_192;
 const defaultMaxItems = 10_000;
 const defaultMaxReadBytes = 64 * 1024 * 1024;
 const defaultMaxLineBytes = 512;
 
 /** File operations as init does them: inside the sandbox, as the tenant, relative to the workspace. */
 export class InitFiles implements LinkFiles {
-  readonly #connection: InitConnection;
-  readonly #options: InitFilesOptions;
+  readonly #operations: FileOperations;
+  readonly #bulk: BulkFiles;
 
-  constructor(connection: InitConnection, options: InitFilesOptions) {
-    this.#connection = connection;
-    this.#options = options;
+  constructor(connection: InitConnection, options: FileOperationsOptions) {
+    this.#operations = new FileOperations(connection, options);
+    this.#bulk = new BulkFiles(this.#operations);
   }
 
   async read(path: string, options: ReadOptions = {}): Promise<FileContent> {
     const { maxBytes = defaultMaxReadBytes, onData } = options;
     const content = new GrowingBytes(maxBytes);
     const length = onData ? options.length : Math.min(options.length ?? Number.MAX_SAFE_INTEGER, maxBytes);
-    const done = await this.#run(
+    const done = await this.#operations.run(
       "read",
       path,
       this.#request(FileOp.read, path)
@@ -116,7 +106,7 @@ export class InitFiles implements LinkFiles {
       (options.append ? WriteFlag.append : 0) |
       ((options.parents ?? true) ? WriteFlag.parents : 0) |
       (options.mustNotExist ? WriteFlag.exclusive : 0);
-    const done = await this.#run(
+    const done = await this.#operations.run(
       "write",
       path,
       this.#request(FileOp.write, path)
@@ -139,7 +129,7 @@ export class InitFiles implements LinkFiles {
   async stat(path: string, options: StatOptions = {}): Promise<FileStat> {
     const flags =
       (options.hash ? StatFlag.hash : 0) | (options.followLinks === false ? StatFlag.noFollow : 0);
-    const done = await this.#run(
+    const done = await this.#operations.run(
       "stat",
       path,
       this.#request(FileOp.stat, path).add(FileTag.flags, flags),
@@ -176,7 +166,7 @@ export class InitFiles implements LinkFiles {
     const flags =
       (options.recursive ? RemoveFlag.recursive : 0) | (options.missingOk ? RemoveFlag.missingOk : 0);
     const request = this.#request(FileOp.remove, path).add(FileTag.flags, flags);
-    const done = await this.#run("remove", path, request, options);
+    const done = await this.#operations.run("remove", path, request, options);
     return done.number(DoneTag.count) ?? 0;
   }
 
@@ -184,14 +174,14 @@ export class InitFiles implements LinkFiles {
     refuseBadPath(to);
     const flags = (options.overwrite ? MoveFlag.overwrite : 0) | (options.parents ? MoveFlag.parents : 0);
     const request = this.#request(FileOp.move, from).add(FileTag.path2, to).add(FileTag.flags, flags);
-    await this.#run("move", from, request, options);
+    await this.#operations.run("move", from, request, options);
   }
 
   async makeDirectory(path: string, options: MakeDirectoryOptions = {}): Promise<boolean> {
     const request = this.#request(FileOp.mkdir, path)
       .add(FileTag.flags, (options.parents ?? true) ? MkdirFlag.parents : 0)
       .add(FileTag.mode, options.mode);
-    const done = await this.#run("make directory", path, request, options);
+    const done = await this.#operations.run("make directory", path, request, options);
     return done.number(DoneTag.created) === 1;
   }
 
@@ -216,7 +206,7 @@ export class InitFiles implements LinkFiles {
     const path = options.path ?? "";
     const items: GrepMatch[] = [];
     const flags = (options.regex ? GrepFlag.regex : 0) | (options.ignoreCase ? GrepFlag.ignoreCase : 0);
-    const done = await this.#run(
+    const done = await this.#operations.run(
       "grep",
       path,
       this.#request(FileOp.grep, path)
@@ -246,9 +236,25 @@ export class InitFiles implements LinkFiles {
     };
   }
 
+  readMany(paths: readonly string[], options: ReadManyOptions = {}): Promise<ManyRead> {
+    return this.#bulk.readMany(paths, options);
+  }
+
+  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten> {
+    return this.#bulk.writeMany(files, options);
+  }
+
+  checkArchive(archive: Uint8Array, options: UnpackOptions): Promise<ArchiveSize> {
+    return this.#bulk.checkArchive(archive, options);
+  }
+
+  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten> {
+    return this.#bulk.unpack(archive, options);
+  }
+
   async usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage> {
     const request = this.#request(FileOp.usage, "").add(FileTag.maxItems, options.maxEntries);
-    const done = await this.#run("usage", "", request, options);
+    const done = await this.#operations.run("usage", "", request, options);
     const unlinkedBytes = done.number(DoneTag.unlinked) ?? 0;
     return {
       bytes: done.requiredNumber(DoneTag.bytes) + unlinkedBytes,
@@ -274,7 +280,7 @@ export class InitFiles implements LinkFiles {
     options: CallOptions,
   ): Promise<Listing<FileEntry>> {
     const items: FileEntry[] = [];
-    const done = await this.#run(operation, path, request, options, {
+    const done = await this.#operations.run(operation, path, request, options, {
       onItem: (item) => {
         if (items.length >= maxItems) throw new FrameError("more entries than were asked for");
         items.push(readEntry(item));
@@ -285,101 +291,6 @@ export class InitFiles implements LinkFiles {
       truncated: done.number(DoneTag.truncated) === 1,
     };
   }
-
-  async #run(
-    operation: string,
-    path: string,
-    request: RecordWriter,
-    options: CallOptions & { readonly untimed?: boolean },
-    answers: FileAnswers = {},
-    source?: Uint8Array | AsyncIterable<Uint8Array>,
-  ): Promise<Records> {
-    const { signal } = options;
-    if (signal?.aborted) throw new Fault("aborted", { operation }, { cause: signal.reason });
-    let consumerError: { error: unknown } | undefined;
-    const { onData } = answers;
-    const guarded: FileAnswers = onData
-      ? {
-          ...answers,
-          onData: (bytes) => {
-            const remember = (error: unknown): never => {
-              consumerError ??= { error };
-              throw error;
-            };
-            try {
-              return onData(bytes)?.catch(remember);
-            } catch (error) {
-              return remember(error);
-            }
-          },
-        }
-      : answers;
-    const channel = this.#connection.file(request.finish(), guarded);
-    let stopped: Fault | undefined;
-    let giveUp: NodeJS.Timeout | undefined;
-    const stop = (fault: Fault) => {
-      stopped ??= fault;
-      channel.kill();
-      giveUp ??= setTimeout(() => this.#connection.giveUp(killDeadlineMs), killDeadlineMs);
-    };
-    const onAbort = () => stop(new Fault("aborted", { operation }, { cause: signal?.reason }));
-    signal?.addEventListener("abort", onAbort, { once: true });
-    const { deadlineMs } = this.#options;
-    const timer = options.untimed
-      ? undefined
-      : setTimeout(() => stop(new Fault("operation-timeout", { operation, deadlineMs })), deadlineMs);
-    try {
-      const feeding = source === undefined ? undefined : channel.feed(source);
-      feeding?.catch(() => {});
-      const end = await channel.end;
-      if (consumerError) throw consumerError.error;
-      if (end.kind === "done") return end.records;
-      if (stopped) throw stopped;
-      await feeding;
-      if (end.kind === "broken") throw endFault(end.end, this.#options);
-      throw this.#failure(operation, path, end.failure);
-    } finally {
-      clearTimeout(timer);
-      clearTimeout(giveUp);
-      signal?.removeEventListener("abort", onAbort);
-    }
-  }
-
-  #failure(operation: string, path: string, { code, message }: { code: string; message: string }): Error {
-    const refusal = fileRefusals.find((known) => known === code);
-    if (refusal) return new FileRefusal(refusal, refusalText(refusal, path, message));
-    return new Fault("file-operation-failed", { operation, code, detail: message });
-  }
-}
-
-function refuseBadPath(path: string): void {
-  const problem = pathProblem(path);
-  if (problem) throw new FileRefusal("invalid-path", `invalid path: ${problem}`);
-}
-
-const typesByLetter: Record<string, EntryType> = { f: "file", d: "directory", l: "symlink", o: "other" };
-
-function entryType(value: Buffer | undefined): EntryType {
-  return typesByLetter[value?.toString("latin1") ?? ""] ?? "other";
-}
-
-function readEntry(item: Records): FileEntry {
-  const target = boundedText(item, ItemTag.target, maxPathBytes);
-  return {
-    path: boundedText(item, ItemTag.path, maxPathBytes) ?? "",
-    type: entryType(item.bytes(ItemTag.type)),
-    size: item.number(ItemTag.size) ?? 0,
-    mode: item.number(ItemTag.mode) ?? 0,
-    modifiedMs: item.number(ItemTag.mtimeMs) ?? 0,
-    ...(target === undefined ? {} : { target }),
-  };
-}
-
-function boundedText(item: Records, tag: number, maxBytes: number): string | undefined {
-  const value = item.bytes(tag);
-  if (value !== undefined && value.length > maxBytes)
-    throw new FrameError(`record ${tag} has ${value.length} bytes`);
-  return value?.toString("utf8");
 }
 
 function compare(a: string, b: string): number {

@@ -76,7 +76,7 @@ export class LinkListener implements AsyncDisposable {
     }
   }
 
-  /** Accepts nobody any more. */
+  /** Accepts no peer any more. */
   giveUp(): void {
     this.#settle(undefined);
   }

@@ -1,17 +1,20 @@
-import { DoneTag } from "@berth/init";
+import { DoneTag, type Records } from "@berth/init";
 import { Fault, type WorkspaceUsage } from "@berth/protocol";
-import type { Link, LinkCommand, LinkEnd, LinkExecution } from "../link.ts";
+import type { Link, LinkCommand, LinkEnd, LinkExecution, ParkedLink } from "../link.ts";
 import type { CallOptions, SandboxStats } from "../port.ts";
-import { type Carrier, endFault, type InitConnection } from "./connection.ts";
-import { InitFiles, type InitFilesOptions } from "./files.ts";
+import type { Carrier } from "./carriers.ts";
+import { endFault, type InitConnection } from "./connection.ts";
+import type { FileChannel } from "./file-channel.ts";
+import type { FileOperationsOptions } from "./file-operations.ts";
+import { InitFiles } from "./files.ts";
 
 /** The link that init's frames make. */
 export class InitLink implements Link {
   readonly files: InitFiles;
   readonly #connection: InitConnection;
-  readonly #options: InitFilesOptions;
+  readonly #options: FileOperationsOptions;
 
-  constructor(connection: InitConnection, options: InitFilesOptions) {
+  constructor(connection: InitConnection, options: FileOperationsOptions) {
     this.#connection = connection;
     this.#options = options;
     this.files = new InitFiles(connection, options);
@@ -34,19 +37,7 @@ export class InitLink implements Link {
   }
 
   async stats(): Promise<SandboxStats> {
-    const { deadlineMs } = this.#options;
-    const timer = setTimeout(() => this.#connection.giveUp(deadlineMs), deadlineMs);
-    const end = await this.#connection.stats().end;
-    clearTimeout(timer);
-    if (end.kind === "broken") throw endFault(end.end, this.#options);
-    if (end.kind === "failed") {
-      throw new Fault("file-operation-failed", {
-        operation: "stats",
-        code: end.failure.code,
-        detail: end.failure.message,
-      });
-    }
-    const { records } = end;
+    const records = await this.#answer("stats", () => this.#connection.stats());
     return {
       memoryBytes: records.number(DoneTag.memoryBytes) ?? 0,
       memoryPeakBytes: records.number(DoneTag.memoryPeakBytes) ?? 0,
@@ -54,6 +45,22 @@ export class InitLink implements Link {
       processes: records.number(DoneTag.pids) ?? 0,
       oomKills: records.number(DoneTag.oomKills) ?? 0,
     };
+  }
+
+  async park(): Promise<ParkedLink> {
+    const records = await this.#answer("park", () => this.#connection.park());
+    return { memoryBytes: records.number(DoneTag.memoryBytes), stream: this.#connection.release() };
+  }
+
+  async #answer(operation: string, ask: () => FileChannel): Promise<Records> {
+    const { deadlineMs } = this.#options;
+    const timer = setTimeout(() => this.#connection.giveUp(deadlineMs), deadlineMs);
+    const end = await ask().end;
+    clearTimeout(timer);
+    if (end.kind === "broken") throw endFault(end.end, this.#options);
+    if (end.kind === "done") return end.records;
+    const { code, message } = end.failure;
+    throw new Fault("file-operation-failed", { operation, code, detail: message });
   }
 
   close(): void {

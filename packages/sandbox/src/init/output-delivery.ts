@@ -6,7 +6,7 @@ export type OutputConsumer = (stream: OutputStream, bytes: Buffer) => void | Pro
 
 /**
  * Hands a channel's output to its consumer, one chunk at a time and in order, and returns credit as it is taken. A
- * consumer that fails gets nothing more; `onError` is told once.
+ * consumer that fails gets nothing more; `onError` is called once.
  */
 export class OutputDelivery {
   readonly #window: OutputWindow;

@@ -2,7 +2,7 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import type { ByteListener, ByteStream } from "./byte-stream.ts";
 
 /**
- * All links read into this one: whoever listens keeps no view of it. Node would allocate for every read, and collecting that
+ * All links read into this buffer: listeners must keep no view of it. Node would allocate for every read, and collecting that
  * took four fifths of the worker's time for a large output.
  */
 const received = Buffer.allocUnsafeSlow(256 * 1024);

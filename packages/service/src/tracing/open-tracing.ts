@@ -2,9 +2,9 @@ import { type TracingSettings, tracesAddress } from "./settings.ts";
 import type { SpanAttributes, Tracing } from "./tracing.ts";
 
 export interface TracingOptions {
-  /** What the app is called where OTEL_SERVICE_NAME does not say otherwise. */
+  /** The service's name, unless OTEL_SERVICE_NAME has another. */
   readonly service: string;
-  /** Of every span of this process. */
+  /** Attributes of every span of this process. */
   readonly attributes: SpanAttributes;
   /** Once when the collector cannot be reached or refuses, once when it takes spans again. */
   readonly onOutage: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;

@@ -17,7 +17,7 @@ export const tracingSettings = {
   OTEL_SERVICE_NAME: z
     .string()
     .optional()
-    .describe("the app's name in traces; berth- and what it is when absent"),
+    .describe("the app's name in traces; when absent `berth-` and the app, such as berth-worker"),
   OTEL_RESOURCE_ATTRIBUTES: z
     .string()
     .optional()

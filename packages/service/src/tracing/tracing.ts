@@ -16,14 +16,14 @@ export interface SpanStart {
 
 export interface SpanEnd {
   readonly attributes?: SpanAttributes;
-  /** What of ours failed. What a caller or a tenant did wrong is no error here. */
+  /** A failure of our own machinery. A caller's or a tenant's mistake is no error here. */
   readonly error?: string | undefined;
 }
 
 export interface OpenSpan {
-  /** What others continue from; when this trace is not kept, it says so to them. */
+  /** What other processes continue from. It tells them if this trace is not kept. */
   readonly context: TraceContext;
-  /** Only the first time counts. */
+  /** Ends the span. Only the first call counts. */
   end(end?: SpanEnd): void;
 }
 

@@ -6,7 +6,7 @@ const broken = new Map<string, number[]>();
 const beganMs = performance.now();
 let seed = first;
 process.on("unhandledRejection", (error) => {
-  console.error(`seed ${seed}: a promise that nobody handles`, error);
+  console.error(`seed ${seed}: an unhandled rejection`, error);
   process.exitCode = 1;
 });
 for (; seed < first + count; seed++) {

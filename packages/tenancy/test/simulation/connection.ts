@@ -29,7 +29,7 @@ interface Sent {
 }
 
 /**
- * One process' connection to Redis. Calls are carried out in the order in which they were made, whatever becomes of their
+ * One process' connection to Redis. Calls are carried out in the order in which they were made, whatever happens to their
  * answers; what was sent is carried out even when its sender is frozen or dead.
  */
 export class Connection {

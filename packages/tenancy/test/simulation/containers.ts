@@ -43,6 +43,7 @@ export class Container {
   readonly #running = new Set<Running>();
   #speaker: Speaker;
   #gone = false;
+  #parked = false;
   #starved = false;
   #signMs = 0;
   #stopWatch: (() => void) | undefined;
@@ -53,6 +54,10 @@ export class Container {
     this.#goOnSigning(speaker);
   }
 
+  get isParked(): boolean {
+    return this.#parked;
+  }
+
   get epoch(): number {
     return this.#speaker.epoch;
   }
@@ -60,8 +65,17 @@ export class Container {
   /** The next holder on the same host: what an earlier one left running is ended first. */
   adopt(speaker: Speaker): void {
     this.#endAll("killed");
+    this.#parked = false;
     this.#speaker = speaker;
     this.#goOnSigning(speaker);
+  }
+
+  /** Given up with nothing in it: takes commands again from its next holder. */
+  park(): void {
+    this.#endAll("killed");
+    this.#stopWatch?.();
+    this.#parked = true;
+    this.#starved = true;
   }
 
   remove(): void {
@@ -132,7 +146,7 @@ export class Container {
     const leftMs = speaker.leftMs();
     this.#signMs = time.nowMs;
     time.after(frameMs, () => {
-      if (this.#gone || speaker !== this.#speaker) return;
+      if (this.#gone || this.#parked || speaker !== this.#speaker) return;
       this.#starved = false;
       this.#stopWatch?.();
       this.#stopWatch = time.after(Math.max(1, leftMs), () => {
@@ -165,6 +179,15 @@ export class Host {
     const container = there ?? new Container(this.#options, speaker);
     this.#containers.set(key, container);
     return container;
+  }
+
+  isParked(key: string): boolean {
+    return this.#containers.get(key)?.isParked === true;
+  }
+
+  park(key: string, epoch: number): void {
+    const there = this.#containers.get(key);
+    if (there?.epoch === epoch) there.park();
   }
 
   /** Only the epoch that opened it may: one with a lower epoch leaves it alone. */

@@ -3,7 +3,7 @@ import type { SimEvent } from "./events-model.ts";
 import type { SimJob } from "./sim-job.ts";
 import type { World } from "./world.ts";
 
-/** What must hold when nothing went wrong for a long time and nobody asks for anything. */
+/** What must hold when nothing went wrong for a long time and no client asks for anything. */
 export function checkEnd(world: World): void {
   const { rules, redis, settings, producer } = world;
   for (const job of rules.jobs.values()) {
@@ -17,7 +17,7 @@ export function checkEnd(world: World): void {
     if (redis.leases.isLive(key)) rules.broken("an idle sandbox is given up", key, [key]);
     if (redis.leases.pending.has(key)) rules.broken("nothing is pending at the end", key, [key]);
   }
-  for (const id of producer.unheard) rules.broken("whoever waits for a job hears of its end", id, [id]);
+  for (const id of producer.unheard) rules.broken("a client that waits for a job gets its end", id, [id]);
   if (rules.running > 0) rules.broken("nothing runs at the end", `${rules.running} commands`, []);
 }
 
@@ -45,7 +45,7 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
   if (isWhole ? said !== printed : !printed.startsWith(said))
     rules.broken("what a command prints is said once and in order", `${job.id}: ${said} | ${printed}`, about);
   if (ofLast.filter((event) => event.type === "artifact").length > 1)
-    rules.broken("an artifact is told once", job.id, about);
+    rules.broken("an artifact is published once", job.id, about);
   const retried = events.flatMap((event) => (event.type === "retrying" ? [event.attempt] : []));
   if (retried.some((attempt, index) => attempt !== index + 1))
     rules.broken("attempts follow each other", `${job.id}: ${retried}`, about);
@@ -54,5 +54,5 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
     !redis.buried.has(job.id) &&
     !rules.hasVanished(job.id)
   )
-    rules.broken("what somebody should look at is buried", job.id, about);
+    rules.broken("what an operator should see becomes a dead letter", job.id, about);
 }

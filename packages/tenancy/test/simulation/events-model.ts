@@ -51,7 +51,7 @@ interface Unfinished {
 export class EventsModel {
   readonly #parts: EventsModelParts;
   /** Everything that was ever said, for the rules. */
-  readonly #told: Map<string, readonly SimEvent[]>;
+  readonly #delivered: Map<string, readonly SimEvent[]>;
   /** What is left of it. */
   readonly #streams: Map<string, readonly SimEvent[]>;
   readonly #cancelled: Set<string>;
@@ -64,14 +64,14 @@ export class EventsModel {
   /** Accepted once, and expired. */
   readonly #unknown: Set<string>;
   readonly #unfinished: Map<string, Unfinished>;
-  /** The last attempt that a worker was told to have begun, whatever Redis forgot. */
+  /** The last attempt whose beginning a worker saw confirmed, whatever Redis forgot. */
   readonly #lastBegun = new Map<string, number>();
   onEnd: ((jobId: string) => void) | undefined;
 
   constructor(parts: EventsModelParts) {
     this.#parts = parts;
     const { keyspace } = parts.rules;
-    this.#told = keyspace.map();
+    this.#delivered = keyspace.map();
     this.#streams = keyspace.map();
     this.#cancelled = keyspace.set();
     this.#begun = keyspace.map();
@@ -99,10 +99,10 @@ export class EventsModel {
 
   /** Puts everything back, and says of which jobs something is forgotten. */
   forget(restore: () => void): string[] {
-    const told = new Map(this.#told);
+    const delivered = new Map(this.#delivered);
     restore();
-    return [...told].flatMap(([jobId, events]) =>
-      events.length === this.#told.get(jobId)?.length ? [] : [jobId],
+    return [...delivered].flatMap(([jobId, events]) =>
+      events.length === this.#delivered.get(jobId)?.length ? [] : [jobId],
     );
   }
 
@@ -142,7 +142,7 @@ export class EventsModel {
   }
 
   of(jobId: string): readonly SimEvent[] {
-    return this.#told.get(jobId) ?? [];
+    return this.#delivered.get(jobId) ?? [];
   }
 
   /** What has not expired of it. */
@@ -150,7 +150,7 @@ export class EventsModel {
     return this.#streams.get(jobId) ?? [];
   }
 
-  /** A day passes: what is known of jobs that have ended is gone. Whoever waits for one looks every half minute, and has heard of it. */
+  /** A day passes: what is known of jobs that have ended is gone. A client that waits for one looks every half minute, and has got its end. */
   expire(isHeard = (_jobId: string) => true): void {
     for (const [jobId, stream] of this.#streams) {
       if (stream.at(-1)?.type !== "finished" || !isHeard(jobId)) continue;
@@ -166,13 +166,13 @@ export class EventsModel {
     this.#streams.delete(jobId);
   }
 
-  /** Somebody wants it ended: a beginning finds that. */
+  /** Its cancellation was requested: a beginning finds that. */
   wishCancelled(jobId: string): void {
     this.#cancelled.add(jobId);
     this.#parts.rules.cancelled(jobId);
   }
 
-  /** What `cancel.lua` does: ends an attempt that nobody has begun, whoever holds the sandbox. `far`: behind too many others. */
+  /** What `cancel.lua` does: ends an attempt that has not begun, whichever worker holds the sandbox. `far`: behind too many others. */
   cancel({ key, jobId, attempt }: JobOf, far = false): "told" | "finished-before" | "begun" {
     const last = this.#last(jobId);
     if (this.#ended.has(jobId) || last?.type === "finished") return "finished-before";
@@ -240,7 +240,7 @@ export class EventsModel {
     if (last?.type !== "started" || last.epoch !== epoch || last.attempt !== attempt) return false;
     const left = stream?.slice(0, -1) ?? [];
     this.#begunBy.delete(jobId);
-    this.#told.set(jobId, this.of(jobId).slice(0, -1));
+    this.#delivered.set(jobId, this.of(jobId).slice(0, -1));
     this.#parts.rules.unbegun(jobId, attempt, epoch);
     const before = left.at(-1)?.type;
     if (before === undefined || before === "retrying") this.#begun.set(jobId, attempt - 1);
@@ -294,7 +294,7 @@ export class EventsModel {
   }
 
   #put(jobId: string, event: SimEvent): void {
-    for (const streams of [this.#streams, this.#told])
+    for (const streams of [this.#streams, this.#delivered])
       streams.set(jobId, [...(streams.get(jobId) ?? []), event]);
     if (event.type !== "finished") return;
     this.#ended.add(jobId);

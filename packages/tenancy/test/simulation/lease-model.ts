@@ -138,7 +138,7 @@ export class LeaseModel {
     return "released";
   }
 
-  /** Whether that holder may speak for the sandbox. Late is fine while nobody has taken it. */
+  /** Whether that holder may publish for the sandbox. A late renewal counts while no other worker has taken it. */
   holds(key: string, holding: SimHolding): boolean {
     return this.#bug === "skip-the-fence" || this.#held(key, holding) !== undefined;
   }

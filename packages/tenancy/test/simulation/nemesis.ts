@@ -43,7 +43,7 @@ export class Nemesis {
     this.#freeze(random.pick(workers).current, random.between(10, settings.leaseMs * 2.5));
   }
 
-  /** Waits until somebody has asked for something that matters, and freezes them past their lease before they hear of it. */
+  /** Waits until a worker has sent a call that matters, and freezes it past its lease before the answer arrives. */
   #ambush(): void {
     const { random, settings } = this.#world;
     const wanted = random.pick([
@@ -133,7 +133,7 @@ export class Nemesis {
     weather.redisAwayUntilMs = Math.max(weather.redisAwayUntilMs, time.nowMs + forMs);
   }
 
-  /** Its disk is full: it answers, and writes nothing for anybody. */
+  /** Its disk is full: it answers, and refuses all writes. */
   #redisRefuses(): void {
     const { random, time, settings, weather, trace } = this.#world;
     const forMs = random.between(10, settings.leaseMs * 6);

@@ -1,6 +1,6 @@
 import type { Mishap, Weather } from "./weather.ts";
 
-/** Nothing goes wrong unless a test says so: the next calls of that name do. */
+/** Nothing goes wrong unless a test plans it: then the next calls of that name fail. */
 export class PlannedWeather implements Weather {
   readonly #plans = new Map<string, Mishap[]>();
   redisAwayUntilMs = 0;

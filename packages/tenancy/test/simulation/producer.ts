@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
  * A client: makes jobs at moments of its choosing, wants some of them cancelled, and waits for their ends.
  *
  *   submitted ──answer lost, or refused──▶ submitted again under the same id
- *   waiting ──told, or looked after a reconnection and every half minute──▶ heard
+ *   waiting ──end received, or looked after a reconnection and every half minute──▶ heard
  *     └──unknown to Redis in two looks──▶ submitted again under the same id
  */
 export class Producer {
@@ -23,7 +23,7 @@ export class Producer {
     const { time, random, weather, trace, settings } = world;
     const process = new SimProcess(time, random);
     this.#process = process;
-    world.redis.events.onEnd = (jobId) => this.#told(jobId);
+    world.redis.events.onEnd = (jobId) => this.#noteEnd(jobId);
     const { commandTimeoutMs: timeoutMs } = settings;
     this.#connection = new Connection({
       ...{ name: "client", time, process, weather, trace, timeoutMs },
@@ -51,7 +51,7 @@ export class Producer {
         this.#maybeCancel(job);
         return await this.#hear(job);
       } catch {
-        // The answer did not come; nobody knows.
+        // The answer did not come: the job may be accepted or not.
       }
     }
   }
@@ -69,7 +69,7 @@ export class Producer {
   }
 
   /** By its inbox, unless its connection is away just then. */
-  #told(jobId: string): void {
+  #noteEnd(jobId: string): void {
     const { random } = this.#world;
     if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#settle(jobId));
   }

@@ -52,7 +52,7 @@ export class QueueModel {
     return true;
   }
 
-  /** Whoever has taken it. */
+  /** The holder that has taken it. */
   takeOut(id: string): void {
     for (const list of [this.wait, this.active]) {
       const index = list.indexOf(id);

@@ -77,7 +77,15 @@ export class Rig {
       idleMs: 500,
     };
     const tenancy = new Tenancy(
-      { ...settled, maxAgeMs: 0, onNoSandbox: "wait", closesFirst: false, removeOnStop: true, ...options },
+      {
+        ...settled,
+        maxAgeMs: 0,
+        onNoSandbox: "wait",
+        closesFirst: false,
+        parks: false,
+        removeOnStop: true,
+        ...options,
+      },
       simPorts({
         ...{
           time,

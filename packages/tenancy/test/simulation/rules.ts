@@ -31,7 +31,7 @@ export interface RulesOptions {
   readonly turns: number;
 }
 
-/** A frame is on its way to init for this long: a command may start or end so much after its worker was told to stop. */
+/** A frame is on its way to init for this long: a command may start or end so much after its worker had to stop. */
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
 const marginShare = 0.2;
@@ -42,7 +42,7 @@ const stuckLeases = 3.5;
  * What must hold, looked at whenever something happens.
  *
  * A Redis that lost its last second takes back what it acknowledged in it, and nothing else is relaxed:
- * - a job that was accepted in it may be unknown; whoever waits for it learns so;
+ * - a job that was accepted in it may be unknown; a client that waits for it learns so;
  * - a job whose beginning was recorded in it may run again, and one whose end was may end again, in another way;
  * - one that is safe to repeat, and whose end was, may begin a second time in the same epoch, and that may be taken back;
  * - what a job said in it may be missing or be said again;
@@ -64,7 +64,7 @@ export class Rules {
   readonly #begun = this.keyspace.set<string>();
   /** By command: the beginnings it was started for. */
   readonly #starts = new Map<string, string[]>();
-  /** Ends that were ever told, of attempts and of jobs. */
+  /** Ends that were ever published, of attempts and of jobs. */
   readonly #everTold = new Set<string>();
   readonly #epochsGiven = new Set<string>();
   /** Jobs of which something that was said is forgotten. */
@@ -103,7 +103,7 @@ export class Rules {
     return this.#forgotten.has(jobId);
   }
 
-  /** Its end was told by the audit. */
+  /** The audit published its end. */
   hasVanished(jobId: string): boolean {
     return this.#vanished.has(jobId);
   }
@@ -158,7 +158,7 @@ export class Rules {
       );
   }
 
-  /** Redis wrote nothing for anybody then, and gives the lease to nobody for a lease's length afterwards. */
+  /** Redis wrote nothing at all then, and gives the lease to no worker for a lease's length afterwards. */
   refusedToRenew(key: string, epoch: number): void {
     const { time, leaseMs } = this.#options;
     this.#options.trace.note("redis", "refuses", `to renew ${key} epoch ${epoch}`);
@@ -207,14 +207,17 @@ export class Rules {
   completed(key: string, { job, attempt }: Entry): void {
     this.#options.trace.note("redis", "completed", `${entryId({ job, attempt })} ${key}`);
     if (!this.#wasTold({ job, attempt }))
-      this.broken("a job is completed only after its end was told", `${job.id}~${attempt}`, [job.id, key]);
+      this.broken("a job is completed only after its end was published", `${job.id}~${attempt}`, [
+        job.id,
+        key,
+      ]);
   }
 
   cancelled(jobId: string): void {
     this.#cancelled.add(jobId);
   }
 
-  /** Told by somebody who holds no lease: whoever cancelled it, or the audit. */
+  /** Published by a process without a lease: the canceller, or the audit. */
   endedBy(who: "cancel" | "audit", jobId: string): void {
     this.#options.trace.note("redis", who === "cancel" ? "ended-unbegun" : "vanished", jobId);
     if (this.#finished.has(jobId))
@@ -289,7 +292,7 @@ export class Rules {
     const rule = "jobs of a session run in order";
     if (this.#overtaken.has(entryId(command))) this.#complain(command, rule, "after a later one");
     for (const earlier of this.#unfinishedBefore(command)) {
-      // Whoever cancels a job does not wait for it to be told; it must never run then.
+      // A canceller does not wait for the publication; the job must never run after it.
       if (this.#cancelled.has(earlier.job.id)) this.#overtaken.add(entryId(earlier));
       else this.#complain(command, rule, `before ${entryId(earlier)}`, [earlier.job.id]);
     }

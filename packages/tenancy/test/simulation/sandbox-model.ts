@@ -50,6 +50,14 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
       return {
         limits: execLimits.parse({ keptBytes }),
         run: async (_request, context) => runJob(options, opened ?? (await open()), context),
+        workspace: async () => {
+          throw new TypeError("no job of the simulation is about a workspace");
+        },
+        stop: async (signal) => {
+          await process.clock.sleep(random.between(5, 50), signal);
+          host.remove(key, epoch);
+          container = undefined;
+        },
         destroy: async (signal) => {
           await process.clock.sleep(random.between(5, 50), signal);
           host.remove(key, epoch);
@@ -60,10 +68,12 @@ export function sandboxModel(options: SandboxModelOptions): SandboxPort {
         },
       };
     },
-    close: async ({ remove }) => {
-      if (users !== 0) rules.broken("a sandbox is closed when nobody uses it", key, [key, options.worker]);
+    close: async (how) => {
+      if (users !== 0)
+        rules.broken("a sandbox is closed only when no job uses it", key, [key, options.worker]);
       await process.clock.sleep(random.between(5, 100));
-      if (remove) host.remove(key, epoch);
+      if (how === "remove") host.remove(key, epoch);
+      else if (how === "park") host.park(key, epoch);
     },
   };
 }
@@ -82,7 +92,7 @@ async function runJob(
     outcome = await runCommand(options, container, context, { ...entry, index });
     if (outcome.kind !== "exited" || outcome.code !== 0) break;
   }
-  if (job.breaks) throw new TypeError("nobody foresaw this");
+  if (job.breaks) throw new TypeError("an unforeseen failure");
   if (job.artifact && outcome.kind === "exited") await context.onArtifact(artifactOf(entry));
   return { outcome, value: {}, timing: { wallMs: options.time.nowMs - began, cpuMs: 0 } };
 }

@@ -12,6 +12,7 @@ export interface Settings {
   readonly maxAgeMs: number;
   readonly onNoSandbox: "wait" | "refuse";
   readonly closesFirst: boolean;
+  readonly parks: boolean;
   readonly removeOnStop: boolean;
   readonly parallel: number;
   readonly parkedMost: number;
@@ -30,6 +31,7 @@ const trees = ["ash", "birch", "cedar", "dogwood", "elm", "fir", "gum", "holly"]
 export function chooseSettings(random: Random): Settings {
   const leaseMs = random.pick([1_000, 2_000, 5_000]);
   const keys = trees.slice(0, random.between(1, trees.length));
+  const parks = keys.length > 1;
   return {
     leaseMs,
     commandTimeoutMs: leaseMs * random.pick([0.5, 1, 2]),
@@ -50,5 +52,6 @@ export function chooseSettings(random: Random): Settings {
     sessions: random.between(1, 4),
     jobs: random.between(8, 32),
     stormMs: leaseMs * random.between(6, 14),
+    parks,
   };
 }

@@ -16,11 +16,11 @@ export interface SimJob {
   readonly data: unknown;
   /** Absent: it cannot be read. */
   readonly job?: Job;
-  /** Its request is beside the queue, and `gone` once somebody removed it. */
+  /** Its request is beside the queue, and `gone` once it was removed. */
   readonly staged?: "there" | "gone";
   readonly commands: readonly CommandPlan[];
   readonly artifact: boolean;
-  /** Carrying it out fails in a way nobody foresaw. */
+  /** Carrying it out fails in an unforeseen way. */
   readonly breaks: boolean;
   readonly repeatable: boolean;
 }

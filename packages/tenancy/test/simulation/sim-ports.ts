@@ -176,6 +176,16 @@ function eventsPort(
       const event = { type: "finished", result } as const;
       return connection.script(`finished ${id}`, () => events.publish({ ...of(id, attempt), event, leaves }));
     },
+    finishedAndBegun: ({ id, attempt }, result, { next }) => {
+      const event = { type: "finished", result } as const;
+      const beginner = { ...of(next.jobId, next.attempt), ...next.place, notAfterMs: deadlineMs() };
+      return connection.script(`finished ${id}, begin ${next.jobId}`, () => {
+        const published = events.publish({ ...of(id, attempt), event, leaves: true });
+        const begun = events.begin(beginner);
+        trace.note("redis", `end-and-begin:${begun}`, next.jobId);
+        return { published, begun };
+      });
+    },
     retrying: (jobId, { attempt }) => {
       const event = { type: "retrying", attempt, part: `${epoch}-retrying-${attempt}` } as const;
       const said = { ...of(jobId, attempt), event, leaves: true };

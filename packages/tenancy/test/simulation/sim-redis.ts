@@ -7,7 +7,7 @@ import type { Rules } from "./rules.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-/** Everything the fleet shares. Each method is one step that nobody can get into the middle of. */
+/** Everything the fleet shares. Each method is one atomic step. */
 export class SimRedis {
   readonly #rules: Rules;
   readonly #time: VirtualTime;
@@ -72,7 +72,7 @@ export class SimRedis {
     if (this.#offers.length > 0) this.offered.set();
   }
 
-  /** What a producer does in one round trip. Whether somebody holds the sandbox. */
+  /** What a producer does in one round trip. Returns whether a worker holds the sandbox. */
   add(entry: Entry): boolean {
     const { key, id } = entry.job;
     if (this.events.stateOf(id) === "ended" || !this.queue(key).add(entry)) return this.leases.isLive(key);
@@ -81,13 +81,13 @@ export class SimRedis {
     return this.leases.isLive(key);
   }
 
-  /** The attempt of a job that nobody has begun, as far as can be seen. */
+  /** The attempt of a job that has not begun, as far as can be seen. */
   waitingAttempt({ id, key }: SimJob): number {
     const last = this.events.of(id).findLast((event) => event.type === "retrying");
     return last?.type === "retrying" ? last.attempt + 1 : this.queue(key).entry(id).attempt;
   }
 
-  /** Kept until it is due, then put in line by whoever runs schedules. The same attempt twice is one. */
+  /** Kept until it is due, then put in line by a worker's scheduler. The same attempt twice is one. */
   schedule(entry: Entry, dueAtMs: number): void {
     const name = entryId(entry);
     if (this.#scheduled.has(name)) return;

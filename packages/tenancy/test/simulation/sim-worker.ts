@@ -14,7 +14,7 @@ interface Held {
   readonly sinceMs: number;
 }
 
-/** Between two looks at whether somebody waits for a slot. */
+/** Pause between two checks whether another sandbox waits for a slot. */
 const lookMs = 500;
 const heartbeatsInLease = 5;
 /** Of a sweep and of an audit: fewer than there are sandboxes and jobs. */
@@ -182,7 +182,7 @@ export class SimWorker {
   ): Tenancy {
     const { epoch, deadlineMs } = taken;
     const { settings, process } = { settings: this.#settings, process: this.process };
-    const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, closesFirst, removeOnStop } =
+    const { leaseMs, parallel, parkedMost, idleMs, maxAgeMs, onNoSandbox, closesFirst, parks, removeOnStop } =
       settings;
     const { time, random, weather, redis, trace, rules, bug } = this.#world;
     const tenancy = new Tenancy(
@@ -197,6 +197,7 @@ export class SimWorker {
         maxAgeMs,
         onNoSandbox,
         closesFirst,
+        parks,
         removeOnStop,
       },
       simPorts({

@@ -6,7 +6,7 @@ export type Mishap = "refused" | "answer-lost" | "sent-again" | "slow" | "slow-a
 /** What goes wrong with calls to Redis, and with sandboxes. */
 export interface Weather {
   readonly redisAwayUntilMs: number;
-  /** Redis answers everybody that it writes nothing, until then. */
+  /** Redis refuses all writes until then. */
   readonly redisRefusesUntilMs: number;
   /** Redis has no memory left until then, and accepts nothing. */
   readonly redisFullUntilMs: number;
@@ -29,7 +29,7 @@ export class Storm implements Weather {
   #calm = false;
   /** No sandbox can be had until then. */
   engineAwayUntilMs = 0;
-  /** Redis answers nobody until then. */
+  /** Redis does not answer until then. */
   redisAwayUntilMs = 0;
   redisRefusesUntilMs = 0;
   redisFullUntilMs = 0;

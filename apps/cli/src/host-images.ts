@@ -1,0 +1,14 @@
+import { fleetId, workerId } from "@berth/protocol";
+import type { Images } from "@berth/sandbox";
+import type { Context } from "./context.ts";
+
+/** Of this machine's engine: no fleet is asked. */
+export async function hostImages({ config }: Context): Promise<Images> {
+  const { DockerDriver } = await import("@berth/sandbox");
+  return new DockerDriver({
+    fleet: fleetId.parse("images"),
+    worker: workerId.parse("images"),
+    workspacesRoot: config.BERTH_WORKSPACES,
+    engineHost: config.DOCKER_HOST,
+  }).images;
+}

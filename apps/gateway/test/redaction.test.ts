@@ -1,0 +1,24 @@
+import { Fault, withText } from "@berth/protocol";
+import { expect, test } from "vitest";
+import { resultFor } from "../src/jobs/redaction.ts";
+
+test("a tenant's text of a fleet's fault does not name what is on the machines", () => {
+  const { code, message } = new Fault("image-missing", {
+    image: "registry.internal/secret:1",
+    detail: "pull failed",
+  });
+  const timing = { wallMs: 0, cpuMs: 0 };
+  const refused = withText({ outcome: { kind: "refused", code, message }, value: {}, timing });
+  expect(resultFor({ role: "admin" }, refused).text).toContain("registry.internal");
+  const shown = resultFor({ role: "tenant" }, refused);
+  expect(shown.text).toMatch(/^ERR: /);
+  expect(JSON.stringify(shown)).not.toContain("registry.internal");
+  const steps = withText({ outcome: refused.outcome, value: { steps: [refused] }, timing });
+  expect(JSON.stringify(resultFor({ role: "tenant" }, steps))).not.toContain("registry.internal");
+});
+
+test("a tenant's text of a command keeps the order of both streams", () => {
+  const value = { stdout: "a\nc\n", stderr: "b\n", shown: "a\nb\nc\n" };
+  const ran = withText({ outcome: { kind: "exited", code: 0 }, value, timing: { wallMs: 0, cpuMs: 0 } });
+  expect(resultFor({ role: "tenant" }, ran).text).toBe("a\nb\nc\n");
+});

@@ -1,0 +1,71 @@
+import type { Approvals } from "@berth/ledger";
+import { Fault, type Job, requestPreview, type SandboxKey } from "@berth/protocol";
+import type { LaterPort } from "@berth/tenancy";
+import type { JobTools } from "./job-tools.ts";
+
+export interface ApprovalGateOptions {
+  readonly key: SandboxKey;
+  readonly approvals: Approvals;
+  readonly later: LaterPort;
+  /** Hands a job on that waits for its time. */
+  readonly hurry: (jobId: string) => Promise<unknown>;
+  readonly onAsked: (job: Job, expiresMs: number, preview: string) => void;
+}
+
+/**
+ * Lets a job run only when an administrator has approved it. One that waits is scheduled for the time when its approval expires; a
+ * decision hands it on at once.
+ */
+export class ApprovalGate {
+  readonly #options: ApprovalGateOptions;
+  /** Jobs that wait for approval and may not be in the schedule yet. */
+  readonly #waiting = new Set<string>();
+
+  constructor(options: ApprovalGateOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `approval-needed`, `approval-refused` or `approval-expired` unless it is approved. */
+  async check(job: Job, expiresMs: number, { prepare, digest }: JobTools): Promise<void> {
+    const { key: sandbox, approvals, onAsked } = this.#options;
+    const { id: jobId, tenant, session, agent, request } = job;
+    const what = {
+      jobId,
+      tenant,
+      session,
+      agent,
+      sandbox,
+      kind: request.kind,
+      preview: requestPreview(request, prepare),
+      digest,
+    };
+    const answer = await approvals.ask(what, expiresMs);
+    switch (answer.state) {
+      case "approved":
+        return;
+      case "refused":
+        throw new Fault("approval-refused", { jobId, reason: answer.reason });
+      case "expired":
+        throw new Fault("approval-expired", { jobId });
+      case "asked":
+      case "waiting":
+        if (answer.state === "asked") onAsked(job, expiresMs, what.preview);
+        this.#waiting.add(jobId);
+        throw new Fault("approval-needed", { jobId, expiresMs: answer.leftMs });
+    }
+  }
+
+  /** The same, for a job that may have been decided about before it was in the schedule. */
+  get later(): LaterPort {
+    const { later, approvals, hurry, key } = this.#options;
+    return {
+      ...later,
+      retry: async (next, dueAtMs) => {
+        await later.retry(next, dueAtMs);
+        if (!this.#waiting.has(next.id)) return;
+        if ((await approvals.isWaiting(key, next.id)) === false) await hurry(next.id);
+        this.#waiting.delete(next.id);
+      },
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import { BadTarget, download, EgressDenied, type EgressGate } from "@berth/egress";
+import { type DownloadPort, Refusal } from "@berth/jobs";
+
+/** Downloads by a sandbox's gate, whose refusals become the job's. */
+export function fetchingBy(gate: EgressGate): DownloadPort {
+  return async (url, signal) => {
+    const answer = await translated(download(gate, url, signal));
+    return { ...answer, chunks: toldOf(answer.chunks) };
+  };
+}
+
+async function* toldOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+  const reading = chunks[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await translated(reading.next());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reading.return?.();
+  }
+}
+
+async function translated<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error instanceof BadTarget) throw new Refusal("egress-denied", error.message);
+    if (error instanceof EgressDenied) {
+      const code = error.why === "unreachable" ? "fetch-failed" : "egress-denied";
+      throw new Refusal(code, error.message);
+    }
+    throw error;
+  }
+}

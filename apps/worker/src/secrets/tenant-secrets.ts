@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import type { SecretStore } from "@berth/ledger";
+import { Fault, type Job, type TenantId } from "@berth/protocol";
+import { Scrubber } from "@berth/scrub";
+import { type Keyring, open } from "@berth/secrets";
+import { LRUCache } from "lru-cache";
+
+/** How often a message that was missed is made up for. */
+const lookMs = 10_000;
+const mostTenants = 1_000;
+/** The largest take tens of megabytes. */
+const mostScrubbers = 16;
+
+interface Loaded {
+  readonly values: Promise<Values>;
+  readonly atMs: number;
+}
+
+/** Values by the name of their variable. */
+export type Values = Readonly<Record<string, string>>;
+
+/** The worker's opened copy of tenants' secrets. It hears of each change, and reads again now and then. */
+export class TenantSecrets {
+  readonly #store: Pick<SecretStore, "all">;
+  readonly #keyring: Keyring | undefined;
+  readonly #scrubbers = new LRUCache<string, Scrubber>({ max: mostScrubbers });
+  readonly #loaded = new LRUCache<TenantId, Loaded>({ max: mostTenants });
+
+  constructor(store: Pick<SecretStore, "all">, keyring: Keyring | undefined) {
+    this.#store = store;
+    this.#keyring = keyring;
+  }
+
+  hear(tenant: TenantId): void {
+    this.#loaded.delete(tenant);
+  }
+
+  /** Messages may have been missed. */
+  lookAgain(): void {
+    this.#loaded.clear();
+  }
+
+  /** All that the tenant has stored. Throws when one cannot be opened: no command runs without it. */
+  stored(tenant: TenantId): Promise<Values> {
+    const known = this.#loaded.get(tenant);
+    if (known && performance.now() - known.atMs < lookMs) return known.values;
+    const loading = this.#load(tenant);
+    // While Redis is away, what is known is used on.
+    const values = known ? loading.catch(() => known.values) : loading;
+    const loaded = { values, atMs: performance.now() };
+    this.#loaded.set(tenant, loaded);
+    values.catch(() => {
+      if (this.#loaded.peek(tenant) === loaded) this.#loaded.delete(tenant);
+    });
+    return values;
+  }
+
+  /** One scrubber per set of values: its tables take a millisecond per secret. */
+  scrubberOf(values: readonly string[]): Scrubber {
+    const sorted = values.toSorted();
+    const key = createHash("sha256").update(JSON.stringify(sorted)).digest("base64");
+    const known = this.#scrubbers.get(key);
+    if (known) return known;
+    const scrubber = new Scrubber(sorted.map((value) => Buffer.from(value)));
+    this.#scrubbers.set(key, scrubber);
+    return scrubber;
+  }
+
+  /** The secrets of the job itself. */
+  own({ tenant, secrets = {} }: Pick<Job, "tenant" | "secrets">): Values {
+    return this.#opened("job", tenant, Object.entries(secrets));
+  }
+
+  async #load(tenant: TenantId): Promise<Values> {
+    return this.#opened("store", tenant, [...(await this.#store.all(tenant))]);
+  }
+
+  #opened(use: "store" | "job", tenant: TenantId, sealed: readonly (readonly [string, string])[]): Values {
+    if (sealed.length === 0) return {};
+    const keyring = this.#keyring;
+    if (keyring === undefined) {
+      const detail = "the job needs secrets, and its worker has no BERTH_SECRETS_KEY to open them with";
+      throw new Fault("secrets-unavailable", { tenant, detail });
+    }
+    return Object.fromEntries(
+      sealed.map(([name, text]) => [name, open(keyring, { use, tenant, name }, text)]),
+    );
+  }
+}

@@ -1,0 +1,241 @@
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { BlockReader } from "./block-reader.ts";
+import { EgressDenied, type EgressGate } from "./gate.ts";
+import { pump } from "./pump.ts";
+import { BadTarget, readAbsolute, readAuthority, shownTarget, type Target } from "./target.ts";
+
+const maxHeadBytes = 16 * 1024;
+/** For a request's head to arrive. */
+const defaultHeadMs = 10_000;
+/** For the other side's head, after the last byte to it. */
+const answerMs = 120_000;
+/** A connection on which nothing passes for this long ends. */
+const idleMs = 300_000;
+
+const ofConnection = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate"],
+  ...["te", "trailer", "transfer-encoding", "upgrade", "host"],
+]);
+
+/**
+ * The proxy of one sandbox: CONNECT, and plain HTTP in absolute form, one request for each connection. Every request is
+ * checked by the gate, so a redirect that the program follows is checked too. Bytes behind a CONNECT go to the one address that was
+ * checked; nothing of a request is passed on that was not parsed, strictly, and written again.
+ */
+export class EgressProxy {
+  readonly #gate: EgressGate;
+  readonly #server: Server;
+  readonly #headMs: number;
+  readonly #ending = new AbortController();
+  readonly #heads = new WeakMap<Duplex, NodeJS.Timeout>();
+  readonly #open = new Set<Duplex>();
+
+  constructor(gate: EgressGate, { headMs = defaultHeadMs }: { readonly headMs?: number } = {}) {
+    this.#gate = gate;
+    this.#headMs = headMs;
+    this.#server = createServer({
+      maxHeaderSize: maxHeadBytes,
+      insecureHTTPParser: false,
+      requestTimeout: 0,
+      headersTimeout: 0,
+      keepAlive: false,
+    });
+    this.#server.maxRequestsPerSocket = 1;
+    this.#server.timeout = idleMs;
+    this.#server.on("request", (request, response) => void this.#plain(request, response));
+    this.#server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head));
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+      const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+      refuse(
+        socket,
+        status,
+        "the request is not sound HTTP",
+        `The proxy refuses this request: ${error.message}.`,
+      );
+    });
+  }
+
+  /** A connection from inside the sandbox. */
+  accept(socket: Socket): void {
+    socket.on("error", () => {});
+    const leave = this.#ending.signal.aborted ? undefined : this.#gate.allowance.enter();
+    if (!leave) {
+      const message = "This sandbox has as many connections open as it may (limits.egressConnections).";
+      refuse(socket, 429, "too many connections", message);
+      return;
+    }
+    this.#open.add(socket);
+    const head = () => refuse(socket, 408, "no request", `No whole request came within ${this.#headMs} ms.`);
+    this.#heads.set(socket, setTimeout(head, this.#headMs));
+    socket.once("close", () => {
+      this.#headIsHere(socket);
+      this.#open.delete(socket);
+      leave();
+    });
+    this.#server.emit("connection", socket);
+  }
+
+  /** Ends every connection. Idempotent. */
+  stop(): void {
+    this.#ending.abort();
+    for (const socket of this.#open) socket.destroy();
+    this.#gate.meter.flush();
+  }
+
+  #headIsHere(socket: Duplex): void {
+    clearTimeout(this.#heads.get(socket));
+  }
+
+  async #tunnel(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    this.#headIsHere(socket);
+    try {
+      const target = readAuthority(request.url ?? "");
+      const reader = new BlockReader();
+      const outside = await this.#gate.connect(target, this.#ending.signal, reader.onread);
+      outside.setTimeout(idleMs, () => outside.destroy());
+      if (socket.destroyed) {
+        outside.destroy();
+        return;
+      }
+      socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      if (head.length > 0) socket.unshift(head);
+      pump(socket, outside, (sentBytes) => this.#gate.count(target, { sentBytes }));
+      reader.pump(outside, socket, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
+    } catch (error) {
+      const { status, short, message } = answerTo(error);
+      refuse(socket, status, short, message);
+    }
+  }
+
+  async #plain(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#headIsHere(request.socket);
+    try {
+      const { target, path } = readAbsolute(request.url ?? "");
+      const outside = await this.#gate.connect(target, this.#ending.signal);
+      if (request.socket.destroyed) {
+        outside.destroy();
+        return;
+      }
+      this.#forward({ target, path, outside, request, response });
+    } catch (error) {
+      const { status, short, message } = answerTo(error);
+      if (!response.headersSent) answer(response, status, short, message);
+    }
+  }
+
+  #forward({ target, path, outside, request, response }: Forwarding): void {
+    const onward = httpRequest({
+      method: request.method ?? "GET",
+      path,
+      setHost: false,
+      headers: ["Host", hostHeader(target), ...onwardHeaders(request), "Connection", "close"],
+      createConnection: () => outside,
+      maxHeaderSize: maxHeadBytes,
+      insecureHTTPParser: false,
+    });
+    onward.setTimeout(answerMs, () => onward.destroy(new Error(`no answer within ${answerMs} ms`)));
+    onward.once("response", (back) => {
+      onward.setTimeout(0);
+      outside.setTimeout(idleMs, () => outside.destroy());
+      response.shouldKeepAlive = false;
+      response.writeHead(back.statusCode ?? 502, back.statusMessage, [
+        ...keptHeaders(back),
+        "Connection",
+        "close",
+      ]);
+      pump(back, response, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
+    });
+    onward.once("error", (error) => {
+      if (response.headersSent) response.destroy();
+      else
+        answer(response, 502, "no answer", `${shownTarget(target)} gave no sound answer: ${error.message}.`);
+    });
+    response.once("close", () => onward.destroy());
+    pump(request, onward, (sentBytes) => this.#gate.count(target, { sentBytes }));
+  }
+}
+
+interface Forwarding {
+  readonly target: Target;
+  readonly path: string;
+  readonly outside: Socket;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+function hostHeader(target: Target): string {
+  const shown = shownTarget(target);
+  return target.port === 80 ? shown.slice(0, shown.lastIndexOf(":")) : shown;
+}
+
+/** Names and values in turn. */
+function onwardHeaders(request: IncomingMessage): string[] {
+  const kept = keptHeaders(request);
+  return request.headers["transfer-encoding"] === undefined
+    ? kept
+    : [...kept, "Transfer-Encoding", "chunked"];
+}
+
+/** All but those of the connection, and those that it names as its own. */
+function keptHeaders({ rawHeaders, headers }: IncomingMessage): string[] {
+  const named = (headers.connection ?? "").split(",").map((one) => one.trim().toLowerCase());
+  const kept: string[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = "", value = ""] = [rawHeaders[at], rawHeaders[at + 1]];
+    const lower = name.toLowerCase();
+    if (!ofConnection.has(lower) && (lower === "content-length" || !named.includes(lower)))
+      kept.push(name, value);
+  }
+  return kept;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly short: string;
+  readonly message: string;
+}
+
+function answerTo(error: unknown): Answer {
+  if (error instanceof BadTarget) return { status: 400, short: "bad target", message: `${error.message}.` };
+  if (error instanceof EgressDenied) {
+    const status = { rule: 403, address: 403, ceiling: 429, unreachable: 502 }[error.why];
+    return { status, short: error.short, message: error.message };
+  }
+  return { status: 502, short: "the proxy failed", message: "The proxy could not carry this request." };
+}
+
+function answer(response: ServerResponse, status: number, short: string, message: string): void {
+  const body = `berth egress: ${message}\n`;
+  response.writeHead(status, short, {
+    "content-type": "text/plain; charset=utf-8",
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  });
+  response.end(body);
+}
+
+function refuse(socket: Duplex, status: number, short: string, message: string): void {
+  if (socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const body = `berth egress: ${message}\n`;
+  const head = [
+    `HTTP/1.1 ${status} ${short}`,
+    "Content-Type: text/plain; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  // What it still sends is read by no one.
+  socket.on("data", () => {});
+  setTimeout(() => socket.destroy(), 1_000).unref();
+}

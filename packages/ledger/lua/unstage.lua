@@ -1,0 +1,11 @@
+#!lua flags=allow-oom
+-- Removes a request beside the queue whose job was refused, unless it belongs to an accepted one.
+-- KEYS  1 staged (string)
+-- ARGV  1 job id  2 sandbox key  3 the job's tenant
+-- Reply 1 removed, 0 not
+--- @include tenant-jobs.lua
+if redis.call('PTTL', KEYS[1]) < 0 then
+  return 0
+end
+redis.call('ZREM', ofTenant('@stagedOf', ARGV[2], ARGV[3]), ARGV[1] .. ' ' .. redis.call('STRLEN', KEYS[1]))
+return redis.call('UNLINK', KEYS[1])

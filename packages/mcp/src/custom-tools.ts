@@ -1,0 +1,23 @@
+import { type ToolDefinition, toolArgumentsSchema } from "@berth/protocol";
+import type { JobTool } from "./tools.ts";
+
+/** A command that the operator defined; the port gives those that the place's jobs may use. */
+export interface CustomTool
+  extends Pick<ToolDefinition, "description" | "parameters" | "effect" | "profile"> {
+  readonly name: string;
+}
+
+/** As a tool of one job. The worker checks the arguments again. */
+export function jobToolOf({ name, description, parameters, effect, profile }: CustomTool): JobTool {
+  return {
+    name,
+    title: name,
+    description,
+    readOnly: effect === "reads",
+    destructive: effect === "changes",
+    // Its own check has a parameter of that name before the calls' session.
+    shape: toolArgumentsSchema({ parameters }).shape,
+    request: (args) => ({ kind: "tool", name, args: args as never }),
+    profile,
+  };
+}

@@ -1,0 +1,215 @@
+import { z } from "zod";
+import type { JobRequest, Step, ToolRequest } from "./job-kinds.ts";
+import { type ShellCommands, shellCommands } from "./shell-commands.ts";
+import type { PreparedTool } from "./tool-command.ts";
+import { matchesCommand, matchesPath, matchesWildcard } from "./wildcard.ts";
+import { withoutWorkspacePrefix } from "./workspace-path.ts";
+
+const pattern = z.string().min(1).max(256);
+const patterns = z.array(pattern).max(256).default([]);
+
+const lists = (of: string) =>
+  z.strictObject({
+    allow: patterns.describe(`${of} that are allowed; empty: all`),
+    deny: patterns.describe(`${of} that are refused, also where \`allow\` has them`),
+  });
+
+/** One rule. A job passes when it passes all of them, so a further rule can only tighten. */
+export const accessRule = z.strictObject({
+  kinds: lists("kinds of jobs, such as `exec`, `tool:*` or `tool:lint`").optional(),
+  paths: lists("paths of file jobs, such as `src/**`").optional(),
+  commands: lists("commands of exec jobs by their words, such as `git push`").optional(),
+  approval: z
+    .strictObject({
+      kinds: patterns.describe("kinds of jobs that need an approval"),
+      commands: patterns.describe("commands that need an approval"),
+      expiresMs: z
+        .number()
+        .int()
+        .min(1_000)
+        .max(30 * 86_400_000)
+        .default(86_400_000)
+        .describe("how long a job waits for its approval; then it ends as refused"),
+    })
+    .optional(),
+});
+export type AccessRule = z.infer<typeof accessRule>;
+
+/** What a call of a custom tool runs: rules are about the tool by its name, and about its command and paths. */
+export type PrepareTool = (call: ToolRequest) => PreparedTool;
+
+/** Why the rules refuse the request; undefined: they do not. */
+export function refusalBy(
+  rules: readonly AccessRule[],
+  request: JobRequest,
+  prepare: PrepareTool = unknownTool,
+): string | undefined {
+  for (const one of stepsOf(request, prepare))
+    for (const rule of rules) {
+      const refusal = refusalOf(rule, one);
+      if (refusal !== undefined) return refusal;
+    }
+  return undefined;
+}
+
+/** How long the job may wait for an approval; undefined: it needs none. */
+export function approvalMs(
+  rules: readonly AccessRule[],
+  request: JobRequest,
+  prepare: PrepareTool = unknownTool,
+): number | undefined {
+  const waits = stepsOf(request, prepare).flatMap((one) =>
+    rules.flatMap(({ approval }) => (approval && needsApproval(approval, one) ? [approval.expiresMs] : [])),
+  );
+  return waits.length === 0 ? undefined : Math.min(...waits);
+}
+
+type Plain = Exclude<Step | JobRequest, { kind: "tool" }>;
+type AnyStep = Plain | (ToolRequest & { readonly prepared: PreparedTool });
+
+/** The job itself and each of its steps: a rule about `steps` is one about the job. */
+function stepsOf(request: JobRequest, prepare: PrepareTool): readonly AnyStep[] {
+  const all: readonly (Step | JobRequest)[] =
+    request.kind === "steps" ? [request, ...request.steps] : [request];
+  return all.map((one) => (one.kind === "tool" ? { ...one, prepared: prepare(one) } : one));
+}
+
+function unknownTool({ name }: ToolRequest): never {
+  throw new TypeError(`what the tool ${name} runs is not known here`);
+}
+
+function refusalOf({ kinds, paths, commands }: AccessRule, one: AnyStep): string | undefined {
+  // What was left can always be removed.
+  if (one.kind === "destroy") return undefined;
+  if (kinds && !passes(kinds, isKind(one)))
+    return `jobs of the kind ${kindNames(one).at(-1)} are not allowed`;
+  const refused = paths && pathRefusal(paths, one);
+  if (refused !== undefined) return refused;
+  const command = commandIn(one);
+  return commands && command ? commandRefusal(commands, commandsOf(command)) : undefined;
+}
+
+interface Lists {
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+}
+
+function passes({ allow, deny }: Lists, matches: (pattern: string) => boolean): boolean {
+  return !deny.some(matches) && (allow.length === 0 || allow.some(matches));
+}
+
+function pathRefusal(paths: Lists, one: AnyStep): string | undefined {
+  for (const path of pathsOf(one)) {
+    const shown = path === "" ? "." : path;
+    if (!passes(paths, (text) => matchesPath(text, path))) return `the path ${shown} is not allowed`;
+    const inside = isSearch(one) ? paths.deny.find((text) => mayBeBeneath(text, path)) : undefined;
+    if (inside !== undefined)
+      return `${inside} is not allowed, and ${one.kind} of ${shown} would show it; name a narrower path`;
+  }
+  return undefined;
+}
+
+/** It shows what lies beneath its path, too. */
+function isSearch(one: AnyStep): boolean {
+  if (one.kind === "list") return one.recursive;
+  return one.kind === "grep" || one.kind === "glob" || (one.kind === "archive" && one.direction === "out");
+}
+
+/** Whether the pattern could match something beneath the directory, by the names before its first star. */
+function mayBeBeneath(text: string, directory: string): boolean {
+  const named = text.split("/").filter((name) => name !== "");
+  const literal = named.slice(0, named.findIndex((name) => /[*?]/.test(name)) >>> 0);
+  const names = directory.split("/").filter((name) => name !== "");
+  const shared = Math.min(literal.length, names.length);
+  return literal.slice(0, shared).every((name, index) => name === names[index]);
+}
+
+function commandRefusal(rule: Lists, { commands, isOpaque }: ShellCommands): string | undefined {
+  for (const words of commands)
+    if (!passes(rule, (text) => matchesCommand(text, words)))
+      return `the command ${shortened(words.join(" "))} is not allowed`;
+  if (isOpaque && rule.allow.length > 0)
+    return "only listed commands are allowed, and this one runs more than can be seen";
+  return undefined;
+}
+
+function needsApproval({ kinds, commands }: NonNullable<AccessRule["approval"]>, one: AnyStep): boolean {
+  if (one.kind === "destroy") return false;
+  if (kinds.some(isKind(one))) return true;
+  const command = commandIn(one);
+  if (!command || commands.length === 0) return false;
+  const found = commandsOf(command);
+  return (
+    found.isOpaque || found.commands.some((words) => commands.some((text) => matchesCommand(text, words)))
+  );
+}
+
+interface Command {
+  readonly command?: string | undefined;
+  readonly argv?: string[] | undefined;
+}
+
+function commandIn(one: AnyStep): Command | undefined {
+  if (one.kind === "tool") return one.prepared.command;
+  return one.kind === "exec" ? one : undefined;
+}
+
+function commandsOf(one: Command): ShellCommands {
+  if (one.argv === undefined) return shellCommands(one.command ?? "");
+  const [program, flag, line] = one.argv;
+  const isShell = /^(?:.*\/)?(?:sh|bash|dash|ash|zsh)$/.test(program ?? "") && flag === "-c";
+  return isShell ? shellCommands(line ?? "") : { commands: [one.argv], isOpaque: false };
+}
+
+/** A custom tool is of its own kind, and of the kind of them all. */
+function kindNames(one: AnyStep): readonly string[] {
+  return one.kind === "tool" ? [one.kind, `tool:${one.name}`] : [one.kind];
+}
+
+function isKind(one: AnyStep): (pattern: string) => boolean {
+  return (pattern) => kindNames(one).some((name) => matchesWildcard(pattern, name));
+}
+
+function pathsOf(one: AnyStep): string[] {
+  return namedPaths(one).map(withoutWorkspacePrefix);
+}
+
+function namedPaths(one: AnyStep): readonly string[] {
+  switch (one.kind) {
+    case "write":
+    case "fetch":
+    case "read":
+    case "stat":
+    case "list":
+    case "remove":
+    case "edit":
+    case "grep":
+      return [one.path];
+    case "move":
+      return [one.from, one.to];
+    case "glob":
+      return [one.base];
+    case "tool":
+      return one.prepared.paths;
+    case "copy":
+      return one.files.map(({ path }) => path);
+    case "archive":
+      return one.direction === "in" ? [one.path] : one.paths;
+    case "patch":
+      return patchedPaths(one.diff);
+    default:
+      return [];
+  }
+}
+
+/** Every name that a diff's headers have, without the `a/` and `b/` of git. */
+function patchedPaths(diff: string): string[] {
+  const names = [...diff.matchAll(/^(?:---|\+\+\+|rename from|rename to|copy from|copy to) ([^\t\n]+)/gm)];
+  return names
+    .map(([, name = ""]) => name.trim().replace(/^[ab]\//, ""))
+    .filter((name) => name !== "/dev/null");
+}
+
+function shortened(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 79)}…`;
+}

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { canonicalName, isCanonicalName, isMappedName, nameProblem } from "./names.ts";
+
+const named = ["tenant", "session", "agent"] as const;
+type Named = (typeof named)[number];
+
+const given = z.string().max(1_024).optional();
+
+/** The names of a job as its user has them: those that are not the ids themselves. */
+export const givenNames = z.strictObject({ tenant: given, session: given, agent: given } satisfies Record<
+  Named,
+  unknown
+>);
+export type GivenNames = { readonly [name in Named]?: string | undefined };
+
+/**
+ * The given names in a caller's job: those that become other ids, and, of what is an id already, those that are known to
+ * become it. A name that does not belong to its id is left out: no caller can give an id another name. Undefined: there is none.
+ */
+export function givenNamesIn(order: unknown): GivenNames | undefined {
+  if (!isObject(order)) return undefined;
+  const known = isObject(order.names) ? order.names : {};
+  const found = named.flatMap((name) => {
+    const said = order[name];
+    const first = typeof said === "string" && isMappedName(said) ? known[name] : said;
+    return typeof first === "string" && belongs(first, said) ? [[name, first.normalize("NFC")]] : [];
+  });
+  return found.length === 0 ? undefined : Object.fromEntries(found);
+}
+
+function belongs(name: string, said: unknown): boolean {
+  if (isCanonicalName(name) || nameProblem(name) !== undefined) return false;
+  return name === said || canonicalName(name) === said;
+}
+
+/** The same order with the names that it was given, and no others. */
+export function withGivenNames<T>(order: T): T {
+  if (!isObject(order)) return order;
+  const { names: _, ...rest } = order;
+  const names = givenNamesIn(order);
+  return (names === undefined ? rest : { ...rest, names }) as T;
+}
+
+/** Those that a list shows beside the ids: `bob@example.com, agent:main:telegram:-100`. Empty if the ids are the names. */
+export function givenNamesText(names: GivenNames | undefined): string {
+  return named.flatMap((name) => names?.[name] ?? []).join(", ");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,79 @@
+import { hash } from "node:crypto";
+
+const canonicalForm = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/;
+/** What a mapped name ends in: 130 bits of its SHA-256 in base32. Only the mapping makes ids of this form. */
+const mappedForm = /--[a-z2-7]{26}$/;
+const hashLength = 26;
+const slugLength = 63 - hashLength - "--".length;
+/** In UTF-8, composed. */
+export const maxNameBytes = 255;
+/** Before it is composed, which takes a time that grows with the length. */
+const maxGivenLength = 4 * maxNameBytes;
+
+/**
+ * Controls, unassigned and private characters, lone surrogates, what shows nothing or changes the direction of the text, and U+FFFD,
+ * which stands for bytes that were no UTF-8: different bytes would be one name.
+ */
+const unprintable = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\uFFFD]/u;
+/** Spaces that look like the plain one. */
+const oddSpace = /(?! )\p{Zs}/u;
+
+/** An id as Redis, containers and directories have it. */
+export function isCanonicalName(text: string): boolean {
+  return canonicalForm.test(text);
+}
+
+/** An id that the mapping has made of a name, or that a caller spelled like one. */
+export function isMappedName(text: string): boolean {
+  return canonicalForm.test(text) && mappedForm.test(text);
+}
+
+/** What is wrong with a tenant's, session's or agent's name as a user has it. Undefined: it names one. */
+export function nameProblem(given: string): string | undefined {
+  if (canonicalForm.test(given)) return undefined;
+  if (given === "") return "is empty";
+  if (given.length > maxGivenLength) return `is longer than ${maxNameBytes} bytes`;
+  const name = given.normalize("NFC");
+  if (Buffer.byteLength(name) > maxNameBytes) return `is longer than ${maxNameBytes} bytes`;
+  const [hidden] = unprintable.exec(name) ?? oddSpace.exec(name) ?? [];
+  if (hidden !== undefined) return `has a character that cannot be shown: ${codePointOf(hidden)}`;
+  if (name !== name.trim()) return "begins or ends with a space";
+  if (name === "." || name === "..") return "is a step of a path, which URLs leave out";
+  return undefined;
+}
+
+function codePointOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/**
+ * The id of a name that `nameProblem` finds nothing wrong with. A canonical name is its own id. Any other, composed (NFC), becomes
+ * `<slug>--<hash>`: two names have the same id only if they are the same text.
+ */
+export function canonicalName(given: string): string {
+  if (canonicalForm.test(given)) return given;
+  const name = given.normalize("NFC");
+  const slug = name
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, slugLength)
+    .replace(/-$/, "");
+  return `${slug === "" ? "x" : slug}--${base32(hash("sha256", name, "buffer")).slice(0, hashLength)}`;
+}
+
+/** Lower case, without padding (RFC 4648). */
+function base32(bytes: Uint8Array): string {
+  const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
+  let value = 0;
+  let bits = 0;
+  let text = "";
+  for (const byte of bytes) {
+    value = ((value << 8) | byte) & 0xfff;
+    bits += 8;
+    for (; bits >= 5; bits -= 5) text += alphabet[(value >> (bits - 5)) & 31];
+  }
+  return text;
+}

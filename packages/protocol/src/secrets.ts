@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { variableName } from "./environment-names.ts";
+
+/** Shorter values cannot be distinguished from ordinary output, and could not be masked in it. */
+export const shortestSecretBytes = 8;
+export const longestSecretBytes = 8 * 1024;
+/** Of one tenant, or of one job. */
+export const secretLimits = {
+  tenant: { most: 1_000, bytes: 64 * 1024 },
+  job: { most: 32, bytes: 32 * 1024 },
+} as const;
+
+/** The variable that has the value. */
+export const secretName = variableName.max(128).brand<"SecretName">();
+export type SecretName = z.infer<typeof secretName>;
+
+export const secretValue = z.string().superRefine((value, context) => {
+  const bytes = Buffer.byteLength(value);
+  const complain = (message: string) => context.addIssue({ code: "custom", message });
+  if (bytes < shortestSecretBytes)
+    complain(`a secret has at least ${shortestSecretBytes} bytes; a shorter one could not be masked`);
+  if (bytes > longestSecretBytes) complain(`a secret has at most ${longestSecretBytes} bytes`);
+  if (value.includes("\0")) complain("a secret has no NUL byte");
+});
+
+/** A job's own secrets as its submitter gives them. */
+export const jobSecrets = z
+  .record(secretName, secretValue)
+  .refine((given) => Object.keys(given).length <= secretLimits.job.most, {
+    error: `a job has at most ${secretLimits.job.most} secrets of its own`,
+  })
+  .refine(
+    (given) =>
+      Object.values(given).reduce((sum, value) => sum + Buffer.byteLength(value), 0) <=
+      secretLimits.job.bytes,
+    { error: `a job's own secrets have at most ${secretLimits.job.bytes} bytes together` },
+  )
+  .describe(
+    "environment of the job's commands; sealed (encrypted) on its way and masked in everything that leaves",
+  );
+export type JobSecrets = z.infer<typeof jobSecrets>;
+
+const sealedForm = /^s1\.[0-9a-f]{16}\.[A-Za-z0-9_-]{38,}$/;
+
+/** A value that only holders of a key can read: `s1.<key id>.<nonce, tag and ciphertext>`. */
+export const sealedText = z
+  .string()
+  .max(64 * 1024)
+  .regex(sealedForm, {
+    error: "a secret travels sealed; give its value as `secrets` where jobs are submitted",
+  });
+
+/** A job's own secrets as they travel. */
+export const sealedSecrets = z.record(secretName, sealedText);
+export type SealedSecrets = z.infer<typeof sealedSecrets>;

@@ -1,0 +1,67 @@
+/**
+ * Matching with stars, in time linear in pattern times text: a pattern comes from a tenant too, and a regular expression made from it
+ * could take forever.
+ */
+
+/** `*` stands for any characters, `?` for one. */
+export function matchesWildcard(pattern: string, text: string): boolean {
+  let at = 0;
+  let from = 0;
+  let star: number | undefined;
+  let resume = 0;
+  while (from < text.length) {
+    if (pattern[at] === "*") {
+      star = at++;
+      resume = from;
+    } else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[from])) {
+      at++;
+      from++;
+    } else if (star !== undefined) {
+      at = star + 1;
+      from = ++resume;
+    } else return false;
+  }
+  while (pattern[at] === "*") at++;
+  return at === pattern.length;
+}
+
+/** Of paths: `*` stays within a name, `**` is any number of directories. A directory's pattern is also that of all beneath it. */
+export function matchesPath(pattern: string, path: string): boolean {
+  const names = namesOf(path);
+  return startsWith(namesOf(pattern), names, (one, name) => matchesWildcard(one, name), "**");
+}
+
+/**
+ * Of a command's words: one word of the pattern for each, with stars as above. The pattern may be shorter: `git push` is also the
+ * pattern of `git push origin`.
+ */
+export function matchesCommand(pattern: string, words: readonly string[]): boolean {
+  return startsWith(wordsOf(pattern), words, (one, word) => matchesWildcard(one, word), "**");
+}
+
+/** Whether the first of the items are as the patterns say. Each row says which numbers of items the patterns so far can cover. */
+function startsWith(
+  patterns: readonly string[],
+  items: readonly string[],
+  matches: (pattern: string, item: string) => boolean,
+  any: string,
+): boolean {
+  let covered = new Set([0]);
+  for (const pattern of patterns) {
+    const next = new Set<number>();
+    for (const count of covered) {
+      if (pattern === any) for (let more = count; more <= items.length; more++) next.add(more);
+      else if (count < items.length && matches(pattern, items[count] ?? "")) next.add(count + 1);
+    }
+    covered = next;
+  }
+  return covered.size > 0;
+}
+
+function namesOf(path: string): string[] {
+  return path.split("/").filter((name) => name !== "" && name !== ".");
+}
+
+export function wordsOf(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== "");
+}

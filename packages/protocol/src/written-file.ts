@@ -1,0 +1,33 @@
+import { z } from "zod";
+import type { JobRequest } from "./job-kinds.ts";
+import type { JobResult } from "./job-result.ts";
+import { withoutWorkspacePrefix } from "./workspace-path.ts";
+
+/** A file that a job wrote whole, as its `file` event tells. */
+export const writtenFile = z.strictObject({
+  /** From the workspace's root, without a leading slash. */
+  path: z.string(),
+  size: z.number().int().min(0),
+  sha256: z.string(),
+});
+export type WrittenFile = Readonly<z.infer<typeof writtenFile>>;
+
+/** A thousand steps may each write one. */
+const toldMost = 100;
+
+/** What `write` and `edit` wrote, in a job of their own or as steps. Commands, patches and archives do not tell. */
+export function writtenFiles(request: JobRequest, { outcome, value }: JobResult): WrittenFile[] {
+  if (request.kind === "steps") {
+    const results = value.steps ?? [];
+    return results
+      .flatMap((result, index) => {
+        const step = request.steps[index];
+        return step ? writtenFiles(step, result) : [];
+      })
+      .slice(0, toldMost);
+  }
+  const { size, sha256 } = value;
+  if (request.kind !== "write" && request.kind !== "edit") return [];
+  if (outcome.kind !== "done" || size === undefined || sha256 === undefined) return [];
+  return [{ path: withoutWorkspacePrefix(request.path), size, sha256 }];
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { agentName, givenNamesIn, layerId, sandboxKey, sessionName, tenantId } from "../src/index.ts";
+
+const idOf = (name: string) => tenantId.parse(name);
+const problemOf = (name: string) => tenantId.safeParse(name).error?.issues[0]?.message;
+
+describe("name as users have it", () => {
+  test.each(["a", "acme", "a-b_c", "0", "a".repeat(63), "6f1c1a52-0d8e-4c1f-9d0a-7f1f3d5c7a10", "a--b"])(
+    "is its own id where it is canonical: %s",
+    (name) => {
+      expect(idOf(name)).toBe(name);
+    },
+  );
+
+  test.each([
+    ["bob@example.com", "bob-example-com--"],
+    ["agent:main:telegram:-100", "agent-main-telegram-100--"],
+    ["Acme", "acme--"],
+    ["-a", "a--"],
+    ["a".repeat(64), `${"a".repeat(35)}--`],
+    ["Žižkov / 3. patro", "zizkov-3-patro--"],
+    ["北京", "x--"],
+    ["a.b", "a-b--"],
+    ["../../etc/passwd", "etc-passwd--"],
+    ["x'; rm -rf $(pwd) #", "x-rm-rf-pwd--"],
+  ])("becomes an id of 63 characters at most: %s", (name, slug) => {
+    const id = idOf(name);
+    expect(id).toMatch(/^[a-z0-9][a-z0-9-]{0,60}--[a-z2-7]{26}$/);
+    expect(id.slice(0, -26)).toBe(slug);
+    expect(id.length).toBeLessThanOrEqual(63);
+    // Mapped again, as when it is read back, it stays.
+    expect(idOf(id)).toBe(id);
+    expect(sandboxKey.safeParse(`${id}.s.${sessionName.parse(name)}`).success).toBe(true);
+    expect(agentName.parse(name)).toBe(id);
+  });
+
+  test("a name as users have it has the id that every version of Berth makes of it", () => {
+    expect(idOf("bob@example.com")).toBe("bob-example-com--l74gbpyrsbmwy4mivocr3nur6d");
+    expect(idOf("agent:main:telegram:-100")).toBe("agent-main-telegram-100--2gdsqt6pzbd6aeceihc4lei5xa");
+  });
+
+  test("a name as users have it has one id however its letters are composed, and another for every other text", () => {
+    const composed = "Zo\u00eb";
+    expect(idOf("Zoe\u0308")).toBe(idOf(composed));
+    const others = ["zo\u00eb", "Zoe", "Zo\u00eb.", "Zo\u0451", "ZO\u00cb", "Z\u043e\u00eb"];
+    expect(new Set([composed, ...others].map(idOf)).size).toBe(others.length + 1);
+  });
+
+  test.each([
+    ["", /is empty/],
+    ["x".repeat(256), /longer than 255 bytes/],
+    ["\u00e9".repeat(128), /longer than 255 bytes/],
+    ["e\u0301".repeat(2_000), /longer than 255 bytes/],
+    ["a\n", /U\+000A/],
+    ["a\0b", /U\+0000/],
+    ["\u001b[31mred", /U\+001B/],
+    ["bob\u200b@example.com", /U\+200B/],
+    ["bob\u202emoc", /U\+202E/],
+    ["a\u2066b", /U\+2066/],
+    ["\ufeffacme", /U\+FEFF/],
+    ["a\u00adb", /U\+00AD/],
+    ["a\u3164b", /U\+3164/],
+    ["a\ufe0fb", /U\+FE0F/],
+    ["a\u2028b", /U\+2028/],
+    ["a\u00a0b", /U\+00A0/],
+    ["a\ud800b", /U\+D800/],
+    ["a\ufffdb", /U\+FFFD/],
+    ["a\ue000b", /U\+E000/],
+    [" a", /begins or ends with a space/],
+    ["a ", /begins or ends with a space/],
+    [".", /step of a path/],
+    ["..", /step of a path/],
+    ["shared", /reserved/],
+  ])("is refused where it cannot be shown as it is: %j", (name, problem) => {
+    expect(problemOf(name)).toMatch(problem);
+  });
+
+  test("a name as users have it of 255 bytes is the longest", () => {
+    expect(idOf(`${"\u00e9".repeat(127)}x`)).toMatch(/--/);
+    // Bytes count when it is composed.
+    expect(idOf("e\u0301".repeat(127))).toBe(idOf("\u00e9".repeat(127)));
+  });
+});
+
+describe("names that go with a job's ids", () => {
+  const bob = "bob@example.com";
+
+  test("the names that go with a job's ids are those that became other ids", () => {
+    expect(givenNamesIn({ tenant: bob, session: "main", agent: "Zoe\u0308" })).toEqual({
+      tenant: bob,
+      agent: "Zo\u00eb",
+    });
+    expect(givenNamesIn({ tenant: "acme" })).toBeUndefined();
+  });
+
+  test("the names that go with a job's ids are kept beside an id only if they are its own, whatever a caller says", () => {
+    const id = tenantId.parse(bob);
+    expect(givenNamesIn({ tenant: id, names: { tenant: bob } })).toEqual({ tenant: bob });
+    for (const tenant of ["eve@example.com", "BOB@example.com", id, "acme", "a\u202eb", 7, null, {}])
+      expect(givenNamesIn({ tenant: id, names: { tenant } })).toBeUndefined();
+    expect(givenNamesIn({ tenant: "acme", names: { tenant: bob } })).toBeUndefined();
+    for (const names of [null, 7, "x", []]) expect(givenNamesIn({ tenant: id, names })).toBeUndefined();
+  });
+});
+
+describe("id of a layer", () => {
+  test("the id of a layer takes given names; one with a dot stands in quotes where two are named", () => {
+    const [bob, zoe] = [idOf("bob@example.com"), idOf("Zo\u00eb")];
+    expect(layerId.parse("tenant.bob@example.com")).toBe(`tenant.${bob}`);
+    expect(layerId.parse('tenant."bob@example.com"')).toBe(`tenant.${bob}`);
+    expect(layerId.parse("agent.acme.Zo\u00eb")).toBe(`agent.acme.${zoe}`);
+    expect(layerId.parse('agent."bob@example.com".coder')).toBe(`agent.${bob}.coder`);
+    expect(layerId.parse('agent."bob@example.com"."a.b"')).toBe(`agent.${bob}.${idOf("a.b")}`);
+    const refused = ["agent.bob@example.com.coder", "agent.a", "agent.a.b.c", "tenant.", "tenant.a\u202eb"];
+    for (const layer of [...refused, "fleet.x", "profile.A", "profile.a.b", "other.a", 'agent."a.b'])
+      expect(layerId.safeParse(layer).success, layer).toBe(false);
+  });
+});

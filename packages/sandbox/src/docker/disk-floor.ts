@@ -1,0 +1,40 @@
+import { statfs } from "node:fs/promises";
+import type { QuotaExceeded } from "../quota-guard.ts";
+
+/** Several sandboxes look at once; the disk does not change that fast. */
+const lookMs = 100;
+
+/**
+ * The free space that workspaces leave to everything else on their disk. A quota bounds each workspace, and all together may
+ * still fill a disk: below the floor nothing grows, whatever its quota.
+ */
+export class DiskFloor {
+  readonly #directory: string;
+  readonly #floorBytes: number;
+  #looking: Promise<QuotaExceeded | undefined> | undefined;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** 0: there is no floor. */
+  constructor(directory: string, floorBytes: number) {
+    this.#directory = directory;
+    this.#floorBytes = floorBytes;
+  }
+
+  /** Undefined while there is room. A disk that cannot be looked at is another check's to report. */
+  low(): Promise<QuotaExceeded | undefined> {
+    if (this.#floorBytes === 0) return Promise.resolve(undefined);
+    const nowMs = performance.now();
+    if (!this.#looking || nowMs - this.#lookedAtMs >= lookMs) {
+      this.#lookedAtMs = nowMs;
+      this.#looking = this.#look().catch(() => undefined);
+    }
+    return this.#looking;
+  }
+
+  async #look(): Promise<QuotaExceeded | undefined> {
+    const { bavail, bsize } = await statfs(this.#directory);
+    const freeBytes = bavail * bsize;
+    if (freeBytes >= this.#floorBytes) return undefined;
+    return { kind: "quota-exceeded", limit: this.#floorBytes, used: freeBytes, unit: "disk" };
+  }
+}

@@ -1,0 +1,179 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type SandboxKey, sandboxKey, type WorkerId, workerId } from "@berth/protocol";
+import { z } from "zod";
+
+/** Workers with the same of all this see the same containers, and adopt each other's. */
+export interface ParkingScope {
+  /** Of the workspaces. */
+  readonly root: string;
+  readonly fleet: string;
+  readonly host: string;
+  /** The engine's own id. */
+  readonly engine: string;
+}
+
+const parkedContainer = z.object({
+  containerId: z.string(),
+  key: sandboxKey,
+  /** Who parked it. */
+  worker: workerId,
+  /** The one under which it was parked. */
+  epoch: z.number(),
+  config: z.string(),
+  memoryBytes: z.number(),
+  parkedAtMs: z.number(),
+});
+export type ParkedContainer = z.infer<typeof parkedContainer>;
+
+export interface HeldContainer {
+  readonly containerId: string;
+  readonly key: SandboxKey;
+  readonly worker: WorkerId;
+  readonly epoch: number;
+  readonly config: string;
+}
+
+/**
+ * Which containers of this host wait for their sandbox's next holder. Each has one file, whose name is its state:
+ *
+ *   held by W (no file, or KEY.held.W) ──park(): init says that nothing runs──▶ KEY.parked ──claim() by V──▶ KEY.held.V
+ *
+ * A container of the warm pool is `held` from the moment it is assigned: its own name says nothing of its sandbox.
+ *
+ * A claim is one rename, so exactly one worker gets a parked container, be it to adopt or to remove it. A container that was
+ * claimed is the claimer's from then on, whatever its labels say. A worker that dies at any point leaves a file in one of the two
+ * states: parked, for any worker of the host, or held, and then its next life or the sandbox's next holder takes or removes it.
+ */
+export class ParkedContainers {
+  /** Names what workers have in common that see the same containers. */
+  readonly scope: string;
+  readonly #directory: string;
+  readonly #worker: WorkerId;
+  readonly #evicting = new Map<SandboxKey, Promise<void>>();
+
+  constructor({ root, ...scope }: ParkingScope, worker: WorkerId) {
+    this.scope = shortHash(Object.values(scope).join("\0"));
+    this.#directory = join(root, ".parked", this.scope);
+    this.#worker = worker;
+  }
+
+  /** This worker's container is free for any holder. Only after init has confirmed that nothing runs in it. */
+  async park(container: Omit<ParkedContainer, "worker" | "parkedAtMs">): Promise<void> {
+    await this.hold(container);
+    await rename(this.#heldPath(container.key), this.#parkedPath(container.key));
+  }
+
+  /** This worker's container serves that sandbox, although its name and labels may not say so. */
+  async hold(container: Omit<ParkedContainer, "worker" | "parkedAtMs">): Promise<void> {
+    const record: ParkedContainer = { ...container, worker: this.#worker, parkedAtMs: Date.now() };
+    const aside = join(this.#directory, `${randomBytes(8).toString("hex")}.new`);
+    const write = () => writeFile(aside, JSON.stringify(record));
+    await write().catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      await write();
+    });
+    await rename(aside, this.#heldPath(container.key));
+  }
+
+  async look(key: SandboxKey): Promise<ParkedContainer | undefined> {
+    return readRecord(this.#parkedPath(key));
+  }
+
+  /** It is this worker's now, or undefined: another was faster, or there is none. */
+  async claim(key: SandboxKey): Promise<ParkedContainer | undefined> {
+    const held = this.#heldPath(key);
+    try {
+      await rename(this.#parkedPath(key), held);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+    return readRecord(held);
+  }
+
+  /** Claims one, and has it removed by `remove`. False: another worker was faster. Adoptions of this worker wait for it. */
+  async evict(key: SandboxKey, remove: (containerId: string) => Promise<void>): Promise<boolean> {
+    const evicting = (async () => {
+      const claimed = await this.claim(key);
+      if (!claimed) return false;
+      await remove(claimed.containerId);
+      await this.removed(key);
+      return true;
+    })();
+    const settled = evicting.catch(() => {}).then(() => void this.#evicting.delete(key));
+    this.#evicting.set(key, settled);
+    return evicting;
+  }
+
+  /** Returns when no eviction of that sandbox's container is going on here. */
+  async settled(key: SandboxKey): Promise<void> {
+    await this.#evicting.get(key);
+  }
+
+  /** The container of this worker's is gone. */
+  async removed(key: SandboxKey): Promise<void> {
+    await rm(this.#heldPath(key), { force: true });
+  }
+
+  /** Removes claims that other workers left. Only for the holder of the sandbox, when their containers are gone. */
+  async forgetOthers(key: SandboxKey): Promise<void> {
+    const names = await this.#names();
+    const others = names.filter((name) => name.startsWith(`${nameOf(key)}.held.`));
+    await Promise.all(others.map((name) => rm(join(this.#directory, name), { force: true })));
+  }
+
+  /** The oldest first. */
+  async list(): Promise<ParkedContainer[]> {
+    const names = (await this.#names()).filter((name) => name.endsWith(".parked"));
+    const read = await Promise.all(names.map((name) => readRecord(join(this.#directory, name))));
+    return read.filter((one) => one !== undefined).sort((a, b) => a.parkedAtMs - b.parkedAtMs);
+  }
+
+  /** Containers that a worker claimed or assigned: theirs, although the labels may name another. Of one sandbox, or of all. */
+  async held(key?: SandboxKey): Promise<HeldContainer[]> {
+    const names = await this.#names();
+    const wanted =
+      key === undefined ? names : names.filter((name) => name.startsWith(`${nameOf(key)}.held.`));
+    const read = wanted.map(async (name) => {
+      const [, holder] = /^[0-9a-f]+\.held\.(.+)$/.exec(name) ?? [];
+      const worker = workerId.safeParse(holder);
+      if (!worker.success) return undefined;
+      const record = await readRecord(join(this.#directory, name));
+      return record && { ...record, worker: worker.data };
+    });
+    return (await Promise.all(read)).filter((one) => one !== undefined);
+  }
+
+  async #names(): Promise<string[]> {
+    return readdir(this.#directory).catch(() => []);
+  }
+
+  #parkedPath(key: SandboxKey): string {
+    return join(this.#directory, `${nameOf(key)}.parked`);
+  }
+
+  #heldPath(key: SandboxKey): string {
+    return join(this.#directory, `${nameOf(key)}.held.${this.#worker}`);
+  }
+}
+
+/** A file that cannot be read is none: its container is then found by its name, and removed. */
+async function readRecord(path: string): Promise<ParkedContainer | undefined> {
+  try {
+    return parkedContainer.parse(JSON.parse(await readFile(path, "utf8")));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A key may be longer than a file's name. */
+function nameOf(key: SandboxKey): string {
+  return shortHash(key);
+}
+
+function shortHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}

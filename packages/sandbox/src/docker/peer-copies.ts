@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import { BoundedWait, Fault, sandboxKey, type TenantId, teamDirectory } from "@berth/protocol";
+import type { CallOptions, StartRequest } from "../port.ts";
+import { copySnapshot, emptySnapshot, type SnapshotReport } from "../team-snapshot.ts";
+import type { Containers } from "./containers.ts";
+import { containerName } from "./labels.ts";
+import { removeLinkDirectory } from "./link-directory.ts";
+import type { SandboxHome } from "./sandbox-home.ts";
+import type { Started } from "./starter.ts";
+import { copierRequest, hasWorkspace, writeReports } from "./team.ts";
+import type { WorkspaceOptions } from "./workspace.ts";
+
+/** For one peer; what is not copied by then is left out. */
+const snapshotMs = 60_000;
+
+export interface PeerCopiesOptions {
+  readonly fleet: string;
+  readonly containers: Containers;
+  readonly workspaces: () => Promise<WorkspaceOptions>;
+  /** A container for that request alone, over another sandbox's workspace. */
+  readonly start: (
+    copier: StartRequest,
+    workspaceOf: StartRequest["key"],
+    call: CallOptions,
+  ) => Promise<Started>;
+}
+
+/** Puts copies of peers' files where a sandbox sees them. */
+export class PeerCopies {
+  readonly #options: PeerCopiesOptions;
+
+  constructor(options: PeerCopiesOptions) {
+    this.#options = options;
+  }
+
+  /** One after the other: a container each. What cannot be had of one peer keeps no sandbox from starting. */
+  async copy(
+    request: StartRequest,
+    { shared, peers }: Pick<SandboxHome, "shared" | "peers">,
+    call: CallOptions,
+  ): Promise<void> {
+    const team = shared.directories.find(({ target }) => target === teamDirectory);
+    if (!team) return;
+    const reports = new Map<TenantId, SnapshotReport>();
+    for (const peer of peers) {
+      const report = await this.#copyPeer(request, { peer, target: join(team.source, peer) }, call);
+      reports.set(peer, report);
+      request.onSnapshot?.(peer, report);
+    }
+    await writeReports(team.source, reports);
+  }
+
+  /** By the peer's own user, in a container in which nothing but init runs: the host opens no path of a tenant's. */
+  async #copyPeer(
+    request: StartRequest,
+    { peer, target }: { readonly peer: TenantId; readonly target: string },
+    { signal }: CallOptions,
+  ): Promise<SnapshotReport> {
+    const { fleet, containers, workspaces, start } = this.#options;
+    const { root } = await workspaces();
+    const source = sandboxKey.parse(peer);
+    if (!(await hasWorkspace(source, root))) return await emptySnapshot(target);
+    const { teamBytes: bytes, teamEntries: entries } = request.profile.limits;
+    const copier = copierRequest(request, peer);
+    const left = await containers.find(containerName(fleet, copier.key), { signal });
+    if (left) await containers.remove(left.id, { signal });
+    const { link, containerId } = await start(copier, source, { signal });
+    try {
+      using wait = new BoundedWait().endWith(signal).endAfter(snapshotMs);
+      const options = { bounds: { bytes, entries }, signal: wait.signal };
+      const report = await copySnapshot(link.files, target, options);
+      if (signal?.aborted) throw new Fault("aborted", { operation: "copying a peer's files" });
+      return report;
+    } finally {
+      link.close();
+      await containers.remove(containerId, {}).catch(() => {});
+      await removeLinkDirectory(copier.key, root);
+    }
+  }
+}

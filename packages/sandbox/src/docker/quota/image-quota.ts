@@ -1,0 +1,121 @@
+import { access, mkdir, open, readdir, rename, rm, rmdir, stat, truncate } from "node:fs/promises";
+import { join } from "node:path";
+import { capOf, type SandboxKey, type SandboxLimits } from "@berth/protocol";
+import { isMountPoint } from "./mounts.ts";
+import { runTool } from "./tool.ts";
+
+export type QuotaLimits = Pick<SandboxLimits, "workspaceBytes" | "workspaceEntries">;
+
+const mebibyte = 1024 * 1024;
+const inodeBytes = 256;
+/** Those that ext4 has for itself, and lost+found, which is removed. */
+const ownInodes = 11;
+/** More inodes than this take more room than they are worth; the watched quota still counts entries. */
+const inodesMost = 4_000_000;
+const journalMebibytes = 4;
+/** Inode tables are never written before they are used, and what is removed goes back to the host's disk. */
+const mountOptions = "loop,nosuid,nodev,noinit_itable,discard";
+/** e2fsck's exit code after a repair, such as of the missing lost+found. */
+const repaired = 1;
+/** Bitmaps and group descriptors. */
+const structureShare = 0.02;
+
+/**
+ * A workspace as a file system of its own, in a sparse image beside it: its size is the limit, and what it holds is known without a
+ * walk. It costs a loop device for each sandbox, and its files pass through two file systems.
+ *
+ * An image outlives the setting that made it. The directory beneath the mount belongs to root and stays empty: a sandbox whose
+ * mount its engine does not see can use nothing, and never writes beside its image.
+ */
+export class ImageQuota {
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  async has(key: SandboxKey): Promise<boolean> {
+    return access(this.#image(key)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Makes the image if there is none, larger if its limit was raised, and mounts it. Idempotent. */
+  async mount(key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    const place = join(this.#root, key);
+    if (!(await this.has(key))) await this.#make(key, limits);
+    await mkdir(place, { mode: 0o700 }).catch(ignore("EEXIST"));
+    if (!(await isMountPoint(place))) {
+      await this.#grow(key, limits);
+      await runTool("mount", ["-o", mountOptions, this.#image(key), place]);
+    }
+    await rmdir(join(place, "lost+found")).catch(ignore("ENOENT", "ENOTEMPTY", "ENOTDIR"));
+  }
+
+  /** Unmounts, once nothing runs in the sandbox. An image that is still in use stays mounted, and the next start finds it so. */
+  async unmount(key: SandboxKey): Promise<void> {
+    const place = join(this.#root, key);
+    if (await isMountPoint(place)) await runTool("umount", [place]).catch(() => {});
+  }
+
+  /** With all that is in it, if that is nothing. */
+  async removeEmpty(key: SandboxKey): Promise<void> {
+    if (!(await this.has(key))) return;
+    const place = join(this.#root, key);
+    await this.mount(key, { workspaceBytes: 0, workspaceEntries: 0 });
+    if ((await readdir(place)).length > 0) throw new Error("it is not empty");
+    await runTool("umount", [place]);
+    await rm(this.#image(key));
+  }
+
+  async #make(key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    await mkdir(join(this.#root, ".images"), { mode: 0o700 }).catch(ignore("EEXIST"));
+    const half = `${this.#image(key)}.new`;
+    await rm(half, { force: true });
+    const file = await open(half, "wx", 0o600);
+    try {
+      await file.truncate(imageBytes(limits));
+    } finally {
+      await file.close();
+    }
+    const layout = [
+      ...["-m", "0", "-N", String(inodesOf(limits)), "-I", String(inodeBytes)],
+      ...["-J", `size=${journalMebibytes}`, "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"],
+    ];
+    await runTool("mkfs.ext4", ["-q", "-F", ...layout, half]);
+    await rename(half, this.#image(key));
+  }
+
+  async #grow(key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    if (capOf(limits.workspaceBytes) === Number.POSITIVE_INFINITY) return;
+    const image = this.#image(key);
+    if (imageBytes(limits) <= (await stat(image)).size) return;
+    // While it is mounted only a process with CAP_SYS_RESOURCE may make it larger.
+    await runTool("e2fsck", ["-f", "-p", image], repaired);
+    await truncate(image, imageBytes(limits));
+    await runTool("resize2fs", [image]);
+  }
+
+  #image(key: SandboxKey): string {
+    return join(this.#root, ".images", `${key}.ext4`);
+  }
+}
+
+function inodesOf({ workspaceEntries }: QuotaLimits): number {
+  return Math.min(capOf(workspaceEntries), inodesMost) + 2 * ownInodes;
+}
+
+/** So that what is left beside its own structures is the limit, or a little more: the watched quota then still gives the reason. */
+function imageBytes(limits: QuotaLimits): number {
+  const { workspaceBytes } = limits;
+  const own = inodesOf(limits) * inodeBytes + (journalMebibytes + 1) * mebibyte;
+  const bytes = (capOf(workspaceBytes) + own) * (1 + structureShare);
+  return Math.ceil(bytes / mebibyte) * mebibyte;
+}
+
+function ignore(...codes: string[]) {
+  return (error: unknown): void => {
+    if (!codes.includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  };
+}

@@ -1,0 +1,37 @@
+import { readFile } from "node:fs/promises";
+
+export interface Mount {
+  readonly place: string;
+  readonly type: string;
+  /** Of the file system, not of this mount of it. */
+  readonly options: readonly string[];
+}
+
+/** As this process sees them, in the order in which they were made. */
+export async function mounts(): Promise<Mount[]> {
+  const text = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
+  return text.split("\n").flatMap((line) => {
+    const [before = "", after] = line.split(" - ");
+    const place = before.split(" ")[4];
+    const [type, , options] = after?.split(" ") ?? [];
+    if (place === undefined || type === undefined) return [];
+    return [{ place: unescaped(place), type, options: options?.split(",") ?? [] }];
+  });
+}
+
+/** The one that has a path's files. */
+export async function mountOf(path: string): Promise<Mount | undefined> {
+  const above = (await mounts()).filter(
+    ({ place }) => place === "/" || path === place || path.startsWith(`${place}/`),
+  );
+  const longest = Math.max(0, ...above.map(({ place }) => place.length));
+  return above.findLast(({ place }) => place.length === longest);
+}
+
+export async function isMountPoint(path: string): Promise<boolean> {
+  return (await mounts()).some(({ place }) => place === path);
+}
+
+function unescaped(place: string): string {
+  return place.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}

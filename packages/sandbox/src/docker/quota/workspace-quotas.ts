@@ -1,0 +1,138 @@
+import { lstat, readdir, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { capOf, Fault, type QuotaBackend, type SandboxKey, type WorkspaceUsage } from "@berth/protocol";
+import { makeRoot } from "../workspace.ts";
+import { BtrfsQuota } from "./btrfs-quota.ts";
+import { ImageQuota, type QuotaLimits } from "./image-quota.ts";
+import { ProjectQuota } from "./project-quota.ts";
+
+/** What bounds one workspace. `walk`: init counts its files periodically, and stops commands that grow it past the limit. */
+export type QuotaKind = Exclude<QuotaBackend, "auto">;
+
+/** The quota backend of new workspaces on a host. */
+export interface QuotaChoice {
+  readonly kind: QuotaKind;
+  /** Why what was chosen cannot be had, or, with `auto`, why the file system cannot do it. */
+  readonly problem?: string;
+}
+
+/** Inodes of an ext4 image that belong to no file: ext4's own ten. */
+const imageInodes = 10;
+
+/** Bounds the workspaces of a host by its file system, where it can. */
+export class WorkspaceQuotas {
+  readonly #root: string;
+  readonly #backend: QuotaBackend;
+  readonly #images: ImageQuota;
+  readonly #projects: ProjectQuota;
+  readonly #btrfs: BtrfsQuota;
+  #chosen: QuotaChoice | undefined;
+
+  constructor(root: string, backend: QuotaBackend) {
+    this.#root = root;
+    this.#backend = backend;
+    this.#images = new ImageQuota(root);
+    this.#projects = new ProjectQuota(root);
+    this.#btrfs = new BtrfsQuota(root);
+  }
+
+  async choice(): Promise<QuotaChoice> {
+    this.#chosen ??= await this.#choose();
+    return this.#chosen;
+  }
+
+  async #choose(): Promise<QuotaChoice> {
+    switch (this.#backend) {
+      case "walk":
+        return { kind: "walk" };
+      case "image":
+        return process.getuid?.() === 0
+          ? { kind: "image" }
+          : { kind: "image", problem: "the worker is not root" };
+      case "project":
+        return withProblem("project", await this.#projects.problem());
+      case "btrfs":
+        return withProblem("btrfs", await this.#btrfs.problem());
+      case "auto": {
+        if ((await this.#btrfs.problem()) === undefined) return { kind: "btrfs" };
+        const problem = await this.#projects.problem();
+        return problem === undefined ? { kind: "project" } : { kind: "walk", problem };
+      }
+    }
+  }
+
+  /** Before the workspace's directory is made, or used. True: it is an image, and mounted. */
+  async mount(
+    key: SandboxKey,
+    limits: QuotaLimits,
+    { creates }: { readonly creates: boolean },
+  ): Promise<boolean> {
+    const { kind, problem } = await this.choice();
+    try {
+      if (problem !== undefined && kind !== "walk") throw new Error(problem);
+      if (kind === "btrfs" || kind === "image") await makeRoot(this.#root);
+      if (creates && kind === "btrfs") await this.#btrfs.create(join(this.#root, key));
+      const has = await this.#images.has(key);
+      if (!has && !(creates && kind === "image" && (await this.#isFresh(key, limits)))) return false;
+      await this.#images.mount(key, limits);
+      return true;
+    } catch (error) {
+      throw this.#unusable(key, error);
+    }
+  }
+
+  /** When the directory is there. `project` is a number that no other workspace has; absent: it has none of its own. */
+  async limit(key: SandboxKey, project: number | undefined, limits: QuotaLimits): Promise<QuotaKind> {
+    const { kind } = await this.choice();
+    const path = join(this.#root, key);
+    try {
+      if (kind === "btrfs" && (await this.#btrfs.limit(path, limits))) return "btrfs";
+      const isProject = kind === "project" && project !== undefined;
+      return isProject && (await this.#projects.limit(path, project, limits)) ? "project" : "walk";
+    } catch (error) {
+      throw this.#unusable(key, error);
+    }
+  }
+
+  async unmount(key: SandboxKey): Promise<void> {
+    await this.#images.unmount(key);
+  }
+
+  async removeEmpty(key: SandboxKey): Promise<void> {
+    try {
+      await this.#images.removeEmpty(key);
+    } catch (error) {
+      throw this.#unusable(key, error);
+    }
+  }
+
+  /** An image is for a new workspace with a limit. Files that are there already stay where they are. */
+  async #isFresh(key: SandboxKey, { workspaceBytes }: QuotaLimits): Promise<boolean> {
+    if (!Number.isFinite(capOf(workspaceBytes))) return false;
+    const path = join(this.#root, key);
+    const found = await lstat(path).catch(() => undefined);
+    return found === undefined || (await readdir(path)).length === 0;
+  }
+
+  #unusable(key: SandboxKey, error: unknown): Fault {
+    const detail = `its quota cannot be set: ${error instanceof Error ? error.message : String(error)}`;
+    return new Fault("workspace-unusable", { path: join(this.#root, key), detail }, { cause: error });
+  }
+}
+
+function withProblem(kind: QuotaKind, problem: string | undefined): QuotaChoice {
+  return problem === undefined ? { kind } : { kind, problem };
+}
+
+/** What the file system itself counts, deleted files that are held open among it. */
+export async function countedUsage(path: string, isImage: boolean): Promise<WorkspaceUsage> {
+  const { blocks, bfree, bsize, files, ffree } = await statfs(path);
+  const entries = files - ffree - (isImage ? imageInodes : 0);
+  return {
+    bytes: (blocks - bfree) * bsize,
+    // The workspace itself is none of them.
+    entries: Math.max(0, entries - 1),
+    unlinkedBytes: 0,
+    partial: false,
+  };
+}

@@ -1,0 +1,90 @@
+import type { TenantId } from "@berth/protocol";
+import type { StartRequest } from "../port.ts";
+import { diskOf } from "./disk.ts";
+import { type EtcFile, type EtcInput, namedEtcFiles } from "./etc-files.ts";
+import { hostMounts } from "./host-mounts.ts";
+import type { ImageFacts } from "./image.ts";
+import { prepareLinkDirectory } from "./link-directory.ts";
+import type { QuotaKind, WorkspaceQuotas } from "./quota/workspace-quotas.ts";
+import { readSeccomp } from "./seccomp-file.ts";
+import { setUpPath } from "./set-up.ts";
+import { prepareShared, type SharedHome } from "./shared-directories.ts";
+import { prepareTeam } from "./team.ts";
+import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
+
+/** What of the host and of its image a sandbox gets. */
+export interface SandboxHome {
+  readonly imageEnv: readonly string[];
+  readonly workspace: WorkspaceHome;
+  readonly quota: QuotaKind;
+  readonly shared: SharedHome;
+  readonly peers: readonly TenantId[];
+  readonly setUpPath: string;
+  /** Only a container that is made here needs them to be there. */
+  readonly etcFiles: readonly EtcFile[];
+  readonly etcInput: EtcInput;
+  readonly linkDirectory: string;
+  readonly hostMounts: Awaited<ReturnType<typeof hostMounts>>;
+  readonly seccomp: string | undefined;
+  readonly disk: string | undefined;
+}
+
+export interface SandboxHomesOptions {
+  readonly workspaces: () => Promise<WorkspaceOptions>;
+  readonly mountRoots: readonly string[];
+  readonly quotas: WorkspaceQuotas;
+}
+
+/** Makes what a sandbox has on this host, before there is a container. */
+export class SandboxHomes {
+  readonly #options: SandboxHomesOptions;
+
+  constructor(options: SandboxHomesOptions) {
+    this.#options = options;
+  }
+
+  /** `workspaceOf`: whose workspace it is, where that is not the sandbox's own. */
+  async prepare(request: StartRequest, facts: ImageFacts, workspaceOf = request.key): Promise<SandboxHome> {
+    const { key, profile } = request;
+    const workspaces = await this.#options.workspaces();
+    const { root } = workspaces;
+    const isOwn = workspaceOf === key;
+    const isImage = await this.mount(request, workspaceOf);
+    const workspace = await prepareWorkspace(workspaceOf, { ...workspaces, user: profile.user });
+    const quota = isImage ? "image" : isOwn ? await this.#limit(request, workspace) : "walk";
+    const etcInput = { workspacesRoot: root, user: workspace.user, profile };
+    const peers = (await request.peers?.()) ?? [];
+    const [team, shared, linkDirectory, mounts, seccomp, disk] = await Promise.all([
+      prepareTeam(key, peers, root),
+      prepareShared(request, workspaces),
+      prepareLinkDirectory(key, root),
+      hostMounts(profile, this.#options.mountRoots),
+      readSeccomp(profile.seccomp),
+      diskOf(root),
+    ]);
+    return {
+      ...{
+        workspace,
+        quota,
+        etcInput,
+        etcFiles: namedEtcFiles(etcInput),
+        linkDirectory,
+        seccomp,
+        disk,
+        peers,
+      },
+      shared: team ? { ...shared, directories: [...shared.directories, team] } : shared,
+      ...{ imageEnv: facts.env, hostMounts: mounts, setUpPath: setUpPath(key, root) },
+    };
+  }
+
+  /** The workspace's image, where that bounds it. False: nothing has to be mounted. */
+  mount({ key, profile }: StartRequest, workspaceOf = key): Promise<boolean> {
+    return this.#options.quotas.mount(workspaceOf, profile.limits, { creates: workspaceOf === key });
+  }
+
+  /** A workspace with a uid of its own has that as its project's number, too. */
+  #limit({ key, profile }: StartRequest, { user, ownUid }: WorkspaceHome): Promise<QuotaKind> {
+    return this.#options.quotas.limit(key, ownUid ? Number.parseInt(user, 10) : undefined, profile.limits);
+  }
+}

@@ -1,0 +1,66 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import {
+  type ExecResult,
+  Fault,
+  outcomeText,
+  type SandboxKey,
+  type SandboxProfile,
+  type SetUpReport,
+  setUpOutputBytes,
+  setUpReport,
+  shownOutput,
+} from "@berth/protocol";
+import { z } from "zod";
+
+const remembered = z.strictObject({ containerId: z.string(), report: setUpReport });
+
+/** Where a sandbox's set-up is remembered: beside the workspaces, where no sandbox can write. */
+export function setUpPath(key: SandboxKey, root: string): string {
+  return join(root, ".setup", `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
+}
+
+/** How the set-up of that container ended. Undefined: it has not ended well, as far as is known. */
+export async function rememberedSetUp(path: string, containerId: string): Promise<SetUpReport | undefined> {
+  try {
+    const found = remembered.parse(JSON.parse(await readFile(path, "utf8")));
+    return found.containerId === containerId ? found.report : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** From now on, a worker that adopts the container does not set it up again. */
+export async function rememberSetUp(path: string, containerId: string, report: SetUpReport): Promise<void> {
+  const aside = `${path}.${randomBytes(8).toString("hex")}`;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(aside, JSON.stringify({ containerId, report }), { mode: 0o600 });
+    await rename(aside, path);
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new Fault("workspace-unusable", { path, detail }, { cause: error });
+  }
+}
+
+export async function forgetSetUp(path: string): Promise<void> {
+  await rm(path, { force: true });
+}
+
+/** The set-up has a network that the sandbox's commands do not have: it runs in a container of its own, before theirs. */
+export function setsUpApart({ setup, network }: SandboxProfile): boolean {
+  return !setup.root && setup.command !== "" && setup.network !== undefined && setup.network !== network;
+}
+
+/** Throws `setup-failed` unless the command ended with 0. */
+export function checkedSetUp(
+  key: string,
+  { outcome, output, wallMs }: Pick<ExecResult, "outcome" | "output" | "wallMs">,
+): SetUpReport {
+  const how = outcomeText(outcome);
+  const shown = shownOutput(output, setUpOutputBytes);
+  if (outcome.kind !== "exited" || outcome.code !== 0)
+    throw new Fault("setup-failed", { sandboxKey: key, how, wallMs, output: shown });
+  return { ok: true, how, output: shown, endedAtMs: Date.now(), wallMs };
+}

@@ -1,0 +1,225 @@
+import { lstat, rename, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault, isFault, type SandboxKey, type SandboxProfile, type SnapshotMethod } from "@berth/protocol";
+import type { CallOptions } from "../../port.ts";
+import type { TakenTree, TreeOnDisk, TreeOrigin, TreeOwner, Trees } from "../../trees.ts";
+import type { WorkspaceQuotas } from "../quota/workspace-quotas.ts";
+import { prepareWorkspace, type WorkspaceOptions } from "../workspace.ts";
+import { noteOrigin, readOrigin } from "./fork-origin.ts";
+import { type HostTool, isBtrfs, isSubvolume } from "./host-tool.ts";
+import type { TreeContainer, TreeCopy } from "./tree-container.ts";
+import { type Owner, TreePlaces } from "./tree-places.ts";
+
+export interface DockerTreesParts {
+  readonly root: string;
+  readonly quotas: Pick<WorkspaceQuotas, "mount">;
+  readonly workspaces: () => Promise<WorkspaceOptions>;
+  readonly container: TreeContainer;
+  readonly tool: HostTool;
+}
+
+/**
+ * Snapshots as directories beside the workspaces, on the same file system.
+ *
+ *   workspace ──subvolume, or a copy under another name that is renamed──▶ .snapshots/ID
+ *   .snapshots/ID ──the same way──▶ a new workspace, or one that takes the old one's name in one step
+ *
+ * On btrfs the file system does it. Elsewhere a container of the tree's own user copies file by file: by sharing blocks where the file
+ * system can. A copy keeps its owner, so a sandbox that is made of one runs as the uid of the sandbox that it comes from.
+ */
+export class DockerTrees implements Trees {
+  readonly #parts: DockerTreesParts;
+  readonly #places: TreePlaces;
+
+  constructor(parts: DockerTreesParts) {
+    this.#parts = parts;
+    this.#places = new TreePlaces(parts.root);
+  }
+
+  async take(
+    { key, profile }: TreeOwner,
+    id: string,
+    measured: { readonly entries: number; readonly bytes: number },
+    call: CallOptions,
+  ): Promise<TakenTree> {
+    const { tool, container } = this.#parts;
+    const { path, user } = await this.#workspace(key, profile);
+    const owner = await lstat(path);
+    await this.#places.prepare();
+    await this.#places.noteShared(owner);
+    if (await this.#isVolume(path)) {
+      await tool.volume("freeze", path, this.#places.snapshot(id));
+      return { method: "btrfs", ...measured };
+    }
+    const aside = await this.#places.makeAside(owner);
+    return await this.#orCleared(aside, profile, async () => {
+      const copied = await container.copy({ user, profile, path: aside, from: path }, call);
+      await rename(aside, this.#places.snapshot(id));
+      return { method: methodOf(copied), entries: copied.entries, bytes: measured.bytes };
+    });
+  }
+
+  async restore(
+    { key, profile }: TreeOwner,
+    id: string,
+    { check, signal }: CallOptions & { readonly check: () => void },
+  ): Promise<SnapshotMethod> {
+    const { path, isImage } = await this.#workspace(key, profile);
+    if (isImage) {
+      const detail =
+        "a workspace that is an image of its own cannot be exchanged for a snapshot: fork it instead";
+      throw new Fault("workspace-unusable", { path, detail });
+    }
+    const { path: aside, method } = await this.#copyOf(id, profile, { signal });
+    try {
+      check();
+      await this.#parts.tool.volume("swap", aside, path);
+      return method;
+    } finally {
+      // What is there now: the old workspace, or the copy that was not used.
+      await this.#removeTree(aside, profile, {});
+    }
+  }
+
+  async originOf(key: SandboxKey): Promise<TreeOrigin> {
+    return readOrigin(key, this.#parts.root);
+  }
+
+  async fork(
+    { key, profile }: TreeOwner,
+    { id, name }: { readonly id: string; readonly name: string },
+    call: CallOptions,
+  ): Promise<void> {
+    const { root } = this.#parts;
+    // A note without a workspace says nothing.
+    const [{ path: aside }] = await Promise.all([
+      this.#copyOf(id, profile, call),
+      noteOrigin(key, root, name),
+    ]);
+    try {
+      await rename(aside, join(root, key));
+    } catch (error) {
+      await this.#removeTree(aside, profile, {}).catch(() => {});
+      throw error;
+    }
+  }
+
+  async remove(id: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
+    const aside = this.#places.aside();
+    try {
+      await rename(this.#places.snapshot(id), aside);
+    } catch (error) {
+      // Another worker of this host was faster.
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      throw error;
+    }
+    await this.#removeTree(aside, profile, call);
+  }
+
+  list(): Promise<readonly TreeOnDisk[]> {
+    return this.#places.snapshots();
+  }
+
+  async removeLeftovers(profile: SandboxProfile, call: CallOptions): Promise<void> {
+    for (const path of await this.#places.leftovers()) await this.#removeTree(path, profile, call);
+  }
+
+  /** One that is an image is mounted first: files beneath the mount belong to no tenant. */
+  async #workspace(key: SandboxKey, { user, limits }: SandboxProfile) {
+    const isImage = await this.#parts.quotas.mount(key, limits, { creates: false });
+    return { isImage, ...(await prepareWorkspace(key, { ...(await this.#parts.workspaces()), user })) };
+  }
+
+  /** Under a name of its own, to be renamed. */
+  async #copyOf(
+    id: string,
+    profile: SandboxProfile,
+    call: CallOptions,
+  ): Promise<{ readonly path: string; readonly method: SnapshotMethod }> {
+    const from = this.#places.snapshot(id);
+    const owner = await lstat(from).catch(refuseRemoved);
+    refuseOtherUser(owner, profile);
+    await this.#places.noteShared(owner);
+    const user = await this.#userOf(owner);
+    const isVolume = await this.#isVolume(from);
+    const path = isVolume ? this.#places.aside() : await this.#places.makeAside(owner);
+    return await this.#orCleared(path, profile, async () => {
+      const method = isVolume
+        ? await this.#snapshotVolume(from, path)
+        : await this.#copy(from, path, { user, profile }, call);
+      // A worker that removes a snapshot first takes its name away: files may have been missing already.
+      await lstat(from).catch(refuseRemoved);
+      return { path, method };
+    });
+  }
+
+  async #snapshotVolume(from: string, path: string): Promise<SnapshotMethod> {
+    await this.#parts.tool.volume("snapshot", from, path);
+    return "btrfs";
+  }
+
+  async #copy(
+    from: string,
+    path: string,
+    work: { readonly user: string; readonly profile: SandboxProfile },
+    call: CallOptions,
+  ): Promise<SnapshotMethod> {
+    return methodOf(await this.#parts.container.copy({ ...work, path, from }, call));
+  }
+
+  async #isVolume(path: string): Promise<boolean> {
+    return isSubvolume(await lstat(path)) && (await isBtrfs(path));
+  }
+
+  async #orCleared<T>(path: string, profile: SandboxProfile, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      // Later by `removeLeftovers`, if not now.
+      await this.#removeTree(path, profile, {}).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #removeTree(path: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
+    if (await this.#isVolume(path)) {
+      const isGone = await this.#parts.tool.volume("delete", path).then(
+        () => true,
+        // Volumes that the tenant made in it, or a worker without root.
+        (error: unknown) => {
+          if (isFault(error)) return false;
+          throw error;
+        },
+      );
+      if (isGone) return;
+    }
+    const user = await this.#userOf(await lstat(path));
+    await this.#parts.container.clear({ user, profile, path }, call);
+    await rmdir(path);
+  }
+
+  /** As which user a container has the owner's rights. */
+  async #userOf({ uid, gid }: Owner): Promise<string> {
+    return (await this.#parts.workspaces()).rootlessEngine ? "0:0" : `${uid}:${gid}`;
+  }
+}
+
+/** Of files without bytes nothing can be shared, and nothing need be. */
+function methodOf({ shared, copied }: TreeCopy): SnapshotMethod {
+  return shared > 0 && copied === 0 ? "reflink" : "copy";
+}
+
+/** A copy belongs to the user of the sandbox that the snapshot was made in, and another could not use it. */
+function refuseOtherUser({ uid, gid }: Owner, { user }: SandboxProfile): void {
+  if (user === undefined || process.getuid?.() !== 0 || user === `${uid}:${gid}`) return;
+  const detail = `its files belong to the user ${uid}:${gid}, and the profile's user is ${user}`;
+  throw new Fault("snapshot-refused", { reason: "other-user", detail });
+}
+
+function refuseRemoved(cause: unknown): never {
+  throw new Fault(
+    "snapshot-refused",
+    { reason: "removed", detail: "the snapshot was removed meanwhile" },
+    { cause },
+  );
+}

@@ -1,0 +1,52 @@
+import { createHash, randomBytes } from "node:crypto";
+import { lstat, mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { SandboxKey } from "@berth/protocol";
+import { z } from "zod";
+import type { TreeOrigin } from "../../trees.ts";
+
+const remembered = z.strictObject({ of: z.string() });
+
+/** Where it is remembered which snapshot a workspace was made of: beside the workspaces, where no sandbox can write. */
+function originPath(key: SandboxKey, root: string): string {
+  return join(root, ".forks", `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
+}
+
+/** Before the workspace is there: a note without a workspace says nothing. */
+export async function noteOrigin(key: SandboxKey, root: string, of: string): Promise<void> {
+  const path = originPath(key, root);
+  const aside = `${path}.${randomBytes(8).toString("hex")}`;
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeFile(aside, JSON.stringify({ of }), { mode: 0o600 });
+  await rename(aside, path);
+}
+
+export async function forgetOrigin(key: SandboxKey, root: string): Promise<void> {
+  await rm(originPath(key, root), { force: true });
+}
+
+/** An empty workspace that was never a fork's counts as absent, and is removed. */
+export async function readOrigin(key: SandboxKey, root: string): Promise<TreeOrigin> {
+  const path = join(root, key);
+  const isThere = await lstat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return false;
+      throw error;
+    },
+  );
+  if (!isThere) return { kind: "absent" };
+  try {
+    return {
+      kind: "fork",
+      of: remembered.parse(JSON.parse(await readFile(originPath(key, root), "utf8"))).of,
+    };
+  } catch {
+    // Its own, by all that is known.
+  }
+  const isEmpty = await rmdir(path).then(
+    () => true,
+    () => false,
+  );
+  return { kind: isEmpty ? "absent" : "own" };
+}

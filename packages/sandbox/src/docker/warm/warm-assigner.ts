@@ -1,0 +1,102 @@
+import { relative } from "node:path";
+import { isFault, workspaceDirectory } from "@berth/protocol";
+import type { InitConnection } from "../../init/connection.ts";
+import type { StartRequest } from "../../port.ts";
+import type { AttachedStream } from "../attached-stream.ts";
+import { linkMountPath } from "../container-shape.ts";
+import type { ParkedContainers } from "../parked.ts";
+import type { WorkspaceHome } from "../workspace.ts";
+import type { Mounter, WarmMount } from "./mounter.ts";
+import type { WarmContainer } from "./warm-container.ts";
+import type { WarmPool } from "./warm-pool.ts";
+import type { WarmShape } from "./warm-shape.ts";
+
+export interface WarmAssignerOptions {
+  readonly pool: WarmPool;
+  readonly mounter: Mounter;
+  readonly parked: () => Promise<ParkedContainers>;
+  /** Of the workspaces; the mounter's too. */
+  readonly root: string;
+  /** The container is removed, and what notes it as the sandbox's. */
+  readonly discard: (request: StartRequest, containerId: string) => Promise<void>;
+}
+
+/** The sandbox that is to have a container. */
+export interface Assignment {
+  readonly request: StartRequest;
+  /** What its container would have if it were made for it: so that its next holder finds it the same. */
+  readonly config: string;
+  readonly workspace: WorkspaceHome;
+  readonly linkDirectory: string;
+  /** Says HELLO, once `mounted` has settled well. */
+  readonly connect: (stream: AttachedStream, mounted: Promise<void>) => Promise<InitConnection>;
+}
+
+export interface Assigned {
+  readonly containerId: string;
+  readonly connection: InitConnection;
+}
+
+/**
+ * Gives a container of the pool to a sandbox.
+ *
+ *   taken ──noted as this sandbox's──▶ held ──workspace and link mounted──▶ mounted ──HELLO with the key──▶ assigned
+ *
+ * A failure at any step removes the container, and the sandbox gets an ordinary one. A worker that dies at any step leaves a container
+ * that serves no sandbox and ends by itself, or one that is noted as the sandbox's, which the next holder adopts or removes.
+ */
+export class WarmAssigner {
+  readonly pool: WarmPool;
+  readonly #options: WarmAssignerOptions;
+
+  constructor(options: WarmAssignerOptions) {
+    this.pool = options.pool;
+    this.#options = options;
+  }
+
+  /** Undefined: none is ready, or it could not be assigned. */
+  async assign(shape: WarmShape, assignment: Assignment): Promise<Assigned | undefined> {
+    const container = this.pool.take(shape);
+    if (!container) return undefined;
+    const { request, connect } = assignment;
+    const stream = container.release();
+    // A worker whose lease is over may not have the workspace mounted.
+    if (!stream || (request.leaseLeftMs?.() ?? 1) <= 0) {
+      await this.#giveUp(container, request);
+      return undefined;
+    }
+    const mounted = this.#mount(container, assignment);
+    try {
+      return { containerId: container.id, connection: await connect(stream, mounted) };
+    } catch (error) {
+      await mounted.catch(() => {});
+      stream.destroy();
+      await this.#giveUp(container, request);
+      if (isFault(error, "aborted") || isFault(error, "fenced") || isFault(error, "egress-unavailable"))
+        throw error;
+      this.pool.failed(error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  }
+
+  async #mount(container: WarmContainer, assignment: Assignment): Promise<void> {
+    const { request, config, workspace, linkDirectory } = assignment;
+    const { mounter, parked, root } = this.#options;
+    const { key, epoch, profile } = request;
+    // Before the mount: from here on, whatever becomes of this worker, the container is known as this sandbox's.
+    await (await parked()).hold({ containerId: container.id, key, epoch, config, memoryBytes: 0 });
+    const access = profile.workspace === "ro" ? "ro" : "rw";
+    const mounts: WarmMount[] = [
+      { name: relative(root, workspace.path), target: workspaceDirectory, access },
+      { name: relative(root, linkDirectory), target: linkMountPath, access: "ro" },
+    ];
+    const onDisk = Number(workspace.user.split(":")[0]);
+    await mounter.mount(container.number, { onDisk, inside: container.uid, mounts });
+  }
+
+  async #giveUp(container: WarmContainer, request: StartRequest): Promise<void> {
+    await this.#options.mounter.close(container.number);
+    await this.#options.discard(request, container.id).catch(() => {});
+    this.pool.unserved();
+  }
+}

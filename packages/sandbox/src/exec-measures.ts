@@ -1,0 +1,17 @@
+import type { ExecResult, Outcome } from "@berth/protocol";
+import type { LinkExit } from "./link.ts";
+import { OutputKeeper } from "./output/kept-output.ts";
+
+/** Of a command that never ran. */
+export function unstarted(outcome: Outcome): ExecResult {
+  return { outcome, output: new OutputKeeper(0).finish(), ...measuresOf(undefined) };
+}
+
+/** What a command used, as far as is known. */
+export function measuresOf(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "output"> {
+  if (exit === undefined || exit.kind === "broken" || exit.kind === "refused") {
+    return { wallMs: 0, cpuMs: 0, maxRssBytes: 0, oomKills: 0, backgroundProcesses: 0 };
+  }
+  const { wallMs, cpuMs, maxRssBytes, oomKills, background } = exit;
+  return { wallMs, cpuMs, maxRssBytes, oomKills, backgroundProcesses: background };
+}

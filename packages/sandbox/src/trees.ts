@@ -1,0 +1,60 @@
+import type { SandboxKey, SandboxProfile, SnapshotMethod } from "@berth/protocol";
+import type { CallOptions } from "./port.ts";
+
+/** Whose files they are, and what a container that touches them is like. */
+export interface TreeOwner {
+  readonly key: SandboxKey;
+  readonly profile: SandboxProfile;
+}
+
+/** What a snapshot was made of. */
+export interface TakenTree {
+  readonly method: SnapshotMethod;
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+export interface TreeOnDisk {
+  readonly id: string;
+  /** When it got its name. */
+  readonly madeAtMs: number;
+}
+
+/**
+ * Whole workspaces on this host: frozen copies of them, and new ones made of such a copy. A sandbox has no container while its
+ * workspace is taken, filled or exchanged.
+ */
+export interface Trees {
+  /** Copies the workspace as the snapshot `id`, which is there as a whole or not at all. `measured`: what is in the workspace. */
+  take(
+    owner: TreeOwner,
+    id: string,
+    measured: { readonly entries: number; readonly bytes: number },
+    options: CallOptions,
+  ): Promise<TakenTree>;
+  /** The workspace becomes the snapshot's copy in one step. `check` throws when it may not any more. */
+  restore(
+    owner: TreeOwner,
+    id: string,
+    options: CallOptions & { readonly check: () => void },
+  ): Promise<SnapshotMethod>;
+  /** What the workspace is so far. */
+  originOf(key: SandboxKey): Promise<TreeOrigin>;
+  /** Makes the workspace, which is not there yet, of the snapshot. */
+  fork(
+    owner: TreeOwner,
+    snapshot: { readonly id: string; readonly name: string },
+    options: CallOptions,
+  ): Promise<void>;
+  /** Idempotent. */
+  remove(id: string, profile: SandboxProfile, options: CallOptions): Promise<void>;
+  list(): Promise<readonly TreeOnDisk[]>;
+  /** Removes what workers left that died in the middle of something. */
+  removeLeftovers(profile: SandboxProfile, options: CallOptions): Promise<void>;
+}
+
+/** `own`: it has files, or had a container, that were not a snapshot's. */
+export type TreeOrigin =
+  | { readonly kind: "absent" }
+  | { readonly kind: "own" }
+  | { readonly kind: "fork"; readonly of: string };

@@ -1,0 +1,46 @@
+/** A shorter value would be found in ordinary output by chance. */
+export const shortestSecretBytes = 8;
+
+/**
+ * Every form of a value that is masked: as it is, base64 (both alphabets, at each of the three places where it may begin within a
+ * group of three bytes), hexadecimal and URL-encoded, each in upper and lower case. None for a value that is too short.
+ */
+export function formsOf(value: Buffer): Buffer[] {
+  if (value.length < shortestSecretBytes) return [];
+  const hex = value.toString("hex");
+  const texts = [...base64Forms(value), hex, hex.toUpperCase(), ...urlForms(value)];
+  const forms = [value, ...texts.map((text) => Buffer.from(text, "latin1"))];
+  const seen = new Map(forms.map((form) => [form.toString("latin1"), form]));
+  return [...seen.values()];
+}
+
+/** Only the characters that depend on the value alone: those at its edges share bits with what is beside it. */
+function base64Forms(value: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), value]).toString("base64");
+    const first = Math.ceil((before * 8) / 6);
+    const last = Math.floor(((before + value.length) * 8) / 6);
+    const core = encoded.slice(first, last);
+    return [core, core.replaceAll("+", "-").replaceAll("/", "_")];
+  });
+}
+
+/** As JavaScript, Python, HTML forms and strict encoders write it, and with every byte encoded. */
+function urlForms(value: Buffer): string[] {
+  const keepers = ["-_.!~*'()", "-_.~", "-_.~/", "-_.*"].map(
+    (marks) => (character: string) => /[A-Za-z0-9]/.test(character) || marks.includes(character),
+  );
+  keepers.push(() => false);
+  return keepers.flatMap((isKept) => {
+    const upper = encoded(value, isKept);
+    const lower = upper.replaceAll(/%../g, (code) => code.toLowerCase());
+    return [upper, lower].flatMap((text) => [text, text.replaceAll("%20", "+")]);
+  });
+}
+
+function encoded(value: Buffer, isKept: (character: string) => boolean): string {
+  return Array.from(value, (byte) => {
+    const character = String.fromCharCode(byte);
+    return isKept(character) ? character : `%${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+  }).join("");
+}

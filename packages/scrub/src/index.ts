@@ -1,0 +1,10 @@
+export { formsOf, shortestSecretBytes } from "./forms.ts";
+export type { LeakKind } from "./leaks/key-patterns.ts";
+export type { Leak } from "./leaks/leak-scan.ts";
+export { leaksIn } from "./leaks/leak-scan.ts";
+export { LeakStream } from "./leaks/leak-stream.ts";
+export { Matcher } from "./matcher.ts";
+export { ScrubStream } from "./scrub-stream.ts";
+export { Scrubber } from "./scrubber.ts";
+export type { Span } from "./spans.ts";
+export { maskSpans } from "./spans.ts";

@@ -1,0 +1,34 @@
+/** What looks like a key or a token, by who issues it. The more special come first: `sk-ant-` also begins with `sk-`. */
+const patterns = {
+  anthropic: /sk-ant-[A-Za-z0-9_-]{20,200}/,
+  openai: /sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}/,
+  github: /(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9_]{36,251})/,
+  google: /AIza[A-Za-z0-9_-]{35}/,
+  slack: /(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,250}/,
+  discord: /[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}/,
+  telegram: /[0-9]{8,10}:[A-Za-z0-9_-]{35}/,
+  "private-key":
+    /-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY-----[\s\S]{0,8192}?(?:-----END (?:[A-Z]+ ){0,3}PRIVATE KEY-----|$)/,
+} as const;
+
+export type LeakKind = keyof typeof patterns;
+const kinds = Object.keys(patterns) as LeakKind[];
+
+/** Not within a longer word: `task-…` is no `sk-…`. */
+const all = new RegExp(kinds.map((kind) => `((?<![A-Za-z0-9_])${patterns[kind].source})`).join("|"), "g");
+
+export interface KeyFound {
+  readonly kind: LeakKind;
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** One character a byte. */
+export function keysIn(text: string): KeyFound[] {
+  return [...text.matchAll(all)].map((match) => {
+    const index = match.slice(1).findIndex((group) => group !== undefined);
+    const { 0: found, index: start } = match;
+    return { kind: kinds[index] as LeakKind, start, end: start + found.length, text: found };
+  });
+}

@@ -1,0 +1,130 @@
+import { Automaton } from "./automaton.ts";
+import { BlockSet, hashOf, word } from "./block-set.ts";
+import { addSpan, type Span } from "./spans.ts";
+
+/** A longer stride saves little, and its table is larger. */
+const longestStride = 32;
+/** Shorter patterns have room for blocks of four bytes only. */
+const shortestForWide = 16;
+
+export interface Found {
+  /** Ascending, and none touches another. One that began in earlier bytes has a negative start. */
+  readonly spans: Span[];
+  /** After the last byte. */
+  readonly state: number;
+  /** How many of the last bytes, earlier ones included, a pattern may begin with. */
+  readonly openBytes: number;
+}
+
+/**
+ * Finds patterns in bytes. Only every `stride`th block of bytes is looked up in a set. Each pattern is so long that one of those blocks
+ * is in its first bytes. Where the set has the block, the automaton reads on from before it, and only forwards: no input makes it read a
+ * byte more than twice.
+ */
+export class Matcher {
+  readonly #automaton: Automaton;
+  readonly #stride: number;
+  readonly #blocks: BlockSet;
+  /** First four bytes of each pattern. */
+  readonly #heads: BlockSet;
+
+  /** Each pattern has eight bytes or more. */
+  constructor(patterns: readonly Uint8Array[]) {
+    const shortest = Math.min(...patterns.map(({ length }) => length));
+    const blockBytes = shortest >= shortestForWide ? 8 : 4;
+    this.#automaton = new Automaton(patterns);
+    this.#stride = Math.min(longestStride, shortest - blockBytes + 1);
+    this.#blocks = new BlockSet(blockBytes, this.#stride * patterns.length);
+    this.#heads = new BlockSet(4, patterns.length);
+    for (const view of patterns.map(viewOf)) {
+      this.#heads.add(view, 0);
+      for (let at = 0; at < this.#stride; at++) this.#blocks.add(view, at);
+    }
+  }
+
+  /** In bytes that follow others, after which the state was `before`. */
+  find(bytes: Uint8Array, before = 0): Found {
+    const { length } = bytes;
+    const automaton = this.#automaton;
+    const { depth, matched } = automaton;
+    const stride = this.#stride;
+    const view = viewOf(bytes);
+    const spans: Span[] = [];
+    let at = 0;
+    let state = before;
+    const read = () => {
+      state = automaton.step(state, bytes[at++] as number);
+      const found = matched[state] as number;
+      if (found > 0) addSpan(spans, at - found, at);
+    };
+    // Until whatever is under way began in these bytes.
+    while (at < length && at < (depth[state] as number)) read();
+    /** All patterns that begin before it are found, or the automaton is within them. */
+    let probe = at - (depth[state] as number);
+    while (at < length) {
+      probe = this.#nextHit(view, probe);
+      const isBehindLast = probe > length - this.#blocks.bytes;
+      const from = Math.min(probe - stride + 1, length);
+      const begin = isBehindLast && at < from ? this.#nextHead(view, from) : from;
+      if (at < begin) {
+        at = begin;
+        state = 0;
+      }
+      // Behind the last block that could be looked up: the rest is read.
+      if (isBehindLast) break;
+      while (at < length && at - (depth[state] as number) <= probe) read();
+      probe = at - (depth[state] as number);
+    }
+    while (at < length) read();
+    return { spans, state, openBytes: automaton.open[state] as number };
+  }
+
+  /** The first looked-up block, from there on, that is in the set; behind the last block if none is. */
+  #nextHit(bytes: DataView, from: number): number {
+    const blocks = this.#blocks;
+    const { bits, shift } = blocks;
+    const stride = this.#stride;
+    const isWide = blocks.bytes === 8;
+    const last = bytes.byteLength - blocks.bytes;
+    let probe = from;
+    for (; probe <= last; probe += stride) {
+      const low = word(bytes, probe);
+      const high = isWide ? word(bytes, probe + 4) : 0;
+      const hash = hashOf(low, high);
+      const bit = hash >>> shift;
+      if ((((bits[bit >>> 5] as number) >>> (bit & 31)) & 1) === 1 && blocks.has(low, high, hash)) break;
+    }
+    return probe;
+  }
+
+  /** Where a pattern may begin whose first bytes are there; otherwise the last three bytes, which are too few to tell. */
+  #nextHead(bytes: DataView, from: number): number {
+    const heads = this.#heads;
+    const { bits, shift } = heads;
+    const last = bytes.byteLength - heads.bytes;
+    let at = from;
+    for (; at <= last; at++) {
+      const low = word(bytes, at);
+      const hash = hashOf(low, 0);
+      const bit = hash >>> shift;
+      if ((((bits[bit >>> 5] as number) >>> (bit & 31)) & 1) === 1 && heads.has(low, 0, hash)) break;
+    }
+    return at;
+  }
+
+  /** Wherever a pattern, or so many bytes of its beginning, are. Looks at every byte. */
+  findBeginnings(bytes: Uint8Array, leastBytes: number): Span[] {
+    const spans: Span[] = [];
+    let state = 0;
+    for (let at = 0; at < bytes.length; at++) {
+      state = this.#automaton.step(state, bytes[at] as number);
+      const length = this.#automaton.depth[state] as number;
+      if (length >= leastBytes) addSpan(spans, at + 1 - length, at + 1);
+    }
+    return spans;
+  }
+}
+
+function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, length);
+}

@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { Keyring } from "./keyring.ts";
+
+/** Of every program that seals or opens secrets. */
+export const secretsSettings = {
+  BERTH_SECRETS_KEY: z
+    .string()
+    .superRefine((text, context) => {
+      const keyring = Keyring.parse(text);
+      if (typeof keyring === "string") context.addIssue({ code: "custom", message: keyring });
+    })
+    .optional()
+    .describe(
+      "keys that seal secrets, 32 bytes each in base64 or hex, separated by commas: the first seals, all open",
+    ),
+  BERTH_SECRETS_KEY_FILE: z
+    .string()
+    .superRefine((path, context) => {
+      const keyring = keyringIn(path);
+      if (typeof keyring === "string") context.addIssue({ code: "custom", message: keyring });
+    })
+    .optional()
+    .describe("a file with such keys, one a line; BERTH_SECRETS_KEY wins over it"),
+};
+
+type Settings = z.infer<z.ZodObject<typeof secretsSettings>>;
+
+/** The text that `Keyring.parse` takes; undefined: no key is configured. */
+export function secretsKeyOf({ BERTH_SECRETS_KEY, BERTH_SECRETS_KEY_FILE }: Settings): string | undefined {
+  if (BERTH_SECRETS_KEY !== undefined) return BERTH_SECRETS_KEY;
+  return BERTH_SECRETS_KEY_FILE === undefined ? undefined : readFileSync(BERTH_SECRETS_KEY_FILE, "utf8");
+}
+
+function keyringIn(path: string): Keyring | string {
+  try {
+    return Keyring.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    return `it cannot be read: ${(error as NodeJS.ErrnoException).code ?? "unknown"}`;
+  }
+}

@@ -1,0 +1,63 @@
+import { expect } from "vitest";
+import { busybox } from "../support/fleet.ts";
+import { fleetTest, type TestGateway, test } from "../support/gateway.ts";
+
+const request = { kind: "exec", command: "true" } as const;
+
+async function keyOf(gateway: TestGateway, more: object = {}): Promise<string> {
+  const body = { role: "tenant", tenant: "acme", name: "k", ...more };
+  return (await gateway.call("POST", "/v1/keys", { body })).body.token;
+}
+
+test("a key that fixes its agent submits for no other agent, by any door, and names none to escape it", async ({
+  gateways,
+}) => {
+  const gateway = await gateways.start();
+  const key = await keyOf(gateway, { agent: "coder" });
+  const post = (path: string, body: unknown, headers = {}) =>
+    gateway.call("POST", path, { key, body, headers });
+  const own = await post("/v1/jobs", { scope: "agent", request });
+  expect(own.body.sandbox).toBe("acme.a.coder");
+  expect((await post("/v1/jobs", { scope: "agent", agent: "coder", request })).body.sandbox).toBe(
+    "acme.a.coder",
+  );
+  for (const agent of ["writer", "default", "Coder", "coder:x"]) {
+    const refused = { status: 403, body: { code: "forbidden" } };
+    expect(await post("/v1/jobs", { agent, request }), agent).toMatchObject(refused);
+    const order = { agent, request };
+    const put = { key, body: { everyMs: 60_000, order } };
+    expect(await gateway.call("PUT", "/v1/schedules/s", put), agent).toMatchObject(refused);
+    const message = { jsonrpc: "2.0", id: 1, method: "ping" };
+    const accept = { accept: "application/json, text/event-stream", "berth-agent": agent };
+    expect(await post("/mcp", message, accept), agent).toMatchObject(refused);
+    const batch = await post("/v1/batches", { jobs: [order] });
+    const look = () => gateway.call("GET", `/v1/batches/${batch.body.id}`, { key });
+    await expect.poll(async () => (await look()).body.refused).toBe(1);
+  }
+  const schedule = { everyMs: 60_000, order: { request } };
+  const made = await gateway.call("PUT", "/v1/schedules/s", { key, body: schedule });
+  expect(made.body.order.agent).toBe("coder");
+  for (const body of [
+    { role: "admin", name: "x", agent: "coder" },
+    { role: "tenant", tenant: "acme", name: "x", agent: "a\u202eb" },
+  ])
+    expect((await gateway.call("POST", "/v1/keys", { body })).status).toBe(400);
+});
+
+fleetTest("what an agent's layer takes, its key cannot get back", async ({ fleet, gateways }) => {
+  await fleet.worker("worker-1", busybox);
+  const gateway = await gateways.start();
+  const berth = fleet.client();
+  await berth.profiles.set("agent.acme.coder", { mode: "off" });
+  const [fixed, free] = [await keyOf(gateway, { agent: "coder" }), await keyOf(gateway)];
+  const run = async (key: string, more: object) =>
+    (await gateway.call("POST", "/v1/jobs?wait=30", { key, body: { request, ...more } })).body.result
+      ?.outcome;
+  expect(await run(fixed, {})).toMatchObject({ kind: "refused", code: "sandbox-disabled" });
+  expect(await run(fixed, { session: "other", scope: "session" })).toMatchObject({
+    code: "sandbox-disabled",
+  });
+  // A key that fixes none may name any agent, as the documents say.
+  expect(await run(free, { agent: "coder" })).toMatchObject({ code: "sandbox-disabled" });
+  expect(await run(free, { agent: "writer" })).toEqual({ kind: "exited", code: 0 });
+});

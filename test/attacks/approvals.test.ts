@@ -1,0 +1,67 @@
+import { describe, expect } from "vitest";
+import { busybox } from "../support/fleet.ts";
+import { adminKey, fleetTest as test } from "../support/gateway.ts";
+
+const rule = { approval: { commands: ["deploy"], kinds: ["remove"], expiresMs: 600_000 } };
+
+describe("tenant whose jobs need an approval", () => {
+  test("a tenant whose jobs need an approval gets none by its own key, by other forms of the job, by retries, or by another job's approval", async ({
+    fleet,
+    gateways,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const gateway = await gateways.start();
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await berth.profiles.set("tenant.acme", { rules: [rule] });
+    const made = await gateway.call("POST", "/v1/keys", {
+      body: { role: "tenant", tenant: "acme", name: "k" },
+    });
+    const key: string = made.body.token;
+    const submit = async (request: object, more: object = {}) =>
+      (await gateway.call("POST", "/v1/jobs", { key, body: { request, ...more } })).body.id as string;
+    const run = { kind: "exec", command: "deploy; touch ran" };
+    await acme.write("kept", "x");
+    // Every form that a rule sees through, or cannot see through.
+    const ids = [
+      await submit(run, { id: "first" }),
+      await submit({ kind: "exec", argv: ["sh", "-c", "true && deploy; touch ran"] }),
+      await submit({ kind: "exec", command: "eval \"$(printf 'dep%s' loy)\"; touch ran" }),
+      await submit({ kind: "steps", steps: [{ kind: "stat", path: "" }, run] }),
+      await submit({ kind: "remove", path: "kept" }),
+      await submit(run, { retry: { attempts: 5, backoffMs: 0 }, idempotent: true }),
+      await submit(run, { settings: { rules: [] } }),
+      await submit(run, { delayMs: 1 }),
+      await submit(run, { priority: 1, session: "other" }),
+      await submit(run, { scope: "session", session: "other" }),
+    ];
+    await expect.poll(async () => (await berth.approvals.list()).length).toBe(ids.length);
+    for (const id of ids) {
+      for (const verb of ["approve", "refuse"]) {
+        const path = `/v1/approvals/${id}/${verb}`;
+        expect((await gateway.call("POST", path, { key, body: {} })).status, path).toBe(403);
+      }
+    }
+    expect((await gateway.call("GET", "/v1/approvals", { key })).status).toBe(403);
+    const cookie = await fetch(`${gateway.url}/board/login`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/x-www-form-urlencoded", origin: gateway.url },
+      body: new URLSearchParams({ key }).toString(),
+    });
+    expect(cookie.status).toBe(403);
+
+    // The same id again is the same job; an approval is of one job only.
+    await submit({ kind: "exec", command: "touch other" }, { id: "first" });
+    const again = (await berth.approvals.list()).map(({ jobId }) => jobId);
+    expect(again).toHaveLength(ids.length);
+    const [one = ""] = again.filter((id) => id.endsWith("first"));
+    const approved = await gateway.call("POST", `/v1/approvals/${one}/approve`, { key: adminKey, body: {} });
+    expect(approved.status).toBe(200);
+    await expect.poll(async () => (await acme.exec("ls")).stdout).toBe("kept\nran\n");
+    expect(await berth.approvals.list()).toHaveLength(ids.length - 1);
+
+    for (const { jobId } of await berth.approvals.list()) await berth.approvals.refuse(jobId);
+    expect((await acme.exec("ls")).stdout).toBe("kept\nran\n");
+  });
+});

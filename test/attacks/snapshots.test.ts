@@ -1,0 +1,167 @@
+import { lstat, mkdir, readdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { redisKeys, sandboxKey } from "@berth/protocol";
+import { describe, expect } from "vitest";
+import { busybox, type TestFleet, test } from "../support/fleet.ts";
+
+async function trees(fleet: TestFleet): Promise<string[]> {
+  return readdir(join(fleet.workspaces, ".snapshots")).catch(() => []);
+}
+
+describe("hostile tenant", () => {
+  test("a hostile tenant gets nothing of the host or of another tenant by links in a snapshot", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const [evil, acme] = [berth.tenant("evil"), berth.tenant("acme")];
+    await acme.write("precious", "not for evil eyes");
+    const target = join(fleet.workspaces, "acme", "precious");
+    const outside = join(fleet.workspaces, "..", "outside");
+    await writeFile(outside, "outside");
+    await evil.exec(`
+      ln -s / root; ln -s ${target} file; ln -s ${outside} out; ln -s ../../acme up; ln -s . loop; ln -s /dev/sda dev
+      mkfifo pipe; mkdir -p d/../e; mkdir s; cp /bin/busybox s/busybox; chmod 6755 s/busybox; ln s/busybox hard; mkdir sub; ln -s ../../../../etc sub/etc`);
+    const made = await evil.snapshot("bad");
+    expect(made.outcome).toEqual({ kind: "done" });
+    // Every link is a link, and a fifo stops nothing.
+    expect(made.size).toBeLessThan(10_000_000);
+    await evil.restore("bad");
+    const [fork] = evil.fork("bad");
+    for (const sandbox of [evil, fork]) {
+      const seen = await sandbox?.exec(
+        "for link in root file out up loop dev sub/etc; do readlink $link; done; cat file out up/precious; id -u; s/busybox id -u",
+      );
+      expect(seen?.stdout.split("\n").slice(0, 7)).toEqual([
+        "/",
+        target,
+        outside,
+        "../../acme",
+        ".",
+        "/dev/sda",
+        "../../../../etc",
+      ]);
+      expect(seen?.stdout).not.toContain("not for evil eyes");
+      const ids = seen?.stdout.trim().split("\n").slice(-2);
+      expect(ids?.[0], "setuid gives nothing").toBe(ids?.[1]);
+      expect(Number(ids?.[0])).toBeGreaterThan(0);
+    }
+    await evil.removeSnapshot("bad");
+    await expect.poll(() => trees(fleet), { timeout: 20_000 }).toEqual([]);
+    await evil.destroy();
+    await fork?.destroy();
+    expect((await acme.read("precious")).content).toBe("not for evil eyes");
+    expect((await lstat(outside)).isFile()).toBe(true);
+  });
+
+  test("a hostile tenant removes nothing by what it took every permission from, or nested deeply", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const evil = fleet.client().tenant("evil");
+    await evil.exec(`
+      mkdir -p a/b/c; echo x > a/b/c/d; chmod 000 a/b/c/d; chmod 000 a/b; chmod 500 a
+      i=0; while [ $i -lt 300 ]; do mkdir deep; cd deep; i=$((i+1)); done; echo bottom > file
+      cd /workspace; printf x > "$(printf 'bad\\377\\nname')"`);
+    expect((await evil.snapshot("odd")).outcome).toEqual({ kind: "done" });
+    await evil.restore("odd");
+    expect((await evil.exec("stat -c %a a a/b; find deep -name file | wc -l; ls | wc -l")).stdout).toBe(
+      "500\n0\n1\n3\n",
+    );
+    await evil.removeSnapshot("odd");
+    await expect.poll(() => trees(fleet), { timeout: 20_000 }).toEqual([]);
+  });
+
+  test("whose paths are longer than any name is refused a snapshot, and nothing of it is left", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const evil = fleet.client().tenant("evil");
+    const name = "n".repeat(200);
+    await evil.exec(`i=0; while [ $i -lt 30 ]; do mkdir ${name}; cd ${name}; i=$((i+1)); done; echo x > x`);
+    expect((await evil.snapshot("long")).outcome).toMatchObject({
+      kind: "refused",
+      code: "snapshot-refused",
+    });
+    expect(await trees(fleet)).toEqual([]);
+    expect((await evil.exec("ls | wc -l")).stdout).toBe("1\n");
+    expect((await evil.destroy()).outcome).toEqual({ kind: "done" });
+  });
+
+  test.for(["..", "../acme", "a/b", "a.b", ".hidden", "", "A", "x".repeat(64), "a\0b"])(
+    "cannot name a snapshot %j",
+    async (name, { fleet }) => {
+      const evil = fleet.client().tenant("evil");
+      await expect(evil.snapshot(name).enqueued()).rejects.toMatchObject({ code: "invalid-job" });
+      await expect(evil.restore(name).enqueued()).rejects.toMatchObject({ code: "invalid-job" });
+      await expect(evil.exec("true", { forkOf: name }).enqueued()).rejects.toMatchObject({
+        code: "invalid-job",
+      });
+      expect(() => evil.fork(name)).toThrow();
+    },
+  );
+
+  test("a hostile tenant cannot fork, restore or remove another tenant's snapshot, nor make one of the sandbox that all share", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const [evil, acme] = [berth.tenant("evil"), berth.tenant("acme")];
+    await acme.write("a", "acme's");
+    await acme.snapshot("base");
+    expect((await evil.restore("base")).outcome).toMatchObject({ code: "snapshot-unknown" });
+    expect((await evil.exec("cat a", { forkOf: "base" })).outcome).toMatchObject({
+      code: "snapshot-unknown",
+    });
+    expect(await evil.removeSnapshot("base")).toBe(false);
+    const shared = { scope: "shared" } as const;
+    expect((await evil.snapshot("all", shared)).outcome).toMatchObject({
+      kind: "refused",
+      code: "snapshot-refused",
+    });
+    expect((await acme.exec("true", { ...shared, forkOf: "base" })).outcome).toMatchObject({
+      code: "snapshot-refused",
+    });
+    expect((await acme.snapshots()).map(({ name }) => name)).toEqual(["base"]);
+  });
+
+  test("a hostile tenant that leaves something in the way of a snapshot's name is not followed", async ({
+    fleet,
+  }) => {
+    const elsewhere = join(fleet.workspaces, "..", "elsewhere");
+    await mkdir(elsewhere, { recursive: true });
+    await writeFile(join(elsewhere, "kept"), "kept");
+    await mkdir(join(fleet.workspaces, ".snapshots"), { recursive: true });
+    // As if the host had it: a link where a snapshot's files would be.
+    await symlink(elsewhere, join(fleet.workspaces, ".snapshots", "acme.base.0123456789abcdef"));
+    const redis = fleet.redis.connect();
+    await redis.sadd(redisKeys.droppedSnapshots("acme"), "acme.base.0123456789abcdef");
+    await fleet.worker("worker-1", busybox);
+    await fleet.client().tenant("acme").exec("true");
+    await expect.poll(async () => readdir(elsewhere)).toEqual(["kept"]);
+  });
+});
+
+test("a worker that dies while it makes a snapshot leaves none that anybody sees, and the job is made again", async ({
+  fleet,
+}) => {
+  const first = await fleet.worker("worker-1", busybox);
+  const acme = fleet.client().tenant("acme");
+  await acme.exec("i=0; while [ $i -lt 3000 ]; do echo $i > f$i; i=$((i+1)); done");
+  const job = await acme.snapshot("base").enqueued();
+  await expect
+    .poll(async () => (await trees(fleet)).some((name) => name.startsWith(".aside-")), {
+      interval: 5,
+      timeout: 20_000,
+    })
+    .toBe(true);
+  first.signal("SIGKILL");
+  expect(await acme.snapshots()).toEqual([]);
+  await fleet.worker("worker-2", busybox);
+  const { outcome, value } = await job.result;
+  expect(outcome).toEqual({ kind: "done" });
+  expect(value.count).toBe(3000);
+  expect(await acme.snapshots()).toMatchObject([{ name: "base", count: 3000 }]);
+  expect((await trees(fleet)).filter((name) => !name.startsWith("."))).toHaveLength(1);
+  expect(await fleet.redis.connect().hlen(redisKeys.snapshots(String(sandboxKey.parse("acme"))))).toBe(1);
+});

@@ -1,0 +1,156 @@
+import { workerId } from "@berth/protocol";
+import type { Sandbox } from "@berth/sandbox";
+import Docker from "dockerode";
+import { describe, expect } from "vitest";
+import { shown } from "../support/shown.ts";
+import { test } from "../support/warm.ts";
+
+const docker = new Docker(
+  process.env.DOCKER_HOST?.startsWith("unix://") ? { socketPath: process.env.DOCKER_HOST.slice(7) } : {},
+);
+
+const factsCommand = `
+grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status
+ulimit -a
+cat /proc/self/cgroup | wc -l
+cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null
+cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/pids.max /sys/fs/cgroup/cpu.max 2>/dev/null
+pwd; hostname; id -un; ls -ld /workspace /tmp /dev/shm; ls /.berth
+stat -c '%A %u' /proc/1
+cat /proc/sys/kernel/random/boot_id >/dev/null && ls /sys/class/net
+touch /x 2>&1; touch /etc/passwd 2>&1; touch /.berth/link/x 2>&1
+echo of the pool >> file; chown 0 file 2>&1 | cut -d: -f2; mknod dev c 1 3 2>&1
+true`;
+
+/** What a command sees of its confinement. Numbers of users are the sandbox's own, whichever they are. */
+async function factsOf(sandbox: Sandbox): Promise<string> {
+  const { stdout } = shown(await sandbox.exec({ command: factsCommand }));
+  const uid = shown(await sandbox.exec({ command: "id -u" })).stdout.trim();
+  return stdout.replaceAll(uid, "UID").replaceAll(/\w{3} +\d+ \d\d:\d\d/g, "DATE");
+}
+
+/** By mount point: its options and its file system's; of one that lies over another, the one on top. */
+async function mountsOf(sandbox: Sandbox): Promise<Map<string, string[]>> {
+  const { stdout } = shown(await sandbox.exec({ command: "cat /proc/self/mountinfo" }));
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" "));
+  return new Map(lines.map(([, , , , place = "", options = ""]) => [place, options.split(",").sort()]));
+}
+
+describe("container of the warm pool", () => {
+  test("a container of the warm pool serves a new tenant and a returning one, whose files have the same owner on the disk", async ({
+    host,
+    warm,
+  }) => {
+    const driver = await warm.driver();
+    const first = await host.sandbox({ epoch: 1 }, driver);
+    expect(first.origin).toMatchObject({ how: "warm", link: "unix", restarts: 0 });
+    expect(shown(await first.exec({ command: "mkdir a && echo hi > a/b && id -un && pwd" })).stdout).toBe(
+      "sandbox\n/workspace\n",
+    );
+    await first.files.write("c", "written by a file job");
+    await first.stop();
+    expect((await driver.list()).filter(({ key }) => key === first.key)).toEqual([]);
+    // In an ordinary container the same uid owns everything.
+    const plain = await host.sandbox({ epoch: 2 }, host.driver());
+    expect(plain.origin.how).toBe("started");
+    const owners = "stat -c %u . a a/b c | sort -u | tr '\\n' ' '; id -u";
+    const [owner, uid] = shown(await plain.exec({ command: owners })).stdout.split(" ");
+    expect(owner).toBe(uid?.trim());
+    await plain.exec({ command: "echo more >> a/b; chmod 600 c" });
+    await plain.stop();
+    await warm.ready(driver);
+    const third = await host.sandbox({ epoch: 3 }, driver);
+    expect(third.origin.how).toBe("warm");
+    expect(shown(await third.exec({ command: "cat a/b c; echo ! >> c; rm -r a; ls" })).stdout).toBe(
+      "hi\nmore\nwritten by a file jobc\n",
+    );
+    expect(shown(await third.exec({ command: `${owners.replace("a a/b ", "")}` })).stdout).toMatch(
+      /^(\d+) \1\n$/,
+    );
+  });
+
+  test("a container of the warm pool is confined like any other", async ({ host, warm }) => {
+    const driver = await warm.driver();
+    const pooled = await host.sandbox({ epoch: 1, key: "pooled" }, driver);
+    const plain = await host.sandbox({ epoch: 1, key: "plain" }, host.driver());
+    expect([pooled.origin.how, plain.origin.how]).toEqual(["warm", "started"]);
+    expect(await factsOf(pooled)).toBe(await factsOf(plain));
+    const [ours, theirs] = [await mountsOf(pooled), await mountsOf(plain)];
+    expect([...ours.keys()].sort()).toEqual([...theirs.keys()].sort());
+    for (const [place, options] of theirs)
+      expect(ours.get(place), place).toEqual(expect.arrayContaining(options));
+    // More than an ordinary one has: an engine's bind mount leaves these out.
+    expect(ours.get("/workspace")).toEqual(expect.arrayContaining(["nosuid", "nodev"]));
+  });
+
+  test("parks and is adopted like any other, by any worker of the host", async ({ host, warm }) => {
+    const driver = await warm.driver();
+    const first = await host.sandbox({ epoch: 1 }, driver);
+    expect(first.origin.how).toBe("warm");
+    await first.exec({ command: "echo here > /tmp/kept" });
+    expect(await first.park()).toBe(true);
+    const second = await host.sandbox({ epoch: 2 }, driver);
+    expect(second.origin.how).toBe("adopted");
+    expect(await second.park()).toBe(true);
+    const other = host.driver({ worker: workerId.parse("worker-2") });
+    const third = await host.sandbox({ epoch: 3 }, other);
+    expect(third.origin).toMatchObject({ how: "adopted", link: "unix" });
+    expect(shown(await third.exec({ command: "cat /tmp/kept; touch new; ls" })).stdout).toBe("here\nnew\n");
+  });
+
+  test("a container of the warm pool is another one for each profile, and only one that fits is taken", async ({
+    host,
+    warm,
+  }) => {
+    const driver = await warm.driver({ count: 1, most: 3 });
+    const small = { limits: { pids: 77 } };
+    const first = await host.sandbox({ epoch: 1, profile: small }, driver);
+    expect(first.origin.how).toBe("started");
+    expect(driver.warm).toMatchObject({ ready: 1, served: 0, missed: 1 });
+    await first.stop();
+    // One was asked for lately, so one is kept.
+    await host.sandbox({ epoch: 1, key: "other", profile: small }, driver);
+    await expect
+      .poll(
+        async () => {
+          const next = await host.sandbox({ epoch: 2, profile: small }, driver);
+          const { how } = next.origin;
+          await next.stop();
+          return how;
+        },
+        { timeout: 30_000 },
+      )
+      .toBe("warm");
+  });
+
+  test("a container of the warm pool has its workspace read-only where the profile wants that, and its user's number in /etc/passwd", async ({
+    host,
+    warm,
+  }) => {
+    const profile = { workspace: "ro" as const };
+    const driver = await warm.driver({ count: 1, most: 1 }, profile);
+    const sandbox = await host.sandbox({ epoch: 1, profile }, driver);
+    expect(sandbox.origin.how).toBe("warm");
+    const { stdout } = shown(await sandbox.exec({ command: "touch x 2>&1; id -un" }));
+    expect(stdout).toMatch(/Read-only file system\nsandbox\n$/);
+  });
+
+  test("a container of the warm pool that runs no more is not taken, and the pool makes another", async ({
+    host,
+    warm,
+  }) => {
+    const driver = await warm.driver();
+    const [{ id } = { id: "" }] = await driver.list();
+    await docker.getContainer(id).kill();
+    await expect
+      .poll(async () => (await driver.list()).filter((one) => one.state === "running" && one.id !== id), {
+        timeout: 30_000,
+      })
+      .toHaveLength(1);
+    await warm.ready(driver);
+    expect((await host.sandbox({ epoch: 1 }, driver)).origin.how).toBe("warm");
+  });
+});

@@ -1,0 +1,67 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, test } from "vitest";
+
+const docs = new URL("../docs/", import.meta.url);
+const page = await readFile(new URL("seeds.md", docs), "utf8");
+const states = ["here", "in part", "later", "refused", "open"] as const;
+const cellsOf = (line: string) =>
+  line
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+const lines = page.split("\n").filter((line) => line.startsWith("| "));
+const items = lines
+  .filter((line) => /^\| [AGSPC]\d+ \|/.test(line))
+  .map((line) => {
+    const [id = "", what = "", state = "", where = ""] = cellsOf(line);
+    return { id, what, state, where };
+  });
+
+/** As a heading's anchor on the page that it stands on. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+describe("docs/seeds.md", () => {
+  test("docs/seeds.md has every item of the five systems once, in a state that it explains", () => {
+    const expected = { A: 80, G: 43, S: 47, P: 47, C: 59 };
+    const ids = Object.entries(expected).flatMap(([letter, count]) =>
+      Array.from({ length: count }, (_, index) => `${letter}${index + 1}`),
+    );
+    expect(items.map(({ id }) => id)).toEqual(ids);
+    for (const { id, what, state, where } of items) {
+      expect(states, id).toContain(state);
+      expect(what, id).not.toBe("");
+      expect(where, id).not.toBe("");
+      if (state === "here") expect(where, `${id} says where`).toMatch(/\]\(/);
+    }
+  });
+
+  test("docs/seeds.md counts what it lists, and most of it is here", () => {
+    const count = (letter: string, state: string) =>
+      items.filter((item) => item.id.startsWith(letter) && item.state === state).length;
+    for (const letter of ["A", "G", "S", "P", "C", ""]) {
+      const row = lines.find((line) => line.startsWith(letter === "" ? "| all |" : `| ${letter}: `)) ?? "";
+      const [, total, ...counted] = cellsOf(row);
+      expect(counted.map(Number), row).toEqual(states.map((state) => count(letter, state)));
+      expect(Number(total), row).toBe(items.filter(({ id }) => id.startsWith(letter)).length);
+    }
+    expect(count("", "here")).toBeGreaterThanOrEqual(220);
+  });
+
+  test("docs/seeds.md leads only to files and headings that there are", async () => {
+    const links = new Set([...page.matchAll(/\]\(([^)]+)\)/g)].map(([, link = ""]) => link));
+    expect(links.size).toBeGreaterThan(60);
+    for (const link of links) {
+      const [path = "", anchor] = link.split("#");
+      const text = await readFile(new URL(path, docs), "utf8").catch(() => undefined);
+      expect(text, link).toBeDefined();
+      if (anchor !== undefined) expect(anchorsOf(text ?? ""), link).toContain(anchor);
+    }
+  });
+});
