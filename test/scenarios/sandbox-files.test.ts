@@ -246,6 +246,22 @@ describe("files of a sandbox", () => {
     await expect(files.read("f", { maxBytes: 0 })).rejects.toThrow("has 1 bytes, more than the 0");
   });
 
+  test("files of a sandbox keep their bytes for a reader that waits while other files are read", async ({
+    host,
+  }) => {
+    const { files } = await host.sandbox();
+    await files.write("plan", "the plan\n");
+    await files.write("other", "x".repeat(100));
+    let seen = "";
+    await files.read("plan", {
+      onData: async (bytes) => {
+        await files.read("other");
+        seen += Buffer.from(bytes);
+      },
+    });
+    expect(seen).toBe("the plan\n");
+  });
+
   test("files of a sandbox are read as far as asked while a reader waits, and not at all once aborted", async ({
     host,
   }) => {

@@ -230,7 +230,7 @@ export interface ReadOptions extends CallOptions {
   readonly unmasked?: boolean;
   /** Refused as too large past this; default 64 MiB. Does not apply with `onData`. */
   readonly maxBytes?: number;
-  /** Sees the bytes as they come, which are overwritten once it returns; `bytes` of the result is then empty. */
+  /** Gets the bytes as they come, and may keep them; `bytes` of the result is then empty. */
   readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
 }
 

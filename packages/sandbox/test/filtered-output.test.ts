@@ -50,3 +50,25 @@ test("the consumer has one piece at a time, and all of them in order", async () 
   await output.end();
   expect(seen).toBe("onetwothree");
 });
+
+/** As the masking filter does: what it held, and then a view of what it was given. */
+const views: OutputFilter = {
+  push: (_stream, bytes) => [Buffer.from("held "), bytes],
+  isWaiting: false,
+  release: () => [],
+  end: () => [],
+};
+
+test("a piece that waits for a slow consumer is what it was, though its bytes are overwritten meanwhile", async () => {
+  let seen = "";
+  const received = Buffer.from("mine ");
+  const output = new FilteredOutput(views, async (_stream, bytes) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    seen += bytes.toString("latin1");
+  });
+  const first = output.push("stdout", received);
+  const second = output.push("stdout", received);
+  received.fill("x");
+  await Promise.all([first, second]);
+  expect(seen.replaceAll("held ", "")).not.toContain("x");
+});

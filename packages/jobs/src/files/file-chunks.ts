@@ -18,7 +18,7 @@ export async function* fileChunks(
       length: maxBytes,
       signal: AbortSignal.any([signal, left.signal]),
       onData: async (bytes) => {
-        if (!waiting.write(Buffer.from(bytes))) await once(waiting, "drain", { signal: left.signal });
+        if (!waiting.write(bytes)) await once(waiting, "drain", { signal: left.signal });
       },
     })
     .then(

@@ -77,7 +77,8 @@ export class InitFiles implements LinkFiles {
         .add(FileTag.offset, options.offset)
         .add(FileTag.length, length),
       { signal: options.signal, untimed: onData !== undefined },
-      { onData: onData ?? ((bytes) => content.add(bytes)) },
+      // A consumer that waits would find its piece overwritten by what the next frame brings, of any sandbox.
+      { onData: onData ? (bytes) => onData(Buffer.from(bytes)) : (bytes) => content.add(bytes) },
     );
     const size = done.requiredNumber(DoneTag.size);
     if (!onData && options.length === undefined && size - (options.offset ?? 0) > maxBytes) {

@@ -8,7 +8,10 @@ const lateMs = 5_000;
 
 type Consumer = (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
 
-/** Puts a filter before a consumer, and calls it one piece at a time, as it would be called without. */
+/**
+ * Puts a filter before a consumer, and calls it one piece at a time, as it would be called without. What is given to `push` is
+ * overwritten once `push` has returned, and a filter may return views of it: pieces that wait for their turn are copied.
+ */
 export class FilteredOutput {
   readonly #filter: OutputFilter;
   readonly #consumer: Consumer;
@@ -21,7 +24,10 @@ export class FilteredOutput {
   }
 
   push(stream: OutputStream, bytes: Buffer): void | Promise<void> {
-    if (this.#busy !== undefined) return this.#busy.then(() => this.push(stream, bytes));
+    if (this.#busy !== undefined) {
+      const kept = Buffer.from(bytes);
+      return this.#busy.then(() => this.push(stream, kept));
+    }
     const leaving = this.#filter.push(stream, bytes);
     if (this.#filter.isWaiting) this.#timer ??= setTimeout(() => this.#release(), pauseMs);
     const [first] = leaving;
@@ -31,10 +37,12 @@ export class FilteredOutput {
   }
 
   /** Without a promise where none is needed. */
-  #inTurn(stream: OutputStream, leaving: readonly Buffer[], from = 0): void | Promise<void> {
-    for (let at = from; at < leaving.length; at++) {
-      const pending = this.#consumer(stream, leaving[at] as Buffer);
-      if (pending !== undefined) return pending.then(() => this.#inTurn(stream, leaving, at + 1));
+  #inTurn(stream: OutputStream, leaving: readonly Buffer[]): void | Promise<void> {
+    for (const [at, bytes] of leaving.entries()) {
+      const pending = this.#consumer(stream, bytes);
+      if (pending === undefined) continue;
+      const rest = leaving.slice(at + 1).map((waiting) => Buffer.from(waiting));
+      return pending.then(() => this.#inTurn(stream, rest));
     }
     return undefined;
   }
