@@ -46,7 +46,7 @@ export class NullWorker implements Disposable {
   constructor(redis: Redis) {
     this.#redis = redis;
     this.#leases = new Leases(redis);
-    this.#renewals = new Renewals(this.#leases, instance, config.BERTH_LEASE_MS);
+    this.#renewals = new Renewals(this.#leases, instance, config.leaseMs);
     this.#wakes = new Wakes(redis, instance);
   }
 
@@ -58,7 +58,7 @@ export class NullWorker implements Disposable {
     }: { readonly parallel?: number; readonly onFinished?: () => void } = {},
   ): Promise<{ readonly tenancy: Tenancy; readonly running: Promise<unknown> }> {
     const key = sandboxKey.parse(tenant);
-    const { BERTH_LEASE_MS: leaseMs } = config;
+    const { leaseMs } = config;
     const taken = await this.#leases.take(key, { worker: workerId.parse("bench"), instance }, leaseMs);
     if (!taken.taken) throw new Error("the bench's own sandbox could not be taken");
     const ports = tenancyPorts(

@@ -216,7 +216,7 @@ export class TestFleet {
 function thisHost(): string {
   const read = readConfig({});
   if ("problems" in read) throw new Error(read.problems.join("; "));
-  return read.config.BERTH_HOST;
+  return read.config.host;
 }
 
 export const test = withRedis.extend<{ fleet: TestFleet }>({

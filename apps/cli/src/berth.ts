@@ -2,7 +2,7 @@ import { nearest } from "@berth/protocol";
 import type { Command } from "./command.ts";
 import { commandNames, loadCommand } from "./commands.ts";
 import { type Complaint, ConfigError, complaintOf, UsageError } from "./complaint.ts";
-import { readConfig, settingWarnings, workingDirectory } from "./config.ts";
+import { readConfig, settingWarnings } from "./config.ts";
 import type { Context } from "./context.ts";
 import { openDoor } from "./door/open-door.ts";
 import type { Door } from "./door.ts";
@@ -18,7 +18,7 @@ export async function berth(argv: readonly string[]): Promise<number> {
   const end = argv.indexOf("--");
   const json = argv.slice(0, end < 0 ? undefined : end).includes("--json");
   const read = readConfig();
-  const noColor = "problems" in read || read.config.NO_COLOR !== undefined;
+  const noColor = "problems" in read || read.config.noColor;
   const terminal = new Terminal({ noColor, json });
   try {
     return await run(argv, terminal, () => {
@@ -61,7 +61,7 @@ async function run(
     config: known,
     terminal,
     interrupts: new Interrupts(),
-    directory: workingDirectory(known),
+    directory: known.directory,
     door: () => (opened.door ??= openDoor(known)),
   };
   try {

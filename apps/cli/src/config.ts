@@ -9,19 +9,17 @@ import {
 import { secretsSettings } from "@berth/secrets";
 import { z } from "zod";
 
+/** Where a gateway is reached. */
+export const gatewayUrl = z.string().refine(isPlainHttpUrl, {
+  error: "BERTH_URL is http:// or https://, without a name or password in it; the key goes into BERTH_KEY",
+});
+
 export const environment = z.object({
   REDIS_URL: redisUrl
     .optional()
     .describe("the fleet's Redis (redis://127.0.0.1:6379); dev and tour start one of their own when absent"),
   ...acceptanceSettings,
-  BERTH_URL: z
-    .string()
-    .refine(isPlainHttpUrl, {
-      error:
-        "BERTH_URL is http:// or https://, without a name or password in it; the key goes into BERTH_KEY",
-    })
-    .optional()
-    .describe("a gateway, which is then used instead of Redis"),
+  BERTH_URL: gatewayUrl.optional().describe("a gateway, which is then used instead of Redis"),
   BERTH_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, { error: "BERTH_KEY is printable ASCII without spaces" })
@@ -62,7 +60,30 @@ export const environment = z.object({
   npm_lifecycle_event: z.string().optional().describe("set by npm"),
 });
 
-export type Config = z.infer<typeof environment>;
+export type Config = Readonly<ReturnType<typeof namedSettings>>;
+
+/** The settings as the rest of the command names them. */
+function namedSettings(set: z.infer<typeof environment>) {
+  return {
+    redisUrl: set.REDIS_URL,
+    accept: set.BERTH_ACCEPT,
+    replicas: set.BERTH_REPLICAS,
+    secretsKey: set.BERTH_SECRETS_KEY,
+    secretsKeyFile: set.BERTH_SECRETS_KEY_FILE,
+    gatewayUrl: set.BERTH_URL,
+    gatewayKey: set.BERTH_KEY,
+    artifactsDirectory: set.BERTH_ARTIFACTS,
+    engineHost: set.DOCKER_HOST,
+    image: set.BERTH_IMAGE,
+    runtime: set.BERTH_RUNTIME,
+    workspacesRoot: set.BERTH_WORKSPACES,
+    quotaBackend: set.BERTH_QUOTA_BACKEND,
+    tracesEndpoint: set.OTEL_EXPORTER_OTLP_ENDPOINT,
+    noColor: set.NO_COLOR !== undefined,
+    path: set.PATH,
+    directory: directoryOf(set),
+  };
+}
 
 const ofNpm = new Set(["INIT_CWD", "npm_lifecycle_event", "PATH"]);
 
@@ -79,7 +100,7 @@ export function readConfig(
 ): { config: Config } | { problems: string[] } {
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
   const parsed = environment.safeParse(set);
-  if (parsed.success) return { config: parsed.data };
+  if (parsed.success) return { config: namedSettings(parsed.data) };
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
 }
 
@@ -89,7 +110,7 @@ export function settingWarnings(given: NodeJS.ProcessEnv = process.env): string[
 }
 
 /** npm runs scripts in the package's directory; the paths on the command line are meant from where the person is. */
-export function workingDirectory({ INIT_CWD, npm_lifecycle_event }: Config): string {
+function directoryOf({ INIT_CWD, npm_lifecycle_event }: z.infer<typeof environment>): string {
   return npm_lifecycle_event === "berth" && INIT_CWD !== undefined ? INIT_CWD : process.cwd();
 }
 

@@ -8,7 +8,7 @@ export async function hostImages({ config }: Context): Promise<Images> {
   return new DockerDriver({
     fleet: fleetId.parse("images"),
     worker: workerId.parse("images"),
-    workspacesRoot: config.BERTH_WORKSPACES,
-    engineHost: config.DOCKER_HOST,
+    workspacesRoot: config.workspacesRoot,
+    engineHost: config.engineHost,
   }).images;
 }

@@ -50,7 +50,14 @@ export const environment = z.object({
     .default("/run/berth-engine/engine.sock")
     .describe("the socket that workers use in its place"),
 });
-export type Config = z.infer<typeof environment> & { readonly rules: Omit<ContainerRules, "rootless"> };
+
+export interface Config {
+  readonly rules: Omit<ContainerRules, "rootless">;
+  /** The engine's own socket. */
+  readonly engineSocket: string;
+  /** The socket that workers use in its place. */
+  readonly proxySocket: string;
+}
 
 /** Of the workers' file, what says which containers they make. */
 const workersFile = z.looseObject({
@@ -69,7 +76,8 @@ export function readConfig(
   if ("problems" in read) return read;
   const file = readWorkersFile(read.config.BERTH_CONFIG);
   if ("problems" in file) return file;
-  return { config: { ...read.config, rules: rulesOf(read.config, file.content) } };
+  const { BERTH_PROXY_ENGINE: engineSocket, BERTH_PROXY_SOCKET: proxySocket } = read.config;
+  return { config: { rules: rulesOf(read.config, file.content), engineSocket, proxySocket } };
 }
 
 /** Warns of variables that have Berth's prefix and that no program of Berth reads. */

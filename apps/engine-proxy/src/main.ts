@@ -13,12 +13,12 @@ if ("problems" in read) {
   process.stderr.write(configComplaint("berth-engine-proxy", read.problems));
   process.exit(exitBadConfig);
 }
-const { rules, BERTH_PROXY_ENGINE, BERTH_PROXY_SOCKET: socket } = read.config;
+const { rules, engineSocket, proxySocket } = read.config;
 const log = pino({ base: null });
 for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
-const engine = new Engine(BERTH_PROXY_ENGINE);
+const engine = new Engine(engineSocket);
 const about = await engine.value("/info").catch((error: Error) => {
-  process.stderr.write(`berth-engine-proxy: no engine answers at ${BERTH_PROXY_ENGINE}: ${error.message}\n`);
+  process.stderr.write(`berth-engine-proxy: no engine answers at ${engineSocket}: ${error.message}\n`);
   process.exit(1);
 });
 const { SecurityOptions } = z
@@ -28,9 +28,9 @@ const rootless = (SecurityOptions ?? []).some((option) => option.includes("rootl
 const proxy = new EngineProxy(engine, { ...rules, rootless }, (refused) =>
   log.warn({ event: "engine.refused", ...refused }),
 );
-rmSync(socket, { force: true });
-await proxy.listen(socket);
+rmSync(proxySocket, { force: true });
+await proxy.listen(proxySocket);
 // Every process that shares the volume is a worker, whatever its user.
-chmodSync(socket, 0o666);
+chmodSync(proxySocket, 0o666);
 // Workers dial again and adopt what they had; there is nothing to wait for.
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => process.exit(0));

@@ -41,7 +41,7 @@ export class Unguarded extends Error {
 
 /** Puts a gateway together and starts it. The only place where the parts meet. */
 export async function composeGateway(config: Config): Promise<RunningGateway> {
-  const log = pino({ level: config.BERTH_LOG, base: { app: "gateway" } });
+  const log = pino({ level: config.logLevel, base: { app: "gateway" } });
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const lost = Promise.withResolvers<string>();
   const onOutage = ({ state, detail }: { state: string; detail: string }) => {
@@ -49,40 +49,40 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     if (state === "lost") log.error({ event: "redis.lost", detail });
     else log.info({ event: "redis.back" });
   };
-  const redis = connectRedis({ url: config.REDIS_URL, role: "commands", onOutage });
+  const redis = connectRedis({ url: config.redisUrl, role: "commands", onOutage });
   // A Redis that is away is waited for; one that wants another password is not.
   const detail = await Promise.race([redis.ping().then(() => "", String), lost.promise]);
   if (isPasswordRefusal(detail)) {
     redis.disconnect();
     throw new Fault("redis-unauthorized", { detail });
   }
-  const { BERTH_ACCEPT: accept, BERTH_REPLICAS: replicas } = config;
-  const berth = new Berth({ redis: config.REDIS_URL, accept, replicas, secretsKey: secretsKeyOf(config) });
-  const tracing = await openTracing(config, {
+  const { redisUrl, accept, replicas } = config;
+  const berth = new Berth({ redis: redisUrl, accept, replicas, secretsKey: secretsKeyOf(config) });
+  const tracing = await openTracing(config.tracing, {
     service: "berth-gateway",
     attributes: { "service.version": version, "service.instance.id": hostname() },
     onOutage: ({ state, detail }) =>
       state === "lost" ? log.warn({ event: "traces.lost", detail }) : log.info({ event: "traces.back" }),
   });
   const keys = new ApiKeys(redis);
-  const loopbackOnly = isLoopback(config.BERTH_GATEWAY_HOST);
+  const loopbackOnly = isLoopback(config.host);
   const letGo = async () => {
     await berth.close();
     redis.disconnect();
   };
-  if (!loopbackOnly && config.BERTH_ADMIN_KEY === undefined && (await keys.count()) === 0) {
+  if (!loopbackOnly && config.adminKey === undefined && (await keys.count()) === 0) {
     await letGo();
     throw new Unguarded(
-      `BERTH_GATEWAY_HOST: ${config.BERTH_GATEWAY_HOST} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
+      `BERTH_GATEWAY_HOST: ${config.host} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
     );
   }
   // A gateway that is started without the setting later stays closed. If Redis cannot note it now, the next start does.
-  if (config.BERTH_ADMIN_KEY !== undefined) void keys.noteMade().catch(() => {});
+  if (config.adminKey !== undefined) void keys.noteMade().catch(() => {});
   const authenticator = new Authenticator(keys, {
-    adminKey: config.BERTH_ADMIN_KEY,
+    adminKey: config.adminKey,
     loopbackOnly,
-    bodyBytes: config.BERTH_GATEWAY_BODY_BYTES,
-    rate: config.BERTH_GATEWAY_RATE,
+    bodyBytes: config.maxBodyBytes,
+    rate: config.requestsPerSecond,
     ceilings: (tenant) => readCeilings(redis, tenant),
   });
   const metrics = new Metrics();
@@ -90,14 +90,14 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   addFleetMetrics(metrics, berth);
   const record = new AnswerRecord(log, metrics);
   const streams = new OpenStreams({
-    max: config.BERTH_GATEWAY_STREAMS,
-    maxPerKey: config.BERTH_GATEWAY_STREAMS_PER_KEY,
-    heartbeatMs: config.BERTH_GATEWAY_HEARTBEAT_MS,
+    max: config.maxStreams,
+    maxPerKey: config.maxStreamsPerKey,
+    heartbeatMs: config.heartbeatMs,
     stillGood: (principal) => authenticator.stillGood(principal),
   });
   const waits = new Places({
-    max: config.BERTH_GATEWAY_STREAMS,
-    maxPerKey: config.BERTH_GATEWAY_STREAMS_PER_KEY,
+    max: config.maxStreams,
+    maxPerKey: config.maxStreamsPerKey,
     code: "too-many-requests",
     what: "jobs waited for at once",
   });
@@ -105,10 +105,10 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   metrics.gauge("berth_http_event_streams", "Event streams open now.", () => streams.size);
   const batches = new BatchStore(redis);
   const webhookSecrets = new WebhookSecrets(redis);
-  const finished = new FinishedJobs(metrics, config.BERTH_METRICS_TENANTS);
+  const finished = new FinishedJobs(metrics, config.metricsTenants);
   const onResult = (result: GroupResult) => finished.add(result);
   const tracker = new BatchTracker({ redis, berth, batches, log, onResult });
-  const allowed = config.BERTH_WEBHOOK_ALLOW;
+  const allowed = config.webhookNetworks;
   const sender = new WebhookSender({ redis, batches, secrets: webhookSecrets, allowed, log });
   const stopping = new AbortController();
   const parts: Parts = {
@@ -116,7 +116,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     log,
     redis,
     berth,
-    artifacts: new Artifacts(redis, { directory: config.BERTH_ARTIFACTS }),
+    artifacts: new Artifacts(redis, { directory: config.artifactsDirectory }),
     tracing,
     streams,
     waits,
@@ -138,18 +138,17 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   });
   const unused = new UnusedConnections(app.server);
   registerRoutes(app, allRoutes(parts));
-  const board = config.BERTH_BOARD === "off" ? undefined : new Board(parts);
+  const board = config.board === "off" ? undefined : new Board(parts);
   await board?.mount(app);
   tracker.start();
   sender.start();
-  const { BERTH_GATEWAY_METRICS_LISTEN: metricsAt } = config;
-  const metricsServer = metricsAt && (await serveMetrics(metrics, metricsAt));
-  const address = await app.listen({ host: config.BERTH_GATEWAY_HOST, port: config.BERTH_GATEWAY_PORT });
+  const metricsServer = config.metricsListen && (await serveMetrics(metrics, config.metricsListen));
+  const address = await app.listen({ host: config.host, port: config.port });
   log.info({
     event: "gateway.started",
     address,
     metrics: metricsServer?.url,
-    redis: withoutPassword(config.REDIS_URL),
+    redis: withoutPassword(config.redisUrl),
   });
   if (await authenticator.isOpen().catch(() => false)) {
     log.warn({
@@ -163,7 +162,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       log.info({ event: "gateway.draining", streams: streams.size });
       stopping.abort();
       streams.stop();
-      const timer = setTimeout(() => app.server.closeAllConnections(), config.BERTH_GATEWAY_DRAIN_MS);
+      const timer = setTimeout(() => app.server.closeAllConnections(), config.drainMs);
       const closed = app.close();
       unused.close();
       await closed;

@@ -1,7 +1,7 @@
 import { allowedNetworks } from "@berth/egress";
 import { acceptanceSettings, redisUrl, unknownSettings } from "@berth/protocol";
 import { secretsSettings } from "@berth/secrets";
-import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
+import { listenAddress, readEnvironment, tracingOf, tracingSettings } from "@berth/service";
 import { z } from "zod";
 
 const positive = (fallback: number, most: number = Number.MAX_SAFE_INTEGER) =>
@@ -119,13 +119,55 @@ export const environment = z.object({
   ...tracingSettings,
 });
 
-export type Config = z.infer<typeof environment>;
+export type Config = Readonly<ReturnType<typeof namedSettings>>;
+
+/** The settings as the rest of the gateway names them. */
+function namedSettings(set: z.infer<typeof environment>) {
+  return {
+    redisUrl: set.REDIS_URL,
+    accept: set.BERTH_ACCEPT,
+    replicas: set.BERTH_REPLICAS,
+    secretsKey: set.BERTH_SECRETS_KEY,
+    secretsKeyFile: set.BERTH_SECRETS_KEY_FILE,
+    artifactsDirectory: set.BERTH_ARTIFACTS,
+    host: set.BERTH_GATEWAY_HOST,
+    port: set.BERTH_GATEWAY_PORT,
+    adminKey: set.BERTH_ADMIN_KEY,
+    maxBodyBytes: set.BERTH_GATEWAY_BODY_BYTES,
+    maxBodiesBytes: set.BERTH_GATEWAY_BODIES_BYTES,
+    maxBodyMs: set.BERTH_GATEWAY_BODY_MS,
+    maxHeadersMs: set.BERTH_GATEWAY_HEADERS_MS,
+    maxConnections: set.BERTH_GATEWAY_CONNECTIONS,
+    requestsPerSecond: set.BERTH_GATEWAY_RATE,
+    maxWaitMs: set.BERTH_GATEWAY_WAIT_MS,
+    onNoSandbox: set.BERTH_GATEWAY_ON_NO_SANDBOX,
+    maxStreams: set.BERTH_GATEWAY_STREAMS,
+    maxStreamsPerKey: set.BERTH_GATEWAY_STREAMS_PER_KEY,
+    heartbeatMs: set.BERTH_GATEWAY_HEARTBEAT_MS,
+    drainMs: set.BERTH_GATEWAY_DRAIN_MS,
+    trustedProxies: set.BERTH_GATEWAY_TRUSTED_PROXIES,
+    webhookNetworks: set.BERTH_WEBHOOK_ALLOW,
+    board: set.BERTH_BOARD,
+    boardCookie: set.BERTH_BOARD_COOKIE,
+    metricsAccess: set.BERTH_GATEWAY_METRICS,
+    metricsListen: set.BERTH_GATEWAY_METRICS_LISTEN,
+    metricsTenants: set.BERTH_METRICS_TENANTS,
+    logLevel: set.BERTH_LOG,
+    tracing: tracingOf(set),
+  };
+}
 
 /** Every problem at once, or the configuration. */
 export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
-  return readEnvironment(environment, variables);
+  const read = readEnvironment(environment, variables);
+  return "problems" in read ? read : { config: namedSettings(read.config) };
+}
+
+/** What the gateway does when no variable is set. */
+export function defaultConfig(): Config {
+  return namedSettings(environment.parse({}));
 }
 
 /** Warns of variables that have Berth's prefix and that no program of Berth reads. */

@@ -27,7 +27,7 @@ const lookedThrough = 20;
 
 /** The fleet as MCP's tools need it, for one caller of this gateway: what its key may do, and no more. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
-  const refuses = parts.config.BERTH_GATEWAY_ON_NO_SANDBOX === "refuse";
+  const refuses = parts.config.onNoSandbox === "refuse";
   const followed = (job: Place) => ({
     id: shownId(principal, job.id),
     events: (after: string, signal: AbortSignal) => shownEvents(parts, principal, job, after, signal),

@@ -57,7 +57,6 @@ export interface RunningWorker {
 
 /** Share of the host's memory that parked containers may hold by default. */
 const parkedMemoryShare = 0.1;
-const dayMs = 24 * 3_600_000;
 /** Redis may be away when the worker leaves. */
 const lastWordsMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
@@ -72,27 +71,27 @@ export interface Orders {
 /** Puts a worker together and starts it. The only place where the parts meet. Throws when its id is another's. */
 export async function composeWorker(config: Config, { onDrain, onReplaced }: Orders): Promise<RunningWorker> {
   const log = pino({
-    level: config.BERTH_LOG,
-    base: { worker: config.BERTH_WORKER_ID },
+    level: config.logLevel,
+    base: { worker: config.workerId },
     // The rest of a trace context is its caller's own.
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
   });
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const opened = await openMetrics(config);
   const metricsServer = opened?.server;
-  const life = { worker: config.BERTH_WORKER_ID, instance: nanoid() };
+  const life = { worker: config.workerId, instance: nanoid() };
   const { instance } = life;
   const name = connectionName(life);
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
   const accept = acceptanceOf(config);
-  const redis = connectRedis({ url: config.REDIS_URL, role: "patient", name, accept, onOutage });
-  const subscriber = connectRedis({ url: config.REDIS_URL, role: "blocking", name });
+  const redis = connectRedis({ url: config.redisUrl, role: "patient", name, accept, onOutage });
+  const subscriber = connectRedis({ url: config.redisUrl, role: "blocking", name });
   const starting: WorkerStatus = {
-    slots: config.BERTH_MAX_SANDBOXES,
-    host: config.BERTH_HOST,
+    slots: config.maxSandboxes,
+    host: config.host,
     machine: machineOf(),
-    pools: config.BERTH_POOLS,
+    pools: config.pools,
     pid: process.pid,
     version,
     held: 0,
@@ -109,7 +108,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   let link: WorkerStatus["link"] = starting.link;
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next life of this worker knows whose leases it finds.
-  const keptMs = Math.max(workerGoneMs, 2 * config.BERTH_LEASE_MS);
+  const keptMs = Math.max(workerGoneMs, 2 * config.leaseMs);
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
   const claiming = claimWorkerId({ redis, ids, life, keptMs, status: starting, onWaiting });
   const heirOf = await claiming.catch((error: unknown) => {
@@ -119,16 +118,16 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     throw error;
   });
   const driver = new DockerDriver({
-    fleet: config.BERTH_FLEET,
-    worker: config.BERTH_WORKER_ID,
-    host: config.BERTH_HOST,
-    workspacesRoot: config.BERTH_WORKSPACES,
-    quota: config.BERTH_QUOTA_BACKEND,
-    diskFloorBytes: config.BERTH_DISK_FLOOR_BYTES,
-    mountRoots: config.BERTH_MOUNTS,
-    engineHost: config.DOCKER_HOST,
+    fleet: config.fleet,
+    worker: config.workerId,
+    host: config.host,
+    workspacesRoot: config.workspacesRoot,
+    quota: config.quotaBackend,
+    diskFloorBytes: config.diskFloorBytes,
+    mountRoots: config.mountRoots,
+    engineHost: config.engineHost,
     locale: { LANG: config.variables.LANG, TERM: config.variables.TERM },
-    ...(config.BERTH_INIT === undefined ? {} : { initPath: config.BERTH_INIT }),
+    ...(config.initPath === undefined ? {} : { initPath: config.initPath }),
     onReplaced: (key, why) => log.warn({ event: "sandbox.replaced", key, why } satisfies TenancyEvent),
     warm: warmOptions(config, () => policy, log),
   });
@@ -141,7 +140,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const health = new EngineHealth({
     check: async (signal) => {
       await driver.check({ signal });
-      await probeWorkspaces(config.BERTH_WORKSPACES);
+      await probeWorkspaces(config.workspacesRoot);
     },
     clock: systemClock,
     onChange: (state, before) => {
@@ -149,16 +148,16 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       logHealth(log, state, before);
     },
   });
-  const tracing = await openTracing(config, {
+  const tracing = await openTracing(config.tracing, {
     service: "berth-worker",
-    attributes: { "service.version": version, "service.instance.id": config.BERTH_WORKER_ID },
+    attributes: { "service.version": version, "service.instance.id": config.workerId },
     onOutage: ({ state, detail }) =>
       state === "lost" ? log.warn({ event: "traces.lost", detail }) : log.info({ event: "traces.back" }),
   });
-  const spans = tracing && jobSpans(tracing, config.BERTH_WORKER_ID);
-  const turns = new Turns(config.BERTH_MAX_RUNNING);
+  const spans = tracing && jobSpans(tracing, config.workerId);
+  const turns = new Turns(config.maxRunning);
   const staging = new Staging(redis);
-  const events = new JobEvents(redis, { usageDays: config.BERTH_USAGE_DAYS });
+  const events = new JobEvents(redis, { usageDays: config.usageDays });
   const enqueuer = new Enqueuer(redis);
   const wakes = new Wakes(redis, instance);
   const leases = new Leases(redis);
@@ -166,9 +165,9 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     redis,
     staging,
     events,
-    worker: config.BERTH_WORKER_ID,
+    worker: config.workerId,
     clock: systemClock,
-    sweepMs: config.BERTH_SWEEP_MS,
+    sweepMs: config.sweepMs,
     enqueue: (job) => enqueuer.enqueue(job),
     report: (event) => log.warn(event),
   });
@@ -180,11 +179,10 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   });
   const parking = new Parking({
     driver,
-    worker: config.BERTH_WORKER_ID,
+    worker: config.workerId,
     limits: {
-      count: config.BERTH_PARKED_COUNT,
-      memoryBytes: config.BERTH_PARKED_MEMORY_BYTES ?? Math.floor(totalmem() * parkedMemoryShare),
-      ageMs: config.BERTH_PARKED_MS,
+      ...config.parked,
+      memoryBytes: config.parked.memoryBytes ?? Math.floor(totalmem() * parkedMemoryShare),
     },
     clock: systemClock,
     onEvicted: (key) => log.info({ event: "sandbox.evicted", key } satisfies TenancyEvent),
@@ -196,7 +194,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const images = new ImageKeeper({
     images: driver.images,
     wanted: imagesOf([config.base, ...config.profiles.values()]),
-    unusedForMs: config.BERTH_IMAGE_DAYS * dayMs,
+    unusedForMs: config.imageUnusedMs,
     report: (event) => log[event.event === "image.missing" ? "warn" : "info"](event),
   });
   opened?.metrics.gauge(
@@ -221,15 +219,12 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     heirOf,
     redis,
     leases,
-    renewals: new Renewals(leases, instance, config.BERTH_LEASE_MS),
+    renewals: new Renewals(leases, instance, config.leaseMs),
     offers: new Offers(redis),
     events,
     staging,
     scheduler,
-    artifacts: new ArtifactStore(redis, new DirectoryPlace(config.BERTH_ARTIFACTS), {
-      quotaBytes: config.BERTH_ARTIFACT_QUOTA_BYTES,
-      keptMs: config.BERTH_ARTIFACT_DAYS * dayMs,
-    }),
+    artifacts: new ArtifactStore(redis, new DirectoryPlace(config.artifactsDirectory), config.artifactLimits),
     driver,
     egress,
     policy,
@@ -242,7 +237,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     clock: systemClock,
     enqueue: (job) => enqueuer.enqueue(job),
     approvalWebhook: new ApprovalWebhook({
-      url: config.BERTH_APPROVAL_WEBHOOK,
+      url: config.approvalWebhook,
       onFailed: (detail) => log.warn({ event: "approval.webhook-failed", detail }),
     }),
     onVanished: (job) => log.error({ event: "job.vanished", ...job }),
@@ -313,8 +308,8 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   images.start();
   log.info({
     event: "worker.started",
-    redis: withoutPassword(config.REDIS_URL),
-    slots: config.BERTH_MAX_SANDBOXES,
+    redis: withoutPassword(config.redisUrl),
+    slots: config.maxSandboxes,
     version,
     metrics: metricsServer?.url,
     ...shownProfile(policy),
@@ -325,11 +320,11 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       log.info({ event: "worker.draining", held: member.held });
       profiles.stop();
       const cooling = driver.stopWarming();
-      const drainedByMs = performance.now() + config.BERTH_DRAIN_MS;
-      await member.drain(config.BERTH_DRAIN_MS);
+      const drainedByMs = performance.now() + config.drainMs;
+      await member.drain(config.drainMs);
       // A host may have dozens parked, and its engine be busy.
       const leftMs = Math.max(lastWordsMs, drainedByMs - performance.now());
-      const parked = parking.stop({ remove: config.BERTH_ON_STOP === "remove" });
+      const parked = parking.stop({ remove: config.removeOnStop });
       await within(leftMs, Promise.all([parked, cooling]));
       await within(lastWordsMs, Promise.all([snapshots.stop(), images.stop()]));
       egress.stop();
@@ -346,7 +341,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
 }
 
 /** Producers do not see this worker's environment. */
-async function announceScope({ BERTH_SCOPE: scope }: Config, redis: Redis, log: Logger): Promise<void> {
+async function announceScope({ scope }: Config, redis: Redis, log: Logger): Promise<void> {
   if (scope === undefined) return;
   const before = await new ScopeDefaults(redis).setBase(scope);
   if (before !== undefined && before !== scope) log.warn({ event: "scope.changed", scope, before });
@@ -362,7 +357,7 @@ function keyringOf(config: Config): Keyring | undefined {
 
 /** The pool is for sandboxes whose tenants have no layer of their own; others get theirs once they were asked for. */
 function warmOptions(
-  { BERTH_WARM_COUNT: count, BERTH_WARM_MOST: most }: Config,
+  { warm: { count, most } }: Config,
   policy: () => Policy,
   log: Logger,
 ): WarmOptions | undefined {
@@ -391,7 +386,7 @@ interface OpenMetrics {
   readonly onEvent: (event: TenancyEvent) => void;
 }
 
-async function openMetrics({ BERTH_WORKER_METRICS: at }: Config): Promise<OpenMetrics | undefined> {
+async function openMetrics({ metricsListen: at }: Config): Promise<OpenMetrics | undefined> {
   if (at === undefined) return undefined;
   const metrics = new Metrics();
   metrics.describeProcess("worker", version);
@@ -432,7 +427,7 @@ async function logStartCheck(
   log: Logger,
   driver: DockerDriver,
   policy: Policy,
-  { BERTH_WORKSPACES: workspacesRoot }: Config,
+  { workspacesRoot }: Config,
 ): Promise<void> {
   const profile = defaultProfileOf(policy);
   if (!profile) return;
@@ -458,7 +453,7 @@ async function settleOwnContainers(
   try {
     const parked = new Set((await driver.parked()).map(({ containerId }) => containerId));
     const own = (await driver.list()).filter(
-      ({ id, worker }) => worker === config.BERTH_WORKER_ID && !parked.has(id),
+      ({ id, worker }) => worker === config.workerId && !parked.has(id),
     );
     const adopted = new Set<string>();
     for (const { id, key, epoch, state } of own) {
@@ -466,8 +461,7 @@ async function settleOwnContainers(
       if (state === "running" && parsed.success && (await member.adopt(parsed.data, epoch))) adopted.add(id);
     }
     const { removed } = await driver.reap(
-      ({ id, worker }) =>
-        own.some((one) => one.id === id) && worker === config.BERTH_WORKER_ID && !adopted.has(id),
+      ({ id, worker }) => own.some((one) => one.id === id) && worker === config.workerId && !adopted.has(id),
     );
     if (own.length > 0)
       log.info({ event: "worker.leftovers", adopted: adopted.size, removed: removed.length });

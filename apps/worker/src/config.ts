@@ -12,15 +12,17 @@ import {
   quotaBackends,
   redisUrl,
   type SandboxProfile,
+  sandboxProfile,
   unknownSettings,
   workerId,
 } from "@berth/protocol";
 import { secretsSettings } from "@berth/secrets";
-import { listenAddress, readEnvironment, tracingSettings } from "@berth/service";
+import { listenAddress, readEnvironment, tracingOf, tracingSettings } from "@berth/service";
 import { z } from "zod";
 import { readConfigFile } from "./config-file.ts";
-import { profileVariables, variableProfile } from "./profile-variables.ts";
+import { profileVariables } from "./profile-variables.ts";
 
+const dayMs = 24 * 3_600_000;
 const count = (fallback: number) => z.coerce.number().int().positive().default(fallback);
 const countOrNone = (fallback: number) => z.coerce.number().int().min(0).default(fallback);
 const directory = (fallback: string) =>
@@ -161,14 +163,86 @@ export const environment = z.object({
   ...tracingSettings,
 });
 
-export type Config = z.infer<typeof environment> & {
-  /** The base of every named profile: the built-in one and the variables. */
-  readonly base: SandboxProfile;
+type Settings = z.infer<typeof environment>;
+
+export type Config = Readonly<ReturnType<typeof namedSettings>> & {
   /** The profiles of the configuration file, by name. */
   readonly profiles: ReadonlyMap<string, ProfileLayer>;
   /** The worker's whole environment, for what profiles pass on. */
   readonly variables: Readonly<Record<string, string | undefined>>;
 };
+
+/** The settings as the rest of the worker names them. */
+function namedSettings(set: Settings) {
+  return {
+    redisUrl: set.REDIS_URL,
+    accept: set.BERTH_ACCEPT,
+    replicas: set.BERTH_REPLICAS,
+    secretsKey: set.BERTH_SECRETS_KEY,
+    secretsKeyFile: set.BERTH_SECRETS_KEY_FILE,
+    engineHost: set.DOCKER_HOST,
+    fleet: set.BERTH_FLEET,
+    workerId: set.BERTH_WORKER_ID,
+    host: set.BERTH_HOST,
+    storage: set.BERTH_STORAGE,
+    pools: set.BERTH_POOLS,
+    scope: set.BERTH_SCOPE,
+    base: baseProfile(set),
+    workspacesRoot: set.BERTH_WORKSPACES,
+    diskFloorBytes: set.BERTH_DISK_FLOOR_BYTES,
+    quotaBackend: set.BERTH_QUOTA_BACKEND,
+    mountRoots: set.BERTH_MOUNTS,
+    initPath: set.BERTH_INIT,
+    artifactsDirectory: set.BERTH_ARTIFACTS,
+    artifactLimits: {
+      quotaBytes: set.BERTH_ARTIFACT_QUOTA_BYTES,
+      keptMs: set.BERTH_ARTIFACT_DAYS * dayMs,
+    },
+    usageDays: set.BERTH_USAGE_DAYS,
+    maxSandboxes: set.BERTH_MAX_SANDBOXES,
+    maxRunning: set.BERTH_MAX_RUNNING,
+    leaseMs: set.BERTH_LEASE_MS,
+    quantumMs: set.BERTH_QUANTUM_MS,
+    sweepMs: set.BERTH_SWEEP_MS,
+    forgetMs: set.BERTH_FORGET_MS,
+    pruneMs: set.BERTH_PRUNE_DAYS * dayMs,
+    drainMs: set.BERTH_DRAIN_MS,
+    removeOnStop: set.BERTH_ON_STOP === "remove",
+    parked: {
+      count: set.BERTH_PARKED_COUNT,
+      memoryBytes: set.BERTH_PARKED_MEMORY_BYTES,
+      ageMs: set.BERTH_PARKED_MS,
+    },
+    warm: { count: set.BERTH_WARM_COUNT, most: set.BERTH_WARM_MOST },
+    imageUnusedMs: set.BERTH_IMAGE_DAYS * dayMs,
+    onNoSandbox: set.BERTH_ON_NO_SANDBOX,
+    approvalWebhook: set.BERTH_APPROVAL_WEBHOOK,
+    metricsListen: set.BERTH_WORKER_METRICS,
+    logLevel: set.BERTH_LOG,
+    tracing: tracingOf(set),
+  };
+}
+
+/** The base of every named profile: the built-in one and the variables. */
+function baseProfile(set: Settings): SandboxProfile {
+  return sandboxProfile.parse({
+    mode: set.BERTH_MODE,
+    image: set.BERTH_IMAGE,
+    runtime: set.BERTH_RUNTIME,
+    network: set.BERTH_NETWORK,
+    workspace: set.BERTH_WORKSPACE_ACCESS,
+    idleMs: set.BERTH_IDLE_MS,
+    maxAgeMs: set.BERTH_MAX_AGE_MS,
+    parallel: set.BERTH_PARALLEL,
+    limits: {
+      memoryBytes: set.BERTH_MEMORY,
+      cpus: set.BERTH_CPUS,
+      pids: set.BERTH_PIDS,
+      workspaceBytes: set.BERTH_QUOTA,
+    },
+    exec: { timeoutMs: set.BERTH_TIMEOUT },
+  });
+}
 
 function defaultName(): string {
   const text = hostname()
@@ -190,9 +264,7 @@ export function readConfig(
     .map((key) => `${set.BERTH_CONFIG}: ${key} is not a setting`);
   const problems = [...fromFile.problems, ...unknown, ...("problems" in read ? read.problems : [])];
   if ("problems" in read || problems.length > 0) return { problems };
-  return {
-    config: { ...read.config, base: variableProfile(read.config), profiles: fromFile.profiles, variables },
-  };
+  return { config: { ...namedSettings(read.config), profiles: fromFile.profiles, variables } };
 }
 
 /** Warns of variables that have Berth's prefix and that no program of Berth reads. */

@@ -10,14 +10,14 @@ if ("problems" in read) {
   process.stderr.write(configComplaint("berth-worker", read.problems));
   process.exit(exitBadConfig);
 }
-await probeWorkspaces(read.config.BERTH_WORKSPACES).catch((error: unknown) => {
+await probeWorkspaces(read.config.workspacesRoot).catch((error: unknown) => {
   const problem = `BERTH_WORKSPACES: ${error instanceof Error ? error.message : error}`;
   process.stderr.write(configComplaint("berth-worker", [problem]));
   process.exit(exitBadConfig);
 });
 /** Time for publishing results and releasing leases after the last job. Leases that are not released expire. */
 const lastWordsMs = 10_000;
-const { BERTH_DRAIN_MS: drainMs } = read.config;
+const { drainMs } = read.config;
 let asked = false;
 let exitCode = 0;
 let worker: RunningWorker | undefined;

@@ -39,7 +39,6 @@ interface Held extends HeldTenancy {
 
 /** How long one look at the offers' pressure is good for. */
 const pressureLookMs = 250;
-const dayMs = 86_400_000;
 /** And one look at the other workers. */
 const othersLookMs = 1_000;
 /** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
@@ -75,7 +74,7 @@ export class FleetMember {
 
   constructor(parts: MemberParts) {
     this.#parts = parts;
-    const { BERTH_POOLS: pools } = parts.config;
+    const { pools } = parts.config;
     this.#places = pools.flatMap((pool) => [
       { pool, home: undefined },
       ...(this.#home === undefined ? [] : [{ pool, home: this.#home }]),
@@ -88,7 +87,7 @@ export class FleetMember {
     this.#room = new RoomMaker({
       ...{ redis: parts.redis, instance: parts.instance, offers: parts.offers, clock: parts.clock },
       ...{ places: this.#places, held: this.#tenancies, freeSlots: () => this.#freeSlots },
-      quantumMs: parts.config.BERTH_QUANTUM_MS,
+      quantumMs: parts.config.quantumMs,
     });
   }
 
@@ -107,9 +106,9 @@ export class FleetMember {
       clock,
       places: this.#places,
       isResting: (key: SandboxKey) => this.#rests(key),
-      sweepMs: config.BERTH_SWEEP_MS,
-      forgetMs: config.BERTH_FORGET_MS,
-      pruneMs: config.BERTH_PRUNE_DAYS * dayMs,
+      sweepMs: config.sweepMs,
+      forgetMs: config.forgetMs,
+      pruneMs: config.pruneMs,
       enqueue,
       onPruned: (key: SandboxKey) => report({ event: "sandbox.pruned", key }),
       onVanished,
@@ -124,7 +123,7 @@ export class FleetMember {
 
   /** Takes the sandbox of a container that an earlier life of this worker left. False: another worker has it now. */
   async adopt(key: SandboxKey, obeyed: number): Promise<boolean> {
-    if (this.#tenancies.size >= this.#parts.config.BERTH_MAX_SANDBOXES) return false;
+    if (this.#tenancies.size >= this.#parts.config.maxSandboxes) return false;
     const held = await this.#take(key, obeyed);
     await held?.tenancy.adopt();
     return held !== undefined;
@@ -208,7 +207,7 @@ export class FleetMember {
   async #mayTake(place: OfferPlace): Promise<boolean> {
     const { health, config } = this.#parts;
     if (health.admits({ livesHere: place.home !== undefined })) return true;
-    return config.BERTH_ON_NO_SANDBOX === "refuse" && health.state.state === "away" && this.#isAlone(place);
+    return config.onNoSandbox === "refuse" && health.state.state === "away" && this.#isAlone(place);
   }
 
   /** Without an engine it takes jobs only to refuse them, and only those that no worker can run. */
@@ -227,17 +226,17 @@ export class FleetMember {
   }
 
   get #freeSlots(): number {
-    return this.#parts.config.BERTH_MAX_SANDBOXES - this.#tenancies.size - this.#taking.size;
+    return this.#parts.config.maxSandboxes - this.#tenancies.size - this.#taking.size;
   }
 
   async #take(key: SandboxKey, obeyed?: number): Promise<Held | undefined> {
     const { leases, config, instance, heirOf, clock } = this.#parts;
     if (this.#tenancies.has(key) || this.#taking.has(key) || this.#stopping.signal.aborted) return undefined;
-    const holder = { worker: config.BERTH_WORKER_ID, instance, heirOf, obeyed, home: this.#home };
+    const holder = { worker: config.workerId, instance, heirOf, obeyed, home: this.#home };
     const takenAtMs = clock.now();
     this.#taking.add(key);
     try {
-      const taken = await leases.take(key, holder, config.BERTH_LEASE_MS);
+      const taken = await leases.take(key, holder, config.leaseMs);
       if (!taken.taken) {
         if (taken.why === "tenant-full") this.#noteFull(tenantOf(key));
         return undefined;
@@ -275,16 +274,16 @@ export class FleetMember {
       {
         key,
         epoch: lease.epoch,
-        leaseMs: config.BERTH_LEASE_MS,
+        leaseMs: config.leaseMs,
         takenAtMs,
-        parallel: config.BERTH_PARALLEL,
+        parallel: config.base.parallel,
         parkedMost,
-        idleMs: config.BERTH_IDLE_MS,
-        maxAgeMs: config.BERTH_MAX_AGE_MS,
-        onNoSandbox: config.BERTH_ON_NO_SANDBOX,
-        closesFirst: config.BERTH_STORAGE === "shared",
-        parks: config.BERTH_PARKED_COUNT > 0,
-        removeOnStop: config.BERTH_ON_STOP === "remove",
+        idleMs: config.base.idleMs,
+        maxAgeMs: config.base.maxAgeMs,
+        onNoSandbox: config.onNoSandbox,
+        closesFirst: config.storage === "shared",
+        parks: config.parked.count > 0,
+        removeOnStop: config.removeOnStop,
       },
       tenancyPorts(this.#parts, key, lease, {
         started: () => {

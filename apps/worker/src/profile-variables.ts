@@ -1,4 +1,4 @@
-import { execLimits, type SandboxProfile, sandboxLimits, sandboxProfile } from "@berth/protocol";
+import { execLimits, sandboxLimits, sandboxProfile } from "@berth/protocol";
 import { z } from "zod";
 
 const { mode, image, runtime, network, workspace, idleMs, maxAgeMs, parallel } = sandboxProfile.shape;
@@ -30,25 +30,3 @@ export const profileVariables = {
   ),
   BERTH_PARALLEL: parallel.describe("jobs of one sandbox that run at once, each of another session"),
 };
-
-const all = z.object(profileVariables);
-
-export function variableProfile(set: z.infer<typeof all>): SandboxProfile {
-  return sandboxProfile.parse({
-    mode: set.BERTH_MODE,
-    image: set.BERTH_IMAGE,
-    runtime: set.BERTH_RUNTIME,
-    network: set.BERTH_NETWORK,
-    workspace: set.BERTH_WORKSPACE_ACCESS,
-    idleMs: set.BERTH_IDLE_MS,
-    maxAgeMs: set.BERTH_MAX_AGE_MS,
-    parallel: set.BERTH_PARALLEL,
-    limits: {
-      memoryBytes: set.BERTH_MEMORY,
-      cpus: set.BERTH_CPUS,
-      pids: set.BERTH_PIDS,
-      workspaceBytes: set.BERTH_QUOTA,
-    },
-    exec: { timeoutMs: set.BERTH_TIMEOUT },
-  });
-}

@@ -97,8 +97,7 @@ export function tenancyPorts(
   starts: StartsReport,
 ): TenancyPorts {
   const { config, redis, leases, events, driver, turns, clock, report, instance } = parts;
-  const { BERTH_LEASE_MS: leaseMs, BERTH_WORKER_ID: worker, BERTH_HOST: host } = config;
-  const { BERTH_POOLS: pools } = config;
+  const { leaseMs, workerId: worker, host, pools } = config;
   const { epoch } = taken;
   const holding = { epoch, instance };
   const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
@@ -244,7 +243,7 @@ export function tenancyPorts(
 }
 
 /** Whose disk has the workspaces of this worker's sandboxes; undefined where every worker sees the same ones. */
-export function homeOf({ BERTH_STORAGE: storage, BERTH_HOST: host }: Config): string | undefined {
+export function homeOf({ storage, host }: Config): string | undefined {
   return storage === "local" ? host : undefined;
 }
 

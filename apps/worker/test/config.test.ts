@@ -92,7 +92,7 @@ describe("named profile of the worker's configuration file", () => {
 test("the address of the worker's metrics is a host and a port, also of IPv6", () => {
   const of = (text: string) => {
     const read = readConfig({ BERTH_WORKER_METRICS: text });
-    return "config" in read ? read.config.BERTH_WORKER_METRICS : read.problems.join("; ");
+    return "config" in read ? read.config.metricsListen : read.problems.join("; ");
   };
   expect(of("")).toBeUndefined();
   expect(of("0.0.0.0:9464")).toEqual({ host: "0.0.0.0", port: 9464 });

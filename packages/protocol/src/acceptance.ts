@@ -23,9 +23,12 @@ export const acceptanceSettings = {
     ),
 };
 
-type Settings = z.infer<z.ZodObject<typeof acceptanceSettings>>;
+/** Their values, as an app's configuration has them. */
+export interface AcceptanceChoice extends Acceptance {
+  readonly accept: "primary" | "replicated";
+}
 
 /** Undefined where the primary's word is enough. */
-export function acceptanceOf({ BERTH_ACCEPT, BERTH_REPLICAS }: Settings): Acceptance | undefined {
-  return BERTH_ACCEPT === "replicated" ? { replicas: BERTH_REPLICAS } : undefined;
+export function acceptanceOf({ accept, replicas }: AcceptanceChoice): Acceptance | undefined {
+  return accept === "replicated" ? { replicas } : undefined;
 }

@@ -24,12 +24,16 @@ export const secretsSettings = {
     .describe("a file with such keys, one a line; BERTH_SECRETS_KEY wins over it"),
 };
 
-type Settings = z.infer<z.ZodObject<typeof secretsSettings>>;
+/** Their values, as an app's configuration has them. */
+export interface SecretsKeyChoice {
+  readonly secretsKey: string | undefined;
+  readonly secretsKeyFile: string | undefined;
+}
 
 /** The text that `Keyring.parse` takes; undefined: no key is configured. */
-export function secretsKeyOf({ BERTH_SECRETS_KEY, BERTH_SECRETS_KEY_FILE }: Settings): string | undefined {
-  if (BERTH_SECRETS_KEY !== undefined) return BERTH_SECRETS_KEY;
-  return BERTH_SECRETS_KEY_FILE === undefined ? undefined : readFileSync(BERTH_SECRETS_KEY_FILE, "utf8");
+export function secretsKeyOf({ secretsKey, secretsKeyFile }: SecretsKeyChoice): string | undefined {
+  if (secretsKey !== undefined) return secretsKey;
+  return secretsKeyFile === undefined ? undefined : readFileSync(secretsKeyFile, "utf8");
 }
 
 function keyringIn(path: string): Keyring | string {

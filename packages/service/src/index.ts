@@ -8,7 +8,7 @@ export { serveMetrics } from "./serve-metrics.ts";
 export type { TracingOptions } from "./tracing/open-tracing.ts";
 export { openTracing } from "./tracing/open-tracing.ts";
 export type { TracingSettings } from "./tracing/settings.ts";
-export { tracingSettings } from "./tracing/settings.ts";
+export { tracingOf, tracingSettings } from "./tracing/settings.ts";
 export type {
   OpenSpan,
   PastSpan,

@@ -42,11 +42,11 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   const { LocalFleet } = await import("../local/local-fleet.ts");
   const directory = resolve(context.directory, values.dir ?? ".berth/dev");
   await mkdir(directory, { recursive: true });
-  if (config.REDIS_URL === undefined) await refuseSecond(directory);
+  if (config.redisUrl === undefined) await refuseSecond(directory);
   const interrupted = interrupts.signal();
   const fleet = new LocalFleet({
     workers: values.workers === undefined ? 2 : wholeNumber("--workers", values.workers),
-    redisUrl: config.REDIS_URL,
+    redisUrl: config.redisUrl,
     directory,
     fleet: `dev-${createHash("sha256").update(directory).digest("hex").slice(0, 8)}`,
     workerPrefix: "dev",

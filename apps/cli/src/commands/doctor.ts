@@ -27,7 +27,7 @@ const colours = { ok: "green", warn: "yellow", bad: "red" } as const;
 
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const { terminal, config, interrupts } = context;
-  const usual = areas.filter((area) => area !== (config.BERTH_URL === undefined ? "gateway" : "redis"));
+  const usual = areas.filter((area) => area !== (config.gatewayUrl === undefined ? "gateway" : "redis"));
   const wanted = positionals.length === 0 ? usual : positionals.map((text) => oneOf("AREA", text, areas));
   const findings: Finding[] = [];
   for (const area of wanted) {

@@ -1,8 +1,8 @@
 import { serveMcpStdio } from "@berth/mcp";
-import { givenAgent, givenSession, poolName, profileName } from "@berth/protocol";
+import { givenAgent, givenSession, poolName, profileName, redisUrl } from "@berth/protocol";
 import { type Arguments, command, jobOptions } from "../command.ts";
 import { UsageError } from "../complaint.ts";
-import { type Config, environment } from "../config.ts";
+import { type Config, gatewayUrl } from "../config.ts";
 import type { Context } from "../context.ts";
 import { openDoor } from "../door/open-door.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -95,13 +95,16 @@ function chosen(
 ): Config {
   if (url !== undefined && redis !== undefined)
     throw new UsageError("give either --url or --redis, not both");
-  const given = {
-    ...(url === undefined ? {} : { BERTH_URL: url }),
-    ...(redis === undefined ? {} : { REDIS_URL: redis }),
-  };
-  const parsed = environment.partial().safeParse(given);
-  const [problem] = parsed.error?.issues ?? [];
-  if (problem) throw new UsageError(`${url === undefined ? "--redis" : "--url"}: ${problem.message}`);
-  if (redis !== undefined) return { ...config, BERTH_URL: undefined, REDIS_URL: redis };
-  return { ...config, ...given };
+  if (redis !== undefined) {
+    checkAddress("--redis", redisUrl, redis);
+    return { ...config, gatewayUrl: undefined, redisUrl: redis };
+  }
+  if (url === undefined) return config;
+  checkAddress("--url", gatewayUrl, url);
+  return { ...config, gatewayUrl: url };
+}
+
+function checkAddress(option: string, schema: typeof redisUrl | typeof gatewayUrl, address: string): void {
+  const [problem] = schema.safeParse(address).error?.issues ?? [];
+  if (problem) throw new UsageError(`${option}: ${problem.message}`);
 }

@@ -59,7 +59,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
   const directory = await mkdtemp(join(parent, "tour-"));
   const fleet = new LocalFleet({
     workers: 2,
-    redisUrl: config.REDIS_URL,
+    redisUrl: config.redisUrl,
     directory,
     temporary: true,
     fleet: `tour-${process.pid}`,

@@ -38,8 +38,8 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   const driver = new DockerDriver({
     fleet: fleetId.parse("doctor"),
     worker: workerId.parse("doctor"),
-    workspacesRoot: config.BERTH_WORKSPACES,
-    engineHost: config.DOCKER_HOST,
+    workspacesRoot: config.workspacesRoot,
+    engineHost: config.engineHost,
   });
   let report: Awaited<ReturnType<typeof driver.check>>;
   try {
@@ -57,10 +57,10 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
         "cgroup v1: it works here, and kernels and engines are leaving it",
         "boot with systemd.unified_cgroup_hierarchy=1 when convenient",
       );
-  const info = infoAnswer.parse(await askEngine(config.DOCKER_HOST, "/info"));
-  const { Components } = versionAnswer.parse(await askEngine(config.DOCKER_HOST, "/version"));
+  const info = infoAnswer.parse(await askEngine(config.engineHost, "/info"));
+  const { Components } = versionAnswer.parse(await askEngine(config.engineHost, "/version"));
   yield* limits(info);
-  yield* runtime(config.BERTH_RUNTIME ?? info.DefaultRuntime, runtimes, Components);
+  yield* runtime(config.runtime ?? info.DefaultRuntime, runtimes, Components);
   yield* security(info.SecurityOptions ?? []);
   yield await warmth(driver);
   yield* knobs({
@@ -68,7 +68,7 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
     securityOptions: info.SecurityOptions ?? [],
     swapLimit: info.SwapLimit,
     ioWeight: hasIoWeight(info.Warnings ?? []),
-    disk: (await diskOf(config.BERTH_WORKSPACES).catch(() => undefined)) !== undefined,
+    disk: (await diskOf(config.workspacesRoot).catch(() => undefined)) !== undefined,
     cgroupVersion,
     driver: info.Driver,
     backingFilesystem: info.DriverStatus?.find(([name]) => name === "Backing Filesystem")?.[1],

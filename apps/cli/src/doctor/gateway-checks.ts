@@ -9,7 +9,7 @@ const { ok, warn, bad } = tellerOf("gateway");
 const readyAnswer = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
 
 /** The gateway that BERTH_URL names, and the key. */
-export async function* gatewayChecks({ BERTH_URL: url, BERTH_KEY: key }: Config): AsyncGenerator<Finding> {
+export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Config): AsyncGenerator<Finding> {
   if (url === undefined) {
     yield warn("BERTH_URL is not set, so there is no gateway to look at", "set BERTH_URL (and BERTH_KEY)");
     return;

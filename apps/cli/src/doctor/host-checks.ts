@@ -15,7 +15,7 @@ export async function* hostChecks(config: Config): AsyncGenerator<Finding> {
   yield node >= leastNode
     ? ok(`Node ${process.versions.node}`)
     : bad(`Node ${process.versions.node}`, `Berth is made for Node ${leastNode} and newer`);
-  yield* workspaces(config.BERTH_WORKSPACES);
+  yield* workspaces(config.workspacesRoot);
   yield* quota(await quotaHere(config));
   yield* userNamespaces();
   if (process.getuid?.() !== 0)
@@ -53,8 +53,8 @@ function quotaHere(config: Config): Promise<QuotaChoice> {
   const driver = new DockerDriver({
     fleet: fleetId.parse("doctor"),
     worker: workerId.parse("doctor"),
-    workspacesRoot: config.BERTH_WORKSPACES,
-    quota: config.BERTH_QUOTA_BACKEND,
+    workspacesRoot: config.workspacesRoot,
+    quota: config.quotaBackend,
   });
   return driver.quota();
 }

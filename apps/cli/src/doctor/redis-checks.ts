@@ -11,7 +11,7 @@ const leastVersion = [7, 0] as const;
 
 /** The fleet's Redis: what every accepted job depends on. */
 export async function* redisChecks(config: Config): AsyncGenerator<Finding> {
-  const { REDIS_URL: url = defaultRedis } = config;
+  const { redisUrl: url = defaultRedis } = config;
   let redis: Redis;
   try {
     redis = await openRedis(url);
@@ -68,12 +68,12 @@ function* place(info: Info, kind: RedisAddress["kind"]): Generator<Finding> {
 }
 
 /** Where replicas have to acknowledge. */
-function* replicas(info: Info, { BERTH_ACCEPT, BERTH_REPLICAS }: Config): Generator<Finding> {
+function* replicas(info: Info, { accept, replicas: least }: Config): Generator<Finding> {
   const connected = Number(info.get("connected_slaves") ?? 0);
-  if (BERTH_ACCEPT !== "replicated") return;
-  if (connected < BERTH_REPLICAS)
+  if (accept !== "replicated") return;
+  if (connected < least)
     yield bad(
-      `${connected} of ${BERTH_REPLICAS} replicas are connected: nothing is accepted`,
+      `${connected} of ${least} replicas are connected: nothing is accepted`,
       "start the replicas, or lower BERTH_REPLICAS (0: a primary without replicas accepts alone)",
     );
   else if (connected === 0)

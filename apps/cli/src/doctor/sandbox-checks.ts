@@ -23,17 +23,17 @@ const todo =
 
 /** Starts a sandbox as a worker would and tries to get out of it. What a setting promises is not what is asked; what holds is. */
 export async function* sandboxChecks(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
-  const root = join(config.BERTH_WORKSPACES, `.doctor-${process.pid}`);
+  const root = join(config.workspacesRoot, `.doctor-${process.pid}`);
   const driver = new DockerDriver({
     fleet: fleetId.parse(`doctor-${process.pid}`),
     worker: workerId.parse("doctor"),
     workspacesRoot: root,
-    engineHost: config.DOCKER_HOST,
-    quota: config.BERTH_QUOTA_BACKEND,
+    engineHost: config.engineHost,
+    quota: config.quotaBackend,
   });
   const profile = sandboxProfile.parse({
-    image: config.BERTH_IMAGE,
-    runtime: config.BERTH_RUNTIME,
+    image: config.image,
+    runtime: config.runtime,
     limits: { memoryBytes: 64 * mebibyte, pids: 64, workspaceBytes: quotaBytes, tmpfsBytes: 4 * mebibyte },
     exec: { timeoutMs: 15_000 },
   });
@@ -41,7 +41,7 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
   try {
     const request = { key: sandboxKey.parse("doctor"), epoch: epoch.parse(1), profile, leaseMs: 60_000 };
     sandbox = await driver.start(request, { signal });
-    yield ok(`the image ${config.BERTH_IMAGE} runs, with init as process 1`);
+    yield ok(`the image ${config.image} runs, with init as process 1`);
     yield sandbox.origin.link === "unix"
       ? ok("commands and files pass through a unix socket")
       : warn(
@@ -49,7 +49,7 @@ export async function* sandboxChecks(config: Config, signal: AbortSignal): Async
           "nothing, with a runtime that has its own kernel or an engine on another machine; otherwise let containers connect to sockets in BERTH_WORKSPACES (SELinux, gVisor's --host-uds=open)",
         );
     const { rootless } = await driver.check({ signal });
-    const ownKernel = /runsc|kata/.test(config.BERTH_RUNTIME ?? "");
+    const ownKernel = /runsc|kata/.test(config.runtime ?? "");
     yield* contained(sandbox, { rootless, ownKernel }, signal);
   } catch (error) {
     if (!isFault(error)) throw error;

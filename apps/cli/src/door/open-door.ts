@@ -3,18 +3,18 @@ import type { Door } from "../door.ts";
 
 /** The gateway when one is named, else Redis. Only what is used is loaded: the client brings BullMQ with it. */
 export async function openDoor(config: Config): Promise<Door> {
-  if (config.BERTH_URL !== undefined) {
+  if (config.gatewayUrl !== undefined) {
     const { HttpDoor } = await import("./http-door.ts");
-    return HttpDoor.open({ url: config.BERTH_URL, key: config.BERTH_KEY });
+    return HttpDoor.open({ url: config.gatewayUrl, key: config.gatewayKey });
   }
   const { secretsKeyOf } = await import("@berth/secrets");
   const { ClientDoor } = await import("./client-door.ts");
   const { defaultRedis } = await import("./open-redis.ts");
   return ClientDoor.open({
-    url: config.REDIS_URL ?? defaultRedis,
-    artifactsDirectory: config.BERTH_ARTIFACTS,
-    accept: config.BERTH_ACCEPT,
-    replicas: config.BERTH_REPLICAS,
+    url: config.redisUrl ?? defaultRedis,
+    artifactsDirectory: config.artifactsDirectory,
+    accept: config.accept,
+    replicas: config.replicas,
     secretsKey: secretsKeyOf(config),
   });
 }

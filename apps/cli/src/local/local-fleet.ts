@@ -100,7 +100,7 @@ export class LocalFleet {
     if (this.#stopped || Object.keys(whole).length === 0) return;
     const args = [...process.execArgv, besideUs("guard"), JSON.stringify(whole)];
     this.#guard = spawn(process.execPath, args, {
-      env: { PATH: this.#options.config.PATH },
+      env: { PATH: this.#options.config.path },
       stdio: ["pipe", "ignore", "ignore"],
       detached: true,
     });
@@ -140,12 +140,15 @@ export class LocalFleet {
   /** Only what is named: a key or an address from the caller's environment must not get into a child by accident. */
   #environment(): Record<string, string> {
     const { directory, config } = this.#options;
-    const { DOCKER_HOST, BERTH_RUNTIME, OTEL_EXPORTER_OTLP_ENDPOINT } = config;
-    const given = Object.entries({ DOCKER_HOST, BERTH_RUNTIME, OTEL_EXPORTER_OTLP_ENDPOINT });
+    const given = Object.entries({
+      DOCKER_HOST: config.engineHost,
+      BERTH_RUNTIME: config.runtime,
+      OTEL_EXPORTER_OTLP_ENDPOINT: config.tracesEndpoint,
+    });
     return {
-      PATH: config.PATH,
+      PATH: config.path,
       REDIS_URL: this.redisUrl,
-      BERTH_IMAGE: config.BERTH_IMAGE,
+      BERTH_IMAGE: config.image,
       BERTH_WORKSPACES: join(directory, "workspaces"),
       BERTH_ARTIFACTS: join(directory, "artifacts"),
       ...this.#secrets,

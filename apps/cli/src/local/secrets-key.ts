@@ -11,7 +11,7 @@ export async function secretsEnvironment({
   readonly directory: string;
   readonly config: Config;
 }): Promise<Record<string, string>> {
-  const { BERTH_SECRETS_KEY: key, BERTH_SECRETS_KEY_FILE: file } = config;
+  const { secretsKey: key, secretsKeyFile: file } = config;
   if (key !== undefined) return { BERTH_SECRETS_KEY: key };
   if (file !== undefined) return { BERTH_SECRETS_KEY_FILE: file };
   const own = join(directory, "secrets.key");

@@ -27,12 +27,12 @@ export async function runSandboxTour(config: Config, say: Say): Promise<number> 
   const driver = new DockerDriver({
     fleet: fleetId.parse(`tour-${process.pid}`),
     worker: workerId.parse("tour"),
-    workspacesRoot: config.BERTH_WORKSPACES,
-    engineHost: config.DOCKER_HOST,
+    workspacesRoot: config.workspacesRoot,
+    engineHost: config.engineHost,
   });
   const profile = sandboxProfile.parse({
-    image: config.BERTH_IMAGE,
-    runtime: config.BERTH_RUNTIME,
+    image: config.image,
+    runtime: config.runtime,
     limits: { memoryBytes: 128 * mebibyte, pids: 64, workspaceBytes: 64 * mebibyte },
   });
   const engine = await driver.check();

@@ -36,12 +36,12 @@ export class Board {
 
   constructor(parts: Parts) {
     const { redis, berth, config, audit } = parts;
-    const isReadOnly = config.BERTH_BOARD === "read-only";
+    const isReadOnly = config.board === "read-only";
     this.#parts = parts;
     this.#isReadOnly = isReadOnly;
     this.#sessions = new BoardSessions(redis, {
-      secure: config.BERTH_BOARD_COOKIE === "secure",
-      adminKey: config.BERTH_ADMIN_KEY,
+      secure: config.boardCookie === "secure",
+      adminKey: config.adminKey,
     });
     this.#shelf = new Shelf(redis, berth, { isReadOnly });
     this.#changes = new Changes({ berth, audit, shelf: this.#shelf, isReadOnly });
@@ -56,7 +56,7 @@ export class Board {
   }
 
   readonly #plugin: FastifyPluginAsync = async (board) => {
-    const maxMs = this.#parts.config.BERTH_GATEWAY_BODY_MS;
+    const maxMs = this.#parts.config.maxBodyMs;
     const readForm = async (request: FastifyRequest, payload: IncomingMessage) => {
       const bytes = await readBody(payload, { maxBytes: loginBytes, maxMs, onBytes: request.bodyHold.take });
       return Object.fromEntries(new URLSearchParams(bytes.toString()));

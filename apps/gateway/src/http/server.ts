@@ -54,12 +54,12 @@ const lateLookMs = 1_000;
 /** The server before it has routes: limits, who asks, bodies, and what becomes of errors. */
 export function makeServer(parts: ServerParts): FastifyInstance {
   const { config } = parts;
-  const budget = new BodyBudget(config.BERTH_GATEWAY_BODIES_BYTES);
+  const budget = new BodyBudget(config.maxBodiesBytes);
   const app: FastifyInstance = fastify({
     http: {
       maxHeaderSize: maxHeaderBytes,
-      headersTimeout: config.BERTH_GATEWAY_HEADERS_MS,
-      connectionsCheckingInterval: Math.min(lateLookMs, config.BERTH_GATEWAY_HEADERS_MS),
+      headersTimeout: config.maxHeadersMs,
+      connectionsCheckingInterval: Math.min(lateLookMs, config.maxHeadersMs),
       requireHostHeader: true,
       // The default joins some doubled headers; those that decide something are refused in any case.
       joinDuplicateHeaders: false,
@@ -78,7 +78,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => sendFailure(parts, error, request, reply),
   });
   // Past it Node closes a connection before anything is read of it.
-  app.server.maxConnections = config.BERTH_GATEWAY_CONNECTIONS;
+  app.server.maxConnections = config.maxConnections;
   // Node would close without a word.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
@@ -97,7 +97,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   // Before anything can refuse the request: a refusal has a span, too.
   if (parts.tracing) traceRequests(app, parts.tracing);
   app.addHook("onRequest", async (request, reply) => {
-    request.callerAddress = callerAddress(request, config.BERTH_GATEWAY_TRUSTED_PROXIES);
+    request.callerAddress = callerAddress(request, config.trustedProxies);
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     void reply.header("cache-control", "no-store");
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
@@ -136,7 +136,7 @@ function ownerOf({ id, tenant, ceilings }: Principal): BodyOwner {
 export function limitsOf(config: Config, { principal, bodyHold }: FastifyRequest): BodyLimits {
   return {
     maxBytes: principal.bodyBytes,
-    maxMs: config.BERTH_GATEWAY_BODY_MS,
+    maxMs: config.maxBodyMs,
     onBytes: bodyHold.take,
   };
 }

@@ -44,7 +44,7 @@ export async function runToEnd(
   const job = await submitTraced(parts, order, { signal: wait.signal });
   wait.endWith(signal, parts.stopping).endAfter(maxMs);
   const end = ended(job.result, wait.signal);
-  const refuses = !mayWait && parts.config.BERTH_GATEWAY_ON_NO_SANDBOX === "refuse";
+  const refuses = !mayWait && parts.config.onNoSandbox === "refuse";
   const no = refuses ? await noSandboxBefore(end, () => parts.berth.why(job.id)) : undefined;
   if (no) return await refuseWithoutSandbox(job, no, principal);
   const result = await end;

@@ -96,7 +96,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
       const sent = whole
         ? orders(whole.jobs)
         : lines(request.raw, { ...limits, onDone: request.bodyHold.giveBack });
-      const inFlightBytes = config.BERTH_GATEWAY_BODIES_BYTES / shareOfOneUpload;
+      const inFlightBytes = config.maxBodiesBytes / shareOfOneUpload;
       await new Upload(parts, { batch, from, more, principal, headers, inFlightBytes, signal }).run(sent);
       return {
         status: 202,

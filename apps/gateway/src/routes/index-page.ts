@@ -6,9 +6,9 @@ import type { Parts } from "../parts.ts";
 
 /** Where a person who has only the address of a gateway finds the rest. */
 export function indexRoutes({ config }: Parts): AnyRoute[] {
-  const metricsAreOpen = config.BERTH_GATEWAY_METRICS === "open";
+  const metricsAreOpen = config.metricsAccess === "open";
   const links = [
-    ...(config.BERTH_BOARD === "off"
+    ...(config.board === "off"
       ? []
       : [["/board/", "Board", "the fleet's queues and jobs; log in with an admin key"]]),
     ["/docs", "API", "every route of this gateway"],

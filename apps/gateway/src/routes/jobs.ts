@@ -27,7 +27,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     wait: z.coerce
       .number()
       .min(0)
-      .max(parts.config.BERTH_GATEWAY_WAIT_MS / 1_000)
+      .max(parts.config.maxWaitMs / 1_000)
       .default(0)
       .describe("seconds to wait for the result; what is not finished by then is answered as it is"),
   });

@@ -138,7 +138,7 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
       const all = await keys.list();
       if (!all.some(({ id }) => id === params.id)) throw new Problem("not-found", "there is no such key");
       const admins = all.filter(({ role, id }) => role === "admin" && id !== params.id);
-      if (config.BERTH_ADMIN_KEY === undefined && all.length > 1 && admins.length === 0) {
+      if (config.adminKey === undefined && all.length > 1 && admins.length === 0) {
         throw new Problem(
           "conflict",
           "it is the last admin key: without one, the others could not be revoked",
@@ -172,7 +172,7 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
   );
 
   async function hasAdmin(): Promise<boolean> {
-    return config.BERTH_ADMIN_KEY !== undefined || (await keys.list()).some(({ role }) => role === "admin");
+    return config.adminKey !== undefined || (await keys.list()).some(({ role }) => role === "admin");
   }
 
   return [create, list, revoke, read];

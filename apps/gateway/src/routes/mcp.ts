@@ -77,7 +77,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
           place,
           tools,
           version,
-          answerWithinMs: Math.min(defaultAnswerWithinMs, parts.config.BERTH_GATEWAY_WAIT_MS),
+          answerWithinMs: Math.min(defaultAnswerWithinMs, parts.config.maxWaitMs),
           stopping: parts.stopping,
           onError: () => {},
         },

@@ -9,7 +9,7 @@ export function metricsRoutes(parts: Parts): AnyRoute[] {
       path: "/metrics",
       tag: "service",
       summary: "Counts and times for Prometheus",
-      access: parts.config.BERTH_GATEWAY_METRICS === "open" ? "open" : "admin",
+      access: parts.config.metricsAccess === "open" ? "open" : "admin",
       answers: { 200: { about: "Prometheus' text format", type: "text/plain; version=0.0.4" } },
     },
     async () => ({

@@ -57,7 +57,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
         const draft = await once(made, headers, principal, [spec.name, body]);
         const { job } = draft;
         const result = await runToEnd(parts, draft, {
-          maxMs: parts.config.BERTH_GATEWAY_WAIT_MS,
+          maxMs: parts.config.maxWaitMs,
           signal,
           principal,
         });

@@ -76,7 +76,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       const draft = sessionDraft(principal, where, { kind: "destroy" }, {});
       await audit.note("session.destroyed", noted(request, `${params.tenant}/${params.session}`));
       const result = await runToEnd(parts, draft, {
-        maxMs: config.BERTH_GATEWAY_WAIT_MS,
+        maxMs: config.maxWaitMs,
         signal,
         principal,
         mayWait: true,
@@ -106,7 +106,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       const where = { tenant_id: params.tenant, session_id: params.session };
       const draft = sessionDraft(principal, where, { kind: "stop" }, {});
       const result = await runToEnd(parts, draft, {
-        maxMs: config.BERTH_GATEWAY_WAIT_MS,
+        maxMs: config.maxWaitMs,
         signal,
         principal,
         mayWait: true,
@@ -137,7 +137,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
     async ({ params, body, principal, signal }) => {
       const where = { tenant_id: params.tenant, session_id: params.session };
       const draft = sessionDraft(principal, where, { kind: "copy", files: body.files }, {});
-      const result = await runToEnd(parts, draft, { maxMs: config.BERTH_GATEWAY_WAIT_MS, signal, principal });
+      const result = await runToEnd(parts, draft, { maxMs: config.maxWaitMs, signal, principal });
       if (!result) return pending(draft.job);
       expectDone(result.outcome);
       return { status: 200, body: { count: result.value.count ?? 0 } };

@@ -94,7 +94,7 @@ export function snapshotRoutes(parts: Parts): AnyRoute[] {
   /** A job about a whole workspace, waited for. */
   async function carryOut(order: OrderInput, principal: Principal, signal: AbortSignal) {
     const draft = draftOf(order, principal, { headers: {} });
-    const result = await runToEnd(parts, draft, { maxMs: config.BERTH_GATEWAY_WAIT_MS, signal, principal });
+    const result = await runToEnd(parts, draft, { maxMs: config.maxWaitMs, signal, principal });
     if (!result) return pending(draft.job);
     expectDone(result.outcome);
     return { status: 200, body: copied.parse(result.value) } as const;

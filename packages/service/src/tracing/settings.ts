@@ -48,6 +48,13 @@ export const tracingSettings = {
 
 export type TracingSettings = z.infer<z.ZodObject<typeof tracingSettings>>;
 
+/** These alone, of all that an app's schema read. */
+export function tracingOf(read: TracingSettings): TracingSettings {
+  return Object.fromEntries(
+    Object.entries(read).filter(([name]) => name in tracingSettings),
+  ) as TracingSettings;
+}
+
 /** Where spans are sent, or undefined: nowhere. */
 export function tracesAddress(settings: TracingSettings): string | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = settings;
