@@ -1,12 +1,19 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { breaches, importsOf, type PackageSources, readPackages } from "./boundaries.ts";
+import { breaches, importsOf, type PackageSources, readPackages, variablesRead } from "./boundaries.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 function planted(change: Partial<PackageSources>): PackageSources[] {
   return [
-    { name: "@berth/protocol", dependencies: [], imports: new Map(), environmentReaders: [], ...change },
+    {
+      name: "@berth/protocol",
+      dependencies: [],
+      imports: new Map(),
+      environmentReaders: [],
+      variableReads: new Map(),
+      ...change,
+    },
   ];
 }
 
@@ -77,5 +84,33 @@ describe("import rules", () => {
     expect(breaches(planted({ environmentReaders }))).toEqual([
       "packages/sandbox/src/index.ts reads the environment, which only an app's config.ts may",
     ]);
+  });
+
+  test("a variable of Berth's that is read outside an app's config.ts is found", () => {
+    const source = `
+      const { BERTH_FLEET, host: { BERTH_HOST: host }, ...rest } = config;
+      const open = ({ BERTH_URL: url }: Config) => \`\${url} \${config.BERTH_KEY}\`;
+      if (this.parts?.config?.["BERTH_LOG"] === read) open(rest);
+    `;
+    const names = ["BERTH_FLEET", "BERTH_HOST", "BERTH_URL", "BERTH_KEY", "BERTH_LOG"];
+    expect(variablesRead(source).sort()).toEqual(names.sort());
+    const variableReads = new Map([
+      ["apps/worker/src/member.ts", ["BERTH_LEASE_MS", "BERTH_HOST"]],
+      ["apps/worker/src/config.ts", ["BERTH_HOST"]],
+    ]);
+    expect(breaches(planted({ variableReads }))).toEqual([
+      "apps/worker/src/member.ts reads BERTH_LEASE_MS, BERTH_HOST, which only an app's config.ts may",
+    ]);
+  });
+
+  test("a variable of Berth's may be named in a message, a schema and a child's environment", () => {
+    const source = `
+      // BERTH_LOG of config.BERTH_LOG
+      export const schema = { BERTH_LOG: z.string().describe("config.BERTH_LOG wins over it") };
+      spawn(program, { env: { BERTH_LOG: "debug" } });
+      interface Environment { BERTH_LOG: string }
+      throw new Error(\`BERTH_LOG: \${problem}; { BERTH_LOG } is not { BERTH_LOG: "loud" }\`);
+    `;
+    expect(variablesRead(source)).toEqual([]);
   });
 });

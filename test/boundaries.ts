@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseAst } from "rolldown/parseAst";
 
 /** The one package that may import each vendor, or anything of a vendor's scope. Tests and benchmarks are outside the rule: they hold the baselines. */
 export const vendorOwners: Readonly<Record<string, string>> = {
@@ -85,6 +86,8 @@ export interface PackageSources {
   readonly imports: ReadonlyMap<string, readonly string[]>;
   /** Paths of files that read the environment. */
   readonly environmentReaders: readonly string[];
+  /** By path, where there are any: the variables of Berth's that the file reads, from whatever object. */
+  readonly variableReads: ReadonlyMap<string, readonly string[]>;
 }
 
 export async function readPackages(root: string): Promise<PackageSources[]> {
@@ -103,14 +106,17 @@ async function readPackage(path: string, shownAs: string): Promise<PackageSource
   const manifest = JSON.parse(await readFile(join(path, "package.json"), "utf8"));
   const imports = new Map<string, string[]>();
   const environmentReaders: string[] = [];
+  const variableReads = new Map<string, readonly string[]>();
   for (const entry of await readdir(join(path, "src"), { recursive: true })) {
     if (!entry.endsWith(".ts")) continue;
     const text = await readFile(join(path, "src", entry), "utf8");
     imports.set(`${shownAs}/src/${entry}`, importsOf(text));
     if (/process\.env\b/.test(text)) environmentReaders.push(`${shownAs}/src/${entry}`);
+    const read = variablesRead(text);
+    if (read.length > 0) variableReads.set(`${shownAs}/src/${entry}`, read);
   }
   const dependencies = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-  return { name: manifest.name, dependencies, imports, environmentReaders };
+  return { name: manifest.name, dependencies, imports, environmentReaders, variableReads };
 }
 
 export function importsOf(source: string): string[] {
@@ -120,6 +126,35 @@ export function importsOf(source: string): string[] {
   return [statement, bare, dynamic].flatMap((form) =>
     [...source.matchAll(form)].map((match) => match[1] ?? ""),
   );
+}
+
+/**
+ * The variables named `BERTH_…` that a source reads: as a member (`config.BERTH_LOG`, `env["BERTH_LOG"]`) or by taking an object
+ * apart (`{ BERTH_LOG: level }`). Messages, comments, schemas and the environment of a child only name or set them.
+ */
+export function variablesRead(source: string): string[] {
+  return source.includes("BERTH_") ? readsIn({ ...parseAst(source, { lang: "ts" }) }) : [];
+}
+
+interface SyntaxNode {
+  readonly type?: string;
+  readonly [part: string]: unknown;
+}
+
+function readsIn(node: SyntaxNode): string[] {
+  const parts = Object.values(node).flat() as unknown[];
+  const within = parts.filter((part): part is SyntaxNode => typeof part === "object" && part !== null);
+  return [...namesRead(node).filter((name) => name.startsWith("BERTH_")), ...within.flatMap(readsIn)];
+}
+
+function namesRead({ type, property, properties }: SyntaxNode): string[] {
+  if (type === "MemberExpression") return [nameOf(property as SyntaxNode)];
+  if (type !== "ObjectPattern") return [];
+  return (properties as SyntaxNode[]).map(({ key }) => nameOf((key ?? {}) as SyntaxNode));
+}
+
+function nameOf({ name, value }: SyntaxNode): string {
+  return String(name ?? value);
 }
 
 /** Every breach of the rules, as a sentence. */
@@ -171,10 +206,16 @@ function complaint(name: string, dependency: string, where: string): string[] {
   return found;
 }
 
-function environmentBreaches({ environmentReaders }: PackageSources): string[] {
-  return environmentReaders
-    .filter((path) => !/^apps\/[^/]+\/src\/config\.ts$/.test(path))
-    .map((path) => `${path} reads the environment, which only an app's config.ts may`);
+function environmentBreaches({ environmentReaders, variableReads }: PackageSources): string[] {
+  const elsewhere = (path: string) => !/^apps\/[^/]+\/src\/config\.ts$/.test(path);
+  return [
+    ...environmentReaders
+      .filter(elsewhere)
+      .map((path) => `${path} reads the environment, which only an app's config.ts may`),
+    ...[...variableReads]
+      .filter(([path]) => elsewhere(path))
+      .map(([path, names]) => `${path} reads ${names.join(", ")}, which only an app's config.ts may`),
+  ];
 }
 
 function packageOf(module: string): string {

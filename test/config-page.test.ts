@@ -7,6 +7,7 @@ import { environment as cli } from "../apps/cli/src/config.ts";
 import { environment as engineProxy } from "../apps/engine-proxy/src/config.ts";
 import { environment as gateway } from "../apps/gateway/src/config.ts";
 import { environment as worker } from "../apps/worker/src/config.ts";
+import { variablesRead } from "./boundaries.ts";
 import { configPage } from "./config-page.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -14,6 +15,18 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 test("docs/configuration.md says what the schemas say", async () => {
   const page = await readFile(new URL("../docs/configuration.md", import.meta.url), "utf8");
   expect(page).toBe(configPage());
+});
+
+test("every variable of an app's schema reaches its configuration", async () => {
+  for (const [app, { shape }] of Object.entries({ cli, "engine-proxy": engineProxy, gateway, worker })) {
+    const source = await readFile(join(root, "apps", app, "src/config.ts"), "utf8");
+    const read = new Set(variablesRead(source));
+    const ofBerth = Object.keys(shape).filter((name) => name.startsWith("BERTH_"));
+    expect(
+      ofBerth.filter((name) => !read.has(name)),
+      app,
+    ).toEqual([]);
+  }
 });
 
 test("every variable that a program or a Compose file reads is known to all of them, and no other", async () => {
