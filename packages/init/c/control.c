@@ -93,8 +93,8 @@ static void acknowledge(const uint8_t nonce[NONCE_BYTES], int refused)
 {
     uint8_t payload[2048];
     struct record_writer writer = {.buffer = payload, .capacity = sizeof payload};
-    write_bytes(&writer, ACK_NONCE, nonce, NONCE_BYTES);
-    write_number(&writer, ACK_WATCHDOG_FIRED, watchdog_take_fired());
+    write_bytes(&writer, HELLO_ACK_NONCE, nonce, NONCE_BYTES);
+    write_number(&writer, HELLO_ACK_WATCHDOG_FIRED, watchdog_take_fired());
     struct channel *channel;
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
         if (!channel->open)
@@ -102,18 +102,18 @@ static void acknowledge(const uint8_t nonce[NONCE_BYTES], int refused)
         uint8_t running[8];
         put_u32(running, channel->number);
         put_u32(running + 4, (uint32_t)(channel->leader > 0 ? channel->leader : channel->child));
-        write_bytes(&writer, ACK_RUNNING, running, sizeof running);
+        write_bytes(&writer, HELLO_ACK_RUNNING, running, sizeof running);
     }
-    write_text(&writer, ACK_BUILD_ID, build_id);
-    write_number(&writer, ACK_UID, getuid());
-    write_number(&writer, ACK_CGROUP, cgroup_version());
-    write_number(&writer, ACK_PID, (uint64_t)getpid());
-    write_number(&writer, ACK_FILTERED, filtered);
-    write_number(&writer, ACK_LINKS, link_possible());
+    write_text(&writer, HELLO_ACK_BUILD_ID, build_id);
+    write_number(&writer, HELLO_ACK_UID, getuid());
+    write_number(&writer, HELLO_ACK_CGROUP, cgroup_version());
+    write_number(&writer, HELLO_ACK_PID, (uint64_t)getpid());
+    write_number(&writer, HELLO_ACK_FILTERED, filtered);
+    write_number(&writer, HELLO_ACK_LINKS, link_possible());
     if (assign_waits())
-        write_number(&writer, ACK_MOUNT_NAMESPACE, assign_mount_namespace());
+        write_number(&writer, HELLO_ACK_MOUNT_NAMESPACE, assign_mount_namespace());
     if (refused != 0)
-        write_number(&writer, ACK_REFUSED, (uint64_t)refused);
+        write_number(&writer, HELLO_ACK_REFUSED, (uint64_t)refused);
     outbox_send(T_HELLO_ACK, 0, payload, writer.length);
 }
 
@@ -214,7 +214,7 @@ static void to_channel(const struct frame *frame, uint64_t now)
     if (channel == NULL)
         return; /* it ended while this was on its way */
     if (frame->type == T_KILL) {
-        if (single_number(frame->payload, frame->length, &number))
+        if (single_number(frame->payload, frame->length, KILL_GRACE_MS, &number))
             end_channel(channel, number, now);
         else
             spoil(channel, now);
@@ -224,7 +224,7 @@ static void to_channel(const struct frame *frame, uint64_t now)
         return;
     switch (frame->type) {
     case T_CREDIT:
-        if (!single_number(frame->payload, frame->length, &number))
+        if (!single_number(frame->payload, frame->length, CREDIT_BYTES, &number))
             spoil(channel, now);
         else
             channel->credit = number > UINT64_MAX - channel->credit ? UINT64_MAX : channel->credit + number;
@@ -244,7 +244,7 @@ void control_frame(const struct frame *frame, enum origin from, uint64_t now)
         return;
     bool is_hello = frame->type == T_HELLO;
     if (is_hello && greeted && frame->epoch < highest_epoch) {
-        outbox_send_number(T_FENCED, 0, highest_epoch);
+        outbox_send_number(T_FENCED, 0, FENCED_EPOCH, highest_epoch);
         return;
     }
     /* Epochs are learnt from HELLO only: a higher one in another frame has not been introduced. */
@@ -273,7 +273,7 @@ void control_frame(const struct frame *frame, enum origin from, uint64_t now)
     case T_STATS: stats(frame->channel); break;
     case T_PARK: park(frame->channel, now); break;
     case T_SHUTDOWN:
-        if (single_number(frame->payload, frame->length, &grace_ms))
+        if (single_number(frame->payload, frame->length, KILL_GRACE_MS, &grace_ms))
             control_shutdown(grace_ms, now);
         else
             send_fail(frame->channel, BAD_REQUEST, NULL, 0);

@@ -117,7 +117,7 @@ static void kill_step(struct channel *channel, bool whole, bool frozen, uint64_t
      * kernel, and killing its neighbours would not help it. */
     if (elapsed >= runaway_us && channel->restless && channel->frozen_steps > steps_enough && tree_kill_everything()) {
         enum exit_reason own = channel->reason;
-        ending_all(REASON_SWEPT, 0, now);
+        ending_all(REASON_COLLATERAL, 0, now);
         channel->reason = own;
     }
     channel->late_steps += elapsed >= give_up_us && whole;

@@ -134,7 +134,7 @@ static bool take_messages(struct channel *channel, uint64_t now)
             channel->started = true;
             channel->leader = message.leader;
             if (!channel->orphan)
-                outbox_send_number(T_STARTED, channel->number, (uint64_t)message.leader);
+                outbox_send_number(T_STARTED, channel->number, STARTED_PID, (uint64_t)message.leader);
             break;
         case KEEPER_FAILED:
             pool_give(&channel->child, &channel->message);

@@ -110,7 +110,7 @@ enum fail file_remove(struct job *job)
         fail = remove_place(job, &place, path.wants_directory, &removal);
         close(place.dir);
     }
-    if (fail == NOT_FOUND && (job->request->flags & REMOVE_MISSING_FINE) != 0) {
+    if (fail == NOT_FOUND && (job->request->flags & REMOVE_MISSING_OK) != 0) {
         job->error = 0;
         fail = OK;
     }

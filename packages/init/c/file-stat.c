@@ -49,7 +49,7 @@ enum fail file_stat(struct job *job)
     struct place place;
     enum fail fail = path_clean(job->request->path.at, job->request->path.length, &path);
     if (fail == OK)
-        fail = path_resolve(&path, (job->request->flags & STAT_NOFOLLOW) != 0 ? 0 : PATH_FOLLOW, &place);
+        fail = path_resolve(&path, (job->request->flags & STAT_NO_FOLLOW) != 0 ? 0 : PATH_FOLLOW, &place);
     if (fail != OK)
         return fail;
     fail = describe(job, &place, path.wants_directory);

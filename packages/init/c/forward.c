@@ -87,7 +87,7 @@ static int begin(const uint8_t *payload, size_t length)
 {
     struct sockaddr_un address;
     uint64_t port;
-    if (!single_number(payload, length, &port) || port < 1024 || port > 65535)
+    if (!single_number(payload, length, FORWARD_PORT, &port) || port < 1024 || port > 65535)
         return EINVAL;
     int error = address_of_worker(&address);
     if (error == 0)

@@ -103,7 +103,7 @@ static void parse(const struct frame *frame)
     if (frame->length > 0)
         memcpy(copy, frame->payload, frame->length);
     uint64_t number;
-    single_number(copy, frame->length, &number);
+    single_number(copy, frame->length, CREDIT_BYTES, &number);
     struct file_request file;
     struct clean_path path;
     if (file_request_parse(copy, frame->length, &file) == OK) {

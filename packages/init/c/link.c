@@ -20,7 +20,7 @@ static struct source source = {.fd = -1, .origin = FROM_LINK};
 
 struct offer {
     char name[LINK_NAME_MAX + 1];
-    const uint8_t *our_proof, *their_proof;
+    const uint8_t *init_proof, *worker_proof;
 };
 
 void link_directory(const char *path)
@@ -64,14 +64,14 @@ static bool parse(const uint8_t *payload, size_t length, struct offer *offer)
     while (record_next(&reader, &record)) {
         if (record.tag == LINK_NAME && !take_name(&record, offer->name))
             return false;
-        if ((record.tag == LINK_OUR_PROOF || record.tag == LINK_THEIR_PROOF) && record.length != NONCE_BYTES)
+        if ((record.tag == LINK_INIT_PROOF || record.tag == LINK_WORKER_PROOF) && record.length != NONCE_BYTES)
             return false;
-        if (record.tag == LINK_OUR_PROOF)
-            offer->our_proof = record.value;
-        if (record.tag == LINK_THEIR_PROOF)
-            offer->their_proof = record.value;
+        if (record.tag == LINK_INIT_PROOF)
+            offer->init_proof = record.value;
+        if (record.tag == LINK_WORKER_PROOF)
+            offer->worker_proof = record.value;
     }
-    return !reader.malformed && offer->name[0] != 0 && offer->our_proof != NULL && offer->their_proof != NULL;
+    return !reader.malformed && offer->name[0] != 0 && offer->init_proof != NULL && offer->worker_proof != NULL;
 }
 
 /* Processes outside of this pid namespace read 0, so this listener is outside of the sandbox. */
@@ -106,7 +106,7 @@ static int join(const struct offer *offer)
     int error = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : errno;
     if (error == 0 && !from_outside(fd))
         error = EPERM;
-    if (error == 0 && !send_proof(fd, offer->our_proof))
+    if (error == 0 && !send_proof(fd, offer->init_proof))
         error = EPIPE;
     if (error == 0 && !source_begin(&source, fd))
         error = ENOMEM;
@@ -126,7 +126,7 @@ void link_offer(const uint8_t *payload, size_t length)
     else if (parse(payload, length, &offer))
         error = join(&offer);
     if (error == 0) {
-        memcpy(wanted_proof, offer.their_proof, NONCE_BYTES);
+        memcpy(wanted_proof, offer.worker_proof, NONCE_BYTES);
         state = LINK_ASKED;
         return;
     }
@@ -140,7 +140,7 @@ static bool is_proof(const struct frame *frame)
 {
     struct record_reader reader = {.at = frame->payload, .left = frame->length};
     struct record record;
-    return frame->type == T_LINK_PROOF && record_next(&reader, &record) && record.tag == LINK_THEIR_PROOF &&
+    return frame->type == T_LINK_PROOF && record_next(&reader, &record) && record.tag == LINK_WORKER_PROOF &&
            record.length == NONCE_BYTES && memcmp(record.value, wanted_proof, NONCE_BYTES) == 0;
 }
 

@@ -81,11 +81,11 @@ void outbox_send(uint8_t type, uint32_t channel, const void *payload, size_t len
         peak = tail;
 }
 
-void outbox_send_number(uint8_t type, uint32_t channel, uint64_t value)
+void outbox_send_number(uint8_t type, uint32_t channel, uint8_t tag, uint64_t value)
 {
     uint8_t raw[13];
     struct record_writer writer = {.buffer = raw, .capacity = sizeof raw};
-    write_number(&writer, SINGLE_NUMBER, value);
+    write_number(&writer, tag, value);
     outbox_send(type, channel, raw, writer.length);
 }
 

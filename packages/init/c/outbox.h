@@ -26,7 +26,7 @@ uint64_t outbox_epoch(void);
 void outbox_forget(void);
 
 void outbox_send(uint8_t type, uint32_t channel, const void *payload, size_t length);
-void outbox_send_number(uint8_t type, uint32_t channel, uint64_t value);
+void outbox_send_number(uint8_t type, uint32_t channel, uint8_t tag, uint64_t value);
 
 /* Room for a payload of up to `most` bytes to be read straight into place; commit sends it, 0 bytes send nothing. */
 uint8_t *outbox_reserve(size_t most);

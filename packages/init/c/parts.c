@@ -6,7 +6,7 @@
 
 #include "protocol.h"
 
-enum { CAPACITY = PARTS_MAX + FRAME_PAYLOAD_MAX + 1 };
+enum { CAPACITY = REQUEST_MAX + FRAME_PAYLOAD_MAX + 1 };
 
 static uint8_t *buffer;
 static size_t used;
@@ -59,7 +59,7 @@ void parts_add(uint32_t channel, const uint8_t *bytes, size_t length)
         used = 0;
         return;
     }
-    if (length > PARTS_MAX - used) {
+    if (length > REQUEST_MAX - used) {
         spoil(channel);
         owner = 0;
         used = 0;

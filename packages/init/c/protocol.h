@@ -1,4 +1,5 @@
-/* The numbers of docs/init-protocol.md. Nothing else in the program spells a type, tag or limit. */
+/* The numbers of docs/init-protocol.md. Nothing else in the program spells a type, tag or limit. src/tags.ts and src/frame.ts
+ * have the same under the same names; test/parity.test.ts compares them. */
 #ifndef BERTH_PROTOCOL_H
 #define BERTH_PROTOCOL_H
 
@@ -7,7 +8,7 @@ enum {
     FRAME_TRAILER = 4,
     FRAME_PAYLOAD_MAX = 65536,
     FRAME_MAX = FRAME_HEADER + FRAME_PAYLOAD_MAX + FRAME_TRAILER,
-    PARTS_MAX = 2 * 1024 * 1024,
+    REQUEST_MAX = 2 * 1024 * 1024,
     COMMANDS_MAX = 64,
     CHANNELS_MAX = 72,
     STDIN_WINDOW = 262144,
@@ -111,10 +112,10 @@ enum file_flag {
     WRITE_PARENTS = 2,
     WRITE_EXCLUSIVE = 4,
     STAT_HASH = 1,
-    STAT_NOFOLLOW = 2,
+    STAT_NO_FOLLOW = 2,
     LIST_RECURSIVE = 1,
     REMOVE_RECURSIVE = 1,
-    REMOVE_MISSING_FINE = 2,
+    REMOVE_MISSING_OK = 2,
     MOVE_OVERWRITE = 1,
     MOVE_PARENTS = 2,
     MKDIR_PARENTS = 2,
@@ -142,26 +143,27 @@ enum item_tag {
 
 enum hello_tag { HELLO_NONCE = 1, HELLO_LEASE_MS = 2, HELLO_KEY = 3 };
 
-enum ack_tag {
-    ACK_NONCE = 1,
-    ACK_WATCHDOG_FIRED = 2,
-    ACK_RUNNING = 3,
-    ACK_BUILD_ID = 4,
-    ACK_UID = 5,
-    ACK_CGROUP = 6,
-    ACK_PID = 7,
-    ACK_FILTERED = 8,
-    ACK_LINKS = 9,
-    ACK_MOUNT_NAMESPACE = 10,
-    ACK_REFUSED = 11,
+enum hello_ack_tag {
+    HELLO_ACK_NONCE = 1,
+    HELLO_ACK_WATCHDOG_FIRED = 2,
+    HELLO_ACK_RUNNING = 3,
+    HELLO_ACK_BUILD_ID = 4,
+    HELLO_ACK_UID = 5,
+    HELLO_ACK_CGROUP = 6,
+    HELLO_ACK_PID = 7,
+    HELLO_ACK_FILTERED = 8,
+    HELLO_ACK_LINKS = 9,
+    HELLO_ACK_MOUNT_NAMESPACE = 10,
+    HELLO_ACK_REFUSED = 11,
 };
 
 /* LINK has all three, LINK_PROOF the last. */
-enum link_tag { LINK_NAME = 1, LINK_OUR_PROOF = 2, LINK_THEIR_PROOF = 3 };
+enum link_tag { LINK_NAME = 1, LINK_INIT_PROOF = 2, LINK_WORKER_PROOF = 3 };
 
 enum linked_tag { LINKED_PROOF = 1, LINKED_ERRNO = 2 };
 
-/* FORWARD is one number, the port; FORWARDED an errno, 0 for done. The socket is in the link directory. */
+/* FORWARDED's errno is 0 for done. The socket is in the link directory. */
+enum forward_tag { FORWARD_PORT = 1 };
 enum forwarded_tag { FORWARDED_ERRNO = 1 };
 #define FORWARD_SOCKET "egress"
 
@@ -185,7 +187,7 @@ enum exit_reason {
     REASON_TIMEOUT = 1,
     REASON_KILL = 2,
     REASON_WATCHDOG = 3,
-    REASON_SWEPT = 4,
+    REASON_COLLATERAL = 4,
     REASON_HIDDEN = 5,
 };
 
@@ -216,7 +218,11 @@ enum done_tag {
     DONE_HIDDEN = 22,
 };
 
-/* The one-number payloads: STARTED pid, CREDIT and STDIN_CREDIT bytes, KILL and SHUTDOWN graceMs, FENCED epoch. */
-enum { SINGLE_NUMBER = 1 };
+/* Payloads of one number. SHUTDOWN has KILL's, STDIN_CREDIT has CREDIT's. */
+enum ping_tag { PING_LEFT_MS = 1 };
+enum kill_tag { KILL_GRACE_MS = 1 };
+enum credit_tag { CREDIT_BYTES = 1 };
+enum started_tag { STARTED_PID = 1 };
+enum fenced_tag { FENCED_EPOCH = 1 };
 
 #endif

@@ -5,13 +5,13 @@
 
 #include "record.h"
 
-bool single_number(const uint8_t *payload, size_t length, uint64_t *out)
+bool single_number(const uint8_t *payload, size_t length, uint8_t tag, uint64_t *out)
 {
     struct record_reader reader = {.at = payload, .left = length};
     struct record record;
     bool found = false;
     while (record_next(&reader, &record)) {
-        if (record.tag != SINGLE_NUMBER)
+        if (record.tag != tag)
             continue;
         if (found || !record_number(&record, out))
             return false;

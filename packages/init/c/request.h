@@ -48,7 +48,7 @@ char **exec_request_vectors(uint8_t *payload, size_t length, const struct exec_r
 
 enum fail file_request_parse(const uint8_t *payload, size_t length, struct file_request *out);
 
-/* A payload whose only record is one number under SINGLE_NUMBER. */
-bool single_number(const uint8_t *payload, size_t length, uint64_t *out);
+/* A payload whose only record is one number under this tag. */
+bool single_number(const uint8_t *payload, size_t length, uint8_t tag, uint64_t *out);
 
 #endif

@@ -18,7 +18,7 @@ static void give_back(struct channel *channel, size_t bytes)
     struct feed *feed = &channel->feed;
     feed->consumed += bytes;
     if (feed->consumed >= CREDIT_STEP && !channel->orphan) {
-        outbox_send_number(T_STDIN_CREDIT, channel->number, feed->consumed);
+        outbox_send_number(T_STDIN_CREDIT, channel->number, CREDIT_BYTES, feed->consumed);
         feed->consumed = 0;
     }
 }

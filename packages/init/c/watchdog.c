@@ -45,7 +45,7 @@ void watchdog_hello(uint64_t ms, uint64_t now)
 void watchdog_ping(const uint8_t *payload, size_t length, uint64_t now)
 {
     uint64_t ms;
-    feed(single_number(payload, length, &ms) ? ms : lease_ms, now);
+    feed(single_number(payload, length, PING_LEFT_MS, &ms) ? ms : lease_ms, now);
 }
 
 bool watchdog_starved(void)

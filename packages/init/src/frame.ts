@@ -5,7 +5,7 @@ export const headerBytes = 20;
 export const trailerBytes = 4;
 export const maxPayloadBytes = 65_536;
 export const maxFrameBytes = headerBytes + maxPayloadBytes + trailerBytes;
-const trailerSeed = 0xe0d50000;
+export const trailerMark = 0xe0d50000;
 
 export const FrameType = {
   hello: 0x01,
@@ -49,7 +49,7 @@ export interface Frame {
 }
 
 export function trailerOf(length: number): number {
-  return (trailerSeed ^ length) >>> 0;
+  return (trailerMark ^ length) >>> 0;
 }
 
 /** One buffer for a frame, so that it reaches the stream in one write. */

@@ -35,7 +35,6 @@ export {
   HelloAckTag,
   HelloTag,
   ItemTag,
-  initialStdinCredit,
   KillTag,
   LinkedTag,
   LinkTag,
@@ -50,6 +49,7 @@ export {
   RemoveFlag,
   StartedTag,
   StatFlag,
+  stdinWindowBytes,
   UnpackFlag,
   WriteFlag,
 } from "./tags.ts";

@@ -1,4 +1,4 @@
-/** Record tags of docs/init-protocol.md, by message. */
+/** Record tags of docs/init-protocol.md, by message. c/protocol.h has the same under the same names. */
 export const HelloTag = { nonce: 1, leaseMs: 2, key: 3 } as const;
 
 export const HelloAckTag = {
@@ -34,11 +34,13 @@ export const ExecTag = {
   drainMs: 7,
   credit: 8,
 } as const;
-export const ExecFlag = { stdin: 1, killBackground: 2, noGrowth: 4 } as const;
+export const ExecFlag = { stdinFollows: 1, killBackground: 2, noGrowth: 4 } as const;
 
 /** What is left of the worker's lease; without it a PING is worth the whole of HELLO's. */
 export const PingTag = { leftMs: 1 } as const;
+/** Of SHUTDOWN, too. */
 export const KillTag = { graceMs: 1 } as const;
+/** Of STDIN_CREDIT, too. */
 export const CreditTag = { bytes: 1 } as const;
 
 export const FileTag = {
@@ -148,7 +150,7 @@ export const DoneTag = {
 } as const;
 
 /** Bytes of stdin that may be sent before the first STDIN_CREDIT. */
-export const initialStdinCredit = 262_144;
+export const stdinWindowBytes = 262_144;
 /** All PARTs of one EXEC or FILE together. */
 export const maxRequestBytes = 2 * 1024 * 1024;
 /** Channels init keeps open at once. */

@@ -57,7 +57,7 @@ export class ExecChannel extends Channel implements LinkExecution {
   request(): Buffer {
     const { argv, env, cwd, stdin, limits, killBackground, noGrowth } = this.#command;
     const flags =
-      (stdin === undefined ? 0 : ExecFlag.stdin) |
+      (stdin === undefined ? 0 : ExecFlag.stdinFollows) |
       (killBackground ? ExecFlag.killBackground : 0) |
       (noGrowth ? ExecFlag.noGrowth : 0);
     return new RecordWriter()

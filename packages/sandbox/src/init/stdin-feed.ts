@@ -1,4 +1,4 @@
-import { FrameError, FrameType, initialStdinCredit, maxPayloadBytes } from "@berth/init";
+import { FrameError, FrameType, maxPayloadBytes, stdinWindowBytes } from "@berth/init";
 import type { ChannelWire } from "./channel.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { ChannelWire } from "./channel.ts";
 export class StdinFeed {
   readonly #wire: ChannelWire;
   readonly #channel: number;
-  #credit = initialStdinCredit;
+  #credit = stdinWindowBytes;
   #unacknowledged = 0;
   #wake: (() => void) | undefined;
   #stopped = false;
