@@ -249,6 +249,12 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
       "worker process to how many sandboxes it gives up for offers in that queue, lately and in all, and until when that is good",
     ends: "a minute after the last; field: when the slots are used",
   },
+  turns: {
+    type: "sorted set",
+    holds:
+      "tenant to the round in which its next offer in that queue is taken; only of tenants that had a turn in this round, or wait",
+    ends: "member: when that round begins; the key when an offer finds its queue empty, or a day after the last offer",
+  },
   wake: {
     type: "sorted set",
     holds: "sandboxes of one worker process that were given a job; that process pops them",

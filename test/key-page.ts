@@ -33,7 +33,7 @@ const variables: { readonly [name in KeyName]?: readonly string[] } = {
   },
   ...{ inbox: ["<client>"], inboxWake: ["<client>"], worker: ["<worker>"], wake: ["<instance>"] },
   ...{ artifactBytes: ["<sha256>"], artifactBlob: ["<place>", "<sha256>"], artifactGarbage: ["<place>"] },
-  ...{ idempotency: ["<hash>"], boardSession: ["<hash>"], room: ["<offers>"] },
+  ...{ idempotency: ["<hash>"], boardSession: ["<hash>"], room: ["<offers>"], turns: ["<offers>"] },
 };
 
 /** Those that BullMQ fills. */
@@ -45,7 +45,7 @@ const queues = [
   ],
   [
     `${fleetQueuePrefix}:offers[-<pool>][@<host>]:*`,
-    "sandboxes of a pool (and of one home host) that have work and no holder, at most one each",
+    "sandboxes of a pool (and of one home host) that have work and no holder, at most one each. Their priority is the turn of their tenant",
     "member: when taken",
   ],
   [

@@ -24,7 +24,9 @@ describe("producer that dies between its two steps", () => {
     const job = await found(run);
     const redis = fleet.redis.connect();
     expect(
-      await redis.del(...["wait", "o-acme", "marker"].map((name) => `${fleetQueuePrefix}:offers:${name}`)),
+      await redis.del(
+        ...["prioritized", "o-acme", "marker"].map((name) => `${fleetQueuePrefix}:offers:${name}`),
+      ),
     ).toBe(3);
     await fleet.worker("worker-1", brisk);
     expect((await job.result).value.stdout).toBe("found\n");

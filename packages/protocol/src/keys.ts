@@ -105,6 +105,8 @@ export const redisKeys = {
   settings: "berth:settings",
   /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */
   room: (offers: string): string => `berth:room:${offers}`,
+  /** Sorted set: tenant by the round in which its next offer in that queue is taken. In the hash slot of the queue. */
+  turns: (offers: string): string => `berth:turns{queue}:${offers}`,
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
   wake: (instance: string): string => `berth:wake:${instance}`,
   /** Stream: on a cluster, what the scripts of one tenant have to write to other slots. */

@@ -1,6 +1,7 @@
-import { fleetQueuePrefix, type SandboxKey, sandboxKey } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { fleetQueuePrefix, redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protocol";
+import { type Redis, Script } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
+import { z } from "zod";
 import { bullConnection } from "./connection.ts";
 import { OneWait } from "./one-wait.ts";
 
@@ -8,6 +9,15 @@ const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
 /** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;
+/** Tenants whose turns are remembered for a place, and for how long after the last offer. A tenant that is forgotten counts as new. */
+const tenantsRemembered = 10_000;
+const turnsKeptMs = 86_400_000;
+
+const offerScript = new Script({
+  name: "offer",
+  file: new URL("../../lua/offer.lua", import.meta.url),
+  parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
+});
 
 /** The workers that an offer is for: a pool, on any host or on the one whose disk has the workspace. */
 export interface OfferPlace {
@@ -20,7 +30,15 @@ export function offerQueueName({ pool, home }: OfferPlace): string {
   return `offers${pool === "default" ? "" : `-${pool}`}${home === undefined ? "" : `@${home}`}`;
 }
 
-/** Announces to workers that a sandbox has work and no holder. At most one offer per sandbox and place: its id is the sandbox's key. */
+/** What our scripts and calls touch of BullMQ's layout of these queues. `test/offers.test.ts` compares it with the pinned version. */
+function queueKey(place: OfferPlace, name: "wait" | "prioritized" | "pc" | "marker" | `o-${string}`): string {
+  return `${prefix}:${offerQueueName(place)}:${name}`;
+}
+
+/**
+ * Announces to workers that a sandbox has work and no holder. At most one offer per sandbox and place: its id is the sandbox's key.
+ * Offers of a place rotate by tenant, then by sandbox: BullMQ's priorities are rounds in which each tenant has one turn (`offer.lua`).
+ */
 export class Offers {
   readonly #redis: Redis;
   readonly #queues = new Map<string, Queue>();
@@ -29,12 +47,30 @@ export class Offers {
     this.#redis = redis;
   }
 
-  async add(key: SandboxKey, place: OfferPlace): Promise<void> {
-    // Removed when settled, or its id would block the next offer.
-    const options = { jobId: offerId(key), removeOnComplete: true, removeOnFail: true };
+  /** False: it is offered already, and keeps its turn. */
+  async add(key: SandboxKey, place: OfferPlace): Promise<boolean> {
+    const id = offerId(key);
+    const keys = [
+      ...[queueKey(place, id), queueKey(place, "prioritized"), queueKey(place, "pc")],
+      ...[queueKey(place, "marker"), redisKeys.turns(offerQueueName(place))],
+    ];
+    const args = [id, tenantOf(key), JSON.stringify({ key }), Date.now(), tenantsRemembered, turnsKeptMs];
+    return offerScript.run(this.#redis, keys, args);
+  }
+
+  /** As `add`, past an offer whose taker died before settling it: while it exists, its id blocks any other. */
+  async addAgain(key: SandboxKey, place: OfferPlace): Promise<void> {
+    if (await this.add(key, place)) return;
     const queue = this.#queue(place);
     try {
-      await queue.add("offer", { key }, options);
+      const taken = await queue.getJob(offerId(key));
+      if (!taken || !(await taken.isActive())) return;
+      // Refused while its taker's lock lasts: then a worker handles it.
+      const removed = await taken.remove().then(
+        () => true,
+        () => false,
+      );
+      if (removed) await this.add(key, place);
     } catch (error) {
       // A BullMQ queue whose first call to Redis failed stays broken for ever.
       this.#drop(place, queue);
@@ -42,30 +78,26 @@ export class Offers {
     }
   }
 
-  /** As `add`, past an offer whose taker died before settling it: while it exists, its id blocks any other. */
-  async addAgain(key: SandboxKey, place: OfferPlace): Promise<void> {
-    const taken = await this.#queue(place).getJob(offerId(key));
-    if (taken && (await taken.isActive())) {
-      // Refused while its taker's lock lasts: then a worker handles it.
-      const removed = await taken.remove().then(
-        () => true,
-        () => false,
-      );
-      if (!removed) return;
-    }
-    await this.add(key, place);
-  }
-
   async waiting(places: readonly OfferPlace[]): Promise<number> {
-    const counts = await Promise.all(places.map((place) => this.#queue(place).getWaitingCount()));
+    const counts = await Promise.all(
+      places.flatMap((place) => [
+        // Older versions put theirs here; BullMQ takes them first.
+        this.#redis.llen(queueKey(place, "wait")),
+        this.#redis.zcard(queueKey(place, "prioritized")),
+      ]),
+    );
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** How many offers are before this sandbox's, or undefined when it has none. */
   async before(key: SandboxKey, place: OfferPlace): Promise<number | undefined> {
-    const list = `${prefix}:${offerQueueName(place)}:wait`;
-    const index = await this.#redis.lpos(list, offerId(key));
-    return index === null ? undefined : (await this.#redis.llen(list)) - 1 - index;
+    const [older, index, rank] = await Promise.all([
+      this.#redis.llen(queueKey(place, "wait")),
+      this.#redis.lpos(queueKey(place, "wait"), offerId(key)),
+      this.#redis.zrank(queueKey(place, "prioritized"), offerId(key)),
+    ]);
+    if (index !== null) return older - 1 - index;
+    return rank === null ? undefined : older + rank;
   }
 
   async close(): Promise<void> {
@@ -84,7 +116,7 @@ export class Offers {
     const name = offerQueueName(place);
     let queue = this.#queues.get(name);
     if (!queue) {
-      queue = new Queue(name, { connection: bullConnection(this.#redis), prefix });
+      queue = new Queue(name, { connection: bullConnection(this.#redis), prefix, skipMetasUpdate: true });
       queue.on("error", () => {});
       this.#queues.set(name, queue);
     }
@@ -93,7 +125,7 @@ export class Offers {
 }
 
 /** With a letter in front: BullMQ accepts no id of digits alone. */
-function offerId(key: SandboxKey): string {
+function offerId(key: SandboxKey): `o-${string}` {
   return `o-${key}`;
 }
 
@@ -107,11 +139,15 @@ export interface Offer {
 
 /** Takes offers of one place, one at a time, for one worker. */
 export class OfferTaker {
+  readonly #redis: Redis;
+  readonly #place: OfferPlace;
   readonly #worker: Worker;
   readonly #token: string;
   readonly #wait = new OneWait();
 
   constructor(redis: Redis, token: string, place: OfferPlace) {
+    this.#redis = redis;
+    this.#place = place;
     this.#token = token;
     this.#worker = new Worker(offerQueueName(place), undefined, {
       connection: bullConnection(redis),
@@ -137,6 +173,8 @@ export class OfferTaker {
       },
       putBack: async () => {
         await job.moveToWait(this.#token);
+        // BullMQ wakes no worker for a job with a priority that is put back.
+        await this.#redis.zadd(queueKey(this.#place, "marker"), 0, "0");
       },
     };
   }
