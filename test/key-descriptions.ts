@@ -246,7 +246,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   room: {
     type: "hash",
     holds:
-      "worker process to how many sandboxes it gives up for offers in that queue, lately and in all, and until when that is good",
+      "worker process to how many sandboxes it gives up for offers in that queue, lately and in all, until when that is good, and how many sandboxes the tenants of its other busy ones hold",
     ends: "a minute after the last; field: when the slots are used",
   },
   turns: {

@@ -34,6 +34,7 @@ export interface MemberParts extends TenancyParts {
 }
 
 interface Held extends HeldTenancy {
+  readonly tenancy: Tenancy;
   readonly end: Promise<void>;
 }
 
@@ -85,7 +86,8 @@ export class FleetMember {
     }));
     this.#resting = parts.resting;
     this.#room = new RoomMaker({
-      ...{ redis: parts.redis, instance: parts.instance, offers: parts.offers, clock: parts.clock },
+      ...{ redis: parts.redis, instance: parts.instance, clock: parts.clock },
+      ...{ offers: parts.offers, leases: parts.leases },
       ...{ places: this.#places, held: this.#tenancies, freeSlots: () => this.#freeSlots },
       quantumMs: parts.config.quantumMs,
     });

@@ -1,4 +1,4 @@
-import { makeRoomFor, type OfferPlace, type Offers } from "@berth/ledger";
+import { type Leases, makeRoomFor, type OfferPlace, type Offers } from "@berth/ledger";
 import { type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Clock, Tenancy } from "@berth/tenancy";
@@ -8,8 +8,11 @@ const soonMs = 5_000;
 /** A slot that was made free and that no offer came for is free for all from then on. */
 const unusedMs = 1_000;
 
+/** What a tenancy is to those who want its slot. */
+export type Yieldable = Pick<Tenancy, "key" | "yielding" | "idleSinceMs" | "yield">;
+
 export interface HeldTenancy {
-  readonly tenancy: Tenancy;
+  readonly tenancy: Yieldable;
   readonly sinceMs: number;
 }
 
@@ -17,6 +20,7 @@ export interface RoomMakerOptions {
   readonly redis: Redis;
   readonly instance: string;
   readonly offers: Pick<Offers, "waiting">;
+  readonly leases: Pick<Leases, "heldCounts">;
   readonly places: readonly OfferPlace[];
   readonly held: ReadonlyMap<SandboxKey, HeldTenancy>;
   readonly freeSlots: () => number;
@@ -24,8 +28,14 @@ export interface RoomMakerOptions {
   readonly clock: Clock;
 }
 
+/** Busy sandboxes in the order in which they yield, with what their tenants would still hold in the whole fleet after those before. */
+interface Busy {
+  readonly tenancy: Yieldable;
+  readonly count: number;
+}
+
 interface Asked {
-  readonly tenancy: Tenancy;
+  readonly tenancy: Yieldable;
   readonly place: OfferPlace;
   readonly atMs: number;
   /** Since when its slot is free. */
@@ -34,7 +44,8 @@ interface Asked {
 
 /**
  * Makes room when offers wait and no slot is free: in the whole fleet as many sandboxes yield as offers wait. The longest idle yield
- * first. Those past their quantum yield if the offers still wait at the next look: another worker may have an idle one.
+ * first. Those past their quantum yield if the offers still wait at the next look: another worker may have an idle one. Of these the
+ * tenant that holds the most sandboxes in the fleet gives one up, then again the one that holds the most after that.
  */
 export class RoomMaker {
   readonly #options: RoomMakerOptions;
@@ -60,7 +71,7 @@ export class RoomMaker {
 
   /** One sandbox of a tenant that has as many as it may, and more of which wait. */
   spareOne(tenant: TenantId): void {
-    const isOf = ({ key }: Tenancy) => tenantOf(key) === tenant;
+    const isOf = ({ key }: Yieldable) => tenantOf(key) === tenant;
     const { idle, busy } = this.#yieldable();
     [...idle, ...busy].find(isOf)?.yield();
   }
@@ -69,24 +80,45 @@ export class RoomMaker {
     const { redis, instance, clock } = this.#options;
     const ours = this.#asked.filter((one) => one.place === place);
     const lately = ours.filter(({ atMs, overMs }) => overMs !== undefined || clock.now() - atMs < soonMs);
-    const { idle, busy } = this.#candidates();
-    const couldBusy = this.#waited.get(place) === true ? busy : [];
+    const { idle, busy } = await this.#candidates();
     const now = await makeRoomFor(redis, instance, place, {
       ...{ waiting, lately: lately.length, all: ours.length },
-      ...{ idle: idle.length, busy: couldBusy.length },
+      ...{ idle: idle.length, busy: busy.map(({ count }) => count) },
+      busyGo: this.#waited.get(place) === true,
     });
-    for (const tenancy of [...idle.slice(0, now.idle), ...couldBusy.slice(0, now.busy)]) {
+    const going = busy.slice(0, now.busy).map(({ tenancy }) => tenancy);
+    for (const tenancy of [...idle.slice(0, now.idle), ...going]) {
       tenancy.yield();
       this.#asked.push({ tenancy, place, atMs: clock.now() });
     }
   }
 
   /** Sandboxes that could yield, in the order in which they should. */
-  #candidates(): { readonly idle: Tenancy[]; readonly busy: Tenancy[] } {
-    return this.#options.freeSlots() > 0 ? { idle: [], busy: [] } : this.#yieldable();
+  async #candidates(): Promise<{ readonly idle: readonly Yieldable[]; readonly busy: readonly Busy[] }> {
+    if (this.#options.freeSlots() > 0) return { idle: [], busy: [] };
+    const { idle, busy } = this.#yieldable();
+    return { idle, busy: await this.#mostHeldFirst(busy) };
   }
 
-  #yieldable(): { readonly idle: Tenancy[]; readonly busy: Tenancy[] } {
+  async #mostHeldFirst(busy: readonly Yieldable[]): Promise<Busy[]> {
+    const { leases, held } = this.#options;
+    const tenants = new Set(busy.map(({ key }) => tenantOf(key)));
+    const left = await leases.heldCounts([...tenants]);
+    const less = (tenant: TenantId) => {
+      const count = Math.max(0, (left.get(tenant) ?? 0) - 1);
+      left.set(tenant, count);
+      return count;
+    };
+    // Those that yield already count no more.
+    for (const { tenancy } of held.values())
+      if (tenancy.yielding && tenants.has(tenantOf(tenancy.key))) less(tenantOf(tenancy.key));
+    return busy
+      .map((tenancy) => ({ tenancy, count: less(tenantOf(tenancy.key)) }))
+      .sort((a, b) => b.count - a.count);
+  }
+
+  /** The longest idle first, and the longest held. */
+  #yieldable(): { readonly idle: Yieldable[]; readonly busy: Yieldable[] } {
     const { held, clock, quantumMs } = this.#options;
     const here = [...held.values()].filter(({ tenancy }) => !tenancy.yielding);
     const idle = here

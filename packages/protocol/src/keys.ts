@@ -103,8 +103,8 @@ export const redisKeys = {
   usageTenants: "berth:usage-tenants{fleet}",
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
-  /** Hash: worker process to how many sandboxes it gives up for the offers in that queue. */
-  room: (offers: string): string => `berth:room:${offers}`,
+  /** Hash: worker process to how many sandboxes it gives up for the offers in that queue, and which more it could. */
+  room: (offers: string): string => `berth:yields:${offers}`,
   /** Sorted set: tenant by the round in which its next offer in that queue is taken. In the hash slot of the queue. */
   turns: (offers: string): string => `berth:turns{queue}:${offers}`,
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */

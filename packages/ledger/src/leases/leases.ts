@@ -334,6 +334,18 @@ export class Leases {
     return pending !== null && live === null && paused === 0;
   }
 
+  /** How many sandboxes of each tenant workers hold. */
+  async heldCounts(tenants: readonly TenantId[]): Promise<Map<TenantId, number>> {
+    const counts = tenants.map(async (tenant) => {
+      const held = await this.#redis.zrange(redisKeys.heldOf(tenant), "0", "-1");
+      if (held.length === 0) return [tenant, 0] as const;
+      // What a dead worker held is still in the tenant's own set.
+      const deadlines = await this.#redis.zmscore(redisKeys.leases, ...held);
+      return [tenant, deadlines.filter((deadline) => deadline !== null).length] as const;
+    });
+    return new Map(await Promise.all(counts));
+  }
+
   async place(key: SandboxKey): Promise<Place> {
     const { pool, home } = await readLease(this.#redis, key);
     return { pool, home };

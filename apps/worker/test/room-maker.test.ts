@@ -1,0 +1,117 @@
+import { Leases, type OfferPlace, Offers } from "@berth/ledger";
+import { type SandboxKey, sandboxKey, tenantId, workerId } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+import { expect } from "vitest";
+import { test } from "../../../test/support/redis.ts";
+import { systemClock } from "../src/clock.ts";
+import { type HeldTenancy, RoomMaker } from "../src/room-maker.ts";
+
+const place: OfferPlace = { pool: "default", home: undefined };
+const long = 1_000_000;
+
+/** A worker whose slots are all held, since long ago. Idle where the key says so. */
+class FullWorker {
+  readonly yielded: string[] = [];
+  readonly #held = new Map<SandboxKey, HeldTenancy>();
+  readonly #leases: Leases;
+  readonly #id: string;
+  readonly maker: RoomMaker;
+
+  constructor(redis: Redis, id: string) {
+    this.#id = id;
+    this.#leases = new Leases(redis);
+    this.maker = new RoomMaker({
+      ...{ redis, instance: id, offers: new Offers(redis), leases: this.#leases, places: [place] },
+      ...{ held: this.#held, freeSlots: () => 0, quantumMs: 0, clock: systemClock },
+    });
+  }
+
+  async hold(...names: readonly string[]): Promise<void> {
+    const now = systemClock.now();
+    for (const [index, name] of names.entries()) {
+      const key = sandboxKey.parse(name);
+      await this.#leases.take(key, { worker: workerId.parse(this.#id), instance: this.#id }, 60_000);
+      const { yielded } = this;
+      let yielding = false;
+      const tenancy = {
+        key,
+        idleSinceMs: name.includes("idle") ? now - 1_000 : undefined,
+        get yielding() {
+          return yielding;
+        },
+        yield: () => {
+          yielding = true;
+          yielded.push(name);
+        },
+      };
+      this.#held.set(key, { tenancy, sinceMs: now - long + index });
+    }
+  }
+}
+
+async function offer(redis: Redis, count: number): Promise<void> {
+  const offers = new Offers(redis);
+  for (let index = 0; index < count; index++) await offers.add(sandboxKey.parse(`waits-${index}`), place);
+}
+
+test("exactly as many sandboxes yield as offers wait, the idle first, then those of the tenant that holds the most", async ({
+  redis,
+}) => {
+  const commands = redis.connect();
+  const worker = new FullWorker(commands, "worker-1");
+  // The sandboxes of the small tenants are held for longer.
+  await worker.hold("small", "other", "flood.s-0", "flood.s-1", "flood.s-2", "flood.s-3", "idle");
+  await offer(commands, 3);
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle"]);
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle", "flood.s-0", "flood.s-1"]);
+  await worker.maker.look();
+  expect(worker.yielded).toHaveLength(3);
+});
+
+test("a tenant yields down to what the others hold, then all yield in turn", async ({ redis }) => {
+  const commands = redis.connect();
+  const worker = new FullWorker(commands, "worker-1");
+  await worker.hold("small", "flood.s-0", "flood.s-1", "flood.s-2");
+  await offer(commands, 3);
+  await worker.maker.look();
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["flood.s-0", "flood.s-1", "small"]);
+});
+
+test("of two workers the one with sandboxes of the tenant that holds the most in the fleet makes room", async ({
+  redis,
+}) => {
+  const commands = redis.connect();
+  const [first, second] = [new FullWorker(commands, "worker-1"), new FullWorker(commands, "worker-2")];
+  await first.hold("small", "other", "flood.s-0");
+  await second.hold("flood.s-1", "flood.s-2", "third");
+  await offer(commands, 2);
+  for (let look = 0; look < 3; look++) for (const { maker } of [first, second]) await maker.look();
+  // It holds three: two of them yield, wherever they are.
+  const yielded = [...first.yielded, ...second.yielded];
+  expect(yielded).toHaveLength(2);
+  expect(yielded.every((name) => name.startsWith("flood."))).toBe(true);
+});
+
+test("a worker with small tenants alone leaves it to another to make room", async ({ redis }) => {
+  const commands = redis.connect();
+  const [first, second] = [new FullWorker(commands, "worker-1"), new FullWorker(commands, "worker-2")];
+  await first.hold("small", "other", "third");
+  await second.hold("flood.s-0", "flood.s-1", "flood.s-2");
+  await offer(commands, 2);
+  for (let look = 0; look < 3; look++) for (const { maker } of [first, second]) await maker.look();
+  expect(first.yielded).toEqual([]);
+  expect(second.yielded).toEqual(["flood.s-0", "flood.s-1"]);
+});
+
+test("what a dead worker held does not count", async ({ redis }) => {
+  const commands = redis.connect();
+  const leases = new Leases(commands);
+  const dead = { worker: workerId.parse("dead"), instance: "dead" };
+  for (let index = 0; index < 5; index++)
+    await leases.take(sandboxKey.parse(`small.s-${index}`), dead, index < 3 ? 1 : 60_000);
+  const gone = () => leases.lapsed(10).then(() => leases.heldCounts([tenantId.parse("small")]));
+  await expect.poll(gone).toEqual(new Map([["small", 2]]));
+});
