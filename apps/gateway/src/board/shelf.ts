@@ -157,7 +157,8 @@ class PlaceAdapter extends BullMQAdapter {
 }
 
 const descriptions = {
-  offers: "Sandboxes that have work and no holder. Empty while there are enough workers.",
+  offers:
+    "Sandboxes that have work and no holder, under Prioritized in the order of their tenants' turns. Empty while there are enough workers.",
   schedule: "Jobs that are not due yet, jobs that run again, and the ticks of schedules.",
   dead: "Dead letters: failed jobs that an operator should look at. Retry runs one again, under a new id.",
   sandbox:
