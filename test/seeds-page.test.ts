@@ -4,6 +4,14 @@ import { describe, expect, test } from "vitest";
 const docs = new URL("../docs/", import.meta.url);
 const page = await readFile(new URL("seeds.md", docs), "utf8");
 const states = ["here", "in part", "later", "refused", "open"] as const;
+/** The heading of each system, by the name that its items begin with. */
+const titles = {
+  assistant: "Assistant server",
+  code: "Code service",
+  shell: "Shell confinement",
+  personal: "Personal agent",
+  agents: "Agent gateway",
+};
 const cellsOf = (line: string) =>
   line
     .split("|")
@@ -11,7 +19,7 @@ const cellsOf = (line: string) =>
     .map((cell) => cell.trim());
 const lines = page.split("\n").filter((line) => line.startsWith("| "));
 const items = lines
-  .filter((line) => /^\| [AGSPC]\d+ \|/.test(line))
+  .filter((line) => /^\| [a-z]+-\d+ \|/.test(line))
   .map((line) => {
     const [id = "", what = "", state = "", where = ""] = cellsOf(line);
     return { id, what, state, where };
@@ -29,9 +37,9 @@ function anchorsOf(text: string): string[] {
 
 describe("docs/seeds.md", () => {
   test("docs/seeds.md has every item of the five systems once, in a state that it explains", () => {
-    const expected = { A: 80, G: 43, S: 47, P: 47, C: 59 };
-    const ids = Object.entries(expected).flatMap(([letter, count]) =>
-      Array.from({ length: count }, (_, index) => `${letter}${index + 1}`),
+    const expected = { assistant: 80, code: 43, shell: 47, personal: 47, agents: 59 };
+    const ids = Object.entries(expected).flatMap(([system, count]) =>
+      Array.from({ length: count }, (_, index) => `${system}-${index + 1}`),
     );
     expect(items.map(({ id }) => id)).toEqual(ids);
     for (const { id, what, state, where } of items) {
@@ -43,13 +51,14 @@ describe("docs/seeds.md", () => {
   });
 
   test("docs/seeds.md counts what it lists, and most of it is here", () => {
-    const count = (letter: string, state: string) =>
-      items.filter((item) => item.id.startsWith(letter) && item.state === state).length;
-    for (const letter of ["A", "G", "S", "P", "C", ""]) {
-      const row = lines.find((line) => line.startsWith(letter === "" ? "| all |" : `| ${letter}: `)) ?? "";
+    const count = (system: string, state: string) =>
+      items.filter((item) => item.id.startsWith(system) && item.state === state).length;
+    for (const [system, title] of Object.entries({ ...titles, "": "all" })) {
+      const row =
+        lines.find((line) => line.startsWith(`| ${title} |`) || line.startsWith(`| [${title}](`)) ?? "";
       const [, total, ...counted] = cellsOf(row);
-      expect(counted.map(Number), row).toEqual(states.map((state) => count(letter, state)));
-      expect(Number(total), row).toBe(items.filter(({ id }) => id.startsWith(letter)).length);
+      expect(counted.map(Number), row).toEqual(states.map((state) => count(system, state)));
+      expect(Number(total), row).toBe(items.filter(({ id }) => id.startsWith(system)).length);
     }
     expect(count("", "here")).toBeGreaterThanOrEqual(220);
   });
@@ -59,7 +68,7 @@ describe("docs/seeds.md", () => {
     expect(links.size).toBeGreaterThan(60);
     for (const link of links) {
       const [path = "", anchor] = link.split("#");
-      const text = await readFile(new URL(path, docs), "utf8").catch(() => undefined);
+      const text = await readFile(new URL(path || "seeds.md", docs), "utf8").catch(() => undefined);
       expect(text, link).toBeDefined();
       if (anchor !== undefined) expect(anchorsOf(text ?? ""), link).toContain(anchor);
     }

@@ -92,8 +92,18 @@ export async function brokenLinks(page: string): Promise<string[]> {
   return (await Promise.all(broken)).flat();
 }
 
+/** A page's lines without those of code and tables, which cannot be wrapped: a blank line is in the place of each block. */
+export function proseLines(text: string): string[] {
+  let code = false;
+  return text.split("\n").map((line) => {
+    const fence = /^\s*```/.test(line);
+    if (fence) code = !code;
+    return fence || code || /^\s*\|/.test(line) ? "" : line;
+  });
+}
+
 /** As code hosts name them in addresses. */
-function headingsOf(text: string): string[] {
+export function headingsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
     title
       .toLowerCase()
