@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,23 +20,34 @@ async function scratch({}: object, use: Use<string>): Promise<void> {
   await rm(directory, { recursive: true });
 }
 
+/** The processes behind what a reader has. */
+export interface Grounds {
+  readonly fleet: TestFleet;
+  readonly gateways: TestGateways;
+  readonly reader: Reader;
+  /** What every worker and gateway of it has. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
 // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures it needs from the pattern
-async function reader({}: object, use: Use<Reader>): Promise<void> {
+async function grounds({}: object, use: Use<Grounds>): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "berth-docs-"));
   const redis = new TestRedis(await mkdtemp(join(tmpdir(), "berth-redis-")));
   const fleet = new TestFleet(redis, home);
   const gateways = new TestGateways(redis.url);
   const artifacts = join(home, "artifacts");
+  const env = { BERTH_SECRETS_KEY: randomBytes(32).toString("base64") };
   try {
     await redis.start();
-    await Promise.all(["worker-1", "worker-2"].map((id) => fleet.worker(id)));
-    const gateway = await gateways.start({ BERTH_ARTIFACTS: artifacts });
-    await use({
+    await Promise.all(["worker-1", "worker-2"].map((id) => fleet.worker(id, env)));
+    const gateway = await gateways.start({ ...env, BERTH_ARTIFACTS: artifacts });
+    const reader = {
       REDIS_URL: redis.url,
       BERTH_URL: gateway.url,
       BERTH_KEY: adminKey,
       BERTH_ARTIFACTS: artifacts,
-    });
+    };
+    await use({ fleet, gateways, reader, env });
   } finally {
     await gateways.close();
     await fleet.close();
@@ -44,8 +56,9 @@ async function reader({}: object, use: Use<Reader>): Promise<void> {
 }
 
 /** One fleet for a whole file: every block of a page would otherwise wait for one of its own. */
-export const test = base.extend<{ reader: Reader; scratch: string }>({
-  reader: [reader, { scope: "file" }],
+export const test = base.extend<{ grounds: Grounds; reader: Reader; scratch: string }>({
+  grounds: [grounds, { scope: "file" }],
+  reader: [({ grounds: { reader } }, use) => use(reader), { scope: "file" }],
   scratch,
 });
 
