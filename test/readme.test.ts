@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { brokenLinks } from "./support/doc-blocks.ts";
 import { test } from "./support/fleet.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -63,31 +62,40 @@ test("the README's program prints what its comments state", async ({ fleet }) =>
   }
 });
 
-const adrs = (await readdir(join(root, "docs/adr"))).map((name) => join("docs/adr", name));
-const pages = [
-  "README.md",
-  "ARCHITECTURE.md",
-  "CONTRIBUTING.md",
-  "docs/README.md",
-  "docs/limits.md",
-  ...adrs,
-];
+test("the README's first screen has a picture, the two commands and fifteen lines of code", async () => {
+  const page = await readFile(join(root, "README.md"), "utf8");
+  const [screen = ""] = page.split("\n## Beside others\n");
+  expect(screen.split("\n").length).toBeLessThanOrEqual(65);
+  expect(screen).toMatch(/^!\[.+\]\(docs\/images\/fleet\.png\)$/m);
+  expect(screen).toMatch(/^npm start\b/m);
+  expect(screen).toMatch(/^npm test\b/m);
+  const code = (await exampleOf("README.md")).split("\n").filter((line) => line !== "");
+  expect(code.length).toBeLessThanOrEqual(15);
+});
 
-test.for(pages)("no line of %s is over 100 columns", async (page) => {
-  const lines = (await readFile(join(root, page), "utf8")).split("\n");
-  // A row of a table cannot be wrapped. The README has to be readable as plain text all the same.
-  const wrappable = lines.filter((line) => page === "README.md" || !line.startsWith("|"));
-  expect(wrappable.filter((line) => line.length > 100)).toEqual([]);
+test("the README's numbers are those of docs/benchmarks.md", async () => {
+  const [readme = "", benchmarks = ""] = await Promise.all(
+    ["README.md", "docs/benchmarks.md"].map((page) => readFile(join(root, page), "utf8")),
+  );
+  const text = readme.replaceAll(/\s+/g, " ");
+  const failover = /\| failover \|[^|]*\| ([\d.]+ s) \| ([\d.]+ s) \| bare BullMQ/.exec(benchmarks);
+  expect(failover).not.toBeNull();
+  expect(text).toContain(`after ${failover?.[2]} instead of ${failover?.[1]}`);
+  const exec = /\| exec-latency \| p50[^|]*\|[^|]*\|[^|]*\| API exec \| ([\d.]+)×/.exec(benchmarks);
+  expect(text).toContain(`took ${Math.round(Number(exec?.[1]))} times as long`);
+});
+
+const adrs = (await readdir(join(root, "docs/adr"))).map((name) => join("docs/adr", name));
+// A row of a table cannot be wrapped, as test/prose.test.ts allows it. The README has to be readable as plain text all the same.
+test("no line of README.md is over 100 columns, tables included", async () => {
+  const lines = (await readFile(join(root, "README.md"), "utf8")).split("\n");
+  expect(lines.filter((line) => line.length > 100)).toEqual([]);
 });
 
 test("docs/adr/README.md lists every decision", async () => {
   const list = await readFile(join(root, "docs/adr/README.md"), "utf8");
   const numbered = adrs.filter((path) => /\/\d+-/.test(path));
   expect(numbered.filter((path) => !list.includes(`](${basename(path)})`))).toEqual([]);
-});
-
-test.for(pages)("every link of %s leads somewhere", async (page) => {
-  expect(await brokenLinks(page)).toEqual([]);
 });
 
 test("every npm script that a page names exists", async () => {
