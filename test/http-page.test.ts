@@ -65,3 +65,66 @@ test("docs/http.md has every field of every request, with its bounds and default
   ])
     expect(fields).toContain(row);
 });
+
+/** Fields of a schema, however deep, as paths such as `outcome.afterMs`. */
+function fieldsOf(
+  schemas: Record<string, unknown>,
+  schema: unknown,
+  path = "",
+  seen: string[] = [],
+): string[] {
+  const {
+    $ref,
+    properties = {},
+    ...rest
+  } = (schema ?? {}) as {
+    $ref?: string;
+    properties?: Record<string, unknown>;
+    items?: unknown;
+    anyOf?: unknown[];
+    oneOf?: unknown[];
+  };
+  if ($ref !== undefined) {
+    const name = $ref.split("/").at(-1) ?? "";
+    return seen.includes(name) ? [] : fieldsOf(schemas, schemas[name], path, [...seen, name]);
+  }
+  const own = Object.entries(properties).flatMap(([name, inner]) => [
+    `${path}${name}`,
+    ...fieldsOf(schemas, inner, `${path}${name}.`, seen),
+  ]);
+  const others = [rest.items, ...(rest.anyOf ?? []), ...(rest.oneOf ?? [])].filter(
+    (one) => one !== undefined,
+  );
+  return [...own, ...others.flatMap((one) => fieldsOf(schemas, one, path, seen))];
+}
+
+test("only /v1/sandbox/* has fields in snake_case, and camelCase inside it is where docs/http.md says", () => {
+  const document = openApiDocument(describedRoutes()) as {
+    paths: Record<string, Record<string, Record<string, unknown>>>;
+    components: { schemas: Record<string, unknown> };
+  };
+  const { schemas } = document.components;
+  const camel = new Set<string>();
+  const snake = new Set<string>();
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const { requestBody, responses } of Object.values(methods)) {
+      const answers = Object.entries((responses ?? {}) as Record<string, object>);
+      const bodies = [
+        requestBody,
+        ...answers.filter(([status]) => status !== "default").map(([, one]) => one),
+      ];
+      for (const body of bodies) {
+        const { content = {} } = (body ?? {}) as { content?: Record<string, { schema?: unknown }> };
+        const fields = Object.values(content).flatMap(({ schema }) => fieldsOf(schemas, schema));
+        if (path.startsWith("/v1/sandbox"))
+          for (const field of fields.filter((one) => /[A-Z]/.test(one))) camel.add(field);
+        else for (const field of fields.filter((one) => one.includes("_"))) snake.add(`${path}: ${field}`);
+      }
+    }
+  }
+  const shared = ["outcome.afterMs", "outcome.limitBytes", "artifacts.expiresAtMs", "persisted.expiresAtMs"];
+  expect([...camel].toSorted()).toEqual(shared.toSorted());
+  // They answer with the same 202.
+  const snapshots = ["/v1/tenants/{tenant}/snapshots", "/v1/tenants/{tenant}/snapshots/{name}/restore"];
+  expect(snake).toEqual(new Set(snapshots.map((path) => `${path}: job_id`)));
+});

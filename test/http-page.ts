@@ -63,6 +63,11 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
   other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
   \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
+- **Names of fields** are in camelCase, but in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
+  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes is as it is
+  there, in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
+  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`). The other way round, the 202 of these calls (\`job_id\`, \`url\`) is
+  also that of the calls for snapshots.
 - **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut to the profile's
   \`shownBytes\`, and below it how it ended: \`[exit 3]\`, \`[timed out after 30s]\`, \`[out of memory: …]\`. What was not done is one line, \`ERR: …\`.
   With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:

@@ -67,3 +67,13 @@ test("every alert has a runbook with its symptom, check, fix and verification", 
     for (const part of ["Symptom", "Check", "Fix", "Verify"]) expect(own, alert).toContain(`**${part}.**`);
   }
 });
+
+test("the glossary of ARCHITECTURE.md has each word once, in alphabetical order", async () => {
+  const [, glossary = ""] = (await textOf("ARCHITECTURE.md")).split("\n## Glossary\n");
+  const words = [...glossary.matchAll(/^\| ([a-z][a-z -]*) \|/gm)].map(([, word = ""]) => word).slice(1);
+  expect(words).toEqual([...new Set(words)].toSorted());
+  expect(words).toEqual(
+    expect.arrayContaining(["claim", "heir", "line", "mounter", "order", "outlet", "place", "redrive"]),
+  );
+  expect(words).toEqual(expect.arrayContaining(["resting", "room", "staged request", "tree", "wake-up"]));
+});
