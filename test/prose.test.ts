@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { settingNames } from "@berth/protocol";
 import { expect, test } from "vitest";
+import { commandNames } from "../apps/cli/src/commands.ts";
 import { brokenLinks, headingsOf, proseLines, root } from "./support/doc-blocks.ts";
 
 /** Made from the code by a program of `test/`, in whose tables and lists nothing is wrapped. */
@@ -76,4 +77,36 @@ test("the glossary of ARCHITECTURE.md has each word once, in alphabetical order"
     expect.arrayContaining(["claim", "heir", "line", "mounter", "order", "outlet", "place", "redrive"]),
   );
   expect(words).toEqual(expect.arrayContaining(["resting", "room", "staged request", "tree", "wake-up"]));
+});
+
+test("docs/README.md answers the six questions that are asked most, each with a link", async () => {
+  const [, part = ""] = (await textOf("docs/README.md")).split("\n## Asked most\n");
+  const [table = ""] = part.split("\n## ");
+  const rows = [...table.matchAll(/^\| (.+\?) \| (.+) \| \[\w+\]\(\S+#\S+\) \|$/gm)];
+  const questions = rows.map(([, question]) => question);
+  for (const about of [
+    "worker dies",
+    "another host",
+    "stop a tenant",
+    "one domain",
+    "new job kind",
+    "job cost",
+  ])
+    expect(questions).toContainEqual(expect.stringContaining(about));
+});
+
+test("every berth command that a page names between backticks exists", async () => {
+  const groups = new Set(commandNames.map((name) => name.split(" ")[0]));
+  const isKnown = (first: string, second: string) =>
+    commandNames.includes(first) ||
+    commandNames.includes(`${first} ${second}`) ||
+    (second === "" && groups.has(first)) ||
+    first === "help";
+  const unknown: string[] = [];
+  for (const page of pages) {
+    const text = (await textOf(page)).replaceAll(/^```[\s\S]*?^```$/gm, "");
+    for (const [, first = "", second = ""] of text.matchAll(/`berth\s+([a-z]+)(?:\s+([a-z]+))?[^`]*`/g))
+      if (!isKnown(first, second)) unknown.push(`${page}: ${first} ${second}`);
+  }
+  expect(unknown).toEqual([]);
 });
