@@ -1,8 +1,7 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
 import { dueTime, type Job, job as jobSchema, type Labels, problemsOf } from "@berth/protocol";
 import { UsageError } from "../complaint.ts";
 import type { JobOrder } from "../door.ts";
+import { fileLines } from "./file-lines.ts";
 
 export interface BatchLine {
   /** Among the orders, from 0; empty lines do not count. */
@@ -20,7 +19,8 @@ const shownProblems = 10;
 export async function checkBatchFile(file: string, labels: Labels): Promise<number> {
   const problems: string[] = [];
   let count = 0;
-  for await (const { number, text } of lines(file)) {
+  for await (const { number, text } of fileLines(file)) {
+    if (text.trim() === "") continue;
     count++;
     const read = readOrder(text, labels);
     if ("problem" in read) problems.push(`line ${number}: ${read.problem}`);
@@ -39,30 +39,11 @@ export async function checkBatchFile(file: string, labels: Labels): Promise<numb
 /** The orders as they are asked for; never the whole file. Each has the labels of all, and its own before those. */
 export async function* batchLines(file: string, labels: Labels): AsyncGenerator<BatchLine> {
   let index = 0;
-  for await (const { number, text } of lines(file)) {
+  for await (const { number, text } of fileLines(file)) {
+    if (text.trim() === "") continue;
     const read = readOrder(text, labels);
     if ("problem" in read) throw new UsageError(`${file} changed: line ${number}: ${read.problem}`);
     yield { index: index++, line: number, ...read };
-  }
-}
-
-async function* lines(file: string): AsyncGenerator<{ number: number; text: string }> {
-  let number = 0;
-  const input = createReadStream(file);
-  // Without this, an error before the first line is asked for would be unhandled.
-  const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {});
-  input.once("error", failed.reject);
-  const reader = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { value, done } = await Promise.race([reader.next(), failed.promise]);
-      if (done) return;
-      number++;
-      if (value.trim() !== "") yield { number, text: value };
-    }
-  } finally {
-    input.destroy();
   }
 }
 

@@ -29,12 +29,13 @@ export class BatchRun {
     this.#ended = new Uint8Array(lines.selection.total);
   }
 
-  /** A result of an earlier run. */
-  noteEarlier({ index }: ResultLine): void {
+  /** A result of an earlier run. False: it counts already, or is of no job of this batch. */
+  noteEarlier({ index }: ResultLine): boolean {
     const position = this.#lines.selection.positionOf(index);
-    if (position === undefined) return;
+    if (position === undefined || this.#before.has(position)) return false;
     this.#ended[position] = 1;
     this.#before.add(position);
+    return true;
   }
 
   async *orders(): AsyncGenerator<JobOrder> {

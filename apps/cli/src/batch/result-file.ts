@@ -1,8 +1,8 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import { Complaint } from "../complaint.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { type ResultLine, readResultLine } from "./result-line.ts";
+import { readResults } from "./read-results.ts";
+import type { ResultLine } from "./result-line.ts";
 
 /** Where a batch's results go, one JSON line each. */
 export interface ResultSink {
@@ -16,7 +16,7 @@ export function resultsTo(terminal: Terminal): ResultSink {
 
 export const noResults: ResultSink = { add: async () => {}, close: async () => {} };
 
-/** A file that is added to. What an interrupted run left is kept, a line it could not finish is not. */
+/** A file that is added to. What an interrupted run left is kept, a last line it could not finish is not. No other file is changed. */
 export class ResultFile implements ResultSink {
   readonly #file: FileHandle;
 
@@ -28,18 +28,18 @@ export class ResultFile implements ResultSink {
   ): Promise<ResultFile> {
     const file = await open(path, "a+");
     try {
-      let wholeBytes = 0;
       const { size } = await file.stat();
-      const input = file.createReadStream({ start: 0, autoClose: false });
-      for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-        const bytes = Buffer.byteLength(text) + 1;
-        const line = wholeBytes + bytes > size ? undefined : readResultLine(text);
-        if (!line) break;
+      const results = readResults(path, size);
+      let lacksNewline = false;
+      let next = await results.next();
+      for (; !next.done; next = await results.next()) {
+        const { line, isCut } = next.value;
         if (line.id.replace(/-\d+$/, "") !== prefix) throw ofAnother(path, line.id, prefix);
-        wholeBytes += bytes;
+        lacksNewline = isCut;
         onEarlier(line);
       }
-      if (wholeBytes < size) await file.truncate(wholeBytes);
+      if (next.value !== undefined) await file.truncate(next.value);
+      if (lacksNewline) await file.write("\n");
       return new ResultFile(file);
     } catch (error) {
       await file.close();

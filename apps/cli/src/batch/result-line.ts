@@ -49,7 +49,7 @@ export function resultLine(
 
 /** What later runs need of a line. Lines of earlier versions have no tenant, session or number. */
 const stored = z.looseObject({
-  index: z.number(),
+  index: z.int().nonnegative(),
   id: z.string(),
   line: z.number().default(0),
   tenant: z.string().default(""),
@@ -66,4 +66,10 @@ export function readResultLine(text: string): ResultLine | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether a text can be the beginning of a line of results, as `resultLine` writes it. */
+export function beginsResultLine(text: string): boolean {
+  const first = '{"index":';
+  return text.startsWith(first.slice(0, text.length));
 }

@@ -1,9 +1,7 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
 import { isSuccess } from "@berth/protocol";
 import { Complaint } from "../complaint.ts";
 import type { BatchLine } from "./batch-file.ts";
-import { readResultLine } from "./result-line.ts";
+import { readResults } from "./read-results.ts";
 
 /** Which lines of a file of jobs are the batch, and at which position of it each is. */
 export interface Selection {
@@ -18,13 +16,10 @@ export function everyLine(total: number): Selection {
   return { total, positionOf: (index) => (index < total ? index : undefined), check: () => {} };
 }
 
-/** The lines that failed or were lost in an earlier run, by the file of its results. The last result of a line counts. */
+/** The lines that failed or were lost in an earlier run, by the file of its results. The last result of a line counts; one that was cut off does not. */
 export async function failedLines(path: string, jobs: { file: string; total: number }): Promise<Selection> {
   const failed = new Map<number, { readonly tenant: string; readonly session: string }>();
-  const input = createReadStream(path);
-  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-    const line = readResultLine(text);
-    if (!line) throw new Complaint(`${path} is not a file of results: it has the line ${text.slice(0, 80)}`);
+  for await (const { line } of readResults(path)) {
     const { index, tenant, session, outcome } = line;
     if (index >= jobs.total) throw ofOther(path, jobs.file, index);
     if (isSuccess(outcome)) failed.delete(index);

@@ -8,6 +8,7 @@ import { type BatchSummary, summaryLines, summaryOf } from "../batch/batch-summa
 import { noResults, ResultFile, type ResultSink, resultsTo } from "../batch/result-file.ts";
 import type { ResultLine } from "../batch/result-line.ts";
 import { resumeCommand } from "../batch/resume-command.ts";
+import { isSameFile } from "../batch/same-file.ts";
 import { everyLine, failedLines, type Selection } from "../batch/selection.ts";
 import { StopRule } from "../batch/stop-rule.ts";
 import { type Arguments, command, type OptionValues } from "../command.ts";
@@ -97,6 +98,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const id = batchId(values.id);
   const limits = limitsOf(values);
   const labels = labelsOf("--labels", values.labels);
+  await refuseOverwriting(values, context, file);
   const selection = await selectionOf(values, context, { file, total: await checkBatchFile(file, labels) });
   const { total } = selection;
   const door = await context.door();
@@ -105,8 +107,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const batch = await door.batches.run({ id, orders: jobs.orders(), total, inFlight, patienceMs });
   const statistics = new BatchStatistics();
   const sink = await sinkOf(values.out, context, batch.prefix, (line) => {
-    jobs.noteEarlier(line);
-    statistics.add(line);
+    if (jobs.noteEarlier(line)) statistics.add(line);
   });
   const before = statistics.finished;
   const beganMs = performance.now();
@@ -193,16 +194,31 @@ function limitsOf(values: Values) {
   };
 }
 
+/** What is written must be none of the files that are read, and not each other. */
+async function refuseOverwriting(values: Values, { directory }: Context, jobs: string): Promise<void> {
+  const { "retry-failed": earlier, out, report } = values;
+  const at = (path: string | undefined) => (path === undefined ? undefined : resolve(directory, path));
+  const results = out === "-" ? undefined : at(out);
+  const pairs = [
+    ["--out", results, "FILE, the jobs", jobs],
+    ["--out", results, "--retry-failed", at(earlier)],
+    ["--report", at(report), "FILE, the jobs", jobs],
+    ["--report", at(report), "--retry-failed", at(earlier)],
+    ["--report", at(report), "--out", results],
+  ] as const;
+  for (const [option, written, other, path] of pairs)
+    if (written !== undefined && path !== undefined && (await isSameFile(written, path)))
+      throw new UsageError(`${option}: this is the file of ${other}; choose another file`);
+}
+
 async function selectionOf(
   values: Values,
   { directory }: Context,
   jobs: { readonly file: string; readonly total: number },
 ): Promise<Selection & { readonly note: string }> {
-  const { "retry-failed": earlier, out } = values;
+  const { "retry-failed": earlier } = values;
   if (earlier === undefined) return { ...everyLine(jobs.total), note: "" };
   const path = resolve(directory, earlier);
-  if (out !== undefined && out !== "-" && resolve(directory, out) === path)
-    throw new UsageError("--out: this is the file of --retry-failed; choose another file");
   const failed = await failedLines(path, jobs);
   return { ...failed, note: ` of ${jobs.total}: what failed in ${earlier}` };
 }
