@@ -1,3 +1,5 @@
+import { RECIPE_FILES } from "../sandbox/recipe.mjs";
+
 /** What is published, each as one tarball that needs no other of ours. */
 export interface Product {
   readonly name: string;
@@ -56,11 +58,7 @@ export const products: readonly Product[] = [
       "packages/init/Makefile",
       "packages/init/c",
       "packages/init/build/init",
-      "infra/sandbox/Dockerfile",
-      "infra/sandbox/finish.sh",
-      "infra/sandbox/packages.txt",
-      "infra/sandbox/packages-build.txt",
-      "infra/sandbox/packages-full.txt",
+      ...RECIPE_FILES.map((file) => `infra/sandbox/${file}`),
       // Their versions are read.
       "apps/cli/package.json",
       "apps/worker/package.json",

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test as base, describe, expect, vi } from "vitest";
+import { RECIPE_FILES, VARIANTS } from "../../infra/sandbox/recipe.mjs";
 import { type DocBlock, docBlocks, fits, root, runProgram, statedOutput } from "../support/doc-blocks.ts";
 import { type PackageManager, Project } from "./project.ts";
 
@@ -107,6 +108,14 @@ describe.for(names)("the tarball of %s", (name) => {
     ]);
     expect(text).not.toContain("sourceMappingURL");
   });
+});
+
+test("the tarball of berth has every file that its sandbox image is built from", async ({ tarballs }) => {
+  const { stdout } = await runProgram("tar", ["tzf", tarballs.of("berth")]);
+  const lists = Object.values(VARIANTS).flatMap((variant) => variant.lists);
+  expect(RECIPE_FILES).toEqual(expect.arrayContaining(lists));
+  const recipe = RECIPE_FILES.map((file) => `package/lib/infra/sandbox/${file}`);
+  expect(stdout.trim().split("\n")).toEqual(expect.arrayContaining(recipe));
 });
 
 describe.for(managers)("installed alone by %s", (by: PackageManager) => {
