@@ -82,6 +82,43 @@ test("-i takes stdin that is longer than a request may be, and leaves none of it
   await expect.poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout).toBe("");
 });
 
+test("-i with long stdin and --fork-of writes it into the fork, and leaves the tenant's usual sandbox alone", async ({
+  fleet,
+  env,
+}) => {
+  await runCli(["exec", "acme", "--", "echo one > a"], { env });
+  await runCli(["snapshot", "create", "acme", "ready"], { env });
+  const long = Buffer.alloc(9 * 1024 * 1024, "y");
+  const run = (...args: string[]) =>
+    new CliRun(["exec", "acme", "-i", "--fork-of", "ready", ...args], { env, stdin: long }).end();
+  const counted = { code: 0, stdout: `${long.length}\na\n`, stderr: "" };
+  expect(await run("--", "wc -c; ls -A")).toEqual(counted);
+  expect(await run("--session", "kept", "--", "wc -c; ls -A")).toEqual(counted);
+  expect(await run("--", "no-such-program", "-x")).toMatchObject({ code: 127 });
+  const sandboxes = async () =>
+    (await fleet.client().sandboxes({ tenant: "acme", limit: 20 })).map((one) => one.key);
+  await expect.poll(async () => (await sandboxes()).sort()).toEqual(["acme", "acme.s.kept"]);
+  const usual = ["glob", "acme", "**", "--dot"];
+  expect((await runCli(usual, { env })).stdout).toBe("a\n");
+  const kept = [...usual, "--scope", "session", "--session", "kept"];
+  await expect.poll(async () => (await runCli(kept, { env })).stdout).toBe("a\n");
+});
+
+test("-i with more stdin than the workspace's quota is refused, says so, and leaves none of it behind", async ({
+  env,
+}) => {
+  expect(await runCli(["profile", "set", "tenant.acme", "limits.workspaceBytes=10m"], { env })).toMatchObject(
+    {
+      code: 0,
+    },
+  );
+  const stdin = Buffer.alloc(24 * 1024 * 1024, "y");
+  const { code, stdout, stderr } = await runCli(["exec", "acme", "-i", "--", "wc -c"], { env, stdin });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/quota/);
+  await expect.poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout).toBe("");
+});
+
 test("a job's id with another command is refused, and with the same gives the first result", async ({
   env,
 }) => {

@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import type { JobResult, Outcome } from "@berth/protocol";
 import type { Context } from "./context.ts";
 import { writeInParts } from "./copy/write-parts.ts";
 import type { JobOrder } from "./door.ts";
@@ -5,22 +7,34 @@ import { stdinPath } from "./exec-order.ts";
 import { runJob } from "./run-job.ts";
 import { type Stdin, wholeStdin } from "./stdin.ts";
 
+/** Ends of a command that may never have begun. */
+const mayNotHaveBegun: ReadonlySet<Outcome["kind"]> = new Set(["cancelled", "refused", "lost"]);
+
 /**
  * Stdin that is too long for one job, as a file of the workspace: it is written by jobs of the same session, and counts for the
  * workspace's quota. The command takes its name away when it begins; `remove` is for a command that never begins.
  */
 export class LargeStdin {
   readonly path = stdinPath();
+  /** Where the command has to run. A fork that goes with it gets a name, so that it is the one that the jobs before it made. */
+  readonly place: Omit<JobOrder, "request">;
   readonly #context: Context;
-  readonly #place: Omit<JobOrder, "request">;
+  readonly #isOwnFork: boolean;
 
   constructor(context: Context, place: Omit<JobOrder, "request">) {
     this.#context = context;
-    this.#place = place;
+    this.#isOwnFork = place.forkOf !== undefined && place.session === undefined && place.scope === undefined;
+    const named = {
+      session: `fork-${randomBytes(8).toString("hex")}`,
+      scope: "session",
+      discard: true,
+    } as const;
+    this.place = this.#isOwnFork ? { ...place, ...named } : place;
   }
 
   async write(stdin: Stdin): Promise<void> {
-    const send = (request: JobOrder["request"]) => runJob(this.#context, { ...this.#place, request });
+    const { discard: _, ...place } = this.place;
+    const send = (request: JobOrder["request"]) => runJob(this.#context, { ...place, request });
     try {
       await writeInParts({ send }, this.path, wholeStdin(stdin), { append: true });
     } catch (error) {
@@ -29,10 +43,22 @@ export class LargeStdin {
     }
   }
 
+  /** Behind the command's end. A fork of its own has gone with it, if it began. */
+  async removeAfter({ outcome }: JobResult): Promise<void> {
+    if (!this.#isOwnFork || mayNotHaveBegun.has(outcome.kind)) await this.remove();
+  }
+
   /** The job is not waited for: Ctrl-C would cancel it. */
   async remove(): Promise<void> {
     const door = await this.#context.door();
-    const request = { kind: "remove", path: this.path, missingOk: true } as const;
-    await door.submit({ ...this.#place, request }).catch(() => {});
+    await door.submit(this.#removal()).catch(() => {});
+  }
+
+  #removal(): JobOrder {
+    const { discard: _, ...place } = this.place;
+    if (!this.#isOwnFork) return { ...place, request: { kind: "remove", path: this.path, missingOk: true } };
+    // Not to be made only to be removed.
+    const { forkOf: __, ...session } = place;
+    return { ...session, request: { kind: "destroy" } };
   }
 }

@@ -109,17 +109,18 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
     cwd,
     timeoutMs: timeout === undefined ? undefined : durationMs("--timeout", timeout),
   };
-  const place = { tenant, ...placeOf(values) };
+  const { "fork-of": forkOf } = values;
+  const usual = { tenant, ...placeOf(values), ...(forkOf === undefined ? {} : { forkOf }) };
   const how = {
     ...(values.id === undefined ? {} : { id: values.id }),
-    ...(values["fork-of"] === undefined ? {} : { forkOf: values["fork-of"] }),
     ...(values.idempotent ? { idempotent: true } : {}),
     ...(delay === undefined ? {} : { delayMs: durationMs("--delay", delay) }),
     ...(values.secret.length === 0 ? {} : { secrets: ownSecrets(values.secret) }),
     ...(retries === undefined ? {} : { retry: { attempts: wholeNumber("--retries", retries) + 1 } }),
   };
   const stdin = values.interactive ? await readStdin(context) : undefined;
-  const large = stdin?.rest && new LargeStdin(context, place);
+  const large = stdin?.rest && new LargeStdin(context, usual);
+  const place = large?.place ?? usual;
   if (large) await writeStdin(large, stdin, values);
   const order = execOrder(words, { ...wish, place, stdin: large ?? stdin?.head });
   const job = await submitJob(context, { ...place, ...how, ...order }).catch(async (error: unknown) => {
@@ -132,7 +133,12 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   }
   const { block = false } = values;
   const ending = endOf(context, job, block ? job.result() : shownOutput(context, job));
-  const ended = ofCommand(await ending.finally(() => large?.remove()));
+  const whole = await ending.catch(async (error: unknown) => {
+    await large?.remove();
+    throw error;
+  });
+  await large?.removeAfter(whole);
+  const ended = ofCommand(whole);
   const result = block ? { ...ended, text: execBlock(words.join(" "), ended.text ?? "") } : ended;
   await tellEnd(context, job, result, block);
   if (isMissing(result) && cwd !== undefined && !context.terminal.json)
