@@ -1,5 +1,6 @@
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
+import { Shelf } from "../../apps/gateway/src/board/shelf.ts";
 import { busybox } from "../support/fleet.ts";
 import { adminKey, type TestGateway, fleetTest as test } from "../support/gateway.ts";
 
@@ -50,7 +51,7 @@ class Visitor {
 
 const exec = (tenant: string, command: string, more: object = {}) => ({
   tenant,
-  request: { kind: "exec", command },
+  request: { kind: "exec" as const, command },
   ...more,
 });
 
@@ -85,6 +86,30 @@ async function snapshot(redis: Redis, tenant: string): Promise<Record<string, st
   const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
   return Object.fromEntries(keys.map((key, index) => [key, dumps[index]?.toString("hex") ?? ""]));
 }
+
+test("all pages that ask a fresh board at once see its queues, and a found tenant is on it from then on", async ({
+  fleet,
+}) => {
+  const berth = fleet.client();
+  for (const tenant of ["first", ...Array.from({ length: 20 }, (_, index) => `later-${index}`)])
+    await berth.submit(exec(tenant, "true")).enqueued();
+  const shelf = new Shelf(fleet.redis.connect(), berth, { isReadOnly: true });
+  const names = (shown: Awaited<ReturnType<Shelf["adapters"]>>) => shown.map((one) => one.getName());
+  try {
+    const [first = [], ...others] = await Promise.all(
+      Array.from({ length: 3 }, () => shelf.adapters().then(names)),
+    );
+    expect(first).toContain("tenants:later-19");
+    for (const other of others) expect(other).toEqual(first);
+    expect(first).not.toContain("tenants:first");
+    const [found, shown] = await Promise.all([shelf.find("first"), shelf.adapters()]);
+    expect(names(shown)).toContain("tenants:later-19");
+    expect(found).toBe("tenants:first");
+    expect(names(await shelf.adapters())).toContain("tenants:first");
+  } finally {
+    shelf.close();
+  }
+});
 
 describe("board", () => {
   test("the board admits only admin keys, and ends the session of a revoked key", async ({ gateways }) => {

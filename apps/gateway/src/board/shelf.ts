@@ -33,6 +33,11 @@ export class Shelf {
   readonly #found = new LRUCache<SandboxKey, true>({ max: foundMost, ttl: foundKeptMs });
   #known = 0;
   #atMs = Number.NEGATIVE_INFINITY;
+  /** What is under way: pages that ask meanwhile wait for it, too. */
+  #look: Promise<void> | undefined;
+  /** Counts what changes the wanted ones; a look that began before does not count. */
+  #changes = 0;
+  #isClosed = false;
 
   constructor(redis: Redis, berth: Berth, options: { readonly isReadOnly: boolean }) {
     this.#redis = redis;
@@ -43,8 +48,10 @@ export class Shelf {
   /** What is on it now; looks again when that was a while ago. */
   async adapters(): Promise<BullMQAdapter[]> {
     if (performance.now() - this.#atMs > freshMs) {
-      this.#atMs = performance.now();
-      this.#arrange(await this.#wanted());
+      this.#look ??= this.#lookAgain().finally(() => {
+        this.#look = undefined;
+      });
+      await this.#look;
     }
     return [...this.#shown.values()].map(({ adapter }) => adapter);
   }
@@ -73,11 +80,25 @@ export class Shelf {
     const known = await this.#berth.sandboxes({ tenant, limit: sandboxesPerTenant });
     for (const { key } of known) this.#found.set(key, true);
     this.#atMs = Number.NEGATIVE_INFINITY;
+    this.#changes++;
     return known[0] && labelOf({ kind: "sandbox", key: known[0].key });
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#arrange([]);
+  }
+
+  async #lookAgain(): Promise<void> {
+    for (;;) {
+      const before = this.#changes;
+      const places = await this.#wanted();
+      if (this.#isClosed) return;
+      if (this.#changes !== before) continue;
+      this.#arrange(places);
+      this.#atMs = performance.now();
+      return;
+    }
   }
 
   async #wanted(): Promise<BoardPlace[]> {
