@@ -12,6 +12,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Sent again when the connection breaks or the gateway is away; GET and DELETE are, unless this says no. */
   readonly repeatable?: boolean;
+  /** Called before it is sent again when it may have been carried out already. */
+  readonly onLost?: () => void;
 }
 
 /** A gateway that says how long to wait is asked again, this often. */
@@ -23,6 +25,9 @@ const away = new Set([
   ...["gateway-unreachable", "redis-unreachable", "unavailable"],
   ...["http-502", "http-503", "http-504"],
 ]);
+
+/** Those after which nobody knows whether it was carried out. */
+const lost = new Set(["gateway-unreachable", "redis-unreachable", "http-502", "http-504"]);
 
 /** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */
 export class HttpCalls {
@@ -56,9 +61,19 @@ export class HttpCalls {
     return this.json<T>(method, path).catch(undefinedWhenMissing);
   }
 
-  /** False for 404. */
+  /** False for 404, unless it answers a DELETE that was sent again: the first, whose answer got lost, was carried out. */
   async isThere(method: string, path: string): Promise<boolean> {
-    return (await this.json(method, path).then(() => true, undefinedWhenMissing)) ?? false;
+    let isLost = false;
+    const onLost = () => {
+      isLost = true;
+    };
+    try {
+      await this.json(method, path, { onLost });
+      return true;
+    } catch (error) {
+      undefinedWhenMissing(error);
+      return method === "DELETE" && isLost;
+    }
   }
 
   response(method: string, path: string, options: CallOptions = {}): Promise<Response> {
@@ -86,6 +101,7 @@ export class HttpCalls {
         failedMs ??= now;
         // While the gateway answers other calls it is not away.
         if (now - Math.max(failedMs, this.#answeredMs) >= this.outageMs) throw error;
+        if (mayBeDone(error)) options.onLost?.();
         await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: this.#closed.signal });
       }
     }
@@ -101,7 +117,7 @@ export class HttpCalls {
       const pauseMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
       if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= patience)
         throw await refusal(response);
-      await response.body?.cancel();
+      if (mayBeDone(await refusal(response))) options.onLost?.();
       await sleep(Math.min(pauseMs, longestPauseMs), undefined, { signal: this.#closed.signal });
     }
   }
@@ -182,6 +198,11 @@ function exitCodeOf(status: number, code: string): number {
   if (status === 400) return exitCodes.usage;
   if (status === 401) return exitCodes.badConfig;
   return exitCodeOfFault(code);
+}
+
+function mayBeDone({ code = "", cause }: Complaint): boolean {
+  const refused = cause instanceof Error && cause.cause instanceof Error && "code" in cause.cause;
+  return lost.has(code) && !(refused && (cause.cause as NodeJS.ErrnoException).code === "ECONNREFUSED");
 }
 
 function undefinedWhenMissing(error: unknown): undefined {
