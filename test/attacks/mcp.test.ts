@@ -178,6 +178,24 @@ describe("hostile MCP client", () => {
     },
   );
 
+  fleetTest.for(["over Redis", "with an admin key"] as const)(
+    "artifacts of another tenant do not exist for berth mcp %s",
+    async (way, { fleet, gateways }) => {
+      await fleet.worker("worker-1");
+      const env: Record<string, string> =
+        way === "over Redis"
+          ? { REDIS_URL: fleet.redis.url }
+          : { BERTH_URL: (await gateways.start()).url, BERTH_KEY: adminKey };
+      await using mine = await McpSession.stdio(["--tenant", "Acme Ltd."], env);
+      const made = await mine.call("bash", { command: "echo secret > s.txt", artifacts: ["s.txt"] });
+      const { uri } = made.content[1] as { uri: string };
+      const { contents } = await mine.client.readResource({ uri });
+      expect(contents).toMatchObject([{ uri, blob: Buffer.from("secret\n").toString("base64") }]);
+      await using theirs = await McpSession.stdio(["--tenant", "globex"], env);
+      await expect(theirs.client.readResource({ uri })).rejects.toThrow("no such artifact");
+    },
+  );
+
   fleetTest("a command that floods its output gets a bounded answer", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();

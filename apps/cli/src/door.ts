@@ -255,8 +255,11 @@ export interface Door {
   scopeOf(of: { readonly tenant: string; readonly agent?: string | undefined }): Promise<Scope>;
   scale(): Promise<Scale>;
   drain(worker: string): Promise<void>;
-  /** Undefined: no such artifact, or not any more. */
-  artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined>;
+  /** Undefined: no such artifact, or not any more, or not that tenant's. */
+  artifact(
+    id: string,
+    options?: { readonly tenant?: string | undefined },
+  ): Promise<AsyncIterable<Uint8Array> | undefined>;
   readonly batches: BatchesDoor;
   readonly tenants: TenantsDoor;
   readonly profiles: ProfilesDoor;

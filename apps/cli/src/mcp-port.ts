@@ -10,9 +10,15 @@ const lookedThrough = 20;
 export function mcpPort(
   door: Door,
   {
+    tenant,
     onNoSandbox,
     onBug,
-  }: { readonly onNoSandbox: "refuse" | "wait"; readonly onBug: (error: unknown) => void },
+  }: {
+    /** Whose artifacts can be read, also where the door shows those of all. */
+    readonly tenant: string;
+    readonly onNoSandbox: "refuse" | "wait";
+    readonly onBug: (error: unknown) => void;
+  },
 ): FleetPort {
   return {
     submit: async (order) => followed(await door.submit(order)),
@@ -20,13 +26,13 @@ export function mcpPort(
       const job = await door.job(id);
       return job && { ...followed(job), sandbox: job.sandbox };
     },
-    sandbox: async (tenant, key) => {
-      const known = await door.sandboxes({ tenant, limit: lookedThrough });
+    sandbox: async (owner, key) => {
+      const known = await door.sandboxes({ tenant: owner, limit: lookedThrough });
       const found = known.find((one) => one.key === key);
       return found && { ...found, held: found.worker !== undefined };
     },
     artifact: async (id) => {
-      const bytes = await door.artifact(id);
+      const bytes = await door.artifact(id, { tenant });
       return bytes && { bytes };
     },
     ...(onNoSandbox === "wait"

@@ -64,7 +64,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
     // Once for the whole server: its tools offer other sessions only where those are not other sandboxes.
     const place = { ...named, scope: named.scope ?? (await door.scopeOf(named)) };
     const tools = await door.tools.usableBy(named);
-    await serveMcpStdio(mcpPort(door, { onNoSandbox, onBug: say }), {
+    await serveMcpStdio(mcpPort(door, { tenant: named.tenant, onNoSandbox, onBug: say }), {
       place,
       tools,
       answerWithinMs,

@@ -1,5 +1,5 @@
 import { Artifacts, Berth, type EnqueuedJob, type JobView, shownState } from "@berth/client";
-import { isFault, type ToolDefinitionInput } from "@berth/protocol";
+import { isFault, type ToolDefinitionInput, tenantId } from "@berth/protocol";
 import { type Redis, withoutPassword } from "@berth/redis";
 import type {
   ApprovalsDoor,
@@ -131,7 +131,11 @@ export class ClientDoor implements Door {
     return this.#berth.drain(worker);
   }
 
-  artifact(id: string) {
+  async artifact(id: string, { tenant }: { readonly tenant?: string | undefined } = {}) {
+    if (tenant !== undefined) {
+      const meta = await this.#artifacts.meta(id);
+      if (meta?.tenant !== tenantId.parse(tenant)) return undefined;
+    }
     return this.#artifacts.stream(id);
   }
 

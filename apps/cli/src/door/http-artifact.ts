@@ -4,9 +4,13 @@ import { type HttpCalls, path } from "./http-call.ts";
 const mostFailures = 20;
 
 /** An artifact's bytes. A connection that breaks is made again behind the last byte: an artifact never changes. */
-export async function httpArtifact(calls: HttpCalls, id: string): Promise<AsyncIterable<Uint8Array>> {
+export async function httpArtifact(
+  calls: HttpCalls,
+  { id, tenant }: { readonly id: string; readonly tenant?: string | undefined },
+): Promise<AsyncIterable<Uint8Array>> {
   const from = (offset: number) =>
     calls.response("GET", path`/v1/artifacts/${id}`, {
+      query: { tenant },
       headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
     });
   return bytesOf(calls, await from(0), from);

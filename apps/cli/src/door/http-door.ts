@@ -157,9 +157,12 @@ export class HttpDoor implements Door {
     return this.#calls.json("POST", path`/v1/fleet/workers/${worker}/drain`);
   }
 
-  async artifact(id: string): Promise<AsyncIterable<Uint8Array> | undefined> {
+  async artifact(
+    id: string,
+    { tenant }: { readonly tenant?: string | undefined } = {},
+  ): Promise<AsyncIterable<Uint8Array> | undefined> {
     try {
-      return await httpArtifact(this.#calls, id);
+      return await httpArtifact(this.#calls, { id, tenant });
     } catch (error) {
       if (error instanceof Complaint && error.code === "not-found") return undefined;
       throw error;

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { artifactId } from "@berth/protocol";
+import { artifactId, tenantId } from "@berth/protocol";
 import { z } from "zod";
 import { rangeOf } from "../http/byte-range.ts";
 import { Problem } from "../http/problem.ts";
@@ -19,6 +19,7 @@ export function artifactRoutes({ artifacts }: Parts): AnyRoute[] {
       about: "Always as a download: what a tenant wrote is never shown as a page of this gateway.",
       access: "key",
       params: z.object({ id: artifactId }),
+      query: z.object({ tenant: tenantId.optional().describe("only if it is this tenant's") }),
       headers: z.object({
         range: z.string().max(200).optional().describe("one range of bytes"),
         "if-none-match": z.string().max(1_000).optional(),
@@ -30,9 +31,10 @@ export function artifactRoutes({ artifacts }: Parts): AnyRoute[] {
         304: { about: "It is what the caller has" },
       },
     },
-    async ({ params, headers, principal, signal }) => {
+    async ({ params, query, headers, principal, signal }) => {
       const meta = await artifacts.meta(params.id);
-      if (!meta || !mayTouch(principal, meta.tenant)) {
+      const isWanted = query.tenant === undefined || query.tenant === meta?.tenant;
+      if (!meta || !isWanted || !mayTouch(principal, meta.tenant)) {
         throw new Problem("not-found", "there is no such artifact, or it has expired");
       }
       const etag = `"${meta.sha256}"`;
