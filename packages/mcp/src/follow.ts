@@ -41,7 +41,7 @@ export async function follow(
         return { output: output.kept, waitsFor: event.outcome.message, after: last };
       if (event.type !== "stdout" && event.type !== "stderr") continue;
       output.add(event.type, event.bytes);
-      progress?.add(event.bytes);
+      progress?.add(event.type, event.bytes);
     }
   } catch (error) {
     if (!until.aborted) throw error;

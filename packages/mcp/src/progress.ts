@@ -13,7 +13,8 @@ export type Notify = (progress: number, message: string) => Promise<void>;
 export class Progress {
   readonly #notify: Notify;
   readonly #beganMs = performance.now();
-  readonly #decoder = new StringDecoder("utf8");
+  /** Each stream has its own: a character may be cut where the other one goes on. */
+  readonly #decoders = { stdout: new StringDecoder("utf8"), stderr: new StringDecoder("utf8") };
   readonly #timer: NodeJS.Timeout;
   #unsent = "";
   #sentMs = 0;
@@ -24,8 +25,8 @@ export class Progress {
     this.#timer = setInterval(() => this.#send(), everyMs);
   }
 
-  add(bytes: Uint8Array): void {
-    this.#unsent = (this.#unsent + this.#decoder.write(Buffer.from(bytes))).slice(-messageChars);
+  add(stream: "stdout" | "stderr", bytes: Uint8Array): void {
+    this.#unsent = (this.#unsent + this.#decoders[stream].write(Buffer.from(bytes))).slice(-messageChars);
   }
 
   /** Sends what is left, and nothing afterwards: a notification behind its answer would be a stranger's. */
