@@ -25,4 +25,42 @@ describe("batch", () => {
       expect((await one.get(id))?.state).toBe("finished");
     }
   });
+
+  test("a batch that has expired is not made again by what a gateway still notes in it", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const store = new BatchStore(commands);
+    const webhook = { state: "given-up", tries: 3, problem: "no" } as const;
+    const notes: (() => Promise<unknown>)[] = [
+      () => store.noteSubmitted("bat_1", 5),
+      () => store.noteUploaded("bat_1", 5),
+      () => store.noteCancelledTo("bat_1", 2),
+      () => store.noteWebhook("bat_1", webhook),
+      () => store.noteRefused("bat_1", 0, "it is no job"),
+      () => store.noteEnd("bat_1", { index: 1, key: "acme", failed: false }),
+      () => store.cancel("bat_1"),
+      () => store.touch("bat_1"),
+    ];
+    for (const note of notes) {
+      await note();
+      expect(await commands.keys("*")).toEqual([]);
+    }
+  });
+
+  test("a batch has what is noted in it, and counts an order that was refused once", async ({ redis }) => {
+    const commands = redis.connect();
+    const store = new BatchStore(commands);
+    await store.open("bat_1", "acme", undefined);
+    await store.noteSubmitted("bat_1", 3);
+    await store.noteCancelledTo("bat_1", 2);
+    await store.noteWebhook("bat_1", { state: "waiting", tries: 1, problem: "no" });
+    for (const problem of ["it is no job", "something else"]) await store.noteRefused("bat_1", 0, problem);
+    expect(await store.get("bat_1")).toMatchObject({
+      ...{ submitted: 3, cancelledTo: 2, refused: 1, finished: 1, failed: 1 },
+      ...{ webhookState: "waiting", webhookTries: 1, webhookProblem: "no" },
+    });
+    expect(await store.refusedProblem("bat_1", 0)).toBe("it is no job");
+    expect(await commands.pttl(redisKeys.batchRefused("bat_1"))).toBeGreaterThan(0);
+  });
 });

@@ -54,6 +54,17 @@ const cancelBatch = new Script({
   parse: (reply) => done.parse(reply),
 });
 
+const noteInBatch = new Script({
+  name: "batch-note",
+  file: new URL("../../lua/batch-note.lua", import.meta.url),
+  parse: (reply) => done.parse(reply),
+});
+const refuseInBatch = new Script({
+  name: "batch-refuse",
+  file: new URL("../../lua/batch-refuse.lua", import.meta.url),
+  parse: (reply) => done.parse(reply),
+});
+
 export interface BatchEnd {
   readonly index: number;
   /** Undefined for an order that was not accepted. */
@@ -131,14 +142,14 @@ export class BatchStore {
 
   /** An order that was not accepted: it ends here, with the reason. */
   async noteRefused(id: string, index: number, problem: string): Promise<void> {
-    const isNew = await this.#redis.hsetnx(redisKeys.batchRefused(id), String(index), problem);
-    if (isNew) await this.#redis.hincrby(redisKeys.batch(id), "refused", 1);
+    const keys = [redisKeys.batch(id), redisKeys.batchRefused(id)];
+    await refuseInBatch.run(this.#redis, keys, [index, problem]);
     await this.noteEnd(id, { index, key: undefined, failed: true });
   }
 
   /** Heartbeat of an upload; without it, its gateway or its sender is gone. */
   async noteSubmitted(id: string, count: number): Promise<void> {
-    await this.#redis.hset(redisKeys.batch(id), { submitted: count, uploadAtMs: Date.now() });
+    await this.#note(id, { submitted: count, uploadAtMs: Date.now() });
   }
 
   /** All orders are in. */
@@ -154,7 +165,7 @@ export class BatchStore {
   }
 
   async noteCancelledTo(id: string, index: number): Promise<void> {
-    await this.#redis.hset(redisKeys.batch(id), "cancelledTo", index);
+    await this.#note(id, { cancelledTo: index });
   }
 
   async noteWebhook(
@@ -165,8 +176,7 @@ export class BatchStore {
       problem,
     }: { state: z.infer<typeof webhookState>; tries: number; problem: string | undefined },
   ): Promise<void> {
-    const said = { webhookState: state, webhookTries: tries, webhookProblem: problem ?? "" };
-    await this.#redis.hset(redisKeys.batch(id), said);
+    await this.#note(id, { webhookState: state, webhookTries: tries, webhookProblem: problem ?? "" });
   }
 
   /** Ends in their order, from a position. */
@@ -206,6 +216,10 @@ export class BatchStore {
       redisKeys.batchRefused(id),
     ];
     await Promise.all(keys.map((key) => this.#redis.pexpire(key, openKeptMs)));
+  }
+
+  async #note(id: string, fields: Partial<Record<keyof StoredBatch, string | number>>): Promise<void> {
+    await noteInBatch.run(this.#redis, [redisKeys.batch(id)], Object.entries(fields).flat());
   }
 
   #advance(id: string, what: readonly [index: number | "", key: string, failed: string, total: number | ""]) {
