@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import unittest
 import urllib.request
 import uuid
-from typing import Any
+from typing import Any, Callable
 
 from berth import Berth, Tenant
 
@@ -20,6 +21,14 @@ def control(verb: str) -> Any:
 
 #: A command that waits for `go()`.
 until_go = "until [ -e go ]; do sleep 0.02; done"
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > until:
+            raise AssertionError("it did not come true within a minute")
+        time.sleep(0.02)
 
 
 class FleetTest(unittest.TestCase):

@@ -7,7 +7,7 @@ import unittest.mock
 from typing import Any, Callable, Iterator
 
 from berth import Berth, Order, SilentError, UnreachableError
-from support import FleetTest, control, until_go
+from support import FleetTest, control, until_go, wait_until
 
 
 class Dropped(FleetTest):
@@ -115,11 +115,3 @@ def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
         return found[0]
 
     return ended
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > until:
-            raise AssertionError("it did not come true within a minute")
-        time.sleep(0.02)

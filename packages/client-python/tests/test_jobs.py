@@ -4,7 +4,7 @@ import time
 import uuid
 
 from berth import Berth, RequestError, WaitTimeoutError
-from support import FleetTest, control, until_go
+from support import FleetTest, control, until_go, wait_until
 
 
 class Jobs(FleetTest):
@@ -30,11 +30,23 @@ class Jobs(FleetTest):
         self.assertEqual(caught.exception.job_id, job.id)
         self.assertIn(job.id, [one.id for one in self.berth.jobs(tenant="acme")])
         behind = self.acme.enqueue.exec("echo behind")
+        wait_until(lambda: job.state().state == "running")
         why = behind.why()
         self.assertEqual((why.state, why.job_id), ("waiting", behind.id))
         self.assertTrue(why.reasons and why.codes)
+        assert why.behind
+        self.assertEqual((why.behind.job_id, why.behind.tenant, why.behind.session), (job.id, "acme", "main"))
+        self.assertIsNotNone(why.behind.running_ms)
+        running = job.why()
+        self.assertGreaterEqual(running.running_ms or 0, why.behind.running_ms or 0)
+        self.assertEqual((running.behind, running.outcome, running.exit_code), (None, None, None))
+        self.assertEqual((running.pool, running.home), (running.wire["pool"], running.wire["home"]))
+        self.assertTrue(running.held_by and running.pool == "default" and running.home)
         job.cancel()
         self.assertEqual(job.result().outcome.kind, "cancelled")
+        ended = job.why()
+        assert ended.outcome
+        self.assertEqual((ended.state, ended.outcome.kind, ended.exit_code), ("finished", "cancelled", 130))
         self.assertEqual(behind.result().stdout, "behind\n")
         with Berth(wait_ms=100) as hasty:
             with self.assertRaises(WaitTimeoutError) as caught:

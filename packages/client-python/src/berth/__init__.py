@@ -10,6 +10,7 @@ from .commands import step
 from .errors import (
     BerthError,
     DamagedError,
+    InvalidAnswerError,
     JobFailedError,
     RequestError,
     SilentError,
@@ -17,7 +18,7 @@ from .errors import (
     WaitTimeoutError,
 )
 from .events import Event
-from .job import Job, JobState, Why
+from .job import Behind, Job, JobState, Why
 from .options import JobOptions, Order
 from .results import Artifact, Entry, Match, Outcome, Result
 from .schedules import Schedule
@@ -31,11 +32,13 @@ __all__ = [
     "Batch",
     "BatchResult",
     "BatchState",
+    "Behind",
     "Berth",
     "BerthError",
     "DamagedError",
     "Entry",
     "Event",
+    "InvalidAnswerError",
     "Job",
     "JobFailedError",
     "JobOptions",

@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Iterator
 
-from .errors import BerthError, DamagedError, UnreachableError
+from .errors import BerthError, DamagedError, InvalidAnswerError, UnreachableError
 from .results import Artifact
 from .transport import Answer, Transport, path
 
@@ -49,6 +49,8 @@ class Artifacts:
                 with self._transport.stream("GET", target, headers=headers, silence_ms=_SILENCE_MS) as answer:
                     etag = answer.headers.get("ETag", "")
                     size = _size(answer)
+                    if isinstance(artifact, Artifact) and size != artifact.size:
+                        raise DamagedError(f"the artifact has {size} bytes there, and not {artifact.size}")
                     if done > 0 and answer.status != 206:
                         raise DamagedError("the artifact has changed while it was read")
                     for piece in answer.pieces():
@@ -71,4 +73,7 @@ class Artifacts:
 
 def _size(answer: Answer) -> int:
     whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
-    return int(whole or answer.headers.get("Content-Length", "0"))
+    size = whole or answer.headers.get("Content-Length", "")
+    if not (size.isascii() and size.isdigit() and len(size) < 20):
+        raise InvalidAnswerError("the gateway does not say how long the artifact is")
+    return int(size)

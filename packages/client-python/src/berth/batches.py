@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Literal, Mappin
 from .errors import BerthError, SilentError
 from .results import Result
 from .transport import Transport, path
-from .wire import nested, read, whole
+from .wire import items, nested, parsed, read, whole
 
 if TYPE_CHECKING:
     from .options import Order
@@ -91,7 +91,7 @@ class Batch:
                 ) as answer:
                     patience.opened()
                     for line in answer.lines():
-                        one = read(BatchResult, json.loads(line))
+                        one = read(BatchResult, parsed(line))
                         after = one.position
                         patience.progressed()
                         yield one
@@ -117,20 +117,21 @@ class Batches:
         for count, lines in _parts(orders):
             self._send(key, lines, {"from": sent, "more": True, "webhook": webhook})
             sent += count
-        return Batch(self._transport, self._send(key, b"", {"from": sent, "webhook": webhook})["id"])
+        return Batch(self._transport, read(BatchState, self._send(key, b"", {"from": sent, "webhook": webhook})).id)
 
     def get(self, batch_id: str) -> Batch:
         return Batch(self._transport, batch_id)
 
     def find(self, name: str) -> Batch | None:
         """The one that was submitted with that name."""
-        found = self._transport.json("GET", "/v1/batches", query={"key": name})["batches"]
-        return Batch(self._transport, found[0]["id"]) if found else None
+        found = self._transport.json("GET", "/v1/batches", query={"key": name})
+        batches = items(found, "batches")
+        return Batch(self._transport, read(BatchState, batches[0]).id) if batches else None
 
     def list(self, limit: int = 100) -> List[BatchState]:
         """The newest first."""
         found = self._transport.json("GET", "/v1/batches", query={"limit": limit})
-        return [read(BatchState, one) for one in found["batches"]]
+        return [read(BatchState, one) for one in items(found, "batches")]
 
     def _send(self, key: str, lines: bytes, query: Mapping[str, Any]) -> Any:
         """A part of a batch. The gateway knows it by its place, so that it can be sent again."""

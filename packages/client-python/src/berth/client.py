@@ -13,7 +13,7 @@ from .job import Job, JobState, submit
 from .schedules import Schedules
 from .tenant import Tenant
 from .transport import Transport
-from .wire import read
+from .wire import items, read
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -68,7 +68,7 @@ class Berth:
     def jobs(self, *, tenant: str | None = None, limit: int = 100) -> list[JobState]:
         """Jobs that have not ended, the oldest first."""
         found = self._transport.json("GET", "/v1/jobs", query={"tenant": tenant, "limit": limit})
-        return [read(JobState, one) for one in found["jobs"]]
+        return [read(JobState, one) for one in items(found, "jobs")]
 
     def call(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None

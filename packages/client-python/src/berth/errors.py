@@ -39,34 +39,49 @@ class UnreachableError(BerthError):
 
     def __init__(self, message: str, *, retry: bool = True, job_id: str | None = None) -> None:
         super().__init__(message, code="gateway-unreachable", retry=retry, job_id=job_id)
+        #: The request may have reached the gateway.
+        self.sent = True
 
 
 class SilentError(UnreachableError):
     """The connection is open, and nothing came over it for too long."""
 
 
+class InvalidAnswerError(BerthError):
+    """What answers is no gateway of Berth's, or one whose answers this version cannot read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="invalid-answer")
+
+
 class RequestError(BerthError):
     """The gateway answered, and refused or failed."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], *, retry_after_s: float | None) -> None:
-        code = str(problem.get("code", f"http-{status}"))
-        detail = str(problem.get("detail", f"the gateway answered {status}"))
+        code = _text(problem, "code") or f"http-{status}"
+        detail = _text(problem, "detail") or f"the gateway answered {status}"
         # A proxy without a gateway behind it answers without a problem document. A gateway that stops is back soon.
         passes = status in (502, 503, 504) and (not problem or code == "unavailable")
         super().__init__(
-            detail, code=code, retry=passes or retry_after_s is not None, job_id=problem.get("jobId")
+            detail, code=code, retry=passes or retry_after_s is not None, job_id=_text(problem, "jobId")
         )
         self.status = status
         self.retry_after_s = retry_after_s
         #: Each thing that does not fit.
-        self.problems: tuple[str, ...] = tuple(problem.get("problems", ()))
+        problems = problem.get("problems")
+        self.problems: tuple[str, ...] = tuple(map(str, problems)) if isinstance(problems, list) else ()
         #: Of a submission: `no`, the fleet does not have the job; `unknown`, it may have it, and may run it.
-        self.accepted: str | None = problem.get("accepted")
+        self.accepted: str | None = _text(problem, "accepted")
         #: In the gateway's log.
-        self.request_id: str | None = problem.get("requestId")
+        self.request_id: str | None = _text(problem, "requestId")
 
     def __str__(self) -> str:
         return f"{self.code}: {'; '.join(self.problems) or self.message}"
+
+
+def _text(problem: Mapping[str, Any], name: str) -> str | None:
+    value = problem.get(name)
+    return value if isinstance(value, str) else None
 
 
 class WaitTimeoutError(BerthError):

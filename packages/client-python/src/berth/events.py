@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import codecs
-import json
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Literal, Mapping
 
-from .errors import BerthError, UnreachableError
+from .errors import BerthError, InvalidAnswerError, UnreachableError
 from .results import Artifact, Result
-from .transport import Answer, Transport, path
-from .wire import read
+from .transport import MESSAGE_BYTES_MOST, Answer, Transport, path
+from .wire import parsed, read
 
 EventType = Literal["started", "stdout", "stderr", "artifact", "file", "retrying", "finished"]
 
@@ -55,9 +54,9 @@ def follow(transport: Transport, job_id: str, after: str) -> Iterator[Event]:
                     return
                 patience.opened()
                 for event_id, name, data in _messages(answer):
-                    after = event_id or after
+                    after = _sendable(event_id) or after
                     patience.progressed()
-                    event = make.event(after, name, json.loads(data))
+                    event = make.event(after, name, parsed(data))
                     yield event
                     if event.type == "finished":
                         return
@@ -69,14 +68,34 @@ def follow(transport: Transport, job_id: str, after: str) -> Iterator[Event]:
 def _messages(answer: Answer) -> Iterator[tuple[str, str, str]]:
     """Id, event and data of each message, as `text/event-stream` has them. Comments are heartbeats."""
     fields: dict[str, list[str]] = {}
+    size = 0
     for line in answer.lines():
+        size = size + len(line) if line.strip() else 0
+        if size > MESSAGE_BYTES_MOST:
+            raise InvalidAnswerError("an event of the gateway has no end")
         if line.strip():
-            name, _, value = line.decode().rstrip("\r").partition(":")
-            fields.setdefault(name, []).append(value.removeprefix(" "))
+            name, _, value = line.decode(errors="replace").rstrip("\r").partition(":")
+            if name:
+                fields.setdefault(name, []).append(value.removeprefix(" "))
         else:
             if "data" in fields:
                 yield fields.get("id", [""])[-1], fields.get("event", ["message"])[-1], "\n".join(fields["data"])
             fields = {}
+
+
+def _sendable(event_id: str) -> str:
+    """It goes back to the gateway in a header."""
+    if not all("!" <= char <= "~" for char in event_id):
+        raise InvalidAnswerError("an event of the gateway has an id that is none")
+    return event_id
+
+
+def _bytes_in(wire: Mapping[str, Any]) -> bytes:
+    text = wire.get("text", "")
+    try:
+        return base64.b64decode(text) if wire.get("encoding") == "base64" else text.encode()
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidAnswerError("an event of the gateway has output that is none") from error
 
 
 class _EventMaker:
@@ -84,11 +103,12 @@ class _EventMaker:
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders = {name: decoder(errors="replace") for name in ("stdout", "stderr")}
 
-    def event(self, event_id: str, name: Any, wire: Mapping[str, Any]) -> Event:
+    def event(self, event_id: str, name: Any, wire: Any) -> Event:
+        if not isinstance(wire, dict):
+            raise InvalidAnswerError("an event of the gateway is no object")
         decoder = self._decoders.get(name)
         if decoder:
-            text = wire.get("text", "")
-            data = base64.b64decode(text) if wire.get("encoding") == "base64" else text.encode()
+            data = _bytes_in(wire)
             return Event(event_id, name, decoder.decode(data), data, wire=wire)
         artifact = read(Artifact, wire["artifact"]) if "artifact" in wire else None
         file = read(WrittenFile, wire["file"]) if "file" in wire else None

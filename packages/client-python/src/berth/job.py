@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Literal, Mapping
 
 from .errors import BerthError, WaitTimeoutError
 from .events import Event, follow
-from .results import Result
+from .results import Outcome, Result
 from .transport import Transport, path
 from .wire import nested, read, whole
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: One request waits for so long; gateways and proxies allow that.
 _POLL_MS = 20_000
+_FASTEST_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,17 @@ class JobState:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """A running job, behind which another one of its session waits."""
+
+    job_id: str
+    tenant: str
+    session: str
+    #: None if an older version of Berth began it.
+    running_ms: float | None = None
+
+
+@dataclass(frozen=True)
 class Why:
     """Why a job waits, or how it ended; the main reason first."""
 
@@ -46,7 +58,19 @@ class Why:
     sandbox: str | None = None
     #: Jobs of the sandbox that are before it.
     position: int | None = None
+    #: The running job of its session.
+    behind: Behind | None = nested(Behind)
+    #: Of a job that runs: for how long.
+    running_ms: float | None = None
+    #: Of a job that has ended, as long as its events are kept.
+    outcome: Outcome | None = nested(Outcome)
+    #: The shell's number for that; None where no command ran to an end.
+    exit_code: int | None = None
+    #: The worker that holds the sandbox, the host that has its files: with an admin key.
     held_by: str | None = None
+    home: str | None = None
+    #: The pool whose workers may take the sandbox.
+    pool: str | None = None
     due_at_ms: int | None = None
     wire: Mapping[str, Any] = whole()
 
@@ -106,11 +130,14 @@ def _ended(transport: Transport, job_id: str, deadline: float | None, wait_ms: f
     while True:
         poll_ms = _poll_ms(deadline)
         query = {"wait": poll_ms / 1_000}
+        asked = time.monotonic()
         state = read(JobState, transport.json("GET", path("v1", "jobs", job_id), query=query, wait_ms=poll_ms))
         if state.result:
             return state.result
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitTimeoutError(job_id, wait_ms or 0)
+        # A gateway that does not wait is not asked without a pause.
+        time.sleep(max(0.0, _FASTEST_POLL_S - (time.monotonic() - asked)))
 
 
 def _deadline(wait_ms: float | None) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Mapping
 
 from .errors import JobFailedError
-from .wire import nested, read, whole
+from .wire import item, items, nested, read, whole
 
 OutcomeKind = Literal[
     "done",
@@ -176,17 +176,17 @@ class Result:
     method: str | None = None
     expires_at_ms: int | None = None
     #: Of `steps`: the results of those that ran.
-    steps: tuple["Result", ...] = ()
+    steps: tuple[Result, ...] = ()
     wire: Mapping[str, Any] = whole()
 
     @classmethod
     def of_wire(cls, wire: Mapping[str, Any]) -> "Result":
-        value = wire.get("value", {})
+        value = item(wire, "value") if isinstance(wire, dict) and "value" in wire else {}
         own = {
-            "outcome": read(Outcome, wire["outcome"]),
-            "timing": read(Timing, wire["timing"]),
+            "outcome": read(Outcome, item(wire, "outcome")),
+            "timing": read(Timing, item(wire, "timing")),
             "usage": read(Usage, wire["usage"]) if "usage" in wire else None,
-            "steps": tuple(cls.of_wire(one) for one in value.get("steps", ())),
+            "steps": tuple(cls.of_wire(one) for one in (items(value, "steps") if "steps" in value else ())),
         }
         about = {name: wire[name] for name in ("text", "labels", "worker", "host") if name in wire}
         made = read(cls, {**value, **about, **own})

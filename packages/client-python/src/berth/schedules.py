@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, List, Literal, Mapping, TypedDict
 
 from .errors import RequestError
 from .transport import Transport, path
-from .wire import camel_keys, read, whole
+from .wire import camel_keys, items, read, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -61,7 +61,7 @@ class Schedules:
             raise
 
     def list(self) -> List[Schedule]:
-        return [read(Schedule, one) for one in self._transport.json("GET", "/v1/schedules")["schedules"]]
+        return [read(Schedule, one) for one in items(self._transport.json("GET", "/v1/schedules"), "schedules")]
 
     def pause(self, schedule_id: str) -> Schedule:
         return self._call("POST", schedule_id, "pause")
@@ -72,7 +72,7 @@ class Schedules:
 
     def remove(self, schedule_id: str) -> None:
         """Jobs that it has already submitted still run."""
-        self._transport.json("DELETE", path("v1", "schedules", schedule_id))
+        self._transport.remove(path("v1", "schedules", schedule_id))
 
     def _call(self, method: str, schedule_id: str, *verb: str, body: Any = None) -> Schedule:
         return read(Schedule, self._transport.json(method, path("v1", "schedules", schedule_id, *verb), body=body))

@@ -6,6 +6,7 @@ from typing import List
 from urllib.parse import quote
 
 from .transport import Transport
+from .wire import items
 
 
 class Secrets:
@@ -25,11 +26,11 @@ class Secrets:
 
     def names(self) -> List[str]:
         """In order."""
-        return list(self._transport.json("GET", self._path(), repeatable=True)["names"])
+        return [str(name) for name in items(self._transport.json("GET", self._path(), repeatable=True), "names")]
 
     def remove(self, name: str) -> None:
         """Fails when there is none of that name."""
-        self._transport.json("DELETE", self._path(name), repeatable=True)
+        self._transport.remove(self._path(name))
 
     def _path(self, name: str | None = None) -> str:
         if self._tenant is None:

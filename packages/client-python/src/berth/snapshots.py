@@ -7,7 +7,7 @@ from typing import List
 from urllib.parse import quote
 
 from .transport import Transport
-from .wire import read
+from .wire import items, read
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Snapshots:
 
     def list(self) -> List[Snapshot]:
         """By name."""
-        found = self._transport.json("GET", self._path(), repeatable=True)["snapshots"]
+        found = items(self._transport.json("GET", self._path(), repeatable=True), "snapshots")
         return [read(Snapshot, one) for one in found]
 
     def remove(self, name: str) -> None:
         """Fails when there is none of that name. Its forks stay."""
-        self._transport.json("DELETE", f"{self._path()}/{quote(name, safe='')}", repeatable=True)
+        self._transport.remove(f"{self._path()}/{quote(name, safe='')}")
 
     def _path(self) -> str:
         if self._tenant is None:

@@ -6,15 +6,23 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from contextlib import contextmanager
 from typing import Any, Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from .connections import Connections
-from .errors import BerthError, RequestError, SilentError, UnreachableError
+from .errors import BerthError, InvalidAnswerError, RequestError, SilentError, UnreachableError
 from .patience import Patience
+from .timed_socket import TimedSocket
+from .wire import parsed
 
 _PIECE_BYTES = 64 * 1024
+#: Longer than any answer, line or event of a gateway: what has no end must not fill the memory.
+ANSWER_BYTES_MOST = 512 * 1024 * 1024
+MESSAGE_BYTES_MOST = 512 * 1024 * 1024
+#: An answer that comes slower than that has no end in time.
+_SLOWEST_BYTES_PER_S = 16 * 1024
 #: A refusal is a few lines; a proxy's page may be longer.
 _PROBLEM_BYTES_MOST = 1024 * 1024
 
@@ -45,12 +53,17 @@ class Answer:
     def lines(self) -> Iterator[bytes]:
         """Whole lines only: what a broken connection left of one is not given."""
         rest: list[bytes] = []
+        size = 0
         for piece in self.pieces():
             *lines, last = piece.split(b"\n")
             for line in lines:
                 yield b"".join([*rest, line])
                 rest.clear()
+                size = 0
             rest.append(last)
+            size += len(last)
+            if size > MESSAGE_BYTES_MOST:
+                raise InvalidAnswerError("a line of the gateway's answer has no end")
 
 
 class Transport:
@@ -82,11 +95,14 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         wait_ms: float = 0,
         repeatable: bool = True,
+        gone_is_done: bool = False,
     ) -> Any:
         """The answer's JSON; None where it has none.
 
         `body` is sent as JSON, or `content` as it is. `wait_ms` is for how long the gateway may wait itself.
+        `gone_is_done`: 404 is no error when it is sent again after it may have been carried out.
         """
+        maybe_done = False
         patience = self.patience()
         given = {**self._headers, **(headers or {})}
         if body is not None:
@@ -98,7 +114,14 @@ class Transport:
             except BerthError as error:
                 if not repeatable:
                     raise
+                if gone_is_done and maybe_done and error.code == "not-found":
+                    return None
                 patience.after(error)
+                maybe_done = maybe_done or _may_be_done(error)
+
+    def remove(self, target: str) -> None:
+        """A DELETE of what is there; fails when it is not."""
+        self.json("DELETE", target, gone_is_done=True)
 
     @contextmanager
     def stream(
@@ -113,12 +136,13 @@ class Transport:
         """One try. The connection serves nothing else, and is closed in the end."""
         connection = self._connections.take(self._request_timeout_s)
         try:
-            self._connect(connection, silence_ms / 1_000)
+            timed = self._connect(connection, silence_ms / 1_000)
             given = {**self._headers, **(headers or {})}
-            response = self._exchange(connection, method, self._target(target, query), None, given)
-            if response.status >= 300:
-                raise _refusal(response)
-            yield Answer(response)
+            with self._exchange(connection, method, self._target(target, query), None, given) as response:
+                if response.status >= 300:
+                    raise _refusal(response)
+                timed.limit(silence_ms / 1_000, None)
+                yield Answer(response)
         finally:
             connection.close()
 
@@ -127,12 +151,13 @@ class Transport:
     ) -> Any:
         connection = self._connections.take(self._request_timeout_s)
         try:
-            self._connect(connection, self._request_timeout_s + wait_ms / 1_000)
-            response = self._exchange(connection, method, target, body, headers)
-            if response.status >= 300:
-                raise _refusal(response)
-            with _own_errors():
-                answer = response.read()
+            answer_s = self._request_timeout_s + wait_ms / 1_000
+            timed = self._connect(connection, answer_s)
+            # Left open, it would be taken for unread.
+            with self._exchange(connection, method, target, body, headers) as response:
+                if response.status >= 300:
+                    raise _refusal(response)
+                answer = _content(response, timed, answer_s)
         except BaseException:
             connection.close()
             raise
@@ -140,15 +165,21 @@ class Transport:
             connection.close()
         else:
             self._connections.give_back(connection)
-        return json.loads(answer) if answer else None
+        return parsed(answer) if answer else None
 
-    def _connect(self, connection: http.client.HTTPConnection, silence_s: float) -> None:
-        """Within the time that a request may take. Then nothing may come for longer."""
-        with _own_errors(self._no_answer):
-            if connection.sock is None:
-                connection.connect()
-            assert connection.sock is not None
-            connection.sock.settimeout(silence_s)
+    def _connect(self, connection: http.client.HTTPConnection, answer_s: float) -> TimedSocket:
+        """Within the time that a request may take. Then its answer has to begin within `answer_s`."""
+        try:
+            with _own_errors(self._no_answer):
+                if connection.sock is None:
+                    connection.connect()
+                    connection.sock = TimedSocket(connection.sock)  # type: ignore[assignment, arg-type]
+        except UnreachableError as error:
+            error.sent = False
+            raise
+        timed: Any = connection.sock
+        timed.limit(answer_s, time.monotonic() + answer_s)
+        return timed
 
     def _exchange(
         self,
@@ -188,15 +219,40 @@ def _own_errors(what: str = "the connection to the gateway broke") -> Iterator[N
         raise UnreachableError(f"{what} ({error or type(error).__name__})", retry=retry) from error
 
 
+def _content(response: http.client.HTTPResponse, timed: TimedSocket, answer_s: float) -> bytes:
+    """All of it. A long answer may take longer, as long as it comes at a pace."""
+    began = time.monotonic()
+    pieces: list[bytes] = []
+    size = 0
+    with _own_errors():
+        while piece := response.read1(_PIECE_BYTES):
+            pieces.append(piece)
+            size += len(piece)
+            if size > ANSWER_BYTES_MOST:
+                raise InvalidAnswerError("the gateway's answer has no end")
+            timed.limit(answer_s, began + answer_s + size / _SLOWEST_BYTES_PER_S)
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(pieces)
+
+
+def _may_be_done(error: BerthError) -> bool:
+    if isinstance(error, RequestError):
+        return error.status in (502, 504) or error.code == "redis-unreachable"
+    return isinstance(error, UnreachableError) and error.sent
+
+
 def _refusal(response: http.client.HTTPResponse) -> RequestError:
     with _own_errors():
         content = response.read(_PROBLEM_BYTES_MOST)
     try:
-        problem = json.loads(content)
-    except ValueError:
+        problem = parsed(content)
+    except InvalidAnswerError:
         problem = {}
     if not isinstance(problem, dict):
         problem = {}
     retry_after = response.headers.get("Retry-After", "")
-    retry_after_s = float(retry_after) if retry_after.isdigit() else None
+    # A digit of another script is one, too.
+    is_number = retry_after.isascii() and retry_after.isdigit()
+    retry_after_s = float(retry_after) if is_number else None
     return RequestError(response.status, problem, retry_after_s=retry_after_s)
