@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Fault, type SandboxProfile, sandboxKey } from "@berth/protocol";
 import type { DockerDriver, Sandbox } from "@berth/sandbox";
 import { describe, expect } from "vitest";
+import { noteOrigin } from "../../packages/sandbox/src/docker/trees/fork-origin.ts";
 import { test as onHost, startRequest, TestHost } from "../support/host.ts";
 import { type LoopFileSystem, loopMount, noLoopMount } from "../support/loop-mount.ts";
 import { shown } from "../support/shown.ts";
@@ -136,5 +137,42 @@ onHost(
     await expect(driver.trees.restore(owner("acme"), "acme.a.0123abcd", { check })).rejects.toBe(late);
     expect(await readdir(join(host.workspacesRoot, ".snapshots"))).toEqual(["acme.a.0123abcd"]);
     expect((await lstat(join(host.workspacesRoot, "acme", "x"))).isFile()).toBe(true);
+  },
+);
+
+onHost(
+  "a fork that failed, or whose worker died, says nothing of the files that come after it",
+  async ({ host }) => {
+    const driver = host.driver();
+    const failed = sandboxKey.parse("acme.s.failed");
+    const died = sandboxKey.parse("acme.s.died");
+    await expect(
+      driver.trees.fork(owner(failed), { id: "acme.gone.0123abcd", name: "gone" }, {}),
+    ).rejects.toMatchObject({ code: "snapshot-refused" });
+    // As a worker leaves it that dies before the workspace gets its name.
+    await noteOrigin(died, host.workspacesRoot, "gone");
+    for (const key of [failed, died]) {
+      expect(await driver.trees.originOf(key)).toEqual({ kind: "absent" });
+      const sandbox = await host.sandbox({ key }, driver);
+      await output(sandbox, "echo x > x");
+      await sandbox.stop();
+      expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
+    }
+  },
+);
+
+onHost(
+  "an empty workspace is left alone by whoever asks what it is, and no fork takes its name",
+  async ({ host }) => {
+    const driver = host.driver();
+    const key = sandboxKey.parse("acme.s.one");
+    const sandbox = await host.sandbox({ key }, driver);
+    await driver.trees.take(owner(key), "acme.one.0123abcd", { entries: 0, bytes: 0 }, {});
+    expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
+    const forking = driver.trees.fork(owner(key), { id: "acme.one.0123abcd", name: "one" }, {});
+    await expect(forking).rejects.toMatchObject({ code: "snapshot-refused" });
+    expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
+    await sandbox.files.write("x", "x");
+    expect(await output(sandbox, "cat x")).toBe("x");
   },
 );

@@ -169,6 +169,43 @@ describe("fork", () => {
     });
   });
 
+  test("a fork takes the place of an empty workspace, whether its container runs or is parked", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", { ...busybox, BERTH_MAX_SANDBOXES: "1", BERTH_QUANTUM_MS: "300" });
+    const acme = fleet.client().tenant("acme");
+    await acme.write("seed", "s");
+    await acme.snapshot("env");
+    const live = { scope: "session", session: "live" } as const;
+    await acme.exec("true", live);
+    const forked = await acme.exec("cat seed; echo more > more; ls", { ...live, forkOf: "env" });
+    expect(forked).toMatchObject({ outcome: { kind: "exited", code: 0 }, stdout: "s" + "more\nseed\n" });
+    expect((await acme.exec("cat more", live)).stdout).toBe("more\n");
+
+    // Its user is the snapshot's: nothing but the directory beneath a parked container would be another.
+    const parked = { scope: "session", session: "parked" } as const;
+    await acme.write("seed", "s", parked);
+    await acme.snapshot("own", parked);
+    await acme.exec("rm seed", parked);
+    await fleet.client().tenant("other").exec("true");
+    expect((await fleet.parked()).map(({ key }) => key)).toContain("acme.s.parked");
+    expect((await acme.exec("cat seed; ls", { ...parked, forkOf: "own" })).stdout).toBe("sseed\n");
+  });
+
+  test("a job that is refused as a fork of a snapshot leaves the container of an empty workspace usable", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const acme = fleet.client().tenant("acme");
+    const own = { scope: "session", session: "own" } as const;
+    await acme.exec("true", own);
+    expect((await acme.exec("ls", { ...own, forkOf: "nothing" })).outcome).toMatchObject({
+      code: "snapshot-unknown",
+    });
+    expect((await acme.write("mine", "m", own)).outcome).toEqual(done);
+    expect((await acme.read("mine", own)).content).toBe("m");
+  });
+
   test("lives on the host that has the snapshot, and why tells when that host is away", async ({ fleet }) => {
     const places = (host: string) => ({
       ...busybox,

@@ -160,19 +160,22 @@ export class DriverSandbox implements SandboxPort {
       if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
     }
     const variables = job && (await unlessAborted(this.#request.secrets.variablesFor(job, profile), signal));
-    const isAlone = job !== undefined && isWorkspaceRequest(job.request);
+    const { snapshots } = this.#request;
+    const isNewFork = job?.forkOf !== undefined && job.forkOf !== this.#forkOf;
+    const mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
+    const isAlone = job !== undefined && (mayReplace || isWorkspaceRequest(job.request));
     const change = async () => {
-      if (!isAlone || this.#openedHash !== hash) await this.#stopOld();
+      if (this.#openedHash !== hash) await this.#stopOld();
     };
     await this.#gate.enter(isAlone ? `${hash} alone ${job.id}` : hash, signal, change);
     try {
       this.#profile = profile;
       const before = this.#given;
-      const { snapshots } = this.#request;
       if (job && (isAlone || job.forkOf !== this.#forkOf))
         await unlessAborted(snapshots.prepare(job, profile), signal);
       const wanted = { profile, agent, forkOf: job?.forkOf };
       this.#openedHash = hash;
+      if (mayReplace) await this.#removeEmpty({ profile, agent }, leaseLeftMs, signal);
       const sandbox = await unlessAborted(this.#sandbox(wanted, leaseLeftMs), signal);
       if (job?.forkOf !== undefined && job.forkOf !== this.#forkOf) {
         await unlessAborted(snapshots.checkFork(job.forkOf), signal);
@@ -373,6 +376,24 @@ export class DriverSandbox implements SandboxPort {
     await this.#destroy(sandbox, restarted, AbortSignal.timeout(discardMs)).catch((error: unknown) => {
       if (!isFault(error)) throw error;
     });
+  }
+
+  /**
+   * An empty workspace makes room for a fork. Only its own container shows that it is empty, and it must be gone first: beneath one that
+   * runs or is parked, the directory would be another than the fork's.
+   */
+  async #removeEmpty(
+    wanted: Omit<Wanted, "forkOf">,
+    leaseLeftMs: () => number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!(await this.#request.snapshots.isOwn())) return;
+    const sandbox = await unlessAborted(this.#sandbox({ ...wanted, forkOf: undefined }, leaseLeftMs), signal);
+    const { items } = await sandbox.files.list("", { maxItems: 1, signal });
+    if (items.length > 0) return;
+    await this.#stop(sandbox, signal);
+    await this.#driver.removeEmptyWorkspace(this.#request.key);
+    this.#isGone = true;
   }
 
   async #stop(sandbox: Sandbox, signal: AbortSignal): Promise<void> {

@@ -38,9 +38,9 @@ export interface Trees {
     id: string,
     options: CallOptions & { readonly check: () => void },
   ): Promise<SnapshotMethod>;
-  /** What the workspace is so far. */
+  /** What the workspace is so far. Changes nothing. */
   originOf(key: SandboxKey): Promise<TreeOrigin>;
-  /** Makes the workspace, which is not there yet, of the snapshot. */
+  /** Makes the workspace of the snapshot. Refused where there is one, even an empty one: its container would keep the old directory. */
   fork(
     owner: TreeOwner,
     snapshot: { readonly id: string; readonly name: string },
@@ -53,7 +53,7 @@ export interface Trees {
   removeLeftovers(profile: SandboxProfile, options: CallOptions): Promise<void>;
 }
 
-/** `own`: it has files, or had a container, that were not a snapshot's. */
+/** `own`: it was not made of a snapshot, though it may be empty. */
 export type TreeOrigin =
   | { readonly kind: "absent" }
   | { readonly kind: "own" }

@@ -61,6 +61,11 @@ export class SandboxSnapshots {
     if (forkOf !== undefined && (await this.#trees.originOf(key)).kind === "absent") await this.#here(forkOf);
   }
 
+  /** The sandbox has a workspace that is no fork, and that may be empty. */
+  async isOwn(): Promise<boolean> {
+    return (await this.#trees.originOf(this.#options.key)).kind === "own";
+  }
+
   /** Makes the workspace of the snapshot if there is none yet. */
   async fork(name: SnapshotName, owner: TreeOwner, signal: AbortSignal): Promise<void> {
     const { key } = this.#options;

@@ -1,3 +1,5 @@
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
 import type { TenantId } from "@berth/protocol";
 import type { StartRequest } from "../port.ts";
 import { diskOf } from "./disk.ts";
@@ -10,6 +12,7 @@ import { readSeccomp } from "./seccomp-file.ts";
 import { setUpPath } from "./set-up.ts";
 import { prepareShared, type SharedHome } from "./shared-directories.ts";
 import { prepareTeam } from "./team.ts";
+import { forgetOrigin } from "./trees/fork-origin.ts";
 import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
 
 /** What of the host and of its image a sandbox gets. */
@@ -49,6 +52,8 @@ export class SandboxHomes {
     const workspaces = await this.#options.workspaces();
     const { root } = workspaces;
     const isOwn = workspaceOf === key;
+    // A fork that did not get as far as its workspace may have left a note, which is not of the one that is made now.
+    if (isOwn && !(await isThere(join(root, key)))) await forgetOrigin(key, root);
     const isImage = await this.mount(request, workspaceOf);
     const workspace = await prepareWorkspace(workspaceOf, { ...workspaces, user: profile.user });
     const quota = isImage ? "image" : isOwn ? await this.#limit(request, workspace) : "walk";
@@ -87,4 +92,11 @@ export class SandboxHomes {
   #limit({ key, profile }: StartRequest, { user, ownUid }: WorkspaceHome): Promise<QuotaKind> {
     return this.#options.quotas.limit(key, ownUid ? Number.parseInt(user, 10) : undefined, profile.limits);
   }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -5,7 +5,7 @@ import type { CallOptions } from "../../port.ts";
 import type { TakenTree, TreeOnDisk, TreeOrigin, TreeOwner, Trees } from "../../trees.ts";
 import type { WorkspaceQuotas } from "../quota/workspace-quotas.ts";
 import { prepareWorkspace, type WorkspaceOptions } from "../workspace.ts";
-import { noteOrigin, readOrigin } from "./fork-origin.ts";
+import { forgetOrigin, noteOrigin, readOrigin } from "./fork-origin.ts";
 import { type HostTool, isBtrfs, isSubvolume } from "./host-tool.ts";
 import type { TreeContainer, TreeCopy } from "./tree-container.ts";
 import { type Owner, TreePlaces } from "./tree-places.ts";
@@ -91,13 +91,16 @@ export class DockerTrees implements Trees {
     call: CallOptions,
   ): Promise<void> {
     const { root } = this.#parts;
-    // A note without a workspace says nothing.
-    const [{ path: aside }] = await Promise.all([
-      this.#copyOf(id, profile, call),
-      noteOrigin(key, root, name),
-    ]);
+    const place = join(root, key);
+    await refuseExisting(place);
+    const { path: aside } = await this.#copyOf(id, profile, call);
     try {
-      await rename(aside, join(root, key));
+      await refuseExisting(place);
+      await noteOrigin(key, root, name);
+      await rename(aside, place).catch(async (error: unknown) => {
+        await forgetOrigin(key, root);
+        throw error;
+      });
     } catch (error) {
       await this.#removeTree(aside, profile, {}).catch(() => {});
       throw error;
@@ -214,6 +217,15 @@ function refuseOtherUser({ uid, gid }: Owner, { user }: SandboxProfile): void {
   if (user === undefined || process.getuid?.() !== 0 || user === `${uid}:${gid}`) return;
   const detail = `its files belong to the user ${uid}:${gid}, and the profile's user is ${user}`;
   throw new Fault("snapshot-refused", { reason: "other-user", detail });
+}
+
+async function refuseExisting(place: string): Promise<void> {
+  const isThere = await lstat(place).then(
+    () => true,
+    () => false,
+  );
+  if (isThere)
+    throw new Fault("snapshot-refused", { reason: "own-files", detail: "it has a workspace already" });
 }
 
 function refuseRemoved(cause: unknown): never {

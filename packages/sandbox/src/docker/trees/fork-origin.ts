@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { lstat, mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { SandboxKey } from "@berth/protocol";
 import { z } from "zod";
@@ -12,7 +12,7 @@ function originPath(key: SandboxKey, root: string): string {
   return join(root, ".forks", `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
 }
 
-/** Before the workspace is there: a note without a workspace says nothing. */
+/** Before the workspace has its name: a note without a workspace says nothing, and goes before another workspace is made. */
 export async function noteOrigin(key: SandboxKey, root: string, of: string): Promise<void> {
   const path = originPath(key, root);
   const aside = `${path}.${randomBytes(8).toString("hex")}`;
@@ -25,7 +25,7 @@ export async function forgetOrigin(key: SandboxKey, root: string): Promise<void>
   await rm(originPath(key, root), { force: true });
 }
 
-/** An empty workspace that was never a fork's counts as absent, and is removed. */
+/** Only looks: a container may be running in the workspace. */
 export async function readOrigin(key: SandboxKey, root: string): Promise<TreeOrigin> {
   const path = join(root, key);
   const isThere = await lstat(path).then(
@@ -43,10 +43,6 @@ export async function readOrigin(key: SandboxKey, root: string): Promise<TreeOri
     };
   } catch {
     // Its own, by all that is known.
+    return { kind: "own" };
   }
-  const isEmpty = await rmdir(path).then(
-    () => true,
-    () => false,
-  );
-  return { kind: isEmpty ? "absent" : "own" };
 }
