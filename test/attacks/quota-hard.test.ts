@@ -3,9 +3,11 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statfsSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -17,6 +19,7 @@ import { describe, expect, onTestFinished } from "vitest";
 import { limitCall } from "../../packages/sandbox/src/docker/quota/project-quota.ts";
 import { startRequest, TestHost, test } from "../support/host.ts";
 import { loopDisk } from "../support/loop-disk.ts";
+import { WarmHost } from "../support/warm.ts";
 import { python, sh } from "./inside.ts";
 
 const mebibyte = 1024 * 1024;
@@ -145,7 +148,64 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     await driver.trees.fork(fork, { id: "snap_one", name: "one" }, {});
     const forked = await host.sandbox({ profile, key: "fork" }, driver);
     expect(Buffer.from((await forked.files.read("kept")).bytes).toString()).toBe("precious");
-    execFileSync("umount", [join(host.workspacesRoot, "acme")]);
+    await forked.stop();
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(host.workspacesRoot);
+  });
+
+  test("a workspace that is an image of its own is unmounted when its container is evicted or reaped", async ({
+    host,
+  }) => {
+    const driver = host.driver(quota);
+    const first = await host.sandbox({ profile }, driver);
+    await first.files.write("kept", "precious");
+    expect(await first.park()).toBe(true);
+    const mounted = () => readFileSync("/proc/self/mountinfo", "utf8").includes(host.workspacesRoot);
+    expect(mounted()).toBe(true);
+    expect(await driver.evict(key)).toBe(true);
+    expect(mounted()).toBe(false);
+    const second = await host.sandbox({ profile, epoch: 2 }, driver);
+    expect(Buffer.from((await second.files.read("kept")).bytes).toString()).toBe("precious");
+    second.detach();
+    expect((await driver.reap(() => true)).removed).toHaveLength(1);
+    expect(mounted()).toBe(false);
+  });
+
+  test("a workspace that is an image of its own is there also when a container of the pool could not be given it", async ({
+    host,
+  }) => {
+    const warm = new WarmHost(host);
+    onTestFinished(() => warm.close());
+    const driver = await warm.driver({ count: 1, most: 1 }, profile, "worker-1", quota);
+    const helper = mounterOf(host.workspacesRoot);
+    process.kill(helper, "SIGSTOP");
+    const starting = host.sandbox({ profile }, driver);
+    // The container is noted as the sandbox's before its workspace is mounted.
+    const parked = join(host.workspacesRoot, ".parked");
+    const held = () => readdirSync(parked, { recursive: true }).some((name) => `${name}`.includes(".held."));
+    await expect.poll(() => existsSync(parked) && held()).toBe(true);
+    process.kill(helper, "SIGKILL");
+    const sandbox = await starting;
+    expect(sandbox.origin).toMatchObject({ how: "started", quota: "image" });
+    await sandbox.files.write("kept", "precious");
+    expect((await sh(sandbox, "cat kept")).outcome).toEqual({ kind: "exited", code: 0 });
+    expect((await sandbox.usage()).bytes).toBeLessThan(mebibyte);
+  });
+
+  test("a workspace that is an image of its own is found beneath a symbolic link", async ({ host }) => {
+    const link = `${host.workspacesRoot}.link`;
+    symlinkSync(host.workspacesRoot, link);
+    const linked = new TestHost(link);
+    onTestFinished(() => linked.close());
+    const driver = linked.driver(quota);
+    const sandbox = await linked.sandbox({ profile }, driver);
+    await sandbox.files.write("kept", "precious");
+    sandbox.detach();
+    const adopted = await linked.sandbox({ profile, epoch: 2 }, driver);
+    expect(Buffer.from((await adopted.files.read("kept")).bytes).toString()).toBe("precious");
+    const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    expect(lines.filter((line) => line.includes(host.workspacesRoot))).toHaveLength(1);
+    await adopted.stop();
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(host.workspacesRoot);
   });
 
   test("whose image cannot be mounted is not started, and nothing is written beside it", async ({ host }) => {
@@ -234,6 +294,22 @@ print(json.dumps(found))
   await driver.removeEmptyWorkspace(key);
   expect(existsSync(join(host.workspacesRoot, "acme"))).toBe(false);
 });
+
+/** The process id of this test's own helper. */
+function mounterOf(root: string): number {
+  const words = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    } catch {
+      return [];
+    }
+  };
+  const found = readdirSync("/proc").filter((pid) => {
+    const [, option, place] = /^\d+$/.test(pid) ? words(pid) : [];
+    return option === "--mounter" && place === root;
+  });
+  return Number(found[0]);
+}
 
 /** Why the kernel mounts none, or the tools are missing. */
 function projectDiskProblem(): string | undefined {

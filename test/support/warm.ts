@@ -1,5 +1,5 @@
 import { type SandboxProfileInput, sandboxProfile, workerId } from "@berth/protocol";
-import type { DockerDriver, WarmSizes } from "@berth/sandbox";
+import type { DockerDriver, DockerDriverOptions, WarmSizes } from "@berth/sandbox";
 import { expect } from "vitest";
 import { test as base, type TestHost } from "./host.ts";
 
@@ -17,8 +17,10 @@ export class WarmHost {
     sizes: WarmSizes = { count: 1, most: 1 },
     profile: SandboxProfileInput = {},
     worker = "worker-1",
+    options: Partial<DockerDriverOptions> = {},
   ): Promise<DockerDriver> {
     const driver = this.#host.driver({
+      ...options,
       worker: workerId.parse(worker),
       warm: {
         sizes,

@@ -8,6 +8,7 @@ import {
   quotaText,
   type SandboxKey,
   type SandboxProfile,
+  sandboxKey,
   type WorkerId,
 } from "@berth/protocol";
 import type { Locale } from "../exec-environment.ts";
@@ -236,7 +237,10 @@ export class DockerDriver implements SandboxDriver {
   }
 
   async evict(key: SandboxKey): Promise<boolean> {
-    return (await this.#parked()).evict(key, (id) => this.#containers.remove(id, {}));
+    return (await this.#parked()).evict(key, async (id) => {
+      await this.#containers.remove(id, {});
+      await this.#quotas.unmount(key);
+    });
   }
 
   async reap(unwanted: (record: SandboxRecord) => boolean, options: CallOptions = {}): Promise<ReapReport> {
@@ -254,7 +258,18 @@ export class DockerDriver implements SandboxDriver {
         }
       }),
     );
+    await this.#unmountOf(removed, options);
     return { removed, failed };
+  }
+
+  /** Images of sandboxes that have no container any more. */
+  async #unmountOf(removed: readonly SandboxRecord[], options: CallOptions): Promise<void> {
+    if (removed.length === 0) return;
+    const left = new Set((await this.list(options)).map(({ key }) => key));
+    for (const { key } of removed) {
+      const parsed = sandboxKey.safeParse(key);
+      if (parsed.success && !left.has(key)) await this.#quotas.unmount(parsed.data);
+    }
   }
 
   async removeEmptyWorkspace(key: SandboxKey): Promise<void> {

@@ -1,4 +1,5 @@
 import { access } from "node:fs/promises";
+import { join } from "node:path";
 import { Fault, isFault, type SandboxProfile, type SetUpReport } from "@berth/protocol";
 import type { InitConnection } from "../init/connection.ts";
 import type { Link } from "../link.ts";
@@ -102,6 +103,8 @@ interface Answering {
 /** How runtimes report that init was built for another machine. */
 const foreignWords = /exec format error/i;
 const killedCode = 137;
+/** Each other worker that removes an old container of the sandbox's unmounts its image once. */
+const mountAttempts = 3;
 
 /**
  * Brings a sandbox from nothing, or from what an earlier life left, to a link that answers.
@@ -175,16 +178,32 @@ export class Starter {
       reached?.stream?.destroy();
       await this.#peerCopies(facts).copy(request, home, call);
       await beforeFresh?.();
-      // Its end may have unmounted it.
-      if (beforeFresh && home.quota === "image") await this.#homes.mount(request);
-      const started =
+      const start = async () =>
         (early ? undefined : await this.#assignWarm(request, facts, home, call)) ??
         (await this.#startFresh(request, facts, home, call));
+      const started = home.quota === "image" ? await this.#startMounted(request, start) : await start();
       return await this.#prepared(request, home, started, call);
     } catch (error) {
       void reaching?.then((reached) => reached?.stream?.destroy());
       throw error;
     }
+  }
+
+  /**
+   * The end of an earlier container, by this worker or another, may have unmounted the image, also while this one was started. It would
+   * see the empty directory beneath.
+   */
+  async #startMounted(request: StartRequest, start: () => Promise<Started>): Promise<Started> {
+    for (let attempt = 1; attempt <= mountAttempts; attempt++) {
+      await this.#homes.mount(request);
+      const started = await start();
+      if (await this.#options.quotas.isMounted(request.key)) return started;
+      started.link.close();
+      await this.#adopter.discard(request, started.containerId, {});
+    }
+    const { root } = await this.#workspaces();
+    const detail = "its image does not stay mounted";
+    throw new Fault("workspace-unusable", { path: join(root, request.key), detail });
   }
 
   /** A container in which init cannot make what a sandbox begins with is not used. */
@@ -364,7 +383,8 @@ export class Starter {
   useWarm(pool: WarmPool, mounter: Mounter, root: string): void {
     this.#warm = new WarmAssigner({
       ...{ pool, mounter, root, parked: this.#options.parked },
-      discard: (request, containerId) => this.discard(request, { containerId }, {}),
+      // The ordinary container that comes next has the same workspace: its image stays mounted.
+      discard: (request, containerId) => this.#adopter.discard(request, containerId, {}),
     });
   }
 

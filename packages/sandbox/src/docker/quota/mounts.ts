@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 
 export interface Mount {
   readonly place: string;
@@ -19,8 +20,9 @@ export async function mounts(): Promise<Mount[]> {
   });
 }
 
-/** The one that has a path's files. */
-export async function mountOf(path: string): Promise<Mount | undefined> {
+/** The one that has a path's files, or will have them once it is made. */
+export async function mountOf(given: string): Promise<Mount | undefined> {
+  const path = await nearestReal(given);
   const above = (await mounts()).filter(
     ({ place }) => place === "/" || path === place || path.startsWith(`${place}/`),
   );
@@ -29,7 +31,13 @@ export async function mountOf(path: string): Promise<Mount | undefined> {
 }
 
 export async function isMountPoint(path: string): Promise<boolean> {
-  return (await mounts()).some(({ place }) => place === path);
+  // The kernel lists mounts by their real places, and the workspaces' directory may be a symbolic link.
+  const real = join(await nearestReal(dirname(path)), basename(path));
+  return (await mounts()).some(({ place }) => place === real);
+}
+
+async function nearestReal(path: string): Promise<string> {
+  return realpath(path).catch(() => (dirname(path) === path ? path : nearestReal(dirname(path))));
 }
 
 function unescaped(place: string): string {

@@ -4,6 +4,7 @@ import { capOf, Fault, type QuotaBackend, type SandboxKey, type WorkspaceUsage }
 import { makeRoot } from "../workspace.ts";
 import { BtrfsQuota } from "./btrfs-quota.ts";
 import { ImageQuota, type QuotaLimits } from "./image-quota.ts";
+import { isMountPoint } from "./mounts.ts";
 import { ProjectQuota } from "./project-quota.ts";
 
 /** What bounds one workspace. `walk`: init counts its files periodically, and stops commands that grow it past the limit. */
@@ -94,8 +95,14 @@ export class WorkspaceQuotas {
     }
   }
 
+  /** For whoever removed the sandbox's container. Nothing happens to a workspace that is no image. */
   async unmount(key: SandboxKey): Promise<void> {
     await this.#images.unmount(key);
+  }
+
+  /** Whether the image is where a container finds it. Another worker of the host that removed an older container may have unmounted it. */
+  async isMounted(key: SandboxKey): Promise<boolean> {
+    return isMountPoint(join(this.#root, key));
   }
 
   async removeEmpty(key: SandboxKey): Promise<void> {

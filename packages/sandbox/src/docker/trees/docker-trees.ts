@@ -12,7 +12,7 @@ import { type Owner, TreePlaces } from "./tree-places.ts";
 
 export interface DockerTreesParts {
   readonly root: string;
-  readonly quotas: Pick<WorkspaceQuotas, "mount">;
+  readonly quotas: Pick<WorkspaceQuotas, "mount" | "unmount">;
   readonly workspaces: () => Promise<WorkspaceOptions>;
   readonly container: TreeContainer;
   readonly tool: HostTool;
@@ -42,8 +42,25 @@ export class DockerTrees implements Trees {
     measured: { readonly entries: number; readonly bytes: number },
     call: CallOptions,
   ): Promise<TakenTree> {
+    const { isImage, ...workspace } = await this.#workspace(key, profile);
+    try {
+      return await this.#take({ ...workspace, profile }, id, measured, call);
+    } finally {
+      if (isImage) await this.#parts.quotas.unmount(key);
+    }
+  }
+
+  async #take(
+    {
+      path,
+      user,
+      profile,
+    }: { readonly path: string; readonly user: string; readonly profile: SandboxProfile },
+    id: string,
+    measured: { readonly entries: number; readonly bytes: number },
+    call: CallOptions,
+  ): Promise<TakenTree> {
     const { tool, container } = this.#parts;
-    const { path, user } = await this.#workspace(key, profile);
     const owner = await lstat(path);
     await this.#places.prepare();
     await this.#places.noteShared(owner);
@@ -66,6 +83,7 @@ export class DockerTrees implements Trees {
   ): Promise<SnapshotMethod> {
     const { path, isImage } = await this.#workspace(key, profile);
     if (isImage) {
+      await this.#parts.quotas.unmount(key);
       const detail =
         "a workspace that is an image of its own cannot be exchanged for a snapshot: fork it instead";
       throw new Fault("workspace-unusable", { path, detail });
