@@ -133,5 +133,12 @@ describe("archive", () => {
     expect((await run(sandbox, { kind: "archive", direction: "out", paths: ["none"] })).outcome).toEqual(
       refused("not-found", /none/),
     );
+    await sandbox.exec({ command: "mkdir many; cd many; seq 2048 | xargs touch; (sleep 900 &)" });
+    const paths = ["many", "none/x", "none/y"];
+    expect((await run(sandbox, { kind: "archive", direction: "out", paths })).outcome).toEqual(
+      refused("too-large", /larger than the 1048576 bytes/),
+    );
+    expect(sandbox.origin.restarts).toBe(0);
+    expect((await sandbox.exec({ command: "pgrep sleep" })).outcome).toMatchObject({ code: 0 });
   });
 });

@@ -176,3 +176,16 @@ onHost(
     expect(await output(sandbox, "cat x")).toBe("x");
   },
 );
+
+onHost("a snapshot is made of files that are larger than a later profile lets one be", async ({ host }) => {
+  const driver = host.driver();
+  const sandbox = await host.sandbox({ key: "acme" }, driver);
+  await output(sandbox, "head -c 3000000 /dev/zero > large");
+  await sandbox.stop();
+  const tight = startRequest({
+    profile: { limits: { workspaceBytes: 1_000_000 }, ulimits: { fsize: 500_000 } },
+  });
+  const none = { entries: 1, bytes: 1 };
+  const taken = await driver.trees.take(owner("acme", tight.profile), "acme.a.0123abcd", none, {});
+  expect(taken.entries).toBe(1);
+});

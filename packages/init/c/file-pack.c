@@ -111,16 +111,23 @@ static void add_file(struct pack *pack, int dir, const char *name, const char *p
     close(fd);
 }
 
-/* False when no more entries may be sent. */
-static bool add(struct pack *pack, int dir, const char *name, const char *path)
+/* An entry that cannot be sent takes its place, too. False when no more may be sent. */
+static bool take_place(struct pack *pack)
 {
-    struct stat status;
-    char target[PATH_MAX_BYTES + 1];
     if (pack->items == 0) {
         pack->truncated = true;
         return false;
     }
     pack->items--;
+    return true;
+}
+
+static bool add(struct pack *pack, int dir, const char *name, const char *path)
+{
+    struct stat status;
+    char target[PATH_MAX_BYTES + 1];
+    if (!take_place(pack))
+        return false;
     if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0) {
         add_refusal(pack, path, fail_from_errno(errno));
     } else if (S_ISREG(status.st_mode)) {
@@ -163,8 +170,10 @@ static bool add_named(struct pack *pack, const struct record *name)
     if (fail == OK)
         fail = path_resolve(&path, (flags & PACK_FOLLOW) != 0 ? PATH_FOLLOW : 0, &place);
     if (fail != OK) {
+        if (!take_place(pack))
+            return false;
         add_refusal(pack, shown, fail);
-        return true;
+        return !pack->broken;
     }
     struct stat status;
     int error = fstatat(place.dir, place.name, &status, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);

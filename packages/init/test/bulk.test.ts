@@ -291,6 +291,9 @@ describe("pack", () => {
     const few = init.file([1, Op.pack], [4, recursive], [12, 2], ...names(""));
     expect((await few.done()).number(10)).toBe(1);
     expect(packed(few)).toHaveLength(2);
+    const unknown = init.file([1, Op.pack], [12, 2], ...names("none/x", "../x", "nothing/x", "a"));
+    expect((await unknown.done()).number(10)).toBe(1);
+    expect(packed(unknown)).toHaveLength(2);
   });
 
   test("pack of what is no file waits for nothing", async () => {

@@ -105,6 +105,9 @@ export class TreeContainer {
       workspace: "rw",
       readOnlyRoot: true,
       gpus: 0,
+      // What bounds the tenant's own processes would cut the copy short, or kill it: a file may be larger than a later profile allows.
+      limits: { ...given.limits, workspaceBytes: 0 },
+      ulimits: {},
     };
     const facts = await images.facts(profile.image, true, call);
     const spec = containerSpec({
