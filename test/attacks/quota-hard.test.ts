@@ -1,9 +1,9 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   statfsSync,
@@ -13,13 +13,14 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { type SandboxProfileInput, sandboxKey } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import { describe, expect, onTestFinished } from "vitest";
 import { limitCall } from "../../packages/sandbox/src/docker/quota/project-quota.ts";
-import { startRequest, TestHost, test } from "../support/host.ts";
+import { startRequest, TestHost } from "../support/host.ts";
 import { loopDisk } from "../support/loop-disk.ts";
-import { WarmHost } from "../support/warm.ts";
+import { isHeld, mounterOf, test } from "../support/warm.ts";
 import { python, sh } from "./inside.ts";
 
 const mebibyte = 1024 * 1024;
@@ -121,6 +122,33 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     expect((await walking.usage()).bytes).toBeGreaterThan(2 * limit);
   });
 
+  test("a workspace that is an image of its own is not made larger while any mount namespace has it", async ({
+    host,
+  }) => {
+    const driver = host.driver(quota);
+    const first = await host.sandbox({ profile }, driver);
+    await first.files.write("kept", "precious");
+    const holder = spawn("unshare", ["--mount", "sh", "-c", "echo has; read line"]);
+    const ended = once(holder, "exit");
+    await once(holder.stdout, "data");
+    await first.stop();
+    const attached = () =>
+      execFileSync("losetup", ["-j", join(host.workspacesRoot, ".images", "acme.ext4")], {
+        encoding: "utf8",
+      });
+    expect(attached()).not.toBe("");
+    const larger = { ...profile, limits: { ...limits, workspaceBytes: 3 * limit } };
+    const starting = host.sandbox({ profile: larger, epoch: 2 }, driver);
+    const waits = setTimeout(2_000, "waits");
+    expect(await Promise.race([starting.then(({ origin }) => origin.how), waits])).toBe("waits");
+    holder.stdin.end("\n");
+    await ended;
+    const second = await starting;
+    expect(Buffer.from((await second.files.read("kept")).bytes).toString()).toBe("precious");
+    const { blocks, bsize } = statfsSync(join(host.workspacesRoot, "acme"));
+    expect(blocks * bsize).toBeGreaterThanOrEqual(3 * limit);
+  });
+
   test("a workspace that is an image of its own is not made over files that are there already", async ({
     host,
   }) => {
@@ -172,17 +200,13 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
 
   test("a workspace that is an image of its own is there also when a container of the pool could not be given it", async ({
     host,
+    warm,
   }) => {
-    const warm = new WarmHost(host);
-    onTestFinished(() => warm.close());
     const driver = await warm.driver({ count: 1, most: 1 }, profile, "worker-1", quota);
     const helper = mounterOf(host.workspacesRoot);
     process.kill(helper, "SIGSTOP");
     const starting = host.sandbox({ profile }, driver);
-    // The container is noted as the sandbox's before its workspace is mounted.
-    const parked = join(host.workspacesRoot, ".parked");
-    const held = () => readdirSync(parked, { recursive: true }).some((name) => `${name}`.includes(".held."));
-    await expect.poll(() => existsSync(parked) && held()).toBe(true);
+    await expect.poll(() => isHeld(host.workspacesRoot)).toBe(true);
     process.kill(helper, "SIGKILL");
     const sandbox = await starting;
     expect(sandbox.origin).toMatchObject({ how: "started", quota: "image" });
@@ -294,22 +318,6 @@ print(json.dumps(found))
   await driver.removeEmptyWorkspace(key);
   expect(existsSync(join(host.workspacesRoot, "acme"))).toBe(false);
 });
-
-/** The process id of this test's own helper. */
-function mounterOf(root: string): number {
-  const words = (pid: string) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    } catch {
-      return [];
-    }
-  };
-  const found = readdirSync("/proc").filter((pid) => {
-    const [, option, place] = /^\d+$/.test(pid) ? words(pid) : [];
-    return option === "--mounter" && place === root;
-  });
-  return Number(found[0]);
-}
 
 /** Why the kernel mounts none, or the tools are missing. */
 function projectDiskProblem(): string | undefined {

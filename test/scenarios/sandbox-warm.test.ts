@@ -1,9 +1,10 @@
-import { workerId } from "@berth/protocol";
+import { Fault, workerId } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import Docker from "dockerode";
 import { describe, expect } from "vitest";
+import { startRequest } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
-import { test } from "../support/warm.ts";
+import { isHeld, mounterOf, test } from "../support/warm.ts";
 
 const docker = new Docker(
   process.env.DOCKER_HOST?.startsWith("unix://") ? { socketPath: process.env.DOCKER_HOST.slice(7) } : {},
@@ -136,6 +137,55 @@ describe("container of the warm pool", () => {
     expect(sandbox.origin.how).toBe("warm");
     const { stdout } = shown(await sandbox.exec({ command: "touch x 2>&1; id -un" }));
     expect(stdout).toMatch(/Read-only file system\nsandbox\n$/);
+  });
+
+  test("a workspace that could not be mounted once, or whose sandbox was given up meanwhile, does not turn the pool off", async ({
+    host,
+    warm,
+  }) => {
+    const driver = await warm.driver();
+    const during = async (start: () => Promise<unknown>, then: (helper: number) => void) => {
+      const helper = mounterOf(host.workspacesRoot);
+      process.kill(helper, "SIGSTOP");
+      const starting = start();
+      starting.catch(() => {});
+      await expect.poll(() => isHeld(host.workspacesRoot)).toBe(true);
+      then(helper);
+      return await starting;
+    };
+    const giveUp = new AbortController();
+    const closed = during(
+      () => driver.start(startRequest({ key: "closing" }), { signal: giveUp.signal }),
+      (helper) => {
+        giveUp.abort(new Fault("sandbox-stopped", { sandboxKey: "closing" }));
+        process.kill(helper, "SIGCONT");
+      },
+    );
+    await expect(closed).rejects.toMatchObject({ code: "sandbox-stopped" });
+    await warm.ready(driver);
+    const unlucky = await during(
+      () => host.sandbox({ key: "unlucky" }, driver),
+      (helper) => process.kill(helper, "SIGKILL"),
+    );
+    expect(unlucky).toMatchObject({ origin: { how: "started" } });
+    await warm.ready(driver);
+    expect(warm.states.filter((state) => state.startsWith("failing"))).toEqual([]);
+    expect((await host.sandbox({ key: "next" }, driver)).origin.how).toBe("warm");
+  });
+
+  test("workspaces that can never be mounted turn the pool off after a few", async ({ host, warm }) => {
+    const driver = await warm.driver({ count: 3, most: 3 });
+    for (const name of ["one", "two", "three"]) {
+      expect(warm.states.filter((state) => state.startsWith("failing"))).toEqual([]);
+      const helper = mounterOf(host.workspacesRoot);
+      process.kill(helper, "SIGSTOP");
+      const starting = host.sandbox({ key: name }, driver);
+      await expect.poll(() => isHeld(host.workspacesRoot)).toBe(true);
+      process.kill(helper, "SIGKILL");
+      expect((await starting).origin.how).toBe("started");
+      if (name !== "three") await warm.ready(driver);
+    }
+    expect(warm.states.at(-1)).toMatch(/^failing running init --mounter/);
   });
 
   test("a container of the warm pool that runs no more is not taken, and the pool makes another", async ({

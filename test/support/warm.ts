@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type SandboxProfileInput, sandboxProfile, workerId } from "@berth/protocol";
 import type { DockerDriver, DockerDriverOptions, WarmSizes } from "@berth/sandbox";
 import { expect } from "vitest";
@@ -50,3 +52,27 @@ export const test = base.extend<{ warm: WarmHost }>({
     await warm.close();
   },
 });
+
+/** The process id of this test's own helper. */
+export function mounterOf(root: string): number {
+  const words = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    } catch {
+      return [];
+    }
+  };
+  const found = readdirSync("/proc").filter((pid) => {
+    const [, option, place] = /^\d+$/.test(pid) ? words(pid) : [];
+    return option === "--mounter" && place === root;
+  });
+  return Number(found[0]);
+}
+
+/** A container is noted as a sandbox's: from then on its workspace is being mounted, or was. */
+export function isHeld(root: string): boolean {
+  const notes = join(root, ".parked");
+  return (
+    existsSync(notes) && readdirSync(notes, { recursive: true }).some((name) => `${name}`.includes(".held."))
+  );
+}

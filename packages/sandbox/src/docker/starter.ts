@@ -346,6 +346,7 @@ export class Starter {
     const shape = warmShape(profile, image, { ...home, initPath: this.#options.initPath });
     const assigned = await this.#warm.assign(shape, {
       ...{ request, config, workspace: home.workspace, linkDirectory: home.linkDirectory },
+      signal: call.signal,
       connect: async (stream, mounted) => {
         mounted.catch(() => {});
         await clearLinkDirectory(home.linkDirectory);

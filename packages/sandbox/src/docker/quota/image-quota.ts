@@ -1,5 +1,6 @@
 import { access, mkdir, open, readdir, rename, rm, rmdir, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { capOf, type SandboxKey, type SandboxLimits } from "@berth/protocol";
 import { isMountPoint } from "./mounts.ts";
 import { runTool } from "./tool.ts";
@@ -15,6 +16,10 @@ const inodesMost = 4_000_000;
 const journalMebibytes = 4;
 /** Inode tables are never written before they are used, and what is removed goes back to the host's disk. */
 const mountOptions = "loop,nosuid,nodev,noinit_itable,discard";
+/** A look at how full it is may still be under way. */
+const unmountAttempts = 5;
+const unmountPauseMs = 100;
+const freeMost = 10_000;
 /** e2fsck's exit code after a repair, such as of the missing lost+found. */
 const repaired = 1;
 /** Bitmaps and group descriptors. */
@@ -56,7 +61,10 @@ export class ImageQuota {
   /** Unmounts, once nothing runs in the sandbox. An image that is still in use stays mounted, and the next start finds it so. */
   async unmount(key: SandboxKey): Promise<void> {
     const place = join(this.#root, key);
-    if (await isMountPoint(place)) await runTool("umount", [place]).catch(() => {});
+    for (let attempt = 0; attempt < unmountAttempts && (await isMountPoint(place)); attempt++) {
+      if (attempt > 0) await sleep(unmountPauseMs);
+      await runTool("umount", [place]).catch(() => {});
+    }
   }
 
   /** With all that is in it, if that is nothing. */
@@ -91,6 +99,7 @@ export class ImageQuota {
     if (capOf(limits.workspaceBytes) === Number.POSITIVE_INFINITY) return;
     const image = this.#image(key);
     if (imageBytes(limits) <= (await stat(image)).size) return;
+    await waitUntilFree(image);
     // While it is mounted only a process with CAP_SYS_RESOURCE may make it larger.
     await runTool("e2fsck", ["-f", "-p", image], repaired);
     await truncate(image, imageBytes(limits));
@@ -99,6 +108,16 @@ export class ImageQuota {
 
   #image(key: SandboxKey): string {
     return join(this.#root, ".images", `${key}.ext4`);
+  }
+}
+
+/** A container that another one's runtime is just starting has every mount of the host's for a moment, also one that was unmounted. */
+async function waitUntilFree(image: string): Promise<void> {
+  const givesUpAt = performance.now() + freeMost;
+  while ((await runTool("losetup", ["-j", image])).trim() !== "") {
+    if (performance.now() > givesUpAt)
+      throw new Error("its image is still in use, and cannot be made larger");
+    await sleep(unmountPauseMs);
   }
 }
 

@@ -28,6 +28,7 @@ export interface Assignment {
   readonly config: string;
   readonly workspace: WorkspaceHome;
   readonly linkDirectory: string;
+  readonly signal: AbortSignal | undefined;
   /** Says HELLO, once `mounted` has settled well. */
   readonly connect: (stream: AttachedStream, mounted: Promise<void>) => Promise<InitConnection>;
 }
@@ -58,7 +59,7 @@ export class WarmAssigner {
   async assign(shape: WarmShape, assignment: Assignment): Promise<Assigned | undefined> {
     const container = this.pool.take(shape);
     if (!container) return undefined;
-    const { request, connect } = assignment;
+    const { request, connect, signal } = assignment;
     const stream = container.release();
     // A worker whose lease is over may not have the workspace mounted.
     if (!stream || (request.leaseLeftMs?.() ?? 1) <= 0) {
@@ -67,14 +68,20 @@ export class WarmAssigner {
     }
     const mounted = this.#mount(container, assignment);
     try {
-      return { containerId: container.id, connection: await connect(stream, mounted) };
+      const connection = await connect(stream, mounted);
+      this.pool.reached();
+      return { containerId: container.id, connection };
     } catch (error) {
-      await mounted.catch(() => {});
+      const problem = await mounted.then(
+        () => undefined,
+        (cause: unknown) => cause,
+      );
       stream.destroy();
       await this.#giveUp(container, request);
-      if (isFault(error, "aborted") || isFault(error, "fenced") || isFault(error, "egress-unavailable"))
-        throw error;
-      this.pool.failed(error instanceof Error ? error.message : String(error));
+      if (signal?.aborted || isFault(error, "fenced") || isFault(error, "egress-unavailable")) throw error;
+      // What else went wrong is one container's, or one sandbox's.
+      if (problem !== undefined)
+        this.pool.failed(problem instanceof Error ? problem.message : String(problem));
       return undefined;
     }
   }

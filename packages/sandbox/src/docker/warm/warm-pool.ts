@@ -41,6 +41,8 @@ const mostFailedRestMs = 240_000;
 /** A container that was created and never started was left by a worker that died in between. */
 const neverStartedMs = 300_000;
 const mostDemand = 1_000;
+/** Workspaces in a row that could not be mounted, until no more are tried for a while. */
+const unmountedMost = 3;
 /** Of one worker, waiting or assigned: the mounter's slots. */
 const mostNumbers = 256;
 
@@ -69,6 +71,7 @@ export class WarmPool {
   #why: string | undefined;
   #restUntilMs = 0;
   #failures = 0;
+  #unmounted = 0;
   #served = 0;
   #missed = 0;
 
@@ -114,9 +117,14 @@ export class WarmPool {
     this.#missed++;
   }
 
-  /** Workspaces cannot be mounted now. */
+  /** What was taken has its sandbox. */
+  reached(): void {
+    this.#unmounted = 0;
+  }
+
+  /** A workspace could not be mounted. One may be that sandbox's; several in a row are this host's. */
   failed(why: string): void {
-    this.#fail(why);
+    if (++this.#unmounted >= unmountedMost) this.#fail(why);
   }
 
   /** The helper that knew their mount namespaces is gone. */
