@@ -5,9 +5,12 @@ import {
   type SandboxProfile,
   type SetUpReport,
 } from "@berth/protocol";
+import { OutputKeeper } from "../output/kept-output.ts";
 import type { CallOptions } from "../port.ts";
+import type { QuotaExceeded } from "../quota-guard.ts";
 import { specHash } from "./container-spec.ts";
-import { DerivedBuild } from "./derived-build.ts";
+import { type BuildOrder, DerivedBuild } from "./derived-build.ts";
+import type { DiskFloor } from "./disk-floor.ts";
 import type { Engine } from "./engine.ts";
 import type { ImageFacts } from "./image.ts";
 import type { ImageNotes } from "./image-notes.ts";
@@ -29,6 +32,7 @@ export type FailedBuild = Pick<ExecResult, "outcome" | "output" | "wallMs">;
 export interface DerivedImagesParts {
   readonly engine: Engine;
   readonly notes?: ImageNotes | undefined;
+  readonly floor: Pick<DiskFloor, "whileRoom">;
 }
 
 interface Named {
@@ -40,11 +44,13 @@ interface Named {
 export class DerivedImages {
   readonly #build: DerivedBuild;
   readonly #notes: ImageNotes | undefined;
+  readonly #floor: Pick<DiskFloor, "whileRoom">;
   readonly #flights = new OneFlight<DerivedImage | FailedBuild>("set-up as root");
 
-  constructor({ engine, notes }: DerivedImagesParts) {
+  constructor({ engine, notes, floor }: DerivedImagesParts) {
     this.#build = new DerivedBuild(engine);
     this.#notes = notes;
+    this.#floor = floor;
   }
 
   /** Made when there is none. Throws `setup-failed` when its command fails: nothing is left of it, and the next call tries again. */
@@ -75,12 +81,27 @@ export class DerivedImages {
     }
     const { timeoutMs } = profile.setup;
     const make = async (over: AbortSignal) => {
-      const made = await this.#build.make(name, { spec, timeoutMs }, { signal: over });
+      const made = await this.#makeWithRoom(name, { spec, timeoutMs }, over);
       // As one that was pulled: it goes when nothing uses it.
       if ("name" in made) await this.#notes?.used(name, { pulled: true });
       return made;
     };
     return await this.#flights.join(name, make, signal);
+  }
+
+  async #makeWithRoom(
+    name: string,
+    order: BuildOrder,
+    signal: AbortSignal,
+  ): Promise<DerivedImage | FailedBuild> {
+    const begunMs = performance.now();
+    const full = (outcome: QuotaExceeded) => new FullDisk(outcome);
+    const make = (room: AbortSignal) => this.#build.make(name, order, { signal: room });
+    return this.#floor.whileRoom(signal, full, make).catch((error: unknown) => {
+      if (!(error instanceof FullDisk)) throw error;
+      const wallMs = Math.round(performance.now() - begunMs);
+      return { outcome: error.outcome, output: new OutputKeeper(0).finish(), wallMs };
+    });
   }
 
   /** Undefined: it has not been made. */
@@ -102,6 +123,17 @@ export class DerivedImages {
 async function named(profile: SandboxProfile, base: ImageFacts): Promise<Named> {
   const spec = rootSetUpSpec(profile, base.id, await readSeccomp(profile.seccomp));
   return { name: `berth-derived:${specHash(spec, base.id)}`, spec };
+}
+
+/** Ends a build that has no room, on its way to who waits for it. */
+class FullDisk extends Error {
+  override readonly name = "FullDisk";
+  readonly outcome: QuotaExceeded;
+
+  constructor(outcome: QuotaExceeded) {
+    super("the disk is nearly full");
+    this.outcome = outcome;
+  }
 }
 
 /** An engine proxy allows no container as root, in its own words. */

@@ -1,8 +1,11 @@
 import { statfs } from "node:fs/promises";
+import { BoundedWait } from "@berth/protocol";
 import type { QuotaExceeded } from "../quota-guard.ts";
 
 /** Several sandboxes look at once; the disk does not change that fast. */
 const lookMs = 100;
+/** Between two looks while something takes room. */
+const watchMs = 300;
 
 /**
  * The free space that workspaces leave to everything else on their disk. A quota bounds each workspace, and all together may
@@ -29,6 +32,31 @@ export class DiskFloor {
       this.#looking = this.#look().catch(() => undefined);
     }
     return this.#looking;
+  }
+
+  /** Runs what takes room. It does not begin below the floor, and its signal is aborted when it gets there: then `refusal` is thrown. */
+  async whileRoom<T>(
+    signal: AbortSignal | undefined,
+    refusal: (low: QuotaExceeded) => unknown,
+    grow: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const before = await this.low();
+    if (before) throw refusal(before);
+    const full = new AbortController();
+    using wait = new BoundedWait().endWith(signal, full.signal);
+    let found: QuotaExceeded | undefined;
+    const look = async () => {
+      found ??= await this.low();
+      if (found) full.abort(refusal(found));
+    };
+    const timer = setInterval(() => void look(), watchMs);
+    try {
+      return await grow(wait.signal);
+    } catch (error) {
+      throw found === undefined || signal?.aborted ? error : refusal(found);
+    } finally {
+      clearInterval(timer);
+    }
   }
 
   async #look(): Promise<QuotaExceeded | undefined> {

@@ -114,16 +114,16 @@ export class DockerDriver implements SandboxDriver {
     this.#quotas = new WorkspaceQuotas(root, options.quota ?? "walk");
     const notes = new ImageNotes(root);
     this.images = new DockerImages({ engine: this.#engine, notes, pullDeadlineMs });
-    this.#derived = new DerivedImages({ engine: this.#engine, notes });
+    this.#floor = new DiskFloor(root, options.diskFloorBytes ?? 0);
+    this.#derived = new DerivedImages({ engine: this.#engine, notes, floor: this.#floor });
     this.trees = new DockerTrees({
-      quotas: this.#quotas,
+      ...{ quotas: this.#quotas, floor: this.#floor },
       ...{ root, tool: this.#tool, workspaces: () => this.#workspaceOptions() },
       container: new TreeContainer({
         ...{ containers: this.#containers, fleet, worker, initPath },
         images: new RecentImages(this.#engine, { pullDeadlineMs, onPull: options.onPull }),
       }),
     });
-    this.#floor = new DiskFloor(root, options.diskFloorBytes ?? 0);
     this.#starter = new Starter(this.#engine, this.#containers, () => this.#workspaceOptions(), {
       ...{ fleet, worker, initPath, pullDeadlineMs, notes, derived: this.#derived },
       helloDeadlineMs: options.helloDeadlineMs ?? 10_000,
@@ -133,7 +133,7 @@ export class DockerDriver implements SandboxDriver {
       onReplaced: options.onReplaced,
       unixLink: options.unixLink ?? true,
       parked: () => this.#parked(),
-      quotas: this.#quotas,
+      ...{ quotas: this.#quotas, floor: this.#floor },
     });
     if (options.warm && options.warm.sizes.most > 0) this.#warm = this.#makePool(options.warm);
   }

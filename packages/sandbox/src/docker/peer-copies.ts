@@ -3,6 +3,7 @@ import { BoundedWait, Fault, sandboxKey, type TenantId, teamDirectory } from "@b
 import type { CallOptions, StartRequest } from "../port.ts";
 import { copySnapshot, emptySnapshot, type SnapshotReport } from "../team-snapshot.ts";
 import type { Containers } from "./containers.ts";
+import type { DiskFloor } from "./disk-floor.ts";
 import { containerName } from "./labels.ts";
 import { removeLinkDirectory } from "./link-directory.ts";
 import type { SandboxHome } from "./sandbox-home.ts";
@@ -17,6 +18,7 @@ export interface PeerCopiesOptions {
   readonly fleet: string;
   readonly containers: Containers;
   readonly workspaces: () => Promise<WorkspaceOptions>;
+  readonly floor: Pick<DiskFloor, "whileRoom">;
   /** A container for that request alone, over another sandbox's workspace. */
   readonly start: (
     copier: StartRequest,
@@ -43,18 +45,37 @@ export class PeerCopies {
     if (!team) return;
     const reports = new Map<TenantId, SnapshotReport>();
     for (const peer of peers) {
-      const report = await this.#copyPeer(request, { peer, target: join(team.source, peer) }, call);
+      const report = await this.#withRoom(request, { peer, target: join(team.source, peer) }, call);
       reports.set(peer, report);
       request.onSnapshot?.(peer, report);
     }
     await writeReports(team.source, reports);
   }
 
+  /** On a disk that is nearly full a reader finds nothing of its peers, or what was copied until then. */
+  async #withRoom(
+    request: StartRequest,
+    from: { readonly peer: TenantId; readonly target: string },
+    { signal }: CallOptions,
+  ): Promise<SnapshotReport> {
+    const full = Symbol("full");
+    try {
+      return await this.#options.floor.whileRoom(
+        signal,
+        () => full,
+        (room) => this.#copyPeer(request, from, { signal, room }),
+      );
+    } catch (error) {
+      if (error !== full) throw error;
+      return { ...(await emptySnapshot(from.target)), cut: true };
+    }
+  }
+
   /** By the peer's own user, in a container in which nothing but init runs: the host opens no path of a tenant's. */
   async #copyPeer(
     request: StartRequest,
     { peer, target }: { readonly peer: TenantId; readonly target: string },
-    { signal }: CallOptions,
+    { signal, room }: CallOptions & { readonly room: AbortSignal },
   ): Promise<SnapshotReport> {
     const { fleet, containers, workspaces, start } = this.#options;
     const { root } = await workspaces();
@@ -66,7 +87,7 @@ export class PeerCopies {
     if (left) await containers.remove(left.id, { signal });
     const { link, containerId } = await start(copier, source, { signal });
     try {
-      using wait = new BoundedWait().endWith(signal).endAfter(snapshotMs);
+      using wait = new BoundedWait().endWith(room).endAfter(snapshotMs);
       const options = { bounds: { bytes, entries }, signal: wait.signal };
       const report = await copySnapshot(link.files, target, options);
       if (signal?.aborted) throw new Fault("aborted", { operation: "copying a peer's files" });

@@ -11,6 +11,7 @@ import { containerSpec, specHash } from "./container-spec.ts";
 import type { Containers } from "./containers.ts";
 import type { DerivedImages } from "./derived-images.ts";
 import { diskOf } from "./disk.ts";
+import type { DiskFloor } from "./disk-floor.ts";
 import type { Engine } from "./engine.ts";
 import { refusedWith } from "./engine-error.ts";
 import { placeEtcFiles } from "./etc-files.ts";
@@ -52,6 +53,7 @@ export interface StarterOptions {
   readonly unixLink: boolean;
   readonly parked: () => Promise<ParkedContainers>;
   readonly quotas: WorkspaceQuotas;
+  readonly floor: Pick<DiskFloor, "whileRoom">;
 }
 
 export interface Started {
@@ -302,7 +304,12 @@ export class Starter {
 
   #peerCopies(facts: ImageFacts): PeerCopies {
     return new PeerCopies({
-      ...{ fleet: this.#options.fleet, containers: this.#containers, workspaces: this.#workspaces },
+      ...{
+        fleet: this.#options.fleet,
+        floor: this.#options.floor,
+        containers: this.#containers,
+        workspaces: this.#workspaces,
+      },
       start: async (copier, workspaceOf, call) =>
         this.#startFresh(copier, facts, await this.#homes.prepare(copier, facts, workspaceOf), call),
     });

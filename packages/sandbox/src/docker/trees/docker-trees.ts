@@ -1,8 +1,17 @@
 import { lstat, rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Fault, isFault, type SandboxKey, type SandboxProfile, type SnapshotMethod } from "@berth/protocol";
+import {
+  Fault,
+  isFault,
+  quotaText,
+  type SandboxKey,
+  type SandboxProfile,
+  type SnapshotMethod,
+} from "@berth/protocol";
 import type { CallOptions } from "../../port.ts";
+import type { QuotaExceeded } from "../../quota-guard.ts";
 import type { TakenTree, TreeOnDisk, TreeOrigin, TreeOwner, Trees } from "../../trees.ts";
+import type { DiskFloor } from "../disk-floor.ts";
 import type { WorkspaceQuotas } from "../quota/workspace-quotas.ts";
 import { prepareWorkspace, type WorkspaceOptions } from "../workspace.ts";
 import { forgetOrigin, noteOrigin, readOrigin } from "./fork-origin.ts";
@@ -10,12 +19,18 @@ import { type HostTool, isBtrfs, isSubvolume } from "./host-tool.ts";
 import type { TreeContainer, TreeCopy } from "./tree-container.ts";
 import { type Owner, TreePlaces } from "./tree-places.ts";
 
+interface MadeTree {
+  readonly path: string;
+  readonly method: SnapshotMethod;
+}
+
 export interface DockerTreesParts {
   readonly root: string;
   readonly quotas: Pick<WorkspaceQuotas, "mount" | "unmount">;
   readonly workspaces: () => Promise<WorkspaceOptions>;
   readonly container: TreeContainer;
   readonly tool: HostTool;
+  readonly floor: Pick<DiskFloor, "whileRoom">;
 }
 
 /**
@@ -42,12 +57,14 @@ export class DockerTrees implements Trees {
     measured: { readonly entries: number; readonly bytes: number },
     call: CallOptions,
   ): Promise<TakenTree> {
-    const { isImage, ...workspace } = await this.#workspace(key, profile);
-    try {
-      return await this.#take({ ...workspace, profile }, id, measured, call);
-    } finally {
-      if (isImage) await this.#parts.quotas.unmount(key);
-    }
+    return this.#parts.floor.whileRoom(call.signal, diskFault, async (signal) => {
+      const { isImage, ...workspace } = await this.#workspace(key, profile);
+      try {
+        return await this.#take({ ...workspace, profile }, id, measured, { signal });
+      } finally {
+        if (isImage) await this.#parts.quotas.unmount(key);
+      }
+    });
   }
 
   async #take(
@@ -152,11 +169,12 @@ export class DockerTrees implements Trees {
   }
 
   /** Under a name of its own, to be renamed. */
-  async #copyOf(
-    id: string,
-    profile: SandboxProfile,
-    call: CallOptions,
-  ): Promise<{ readonly path: string; readonly method: SnapshotMethod }> {
+  #copyOf(id: string, profile: SandboxProfile, { signal }: CallOptions): Promise<MadeTree> {
+    const make = (bounded: AbortSignal) => this.#makeCopy(id, profile, { signal: bounded });
+    return this.#parts.floor.whileRoom(signal, diskFault, make);
+  }
+
+  async #makeCopy(id: string, profile: SandboxProfile, call: CallOptions): Promise<MadeTree> {
     const from = this.#places.snapshot(id);
     const owner = await lstat(from).catch(refuseRemoved);
     refuseOtherUser(owner, profile);
@@ -244,6 +262,10 @@ async function refuseExisting(place: string): Promise<void> {
   );
   if (isThere)
     throw new Fault("snapshot-refused", { reason: "own-files", detail: "it has a workspace already" });
+}
+
+function diskFault(low: QuotaExceeded): Fault {
+  return new Fault("snapshot-refused", { reason: "no-space", detail: quotaText(low) });
 }
 
 function refuseRemoved(cause: unknown): never {
