@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statfsSync,
@@ -14,12 +15,16 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { initBinaryPath } from "@berth/init";
 import { type SandboxProfileInput, sandboxKey } from "@berth/protocol";
-import type { Sandbox } from "@berth/sandbox";
+import type { DockerDriver, Sandbox } from "@berth/sandbox";
 import { describe, expect, onTestFinished } from "vitest";
-import { limitCall } from "../../packages/sandbox/src/docker/quota/project-quota.ts";
+import { ProjectQuota, quotaNumbers } from "../../packages/sandbox/src/docker/quota/project-quota.ts";
+import { HostTool } from "../../packages/sandbox/src/docker/trees/host-tool.ts";
 import { startRequest, TestHost } from "../support/host.ts";
 import { loopDisk } from "../support/loop-disk.ts";
+import { loopMount, noLoopMount } from "../support/loop-mount.ts";
+import { shown } from "../support/shown.ts";
 import { isHeld, mounterOf, test } from "../support/warm.ts";
 import { python, sh } from "./inside.ts";
 
@@ -28,6 +33,7 @@ const limit = 32 * mebibyte;
 const limits = { workspaceBytes: limit, workspaceEntries: 500 };
 const profile: SandboxProfileInput = { limits, exec: { timeoutMs: 60_000, graceMs: 100 } };
 const key = sandboxKey.parse("acme");
+const measured = { entries: 1, bytes: 8 };
 /** The image's structures are rounded up, and what is over the limit is stopped by the watched quota as well. */
 const most = limit + 4 * mebibyte;
 
@@ -35,6 +41,13 @@ async function expectBounded(sandbox: Sandbox, root: string): Promise<void> {
   expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(most);
   const { blocks, bsize } = statfsSync(join(root, "acme"));
   expect(blocks * bsize).toBeLessThanOrEqual(most);
+}
+
+/** Half ones among them. Notes of containers' images lie there, too. */
+function imagesOf({ workspacesRoot }: TestHost): string[] {
+  return readdirSync(join(workspacesRoot, ".images"))
+    .filter((name) => name.includes(".ext4"))
+    .sort();
 }
 
 describe("workspace that is an image of its own", () => {
@@ -161,7 +174,7 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     expect(Buffer.from((await next.files.read("kept")).bytes).toString()).toBe("precious");
   });
 
-  test("a workspace that is an image of its own is in a snapshot with its files, also while it is not mounted, and is not exchanged for one", async ({
+  test("a workspace that is an image of its own is in a snapshot with its files, and so is a fork, and what a restore makes of it", async ({
     host,
   }) => {
     const driver = host.driver(quota);
@@ -170,14 +183,46 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     await sandbox.stop();
     const owner = { key, profile: startRequest({ profile }).profile };
     await driver.trees.take(owner, "snap_one", { entries: 1, bytes: 8 }, {});
-    const restoring = driver.trees.restore(owner, "snap_one", { check: () => {} });
-    await expect(restoring).rejects.toMatchObject({ code: "workspace-unusable" });
     const fork = { ...owner, key: sandboxKey.parse("fork") };
     await driver.trees.fork(fork, { id: "snap_one", name: "one" }, {});
-    const forked = await host.sandbox({ profile, key: "fork" }, driver);
-    expect(Buffer.from((await forked.files.read("kept")).bytes).toString()).toBe("precious");
-    await forked.stop();
+    expect(await driver.trees.originOf(fork.key)).toEqual({ kind: "fork", of: "one" });
+    const again = await host.sandbox({ profile, epoch: 2 }, driver);
+    await again.files.write("more", "more");
+    await again.stop();
+    await driver.trees.restore(owner, "snap_one", { check: () => {} });
+    for (const name of ["fork", "acme"]) {
+      const made = await host.sandbox({ profile, key: name, epoch: 3 }, driver);
+      expect(made.origin.quota).toBe("image");
+      expect(shown(await made.exec({ command: "ls; cat kept" })).stdout).toBe("kept\nprecious");
+      await sh(made, "cat /dev/zero > one; cat /dev/zero > two");
+      const { blocks, bsize } = statfsSync(join(host.workspacesRoot, name));
+      expect(blocks * bsize).toBeLessThanOrEqual(most);
+      await made.stop();
+    }
+    expect(imagesOf(host)).toEqual(["acme.ext4", "fork.ext4"]);
+    expect(readdirSync(join(host.workspacesRoot, ".snapshots"))).toEqual(["snap_one"]);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(host.workspacesRoot);
+  });
+
+  test("a fork that has no room in an image of its limit leaves neither image nor note", async ({ host }) => {
+    const driver = host.driver(quota);
+    const sandbox = await host.sandbox({ profile }, driver);
+    await sh(sandbox, "head -c 20000000 /dev/urandom > large");
+    await sandbox.stop();
+    await driver.trees.take({ key, profile: startRequest({ profile }).profile }, "snap_one", measured, {});
+    const tight = startRequest({
+      profile: { ...profile, limits: { ...limits, workspaceBytes: 4 * mebibyte } },
+    });
+    const fork = { key: sandboxKey.parse("fork"), profile: tight.profile };
+    const forking = driver.trees.fork(fork, { id: "snap_one", name: "one" }, {});
+    await expect(forking).rejects.toMatchObject({
+      code: "snapshot-refused",
+      context: { reason: "no-space" },
+    });
+    expect(await driver.trees.originOf(fork.key)).toEqual({ kind: "absent" });
+    expect(imagesOf(host)).toEqual(["acme.ext4"]);
+    expect(readdirSync(join(host.workspacesRoot, ".snapshots"))).toEqual(["snap_one"]);
+    expect(existsSync(join(host.workspacesRoot, ".forks"))).toBe(false);
   });
 
   test("a workspace that is an image of its own is unmounted when its container is evicted or reaped", async ({
@@ -258,40 +303,90 @@ describe("project quotas", () => {
     );
   });
 
-  test("project quotas are set by number, for ext4 and for xfs, and 0 is no limit", () => {
-    expect(limitCall("ext4", "/disk", 2_000_007, limits)).toEqual([
-      "setquota",
-      ["-P", "2000007", "0", "32768", "0", "500", "/disk"],
-    ]);
-    const [program, options] = limitCall("xfs", "/disk", 7, { workspaceBytes: 0, workspaceEntries: 0 });
-    expect([program, options.at(-2)]).toEqual(["xfs_quota", "limit -p bhard=0k ihard=0 7"]);
+  test("project quotas are limits in kibibytes and files, and 0 is no limit", () => {
+    expect(quotaNumbers(limits)).toEqual({ kibibytes: 32_768, entries: 500 });
+    expect(quotaNumbers({ workspaceBytes: 0, workspaceEntries: 0 })).toEqual({ kibibytes: 0, entries: 0 });
   });
 
-  test("bound a workspace where this kernel has them", async ({ skip }) => {
-    const problem = projectDiskProblem();
-    if (problem) skip(`no project quotas here: ${problem}`);
-    const disk = loopDisk(256 * mebibyte, {
-      make: ["mkfs.ext4", "-q", "-F", "-O", "project,quota", "-E", "quotatype=prjquota"],
-      options: "loop,prjquota",
+  test("project quotas number a directory of xfs, and what is made in it, and say why they cannot be counted", async ({
+    skip,
+  }) => {
+    const why = noLoopMount("xfs");
+    if (why) skip(why);
+    using mounted = loopMount("xfs");
+    const tool = new HostTool(initBinaryPath);
+    const projects = new ProjectQuota(mounted.path, tool);
+    const path = join(mounted.path, "workspace");
+    mkdirSync(path);
+    expect(await projects.numberOf(path)).toBe(0);
+    await tool.volume("project-set", path, 2_000_007);
+    expect(await projects.numberOf(path)).toBe(2_000_007);
+    mkdirSync(join(path, "inside"));
+    expect(await projects.numberOf(join(path, "inside"))).toBe(2_000_007);
+    // It is not mounted with prjquota.
+    expect(await projects.problem()).toMatch(/^xfs at .* is not mounted with prjquota$/);
+    await expect(projects.limit(path, 2_000_007, limits)).rejects.toMatchObject({
+      code: "workspace-unusable",
     });
-    const host = new TestHost(join(disk, "workspaces"));
-    onTestFinished(() => host.close());
-    const sandbox = await host.sandbox({ profile }, host.driver({ quota: "auto" }));
-    expect(sandbox.origin.quota).toBe("project");
-    await sh(sandbox, "cat /dev/zero > one; cat /dev/zero > two");
-    expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(limit + mebibyte);
-    expect((await sh(sandbox, "chattr -p 0 one")).outcome).not.toEqual({ kind: "exited", code: 0 });
+    writeFileSync(join(path, "file"), "");
+    expect(await projects.limit(path, 2_000_008, limits)).toBe(false);
   });
+
+  test.for(["ext4", "xfs"] as const)(
+    "project quotas of %s bound a workspace, a fork and a restored one",
+    async (kind, { skip }) => {
+      const problem = projectDiskProblem(kind);
+      if (problem) skip(`no project quotas of ${kind} here: ${problem}`);
+      const disk = loopDisk(512 * mebibyte, projectDisks[kind]);
+      const host = new TestHost(join(disk, "workspaces"));
+      onTestFinished(() => host.close());
+      const driver = host.driver({ quota: "auto" });
+      const sandbox = await host.sandbox({ profile }, driver);
+      expect(sandbox.origin.quota).toBe("project");
+      await sh(sandbox, "cat /dev/zero > one; cat /dev/zero > two");
+      expect((await sandbox.usage()).bytes).toBeLessThanOrEqual(limit + mebibyte);
+      expect((await sh(sandbox, "chattr -p 0 one")).outcome).not.toEqual({ kind: "exited", code: 0 });
+      await sh(sandbox, "rm one two");
+      await sandbox.stop();
+      await expectTreesBounded(host, driver, "project");
+    },
+  );
 });
 
-test("quota groups of btrfs bound a workspace, and let it be removed", async () => {
+/** A fork and a restored workspace of a nearly empty snapshot, each filled for itself. */
+async function expectTreesBounded(host: TestHost, driver: DockerDriver, kind: string): Promise<void> {
+  const owner = { key, profile: startRequest({ profile }).profile };
+  await driver.trees.take(owner, "snap_one", measured, {});
+  const fork = sandboxKey.parse("fork");
+  await driver.trees.fork({ ...owner, key: fork }, { id: "snap_one", name: "one" }, {});
+  await driver.trees.restore(owner, "snap_one", { check: () => {} });
+  // A second one finds the spare number in use.
+  await driver.trees.restore(owner, "snap_one", { check: () => {} });
+  for (const name of ["fork", "acme"]) {
+    const made = await host.sandbox({ profile, key: name, epoch: 5 }, driver);
+    expect(made.origin.quota).toBe(kind);
+    await sh(made, "head -c 20000000 /dev/zero > half; sync half");
+    expect((await made.usage()).bytes).toBeGreaterThan(19_000_000);
+    await sh(made, "cat /dev/zero > one; sync one; cat /dev/zero > two");
+    expect((await made.usage()).bytes).toBeLessThanOrEqual(limit + mebibyte);
+    await made.stop();
+  }
+}
+
+test("quota groups of btrfs bound a workspace, a fork and a restored one, and let it be removed", async ({
+  skip,
+}) => {
+  const why = noLoopMount("btrfs");
+  if (why) skip(why);
   const disk = loopDisk(512 * mebibyte, { make: ["mkfs.btrfs", "-q"] });
-  execFileSync("btrfs", ["quota", "enable", disk]);
   const host = new TestHost(join(disk, "workspaces"));
   onTestFinished(() => host.close());
   mkdirSync(host.workspacesRoot);
-  const driver = host.driver({ quota: "auto" });
+  // Only who chose them has them switched on.
+  expect(await host.driver({ quota: "auto" }).quota()).toMatchObject({ kind: "walk" });
+  const driver = host.driver({ quota: "btrfs" });
   expect(await driver.quota()).toEqual({ kind: "btrfs" });
+  expect(await host.driver({ quota: "auto" }).quota()).toEqual({ kind: "btrfs" });
   const sandbox = await host.sandbox({ profile }, driver);
   expect(sandbox.origin.quota).toBe("btrfs");
   await sh(sandbox, "cat /dev/zero > one; sync one; cat /dev/zero > two");
@@ -317,20 +412,50 @@ print(json.dumps(found))
   await sandbox.stop();
   await driver.removeEmptyWorkspace(key);
   expect(existsSync(join(host.workspacesRoot, "acme"))).toBe(false);
+  const again = await host.sandbox({ profile, epoch: 2 }, driver);
+  await again.stop();
+  await expectTreesBounded(host, driver, "btrfs");
 });
 
-/** Why the kernel mounts none, or the tools are missing. */
-function projectDiskProblem(): string | undefined {
-  if (spawnSync("setquota", ["-V"]).error) return "setquota is not installed";
+const projectDisks = {
+  ext4: {
+    make: ["mkfs.ext4", "-q", "-F", "-O", "project,quota", "-E", "quotatype=prjquota"],
+    options: "loop,prjquota",
+  },
+  xfs: { make: ["mkfs.xfs", "-q"], options: "loop,prjquota" },
+};
+
+/** Why the kernel mounts none: in its own words, or those of mount(8). */
+function projectDiskProblem(kind: keyof typeof projectDisks): string | undefined {
+  if (kind === "xfs" && noLoopMount("xfs")) return noLoopMount("xfs");
   const directory = mkdtempSync(join(tmpdir(), "berth-project-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const image = join(directory, "image");
   const place = join(directory, "mounted");
   writeFileSync(image, "");
-  truncateSync(image, 32 * mebibyte);
+  truncateSync(image, 512 * mebibyte);
   mkdirSync(place);
-  execFileSync("mkfs.ext4", ["-q", "-F", "-O", "project,quota", "-E", "quotatype=prjquota", image]);
-  const { status, stderr } = spawnSync("mount", ["-o", "loop,prjquota", image, place], { encoding: "utf8" });
-  if (status === 0) execFileSync("umount", [place]);
-  return status === 0 ? undefined : stderr.trim();
+  const { make, options } = projectDisks[kind];
+  const [program = "", ...words] = make;
+  execFileSync(program, [...words, image], { stdio: "pipe" });
+  const { status, stderr } = spawnSync("mount", ["-o", options, image, place], { encoding: "utf8" });
+  if (status !== 0) return kernelWords(kind) ?? stderr.trim().split("\n")[0];
+  const { options: mounted = [] } = mountedAt(place);
+  execFileSync("umount", [place]);
+  return mounted.includes("prjquota") ? undefined : `it was mounted with ${mounted.join(",")}`;
+}
+
+/** What the kernel said last of such a file system. */
+function kernelWords(kind: string): string | undefined {
+  const { stdout } = spawnSync("dmesg", [], { encoding: "utf8" });
+  const names = { ext4: "EXT4-fs", xfs: "XFS" } as Record<string, string>;
+  const last = stdout?.split("\n").findLast((line) => line.includes(`${names[kind]} (loop`));
+  return last?.replace(/^\[[ \d.]+\] /, "");
+}
+
+function mountedAt(place: string): { readonly options?: readonly string[] } {
+  const line = readFileSync("/proc/self/mounts", "utf8")
+    .split("\n")
+    .find((one) => one.includes(` ${place} `));
+  return { options: line?.split(" ")[3]?.split(",") ?? [] };
 }

@@ -16,7 +16,7 @@ int clear_main(const char *path);
 
 /*
  * `create DIR`, `snapshot FROM TO`, `freeze FROM TO` (read-only) and `delete DIR` of btrfs subvolumes; `swap A B` exchanges the names
- * of two directories.
+ * of two directories. Quotas: volume-quota.h.
  */
 int volume_main(int argc, char **argv);
 

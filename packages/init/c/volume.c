@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tool.h"
+#include "volume-quota.h"
 
 /* linux/btrfs.h, which not every libc's compiler finds. */
 enum { VOLUME_PATH_BYTES = 4088, VOLUME_NAME_BYTES = 4040, VOLUME_READ_ONLY = 2 };
@@ -94,5 +95,5 @@ int volume_main(int argc, char **argv)
         return done(snapshot(argv[1], argv[2], 0), argv[2]);
     if (argc == 3 && strcmp(argv[0], "swap") == 0)
         return done(syscall(SYS_renameat2, AT_FDCWD, argv[1], AT_FDCWD, argv[2], EXCHANGE) == 0 ? 0 : errno, argv[1]);
-    return done(EINVAL, "");
+    return volume_quota_main(argc, argv);
 }

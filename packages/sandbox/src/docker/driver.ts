@@ -111,7 +111,10 @@ export class DockerDriver implements SandboxDriver {
     const { fleet, worker, workspacesRoot: root, initPath = initBinaryPath } = options;
     const pullDeadlineMs = options.pullDeadlineMs ?? 600_000;
     this.#tool = new HostTool(initPath);
-    this.#quotas = new WorkspaceQuotas(root, options.quota ?? "walk");
+    this.#quotas = new WorkspaceQuotas(root, options.quota ?? "walk", {
+      tool: this.#tool,
+      uids: options.uids ?? defaultUids,
+    });
     const notes = new ImageNotes(root);
     this.images = new DockerImages({ engine: this.#engine, notes, pullDeadlineMs });
     this.#floor = new DiskFloor(root, options.diskFloorBytes ?? 0);

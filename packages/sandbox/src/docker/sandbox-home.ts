@@ -56,7 +56,7 @@ export class SandboxHomes {
     if (isOwn && !(await isThere(join(root, key)))) await forgetOrigin(key, root);
     const isImage = await this.mount(request, workspaceOf);
     const workspace = await prepareWorkspace(workspaceOf, { ...workspaces, user: profile.user });
-    const quota = isImage ? "image" : isOwn ? await this.#limit(request, workspace) : "walk";
+    const quota = isImage ? "image" : isOwn ? await this.#options.quotas.limit(key, profile.limits) : "walk";
     const etcInput = { workspacesRoot: root, user: workspace.user, profile };
     const peers = (await request.peers?.()) ?? [];
     const [team, shared, linkDirectory, mounts, seccomp, disk] = await Promise.all([
@@ -86,11 +86,6 @@ export class SandboxHomes {
   /** The workspace's image, where that bounds it. False: nothing has to be mounted. */
   mount({ key, profile }: StartRequest, workspaceOf = key): Promise<boolean> {
     return this.#options.quotas.mount(workspaceOf, profile.limits, { creates: workspaceOf === key });
-  }
-
-  /** A workspace with a uid of its own has that as its project's number, too. */
-  #limit({ key, profile }: StartRequest, { user, ownUid }: WorkspaceHome): Promise<QuotaKind> {
-    return this.#options.quotas.limit(key, ownUid ? Number.parseInt(user, 10) : undefined, profile.limits);
   }
 }
 

@@ -123,7 +123,10 @@ export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promi
  * A uid that no other sandbox has: a symbolic link named by the uid, pointing at the key, is made or the next one tried. Making a
  * link is atomic, so two workers on one host never give the same uid to two sandboxes.
  */
-export async function allocateId(key: string, { root, uids }: WorkspaceOptions): Promise<number> {
+export async function allocateId(
+  key: string,
+  { root, uids }: Pick<WorkspaceOptions, "root" | "uids">,
+): Promise<number> {
   const directory = join(root, ".uids");
   await mkdir(directory, { mode: 0o700 }).catch(ignoreExisting);
   // The root is part of it: two fleets on one host would otherwise give the same tenant the same uid, and the kernel

@@ -1,42 +1,40 @@
 import { lstat } from "node:fs/promises";
 import { capOf } from "@berth/protocol";
+import { type HostTool, isSubvolume } from "../trees/host-tool.ts";
 import type { QuotaLimits } from "./image-quota.ts";
 import { mountOf } from "./mounts.ts";
-import { runTool } from "./tool.ts";
-
-/** Of the root of every subvolume. */
-const subvolumeInode = 256;
 
 /** Quota groups of btrfs: each workspace is a subvolume, and the kernel refuses bytes past its limit. It does not count files. */
 export class BtrfsQuota {
   readonly #root: string;
+  readonly #tool: Pick<HostTool, "volume" | "ask">;
 
-  constructor(root: string) {
+  constructor(root: string, tool: Pick<HostTool, "volume" | "ask">) {
     this.#root = root;
+    this.#tool = tool;
   }
 
-  /** Why there can be none here; undefined when there can. */
-  async problem(): Promise<string | undefined> {
+  /**
+   * Why there can be none here; undefined when there can. `enables`: quotas are switched on where they are not. That is the operator's to
+   * choose: they slow a file system with many snapshots down as a whole.
+   */
+  async problem({ enables }: { readonly enables: boolean }): Promise<string | undefined> {
     const mount = await mountOf(this.#root);
     if (mount?.type !== "btrfs") return `${mount?.type ?? "the disk"} at ${mount?.place ?? "/"} is not btrfs`;
     if (process.getuid?.() !== 0) return "the worker is not root";
-    return runTool("btrfs", ["qgroup", "show", mount.place]).then(
-      () => undefined,
-      (error: Error) => error.message,
-    );
-  }
-
-  /** In place of a directory, where there is none yet. */
-  async create(path: string): Promise<void> {
-    const found = await lstat(path).catch(() => undefined);
-    if (!found) await runTool("btrfs", ["subvolume", "create", path]);
+    const { on, detail } = await this.#tool.ask("groups", mount.place);
+    if (detail !== undefined) return `quotas of btrfs at ${mount.place}: ${detail}`;
+    if (on === true) return undefined;
+    if (!enables) return `quotas of btrfs are not enabled at ${mount.place}`;
+    const enabled = await this.#tool.ask("groups-on", mount.place);
+    return enabled.detail && `quotas of btrfs cannot be enabled at ${mount.place}: ${enabled.detail}`;
   }
 
   /** False for a directory that is no subvolume. */
   async limit(path: string, { workspaceBytes }: QuotaLimits): Promise<boolean> {
-    if ((await lstat(path)).ino !== subvolumeInode) return false;
+    if (!isSubvolume(await lstat(path))) return false;
     const bytes = capOf(workspaceBytes);
-    await runTool("btrfs", ["qgroup", "limit", Number.isFinite(bytes) ? String(bytes) : "none", path]);
+    await this.#tool.volume("group-limit", path, Number.isFinite(bytes) ? bytes : 0);
     return true;
   }
 }

@@ -60,7 +60,10 @@ export class ImageQuota {
 
   /** Unmounts, once nothing runs in the sandbox. An image that is still in use stays mounted, and the next start finds it so. */
   async unmount(key: SandboxKey): Promise<void> {
-    const place = join(this.#root, key);
+    await this.unmountFrom(join(this.#root, key));
+  }
+
+  async unmountFrom(place: string): Promise<void> {
     for (let attempt = 0; attempt < unmountAttempts && (await isMountPoint(place)); attempt++) {
       if (attempt > 0) await sleep(unmountPauseMs);
       await runTool("umount", [place]).catch(() => {});
@@ -77,13 +80,42 @@ export class ImageQuota {
     await rm(this.#image(key));
   }
 
+  /**
+   * A new image for the sandbox, mounted at `place`, an empty directory, to be filled before it becomes the workspace's. It replaces the
+   * half of an earlier holder that died.
+   */
+  async mountHalf(key: SandboxKey, limits: QuotaLimits, place: string): Promise<void> {
+    await this.#makeHalf(key, limits);
+    await runTool("mount", ["-o", mountOptions, this.#half(key), place]);
+    await rmdir(join(place, "lost+found"));
+  }
+
+  /** The half is the workspace's image from now on, in place of any that there was, which must not be mounted. */
+  async keepHalf(key: SandboxKey, place: string): Promise<void> {
+    await this.unmountFrom(place);
+    if (await isMountPoint(place)) throw new Error("the new image is still in use");
+    if (await isMountPoint(join(this.#root, key))) throw new Error("the image is still in use");
+    await mkdir(join(this.#root, key), { mode: 0o700 }).catch(ignore("EEXIST"));
+    await rename(this.#half(key), this.#image(key));
+  }
+
+  async dropHalf(key: SandboxKey, place: string): Promise<void> {
+    await this.unmountFrom(place);
+    await rm(this.#half(key), { force: true });
+  }
+
   async #make(key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    await this.#makeHalf(key, limits);
+    await rename(this.#half(key), this.#image(key));
+  }
+
+  async #makeHalf(key: SandboxKey, limits: QuotaLimits): Promise<void> {
     await mkdir(join(this.#root, ".images"), { mode: 0o700 }).catch(ignore("EEXIST"));
-    const half = `${this.#image(key)}.new`;
+    const half = this.#half(key);
     await rm(half, { force: true });
     const file = await open(half, "wx", 0o600);
     try {
-      await file.truncate(imageBytes(limits));
+      await file.truncate(await this.#bytesFor(key, limits));
     } finally {
       await file.close();
     }
@@ -92,7 +124,12 @@ export class ImageQuota {
       ...["-J", `size=${journalMebibytes}`, "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"],
     ];
     await runTool("mkfs.ext4", ["-q", "-F", ...layout, half]);
-    await rename(half, this.#image(key));
+  }
+
+  /** Without a limit, that of the image there is. */
+  async #bytesFor(key: SandboxKey, limits: QuotaLimits): Promise<number> {
+    const isLimited = Number.isFinite(capOf(limits.workspaceBytes));
+    return isLimited ? imageBytes(limits) : (await stat(this.#image(key))).size;
   }
 
   async #grow(key: SandboxKey, limits: QuotaLimits): Promise<void> {
@@ -104,6 +141,10 @@ export class ImageQuota {
     await runTool("e2fsck", ["-f", "-p", image], repaired);
     await truncate(image, imageBytes(limits));
     await runTool("resize2fs", [image]);
+  }
+
+  #half(key: SandboxKey): string {
+    return `${this.#image(key)}.new`;
   }
 
   #image(key: SandboxKey): string {

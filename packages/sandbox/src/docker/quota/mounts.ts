@@ -4,6 +4,8 @@ import { basename, dirname, join } from "node:path";
 export interface Mount {
   readonly place: string;
   readonly type: string;
+  /** Mostly a device. */
+  readonly source: string;
   /** Of the file system, not of this mount of it. */
   readonly options: readonly string[];
 }
@@ -14,9 +16,9 @@ export async function mounts(): Promise<Mount[]> {
   return text.split("\n").flatMap((line) => {
     const [before = "", after] = line.split(" - ");
     const place = before.split(" ")[4];
-    const [type, , options] = after?.split(" ") ?? [];
+    const [type, source = "", options] = after?.split(" ") ?? [];
     if (place === undefined || type === undefined) return [];
-    return [{ place: unescaped(place), type, options: options?.split(",") ?? [] }];
+    return [{ place: unescaped(place), type, source: unescaped(source), options: options?.split(",") ?? [] }];
   });
 }
 

@@ -1,7 +1,8 @@
 import { lstat, readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { capOf, Fault, type QuotaBackend, type SandboxKey, type WorkspaceUsage } from "@berth/protocol";
-import { makeRoot } from "../workspace.ts";
+import type { HostTool } from "../trees/host-tool.ts";
+import { allocateId, makeRoot, type UidRange } from "../workspace.ts";
 import { BtrfsQuota } from "./btrfs-quota.ts";
 import { ImageQuota, type QuotaLimits } from "./image-quota.ts";
 import { isMountPoint } from "./mounts.ts";
@@ -27,14 +28,16 @@ export class WorkspaceQuotas {
   readonly #images: ImageQuota;
   readonly #projects: ProjectQuota;
   readonly #btrfs: BtrfsQuota;
+  readonly #numbers: (name: string) => Promise<number>;
   #chosen: QuotaChoice | undefined;
 
-  constructor(root: string, backend: QuotaBackend) {
+  constructor(root: string, backend: QuotaBackend, { tool, uids }: WorkspaceQuotasParts) {
     this.#root = root;
     this.#backend = backend;
+    this.#numbers = (name) => allocateId(name, { root, uids });
     this.#images = new ImageQuota(root);
-    this.#projects = new ProjectQuota(root);
-    this.#btrfs = new BtrfsQuota(root);
+    this.#projects = new ProjectQuota(root, tool);
+    this.#btrfs = new BtrfsQuota(root, tool);
   }
 
   async choice(): Promise<QuotaChoice> {
@@ -53,9 +56,9 @@ export class WorkspaceQuotas {
       case "project":
         return withProblem("project", await this.#projects.problem());
       case "btrfs":
-        return withProblem("btrfs", await this.#btrfs.problem());
+        return withProblem("btrfs", await this.#btrfs.problem({ enables: true }));
       case "auto": {
-        if ((await this.#btrfs.problem()) === undefined) return { kind: "btrfs" };
+        if ((await this.#btrfs.problem({ enables: false })) === undefined) return { kind: "btrfs" };
         const problem = await this.#projects.problem();
         return problem === undefined ? { kind: "project" } : { kind: "walk", problem };
       }
@@ -72,7 +75,6 @@ export class WorkspaceQuotas {
     try {
       if (problem !== undefined && kind !== "walk") throw new Error(problem);
       if (kind === "btrfs" || kind === "image") await makeRoot(this.#root);
-      if (creates && kind === "btrfs") await this.#btrfs.create(join(this.#root, key));
       const has = await this.#images.has(key);
       if (!has && !(creates && kind === "image" && (await this.#isFresh(key, limits)))) return false;
       await this.#images.mount(key, limits);
@@ -82,17 +84,75 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** When the directory is there. `project` is a number that no other workspace has; absent: it has none of its own. */
-  async limit(key: SandboxKey, project: number | undefined, limits: QuotaLimits): Promise<QuotaKind> {
+  /** When the directory is there. */
+  async limit(key: SandboxKey, limits: QuotaLimits): Promise<QuotaKind> {
     const { kind } = await this.choice();
     const path = join(this.#root, key);
     try {
       if (kind === "btrfs" && (await this.#btrfs.limit(path, limits))) return "btrfs";
-      const isProject = kind === "project" && project !== undefined;
-      return isProject && (await this.#projects.limit(path, project, limits)) ? "project" : "walk";
+      if (kind !== "project") return "walk";
+      const [first, second] = await this.#numbersOf(key, await this.#projects.numberOf(path));
+      return (await this.#projects.limit(path, first, limits)) ||
+        (second !== undefined && (await this.#projects.limit(path, second, limits)))
+        ? "project"
+        : "walk";
     } catch (error) {
       throw this.#unusable(key, error);
     }
+  }
+
+  /** An empty directory, or a fresh subvolume, that becomes the workspace: it is bounded before anything is copied into it. */
+  async limitNew(path: string, key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    const { kind } = await this.choice();
+    if (kind === "btrfs") await this.#btrfs.limit(path, limits);
+    if (kind !== "project") return;
+    const before = await this.#projects.numberOf(join(this.#root, key)).catch(() => 0);
+    const own = await this.#numbers(key);
+    // While both trees are there, each is counted for itself.
+    const number = before === own ? await this.#numbers(spareOf(key)) : own;
+    await this.#projects.limit(path, number, limits);
+  }
+
+  /** Whether a workspace that is made of a snapshot has to be an image. */
+  async isImageForNew(limits: QuotaLimits): Promise<boolean> {
+    const { kind } = await this.choice();
+    return kind === "image" && Number.isFinite(capOf(limits.workspaceBytes));
+  }
+
+  /** An image that is filled before it is the workspace's: mounted at an empty directory. */
+  async mountNew(path: string, key: SandboxKey, limits: QuotaLimits): Promise<void> {
+    const { problem } = await this.choice();
+    try {
+      if (problem !== undefined) throw new Error(problem);
+      await this.#images.mountHalf(key, limits, path);
+    } catch (error) {
+      throw this.#unusable(key, error);
+    }
+  }
+
+  /** It takes the place of the workspace's image, if there is one. */
+  async keepNew(path: string, key: SandboxKey): Promise<void> {
+    try {
+      await this.#images.unmount(key);
+      await this.#images.keepHalf(key, path);
+    } catch (error) {
+      throw this.#unusable(key, error);
+    }
+  }
+
+  async dropNew(path: string, key: SandboxKey): Promise<void> {
+    await this.#images.dropHalf(key, path);
+  }
+
+  /** Whatever is mounted over a directory of the worker's own. */
+  async unmountFrom(path: string): Promise<void> {
+    await this.#images.unmountFrom(path);
+  }
+
+  /** A workspace has its sandbox's own number, or, after a restore, its spare one. The uid of a fork is also that of its source. */
+  async #numbersOf(key: SandboxKey, borne: number): Promise<readonly [number, number?]> {
+    const own = await this.#numbers(key);
+    return borne === 0 || borne === own ? [own] : [own, await this.#numbers(spareOf(key))];
   }
 
   /** For whoever removed the sandbox's container. Nothing happens to a workspace that is no image. */
@@ -125,6 +185,16 @@ export class WorkspaceQuotas {
     const detail = `its quota cannot be set: ${error instanceof Error ? error.message : String(error)}`;
     return new Fault("workspace-unusable", { path: join(this.#root, key), detail }, { cause: error });
   }
+}
+
+export interface WorkspaceQuotasParts {
+  readonly tool: Pick<HostTool, "volume" | "ask">;
+  readonly uids: UidRange;
+}
+
+/** No key has such a name. */
+function spareOf(key: SandboxKey): string {
+  return `${key}~`;
 }
 
 function withProblem(kind: QuotaKind, problem: string | undefined): QuotaChoice {

@@ -1,4 +1,4 @@
-import { lstat, rename, rmdir } from "node:fs/promises";
+import { chmod, chown, lstat, rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
   Fault,
@@ -26,7 +26,10 @@ interface MadeTree {
 
 export interface DockerTreesParts {
   readonly root: string;
-  readonly quotas: Pick<WorkspaceQuotas, "mount" | "unmount">;
+  readonly quotas: Pick<
+    WorkspaceQuotas,
+    "mount" | "unmount" | "unmountFrom" | "limitNew" | "isImageForNew" | "mountNew" | "keepNew" | "dropNew"
+  >;
   readonly workspaces: () => Promise<WorkspaceOptions>;
   readonly container: TreeContainer;
   readonly tool: HostTool;
@@ -94,25 +97,23 @@ export class DockerTrees implements Trees {
   }
 
   async restore(
-    { key, profile }: TreeOwner,
+    owner: TreeOwner,
     id: string,
     { check, signal }: CallOptions & { readonly check: () => void },
   ): Promise<SnapshotMethod> {
+    const { key, profile } = owner;
+    const { tool, quotas } = this.#parts;
     const { path, isImage } = await this.#workspace(key, profile);
-    if (isImage) {
-      await this.#parts.quotas.unmount(key);
-      const detail =
-        "a workspace that is an image of its own cannot be exchanged for a snapshot: fork it instead";
-      throw new Fault("workspace-unusable", { path, detail });
-    }
-    const { path: aside, method } = await this.#copyOf(id, profile, { signal });
+    if (isImage) await quotas.unmount(key);
+    const { path: aside, method } = await this.#copyOf(id, owner, isImage, { signal });
     try {
       check();
-      await this.#parts.tool.volume("swap", aside, path);
+      if (isImage) await quotas.keepNew(aside, key);
+      else await tool.volume("swap", aside, path);
       return method;
     } finally {
       // What is there now: the old workspace, or the copy that was not used.
-      await this.#removeTree(aside, profile, {});
+      await this.#dropTree(aside, owner, isImage);
     }
   }
 
@@ -121,25 +122,27 @@ export class DockerTrees implements Trees {
   }
 
   async fork(
-    { key, profile }: TreeOwner,
+    owner: TreeOwner,
     { id, name }: { readonly id: string; readonly name: string },
     call: CallOptions,
   ): Promise<void> {
-    const { root } = this.#parts;
+    const { root, quotas } = this.#parts;
+    const { key, profile } = owner;
     const place = join(root, key);
     await refuseExisting(place);
-    const { path: aside } = await this.#copyOf(id, profile, call);
+    const isImage = await quotas.isImageForNew(profile.limits);
+    const { path: aside } = await this.#copyOf(id, owner, isImage, call);
     try {
       await refuseExisting(place);
+      if (isImage) await quotas.keepNew(aside, key);
       await noteOrigin(key, root, name);
-      await rename(aside, place).catch(async (error: unknown) => {
-        await forgetOrigin(key, root);
-        throw error;
-      });
+      if (!isImage) await rename(aside, place);
     } catch (error) {
-      await this.#removeTree(aside, profile, {}).catch(() => {});
+      await forgetOrigin(key, root);
+      await this.#dropTree(aside, owner, isImage).catch(() => {});
       throw error;
     }
+    if (isImage) await rmdir(aside);
   }
 
   async remove(id: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
@@ -169,27 +172,59 @@ export class DockerTrees implements Trees {
   }
 
   /** Under a name of its own, to be renamed. */
-  #copyOf(id: string, profile: SandboxProfile, { signal }: CallOptions): Promise<MadeTree> {
-    const make = (bounded: AbortSignal) => this.#makeCopy(id, profile, { signal: bounded });
+  #copyOf(id: string, owner: TreeOwner, isImage: boolean, { signal }: CallOptions): Promise<MadeTree> {
+    const make = (bounded: AbortSignal) => this.#makeCopy(id, owner, isImage, { signal: bounded });
     return this.#parts.floor.whileRoom(signal, diskFault, make);
   }
 
-  async #makeCopy(id: string, profile: SandboxProfile, call: CallOptions): Promise<MadeTree> {
+  async #makeCopy(id: string, work: TreeOwner, isImage: boolean, call: CallOptions): Promise<MadeTree> {
+    const { quotas } = this.#parts;
+    const { key, profile } = work;
     const from = this.#places.snapshot(id);
     const owner = await lstat(from).catch(refuseRemoved);
     refuseOtherUser(owner, profile);
     await this.#places.noteShared(owner);
     const user = await this.#userOf(owner);
-    const isVolume = await this.#isVolume(from);
-    const path = isVolume ? this.#places.aside() : await this.#places.makeAside(owner);
-    return await this.#orCleared(path, profile, async () => {
-      const method = isVolume
-        ? await this.#snapshotVolume(from, path)
-        : await this.#copy(from, path, { user, profile }, call);
+    const isVolume = !isImage && (await this.#isVolume(from));
+    const path = isVolume ? this.#places.aside() : await this.#makeAside(owner, isImage);
+    return await this.#orDropped(path, work, isImage, async () => {
+      if (isImage) await this.#mountNew(path, work, owner);
+      const method = isVolume ? await this.#snapshotVolume(from, path) : undefined;
+      if (!isImage) await quotas.limitNew(path, key, profile.limits);
+      const made = method ?? (await this.#copy(from, path, { user, profile }, call));
       // A worker that removes a snapshot first takes its name away: files may have been missing already.
       await lstat(from).catch(refuseRemoved);
-      return { path, method };
+      return { path, method: made };
     });
+  }
+
+  /** On btrfs a tree that becomes a workspace is a subvolume, like any workspace. */
+  async #makeAside(owner: Owner, isImage: boolean): Promise<string> {
+    const { makeDirectory } = await this.#parts.workspaces();
+    return this.#places.makeAside(owner, isImage ? undefined : makeDirectory);
+  }
+
+  async #mountNew(path: string, { key, profile }: TreeOwner, { uid, gid }: Owner): Promise<void> {
+    await this.#parts.quotas.mountNew(path, key, profile.limits);
+    await chmod(path, 0o700);
+    await chown(path, uid, gid);
+  }
+
+  async #orDropped<T>(path: string, owner: TreeOwner, isImage: boolean, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      await this.#dropTree(path, owner, isImage).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** One that did not become a workspace, or the workspace that it replaced. */
+  async #dropTree(path: string, { key, profile }: TreeOwner, isImage: boolean): Promise<void> {
+    if (!isImage) return this.#removeTree(path, profile, {});
+    await this.#parts.quotas.dropNew(path, key);
+    // Nothing was ever written beneath the mount.
+    await rmdir(path);
   }
 
   async #snapshotVolume(from: string, path: string): Promise<SnapshotMethod> {
@@ -221,6 +256,8 @@ export class DockerTrees implements Trees {
   }
 
   async #removeTree(path: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
+    // Of a worker that died while it filled an image.
+    await this.#parts.quotas.unmountFrom(path);
     if (await this.#isVolume(path)) {
       const isGone = await this.#parts.tool.volume("delete", path).then(
         () => true,

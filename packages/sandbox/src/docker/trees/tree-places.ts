@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chown, lstat, mkdir, readdir, writeFile } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TreeOnDisk } from "../../trees.ts";
 import { treeFolder } from "../container-shape.ts";
@@ -41,10 +41,12 @@ export class TreePlaces {
   }
 
   /** An empty directory of that owner's, under such a name. */
-  async makeAside(owner: Owner): Promise<string> {
+  async makeAside(owner: Owner, make?: (path: string) => Promise<void>): Promise<string> {
     await this.prepare();
     const path = this.aside();
-    await mkdir(path, { mode: treeMode });
+    if (make) await make(path);
+    else await mkdir(path, { mode: treeMode });
+    await chmod(path, treeMode);
     if (process.getuid?.() === 0) await chown(path, owner.uid, owner.gid);
     return path;
   }
