@@ -390,3 +390,24 @@ for number in range(200000):
   expect(await sandbox.files.remove("many", { recursive: true })).toBeGreaterThan(workspaceEntries);
   expect(await sandbox.files.write("one-more", "")).toMatchObject({ created: true });
 });
+
+test("files count although their tree is moved about while init looks for it", async ({ host }) => {
+  const sandbox = await host.sandbox({ profile });
+  const { outcome } = await sandbox.exec({
+    command: `python3 -c '
+import os, threading, time
+for name in ("a/t", "z"): os.makedirs(name)
+for number in range(2000): os.makedirs("m/%d" % number)
+place = os.open("a/t", os.O_RDONLY)
+def move():
+    while True:
+        os.rename("a/t", "z/t"); os.rename("z/t", "a/t")
+threading.Thread(target=move, daemon=True).start()
+for number in range(500):
+    with open("f%d" % number, "wb", opener=lambda name, flags: os.open(name, flags, dir_fd=place)) as file:
+        file.write(bytes(${4 * mebibyte}))
+    time.sleep(0.05)
+'`,
+  });
+  expect(outcome).toMatchObject({ kind: "quota-exceeded", limit, unit: "bytes" });
+});

@@ -21,6 +21,11 @@ const maxPauseMs = 2_000;
 const freshMs = 1_000;
 /** Measurements that may fail in a row while commands run. A tenant that keeps us from measuring must not win by it. */
 const failuresAllowed = 2;
+/**
+ * Measurements in a row that may miss something while commands run: a build that removes directories makes a walk miss some. After that
+ * many, what the whole disk took meanwhile counts as the workspace's.
+ */
+const partialsAllowed = 8;
 
 /**
  * A file system that counts allocates for itself after a command has written. Far below what a tenant gains by, since it has a limit
@@ -36,12 +41,25 @@ export interface QuotaHooks {
   /** Whether there is a container in which anything could be writing. Looking must not start one. */
   readonly alive: () => boolean;
   readonly measure: () => Promise<WorkspaceUsage>;
+  /** What the workspace's file system holds in all, of everybody. */
+  readonly disk: () => Promise<DiskUsage>;
   /** The file system counts: measuring costs nothing. */
   readonly isCounted: () => boolean;
   /** Nothing that is being watched grew, yet the workspace is over its limit and growing: it is what was left in the background. */
   readonly onBackgroundGrowth: () => void;
   /** The workspace can no longer be measured while commands run. */
   readonly onBlind: () => void;
+}
+
+export interface DiskUsage {
+  readonly bytes: number;
+  readonly entries: number;
+}
+
+/** Where what is missed by later measurements is counted from. */
+interface Baseline {
+  readonly usage: WorkspaceUsage;
+  readonly disk: DiskUsage | undefined;
 }
 
 interface Known {
@@ -79,6 +97,8 @@ export class QuotaGuard {
   #background = false;
   #reservedBytes = 0;
   #failures = 0;
+  #partials = 0;
+  #baseline: Baseline | undefined;
   #measuring: Promise<WorkspaceUsage> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -229,7 +249,8 @@ export class QuotaGuard {
     const startedMs = performance.now();
     const earlier = this.#last?.usage;
     try {
-      const usage = await this.#measured();
+      const disk = await this.#hooks.disk().catch(() => undefined);
+      const usage = this.#atLeast(await this.#measured(), disk);
       this.#failures = 0;
       this.#judge(usage, earlier, await this.#hooks.low());
     } catch {
@@ -238,10 +259,28 @@ export class QuotaGuard {
         this.#hooks.onBlind();
     }
     this.#timer = undefined;
+    // What others take while nothing runs here is never counted.
+    if (this.#watchers.size === 0 && !this.#background) this.#baseline = undefined;
     if (this.#stopped || (this.#watchers.size === 0 && !this.#dirty && !this.#background)) return;
     if (this.#watchers.size === 0 && this.#failures >= failuresAllowed) return;
     const pauseMs = Math.max(pollMs, (performance.now() - startedMs) * walkShare);
     this.#timer = this.#schedule(Math.min(pauseMs, maxPauseMs));
+  }
+
+  /** A tree that is moved about, or lies too deep to be named, is missed. The disk has it all the same. */
+  #atLeast(usage: WorkspaceUsage, disk: DiskUsage | undefined): WorkspaceUsage {
+    if (!usage.partial || this.#baseline === undefined) {
+      this.#partials = 0;
+      this.#baseline = { usage, disk };
+      return usage;
+    }
+    const { usage: before, disk: then } = this.#baseline;
+    if (++this.#partials < partialsAllowed || !disk || !then) return usage;
+    return {
+      ...usage,
+      bytes: Math.max(usage.bytes, before.bytes + disk.bytes - then.bytes),
+      entries: Math.max(usage.entries, before.entries + disk.entries - then.entries),
+    };
   }
 
   #judge(usage: WorkspaceUsage, earlier: WorkspaceUsage | undefined, low: QuotaExceeded | undefined): void {

@@ -42,7 +42,7 @@ import type { Containers } from "./containers.ts";
 import type { DiskFloor } from "./disk-floor.ts";
 import { GuardedFiles } from "./guarded-files.ts";
 import { lostOutcome } from "./lost-outcome.ts";
-import { countedUsage } from "./quota/workspace-quotas.ts";
+import { countedUsage, heldBy } from "./quota/workspace-quotas.ts";
 import { checkedSetUp, rememberedSetUp, rememberSetUp, setsUpApart } from "./set-up.ts";
 import type { Started, Starter } from "./starter.ts";
 import { unlockWorkspace } from "./workspace.ts";
@@ -104,6 +104,7 @@ export class DockerSandbox implements Sandbox {
       low: () => parts.floor.low(),
       alive: () => this.#end === undefined,
       measure: () => this.#measure(),
+      disk: () => heldBy(this.#started.workspacePath),
       isCounted: () => this.#isCounted,
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),

@@ -1,6 +1,7 @@
 import { lstat, readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { capOf, Fault, type QuotaBackend, type SandboxKey, type WorkspaceUsage } from "@berth/protocol";
+import type { DiskUsage } from "../../quota-guard.ts";
 import type { HostTool } from "../trees/host-tool.ts";
 import { allocateId, makeRoot, type UidRange } from "../workspace.ts";
 import { BtrfsQuota } from "./btrfs-quota.ts";
@@ -199,6 +200,12 @@ function spareOf(key: SandboxKey): string {
 
 function withProblem(kind: QuotaKind, problem: string | undefined): QuotaChoice {
   return problem === undefined ? { kind } : { kind, problem };
+}
+
+/** What a file system holds, of everybody. */
+export async function heldBy(path: string): Promise<DiskUsage> {
+  const { blocks, bfree, bsize, files, ffree } = await statfs(path);
+  return { bytes: (blocks - bfree) * bsize, entries: files - ffree };
 }
 
 /** What the file system itself counts, deleted files that are held open among it. */
