@@ -99,3 +99,18 @@ describe("agent's own directory", () => {
     expect(shown(await own.exec({ command: "cat /agent/notes" })).stdout).toBe("mine\n");
   });
 });
+
+test("a sandbox shows names for its groups and for users of Debian, and no name server of the host's", async ({
+  host,
+}) => {
+  const profile = { agentAccess: "rw" as const };
+  const sandbox = await host.sandbox({ profile });
+  const said = shown(
+    await sandbox.exec({
+      command:
+        "id -un; id -Gn; stat -c %G /agent; getent passwd www-data | cut -d: -f1; cat /etc/resolv.conf; getent hosts example.org || echo none",
+    }),
+  );
+  expect(said.stderr).toBe("");
+  expect(said.stdout).toMatch(/^sandbox\nsandbox tenant\ntenant\nwww-data\n# .* no name server\.\nnone\n$/);
+});

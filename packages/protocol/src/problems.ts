@@ -1,6 +1,8 @@
 interface Issue {
   readonly path: readonly PropertyKey[];
   readonly message: string;
+  /** Of a field that there is not. */
+  readonly keys?: readonly string[];
 }
 
 /** Bound on reported problems. A hostile value can have one problem for every few of its bytes. */
@@ -18,11 +20,19 @@ export function problemsOf(
 ): string[] {
   const problems = new Set<string>();
   for (const issue of error.issues) {
-    const message = issue.message.replace(absent, "it is missing");
+    const message = issue.message.replace(absent, "it is missing") + camelCaseHint(issue.keys ?? []);
     const path = [...above, ...issue.path];
     const problem = path.length > 0 ? `${path.join(".")}: ${message}` : message;
     problems.add(problem.length > maxProblemLength ? `${problem.slice(0, maxProblemLength)}…` : problem);
     if (problems.size >= maxProblems) break;
   }
   return [...problems];
+}
+
+/** Fields are written in one way, and Python's is another. */
+function camelCaseHint(keys: readonly string[]): string {
+  const meant = keys
+    .filter((key) => /^[a-z]+(_[a-z]+)+$/.test(key))
+    .map((key) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()));
+  return meant.length === 0 ? "" : `: did you mean ${meant.join(", ")}?`;
 }

@@ -42,6 +42,14 @@ describe("problems of a job", () => {
     expect(problems({ kind: "write", content: "x" })).toEqual(["request.path: it is missing"]);
   });
 
+  test("a field in snake_case is answered with its name", () => {
+    const request = { kind: "exec", command: "ls" };
+    const parsed = job.safeParse({ version: 1, id: "job-1", tenant: "acme", fork_of: "env", request });
+    expect(problemsOf(parsed.error ?? { issues: [] })).toEqual([
+      'Unrecognized key: "fork_of": did you mean forkOf?',
+    ]);
+  });
+
   test("an exec without a command and without argv, or with both, is asked to give one", () => {
     const one = ["request.command: give either command or argv, and not both"];
     expect(problems({ kind: "exec" })).toEqual(one);

@@ -46,7 +46,7 @@ function written(
     workspace: { path: "/w/acme.s.main", user, ownUid, sharesUid: false },
     initPath: "/w/.init/0123abcd",
     linkDirectory: `/w/.link/${"0123abcd".repeat(4)}`,
-    etcFiles: ["passwd", "group", "hosts"].map((name) => ({
+    etcFiles: ["passwd", "group", "hosts", "resolv.conf"].map((name) => ({
       source: `/w/.etc/${name}.0123abcd`,
       target: `/etc/${name}`,
     })),

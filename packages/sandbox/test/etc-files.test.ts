@@ -25,7 +25,7 @@ test("workers that place the files of one uid at the same time place the same wh
     Array.from({ length: 8 }, () => placeEtcFiles({ workspacesRoot, user, profile })),
   );
   expect(new Set(placed.map((files) => JSON.stringify(files))).size).toBe(1);
-  expect(await readdir(join(workspacesRoot, ".etc"))).toHaveLength(3);
+  expect(await readdir(join(workspacesRoot, ".etc"))).toHaveLength(4);
 });
 
 test("the files can be read by a sandbox although the worker has a strict umask", async () => {
@@ -36,6 +36,20 @@ test("the files can be read by a sandbox although the worker has a strict umask"
   } finally {
     process.umask(before);
   }
+});
+
+test("without a network there is no name server, least of all the host's; with one the engine's file stays", async () => {
+  const content = await contentOf("/etc/resolv.conf", { workspacesRoot, user, profile });
+  expect(content).toMatch(/^# [^\n]+\n$/);
+});
+
+test("users of Debian's images have their names, and so has the group that a tenant's sandboxes share", async () => {
+  const passwd = await contentOf("/etc/passwd", { workspacesRoot, user, profile });
+  expect(passwd).toMatch(/^www-data:x:33:33:/m);
+  const shared = await contentOf("/etc/group", { workspacesRoot, user, sharedGid: 2_000_555, profile });
+  expect(shared).toMatch(/^tenant:x:2000555:sandbox$/m);
+  expect(shared).toMatch(/^shadow:x:42:$/m);
+  expect(await contentOf("/etc/group", { workspacesRoot, user, profile })).not.toContain("tenant");
 });
 
 test("a uid of 0, under an engine without root, is called sandbox before it is called root", async () => {

@@ -135,10 +135,10 @@ export const mountRules: readonly MountRule[] = [
     readOnly: true,
     ownedByUser: false,
   },
-  ...["passwd", "group", "hosts"].map((name) => ({
+  ...["passwd", "group", "hosts", "resolv.conf"].map((name) => ({
     target: `/etc/${name}`,
     folder: ".etc",
-    name: named(new RegExp(`^${name}\\.[0-9a-f]+$`)),
+    name: named(new RegExp(`^${name.replace(".", "\\.")}\\.[0-9a-f]+$`)),
     ...file,
   })),
 ];

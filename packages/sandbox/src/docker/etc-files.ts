@@ -13,6 +13,8 @@ export interface EtcInput {
   readonly workspacesRoot: string;
   /** `uid:gid` of the sandbox. */
   readonly user: string;
+  /** Of what the sandboxes of its tenant share. */
+  readonly sharedGid?: number | undefined;
   readonly profile: Pick<SandboxProfile, "network" | "env" | "extraHosts">;
 }
 
@@ -31,8 +33,8 @@ export function namedEtcFiles(input: EtcInput): (EtcFile & { readonly content: s
   const contents = {
     passwd: passwd(input),
     group: group(input),
-    // With a network the engine writes the container's own address into its file.
-    ...(input.profile.network === "none" ? { hosts: hosts(input) } : {}),
+    // With a network the engine writes the container's own address, and its name servers. Without one it would show the host's.
+    ...(input.profile.network === "none" ? { hosts: hosts(input), "resolv.conf": noNameServer } : {}),
   };
   return Object.entries(contents).map(([name, content]) => {
     const hash = createHash("sha256").update(content).digest("hex").slice(0, 16);
@@ -40,6 +42,8 @@ export function namedEtcFiles(input: EtcInput): (EtcFile & { readonly content: s
     return { source, target: `/etc/${name}`, content };
   });
 }
+
+const noNameServer = "# This sandbox has no network, and no name server.\n";
 
 function hosts({ profile }: EtcInput): string {
   const more = profile.extraHosts.map((entry) => {
@@ -49,7 +53,10 @@ function hosts({ profile }: EtcInput): string {
   return `127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n${more.join("")}`;
 }
 
-/** The sandbox's own line is first: its uid may be 0, under an engine without root. */
+/**
+ * The sandbox's own line is first: its uid may be 0, under an engine without root. The others are those whose numbers are the same in
+ * every image of Debian and of what is made of it; an image's further users are numbers here.
+ */
 function passwd({ user, profile }: EtcInput): string {
   const { HOME = workspaceDirectory } = profile.env;
   const home = /^\/[^:\n]*$/.test(HOME) ? HOME : workspaceDirectory;
@@ -57,20 +64,64 @@ function passwd({ user, profile }: EtcInput): string {
 root:x:0:0:root:/root:/bin/sh
 daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
 bin:x:2:2:bin:/bin:/usr/sbin/nologin
+sys:x:3:3:sys:/dev:/usr/sbin/nologin
+sync:x:4:65534:sync:/bin:/bin/sync
+games:x:5:60:games:/usr/games:/usr/sbin/nologin
+man:x:6:12:man:/var/cache/man:/usr/sbin/nologin
+lp:x:7:7:lp:/var/spool/lpd:/usr/sbin/nologin
+mail:x:8:8:mail:/var/mail:/usr/sbin/nologin
+news:x:9:9:news:/var/spool/news:/usr/sbin/nologin
+uucp:x:10:10:uucp:/var/spool/uucp:/usr/sbin/nologin
+proxy:x:13:13:proxy:/bin:/usr/sbin/nologin
+www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin
+backup:x:34:34:backup:/var/backups:/usr/sbin/nologin
+list:x:38:38:list:/var/list:/usr/sbin/nologin
+irc:x:39:39:irc:/run/ircd:/usr/sbin/nologin
+_apt:x:42:65534::/nonexistent:/usr/sbin/nologin
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 `;
 }
 
-function group({ user }: EtcInput): string {
+/** What a tenant's sandboxes share belongs to a group that they are all in. */
+function group({ user, sharedGid }: EtcInput): string {
+  const shared = sharedGid === undefined ? "" : `tenant:x:${sharedGid}:sandbox\n`;
   return `sandbox:x:${user.split(":")[1]}:
-root:x:0:
+${shared}root:x:0:
 daemon:x:1:
 bin:x:2:
 sys:x:3:
 adm:x:4:
 tty:x:5:
+disk:x:6:
+lp:x:7:
 mail:x:8:
+news:x:9:
+uucp:x:10:
+man:x:12:
+proxy:x:13:
+kmem:x:15:
+dialout:x:20:
+fax:x:21:
+voice:x:22:
+cdrom:x:24:
+floppy:x:25:
+tape:x:26:
+sudo:x:27:
+audio:x:29:
+dip:x:30:
+www-data:x:33:
+backup:x:34:
+operator:x:37:
+list:x:38:
+irc:x:39:
+src:x:40:
+shadow:x:42:
+utmp:x:43:
+video:x:44:
+sasl:x:45:
+plugdev:x:46:
 staff:x:50:
+games:x:60:
 users:x:100:
 nogroup:x:65534:
 `;

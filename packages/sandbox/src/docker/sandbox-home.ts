@@ -57,7 +57,6 @@ export class SandboxHomes {
     const isImage = await this.mount(request, workspaceOf);
     const workspace = await prepareWorkspace(workspaceOf, { ...workspaces, user: profile.user });
     const quota = isImage ? "image" : isOwn ? await this.#options.quotas.limit(key, profile.limits) : "walk";
-    const etcInput = { workspacesRoot: root, user: workspace.user, profile };
     const peers = (await request.peers?.()) ?? [];
     const [team, shared, linkDirectory, mounts, seccomp, disk] = await Promise.all([
       prepareTeam(key, peers, root),
@@ -67,6 +66,7 @@ export class SandboxHomes {
       readSeccomp(profile.seccomp),
       diskOf(root),
     ]);
+    const etcInput = { workspacesRoot: root, user: workspace.user, sharedGid: shared.gid, profile };
     return {
       ...{
         workspace,
