@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { security } from "../src/doctor/engine-checks.ts";
-import { probesFor } from "../src/doctor/sandbox-probes.ts";
+import { coreHelper, probesFor } from "../src/doctor/sandbox-probes.ts";
 
 test("the probes bite: a network, an unlimited memory, a capability and root are found out", () => {
   const probes = new Map(
@@ -41,4 +41,13 @@ test("doctor does not accept an engine without seccomp; its default profile does
   expect(states("name=seccomp,profile=builtin")).toEqual(["ok"]);
   expect(states("name=seccomp,profile=default")).toEqual(["ok"]);
   expect(states("name=apparmor")).toEqual(["bad"]);
+});
+
+test("doctor tells of a core_pattern that runs a program, unless the hard limit of core dumps is 1", () => {
+  const limits = (hard: string) =>
+    `Limit  Soft Limit  Hard Limit  Units\nMax core file size        0                    ${hard}                    bytes\n`;
+  const seen = (pattern: string, hard: string) => coreHelper({ stdout: `${pattern}\n${limits(hard)}` });
+  expect(seen("core", "0")).toBeUndefined();
+  expect(seen("|/usr/share/apport/apport -p%p", "1")).toBeUndefined();
+  expect(seen("|/usr/share/apport/apport -p%p", "0")).toMatch(/apport.* hard limit of core dumps is 0/);
 });

@@ -103,13 +103,16 @@ static bool fill_standard_descriptors(void)
 
 /*
  * With 1 byte the kernel writes no core and starts no core_pattern helper, which would run as root of the host; with 0 it starts
- * the helper all the same. Where the host's own limit is 0, no process here may raise it. The filter keeps every process from changing it.
+ * the helper all the same. Where the engine's own limit is 0, no process here may raise it, and `berth doctor sandbox` tells of it. The
+ * filter keeps every process from changing it.
  */
-static void turn_cores_off(void)
+static bool turn_cores_off(void)
 {
     struct rlimit limit = {1, 1};
 
-    setrlimit(RLIMIT_CORE, &limit);
+    if (setrlimit(RLIMIT_CORE, &limit) == 0)
+        return true;
+    return getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0;
 }
 
 int main(int argc, char **argv)
@@ -123,7 +126,8 @@ int main(int argc, char **argv)
      * dumpable again by their exec; keepers, which never exec, stay as this one. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return complain("prctl", errno);
-    turn_cores_off();
+    if (!turn_cores_off())
+        return complain("the limit of core dumps", errno);
     control_filtered(seccomp_narrow());
     umask(022);
     const char *workspace = take_words(argc, argv);

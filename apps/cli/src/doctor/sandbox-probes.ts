@@ -77,6 +77,11 @@ export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[]
     },
   },
   {
+    name: "a crash starts no helper of the host's",
+    request: { command: `${show("/proc/sys/kernel/core_pattern")}; ${show("/proc/self/limits")}` },
+    problem: coreHelper,
+  },
+  {
     name: "no engine's socket in reach",
     request: {
       command:
@@ -124,3 +129,11 @@ export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[]
       stdout === "" ? undefined : `still there: ${stdout.trim().replaceAll("\n", " ")}`,
   },
 ];
+
+/** A program in the pattern runs as root of the host for each crash, unless the limit is 1: also when it is 0. */
+export function coreHelper({ stdout }: Pick<Seen, "stdout">): string | undefined {
+  const [pattern = ""] = stdout.split("\n", 1);
+  const [, hard] = /^Max core file size +\S+ +(\S+)/m.exec(stdout) ?? [];
+  if (!pattern.startsWith("|") || hard === "1") return undefined;
+  return `kernel.core_pattern is ${pattern.split(" ", 1)[0]}, and the engine's hard limit of core dumps is ${hard ?? "not known"}: give the engine LimitCORE=infinity, or set kernel.core_pattern to a file's name`;
+}
