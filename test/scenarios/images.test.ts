@@ -1,3 +1,6 @@
+import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
+import { packTar } from "@berth/tar";
 import { expect, type TestOptions } from "vitest";
 import { DebianRegistry, noRegistry } from "../support/debian-registry.ts";
 import { machineEngine } from "../support/engine.ts";
@@ -9,6 +12,23 @@ const docker = machineEngine();
 const why = noRegistry === undefined ? "" : ` (${noRegistry})`;
 const hostTest = noRegistry === undefined ? onHost : onHost.skip;
 const fleetTest = noRegistry === undefined ? onFleet : onFleet.skip;
+/** With three megabytes that no engine has: what an engine has already, it does not pull. */
+async function newImage(): Promise<string> {
+  const file = {
+    type: "file",
+    path: "random",
+    mode: 0o644,
+    modifiedMs: 0,
+    bytes: randomBytes(3_000_000),
+  } as const;
+  const [repo, tag] = ["berth-random", randomBytes(8).toString("hex")];
+  const importing = await docker.importImage(Readable.from([await packTar([file])]), { repo, tag });
+  await new Promise<void>((resolve, reject) =>
+    docker.modem.followProgress(importing, (error) => (error ? reject(error) : resolve())),
+  );
+  return `${repo}:${tag}`;
+}
+
 const patient: TestOptions = { timeout: 120_000 };
 
 hostTest(
@@ -65,10 +85,26 @@ fleetTest(
     await using registry = await DebianRegistry.start();
     const image = await registry.publish(docker, "berth-busybox:test", "small:1");
     const other = await registry.publish(docker, "berth-entrypoint:test", "other:1");
+    const made = await newImage();
+    const large = await registry.publish(docker, made, "large:1");
+    await registry.forget(docker, made);
     const worker = await fleet.worker("worker-1", { BERTH_IMAGE: image });
     await expect.poll(() => worker.log, { timeout: 60_000 }).toContain('"event":"image.pulled"');
+    const events = (name: string) =>
+      worker.log
+        .split("\n")
+        .filter((line) => line.includes('"event":"image.') && line.includes(`"image":"${name}"`))
+        .map((line) => JSON.parse(line));
     const berth = fleet.client();
-    await berth.profiles.set("profile.choice", { image, images: [other] });
+    await berth.profiles.set("profile.choice", { image, images: [other, large] });
+    // Before any job.
+    await expect
+      .poll(() => events(large).at(-1), { timeout: 60_000 })
+      .toMatchObject({ event: "image.pulled" });
+    expect(events(other).at(-1)).toMatchObject({ event: "image.pulled" });
+    const [pulling] = events(large);
+    expect(pulling).toMatchObject({ event: "image.pulling" });
+    expect(pulling.totalBytes).toBeGreaterThan(2_900_000);
     const acme = berth.tenant("acme");
     await acme.grant({ profiles: ["choice"] });
     const choice = { profile: "choice", scope: "session" } as const;
@@ -79,6 +115,6 @@ fleetTest(
     const ungranted = { ...choice, session: "c", settings: { image: "berth-sandbox:bookworm" } };
     expect((await acme.run(say, ungranted)).outcome).toMatchObject({ kind: "refused" });
     await fleet.close();
-    for (const name of [image, other]) await registry.forget(docker, name);
+    for (const name of [image, other, large]) await registry.forget(docker, name);
   },
 );

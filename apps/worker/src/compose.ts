@@ -31,7 +31,7 @@ import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
 import { EgressGates } from "./egress.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
-import { ImageKeeper, imagesOf } from "./image-keeper.ts";
+import { ImageKeeper } from "./image-keeper.ts";
 import { jobSpans } from "./job-spans.ts";
 import { LiveProfiles } from "./live-profiles.ts";
 import { FleetMember } from "./member.ts";
@@ -174,7 +174,12 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const policy = new Policy({ base: config.base, files: config.profiles });
   const profiles = new LiveProfiles({
     store: new ProfileStore(redis),
-    policy,
+    policy: {
+      replace: (live) => {
+        policy.replace(live);
+        images.lookSoon();
+      },
+    },
     onChange: ({ layer, version }) => log.info({ event: "profile.changed", layer, version }),
   });
   const parking = new Parking({
@@ -193,7 +198,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   });
   const images = new ImageKeeper({
     images: driver.images,
-    wanted: imagesOf([config.base, ...config.profiles.values()]),
+    wanted: () => policy.images,
     unusedForMs: config.imageUnusedMs,
     report: (event) => log[event.event === "image.missing" ? "warn" : "info"](event),
   });

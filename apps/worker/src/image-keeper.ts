@@ -3,8 +3,8 @@ import type { Images, PullProgress } from "@berth/sandbox";
 
 export interface ImageKeeperOptions {
   readonly images: Images;
-  /** The images of the profiles that this worker knows. */
-  readonly wanted: readonly string[];
+  /** The images of the profiles that this worker knows now. */
+  readonly wanted: () => readonly string[];
   /** Images that Berth pulled and that are unused for this long are removed; 0: never. */
   readonly unusedForMs: number;
   readonly report: (event: ImageEvent) => void;
@@ -37,6 +37,7 @@ export class ImageKeeper {
   readonly #options: ImageKeeperOptions;
   readonly #stopping = new AbortController();
   #looking: Promise<void> = Promise.resolve();
+  #woken = Promise.withResolvers<void>();
 
   constructor(options: ImageKeeperOptions) {
     this.#options = options;
@@ -46,8 +47,14 @@ export class ImageKeeper {
     this.#looking = this.#loop();
   }
 
+  /** Profiles may name other images now. */
+  lookSoon(): void {
+    this.#woken.resolve();
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.lookSoon();
     await this.#looking;
   }
 
@@ -56,11 +63,18 @@ export class ImageKeeper {
     const reported = new Set<string>();
     while (!signal.aborted) {
       let isWell = true;
-      for (const image of this.#options.wanted)
+      this.#woken = Promise.withResolvers<void>();
+      for (const image of this.#options.wanted())
         if (!signal.aborted && !(await this.#ensure(image, reported))) isWell = false;
       await this.#prune().catch(() => {});
-      await pause(isWell ? lookMs : againMs, signal);
+      if (!signal.aborted) await this.#pause(isWell ? lookMs : againMs);
     }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.lookSoon(), ms);
+    await this.#woken.promise;
+    clearTimeout(timer);
   }
 
   /** False: it is not to be had now. Reported once. */
@@ -68,9 +82,9 @@ export class ImageKeeper {
     const { images, report } = this.#options;
     const { signal } = this.#stopping;
     const begunMs = performance.now();
-    let toldMs = begunMs;
+    let toldMs = Number.NEGATIVE_INFINITY;
     const onPull = ({ doneBytes, totalBytes }: PullProgress) => {
-      if (performance.now() - toldMs < progressEveryMs) return;
+      if (totalBytes === 0 || performance.now() - toldMs < progressEveryMs) return;
       toldMs = performance.now();
       report({ event: "image.pulling", image, doneBytes, totalBytes });
     };
@@ -110,17 +124,4 @@ export function imagesOf(
     ...images,
   ]);
   return [...new Set(named)];
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    }
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
 }

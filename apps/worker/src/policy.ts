@@ -15,6 +15,7 @@ import {
   sandboxProfile,
   tightenBy,
 } from "@berth/protocol";
+import { imagesOf } from "./image-keeper.ts";
 import type { JobTools } from "./job-tools.ts";
 
 /** The inputs of a profile. Without a tenant, only the operator's layers apply. */
@@ -39,6 +40,7 @@ export interface PolicyOptions {
 }
 
 const defaultProfile = "default";
+const profileLayers = layers.profile("");
 /** Tenants and agents whose profiles are remembered. */
 const mostResolved = 10_000;
 
@@ -59,6 +61,13 @@ export class Policy {
   replace(live: Iterable<StoredLayer>): void {
     this.#live = new Map([...live].map((one) => [one.layer, one]));
     this.#resolved.clear();
+  }
+
+  /** Every image that an operator's profile has, or lets the layers below choose. Those choose among these. */
+  get images(): string[] {
+    const live = [...this.#live.values()].filter(({ layer }) => layer.startsWith(profileLayers));
+    const settings = live.flatMap((one) => (one.settings ? [one.settings] : []));
+    return imagesOf([this.#options.base, ...this.#options.files.values(), ...settings]);
   }
 
   /** The profile that its layers start from. Grants are not checked here. */
