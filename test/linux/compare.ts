@@ -17,7 +17,8 @@ import { knownDifferences } from "./known-differences.ts";
 
 const modules = [
   ...["subprocess", "os", "posix", "signal", "threading", "pty", "socket", "tempfile", "shutil", "pathlib"],
-  ...["fcntl", "mmap", "select", "asyncio", "ftplib", "multiprocessing_fork"],
+  ...["fcntl", "mmap", "select", "asyncio", "ftplib", "multiprocessing_fork", "multiprocessing_spawn"],
+  ...["multiprocessing_forkserver", "multiprocessing_main_handling"],
 ];
 
 async function main(): Promise<number> {
@@ -29,15 +30,20 @@ async function main(): Promise<number> {
     await using plain = await inPlainContainer(join(folder, "plain"));
     await using berth = await inBerth(join(folder, "berth"));
     const differences: string[] = [];
+    const notRun: string[] = [];
     for (const name of chosen) {
       const results = { plain: await plain.run(name), berth: await berth.run(name) };
       const only = onlyIn(results.berth, results.plain);
+      const skipped = skippedOnlyIn(results.berth, results.plain);
       differences.push(...only);
+      notRun.push(...skipped);
       console.log(
-        `test_${name}: ${results.berth.size} cases; ${failures(results.plain).length} fail in a plain container, ${failures(results.berth).length} in Berth, ${only.length} in Berth only`,
+        `test_${name}: ${results.berth.size} cases; ${failures(results.plain).length} fail in a plain container, ${failures(results.berth).length} in Berth, ${only.length} in Berth only; ${skipped.length} are skipped in Berth only`,
       );
+      for (const id of skipped) console.log(`  skipped: ${id}`);
       for (const id of only) console.log(`  ${id}\n${indented(results.berth.get(id)?.text ?? "")}`);
     }
+    console.log(`\n${notRun.length} cases pass in a plain container and are skipped in Berth`);
     return verdict(differences, chosen);
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -49,6 +55,13 @@ function onlyIn(berth: Cases, plain: Cases): string[] {
   const failed = failures(berth).filter((id) => plain.get(id)?.state !== "failed");
   const missing = [...plain.keys()].filter((id) => !berth.has(id));
   return [...failed, ...missing];
+}
+
+/** A test that looks first and finds something missing hides a difference. */
+function skippedOnlyIn(berth: Cases, plain: Cases): string[] {
+  return [...berth]
+    .filter(([id, { state }]) => state === "skipped" && plain.get(id)?.state === "passed")
+    .map(([id]) => id);
 }
 
 function verdict(differences: readonly string[], chosen: readonly string[]): number {
