@@ -2,6 +2,7 @@ import { type Fault, isFault, isRepeatable, type Job, type JobResult, type Outco
 import type { Admitted } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
+import type { Beginnings } from "./beginnings.ts";
 import { carryOut } from "./carry-out.ts";
 import type { Run } from "./run.ts";
 import type { OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
@@ -11,6 +12,7 @@ export interface AttemptParts {
   readonly authority: Authority;
   /** Jobs that were taken from the queue before it, and whose state this tenancy knows. */
   readonly before: (queuedId: string) => readonly string[];
+  readonly beginnings: Beginnings;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -44,7 +46,7 @@ export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run)
     if (isTooLate(admitted.job, ports)) return tooLate;
     // The profile changed, or the container has died since.
     if (!ports.sandbox.isOpen(admitted.job)) await beginning.takeBack();
-    run.isBegun = beginning.isRecorded;
+    run.isBegun = admitted.isBegun === true;
     return await openAndRun(parts, admitted, run, beginning);
   } catch (error) {
     // Its beginning is recorded, or may be once Redis is back, but it will not run here. Does not wait for the answer.
@@ -118,7 +120,7 @@ async function beginAndRun(
     publish: (say) => authority.publish(say),
   });
   if (result === "untouched") {
-    await authority.whileOurs(ports.events.unbegin(fetched.id, job.attempt));
+    await beginning.untouched();
     await clock.sleep(untouchedPauseMs, authority.signal);
     return { next: "untouched" };
   }
@@ -133,45 +135,44 @@ async function beginAndRun(
 class Beginning {
   readonly #parts: AttemptParts;
   readonly #admitted: Admitted;
-  #isRecorded: boolean;
 
   constructor(parts: AttemptParts, admitted: Admitted) {
     this.#parts = parts;
     this.#admitted = admitted;
-    this.#isRecorded = admitted.isBegun === true;
-  }
-
-  /** It is recorded, or may be, and the sandbox got nothing of it. */
-  get isRecorded(): boolean {
-    return this.#isRecorded;
   }
 
   async record(): Promise<"begun" | "finished-before" | "cancelled" | "out-of-turn"> {
-    if (this.#isRecorded) return "begun";
-    const { ports, authority, before } = this.#parts;
+    if (this.#admitted.isBegun) return "begun";
+    const { ports, authority, before, beginnings } = this.#parts;
     const { fetched, job } = this.#admitted;
     const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
-    this.#isRecorded = true;
+    beginnings.recording(fetched);
     const begun = await authority.publish(async () => {
       const said = await ports.events.begin(fetched.id, job.attempt, place);
       if (said === "late") throw new Error("the lease has to be renewed before a job begins");
       return said;
     });
-    this.#isRecorded = begun === "begun";
+    if (begun !== "begun") beginnings.forget(fetched);
     return begun;
   }
 
   /** From here on the sandbox may have got something of it. */
   handOver(): void {
-    this.#isRecorded = false;
+    this.#parts.beginnings.forget(this.#admitted.fetched);
   }
 
+  /** The sandbox refused it, and has nothing of it. */
+  async untouched(): Promise<void> {
+    this.#parts.beginnings.recording(this.#admitted.fetched);
+    await this.takeBack();
+  }
+
+  /** If the call fails, the next look at the queue repeats it. */
   async takeBack(): Promise<void> {
-    if (!this.#isRecorded) return;
-    this.#isRecorded = false;
-    const { ports, authority } = this.#parts;
-    const { fetched, job } = this.#admitted;
-    await authority.whileOurs(ports.events.unbegin(fetched.id, job.attempt));
+    const { authority, beginnings } = this.#parts;
+    const { fetched } = this.#admitted;
+    this.#admitted.isBegun = false;
+    if (beginnings.has(fetched)) await authority.whileOurs(beginnings.takeBack(fetched));
   }
 }
 

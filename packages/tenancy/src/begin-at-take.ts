@@ -1,9 +1,11 @@
 import type { Job } from "@berth/protocol";
+import type { Beginnings } from "./beginnings.ts";
 import type { Runs } from "./runs.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
 
 export interface BeginAtTakeOptions {
-  readonly ports: Pick<TenancyPorts, "events" | "jobs" | "sandbox" | "turns">;
+  readonly ports: Pick<TenancyPorts, "jobs" | "sandbox" | "turns">;
+  readonly beginnings: Beginnings;
   readonly runs: Pick<Runs, "beginTaken">;
   /** Whether the sandbox is idle and open, so that a job may begin at once. */
   readonly isFree: () => boolean;
@@ -13,9 +15,6 @@ export interface BeginAtTakeOptions {
   readonly onDoubt: () => void;
 }
 
-/** How many takes without an answer are remembered: Redis may carry one out late. */
-const unheardMost = 100;
-
 /**
  * Takes the next job. If the tenancy can run it at once, it begins in the step that takes it: that saves a round trip where nothing is
  * done meanwhile.
@@ -24,7 +23,7 @@ const unheardMost = 100;
  *     ▲                                                        └──none began, or the answer was lost───────────────────┘
  *
  * An answer that is lost leaves a job that has begun and that this tenancy knows nothing of. It is found taken, its record names the take,
- * and its beginning is taken back.
+ * and its beginning is taken back (`Beginnings`).
  */
 export class BeginAtTake {
   readonly #options: BeginAtTakeOptions;
@@ -32,8 +31,6 @@ export class BeginAtTake {
   #turnOver: (() => void) | undefined;
   readonly #cancelled = new Set<string>();
   #takes = 0;
-  /** Takes that may have begun a job which this tenancy did not get. */
-  readonly #unheard = new Set<string>();
 
   constructor(options: BeginAtTakeOptions) {
     this.#options = options;
@@ -41,7 +38,7 @@ export class BeginAtTake {
 
   /** As `JobsPort.next`. The caller has to pass a job that has begun to `begin`. */
   async next(waitMs: number): Promise<FetchedJob | undefined> {
-    const { ports, onDoubt } = this.#options;
+    const { ports, beginnings, onDoubt } = this.#options;
     let fetched: FetchedJob | undefined;
     let take: string | undefined;
     const atOnce = {
@@ -49,6 +46,7 @@ export class BeginAtTake {
         take = this.#take();
         return take;
       },
+      // Perhaps behind the one that this same call began, if it was sent twice.
       onBehind: () => {
         take = undefined;
         onDoubt();
@@ -56,7 +54,7 @@ export class BeginAtTake {
     };
     try {
       fetched = await ports.jobs.next(waitMs, atOnce);
-      if (take !== undefined) this.#unheard.delete(take);
+      if (take !== undefined) beginnings.took(take, fetched);
       return fetched;
     } finally {
       if (!fetched?.isBegun) this.#turn()?.();
@@ -80,28 +78,13 @@ export class BeginAtTake {
     if (this.#turnOver) this.#cancelled.add(jobId);
   }
 
-  /** Takes back that a job began, if the answer that reported it was lost. */
-  async takeBack({ id, attempt }: FetchedJob): Promise<boolean> {
-    if (this.#unheard.size === 0) return false;
-    return await this.#options.ports.events.unbegin(id, attempt, [...this.#unheard]);
-  }
-
-  /** Takes all such beginnings back: the next holder would end these jobs as lost. */
-  async takeAllBack(): Promise<"taken-back"> {
-    if (this.#unheard.size > 0)
-      for (const fetched of await this.#options.ports.jobs.active()) await this.takeBack(fetched);
-    return "taken-back";
-  }
-
   #take(): string | undefined {
-    const { ports, isFree } = this.#options;
+    const { ports, beginnings, isFree } = this.#options;
     this.#cancelled.clear();
     if (isFree() && ports.sandbox.isOpen()) this.#turnOver = ports.turns.takeNow();
     if (this.#turnOver === undefined) return undefined;
     const take = `take-${++this.#takes}`;
-    this.#unheard.add(take);
-    const [oldest] = this.#unheard;
-    if (this.#unheard.size > unheardMost && oldest !== undefined) this.#unheard.delete(oldest);
+    beginnings.taking(take);
     return take;
   }
 

@@ -1,6 +1,6 @@
 import type { SandboxKey } from "@berth/protocol";
 import type { Admitted } from "./attempt-record.ts";
-import type { BeginAtTake } from "./begin-at-take.ts";
+import type { Beginnings } from "./beginnings.ts";
 import { settleDeadEpoch } from "./dead-epoch.ts";
 import type { Endings } from "./endings.ts";
 import type { Intake } from "./intake.ts";
@@ -17,24 +17,26 @@ export interface LineUp {
   readonly sessions: Sessions<Admitted>;
   readonly endings: Endings;
   readonly intake: Intake;
-  readonly beginAtTake: BeginAtTake;
+  readonly beginnings: Beginnings;
   /** After each job. */
   readonly onStep: () => void;
 }
 
 /** Lines up again the jobs that any holder took from the queue and that have not begun here. */
 export async function lineUp(parts: LineUp): Promise<void> {
-  const { key, ports, line, runs, sessions, endings, intake, beginAtTake, onStep } = parts;
+  const { key, ports, line, runs, sessions, endings, intake, beginnings, onStep } = parts;
   const { doubts } = line;
   await runs.backInLine();
   sessions.empty();
   const taken = await ports.jobs.active();
   const left = taken.filter(({ queuedId }) => !runs.has(queuedId));
-  line.found(taken.map(({ queuedId }) => queuedId));
+  const queuedIds = taken.map(({ queuedId }) => queuedId);
+  line.found(queuedIds);
+  beginnings.found(queuedIds);
   await settleDeadEpoch({
     ...{ left, key, ports, endings, onStep },
     read: (fetched) => intake.read(fetched),
-    takeBack: (fetched) => beginAtTake.takeBack(fetched),
+    takeBack: (fetched) => beginnings.takeBack(fetched),
     onAgain: (fetched) => admit(parts, fetched),
     onLost: (fetched, job, result) => runs.finish({ fetched, job }, result),
   });

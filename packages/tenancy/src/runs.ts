@@ -10,6 +10,7 @@ import { attempt, isTooLate } from "./attempt.ts";
 import { type Admitted, attemptRecord, stamped } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
+import type { Beginnings } from "./beginnings.ts";
 import type { Endings, Heir } from "./endings.ts";
 import type { Line } from "./line.ts";
 import { Run, type StopReason } from "./run.ts";
@@ -23,6 +24,7 @@ export interface RunsOptions {
   readonly ports: TenancyPorts;
   readonly authority: Authority;
   readonly line: Line;
+  readonly beginnings: Beginnings;
   readonly sessions: Sessions<Admitted>;
   readonly endings: Endings;
   /** Whether jobs may begin now. */
@@ -123,13 +125,13 @@ export class Runs {
 
   /** Runs a job that began when it was taken, or takes its beginning back and leaves it in line. */
   async beginTaken(admitted: Admitted): Promise<void> {
-    const { sessions, ports, authority, mayBegin } = this.#options;
+    const { sessions, beginnings, authority, mayBegin } = this.#options;
     const { fetched, turnOver } = admitted;
     const isNow = mayBegin();
     sessions.add(isNow ? admitted : { fetched, job: admitted.job });
     if (isNow) return this.begin();
     turnOver?.();
-    await authority.whileOurs(ports.events.unbegin(fetched.id, fetched.attempt));
+    await authority.whileOurs(beginnings.takeBack(fetched));
   }
 
   /** `onOver` runs after doubts about the job are noted, so that no other job begins before. */
@@ -153,9 +155,9 @@ export class Runs {
   }
 
   async #execute(admitted: Admitted, run: Run): Promise<void> {
-    const { ports, authority, line, onTrouble, onDoubt } = this.#options;
+    const { ports, authority, line, beginnings, onTrouble, onDoubt } = this.#options;
     const before = (queuedId: string) => line.before(queuedId);
-    const attempted = await attempt({ ports, authority, before, onTrouble }, admitted, run);
+    const attempted = await attempt({ ports, authority, before, beginnings, onTrouble }, admitted, run);
     switch (attempted.next) {
       case "end":
         return await this.finish(admitted, attempted.result, attempted.endedAs);
@@ -224,12 +226,13 @@ export class Runs {
 
   /** The next job of the session, if it could begin at once. It then begins in the step that ends this one. */
   #heirOf(ended: Admitted): Heir | undefined {
-    const { ports, sessions, line, mayBegin } = this.#options;
+    const { ports, sessions, line, beginnings, mayBegin } = this.#options;
     const heir = mayBegin() ? sessions.heirOf(ended) : undefined;
     if (!heir || !ports.sandbox.isOpen(heir.job) || isTooLate(heir.job, ports)) return undefined;
     heir.turnOver = ports.turns.takeNow();
     if (heir.turnOver === undefined) return undefined;
     sessions.inherit(heir);
+    beginnings.recording(heir.fetched);
     const { id: jobId, queuedId } = heir.fetched;
     return {
       beginner: { jobId, attempt: heir.job.attempt, place: { queuedId, before: line.before(queuedId) } },
@@ -243,13 +246,15 @@ export class Runs {
   }
 
   async #inherit(heir: Admitted, run: Run, answer: Promise<BeginResult>): Promise<void> {
+    const { beginnings } = this.#options;
     run.isBegun = true;
     try {
       heir.isBegun = (await answer) === "begun";
+      if (!heir.isBegun) beginnings.forget(heir.fetched);
     } catch (error) {
       heir.turnOver?.();
       // It may have begun in a step whose answer was lost.
-      void this.#options.ports.events.unbegin(heir.fetched.id, heir.job.attempt).catch(() => {});
+      void beginnings.takeBack(heir.fetched).catch(() => {});
       throw error;
     }
     await this.#execute(heir, run);

@@ -3,6 +3,7 @@ import { Adoption } from "./adoption.ts";
 import type { Admitted } from "./attempt-record.ts";
 import { Authority } from "./authority.ts";
 import { BeginAtTake } from "./begin-at-take.ts";
+import { Beginnings } from "./beginnings.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { Closing } from "./closing.ts";
 import { Endings } from "./endings.ts";
@@ -43,11 +44,11 @@ export class Tenancy {
   readonly #authority: Authority;
   readonly #adoption: Adoption;
   readonly #line = new Line();
+  readonly #beginnings: Beginnings;
   readonly #phase = new Phase(() => this.#changes.notify());
   readonly #changes: ChangeSignal;
   readonly #endings: Endings;
   readonly #runs: Runs;
-  readonly #intake: Intake;
   readonly #closing: Closing;
   readonly #beginAtTake: BeginAtTake;
   readonly #lineUp: LineUp;
@@ -62,6 +63,7 @@ export class Tenancy {
     this.#options = options;
     this.#ports = ports;
     this.#changes = new ChangeSignal(ports.clock);
+    this.#beginnings = new Beginnings(ports);
     this.#sessions = new Sessions(
       () => this.#bounds.parallel,
       ({ job }) => job.session,
@@ -77,9 +79,10 @@ export class Tenancy {
     });
     const authority = this.#authority;
     this.#endings = new Endings({ key, ports, publish: (say) => authority.publish(say) });
+    const beginnings = this.#beginnings;
+    const shared = { line: this.#line, sessions: this.#sessions, endings: this.#endings, beginnings };
     this.#runs = new Runs({
-      ...{ key, epoch, onNoSandbox, ports, authority, onTrouble },
-      ...{ line: this.#line, sessions: this.#sessions, endings: this.#endings },
+      ...{ ...shared, key, epoch, onNoSandbox, ports, authority, onTrouble },
       mayBegin: () => this.#mayBegin,
       onEnded: () => this.#becameIdle(),
       onDoubt: () => this.#lookAgain(),
@@ -91,17 +94,15 @@ export class Tenancy {
     authority.signal.addEventListener("abort", () => this.#runs.stopAll("fenced"), { once: true });
     this.#closing = new Closing({ ...options, sandbox: ports.sandbox, phase: this.#phase, onTrouble });
     const complete = (fetched: FetchedJob) => this.#runs.complete(fetched);
-    this.#intake = new Intake({ events: ports.events, endings: this.#endings, complete });
+    const intake = new Intake({ events: ports.events, endings: this.#endings, complete });
     this.#beginAtTake = new BeginAtTake({
-      ...{ ports, runs: this.#runs, read: (fetched) => this.#intake.read(fetched) },
+      ...{ ports, beginnings, runs: this.#runs, read: (fetched) => intake.read(fetched) },
       isFree: () => this.#mayBegin && this.#runs.isEmpty && this.idleSinceMs !== undefined,
       cancel: (jobId) => this.cancel(jobId),
       onDoubt: () => this.#line.doubt(),
     });
     this.#lineUp = {
-      ...{ key, ports, line: this.#line, runs: this.#runs, sessions: this.#sessions },
-      ...{ endings: this.#endings, intake: this.#intake, beginAtTake: this.#beginAtTake },
-      onStep: () => authority.round(),
+      ...{ ...shared, key, ports, intake, runs: this.#runs, onStep: () => authority.round() },
     };
     this.#adoption = new Adoption({
       ...{ ports, authority, onTrouble, earlierOverMs: this.#sinceMs + leaseMs },
@@ -180,9 +181,9 @@ export class Tenancy {
       await Promise.all([renewing, this.#runs.ended()]);
       await this.#ports.jobs.close().catch(() => {});
       await this.#closing.close({ isFenced: end === "fenced" });
-      if (end === "fenced") void this.#beginAtTake.takeAllBack().catch(() => {});
       // A take or a renewal that Redis carries out late, as after an outage, would keep the lease without a holder. Not waited for.
-      if (end === "fenced") void this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
+      const release = () => this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
+      if (end === "fenced") void this.#beginnings.takeAllBackWithin(this.#options.leaseMs).then(release);
     }
     return end;
   }
@@ -248,7 +249,7 @@ export class Tenancy {
     }
     // Jobs that were taken and have not begun stay taken: the next holder lines them up again.
     this.#authority.signal.throwIfAborted();
-    await this.#authority.publish(() => this.#beginAtTake.takeAllBack());
+    await this.#authority.publish(() => this.#beginnings.takeAllBack());
     if (this.#closing.isFirst) await this.#closing.close({ isFenced: false });
     const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";

@@ -208,6 +208,27 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when its staged request cannot be read for a moment", async () => {
+    await open();
+    rig.add("a", {}, { staged: "there" });
+    rig.weather.next("load a", "refused", "refused");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when Redis refuses to take its beginning back", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    rig.weather.redisRefusesUntilMs = rig.time.nowMs + 3_000;
+    while (held.end === undefined) await rig.time.step();
+    expect(rig.said("a")).toEqual([]);
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
   test("a job that comes to an open sandbox where nothing else is to be done stays in line when the sandbox is to be given up before the answer comes", async () => {
     const held = await open();
     rig.weather.slowMs = 100;

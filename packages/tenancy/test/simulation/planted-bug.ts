@@ -1,3 +1,4 @@
+import { Beginnings } from "../../src/beginnings.ts";
 import { LeaseKeeper } from "../../src/lease-keeper.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -10,6 +11,7 @@ import type { VirtualTime } from "./virtual-time.ts";
  * - `begin-before-open`: a job is recorded as begun before its sandbox is open.
  * - `begin-behind-others`: a job begins in the step that takes it although another was taken before it.
  * - `renew-without-progress`: a lease is renewed although the tenancy's loop is stuck.
+ * - `forget-before-hand-over`: a tenancy forgets that it began a job as soon as it hears so, and not when init gets the job.
  */
 export const plantedBugs = [
   "skip-the-fence",
@@ -18,6 +20,7 @@ export const plantedBugs = [
   "begin-before-open",
   "begin-behind-others",
   "renew-without-progress",
+  "forget-before-hand-over",
 ] as const;
 export type PlantedBug = (typeof plantedBugs)[number];
 
@@ -35,5 +38,17 @@ export function renewWithoutProgress(time: VirtualTime, everyMs: number): () => 
   };
   return () => {
     LeaseKeeper.prototype.keep = keep;
+  };
+}
+
+/** What began in the step that took it counts as handed over. What it gives back restores the product's own function. */
+export function forgetBeforeHandOver(): () => void {
+  const { took } = Beginnings.prototype;
+  Beginnings.prototype.took = function (take, fetched) {
+    took.call(this, take, fetched);
+    if (fetched) this.forget(fetched);
+  };
+  return () => {
+    Beginnings.prototype.took = took;
   };
 }

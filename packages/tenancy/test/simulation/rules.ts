@@ -1,4 +1,5 @@
 import type { SimEvent } from "./events-model.ts";
+import { HandOverRule } from "./hand-over-rule.ts";
 import { Keyspace } from "./keyspace.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -74,6 +75,7 @@ export class Rules {
   readonly #stuckSinceMs = new Map<string, number>();
   readonly #unbegun = this.keyspace.set<string>();
   readonly #ran = new Set<string>();
+  readonly #handOvers = new HandOverRule();
   readonly #running = new Set<Command>();
   readonly jobs = this.keyspace.map<string, SimJob>();
   /** Job ids, in the order in which their commands started. */
@@ -171,8 +173,19 @@ export class Rules {
     this.#options.trace.note("redis", "unbegun", name);
     this.#unbegun.add(name);
     this.#begun.delete(name);
+    this.#handOvers.unbegun(jobId);
     const isRunAgain = this.#forgotten.has(jobId) && this.jobs.get(jobId)?.repeatable === true;
     if (this.#ran.has(name) && !isRunAgain) this.broken("what ran has begun", name, [jobId]);
+  }
+
+  /** A worker asks init to run it. */
+  handed(jobId: string, attempt: number, epoch: number): void {
+    this.#handOvers.handed({ jobId, attempt, epoch });
+  }
+
+  /** A tenancy ended in order. */
+  gaveUp(key: string, epoch: number): void {
+    this.#handOvers.gaveUp(key, epoch);
   }
 
   opened(key: string, epoch: number): void {
@@ -199,7 +212,13 @@ export class Rules {
     if (event.type === "started") {
       this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
       this.#begun.add(`${jobId}~${event.attempt} epoch ${epoch}`);
+      this.#handOvers.began({ key, jobId, attempt: event.attempt, epoch });
     }
+    const isLost = event.type === "finished" && event.result.outcome.kind === "lost";
+    // What Redis forgot, its holder cannot know.
+    const wrong =
+      isLost && !this.#forgotten.has(jobId) ? this.#handOvers.wrongToLose(jobId, epoch) : undefined;
+    if (wrong !== undefined) this.broken("what init never got is not lost", wrong, [jobId, key]);
     if (event.type === "finished") this.#isTold(jobId);
     if (event.type === "retrying") this.#everTold.add(`${jobId}~${event.attempt}`);
   }

@@ -28,6 +28,7 @@ const brokenBy: Record<PlantedBug, string> = {
   "begin-before-open": "a job begins only when its sandbox is open",
   "begin-behind-others": "jobs of a session run in order",
   "renew-without-progress": "only a tenancy that makes progress renews",
+  "forget-before-hand-over": "what init never got is not lost",
 };
 
 describe("fleet in which everything goes wrong", () => {

@@ -1,7 +1,7 @@
 import { Host } from "./containers.ts";
 import { checkEnd, checkStopped } from "./end-rules.ts";
 import { Nemesis } from "./nemesis.ts";
-import { type PlantedBug, renewWithoutProgress } from "./planted-bug.ts";
+import { forgetBeforeHandOver, type PlantedBug, renewWithoutProgress } from "./planted-bug.ts";
 import { Producer } from "./producer.ts";
 import { Random } from "./random.ts";
 import { Rules, type Violation } from "./rules.ts";
@@ -102,13 +102,18 @@ export class World {
   }
 
   async run(): Promise<Violation | undefined> {
-    if (this.bug !== "renew-without-progress") return await this.#play();
-    const restore = renewWithoutProgress(this.time, this.settings.leaseMs);
+    const restore = this.#plant();
     try {
       return await this.#play();
     } finally {
       restore();
     }
+  }
+
+  /** Bugs of the product's own code; the models have the others. */
+  #plant(): () => void {
+    if (this.bug === "renew-without-progress") return renewWithoutProgress(this.time, this.settings.leaseMs);
+    return this.bug === "forget-before-hand-over" ? forgetBeforeHandOver() : () => {};
   }
 
   async #play(): Promise<Violation | undefined> {
