@@ -69,19 +69,25 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
   for (let round = 1; !signal.aborted; round++) {
     await clock.sleep(sweepMs, signal).catch(() => {});
     if (signal.aborted) return;
-    try {
-      // First: a Redis that is full refuses the offers below.
-      await markMemory(redis, markedSweeps * sweepMs);
-      outboxesFrom = await repairIndexes(redis, outboxesFrom);
-      after = await offerPages(options, after);
-      if (round % forgetEvery === 0)
-        await forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce });
-      if (options.pruneMs > 0 && round % forgetEvery === 0) await prune(options);
-      if (round % auditEvery === 0) auditFrom = await audit(options, auditFrom);
-      await artifacts.sweep();
-    } catch {
-      // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
-    }
+    await tried(() => markMemory(redis, markedSweeps * sweepMs));
+    outboxesFrom = (await tried(() => repairIndexes(redis, outboxesFrom))) ?? outboxesFrom;
+    if (round % forgetEvery === 0)
+      await tried(() => forgetIdleQueues(redis, { idleMs: forgetMs, limit: forgottenAtOnce }));
+    if (options.pruneMs > 0 && round % forgetEvery === 0) await tried(() => prune(options));
+    if (round % auditEvery === 0) auditFrom = (await tried(() => audit(options, auditFrom))) ?? auditFrom;
+    await tried(() => artifacts.sweep());
+    // Last, since a Redis that is full refuses offers: what makes room comes before.
+    after = (await tried(() => offerPages(options, after))) ?? after;
+  }
+}
+
+/** A step that fails keeps no other from being done. */
+async function tried<R>(step: () => Promise<R>): Promise<R | undefined> {
+  try {
+    return await step();
+  } catch {
+    // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
+    return undefined;
   }
 }
 

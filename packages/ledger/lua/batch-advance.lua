@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes in a batch that one of its jobs has ended, or that all its orders are in. The last of these ends the batch.
 -- KEYS  1 batch (hash)  2 done (string of bits)  3 ends (list)  4 refused (hash)  5 open batches (sorted set)
 --       6 owners of webhooks to call (sorted set)

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Marks a batch as being cancelled, unless it is over.
 -- KEYS  1 batch (hash)  2 open batches (sorted set)
 -- ARGV  1 batch id  2 now, epoch ms

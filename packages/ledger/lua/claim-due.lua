@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes what is due from a sorted set of things to do, so that no other process takes it for a while. A process that dies with it loses its turn.
 -- KEYS  1 things to do (sorted set by when)
 -- ARGV  1 now, epoch ms  2 when others may take it, epoch ms  3 how many at most

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes that a delayed job was accepted, for the order of jobs that are due at the same time.
 -- KEYS  1 due order (sorted set)
 -- ARGV  1 job id  2 due time in ms  3 ms by Redis' clock until which the note is kept at least

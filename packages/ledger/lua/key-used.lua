@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes when a key was last used. Only on a key that is there: a revoked one must not come back as a stump.
 -- KEYS  1 key (hash)
 -- ARGV  1 now, epoch milliseconds

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Makes the consumer group if it is not there, and counts what was trimmed from the stream before the group had read it.
 -- The count is returned once: the script corrects the group's own count of what it read.
 -- KEYS  1 results (stream)

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Holds on to entries that this consumer fetched a while ago, unless a consumer has claimed or acknowledged them since.
 -- KEYS  1 results (stream)
 -- ARGV  1 group  2 consumer  3… ids

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Replaces one schedule's record by compare-and-swap: only if it is as the caller read it.
 -- KEYS  1 schedules (hash)  2 schedules-due (sorted set, by when each is to be looked at)  3 its tenant's schedules so far (set)
 --       4 its tenant's schedules from now on (set)

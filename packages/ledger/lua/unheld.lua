@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- One page of the pending sandboxes that have no holder and are not paused. The sweep walks page by page, so that sandboxes which
 -- no worker can take hide no others. Driven by indexes, never by scanning keys.
 -- KEYS  1 pending (sorted set, by when it was marked)  2 leases (sorted set, by deadline)  3 paused (set)

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes webhook calls that are due: a few of each owner, and owners in the order of how long they have waited. An owner whose calls
 -- are being made has no more taken, by any gateway, until they are settled or their gateway has died.
 -- KEYS  1 owners with calls (sorted set by when their next is due)

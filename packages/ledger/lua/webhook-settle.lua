@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- The calls that were taken of an owner have been made. Its others may be taken.
 -- KEYS  1 owners with calls (sorted set by when their next is due)  2 the owner's calls (sorted set by when)  3 hold (string)
 -- ARGV  1 owner
