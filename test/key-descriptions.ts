@@ -237,6 +237,12 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "tenant by the last day on which its jobs used something, as the day's number since 1970",
     ends: "member: BERTH_USAGE_DAYS later",
   },
+  layout: {
+    type: "string",
+    holds:
+      "which version of these names and records is in this Redis. A program of another version refuses to use it",
+    ends: "never",
+  },
   settings: {
     type: "hash",
     holds:

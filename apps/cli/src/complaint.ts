@@ -56,7 +56,7 @@ export function complaintOf(error: unknown): Complaint | undefined {
 }
 
 export function exitCodeOfFault(code: string): number {
-  if (code === "redis-unauthorized") return exitCodes.badConfig;
+  if (code === "redis-unauthorized" || code === "redis-layout") return exitCodes.badConfig;
   return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
 }
 

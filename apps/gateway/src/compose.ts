@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
-import { ApiKeys, BatchStore, readCeilings } from "@berth/ledger";
+import { ApiKeys, BatchStore, checkLayout, readCeilings } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
@@ -49,13 +49,18 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     if (state === "lost") log.error({ event: "redis.lost", detail });
     else log.info({ event: "redis.back" });
   };
-  const redis = connectRedis({ url: config.redisUrl, role: "commands", onOutage });
+  const redis = connectRedis({ url: config.redisUrl, role: "commands", onOutage, check: checkLayout });
   // A Redis that is away is waited for; one that wants another password is not.
   const detail = await Promise.race([redis.ping().then(() => "", String), lost.promise]);
   if (isPasswordRefusal(detail)) {
     redis.disconnect();
     throw new Fault("redis-unauthorized", { detail });
   }
+  if (detail === "")
+    await checkLayout(redis).catch((error: unknown) => {
+      redis.disconnect();
+      throw error;
+    });
   const { redisUrl, accept, replicas } = config;
   const berth = new Berth({ redis: redisUrl, accept, replicas, secretsKey: secretsKeyOf(config) });
   const tracing = await openTracing(config.tracing, {

@@ -16,6 +16,10 @@ async function start(config: Config): Promise<RunningGateway> {
     if (error instanceof Unguarded) refuse([error.message]);
     if (isFault(error, "redis-unauthorized"))
       refuse([`REDIS_URL: ${error.message}. ${faultTable[error.code].operator}`]);
+    if (isFault(error, "redis-layout")) {
+      process.stderr.write(`berth-gateway: ${error.message}. ${faultTable[error.code].operator}\n`);
+      process.exit(exitBadConfig);
+    }
     const { code = "", message } = error as NodeJS.ErrnoException;
     // An address that is taken, a Redis that is away: a stack would not help with that.
     process.stderr.write(`berth-gateway: it cannot start: ${message}${code === "" ? "" : ` (${code})`}\n`);

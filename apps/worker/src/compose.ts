@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { loadavg, totalmem } from "node:os";
 import {
   ArtifactStore,
+  checkLayout,
   DirectoryPlace,
   Enqueuer,
   JobEvents,
@@ -85,7 +86,14 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
   const accept = acceptanceOf(config);
-  const redis = connectRedis({ url: config.redisUrl, role: "patient", name, accept, onOutage });
+  const redis = connectRedis({
+    url: config.redisUrl,
+    role: "patient",
+    name,
+    accept,
+    onOutage,
+    check: checkLayout,
+  });
   const subscriber = connectRedis({ url: config.redisUrl, role: "blocking", name });
   const starting: WorkerStatus = {
     slots: config.maxSandboxes,

@@ -56,7 +56,8 @@ function giveUp(error: unknown): never {
   }
   if (!isFault(error)) throw error;
   process.stderr.write(`berth-worker: ${error.message}. ${faultTable[error.code].operator}\n`);
-  process.exit(error.code === "redis-unauthorized" ? exitBadConfig : 1);
+  const isMistake = error.code === "redis-unauthorized" || error.code === "redis-layout";
+  process.exit(isMistake ? exitBadConfig : 1);
 }
 
 function exitAfter(ms: number): void {

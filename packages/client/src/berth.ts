@@ -4,6 +4,7 @@ import {
   acceptForLater,
   Cancellation,
   checked,
+  checkLayout,
   Enqueuer,
   FleetControl,
   type FleetUsage,
@@ -144,7 +145,7 @@ export class Berth {
     this.#sealer = sealer;
     this.#url = redis;
     const acceptance = accept === "replicated" ? { replicas } : undefined;
-    this.#redis = connectRedis({ url: redis, role: "commands", accept: acceptance });
+    this.#redis = connectRedis({ url: redis, role: "commands", accept: acceptance, check: checkLayout });
     this.#enqueuer = new Enqueuer(this.#redis);
     this.artifacts = new Artifacts(this.#redis, { directory: artifacts });
     this.#offers = new Offers(this.#redis);

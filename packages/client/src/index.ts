@@ -23,7 +23,15 @@ export type {
   WhyCode,
   WorkerRecord,
 } from "@berth/ledger";
-export { cancelledUnbegun, jobStates, ResultGroup, shownState, whyCodes, whyForTenant } from "@berth/ledger";
+export {
+  cancelledUnbegun,
+  checkLayout,
+  jobStates,
+  ResultGroup,
+  shownState,
+  whyCodes,
+  whyForTenant,
+} from "@berth/ledger";
 export type {
   DayUsage,
   FaultCode,

@@ -77,6 +77,7 @@ export type { Why, WhyCode } from "./jobs/why-texts.ts";
 export { whyCodes, whyForTenant } from "./jobs/why-texts.ts";
 export type { ApiKey, NewKey } from "./keys/api-keys.ts";
 export { ApiKeys, sameSecret } from "./keys/api-keys.ts";
+export { checkLayout } from "./layout.ts";
 export type { GrantList, Wanted } from "./leases/grants.ts";
 export { Grants, grantedToAll } from "./leases/grants.ts";
 export { defaultPool } from "./leases/lease-record.ts";

@@ -40,6 +40,7 @@ export interface FaultContexts {
   "redis-refused": { script: string; detail: string } & SubmittedJob;
   "redis-full": { script: string; detail: string } & SubmittedJob;
   "redis-unreplicated": { detail: string } & SubmittedJob;
+  "redis-layout": { detail: string };
   "lease-lost": { sandboxKey: string; epoch: number; highestEpoch: number };
   "sandbox-full": { sandboxKey: string; waiting: number; limit: number };
   "fleet-full": { waiting: number; limit: number };
@@ -331,6 +332,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: true,
     operator:
       "Start the replicas that are away, and look at the network between them and their primary (INFO replication). After a failover the new primary accepts once it has BERTH_REPLICAS replicas: give each primary one more than that, or set BERTH_REPLICAS=0 for all programs, so that a primary without replicas accepts alone. A replica that is frozen or cut off counts as connected until the primary's repl-timeout.",
+  },
+  "redis-layout": {
+    message: ({ detail }) => `Redis has records that this version of Berth cannot read: ${detail}`,
+    meaning:
+      "Redis was used by another version of Berth, whose keys have other names. Nothing in it was read or changed.",
+    retry: false,
+    operator:
+      "Let the jobs end with the version that made them, and stop it (docs/operations.md, Upgrade). Then start this version on a Redis or a database without those records.",
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>

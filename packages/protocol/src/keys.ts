@@ -101,6 +101,8 @@ export const redisKeys = {
   usage: (owner: string, tenant: string): string => `berth:{${owner}}:usage:${tenant}`,
   /** Sorted set: tenant by the last day on which its jobs used something. */
   usageTenants: "berth:usage-tenants{fleet}",
+  /** String: which version of this list the keys of this Redis are of. */
+  layout: "berth:layout",
   /** Hash: what the whole fleet agrees on, such as its limits. */
   settings: "berth:settings",
   /** Hash: worker process to how many sandboxes it gives up for the offers in that queue, and which more it could. */

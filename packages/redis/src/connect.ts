@@ -9,6 +9,7 @@ import {
 import type { Redis } from "ioredis";
 import { ClusterConnection } from "./cluster-connection.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
+import { holdUntilChecked, type RedisCheck } from "./gate.ts";
 import { redisFault } from "./refusal.ts";
 import { Replicated } from "./replicated.ts";
 
@@ -20,6 +21,8 @@ export interface RedisOptions {
   readonly name?: string;
   /** When a step counts as made. Default: when the primary has made it. */
   readonly accept?: Acceptance | undefined;
+  /** What is in Redis is checked by it before the first command that may touch a key. That command, and all others, fail with its error. */
+  readonly check?: RedisCheck | undefined;
   /** Once when the connection is lost, once when it is back. */
   readonly onOutage?: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
 }
@@ -47,7 +50,7 @@ export function connectRedis(options: RedisOptions): Redis {
   const redis = connect(options);
   const { accept, onOutage } = options;
   // On a connection of their own, calls that wait for replicas hold up no others.
-  if (accept) Replicated.attach(redis, connect({ ...options, onOutage: undefined }), accept);
+  if (accept) Replicated.attach(redis, connect(options), accept);
   let lost = false;
   redis.on("error", (error: Error & { lastNodeError?: Error }) => {
     if (!lost) onOutage?.({ state: "lost", detail: (error.lastNodeError ?? error).message });
@@ -60,7 +63,13 @@ export function connectRedis(options: RedisOptions): Redis {
   return redis;
 }
 
-function connect({ url, role, name }: Omit<RedisOptions, "onOutage"> & { onOutage?: unknown }): Redis {
+function connect(options: RedisOptions): Redis {
+  const redis = open(options);
+  if (options.check) holdUntilChecked(redis, options.check);
+  return redis;
+}
+
+function open({ url, role, name }: RedisOptions): Redis {
   const options = {
     lazyConnect: false,
     ...(name === undefined ? {} : { connectionName: name }),

@@ -1,3 +1,4 @@
+import { checkLayout } from "@berth/client";
 import { Fault } from "@berth/protocol";
 import { checkRedis, connectRedis, isPasswordRefusal, type Redis, withoutPassword } from "@berth/redis";
 import { ConfigError } from "../complaint.ts";
@@ -17,7 +18,7 @@ export async function openRedis(url: string): Promise<Redis> {
     },
   });
   try {
-    await Promise.race([checkRedis(redis, url), refused.promise]);
+    await Promise.race([checkRedis(redis, url).then(() => checkLayout(redis)), refused.promise]);
     return redis;
   } catch (error) {
     redis.disconnect();

@@ -1,0 +1,40 @@
+import { Fault, redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** Grows when a key gets another name, or a record another form that an older version would misread. */
+const layout = "2";
+
+/** Keys of the first layout, whose names no later one uses. Each Redis that a worker, a job or an API key was in has some of them. */
+const firstLayout = [
+  "berth:workers",
+  "berth:leases",
+  "berth:pending",
+  "berth:writes",
+  "berth:paused",
+  "berth:schedules",
+  "berth:schedule:meta",
+  "berth:api-keys",
+  "berth:api-keys-made",
+  "berth:batches",
+  "berth:artifact-expiry",
+] as const;
+
+/**
+ * Throws `redis-layout` if another version's records are in this Redis: this one would take them for absent, end their jobs as lost, and
+ * admit requests without a key. Leaves a mark in a Redis without any, which is all that is read the next time.
+ */
+export async function checkLayout(redis: Redis): Promise<void> {
+  const found = await redis.get(redisKeys.layout);
+  if (found === layout) return;
+  if (found !== null) throw refused(`its layout is ${found}, and this version's is ${layout}`);
+  // One by one: on a cluster they are in different slots.
+  const counts = await Promise.all(firstLayout.map((key) => redis.exists(key)));
+  const old = firstLayout.filter((_, index) => counts[index] === 1);
+  if (old.length > 0) throw refused(`it was used by a version before layout ${layout} (${old.join(", ")})`);
+  // Refused by a Redis that is full, or by a replica: then the next program leaves the mark.
+  await redis.set(redisKeys.layout, layout, "NX").catch(() => {});
+}
+
+function refused(detail: string): Fault {
+  return new Fault("redis-layout", { detail });
+}
