@@ -33,6 +33,8 @@ local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local lastType = last and last[2][2]
 if known[4] or lastType == 'finished' then
   uncountJobs(key, {{jobId, false, known[6]}})
+  -- On a cluster a submission that was delivered late has undone what the end did.
+  elsewhere('PEXPIRE', string.format('@sandboxOf', jobId), ARGV[4])
   post(key)
   return {'finished-before'}
 end

@@ -2,6 +2,7 @@ import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantOf } from 
 import { type Redis, type Script, topologyOf } from "@berth/redis";
 import { Outboxes } from "./outbox.ts";
 import { unfinishedKeys } from "./queues/queue-layout.ts";
+import { redisNow } from "./redis-now.ts";
 
 const outboxesOf = new WeakMap<Redis, Outboxes>();
 const outboxesAtOnce = 100;
@@ -70,13 +71,14 @@ function outboxesFor(redis: Redis): Outboxes {
 }
 
 async function markAgain(redis: Redis, tenant: TenantId): Promise<void> {
-  const since = Date.now() - usedLatelyMs;
+  const now = await redisNow(redis);
+  const since = now - usedLatelyMs;
   const used = await redis.zrangebyscore(redisKeys.sandboxesOf(tenant), since, "+inf");
   if (used.length === 0) return;
   const marks = await redis.zmscore(redisKeys.pending, ...used);
   for (const [index, key] of used.entries()) {
     if (marks[index] != null) continue;
     const hasJobs = (await redis.exists(...unfinishedKeys(sandboxKey.parse(key)))) > 0;
-    if (hasJobs) await redis.zadd(redisKeys.pending, "NX", Date.now(), key);
+    if (hasJobs) await redis.zadd(redisKeys.pending, "NX", now, key);
   }
 }

@@ -109,6 +109,23 @@ describe("job that no queue, schedule or worker has", () => {
     expect(await unfinished(commands)).toEqual([]);
   });
 
+  test("a job that has ended keeps no lasting key for its id when its submission was delivered after its end", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    await submit(commands, jobOf("ended"));
+    await commands.del(waitKey(key));
+    expect((await audit(commands)).vanished).toHaveLength(1);
+    for (const id of ["ended", "forgotten"]) {
+      await commands.set(redisKeys.sandboxOf(id), key);
+      await commands.zadd(redisKeys.unfinished, 1, id);
+    }
+    expect(await audit(commands)).toEqual({ vanished: [], next: 0 });
+    expect(await unfinished(commands)).toEqual([]);
+    for (const id of ["ended", "forgotten"])
+      expect(await commands.pttl(redisKeys.sandboxOf(id)), id).toBeGreaterThan(0);
+  });
+
   test("a job that no queue, schedule or worker has is no longer counted when its record is gone too", async ({
     redis,
   }) => {

@@ -6,9 +6,11 @@ import { JobEvents } from "../src/events/job-events.ts";
 import { Staging } from "../src/events/staging.ts";
 import { auditUnfinished } from "../src/jobs/unfinished-audit.ts";
 import { Leases } from "../src/leases/leases.ts";
+import { acceptJob } from "../src/queues/admission.ts";
 import { queueKeys, waitKey } from "../src/queues/queue-layout.ts";
 import { submitJob } from "../src/queues/submit.ts";
-import { jobOf, scheduleOn, setCeilings } from "./support.ts";
+import { Schedule } from "../src/schedule/schedule.ts";
+import { jobOf, noStaging, scheduleOn, setCeilings } from "./support.ts";
 
 const key = sandboxKey.parse("acme");
 const done = { outcome: { kind: "exited", code: 0 }, value: {}, timing: { wallMs: 0, cpuMs: 0 } } as const;
@@ -91,6 +93,49 @@ describe("bytes of a tenant's requests that wait", () => {
     const staged = await new Staging(commands).put(key, job);
     await submitJob(commands, key, job, staged);
     expect(await counted(commands)).toBeGreaterThan(10_000);
+  });
+});
+
+describe("a delayed job", () => {
+  const laterMs = () => Date.now() + 30 * 24 * 3_600_000;
+  const delayed = (redis: Redis) =>
+    redis.zrange(redisKeys.delayedOf("acme", "acme"), "0", "-1", "WITHSCORES");
+
+  test("a delayed job that the schedule has no place for counts for nothing", async ({ redis }) => {
+    const commands = redis.connect();
+    const schedule = new Schedule(commands, noStaging, 1);
+    await schedule.accept(jobOf("a"), laterMs());
+    const before = await counted(commands);
+    await expect(schedule.accept(jobOf("b"), laterMs())).rejects.toMatchObject({ code: "fleet-full" });
+    expect(await counted(commands)).toBe(before);
+    expect(await delayed(commands)).toHaveLength(2);
+    await schedule.close();
+  });
+
+  test("a delayed job counts for an hour when its producer died before it was scheduled, and until it is due otherwise", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    expect(await acceptJob(commands, key, jobOf("orphan"))).toMatchObject({ bytes: expect.any(Number) });
+    const [, untilMs] = await delayed(commands);
+    expect(Number(untilMs) - Date.now()).toBeLessThan(3_700_000);
+    const schedule = scheduleOn(commands);
+    const dueAtMs = laterMs();
+    await schedule.accept(jobOf("scheduled"), dueAtMs);
+    const [, , , knownUntilMs] = await delayed(commands);
+    expect(Number(knownUntilMs)).toBeGreaterThan(dueAtMs);
+    await schedule.close();
+  });
+
+  test("a delayed job's request is measured in bytes: one of long characters is put beside the schedule", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const schedule = new Schedule(commands, new Staging(commands));
+    const content = "\u20ac".repeat(100_000);
+    await schedule.accept(jobOf("wide", { request: { kind: "write", path: "wide", content } }), laterMs());
+    expect(await commands.exists(redisKeys.staged(key, "wide"))).toBe(1);
+    await schedule.close();
   });
 });
 

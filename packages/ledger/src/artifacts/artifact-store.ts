@@ -8,8 +8,8 @@ import {
   type SandboxKey,
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { redisNow } from "../fleet/fleet-view.ts";
 import { readLease } from "../leases/lease-record.ts";
+import { redisNow } from "../redis-now.ts";
 import { isCluster } from "../slots.ts";
 import { type ArtifactLimits, defaultArtifactLimits } from "./artifact-limits.ts";
 import { ArtifactReader } from "./artifact-reader.ts";

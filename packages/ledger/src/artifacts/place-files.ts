@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { redisNow } from "../fleet/fleet-view.ts";
+import { redisNow } from "../redis-now.ts";
 import type { BytePlace } from "./byte-place.ts";
 
 /** The sweep leaves a file that is being written alone for this long. After that its writer counts as dead. */

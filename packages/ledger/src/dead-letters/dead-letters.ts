@@ -180,7 +180,7 @@ export function reasonText(data: unknown): string {
 /** A request that was too large for a queue is not kept: seven days of them would fill Redis. */
 function slim(burial: Burial): Burial {
   const { job } = burial;
-  const large = JSON.stringify(job ?? null).length > stagedAboveBytes;
+  const large = Buffer.byteLength(JSON.stringify(job ?? null)) > stagedAboveBytes;
   return large && typeof job === "object" ? { ...burial, job: { ...job, request: undefined } } : burial;
 }
 

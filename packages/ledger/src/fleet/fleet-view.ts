@@ -15,6 +15,7 @@ import { readArtifactUsage } from "../artifacts/artifact-usage.ts";
 import { checked, invalid } from "../checked.ts";
 import { holderIn, readLease } from "../leases/lease-record.ts";
 import { unfinishedKeys } from "../queues/queue-layout.ts";
+import { redisNow } from "../redis-now.ts";
 import { type CeilingUse, readCeilingUses } from "./tenant-ceilings.ts";
 import { readTenantNames } from "./tenant-names.ts";
 import { readWorker, type WorkerRecord } from "./worker-record.ts";
@@ -196,12 +197,6 @@ export class FleetView {
       ...(lease.names === undefined ? {} : { names: lease.names }),
     };
   }
-}
-
-/** Milliseconds by the clock that all processes agree on. */
-export async function redisNow(redis: Redis): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
 async function unfinishedCount(redis: Redis, key: SandboxKey): Promise<number> {

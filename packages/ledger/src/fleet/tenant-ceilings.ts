@@ -10,9 +10,9 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { ceilingFacts } from "../queues/admission.ts";
+import { redisNow } from "../redis-now.ts";
 import { SnapshotStore } from "../snapshots/snapshot-store.ts";
 import { readUsageToday } from "../usage/usage-record.ts";
-import { redisNow } from "./fleet-view.ts";
 
 /** What a tenant has of something, and how much it may have; 0 is no ceiling. */
 export interface CeilingUse {

@@ -2,11 +2,11 @@ import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { stagedKeptMs, walkedMost } from "../events/job-events.ts";
-import { redisNow } from "../fleet/fleet-view.ts";
 import { boardArguments, endedEntry } from "../queues/board-entry.ts";
 import { inboxKey, keptMs } from "../queues/exchange.ts";
 import { completedKey, entryPrefix, failedKey, finishedKept, queueKeys } from "../queues/queue-layout.ts";
 import { findQueued } from "../queues/submit.ts";
+import { redisNow } from "../redis-now.ts";
 import { scheduledEntryKey } from "../schedule/schedule.ts";
 import { isCluster, runInSlot } from "../slots.ts";
 import { inboxOf } from "./cancellation.ts";
@@ -91,7 +91,11 @@ async function lastEventId(redis: Redis, stream: string): Promise<string> {
 /** Removes a job without a record from the unfinished: its tenant is unknown. False: it has a record by now. */
 async function dropUnknown(redis: Redis, id: string): Promise<boolean> {
   await redis.zrem(redisKeys.unfinished, id);
-  if ((await readJobRecord(redis, id)) === undefined) return true;
+  if ((await readJobRecord(redis, id)) === undefined) {
+    // A submission that sets it again takes this expiry off.
+    await redis.pexpire(redisKeys.sandboxOf(id), keptMs);
+    return true;
+  }
   await redis.zadd(redisKeys.unfinished, "NX", await redisNow(redis), id);
   return false;
 }

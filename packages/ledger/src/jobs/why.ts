@@ -2,12 +2,13 @@ import { exitCodeOf, type JobResult, redisKeys, type SandboxKey, tenantOf } from
 import type { Redis } from "@berth/redis";
 import { Approvals } from "../approvals/approvals.ts";
 import type { JobEvents } from "../events/job-events.ts";
-import { type FleetView, redisNow } from "../fleet/fleet-view.ts";
+import type { FleetView } from "../fleet/fleet-view.ts";
 import { readCeilings } from "../fleet/tenant-ceilings.ts";
 import { holderIn, readLease } from "../leases/lease-record.ts";
 import type { Place } from "../leases/leases.ts";
 import type { Offers } from "../queues/offers.ts";
 import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
+import { redisNow } from "../redis-now.ts";
 import { type JobRecord, type JobState, readJobRecord, resultIn, stateOf } from "./job-record.ts";
 import { type RunningJob, runningJobs } from "./running-jobs.ts";
 import {

@@ -47,7 +47,7 @@ export const refusal = z.union([
   z.tuple([z.literal("wrong-pool"), z.string()]),
 ]);
 
-const reply = z.union([z.tuple([z.literal("accepted")]), refusal]);
+const reply = z.union([z.tuple([z.literal("accepted"), z.number()]), refusal]);
 const accept = new Script({
   name: "accept",
   file: new URL("../../lua/accept.lua", import.meta.url),
@@ -63,8 +63,7 @@ export async function acceptJob(
   redis: Redis,
   key: SandboxKey,
   job: Job,
-  untilMs: number,
-): Promise<"accepted" | "known"> {
+): Promise<"known" | { readonly bytes: number }> {
   const keys = [
     redisKeys.job(key, job.id),
     redisKeys.lease(key),
@@ -75,12 +74,12 @@ export async function acceptJob(
   const about = [key, job.tenant, job.session, job.request.kind, job.attempt, job.pool ?? ""];
   const args = [
     ...[...about, perSandbox, inFleet, forgottenAfterMs, job.id],
-    ...[ceilingDefaults, Buffer.byteLength(JSON.stringify(job)), requestMark(job), untilMs],
+    ...[ceilingDefaults, Buffer.byteLength(JSON.stringify(job)), requestMark(job)],
     ...[namesText(job.names), fillsWorkspace(job.request) ? "1" : ""],
   ];
   const facts = () => fleetFacts(redis, key, job.id, job.tenant);
   const answer = await runInSlot(redis, { key, script: accept, keys, args, facts });
-  return answer[0] === "accepted" ? "accepted" : knownOrThrow(answer, key, job);
+  return answer[0] === "accepted" ? { bytes: answer[1] } : knownOrThrow(answer, key, job);
 }
 
 /** What `facts.lua` reads by itself where there is only one slot. */

@@ -8,6 +8,7 @@ import {
   type SandboxKey,
   sandboxKeyOf,
   stagedAboveBytes,
+  tenantOf,
 } from "@berth/protocol";
 import { orRedisFull, type Redis, Replicated, Script } from "@berth/redis";
 import { type Job as BullJob, Queue } from "bullmq";
@@ -65,8 +66,11 @@ export class Schedule {
   readonly #staging: StagingPort;
   readonly #order: DueOrder;
   readonly #queue: Queue;
+  readonly #most: number;
 
-  constructor(redis: Redis, staging: StagingPort) {
+  /** `most`: how many jobs may be in it. */
+  constructor(redis: Redis, staging: StagingPort, most: number = defaultWaitingLimits.inFleet) {
+    this.#most = most;
     this.#redis = redis;
     this.#order = new DueOrder(redis);
     this.#staging = staging;
@@ -80,14 +84,20 @@ export class Schedule {
   async accept(job: Job, dueAtMs: number): Promise<"added" | "known"> {
     const key = sandboxKeyOf(job);
     const knownUntilMs = Math.round(dueAtMs) + knownPastDueMs;
-    if ((await acceptJob(this.#redis, key, job, knownUntilMs)) === "known") return "known";
     const waiting = await this.#queue.getDelayedCount();
-    const limit = defaultWaitingLimits.inFleet;
-    if (waiting >= limit) throw new Fault("fleet-full", { waiting, limit });
+    const limit = this.#most;
+    // Before it is accepted: a job that was refused counts for nothing.
+    if (waiting >= limit && (await this.#redis.exists(redisKeys.job(key, job.id))) === 0)
+      throw new Fault("fleet-full", { waiting, limit });
+    const accepted = await acceptJob(this.#redis, key, job);
+    if (accepted === "known") return "known";
     for (const record of [redisKeys.sandboxOf(job.id), redisKeys.job(key, job.id)])
       await this.#redis.pexpireat(record, knownUntilMs);
     await this.#order.note(key, job.id, dueAtMs, knownUntilMs);
     await this.add(job, dueAtMs);
+    // Only now: a producer that dies on the way leaves a job that counts among its tenant's for as long as an acceptance does.
+    const counted = redisKeys.delayedOf(tenantOf(key), job.tenant);
+    await this.#redis.zadd(counted, "XX", "GT", knownUntilMs, `${job.id} ${accepted.bytes}`).catch(() => {});
     return "added";
   }
 
@@ -105,7 +115,7 @@ export class Schedule {
   /** This attempt of the job is handed on when it is due. One that is there already is not added again. */
   async add(job: Job, dueAtMs: number): Promise<void> {
     const key = sandboxKeyOf(job);
-    const large = JSON.stringify(job.request).length > stagedAboveBytes;
+    const large = Buffer.byteLength(JSON.stringify(job.request)) > stagedAboveBytes;
     const staged = large ? await this.#staging.put(key, job, { isAccepted: true }) : undefined;
     const payload = staged ? { ...job, request: undefined, staged } : job;
     await this.#add(entryId(job.id, job.attempt), job.request.kind, { job: payload, dueAtMs }, dueAtMs);

@@ -13,8 +13,8 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { checked, invalid } from "../checked.ts";
-import { redisNow } from "../fleet/fleet-view.ts";
 import { readTenantNames } from "../fleet/tenant-names.ts";
+import { redisNow } from "../redis-now.ts";
 import { readUsage, tenantsWithUsage } from "./usage-record.ts";
 
 /** What one tenant used. Days of UTC, `from` and `to` included. */
