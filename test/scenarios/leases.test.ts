@@ -1,4 +1,12 @@
-import { type Holder, type Holding, Leases, submitJob, WorkerIds, type WorkerStatus } from "@berth/ledger";
+import {
+  type Holder,
+  type Holding,
+  Leases,
+  SharedHomes,
+  submitJob,
+  WorkerIds,
+  type WorkerStatus,
+} from "@berth/ledger";
 import {
   job as jobSchema,
   redisKeys,
@@ -331,14 +339,16 @@ describe("where a sandbox starts", () => {
     const key = newKey();
     const early = await taken(leases, key, here, 10_000);
     expect((await leases.place(key)).home).toBeUndefined();
-    expect(await leases.startFailed(key, one.worker, 60_000)).toEqual(["worker-1"]);
+    expect(await leases.startFailed({ key, ...early }, one.worker, 60_000)).toEqual(["worker-1"]);
     await leases.release(key, early, nothingQueued);
     const later = await taken(leases, key, there, 10_000);
-    expect((await leases.startFailed(key, two.worker, 60_000)).sort()).toEqual(["worker-1", "worker-2"]);
+    const failed = await leases.startFailed({ key, ...later }, two.worker, 60_000);
+    expect(new Set(failed)).toEqual(new Set(["worker-1", "worker-2"]));
     expect(await leases.started(key, early, "host-1"), "it is another's by now").toBe(false);
     expect(await leases.started(key, later, "host-2")).toBe(true);
     expect((await leases.place(key)).home).toBe("host-2");
-    expect(await leases.startFailed(key, two.worker, 60_000), "a start forgets them").toEqual(["worker-2"]);
+    const again = await leases.startFailed({ key, ...later }, two.worker, 60_000);
+    expect(again, "a start forgets them").toEqual(["worker-2"]);
     await leases.release(key, later, nothingQueued);
     expect(await leases.take(key, here, 10_000)).toEqual({ taken: false, why: "elsewhere", by: "host-2" });
     expect(await leases.take(key, there, 10_000)).toMatchObject({ taken: true });
@@ -349,9 +359,55 @@ describe("where a sandbox starts", () => {
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
-    await leases.startFailed(key, one.worker, 60_000);
+    const { epoch } = await taken(leases, key, here, 10_000);
+    await leases.startFailed({ key, epoch }, one.worker, 60_000);
     // Here a failure counts for a millisecond.
-    await expect.poll(() => leases.startFailed(key, two.worker, 1)).toEqual(["worker-2"]);
+    await expect.poll(() => leases.startFailed({ key, epoch }, two.worker, 1)).toEqual(["worker-2"]);
+  });
+});
+
+describe("what a holder notes of a sandbox", () => {
+  const ok = { ok: true, how: "exited 0", output: "", wallMs: 1, endedAtMs: 1 } as const;
+
+  test("a late holder notes nothing of a sandbox that another has taken, and no home", async ({ redis }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    const early = await taken(leases, key, one, 10_000);
+    await leases.note({ key, ...early }, "its own");
+    await leases.release(key, early, nothingQueued);
+    await leases.note({ key, ...early }, "still its own, since no other process has taken it");
+    const later = await taken(leases, key, two, 10_000);
+    await leases.note({ key, ...later }, "the next holder's");
+    const before = await client.hgetall(redisKeys.lease(key));
+    await leases.note({ key, ...early }, "late");
+    await leases.note({ key, ...early }, undefined);
+    await leases.noteSetUp({ key, ...early }, ok);
+    expect(await leases.startFailed({ key, ...early }, one.worker, 60_000)).toBe("fenced");
+    const homes = new SharedHomes(client);
+    await expect(homes.sendTo({ key, ...early }, "tools", "host-9")).rejects.toMatchObject({
+      code: "fenced",
+    });
+    expect(await client.hgetall(redisKeys.lease(key))).toEqual(before);
+  });
+
+  test("a late holder leaves no stump of a lease that is gone, and a holder notes on a full Redis", async ({
+    redis,
+  }) => {
+    const client = redis.connect();
+    const leases = new Leases(client);
+    const key = newKey();
+    const held = await taken(leases, key, one, 10_000);
+    await client.config("SET", "maxmemory", "1");
+    await leases.note({ key, ...held }, "noted");
+    await leases.noteSetUp({ key, ...held }, ok);
+    await client.config("SET", "maxmemory", "0");
+    expect(await client.hget(redisKeys.lease(key), "trouble")).toBe("noted");
+    await client.del(redisKeys.lease(key));
+    await leases.note({ key, ...held }, "late");
+    await leases.noteSetUp({ key, ...held }, ok);
+    expect(await leases.startFailed({ key, ...held }, one.worker, 60_000)).toBe("fenced");
+    expect(await client.exists(redisKeys.lease(key))).toBe(0);
   });
 });
 

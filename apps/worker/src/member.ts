@@ -295,20 +295,20 @@ export class FleetMember {
         failed: (fault) => health.startFailed(key, fault, this.#stopping.signal),
       }),
     );
-    const end = tenancy.run().then((how) => this.#ended(key, how));
+    const end = tenancy.run().then((how) => this.#ended(key, lease.epoch, how));
     const held = { tenancy, sinceMs: clock.now(), end };
     this.#tenancies.set(key, held);
     return held;
   }
 
-  async #ended(key: SandboxKey, how: TenancyEnd): Promise<void> {
+  async #ended(key: SandboxKey, epoch: number, how: TenancyEnd): Promise<void> {
     const { leases } = this.#parts;
     const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
     this.#tenancies.delete(key);
     this.#freed();
     // The sweeps offer it again: those of other workers at once, this one's after a rest.
     if (how === "no-sandbox") this.#resting.failed(key);
-    await within(lastWordMs, leases.note(key, how === "no-sandbox" ? trouble : undefined));
+    await within(lastWordMs, leases.note({ key, epoch }, how === "no-sandbox" ? trouble : undefined));
     if (how === "released" || how === "handed-back") await within(lastWordMs, this.#offerAgain(key));
   }
 

@@ -12,10 +12,17 @@ export interface PlacementOptions {
 const failureCountsMs = 60_000;
 
 /** Whether another worker may start a sandbox that this one could not: one that takes its offers, is well, and has not failed lately. */
-export function placementOf(key: SandboxKey, { leases, fleet, worker }: PlacementOptions): PlacementPort {
+export function placementOf(
+  key: SandboxKey,
+  epoch: number,
+  { leases, fleet, worker }: PlacementOptions,
+): PlacementPort {
   return {
     startFailed: async () => {
-      const failed = new Set(await leases.startFailed(key, worker, failureCountsMs));
+      const failures = await leases.startFailed({ key, epoch }, worker, failureCountsMs);
+      // It has another holder already.
+      if (failures === "fenced") return "elsewhere";
+      const failed = new Set(failures);
       const { pool, home } = await leases.place(key);
       const others = (await fleet.workers()).filter(
         ({ id, pools, host, health }) =>

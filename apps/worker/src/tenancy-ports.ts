@@ -135,7 +135,7 @@ export function tenancyPorts(
     approved: (job, expiresMs, tools) => gate.check(job, expiresMs, tools),
     tie: async (shared) => {
       const home = homeOf(config);
-      if (home !== undefined) await new SharedHomes(redis).tie(key, shared, home);
+      if (home !== undefined) await new SharedHomes(redis).tie({ key, epoch: holding.epoch }, shared, home);
     },
     snapshots: new SandboxSnapshots({
       ...{ key, holding, home: homeOf(config) },
@@ -163,7 +163,7 @@ export function tenancyPorts(
     onSetUp: (setUp) => {
       report({ event: "sandbox.set-up", key, ok: setUp.ok, how: setUp.how, wallMs: setUp.wallMs });
       // For people who ask; decides nothing.
-      leases.noteSetUp(key, setUp).catch(() => {});
+      leases.noteSetUp({ key, epoch: holding.epoch }, setUp).catch(() => {});
     },
     onCopied: (peer, { atMs: _, ...copied }) => report({ event: "team.copied", key, peer, ...copied }),
     onStartFailed: (error) => {
@@ -237,7 +237,7 @@ export function tenancyPorts(
         ),
       progress: (jobId, attempt) => events.attemptProgress(key, jobId, attempt),
     },
-    placement: placementOf(key, { leases, fleet: new FleetView(redis), worker }),
+    placement: placementOf(key, holding.epoch, { leases, fleet: new FleetView(redis), worker }),
     sandbox,
   };
 }

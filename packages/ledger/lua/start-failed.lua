@@ -1,19 +1,24 @@
 #!lua flags=allow-oom
--- Notes that a worker could not start a sandbox, and reads which others failed lately. Only the holder asks.
+-- Notes that the holder could not start a sandbox, and reads which other workers failed lately.
 -- KEYS  1 lease (hash)
--- ARGV  1 worker  2 ms for which a failure counts
--- Reply {worker, …}   this one included
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local known = cjson.decode(redis.call('HGET', KEYS[1], 'failed') or '{}')
-known[ARGV[1]] = now
-local workers = {}
+-- ARGV  1 epoch  2 worker  3 ms for which a failure counts
+-- Reply {'failed', worker, …}   this one included
+--       {'fenced', epoch}       another process has taken the sandbox since: nothing was changed
+--- @include now.lua
+local held = redis.call('HMGET', KEYS[1], 'epoch', 'failed')
+if held[1] ~= ARGV[1] then
+  return {'fenced', tonumber(held[1] or '0')}
+end
+local now = redisNow()
+local known = cjson.decode(held[2] or '{}')
+known[ARGV[2]] = now
+local reply = {'failed'}
 for worker, at in pairs(known) do
-  if at > now - tonumber(ARGV[2]) then
-    workers[#workers + 1] = worker
+  if at > now - tonumber(ARGV[3]) then
+    reply[#reply + 1] = worker
   else
     known[worker] = nil
   end
 end
 redis.call('HSET', KEYS[1], 'failed', cjson.encode(known))
-return workers
+return reply

@@ -138,12 +138,12 @@ export class SandboxSnapshots {
   }
 
   async #here(name: SnapshotName): Promise<SnapshotRecord> {
-    const { key, home, store, homes } = this.#options;
+    const { key, holding, home, store, homes } = this.#options;
     const tenant = tenantOf(key);
     const found = await store.find(tenant, name);
     if (!found) throw new Fault("snapshot-unknown", { tenant, name });
     if (found.host !== undefined && home !== undefined && found.host !== home)
-      return await homes.sendTo(key, `snapshot.${name}`, found.host);
+      return await homes.sendTo({ key, epoch: holding.epoch }, `snapshot.${name}`, found.host);
     return found;
   }
 }

@@ -1,4 +1,5 @@
 import {
+  Fault,
   type GivenNames,
   redisKeys,
   type SandboxKey,
@@ -6,7 +7,8 @@ import {
   setUpReport,
   type WorkerId,
 } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { type Redis, Script } from "@berth/redis";
+import { z } from "zod";
 import { readNames } from "../names.ts";
 
 /** The pool of a sandbox if no producer named one. */
@@ -75,8 +77,39 @@ function readSetUp(text: string | null | undefined): SetUpReport | undefined {
   }
 }
 
-export async function noteSetUp(redis: Redis, key: SandboxKey, report: SetUpReport): Promise<void> {
-  await redis.hset(redisKeys.lease(key), "setup", JSON.stringify(report));
+const leaseNote = new Script({
+  name: "lease-note",
+  file: new URL("../../lua/lease-note.lua", import.meta.url),
+  parse: (reply) =>
+    z
+      .union([z.tuple([z.literal("noted"), z.string()]), z.tuple([z.literal("fenced"), z.number()])])
+      .parse(reply),
+});
+
+/** A sandbox as its holder names it, or the one that gave it up last. */
+export interface Noter {
+  readonly key: SandboxKey;
+  readonly epoch: number;
+}
+
+/** Nothing of this changes once another process has taken the sandbox. */
+function note(redis: Redis, { key, epoch }: Noter, ...[how, field, value = ""]: string[]) {
+  return leaseNote.run(redis, [redisKeys.lease(key)], [epoch, how ?? "", field ?? "", value]);
+}
+
+export async function noteSetUp(redis: Redis, noter: Noter, report: SetUpReport): Promise<void> {
+  await note(redis, noter, "set", "setup", JSON.stringify(report));
+}
+
+/** Makes that host the sandbox's home, unless it has one. Gives its home. Throws `fenced` for one that no longer holds the sandbox. */
+export async function giveHome(redis: Redis, noter: Noter, host: string): Promise<string> {
+  const [word, found] = await note(redis, noter, "set-once", "home", host);
+  if (word === "noted") return found;
+  throw new Fault("fenced", { sandboxKey: noter.key, epoch: noter.epoch, highestEpoch: found });
+}
+
+export async function readHome(redis: Redis, key: SandboxKey): Promise<string | undefined> {
+  return (await redis.hget(redisKeys.lease(key), "home")) || undefined;
 }
 
 /** Who holds the sandbox, by Redis' time `nowMs`. */
@@ -85,7 +118,7 @@ export function holderIn({ worker, deadlineMs }: LeaseRecord, nowMs: number): Wo
 }
 
 /** Why the sandbox's jobs wait, for `why`. No decision depends on it. */
-export async function noteTrouble(redis: Redis, key: SandboxKey, trouble: string | undefined): Promise<void> {
-  if (trouble === undefined) await redis.hdel(redisKeys.lease(key), "trouble");
-  else await redis.hset(redisKeys.lease(key), "trouble", trouble.slice(0, 500));
+export async function noteTrouble(redis: Redis, noter: Noter, trouble: string | undefined): Promise<void> {
+  if (trouble === undefined) await note(redis, noter, "remove", "trouble");
+  else await note(redis, noter, "set", "trouble", trouble.slice(0, 500));
 }

@@ -13,8 +13,9 @@ import { z } from "zod";
 import { readWorkerInstance } from "../fleet/worker-record.ts";
 import { ceilingDefaults, ceilingFacts, tenantFull } from "../queues/admission.ts";
 import { unfinishedKeys } from "../queues/queue-layout.ts";
+import { redisNow } from "../redis-now.ts";
 import { isCluster, runInSlot } from "../slots.ts";
-import { noteSetUp, noteTrouble, readLease } from "./lease-record.ts";
+import { type Noter, noteSetUp, noteTrouble, readLease } from "./lease-record.ts";
 
 const count = z.number().int().min(0);
 const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
@@ -115,7 +116,13 @@ const forgetDestroyed = new Script({
 const startFailed = new Script({
   name: "start-failed",
   file: lua("start-failed"),
-  parse: (reply) => z.array(z.string()).parse(reply),
+  parse: (reply) =>
+    z
+      .union([
+        z.tuple([z.literal("failed")], z.string()).transform(([, ...workers]) => workers),
+        z.tuple([z.literal("fenced"), count]).transform(() => "fenced" as const),
+      ])
+      .parse(reply),
 });
 const dropIdle = new Script({
   name: "drop-idle",
@@ -303,8 +310,8 @@ export class Leases {
   }
 
   /** Records that its holder could not start the sandbox. Returns all workers that failed within `countsMs`, this one included. */
-  startFailed(key: SandboxKey, worker: WorkerId, countsMs: number): Promise<string[]> {
-    return startFailed.run(this.#redis, [redisKeys.lease(key)], [worker, countsMs]);
+  startFailed({ key, epoch }: Noter, worker: WorkerId, countsMs: number): Promise<string[] | "fenced"> {
+    return startFailed.run(this.#redis, [redisKeys.lease(key)], [epoch, worker, countsMs]);
   }
 
   /** Stops offering a sandbox that has an empty queue and no holder. False: it has jobs or a holder. */
@@ -315,7 +322,7 @@ export class Leases {
     await this.#redis.zrem(redisKeys.pending, key);
     // A job may have come in between. If this process dies here, the audit repairs it.
     if (await isIdle()) return true;
-    await this.#redis.zadd(redisKeys.pending, "NX", Date.now(), key);
+    await this.#redis.zadd(redisKeys.pending, "NX", await redisNow(this.#redis), key);
     return false;
   }
 
@@ -351,13 +358,14 @@ export class Leases {
     return { pool, home };
   }
 
-  /** Undefined removes it. */
-  async note(key: SandboxKey, trouble: string | undefined): Promise<void> {
-    await noteTrouble(this.#redis, key, trouble);
+  /** Undefined removes it. Does nothing once another process has taken the sandbox. */
+  async note(noter: Noter, trouble: string | undefined): Promise<void> {
+    await noteTrouble(this.#redis, noter, trouble);
   }
 
-  async noteSetUp(key: SandboxKey, report: SetUpReport): Promise<void> {
-    await noteSetUp(this.#redis, key, report);
+  /** As `note`. */
+  async noteSetUp(noter: Noter, report: SetUpReport): Promise<void> {
+    await noteSetUp(this.#redis, noter, report);
   }
 
   /** No worker takes sandboxes of a paused tenant, and their holders give them up. */
