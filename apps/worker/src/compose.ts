@@ -94,7 +94,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     onOutage,
     check: checkLayout,
   });
-  const subscriber = connectRedis({ url: config.redisUrl, role: "blocking", name });
+  const subscriber = connectRedis({ url: config.redisUrl, role: "listening", name });
   const starting: WorkerStatus = {
     slots: config.maxSandboxes,
     host: config.host,
@@ -346,6 +346,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       metricsServer?.close();
       wakes.stop();
       redis.disconnect();
+      control.stop();
       subscriber.disconnect();
       log.info({ event: "worker.stopped" });
     },

@@ -1,6 +1,6 @@
 import type { WorkerIds, WorkerLife, WorkerStatus } from "@berth/ledger";
 import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import { listen, type Redis } from "@berth/redis";
 
 export interface ControlOptions {
   readonly ids: Pick<WorkerIds, "answer">;
@@ -18,6 +18,7 @@ const answerKeptMs = 30_000;
 /** Receives the control messages to workers: cancel, pause, drain, ping. */
 export class Control {
   readonly #options: ControlOptions;
+  readonly #stopping = new AbortController();
 
   constructor(options: ControlOptions) {
     this.#options = options;
@@ -34,7 +35,11 @@ export class Control {
   }
 
   async start(): Promise<void> {
-    await this.#options.subscriber.subscribe(redisKeys.control);
+    await listen(this.#options.subscriber, redisKeys.control, this.#stopping.signal);
+  }
+
+  stop(): void {
+    this.#stopping.abort();
   }
 
   #hear(text: string): void {

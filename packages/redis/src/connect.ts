@@ -32,8 +32,9 @@ export interface RedisOptions {
  *   not sent any more.
  * - `patient`: shared by short calls that wait for a reconnection for as long as it takes.
  * - `blocking`: one reader's own, for calls that block in Redis. Never shared: a call behind a blocking one waits too.
+ * - `listening`: for subscriptions; see `listen`.
  */
-export type RedisRole = "commands" | "patient" | "blocking";
+export type RedisRole = "commands" | "patient" | "blocking" | "listening";
 
 const commandTimeoutMs = 10_000;
 /**

@@ -3,6 +3,7 @@ export type { RedisOptions, RedisRole } from "./connect.ts";
 export { checkRedis, connectRedis, withoutPassword } from "./connect.ts";
 export { countConnections } from "./connections.ts";
 export type { RedisCheck } from "./gate.ts";
+export { listen } from "./listening.ts";
 export { OneAfterAnother } from "./one-after-another.ts";
 export { isPasswordRefusal, orRedisFull, redisFault, refusesWrites } from "./refusal.ts";
 export { Replicated } from "./replicated.ts";

@@ -56,6 +56,10 @@ export function blockingDuplicate(redis: Redis, silentMs: number): Redis {
   return cluster ? (cluster.another(own) as unknown as Redis) : redis.duplicate(own);
 }
 
+export function isClusterConnection(redis: Redis): boolean {
+  return clusterOf(redis) !== undefined;
+}
+
 function clusterOf(redis: unknown): ClusterConnection | undefined {
   return redis instanceof ClusterConnection ? redis : undefined;
 }

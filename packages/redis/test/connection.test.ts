@@ -2,6 +2,7 @@ import { describe, expect, vi } from "vitest";
 import { CuttingProxy } from "../../../test/support/cutting-proxy.ts";
 import { test } from "../../../test/support/redis.ts";
 import { connectRedis } from "../src/connect.ts";
+import { listen } from "../src/listening.ts";
 
 const away = { name: "Fault", code: "redis-unreachable", retry: true };
 
@@ -75,6 +76,26 @@ describe("connection whose link dies without a word", () => {
       client.disconnect();
     }
   });
+
+  test("a connection that only listens and whose link dies without a word is made anew within seconds", async ({
+    redis,
+  }) => {
+    await using proxy = await silentProxy(redis.path);
+    const client = connectRedis({ url: `redis://${proxy.address}`, role: "listening" });
+    const stop = new AbortController();
+    const heard: string[] = [];
+    client.on("message", (_channel, text) => heard.push(text));
+    await listen(client, "news", stop.signal);
+    proxy.silence();
+    const speaker = redis.connect();
+    const hears = async () => {
+      await speaker.publish("news", "heard");
+      return heard.length > 0;
+    };
+    await expect.poll(hears, { timeout: 20_000 }).toBe(true);
+    stop.abort();
+    client.disconnect();
+  }, 30_000);
 
   test("a connection whose link dies without a word is kept through a long blocking call of a duplicate", async ({
     redis,
