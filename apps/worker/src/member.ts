@@ -18,6 +18,7 @@ import {
 } from "@berth/protocol";
 import { within } from "@berth/service";
 import { Tenancy, type TenancyEnd } from "@berth/tenancy";
+import { LRUCache } from "lru-cache";
 import type { EngineHealth } from "./engine-health.ts";
 import type { Resting } from "./resting.ts";
 import { type HeldTenancy, RoomMaker } from "./room-maker.ts";
@@ -67,7 +68,7 @@ export class FleetMember {
   /** Being taken at this moment. Each has its slot already: the loops take side by side. */
   readonly #taking = new Set<SandboxKey>();
   /** Tenants that have as many held sandboxes as they may, until when that is taken for true. */
-  readonly #full = new Map<TenantId, number>();
+  readonly #full = new LRUCache<TenantId, true>({ max: tenantsRemembered, ttl: tenantFullMs });
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
   #others: { readonly atMs: number; readonly known: readonly WorkerRecord[] } | undefined;
@@ -256,12 +257,11 @@ export class FleetMember {
 
   /** It could not be started here a moment ago, or its tenant has as many held sandboxes as it may. */
   #rests(key: SandboxKey): boolean {
-    return this.#resting.has(key) || (this.#full.get(tenantOf(key)) ?? 0) > this.#parts.clock.now();
+    return this.#resting.has(key) || this.#full.has(tenantOf(key));
   }
 
   #noteFull(tenant: TenantId): void {
-    if (this.#full.size >= tenantsRemembered) this.#full.clear();
-    this.#full.set(tenant, this.#parts.clock.now() + tenantFullMs);
+    this.#full.set(tenant, true);
   }
 
   /** Sandboxes that wait for a slot look again. */

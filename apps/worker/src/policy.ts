@@ -15,6 +15,7 @@ import {
   sandboxProfile,
   tightenBy,
 } from "@berth/protocol";
+import { LRUCache } from "lru-cache";
 import { imagesOf } from "./image-keeper.ts";
 import type { JobTools } from "./job-tools.ts";
 
@@ -51,7 +52,7 @@ const mostResolved = 10_000;
 export class Policy {
   readonly #options: PolicyOptions;
   #live: ReadonlyMap<LayerId, StoredLayer> = new Map();
-  readonly #resolved = new Map<string, Resolved>();
+  readonly #resolved = new LRUCache<string, Resolved>({ max: mostResolved });
 
   constructor(options: PolicyOptions) {
     this.#options = options;
@@ -104,7 +105,6 @@ export class Policy {
     const known = this.#resolved.get(asked);
     if (known) return known;
     const resolved = this.#resolve({ tenant, agent, profile });
-    if (this.#resolved.size >= mostResolved) this.#resolved.clear();
     this.#resolved.set(asked, resolved);
     return resolved;
   }

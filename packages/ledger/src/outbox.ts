@@ -1,5 +1,6 @@
 import { redisKeys, type TenantId } from "@berth/protocol";
 import { OneAfterAnother, type Redis, Script } from "@berth/redis";
+import { LRUCache } from "lru-cache";
 
 const notedForMs = 3_600_000;
 const notedMost = 100_000;
@@ -29,7 +30,7 @@ const carryOut = new Script({
 export class Outboxes {
   readonly #redis: Redis;
   /** Tenants whose outbox was noted lately. */
-  readonly #noted = new Map<TenantId, number>();
+  readonly #noted = new LRUCache<TenantId, true>({ max: notedMost, ttl: notedForMs });
   /** By tenant, while something is being delivered. */
   readonly #delivering = new Map<TenantId, OneAfterAnother<void>>();
   /** Tenants with a delivery that no caller waits for any more. */
@@ -41,11 +42,9 @@ export class Outboxes {
 
   /** Before a script leaves something there: the sweep finds it by this index. */
   async note(tenant: TenantId): Promise<void> {
-    const now = Date.now();
-    if ((this.#noted.get(tenant) ?? 0) > now - notedForMs) return;
-    await carryOut.runAccepted(this.#redis, [redisKeys.outboxes], ["ZADD", now, tenant]);
-    if (this.#noted.size >= notedMost) this.#noted.clear();
-    this.#noted.set(tenant, now);
+    if (this.#noted.has(tenant)) return;
+    await carryOut.runAccepted(this.#redis, [redisKeys.outboxes], ["ZADD", Date.now(), tenant]);
+    this.#noted.set(tenant, true);
   }
 
   /**

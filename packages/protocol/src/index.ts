@@ -139,6 +139,7 @@ export { nearest } from "./nearest.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export { assertNever, exitCodeOf, isSuccess, outcome } from "./outcome.ts";
 export { outcomeText } from "./outcome-text.ts";
+export { mayPass } from "./passing.ts";
 export { maxProblems, problemsOf } from "./problems.ts";
 export type {
   ExecLimits,

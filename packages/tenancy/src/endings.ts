@@ -4,12 +4,12 @@ import {
   type Job,
   type JobResult,
   job as jobSchema,
+  mayPass,
   type Outcome,
   type SandboxKey,
   type WrittenFile,
   writtenFiles,
 } from "@berth/protocol";
-import { mayPass } from "./passing.ts";
 import { deadReasonOf, retryAtMs } from "./retry.ts";
 import type {
   Beginner,

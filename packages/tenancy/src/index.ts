@@ -1,6 +1,7 @@
 export type { AttemptRecord } from "./attempt-record.ts";
 export { LeaseOver } from "./lease-over.ts";
 export { Tenancy } from "./tenancy.ts";
+export type { TenancyEvent } from "./tenancy-event.ts";
 export type { TenancyBounds, TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 export type {
   Beginner,
@@ -18,7 +19,6 @@ export type {
   Progress,
   PublishResult,
   SandboxPort,
-  TenancyEvent,
   TenancyPorts,
   TurnsPort,
 } from "./tenancy-ports.ts";

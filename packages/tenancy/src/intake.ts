@@ -1,7 +1,6 @@
-import { type Fault, isFault, type Job, job as jobSchema, problemsOf } from "@berth/protocol";
+import { type Fault, isFault, type Job, job as jobSchema, mayPass, problemsOf } from "@berth/protocol";
 import { bareResult } from "./bare-result.ts";
 import type { Endings } from "./endings.ts";
-import { mayPass } from "./passing.ts";
 import type { EventsPort, FetchedJob } from "./tenancy-ports.ts";
 
 export interface IntakeOptions {

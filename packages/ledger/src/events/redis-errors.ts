@@ -1,4 +1,5 @@
-import { isFault } from "@berth/protocol";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isFault, mayPass } from "@berth/protocol";
 
 /** Answers of a Redis that will take the same command later. The last four: of a cluster whose slot moves to another node. */
 const passing =
@@ -6,7 +7,8 @@ const passing =
 
 /** Whether trying again can help: Redis is away, coming up, or full. Anything else it would refuse for ever. */
 export function passes(error: unknown): boolean {
-  if (isFault(error)) return error.retry || (isRefusal(error.cause) && passes(error.cause));
+  if (isFault(error))
+    return mayPass(error) && (error.retry || (isRefusal(error.cause) && passes(error.cause)));
   return !isRefusal(error) || passing.test(error.message);
 }
 
@@ -17,14 +19,5 @@ function isRefusal(error: unknown): error is Error {
 
 /** Pause between tries; the signal ends it. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-  });
+  await sleep(ms, undefined, { signal }).catch(() => {});
 }

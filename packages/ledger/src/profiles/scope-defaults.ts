@@ -1,14 +1,10 @@
 import { builtInScope, type DefaultScope, defaultScope, layers, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import { LRUCache } from "lru-cache";
 
 export interface ScopeQuestion {
   readonly tenant: string;
   readonly agent?: string | undefined;
-}
-
-interface Known {
-  readonly scope: Promise<DefaultScope>;
-  readonly readMs: number;
 }
 
 /** How long an answer is good for: a change reaches every producer within it. */
@@ -24,7 +20,7 @@ const settingName = "scope";
  */
 export class ScopeDefaults {
   readonly #redis: Redis;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new LRUCache<string, Promise<DefaultScope>>({ max: mostKnown, ttl: validMs });
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -32,12 +28,10 @@ export class ScopeDefaults {
 
   of({ tenant, agent }: ScopeQuestion): Promise<DefaultScope> {
     const about = JSON.stringify([tenant, agent]);
-    const nowMs = performance.now();
     const known = this.#known.get(about);
-    if (known && nowMs - known.readMs < validMs) return known.scope;
-    if (this.#known.size >= mostKnown) this.#known.clear();
+    if (known) return known;
     const scope = this.#read(tenant, agent);
-    this.#known.set(about, { scope, readMs: nowMs });
+    this.#known.set(about, scope);
     scope.catch(() => this.#known.delete(about));
     return scope;
   }

@@ -4,6 +4,7 @@ import {
   isFault,
   type Job,
   job as jobSchema,
+  mayPass,
   problemsOf,
   type SandboxKey,
   sandboxKeyOf,
@@ -37,9 +38,6 @@ const atOnce = 16;
 /** After a lost connection BullMQ would rest for 15 seconds. */
 const reconnectMs = 250;
 const again = { backoffMs: 250, maxBackoffMs: 30_000, factor: 2, jitter: 0.5 } as const;
-
-/** Faults marked `retry: false` that may still pass: Redis also refuses while a script runs long. */
-const passingRefusals: ReadonlySet<string> = new Set(["redis-refused"]);
 
 const staged = z.object({ bytes: z.number(), sha256: z.string() });
 const { tenant, session, agent, scope } = jobSchema.shape;
@@ -150,7 +148,7 @@ export class ScheduleWorker {
     try {
       await onJob(job);
     } catch (error) {
-      if (!isFault(error) || error.retry || passingRefusals.has(error.code)) throw error;
+      if (!isFault(error) || mayPass(error)) throw error;
       await onRefused(job, error);
     }
   }

@@ -1,7 +1,8 @@
 import { Fault } from "@berth/protocol";
-import type { Command, Rules } from "./rules.ts";
+import type { Rules } from "./rules.ts";
 import type { CommandPlan } from "./sim-job.ts";
 import type { SimProcess } from "./sim-process.ts";
+import type { Command } from "./violation.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 export interface Ears {

@@ -1,5 +1,5 @@
 import { deadReasonOf } from "../../src/retry.ts";
-import type { SimEvent } from "./events-model.ts";
+import type { SimEvent } from "./sim-event.ts";
 import type { SimJob } from "./sim-job.ts";
 import type { World } from "./world.ts";
 
@@ -18,7 +18,7 @@ export function checkEnd(world: World): void {
     if (redis.leases.pending.has(key)) rules.broken("nothing is pending at the end", key, [key]);
   }
   for (const id of producer.unheard) rules.broken("a client that waits for a job gets its end", id, [id]);
-  if (rules.running > 0) rules.broken("nothing runs at the end", `${rules.running} commands`, []);
+  if (rules.running.size > 0) rules.broken("nothing runs at the end", `${rules.running.size} commands`, []);
 }
 
 /** Nothing hangs. */

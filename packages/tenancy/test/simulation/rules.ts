@@ -1,43 +1,15 @@
-import type { SimEvent } from "./events-model.ts";
 import { HandOverRule } from "./hand-over-rule.ts";
 import { Keyspace } from "./keyspace.ts";
+import { OrderRule } from "./order-rule.ts";
+import { ProgressRule } from "./progress-rule.ts";
+import type { SimEvent } from "./sim-event.ts";
 import { type Entry, entryId, type SimJob } from "./sim-job.ts";
-import type { SimProcess } from "./sim-process.ts";
-import type { Trace } from "./trace.ts";
-import type { VirtualTime } from "./virtual-time.ts";
-
-/** A command inside a sandbox, from its start to its end. */
-export interface Command {
-  readonly job: SimJob;
-  readonly attempt: number;
-  readonly index: number;
-  readonly epoch: number;
-  readonly worker: string;
-  readonly process: SimProcess;
-}
-
-export interface Violation {
-  readonly rule: string;
-  readonly detail: string;
-  /** What to look for in the trace. */
-  readonly about: readonly string[];
-}
-
-export interface RulesOptions {
-  readonly time: VirtualTime;
-  readonly trace: Trace;
-  readonly leaseMs: number;
-  /** Jobs of one sandbox, and of one worker, that may run at once. */
-  readonly parallel: number;
-  readonly turns: number;
-}
+import type { Command, RulesOptions, Violation } from "./violation.ts";
 
 /** A frame is on its way to init for this long: a command may start or end so much after its worker had to stop. */
 const onTheWayMs = 5;
 /** A holder stops this share of a lease before its deadline. */
 const marginShare = 0.2;
-/** A tenancy whose loop is stuck asks for no renewal after so many leases: three, and the time to its next tick. */
-const stuckLeases = 3.5;
 
 /**
  * What must hold, looked at whenever something happens.
@@ -54,13 +26,9 @@ export class Rules {
   readonly #options: RulesOptions;
   /** What Redis remembers, and what is judged by that. */
   readonly keyspace = new Keyspace();
-  /** By session, in the order in which they were accepted. */
-  readonly #lines = this.keyspace.map<string, readonly Entry[]>();
   readonly #epochs = this.keyspace.map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
   readonly #finished = this.keyspace.set<string>();
-  readonly #cancelled = this.keyspace.set<string>();
-  readonly #overtaken = this.keyspace.set<string>();
   /** Beginnings that are recorded. */
   readonly #begun = this.keyspace.set<string>();
   /** By command: the beginnings it was started for. */
@@ -72,11 +40,12 @@ export class Rules {
   readonly #forgotten = new Set<string>();
   readonly #vanished = new Set<string>();
   readonly #opened = new Set<string>();
-  readonly #stuckSinceMs = new Map<string, number>();
   readonly #unbegun = this.keyspace.set<string>();
   readonly #ran = new Set<string>();
-  readonly #handOvers = new HandOverRule();
-  readonly #running = new Set<Command>();
+  readonly handOvers = new HandOverRule();
+  readonly #order = new OrderRule(this.keyspace, (entry) => this.#wasTold(entry));
+  readonly progress: ProgressRule;
+  readonly running = new Set<Command>();
   readonly jobs = this.keyspace.map<string, SimJob>();
   /** Job ids, in the order in which their commands started. */
   readonly started: string[] = [];
@@ -84,6 +53,7 @@ export class Rules {
 
   constructor(options: RulesOptions) {
     this.#options = options;
+    this.progress = new ProgressRule(options, (...found) => this.broken(...found));
   }
 
   get areAllFinished(): boolean {
@@ -123,7 +93,7 @@ export class Rules {
     const { job } = entry;
     this.jobs.set(job.id, job);
     this.#options.trace.note("client", "accepted", `${entryId(entry)} ${job.key}/${job.session}`);
-    this.#lines.set(lineOf(job), [...this.#line(job), entry]);
+    this.#order.accepted(entry);
   }
 
   took(key: string, epoch: number, worker: string): void {
@@ -134,7 +104,7 @@ export class Rules {
     this.#epochsGiven.add(`${key} ${epoch}`);
     this.#epochs.set(key, { epoch, tookMs: time.nowMs, worker });
     // Another life of the same worker ends them when it opens the container.
-    for (const command of this.#running)
+    for (const command of this.running)
       if (command.job.key === key && command.worker !== worker)
         this.#complain(command, "nothing runs when another worker takes the lease", `epoch ${epoch}`);
   }
@@ -142,22 +112,6 @@ export class Rules {
   /** Until when an epoch's lease lasts, by Redis. */
   lasts(key: string, epoch: number, deadlineMs: number): void {
     this.#deadlines.set(`${key} ${epoch}`, deadlineMs);
-  }
-
-  /** Its loop waits for something that never comes. */
-  stuck(key: string, epoch: number): void {
-    this.#stuckSinceMs.set(`${key} ${epoch}`, this.#options.time.nowMs);
-  }
-
-  asksToRenew(key: string, epoch: number): void {
-    const { time, leaseMs } = this.#options;
-    const forMs = time.nowMs - (this.#stuckSinceMs.get(`${key} ${epoch}`) ?? time.nowMs);
-    if (forMs > leaseMs * stuckLeases)
-      this.broken(
-        "only a tenancy that makes progress renews",
-        `${key} epoch ${epoch}, stuck for ${forMs} ms`,
-        [key],
-      );
   }
 
   /** Redis wrote nothing at all then, and gives the lease to no worker for a lease's length afterwards. */
@@ -173,19 +127,9 @@ export class Rules {
     this.#options.trace.note("redis", "unbegun", name);
     this.#unbegun.add(name);
     this.#begun.delete(name);
-    this.#handOvers.unbegun(jobId);
+    this.handOvers.unbegun(jobId);
     const isRunAgain = this.#forgotten.has(jobId) && this.jobs.get(jobId)?.repeatable === true;
     if (this.#ran.has(name) && !isRunAgain) this.broken("what ran has begun", name, [jobId]);
-  }
-
-  /** A worker asks init to run it. */
-  handed(jobId: string, attempt: number, epoch: number): void {
-    this.#handOvers.handed({ jobId, attempt, epoch });
-  }
-
-  /** A tenancy ended in order. */
-  gaveUp(key: string, epoch: number): void {
-    this.#handOvers.gaveUp(key, epoch);
   }
 
   opened(key: string, epoch: number): void {
@@ -194,7 +138,7 @@ export class Rules {
 
   released(key: string, epoch: number): void {
     this.#options.trace.note("redis", "released", `${key} epoch ${epoch}`);
-    for (const { job, epoch: of } of this.#running)
+    for (const { job, epoch: of } of this.running)
       if (job.key === key && of === epoch)
         this.broken("nothing runs when a lease is given up", `${job.id} of epoch ${of}`, [job.id, key]);
   }
@@ -212,12 +156,12 @@ export class Rules {
     if (event.type === "started") {
       this.#unbegun.delete(`${jobId}~${event.attempt} epoch ${epoch}`);
       this.#begun.add(`${jobId}~${event.attempt} epoch ${epoch}`);
-      this.#handOvers.began({ key, jobId, attempt: event.attempt, epoch });
+      this.handOvers.began({ key, jobId, attempt: event.attempt, epoch });
     }
     const isLost = event.type === "finished" && event.result.outcome.kind === "lost";
     // What Redis forgot, its holder cannot know.
     const wrong =
-      isLost && !this.#forgotten.has(jobId) ? this.#handOvers.wrongToLose(jobId, epoch) : undefined;
+      isLost && !this.#forgotten.has(jobId) ? this.handOvers.wrongToLose(jobId, epoch) : undefined;
     if (wrong !== undefined) this.broken("what init never got is not lost", wrong, [jobId, key]);
     if (event.type === "finished") this.#isTold(jobId);
     if (event.type === "retrying") this.#everTold.add(`${jobId}~${event.attempt}`);
@@ -233,7 +177,7 @@ export class Rules {
   }
 
   cancelled(jobId: string): void {
-    this.#cancelled.add(jobId);
+    this.#order.cancelled(jobId);
   }
 
   /** Published by a process without a lease: the canceller, or the audit. */
@@ -243,7 +187,7 @@ export class Rules {
       this.broken("nothing follows a terminal record", `${who} of ${jobId}`, [jobId]);
     this.#isTold(jobId);
     if (who === "audit") this.#vanished.add(jobId);
-    for (const command of this.#running)
+    for (const command of this.running)
       if (command.job.id === jobId && this.#begun.has(beginOf(command)))
         this.broken("what runs is its holder's to end", jobId, [jobId]);
   }
@@ -268,15 +212,17 @@ export class Rules {
     if (this.#begun.has(name)) {
       this.#ran.add(name);
       this.#checkRepeated(command);
-      this.#checkOrder(command);
+      this.#order.check(command, (how, about) =>
+        this.#complain(command, "jobs of a session run in order", how, about),
+      );
     }
-    this.#running.add(command);
+    this.running.add(command);
     this.#checkRoom(command);
   }
 
   ends(command: Command, how: string): void {
     const { index, worker } = command;
-    this.#running.delete(command);
+    this.running.delete(command);
     this.#options.trace.note(worker, "ends", `${entryId(command)}/${index} ${how}`);
     this.#checkMargin(command);
   }
@@ -292,7 +238,7 @@ export class Rules {
   #checkEpoch(command: Command): void {
     const { time } = this.#options;
     const later = this.#later(command);
-    for (const { job, epoch } of this.#running)
+    for (const { job, epoch } of this.running)
       if (job.key === command.job.key && epoch !== command.epoch)
         this.#complain(command, "commands of two epochs never run at once", `beside ${job.id} of ${epoch}`, [
           job.id,
@@ -307,20 +253,10 @@ export class Rules {
       );
   }
 
-  #checkOrder(command: Command): void {
-    const rule = "jobs of a session run in order";
-    if (this.#overtaken.has(entryId(command))) this.#complain(command, rule, "after a later one");
-    for (const earlier of this.#unfinishedBefore(command)) {
-      // A canceller does not wait for the publication; the job must never run after it.
-      if (this.#cancelled.has(earlier.job.id)) this.#overtaken.add(entryId(earlier));
-      else this.#complain(command, rule, `before ${entryId(earlier)}`, [earlier.job.id]);
-    }
-  }
-
   #checkRoom(command: Command): void {
     const { parallel, turns } = this.#options;
     const { job, epoch, process } = command;
-    const beside = [...this.#running].filter((other) => other.process === process);
+    const beside = [...this.running].filter((other) => other.process === process);
     const here = beside.filter((other) => other.job.key === job.key && other.epoch === epoch);
     if (here.length > parallel) this.#complain(command, "a tenancy runs no more at once than it may");
     if (beside.length > turns) this.#complain(command, "a worker runs no more at once than it may");
@@ -350,28 +286,10 @@ export class Rules {
     this.broken(rule, `${entryId(command)}/${index} ${how}`, [job.id, job.key, worker, ...about]);
   }
 
-  get running(): number {
-    return this.#running.size;
-  }
-
   /** Whether Redis remembers it or not. */
   #wasTold({ job, attempt }: Entry): boolean {
     return this.#everTold.has(job.id) || this.#everTold.has(`${job.id}~${attempt}`);
   }
-
-  #unfinishedBefore({ job, attempt }: Command): Entry[] {
-    const entries = this.#line(job);
-    const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
-    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#wasTold(entry));
-  }
-
-  #line(job: SimJob): readonly Entry[] {
-    return this.#lines.get(lineOf(job)) ?? [];
-  }
-}
-
-function lineOf({ key, session }: SimJob): string {
-  return `${key}/${session}`;
 }
 
 function beginOf({ job, attempt, epoch }: Command): string {

@@ -84,7 +84,7 @@ async function runJob(
   context: RunOptions,
 ): Promise<JobResult> {
   const entry = options.jobOf(context.conversation.jobId);
-  options.rules.handed(entry.job.id, entry.attempt, options.epoch);
+  options.rules.handOvers.handed({ jobId: entry.job.id, attempt: entry.attempt, epoch: options.epoch });
   const { job } = entry;
   const began = options.time.nowMs;
   let outcome: Outcome = { kind: "done" };

@@ -30,7 +30,7 @@ export function simPorts(options: SimPortsOptions): TenancyPorts {
     report: (event) => trace.note(worker, event.event, JSON.stringify({ ...event, event: undefined })),
     lease: {
       renew: async () => {
-        options.rules.asksToRenew(key, epoch);
+        options.rules.progress.asksToRenew(key, epoch);
         try {
           const renewed = await connection.script("renew", () => leases.renew(key, holding, leaseMs));
           if (renewed.answer !== "lost") deadlineMs = renewed.deadlineMs;
@@ -119,7 +119,7 @@ function jobsPort(options: SimPortsOptions, deadlineMs: () => number): JobsPort 
   function waited(ms: number): Promise<void> {
     if (!weather.isDeaf()) return queue.marker.wait(process, ms);
     trace.note(worker, "deaf", key);
-    options.rules.stuck(key, epoch);
+    options.rules.progress.stuck(key, epoch);
     return new Promise(() => {});
   }
 

@@ -221,7 +221,7 @@ export class SimWorker {
     trace.note(this.name, `end:${end}`, `${key} epoch ${epoch}`);
     this.#held.delete(key);
     if (end === "no-sandbox") this.#degradedUntilMs = time.nowMs + this.#settings.leaseMs / 2;
-    if (end !== "fenced") this.#world.rules.gaveUp(key, epoch);
+    if (end !== "fenced") this.#world.rules.handOvers.gaveUp(key, epoch);
     if (end !== "released" && end !== "handed-back") return;
     const offerAgain = () => (redis.leases.isUnheld(key) ? redis.offer(key) : undefined);
     await this.#connection.bull("offer again", offerAgain).catch(() => {});

@@ -4,11 +4,12 @@ import { Nemesis } from "./nemesis.ts";
 import { forgetBeforeHandOver, type PlantedBug, renewWithoutProgress } from "./planted-bug.ts";
 import { Producer } from "./producer.ts";
 import { Random } from "./random.ts";
-import { Rules, type Violation } from "./rules.ts";
+import { Rules } from "./rules.ts";
 import { chooseSettings, type Settings } from "./settings.ts";
 import { SimRedis } from "./sim-redis.ts";
 import { SimWorker } from "./sim-worker.ts";
 import { Trace } from "./trace.ts";
+import type { Violation } from "./violation.ts";
 import { VirtualTime } from "./virtual-time.ts";
 import { Storm } from "./weather.ts";
 
@@ -128,7 +129,7 @@ export class World {
     const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
     await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
     // What a dead worker left running ends when its container has not heard of it for a lease.
-    await this.#until(this.time.nowMs + leaseMs, () => rules.running === 0);
+    await this.#until(this.time.nowMs + leaseMs, () => rules.running.size === 0);
     if (!rules.violation) checkEnd(this);
     for (const place of workers) place.retire();
     const isStopped = () => workers.every(({ current }) => current.leftovers.length === 0);

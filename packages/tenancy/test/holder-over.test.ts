@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Rig } from "./simulation/rig.ts";
+
+let rig: Rig;
+
+beforeEach(() => {
+  rig = new Rig();
+});
+
+afterEach(() => {
+  expect(rig.rules.violation).toBeUndefined();
+});
+
+describe("Redis that refuses to write for many leases", () => {
+  test("a Redis that refuses to write for many leases fences no worker, ends nothing that runs, and gets every end afterwards", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
+    rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
+    const held = rig.hold("worker-1");
+    await rig.time.pass(800);
+    rig.weather.redisRefusesUntilMs = rig.time.nowMs + 8_000;
+    await rig.time.pass(8_000);
+    expect(rig.redis.leases.isLive("ash"), "by Redis' clock it ran out").toBe(false);
+    expect(rig.redis.leases.take("ash", { worker: "worker-2", instance: "b" }, 1_000)).toBeUndefined();
+    await rig.time.pass(1_000);
+    expect(rig.said("ends").at(-1)).toBe("exited");
+    await rig.time.pass(4_000);
+    expect({ end: held.end, long: rig.said("long").at(-1), started: rig.started.toSorted() }).toEqual({
+      end: "released",
+      long: "exited",
+      started: ["ends", "long"],
+    });
+  });
+});
+
+describe("holder whose time is over", () => {
+  test("a holder whose time is over takes nothing more from the queue", async () => {
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(100);
+    rig.weather.slowMs = 5_000;
+    rig.weather.next("renew", "slow");
+    await rig.time.pass(1_300);
+    rig.hold("worker-2", { idleMs: 0 });
+    await rig.time.pass(10);
+    rig.add("a");
+    await rig.time.pass(700);
+    expect({ end: first.end, said: rig.said("a") }).toEqual({ end: "fenced", said: ["started", "exited"] });
+  });
+
+  test("a holder whose time is over starts no command, even if the answer to its question comes before its timers", async () => {
+    rig.add("a");
+    const first = rig.hold("worker-1");
+    while (rig.said("a").length === 0) await rig.time.step();
+    first.process.freeze();
+    await rig.time.pass(1_200);
+    rig.hold("worker-2");
+    await rig.time.pass(10);
+    first.process.thaw(true);
+    await rig.time.pass(2_000);
+    expect({ end: first.end, started: rig.started, said: rig.said("a") }).toEqual({
+      end: "fenced",
+      started: [],
+      said: ["started", "lost"],
+    });
+  });
+
+  test("a holder whose time is over is one that has waited for a job for three leases: no other sandbox would get a turn", async () => {
+    rig.weather.deaf = true;
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(2_900);
+    expect(first.end).toBeUndefined();
+    await rig.time.pass(600);
+    expect(first.end).toBe("fenced");
+  });
+
+  test("a holder whose time is over gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
+    const first = rig.hold("worker-1", { idleMs: 0 });
+    await rig.time.pass(100);
+    rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
+    await rig.time.pass(2_600);
+    expect({ end: first.end, isLive: rig.redis.leases.isLive("ash") }).toEqual({
+      end: "fenced",
+      isLive: false,
+    });
+  });
+
+  test("a holder whose time is over counts from when it asked for the lease, not from when the answer came", async () => {
+    rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
+    rig.weather.next("renew", "refused");
+    await rig.time.pass(120);
+    expect(rig.trace.counts.get("tenancy.fenced")).toBe(1);
+  });
+});
+
+describe("worker that stops", () => {
+  test("a worker that stops leaves what is safe to repeat to the next, and ends the rest as cancelled", async () => {
+    const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
+    rig.add("a", { session: "s1" }, long);
+    rig.add("b", { session: "s2", idempotent: true }, long);
+    const first = rig.hold("worker-1");
+    await rig.time.pass(900);
+    first.tenancy.abandon();
+    await rig.time.pass(300);
+    expect({ end: first.end, a: rig.said("a"), b: rig.said("b") }).toEqual({
+      end: "handed-back",
+      a: ["started", "cancelled"],
+      b: ["started"],
+    });
+    rig.hold("worker-2");
+    await rig.time.pass(4_000);
+    expect(rig.said("b")).toEqual(["started", "started", "exited"]);
+  });
+});

@@ -1,0 +1,173 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Rig } from "./simulation/rig.ts";
+
+let rig: Rig;
+
+beforeEach(() => {
+  rig = new Rig();
+});
+
+afterEach(() => {
+  expect(rig.rules.violation).toBeUndefined();
+});
+
+describe("job that was taken without this tenancy's knowledge", () => {
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer that brought it was lost", async () => {
+    for (const id of ["a", "b"]) rig.add(id);
+    rig.weather.next("fetch", "answer-lost");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect(rig.started).toEqual(["a", "b"]);
+  });
+
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the call was sent twice", async () => {
+    for (const id of ["a", "b", "c"]) rig.add(id);
+    rig.weather.next("fetch", "sent-again");
+    rig.hold("worker-1");
+    await rig.time.pass(3_000);
+    expect(rig.started).toEqual(["a", "b", "c"]);
+  });
+
+  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer to taking it was lost", async () => {
+    const held = rig.hold("worker-1", { idleMs: 60_000 });
+    await rig.time.pass(100);
+    rig.add("a");
+    rig.queue.take("an answer that was lost", true);
+    for (const id of ["b", "c"]) rig.add(id);
+    await rig.time.pass(2_000);
+    expect(rig.started).toEqual(["a", "b", "c"]);
+    held.tenancy.stop();
+    await rig.time.pass(500);
+  });
+
+  test("a job that was taken without this tenancy's knowledge runs although nothing comes behind it and another job runs for long", async () => {
+    rig.add("long", { session: "s1" }, { commands: [{ runMs: 20_000, code: 0, chunks: [] }] });
+    rig.hold("worker-1");
+    await rig.time.pass(800);
+    rig.add("a", { session: "s2" });
+    rig.queue.take("an answer that was lost", true);
+    await rig.time.pass(4_000);
+    expect(rig.said("a")).toEqual(["started", "exited"]);
+    await rig.time.pass(20_000);
+  });
+});
+
+describe("job that comes to an open sandbox where nothing else is to be done", () => {
+  /** A sandbox that has run a job, and a second job in its queue. */
+  async function open(options: Parameters<Rig["hold"]>[1] = {}) {
+    rig.add("first");
+    const held = rig.hold("worker-1", { idleMs: 60_000, ...options });
+    while (rig.said("first").at(-1) !== "exited") await rig.time.step();
+    await rig.time.pass(20);
+    return held;
+  }
+
+  async function ended(id: string): Promise<string[]> {
+    while (rig.said(id).length === 0 || rig.said(id).at(-1) === "started") await rig.time.pass(50);
+    return rig.said(id);
+  }
+
+  afterEach(async () => {
+    await rig.time.pass(60_000);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done begins in the step that takes it", async () => {
+    await open();
+    rig.add("a");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(rig.trace.counts.get("begun-at-once")).toBe(1);
+  });
+
+  test.each(["answer-lost", "sent-again"] as const)("runs once although that call was %s", async (mishap) => {
+    await open();
+    rig.weather.next("fetch", mishap);
+    rig.add("a");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(rig.started).toEqual(["first", "a"]);
+    expect(rig.trace.counts.get("begun-at-once")).toBe(1);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done runs in its turn although that call was sent again and took another", async () => {
+    await open();
+    rig.weather.next("fetch", "sent-again");
+    rig.add("a");
+    for (let index = 0; index < 9; index++) rig.add(`b${index}`);
+    expect(await ended("b8")).toEqual(["started", "exited"]);
+    expect(rig.started.slice(0, 3)).toEqual(["first", "a", "b0"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when the answer is, and the sandbox is given up", async () => {
+    const held = await open();
+    rig.weather.next("fetch", "answer-lost");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    while (held.end === undefined) await rig.time.step();
+    expect(rig.said("a")).toEqual([]);
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when its staged request cannot be read for a moment", async () => {
+    await open();
+    rig.add("a", {}, { staged: "there" });
+    rig.weather.next("load a", "refused", "refused");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done is not lost when Redis refuses to take its beginning back", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    rig.weather.redisRefusesUntilMs = rig.time.nowMs + 3_000;
+    while (held.end === undefined) await rig.time.step();
+    expect(rig.said("a")).toEqual([]);
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done stays in line when the sandbox is to be given up before the answer comes", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    held.tenancy.yield();
+    while (held.end === undefined) await rig.time.step();
+    expect({ end: held.end, said: rig.said("a"), left: rig.queue.left }).toEqual({
+      end: "handed-back",
+      said: [],
+      left: 1,
+    });
+    rig.hold("worker-2");
+    expect(await ended("a")).toEqual(["started", "exited"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done and is cancelled before the answer comes never runs", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("fetch", "slow-answer");
+    rig.add("a");
+    while (rig.said("a").length === 0) await rig.time.step();
+    rig.redis.events.wishCancelled("a");
+    expect(rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 })).toBe("begun");
+    held.tenancy.cancel("a");
+    expect(await ended("a")).toEqual(["cancelled"]);
+    expect(rig.started).toEqual(["first"]);
+  });
+
+  test("a job that comes to an open sandbox where nothing else is to be done does not begin so while the worker has no turn for it", async () => {
+    const held = await open();
+    const turns = [held.turns.takeNow(), held.turns.takeNow()];
+    rig.add("a");
+    await rig.time.pass(500);
+    expect(rig.said("a")).toEqual([]);
+    for (const turnOver of turns) turnOver?.();
+    expect(await ended("a")).toEqual(["started", "exited"]);
+    expect(held.turns.takeNow()).toBeDefined();
+    expect(rig.trace.counts.get("begun-at-once")).toBeUndefined();
+  });
+});
