@@ -11,6 +11,8 @@ import { short } from "./table.ts";
 
 const name = "idle-cost";
 const held = 50;
+/** What is kept for a day after a job's end, and for the hour in which that is counted. Usage and dead letters are kept for longer. */
+const dayMs = 25 * 3_600_000;
 
 export interface Footprint {
   readonly bytes: number;
@@ -103,6 +105,7 @@ export const idleCost: Scenario = {
           holding.commandsPerSecond - thousand.commandsPerSecond,
           bareHolding.commandsPerSecond - bareThousand.commandsPerSecond,
         ),
+        aimed("a whole worker that holds a sandbox", "connections", await workerConnections(host), 5),
         line(
           `${held} held`,
           "connections",
@@ -160,7 +163,10 @@ async function expireRecords(redis: Redis): Promise<void> {
     const [next, keys] = await redis.scan(cursor, "COUNT", 1_000);
     cursor = next;
     const expiring = await Promise.all(
-      keys.map(async (key) => ((await redis.pttl(key)) > 0 ? key : undefined)),
+      keys.map(async (key) => {
+        const leftMs = await redis.pttl(key);
+        return leftMs > 0 && leftMs <= dayMs ? key : undefined;
+      }),
     );
     await Promise.all(expiring.map((key) => key && redis.unlink(key)));
   } while (cursor !== "0");
@@ -193,6 +199,21 @@ export async function useOnce(redis: Redis, tenant: string): Promise<void> {
   await done.promise;
   tenancy.yield();
   await running;
+}
+
+/** Of a real worker, whatever it holds: its own, one for wake-ups, and those of the fleet's queues. */
+async function workerConnections(host: Parameters<Scenario["run"]>[0]): Promise<number> {
+  await using fleet = await BenchFleet.open(host);
+  const redis = fleet.connect("blocking");
+  const count = async () => Number(await info(redis, "clients", "connected_clients"));
+  const job = await fleet.client().tenant("acme").exec("true", { idempotent: true }).enqueued();
+  // The client waits for it on a connection of its own, from now on.
+  const result = job.result;
+  await sleep(1_000);
+  const before = await count();
+  await fleet.worker("whole-worker", { BERTH_WARM_COUNT: "0" });
+  await result;
+  return (await count()) - before;
 }
 
 async function holdOurs(redis: Redis, tenants: readonly string[]): Promise<() => Promise<void>> {
