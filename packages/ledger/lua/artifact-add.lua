@@ -6,12 +6,12 @@
 --       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 lease (hash), '' when it does not matter who holds the sandbox
 --       11 path it is persisted as, '' when it is not  12 most paths persisted  13 id persisted there so far  14 size of that
 --       15 epoch and 16 instance, compared with the lease  17… further fields of the artifact, name and value in turn
--- Reply {1, expires, place, file}  added, or there before and kept for longer; the file is another's when the content is known
---       {0, bytes, count}          it would pass the tenant's quota
---       {2, epoch}                 another process holds the sandbox
---       {3}                        the file may have been swept meanwhile
---       {4}                        something else is persisted at the path by now
---       {5, count}                 too many paths are persisted
+-- Reply {'added', expires, place, file}  added, or there before and kept for longer; the file is another's when the content is known
+--       {'quota', bytes, count}    it would pass the tenant's quota
+--       {'fenced', epoch}          another process holds the sandbox
+--       {'swept'}                  the file may have been swept meanwhile
+--       {'changed'}                something else is persisted at the path by now
+--       {'too-many', count}        too many paths are persisted
 --- @include now.lua
 --- @include fenced.lua
 --- @include elsewhere.lua
@@ -20,16 +20,16 @@ local size, kept, file, path = tonumber(ARGV[3]), tonumber(ARGV[6]), ARGV[8], AR
 -- On a cluster the lease is in another slot: the caller has compared it a moment before.
 local heldBy = not isCluster and ARGV[10] ~= '' and fencedBy(ARGV[10], ARGV[15], ARGV[16])
 if heldBy then
-  return {2, heldBy}
+  return {'fenced', heldBy}
 end
 if path ~= '' then
   local there = redis.call('HGET', KEYS[7], path) or ''
   if there ~= ARGV[13] then
-    return {4}
+    return {'changed'}
   end
   local count = redis.call('HLEN', KEYS[7])
   if there == '' and count >= tonumber(ARGV[12]) then
-    return {5, count}
+    return {'too-many', count}
   end
 end
 local known = redis.call('HMGET', KEYS[1], 'expires', 'place', 'file')
@@ -41,7 +41,7 @@ else
   local bytes, count = tonumber(used[1] or '0'), tonumber(used[2] or '0')
   local replaced = ARGV[13] ~= '' and 1 or 0
   if bytes - tonumber(ARGV[14]) + size > tonumber(ARGV[4]) or count - replaced >= tonumber(ARGV[5]) then
-    return {0, bytes, count}
+    return {'quota', bytes, count}
   end
   if file ~= '' then
     local before = redis.call('HGET', KEYS[4], 'file')
@@ -51,7 +51,7 @@ else
       -- Once a file is due it may be removed at any moment, and is never taken again.
       local due = redis.call('ZSCORE', KEYS[6], file)
       if not due or tonumber(due) <= now then
-        return {3}
+        return {'swept'}
       end
       redis.call('ZREM', KEYS[6], file)
       redis.call('HSET', KEYS[4], 'file', file)
@@ -72,4 +72,4 @@ if path ~= '' then
   redis.call('HSET', KEYS[7], path, ARGV[1])
   redis.call('SADD', KEYS[8], KEYS[7])
 end
-return {1, expires, known[2], known[3]}
+return {'added', expires, known[2], known[3]}

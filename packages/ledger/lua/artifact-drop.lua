@@ -3,9 +3,9 @@
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 conversations (set)
 -- ARGV  1 id  2 place  3 '1': only if it has expired  4 lease (hash), '' when it does not matter who holds the sandbox  5 epoch and 6 instance, compared with the lease
--- Reply {1, file}    dropped; the file without a reference now, or ''
---       {0}          it is not there, or has not expired
---       {2, epoch}   another process holds the sandbox
+-- Reply {'dropped', file}    dropped; the file without a reference now, or ''
+--       {'kept'}             it is not there, or has not expired
+--       {'fenced', epoch}    another process holds the sandbox
 --- @include now.lua
 --- @include fenced.lua
 --- @include elsewhere.lua
@@ -13,11 +13,11 @@ local now = redisNow()
 -- On a cluster the lease is in another slot: the caller has compared it a moment before.
 local heldBy = not isCluster and ARGV[4] ~= '' and fencedBy(ARGV[4], ARGV[5], ARGV[6])
 if heldBy then
-  return {2, heldBy}
+  return {'fenced', heldBy}
 end
 local known = redis.call('HMGET', KEYS[1], 'tenant', 'size', 'place', 'path', 'expires')
 if not known[1] or known[3] ~= ARGV[2] or (ARGV[3] == '1' and tonumber(known[5]) > now) then
-  return {0}
+  return {'kept'}
 end
 redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
@@ -32,11 +32,11 @@ if redis.call('HGET', KEYS[7], known[4]) == ARGV[1] then
   end
 end
 if redis.call('HINCRBY', KEYS[4], 'refs', -1) > 0 then
-  return {1, ''}
+  return {'dropped', ''}
 end
 local file = redis.call('HGET', KEYS[4], 'file') or ''
 redis.call('DEL', KEYS[4], KEYS[5])
 if file ~= '' then
   redis.call('ZADD', KEYS[6], now, file)
 end
-return {1, file}
+return {'dropped', file}

@@ -4,14 +4,17 @@
 --       6 owners of webhooks to call (sorted set)
 -- ARGV  1 batch id  2 now, epoch ms  3 ms it is kept after its end  4 index of the job, '' for none  5 its sandbox key, '' if it was refused
 --       6 '1': it failed  7 how many orders there are in all, '' if not known yet
--- Reply 0 there is no such batch  1 noted  2 it was noted before  3 noted, and the batch is over
+-- Reply {'gone'}    there is no such batch
+--       {'noted'}
+--       {'known'}   it was noted before
+--       {'over'}    noted, and the batch is over
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  return 0
+  return {'gone'}
 end
-local reply = 1
+local reply = 'noted'
 if ARGV[4] ~= '' then
   if redis.call('SETBIT', KEYS[2], ARGV[4], 1) == 1 then
-    reply = 2
+    reply = 'known'
   else
     redis.call('RPUSH', KEYS[3], ARGV[4] .. ' ' .. ARGV[5])
     redis.call('HINCRBY', KEYS[1], 'finished', 1)
@@ -28,7 +31,7 @@ if ARGV[7] ~= '' then
 end
 local batch = redis.call('HMGET', KEYS[1], 'state', 'total', 'finished', 'webhook', 'owner')
 if batch[1] == 'finished' or not batch[2] or tonumber(batch[3] or '0') < tonumber(batch[2]) then
-  return reply
+  return {reply}
 end
 redis.call('HSET', KEYS[1], 'state', 'finished', 'finishedAtMs', ARGV[2])
 redis.call('ZREM', KEYS[5], ARGV[1])
@@ -41,4 +44,4 @@ if batch[4] then
   redis.call('ZADD', string.format('@webhooksOf', owner), ARGV[2], ARGV[1])
   redis.call('ZADD', KEYS[6], 'LT', ARGV[2], owner)
 end
-return 3
+return {'over'}

@@ -5,11 +5,12 @@
 -- ARGV  1 batch id  2 now, epoch ms  3 owner  4 webhook, '' for none  5 ms it is kept while it is open  6 how many are listed
 --       7 how many of the owner are listed  8 most open batches of the owner, 0 for any number
 --       9 most such calls, 0 for any number
--- Reply 1 made  0 it was there
+-- Reply {'made'}
+--       {'known'}                 it was there
 --       {'full', ceiling, used}   the owner has as many as it may
 local id, now, most = ARGV[1], ARGV[2], tonumber(ARGV[8])
 if redis.call('HEXISTS', KEYS[1], 'state') == 1 then
-  return 0
+  return {'known'}
 end
 if most > 0 and redis.call('ZCARD', KEYS[5]) >= most then
   for _, open in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
@@ -39,4 +40,4 @@ redis.call('ZADD', KEYS[4], now, id)
 redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -tonumber(ARGV[7]) - 1)
 redis.call('ZADD', KEYS[3], now, id)
 redis.call('ZADD', KEYS[5], now, id)
-return 1
+return {'made'}

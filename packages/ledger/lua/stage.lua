@@ -3,8 +3,8 @@
 -- KEYS  1 staged (string)
 -- ARGV  1 request  2 ms until it is forgotten if no job is accepted for it  3 job id  4 sandbox key  5 the job's tenant
 --       6 default ceilings as JSON  7 '1': its job was accepted, and its bytes are counted  then what facts.lua needs
--- Reply 1   put
---       0   there is an accepted job's
+-- Reply {'put'}
+--       {'known'}   there is an accepted job's
 --       or the answer of nearly-full.lua, or that of ceilings.lua
 --- @include now.lua
 --- @include elsewhere.lua
@@ -14,7 +14,7 @@
 --- @include nearly-full.lua
 local request, keptMs, jobId, key, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 if redis.call('PTTL', KEYS[1]) == -1 then
-  return 0
+  return {'known'}
 end
 local facts = fleetFacts(jobId, string.match(key, '^[^.]+'), tenant)
 local full = nearlyFull(facts.full)
@@ -37,4 +37,4 @@ if ARGV[7] ~= '1' then
   redis.call('PEXPIRE', staged, 2 * tonumber(keptMs))
 end
 redis.call('SET', KEYS[1], request, 'PX', keptMs)
-return 1
+return {'put'}

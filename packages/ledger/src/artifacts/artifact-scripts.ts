@@ -8,26 +8,28 @@ export const redisPlace = "redis";
 const count = z.number().int().min(0);
 
 const addReply = z.union([
-  z.tuple([z.literal(1), count, z.string(), z.string()]).transform(([, expiresAtMs, place, file]) => ({
-    answer: "added" as const,
-    expiresAtMs,
-    place,
-    file,
-  })),
   z
-    .tuple([z.literal(0), count, count])
-    .transform(([, bytes, artifacts]) => ({ answer: "quota" as const, bytes, artifacts })),
-  z.tuple([z.literal(2), count]).transform(([, epoch]) => ({ answer: "fenced" as const, epoch })),
-  z.tuple([z.literal(3)]).transform(() => ({ answer: "swept" as const })),
-  z.tuple([z.literal(4)]).transform(() => ({ answer: "changed" as const })),
-  z.tuple([z.literal(5), count]).transform(([, paths]) => ({ answer: "too-many" as const, paths })),
+    .tuple([z.literal("added"), count, z.string(), z.string()])
+    .transform(([answer, expiresAtMs, place, file]) => ({
+      answer,
+      expiresAtMs,
+      place,
+      file,
+    })),
+  z
+    .tuple([z.literal("quota"), count, count])
+    .transform(([answer, bytes, artifacts]) => ({ answer, bytes, artifacts })),
+  z.tuple([z.literal("fenced"), count]).transform(([answer, epoch]) => ({ answer, epoch })),
+  z.tuple([z.literal("swept")]).transform(([answer]) => ({ answer })),
+  z.tuple([z.literal("changed")]).transform(([answer]) => ({ answer })),
+  z.tuple([z.literal("too-many"), count]).transform(([answer, paths]) => ({ answer, paths })),
 ]);
 export type AddAnswer = z.infer<typeof addReply>;
 
 const dropReply = z.union([
-  z.tuple([z.literal(1), z.string()]).transform(([, file]) => ({ answer: "dropped" as const, file })),
-  z.tuple([z.literal(0)]).transform(() => ({ answer: "kept" as const })),
-  z.tuple([z.literal(2), count]).transform(([, epoch]) => ({ answer: "fenced" as const, epoch })),
+  z.tuple([z.literal("dropped"), z.string()]).transform(([answer, file]) => ({ answer, file })),
+  z.tuple([z.literal("kept")]).transform(([answer]) => ({ answer })),
+  z.tuple([z.literal("fenced"), count]).transform(([answer, epoch]) => ({ answer, epoch })),
 ]);
 
 export const addArtifact = new Script({

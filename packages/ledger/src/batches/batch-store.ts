@@ -38,7 +38,7 @@ export type StoredBatch = z.infer<typeof stored> & { readonly id: string };
 const advance = new Script({
   name: "batch-advance",
   file: new URL("../../lua/batch-advance.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)]).parse(reply),
+  parse: (reply) => z.tuple([z.literal(["gone", "noted", "known", "over"])]).parse(reply)[0],
 });
 
 const done = z.union([z.literal(0), z.literal(1)]);
@@ -46,7 +46,12 @@ const openBatch = new Script({
   name: "batch-open",
   file: new URL("../../lua/batch-open.lua", import.meta.url),
   parse: (reply) =>
-    z.union([done, z.tuple([z.literal("full"), z.enum(["batches", "webhooks"]), z.number()])]).parse(reply),
+    z
+      .union([
+        z.tuple([z.literal(["made", "known"])]),
+        z.tuple([z.literal("full"), z.enum(["batches", "webhooks"]), z.number()]),
+      ])
+      .parse(reply),
 });
 const cancelBatch = new Script({
   name: "batch-cancel",
@@ -100,7 +105,7 @@ export class BatchStore {
     const { batches, webhooks } = limits;
     const about = [id, Date.now(), owner, webhook ?? "", openKeptMs, listedMost, listedOfOwner];
     const answer = await openBatch.run(this.#redis, keys, [...about, batches, webhooks]);
-    if (typeof answer !== "number") {
+    if (answer[0] === "full") {
       const [, ceiling, used] = answer;
       throw new Fault("tenant-full", { tenant: owner, ceiling, used, limit: limits[ceiling] });
     }
@@ -137,7 +142,7 @@ export class BatchStore {
     end: BatchEnd & { readonly failed: boolean },
   ): Promise<"unknown" | "noted" | "over"> {
     const said = await this.#advance(id, [end.index, end.key ?? "", end.failed ? "1" : "0", ""]);
-    return said === 0 ? "unknown" : said === 3 ? "over" : "noted";
+    return said === "gone" ? "unknown" : said === "over" ? "over" : "noted";
   }
 
   /** An order that was not accepted: it ends here, with the reason. */

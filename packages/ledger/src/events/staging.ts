@@ -18,7 +18,7 @@ const unacceptedMs = 3_600_000;
 const stage = new Script({
   name: "stage",
   file: new URL("../../lua/stage.lua", import.meta.url),
-  parse: (reply) => z.union([z.literal([0, 1]), nearlyFull, tenantFull]).parse(reply),
+  parse: (reply) => z.union([z.tuple([z.literal(["put", "known"])]), nearlyFull, tenantFull]).parse(reply),
 });
 const unstage = new Script({
   name: "unstage",
@@ -58,8 +58,8 @@ export class Staging {
       args: [text, unacceptedMs, job.id, key, job.tenant, ceilingDefaults, isAccepted ? "1" : ""],
       facts: () => fleetFacts(this.#redis, key, job.id, job.tenant),
     });
-    if (typeof answer !== "number")
-      throw answer[0] === "tenant-full" ? tenantFullFault(job.tenant, answer) : nearlyFullFault(answer);
+    if (answer[0] === "tenant-full") throw tenantFullFault(job.tenant, answer);
+    if (answer[0] === "redis-full") throw nearlyFullFault(answer);
     return { bytes: text.length, sha256: sha256Of(text) };
   }
 

@@ -4,8 +4,8 @@ import { z } from "zod";
 import { type WorkerStatus, workerFields } from "../fleet/worker-record.ts";
 
 const claimReply = z.union([
-  z.tuple([z.literal(1)]).transform(() => ({ ours: true as const })),
-  z.tuple([z.literal(0), z.string()]).transform(([, by]) => ({ ours: false as const, by })),
+  z.tuple([z.literal("ours")]).transform(() => ({ ours: true as const })),
+  z.tuple([z.literal("taken"), z.string()]).transform(([, by]) => ({ ours: false as const, by })),
 ]);
 export type ClaimResult = z.infer<typeof claimReply>;
 
