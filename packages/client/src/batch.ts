@@ -1,10 +1,11 @@
-import { passes, pause } from "@berth/ledger";
+import { passes } from "@berth/ledger";
 import { isSuccess, type JobResult, withText } from "@berth/protocol";
 import { type Ahead, LookAhead } from "./look-ahead.ts";
 import type { JobOrder } from "./order.ts";
 import { isNoRoom, isOrderFault } from "./order-faults.ts";
 import type { EnqueuedJob } from "./pending-job.ts";
 import { PerSecond } from "./per-second.ts";
+import { untilRoom } from "./until-room.ts";
 
 export type Orders = Iterable<JobOrder> | AsyncIterable<JobOrder>;
 
@@ -42,8 +43,6 @@ const aheadMost = 1_000;
 const share = { sandboxes: 16, most: 4 } as const;
 /** An order source that is slower than this does not hold up what was read. */
 const gatherMs = 10;
-/** Between two tries to submit a job that found no room, or no Redis. */
-const retryMs = { first: 50, last: 2_000 } as const;
 /** Redis may be away for this long before the batch gives up; the same id goes on later. */
 const outageMs = 60_000;
 
@@ -197,29 +196,23 @@ export class Batch {
     const jobId = `${this.#options.id}-${index}`;
     const { signal } = this.#stopped;
     let awaySinceMs: number | undefined;
-    for (let waitMs: number = retryMs.first; !signal.aborted; waitMs = Math.min(waitMs * 2, retryMs.last)) {
-      try {
-        const job = await this.#submit({ ...order, id: jobId });
-        this.#submitted++;
-        this.#watch(ahead, job);
-        return;
-      } catch (error) {
-        const refusal = refusalOf(error);
-        if (refusal) {
-          this.#submitted++;
-          this.#end(ahead, { index, jobId, result: refusal });
-          return;
-        }
-        awaySinceMs = isNoRoom(error) ? undefined : (awaySinceMs ?? performance.now());
-        const away = awaySinceMs === undefined ? 0 : performance.now() - awaySinceMs;
-        if (!passes(error) || away > outageMs) {
-          this.#fail(error);
-          return;
-        }
-        await pause(waitMs, signal);
-      }
+    const goesOn = (error: unknown) => {
+      awaySinceMs = isNoRoom(error) ? undefined : (awaySinceMs ?? performance.now());
+      const away = awaySinceMs === undefined ? 0 : performance.now() - awaySinceMs;
+      return refusalOf(error) === undefined && passes(error) && away <= outageMs;
+    };
+    if (signal.aborted) return this.#close();
+    try {
+      const job = await untilRoom(() => this.#submit({ ...order, id: jobId }), { goesOn, signal });
+      if (!job) return this.#close();
+      this.#submitted++;
+      this.#watch(ahead, job);
+    } catch (error) {
+      const result = refusalOf(error);
+      if (!result) return this.#fail(error);
+      this.#submitted++;
+      this.#end(ahead, { index, jobId, result });
     }
-    this.#close();
   }
 
   #watch(ahead: Ahead, job: EnqueuedJob): void {

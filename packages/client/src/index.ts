@@ -77,3 +77,4 @@ export type { CodeOptions, ExecOptions, ForkOptions, JobOptions } from "./tenant
 export { Fork, Tenant } from "./tenant.ts";
 export type { ToolUser, ToolView } from "./tools.ts";
 export { Tools } from "./tools.ts";
+export { untilRoom } from "./until-room.ts";

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { type CheckedOrder, isNoRoom, isOrderFault } from "@berth/client";
+import { type CheckedOrder, isNoRoom, isOrderFault, untilRoom } from "@berth/client";
 import { batchJobId, type StoredBatch } from "@berth/ledger";
 import { isFault, sandboxKeyOf } from "@berth/protocol";
 import { detailOf } from "../http/failure.ts";
@@ -41,8 +40,6 @@ export interface UploadOptions extends Part {
 /** Orders being enqueued at once. */
 const inFlightMost = 64;
 const noteEveryMs = 1_000;
-/** A fleet that is full takes more when something has ended. */
-const fullPauseMs = 500;
 /** Ends are looked up for so many orders at once. */
 const endsAtOnce = 4_096;
 /** Past so many orders that do not fit, the upload is taken for garbage. */
@@ -159,20 +156,16 @@ export class Upload {
   }
 
   async #submit(draft: CheckedOrder, index: number): Promise<void> {
-    for (;;) {
-      try {
-        await this.#parts.berth.submit(draft, { detached: true }).enqueued();
-        return;
-      } catch (error) {
-        if (isOrderFault(error)) return this.#refuse(index, detailOf(error, this.#options.principal));
-        if (
-          !(isNoRoom(error) || isFault(error, "redis-full")) ||
-          this.#options.signal.aborted ||
-          this.#cancelled
-        )
-          throw error;
-        await sleep(fullPauseMs);
-      }
+    const { signal, principal } = this.#options;
+    const goesOn = (error: unknown) =>
+      (isNoRoom(error) || isFault(error, "redis-full")) && !signal.aborted && !this.#cancelled;
+    try {
+      const submit = () => this.#parts.berth.submit(draft, { detached: true }).enqueued();
+      // Where the sender has gone while it was held up, it has to send this order again.
+      if (!(await untilRoom(submit, { goesOn, signal }))) signal.throwIfAborted();
+    } catch (error) {
+      if (!isOrderFault(error)) throw error;
+      await this.#refuse(index, detailOf(error, principal));
     }
   }
 }
