@@ -12,6 +12,7 @@ function planted(change: Partial<PackageSources>): PackageSources[] {
       imports: new Map(),
       environmentReaders: [],
       variableReads: new Map(),
+      keySpellers: [],
       ...change,
     },
   ];
@@ -77,6 +78,13 @@ describe("import rules", () => {
     expect(breaches(planted({ dependencies: ["zod", "pino"] }))).toEqual([
       "@berth/protocol's package.json uses pino, but @berth/protocol imports only zod",
     ]);
+  });
+
+  test("a key of Redis that another package than the ledger spells is found", () => {
+    const keySpellers = ["apps/gateway/src/audit.ts"];
+    expect(breaches(planted({ name: "@berth/gateway", keySpellers }))).toContain(
+      "apps/gateway/src/audit.ts spells a key of Redis, which only the ledger may",
+    );
   });
 
   test("reading the environment outside an app's config.ts is found", () => {

@@ -88,6 +88,8 @@ export interface PackageSources {
   readonly environmentReaders: readonly string[];
   /** By path, where there are any: the variables of Berth's that the file reads, from whatever object. */
   readonly variableReads: ReadonlyMap<string, readonly string[]>;
+  /** Paths of files that spell a key of Redis. */
+  readonly keySpellers: readonly string[];
 }
 
 export async function readPackages(root: string): Promise<PackageSources[]> {
@@ -107,16 +109,18 @@ async function readPackage(path: string, shownAs: string): Promise<PackageSource
   const imports = new Map<string, string[]>();
   const environmentReaders: string[] = [];
   const variableReads = new Map<string, readonly string[]>();
+  const keySpellers: string[] = [];
   for (const entry of await readdir(join(path, "src"), { recursive: true })) {
     if (!entry.endsWith(".ts")) continue;
     const text = await readFile(join(path, "src", entry), "utf8");
     imports.set(`${shownAs}/src/${entry}`, importsOf(text));
+    if (/\bredisKeys\b/.test(text)) keySpellers.push(`${shownAs}/src/${entry}`);
     if (/process\.env\b/.test(text)) environmentReaders.push(`${shownAs}/src/${entry}`);
     const read = variablesRead(text);
     if (read.length > 0) variableReads.set(`${shownAs}/src/${entry}`, read);
   }
   const dependencies = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-  return { name: manifest.name, dependencies, imports, environmentReaders, variableReads };
+  return { name: manifest.name, dependencies, imports, environmentReaders, variableReads, keySpellers };
 }
 
 export function importsOf(source: string): string[] {
@@ -163,6 +167,7 @@ export function breaches(packages: readonly PackageSources[]): string[] {
     ...manifestBreaches(one),
     ...sourceBreaches(one),
     ...environmentBreaches(one),
+    ...keyBreaches(one),
   ]);
 }
 
@@ -204,6 +209,12 @@ function complaint(name: string, dependency: string, where: string): string[] {
     found.push(`${where} uses ${dependency}, but ${name} imports only ${allowed.join(", ") || "nothing"}`);
   }
   return found;
+}
+
+/** What is in Redis is the ledger's: who may not spell a key can run no command on it. */
+function keyBreaches({ name, keySpellers }: PackageSources): string[] {
+  if (["@berth/protocol", "@berth/redis", "@berth/ledger"].includes(name)) return [];
+  return keySpellers.map((path) => `${path} spells a key of Redis, which only the ledger may`);
 }
 
 function environmentBreaches({ environmentReaders, variableReads }: PackageSources): string[] {

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
-import { ApiKeys, BatchStore, checkLayout, readCeilings } from "@berth/ledger";
+import { ApiKeys, AuditLog, BatchStore, checkLayout, readCeilings } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
@@ -16,7 +16,6 @@ import { addFleetMetrics } from "./fleet-metrics.ts";
 import { registerRoutes } from "./http/register.ts";
 import { makeServer } from "./http/server.ts";
 import { UnusedConnections } from "./http/unused-connections.ts";
-import { Audit } from "./keys/audit.ts";
 import { Authenticator } from "./keys/authenticate.ts";
 import { version } from "./openapi/document.ts";
 import type { Parts } from "./parts.ts";
@@ -128,7 +127,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     batches,
     webhookSecrets,
     keys,
-    audit: new Audit(redis),
+    audit: new AuditLog(redis),
     authenticator,
     metrics,
     stopping: stopping.signal,

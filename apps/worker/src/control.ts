@@ -1,5 +1,5 @@
-import type { WorkerIds, WorkerLife, WorkerStatus } from "@berth/ledger";
-import { type ControlMessage, controlMessage, redisKeys } from "@berth/protocol";
+import { controlChannel, type WorkerIds, type WorkerLife, type WorkerStatus } from "@berth/ledger";
+import { type ControlMessage, controlMessage } from "@berth/protocol";
 import { listen, type Redis } from "@berth/redis";
 
 export interface ControlOptions {
@@ -35,7 +35,7 @@ export class Control {
   }
 
   async start(): Promise<void> {
-    await listen(this.#options.subscriber, redisKeys.control, this.#stopping.signal);
+    await listen(this.#options.subscriber, controlChannel, this.#stopping.signal);
   }
 
   stop(): void {

@@ -1,8 +1,8 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Berth, GroupResult, ResultGroup } from "@berth/client";
-import { type BatchStore, batchJobId, batchOf, claimDue, type StoredBatch } from "@berth/ledger";
-import { isSuccess, type JobResult, redisKeys } from "@berth/protocol";
+import { type BatchStore, batchJobId, batchOf, type StoredBatch } from "@berth/ledger";
+import { isSuccess, type JobResult } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
 import { InOrder } from "./in-order.ts";
@@ -86,20 +86,17 @@ export class BatchTracker {
   }
 
   async #look(): Promise<void> {
-    const { redis, batches, log } = this.#parts;
+    const { batches, log } = this.#parts;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await sleep(lookEveryMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       try {
-        const due = await claimDue(redis, redisKeys.batchesOpen, {
-          holdMs: lookAgainMs,
-          limit: batchesPerLook,
-        });
+        const due = await batches.claimOpen({ holdMs: lookAgainMs, limit: batchesPerLook });
         for (const id of due) {
           const batch = await batches.get(id);
           if (batch) await this.#lookAt(batch);
-          else await redis.zrem(redisKeys.batchesOpen, id);
+          else await batches.dropOpen(id);
         }
       } catch (error) {
         log.warn({ event: "batches.look-failed", err: error });
@@ -122,7 +119,7 @@ export class BatchTracker {
 
   /** Some at a time, and how far is remembered: another gateway goes on where this one stops. */
   async #cancelSome(batch: StoredBatch): Promise<void> {
-    const { batches, berth, redis } = this.#parts;
+    const { batches, berth } = this.#parts;
     const { id, total = batch.submitted } = batch;
     for (
       let from = batch.cancelledTo;
@@ -135,7 +132,7 @@ export class BatchTracker {
         await work.add(String(index), async () => void (await berth.cancel(batchJobId(id, index))));
       await work.finish();
       await batches.noteCancelledTo(id, from + some);
-      await redis.zadd(redisKeys.batchesOpen, "XX", Date.now() + lookAgainMs, id);
+      await batches.holdOpen(id, lookAgainMs);
     }
   }
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { redisKeys } from "@berth/protocol";
+import { BoardLogins } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 
 const keptSeconds = 12 * 3_600;
@@ -7,7 +7,7 @@ const cookieName = "berth_board";
 
 /** Who is logged in to the dashboard. The cookie is a secret of 32 bytes; Redis knows it by its hash, so that any gateway does. */
 export class BoardSessions {
-  readonly #redis: Redis;
+  readonly #logins: BoardLogins;
   readonly #secure: boolean;
   /** The configured key by its hash: another one ends what this one began. */
   readonly #configured: string;
@@ -16,7 +16,7 @@ export class BoardSessions {
     redis: Redis,
     { secure, adminKey = "" }: { readonly secure: boolean; readonly adminKey: string | undefined },
   ) {
-    this.#redis = redis;
+    this.#logins = new BoardLogins(redis);
     this.#secure = secure;
     this.#configured = `admin ${digest(`board ${adminKey}`)}`;
   }
@@ -25,7 +25,7 @@ export class BoardSessions {
   async begin(keyId: string): Promise<string> {
     const secret = randomBytes(32).toString("base64url");
     const of = keyId === "admin" ? this.#configured : keyId;
-    await this.#redis.set(redisKeys.boardSession(digest(secret)), of, "EX", keptSeconds);
+    await this.#logins.begin(digest(secret), of, keptSeconds);
     return this.#cookie(secret, keptSeconds);
   }
 
@@ -33,7 +33,7 @@ export class BoardSessions {
   async actor(header: string | undefined): Promise<string | undefined> {
     const secret = secretIn(header);
     if (secret === undefined) return undefined;
-    const of = (await this.#redis.get(redisKeys.boardSession(digest(secret)))) ?? undefined;
+    const of = await this.#logins.who(digest(secret));
     if (of === this.#configured) return "admin";
     return of?.startsWith("admin ") || of === "admin" ? undefined : of;
   }
@@ -41,7 +41,7 @@ export class BoardSessions {
   /** Gives the header that removes the cookie. */
   async end(header: string | undefined): Promise<string> {
     const secret = secretIn(header);
-    if (secret !== undefined) await this.#redis.del(redisKeys.boardSession(digest(secret)));
+    if (secret !== undefined) await this.#logins.end(digest(secret));
     return this.#cookie("", 0);
   }
 

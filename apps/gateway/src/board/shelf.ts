@@ -1,6 +1,13 @@
 import type { Berth } from "@berth/client";
-import { attemptOf, type BoardPlace, boardQueue, jobIdOf, offerQueueName } from "@berth/ledger";
-import { redisKeys, type SandboxKey, sandboxKey, sharedOwner, tenantId } from "@berth/protocol";
+import {
+  attemptOf,
+  type BoardPlace,
+  boardQueue,
+  jobIdOf,
+  offerQueueName,
+  recentSandboxes,
+} from "@berth/ledger";
+import { type SandboxKey, sharedOwner, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { LRUCache } from "lru-cache";
@@ -110,9 +117,9 @@ export class Shelf {
         offers.add(offerQueueName({ pool, home: host }));
       }
     }
-    const recent = await this.#redis.zrevrange(redisKeys.sandboxes, 0, recentMost - 1);
-    this.#known = await this.#redis.zcard(redisKeys.sandboxes);
-    const keys = new Set([...recent.map((key) => sandboxKey.parse(key)), ...this.#found.keys()]);
+    const recent = await recentSandboxes(this.#redis, recentMost);
+    this.#known = recent.known;
+    const keys = new Set([...recent.keys, ...this.#found.keys()]);
     return [
       ...[...offers].sort().map((name): BoardPlace => ({ kind: "offers", name })),
       { kind: "schedule" },

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type CheckedOrder, checkOrder } from "@berth/client";
-import { isFault, type Job, redisKeys, type TenantId } from "@berth/protocol";
+import { firstFingerprint } from "@berth/ledger";
+import { isFault, type Job, type TenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 import { z } from "zod";
@@ -89,8 +90,8 @@ export async function idempotentId(
 ): Promise<string> {
   const id = ownerHash(owner.principal, key, owner.tenant);
   const print = digest(JSON.stringify(request));
-  const before = await redis.set(redisKeys.idempotency(id), print, "EX", idempotencyKeptSeconds, "NX", "GET");
-  if (before !== null && before !== print) {
+  const first = await firstFingerprint(redis, id, print, idempotencyKeptSeconds);
+  if (first !== print) {
     throw new Problem("idempotency-key-reused", "this Idempotency-Key came with another request before");
   }
   return id;

@@ -1,5 +1,4 @@
-import { redisKeys } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
+import type { AuditLog } from "@berth/ledger";
 import type { FastifyRequest } from "fastify";
 
 /** What is written down, by what was done. */
@@ -35,52 +34,7 @@ export type AuditAction =
   | "job.refused"
   | "board.login";
 
-export interface AuditEntry {
-  readonly id: string;
-  readonly atMs: number;
-  readonly action: string;
-  readonly actor: string;
-  readonly target: string;
-  readonly from: string;
-}
-
-const kept = 10_000;
-
-/** Who did what to the fleet. Never what was in a request. */
-export class Audit {
-  readonly #redis: Redis;
-
-  constructor(redis: Redis) {
-    this.#redis = redis;
-  }
-
-  /** Awaited before the answer: without an audit entry the call does not report success. */
-  async note(action: AuditAction, by: { actor: string; target: string; from: string }): Promise<void> {
-    const fields = ["action", action, "actor", by.actor, "target", by.target, "from", by.from];
-    await this.#redis.xadd(redisKeys.audit, "MAXLEN", "~", kept, "*", ...fields);
-  }
-
-  /** The latest first, those before an entry's id. */
-  async list(options: {
-    readonly before?: string | undefined;
-    readonly limit: number;
-  }): Promise<AuditEntry[]> {
-    const from = options.before === undefined ? "+" : `(${options.before}`;
-    const entries = await this.#redis.xrevrange(redisKeys.audit, from, "-", "COUNT", options.limit);
-    return entries.map(([id, fields]) => {
-      const named = Object.fromEntries(pairs(fields));
-      const { action = "", actor = "", target = "", from: address = "" } = named;
-      return { id, atMs: Number(id.split("-")[0]), action, actor, target, from: address };
-    });
-  }
-}
-
-function pairs(fields: readonly string[]): [string, string][] {
-  return Array.from({ length: fields.length / 2 }, (_, index) => [
-    fields[2 * index] ?? "",
-    fields[2 * index + 1] ?? "",
-  ]);
-}
+export type Audit = AuditLog<AuditAction>;
 
 /** Who asks and from where, for an entry. */
 export function noted(

@@ -1,5 +1,5 @@
-import { redisNow } from "@berth/ledger";
-import { redisKeys, workerGoneMs } from "@berth/protocol";
+import { countLiveWorkers } from "@berth/ledger";
+import { workerGoneMs } from "@berth/protocol";
 import { within } from "@berth/service";
 import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -46,15 +46,9 @@ export function healthRoutes(parts: Parts): AnyRoute[] {
 
   async function reasonsAgainst(): Promise<string[]> {
     if (parts.stopping.aborted) return ["this gateway is stopping"];
-    const live = await within(redisAnswersMs, liveWorkers());
+    const live = await within(redisAnswersMs, countLiveWorkers(parts.redis, workerGoneMs));
     if (live === undefined) return ["Redis does not answer"];
     return live === 0 ? ["no worker is alive"] : [];
-  }
-
-  /** By Redis' clock, as heartbeats are written: this machine's may be ahead. */
-  async function liveWorkers(): Promise<number> {
-    const since = (await redisNow(parts.redis)) - workerGoneMs;
-    return parts.redis.zcount(redisKeys.workers, since, "+inf");
   }
 
   return [health, ready];

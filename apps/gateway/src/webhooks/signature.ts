@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
-import { redisKeys } from "@berth/protocol";
+import { webhookSecret } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 
 /** Signs as the Standard Webhooks do, so that their libraries verify it. Each owner has a secret of its own. */
@@ -25,7 +25,7 @@ export class WebhookSecrets {
 
   async #bytes(owner: string): Promise<Buffer> {
     const made = randomBytes(32).toString("base64");
-    const known = (await this.#redis.set(redisKeys.webhookSecret, made, "NX", "GET")) ?? made;
+    const known = await webhookSecret(this.#redis, made);
     return createHmac("sha256", Buffer.from(known, "base64")).update(`webhook:${owner}`).digest();
   }
 }

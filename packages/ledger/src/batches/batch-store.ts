@@ -2,6 +2,7 @@ import { Fault, redisKeys } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readCeilings } from "../fleet/tenant-ceilings.ts";
+import { claimDue } from "./claim-due.ts";
 
 /** While it is open, from the last time a gateway looked at it. */
 const openKeptMs = 7 * 24 * 3_600_000;
@@ -167,6 +168,21 @@ export class BatchStore {
   async cancel(id: string): Promise<boolean> {
     const keys = [redisKeys.batch(id), redisKeys.batchesOpen];
     return (await cancelBatch.run(this.#redis, keys, [id, Date.now()])) === 1;
+  }
+
+  /** Ids of open batches that are to be looked at now; no other gateway gets them for `holdMs`. */
+  claimOpen(options: { readonly holdMs: number; readonly limit: number }): Promise<string[]> {
+    return claimDue(this.#redis, redisKeys.batchesOpen, options);
+  }
+
+  /** Its records have expired. */
+  async dropOpen(id: string): Promise<void> {
+    await this.#redis.zrem(redisKeys.batchesOpen, id);
+  }
+
+  /** Keeps other gateways from it for so long, if it is open. */
+  async holdOpen(id: string, holdMs: number): Promise<void> {
+    await this.#redis.zadd(redisKeys.batchesOpen, "XX", Date.now() + holdMs, id);
   }
 
   async noteCancelledTo(id: string, index: number): Promise<void> {

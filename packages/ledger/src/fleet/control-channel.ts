@@ -3,6 +3,9 @@ import { type ControlMessage, redisKeys, type WorkerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 
+/** Where workers listen. */
+export const controlChannel = redisKeys.control;
+
 /** Between two looks for an answer. */
 const lookMs = 20;
 

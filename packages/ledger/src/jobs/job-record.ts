@@ -177,3 +177,18 @@ export async function areUnfinished(redis: Redis, ids: readonly string[]): Promi
 export function resultIn(progress: JobProgress): JobResult | undefined {
   return progress.state === "finished" ? progress.result : undefined;
 }
+
+/** How far one attempt of a job got, for lists of what runs. Undefined: it has not begun, or the job has ended. */
+export async function readBegun(
+  redis: Redis,
+  key: SandboxKey,
+  jobId: string,
+  attempt: number,
+): Promise<{ readonly tenant: string; readonly session: string; readonly begunAtMs: number } | undefined> {
+  const [tenant, session, begun, begunAt, outcome] = await redis.hmget(
+    redisKeys.job(key, jobId),
+    ...["tenant", "session", "begun", "begunAt", "outcome"],
+  );
+  if (Number(begun ?? 0) < attempt || outcome != null) return undefined;
+  return { tenant: tenant ?? "", session: session ?? "", begunAtMs: Number(begunAt ?? 0) };
+}

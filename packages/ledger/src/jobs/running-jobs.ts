@@ -1,6 +1,7 @@
-import { redisKeys, type SandboxKey } from "@berth/protocol";
+import type { SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { attemptOf, jobIdOf, takenKey } from "../queues/queue-layout.ts";
+import { readBegun } from "./job-record.ts";
 
 /** A holder takes only a few jobs more than it may park. */
 const mostTaken = 256;
@@ -20,12 +21,8 @@ export async function runningJobs(redis: Redis, key: SandboxKey): Promise<Runnin
   const found = await Promise.all(
     taken.map(async (queued): Promise<RunningJob | undefined> => {
       const jobId = jobIdOf(queued);
-      const [tenant, session, begun, begunAt, outcome] = await redis.hmget(
-        redisKeys.job(key, jobId),
-        ...["tenant", "session", "begun", "begunAt", "outcome"],
-      );
-      if (Number(begun ?? 0) < attemptOf(queued) || outcome != null) return undefined;
-      return { jobId, tenant: tenant ?? "", session: session ?? "", begunAtMs: Number(begunAt ?? 0) };
+      const begun = await readBegun(redis, key, jobId, attemptOf(queued));
+      return begun && { jobId, ...begun };
     }),
   );
   return found.filter((job) => job !== undefined);

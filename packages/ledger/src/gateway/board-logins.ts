@@ -1,0 +1,23 @@
+import { redisKeys } from "@berth/protocol";
+import type { Redis } from "@berth/redis";
+
+/** Who is logged in to the dashboard, by the hash of a secret. */
+export class BoardLogins {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async begin(hash: string, who: string, keptSeconds: number): Promise<void> {
+    await this.#redis.set(redisKeys.boardSession(hash), who, "EX", keptSeconds);
+  }
+
+  async who(hash: string): Promise<string | undefined> {
+    return (await this.#redis.get(redisKeys.boardSession(hash))) ?? undefined;
+  }
+
+  async end(hash: string): Promise<void> {
+    await this.#redis.del(redisKeys.boardSession(hash));
+  }
+}
