@@ -14,8 +14,8 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   lease: {
     type: "hash",
     holds:
-      "worker, instance, epoch, deadline (Redis time, ms), length of the lease, whether it was inherited from a dead process, home host (once the workspace was opened), pool, last use to the minute, last trouble, workers that could not start it lately",
-    ends: "never: the epoch must only grow",
+      "worker, instance, epoch, deadline (Redis time, ms), length of the lease, whether it was inherited from a dead process, home host (once the workspace was opened), pool, last use to the minute, last trouble, how its set-up command ended, the parts of its key as they were given, whether it was destroyed, bytes in its workspace, workers that could not start it lately",
+    ends: "when a sandbox that was destroyed has had no job for as long as its queue is kept (`forget.lua`); otherwise never, since the epoch must only grow",
   },
   leases: {
     type: "sorted set",
@@ -118,13 +118,13 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   sandboxes: {
     type: "sorted set",
-    holds: "every sandbox key ever used, by last use to the minute",
-    ends: "never",
+    holds: "every sandbox key in use, by last use to the minute",
+    ends: "member: when a destroyed sandbox is given up without a new job (`forget-destroyed.lua`)",
   },
   sandboxesOf: {
     type: "sorted set",
     holds: "the tenant's sandbox keys, by last use to the minute",
-    ends: "never, as in `berth:sandboxes`",
+    ends: "member: as in `berth:sandboxes`",
   },
   queues: {
     type: "sorted set",

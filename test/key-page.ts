@@ -56,7 +56,7 @@ const queues = [
   [
     `${fleetQueuePrefix}:dead:*`,
     "dead letters, as failed jobs",
-    "seven days, the newest 10,000; when re-driven",
+    "seven days, the newest 100,000; when re-driven",
   ],
 ] as const;
 
