@@ -20,7 +20,7 @@ import type { JobTools } from "./job-tools.ts";
 
 /** The inputs of a profile. Without a tenant, only the operator's layers apply. */
 export type Asked = {
-  readonly [K in "tenant" | "agent" | "profile" | "settings"]?: Job[K] | undefined;
+  readonly [K in "tenant" | "agent" | "profile" | "keySettings" | "settings"]?: Job[K] | undefined;
 } & {
   /** Its workspace is to be emptied, whatever access its commands have. */
   readonly emptied?: boolean;
@@ -46,7 +46,7 @@ const mostResolved = 10_000;
 
 /**
  * Which profile a job gets. The operator's layers replace one another: built-in, variables, file, `profile.NAME`. Those below may
- * only tighten or choose: `fleet`, `tenant.ID`, `agent.TENANT.NAME`, and the job's own settings.
+ * only tighten or choose: `fleet`, `tenant.ID`, `agent.TENANT.NAME`, those of the job's key, and the job's own settings.
  */
 export class Policy {
   readonly #options: PolicyOptions;
@@ -86,10 +86,11 @@ export class Policy {
   }
 
   #held(asked: Asked): Resolved {
-    const { tenant, settings } = asked;
+    const { tenant, keySettings, settings } = asked;
     const shared = this.#shared(asked);
-    if (settings === undefined) return shared;
-    const { merged, excess } = tightenBy(shared.profile, settings);
+    if (keySettings === undefined && settings === undefined) return shared;
+    const ofKey = lowered(shared.profile, keySettings ?? {}, tenant);
+    const { merged, excess } = tightenBy(ofKey, settings ?? {});
     refuseUngranted(excess, tenant);
     if (excess.length > 0) {
       const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
@@ -116,10 +117,7 @@ export class Policy {
     for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
       if (layer === undefined) continue;
       const { profile: _, scope: __, ceilings: ___, ...settings } = layer;
-      const { merged, excess } = tightenBy(profile, settings);
-      // More than the layers above allow is no mistake: they may have been tightened since. Another image or network would be one.
-      refuseUngranted(excess, tenant);
-      profile = merged;
+      profile = lowered(profile, settings, tenant);
     }
     return { profile, hash: hashOf(profile) };
   }
@@ -161,6 +159,13 @@ export function refuseByRules(
 ): void {
   const problem = refusalBy(rules, request, prepare);
   if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
+}
+
+/** More than the layers above allow is no mistake of a layer's: they may have been tightened since. Another image or network would be one. */
+function lowered(above: SandboxProfile, layer: ProfileLayer, tenant: string | undefined): SandboxProfile {
+  const { merged, excess } = tightenBy(above, layer);
+  refuseUngranted(excess, tenant);
+  return merged;
 }
 
 function refuseUngranted(excess: readonly Excess[], tenant: string | undefined): void {
