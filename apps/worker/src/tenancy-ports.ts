@@ -18,14 +18,7 @@ import {
   unfinishedKeys,
   type Wakes,
 } from "@berth/ledger";
-import {
-  type Epoch,
-  type Fault,
-  isHostFault,
-  type SandboxKey,
-  tenantOf,
-  type WrittenFile,
-} from "@berth/protocol";
+import { type Epoch, type Fault, type SandboxKey, tenantOf, type WrittenFile } from "@berth/protocol";
 import { failsOver, type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { Beginner, Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts } from "@berth/tenancy";
@@ -34,6 +27,7 @@ import { ApprovalGate } from "./approval-gate.ts";
 import type { ApprovalWebhook } from "./approval-webhook.ts";
 import type { Config } from "./config.ts";
 import type { EgressGates } from "./egress.ts";
+import { blamesHost } from "./host-blame.ts";
 import { toolsOf } from "./job-tools.ts";
 import type { Parking } from "./parking.ts";
 import { placementOf } from "./placement.ts";
@@ -167,8 +161,7 @@ export function tenancyPorts(
     },
     onCopied: (peer, { atMs: _, ...copied }) => report({ event: "team.copied", key, peer, ...copied }),
     onStartFailed: (error) => {
-      // A sandbox whose place is elsewhere says nothing of this host.
-      if (isHostFault(error) && error.code !== "tied-elsewhere") starts.failed(error);
+      if (blamesHost(error, config.base)) starts.failed(error);
     },
   });
   return {
