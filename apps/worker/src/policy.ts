@@ -4,6 +4,7 @@ import {
   type Excess,
   Fault,
   isDisabled,
+  isEnding,
   type Job,
   type LayerId,
   layers,
@@ -30,6 +31,8 @@ export interface Resolved {
   readonly profile: SandboxProfile;
   /** Equal profiles have equal hashes. */
   readonly hash: string;
+  /** As the operator's layers have it, before the tenant's and all below lowered it. */
+  readonly operators: SandboxProfile;
 }
 
 export interface PolicyOptions {
@@ -79,10 +82,21 @@ export class Policy {
   /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
   resolve(asked: Asked): Resolved {
     if (!asked.emptied) return this.#held(asked);
-    const { profile } = this.#held(asked);
+    const { profile, operators } = this.#held(asked);
     // A set-up that fails would keep its sandbox from being removed.
     const whole = { ...profile, workspace: "rw", setup: { ...profile.setup, command: "" } } as const;
-    return { profile: whole, hash: hashOf(whole) };
+    return { profile: whole, hash: hashOf(whole), operators };
+  }
+
+  /** What any sandbox of this worker can be ended in, whatever became of its own profile: only what the worker's variables say. */
+  get bare(): Resolved {
+    const { base } = this.#options;
+    const profile = {
+      ...base,
+      ...({ mode: "all", workspace: "rw", agentAccess: "none", toolsAccess: "none" } as const),
+      ...{ egress: [], mounts: [], setup: { ...base.setup, command: "" } },
+    };
+    return { profile, hash: hashOf(profile), operators: profile };
   }
 
   #held(asked: Asked): Resolved {
@@ -96,7 +110,7 @@ export class Policy {
       const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
       throw new Fault("not-allowed", { tenant: tenant ?? "", problems });
     }
-    return { profile: merged, hash: hashOf(merged) };
+    return { profile: merged, hash: hashOf(merged), operators: shared.operators };
   }
 
   /** The resolved profile of all jobs with the same inputs. */
@@ -113,13 +127,13 @@ export class Policy {
   #resolve(asked: Asked): Resolved {
     const { tenant, agent } = asked;
     const { ofTenant, ofAgent } = this.#own(tenant, agent);
-    let profile = this.#operators(this.nameOf(asked), tenant);
-    for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
-      if (layer === undefined) continue;
+    const under = (above: SandboxProfile, layer: NamedLayer = {}) => {
       const { profile: _, scope: __, ceilings: ___, ...settings } = layer;
-      profile = lowered(profile, settings, tenant);
-    }
-    return { profile, hash: hashOf(profile) };
+      return lowered(above, settings, tenant);
+    };
+    const operators = under(this.#operators(this.nameOf(asked), tenant), this.#layer(layers.fleet));
+    const profile = under(under(operators, ofTenant), ofAgent);
+    return { profile, hash: hashOf(profile), operators };
   }
 
   #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
@@ -145,9 +159,9 @@ export class Policy {
   }
 }
 
-/** Throws unless the job may have a sandbox at all. What was left in one can always be removed. */
+/** Throws unless the job may have a sandbox at all. What was left in one can always be stopped and removed. */
 export function refuseDisabled({ agent, request }: Job, { mode }: SandboxProfile): void {
-  if (request.kind !== "destroy" && isDisabled(mode, agent))
+  if (!isEnding(request) && isDisabled(mode, agent))
     throw new Fault("sandbox-disabled", { kind: request.kind, mode });
 }
 

@@ -9,6 +9,8 @@ import {
   type Conversation,
   type Epoch,
   Fault,
+  type FaultCode,
+  isEnding,
   isFault,
   isWorkspaceRequest,
   type Job,
@@ -54,7 +56,7 @@ export interface DriverSandboxRequest {
   /** The worker's process that holds the sandbox. */
   readonly instance: string;
   readonly leaseMs: number;
-  readonly policy: Pick<Policy, "nameOf" | "resolve">;
+  readonly policy: Pick<Policy, "nameOf" | "resolve" | "bare">;
   readonly grants: Pick<Grants, "check" | "peersOf">;
   readonly egress: Pick<EgressGates, "of">;
   /** The pool that the sandbox's first job chose. It never changes. */
@@ -148,18 +150,11 @@ export class DriverSandbox implements SandboxPort {
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const { policy } = this.#request;
-    // Before any error about the profile: a tenant without the grant learns nothing of it.
-    if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
-    const { profile, hash, agent } = this.#resolve(job);
-    const tools = job ? await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal) : noTools;
-    if (job) {
-      refuseDisabled(job, profile);
-      refuseByRules(job, profile, tools);
-      const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
-      if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
-    }
-    const variables = job && (await unlessAborted(this.#request.secrets.variablesFor(job, profile), signal));
+    const admitted = await this.#admit(job, signal);
+    const { profile, hash } = admitted;
+    const { tools, variables } = job
+      ? await this.#prepared(job, profile, signal)
+      : { tools: noTools, variables: {} };
     const { snapshots } = this.#request;
     const isNewFork = job?.forkOf !== undefined && job.forkOf !== this.#forkOf;
     const mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
@@ -173,10 +168,12 @@ export class DriverSandbox implements SandboxPort {
       const before = this.#given;
       if (job && (isAlone || job.forkOf !== this.#forkOf))
         await unlessAborted(snapshots.prepare(job, profile), signal);
-      const wanted = { profile, agent, forkOf: job?.forkOf };
       this.#openedHash = hash;
-      if (mayReplace) await this.#removeEmpty({ profile, agent }, leaseLeftMs, signal);
-      const sandbox = await unlessAborted(this.#sandbox(wanted, leaseLeftMs), signal);
+      if (mayReplace) await this.#removeEmpty(admitted, leaseLeftMs, signal);
+      const { sandbox, wanted } = await unlessAborted(
+        this.#sandboxFor(job, { ...admitted, forkOf: job?.forkOf }, leaseLeftMs),
+        signal,
+      );
       if (job?.forkOf !== undefined && job.forkOf !== this.#forkOf) {
         await unlessAborted(snapshots.checkFork(job.forkOf), signal);
         this.#forkOf = job.forkOf;
@@ -191,7 +188,7 @@ export class DriverSandbox implements SandboxPort {
         ...this.#opened(
           sandbox,
           { ...wanted, discard: job?.discard === true },
-          { variables: variables ?? {}, tools },
+          { variables, tools },
           leaseLeftMs,
         ),
         cold: how === "started" && !same,
@@ -207,17 +204,62 @@ export class DriverSandbox implements SandboxPort {
     }
   }
 
+  /** The profile of a job that may have it. A job that ends its sandbox always may: in the last resort, in a bare one. */
+  async #admit(job: SandboxJob | undefined, signal: AbortSignal): Promise<Admitted> {
+    const { policy } = this.#request;
+    try {
+      // Before any error about the profile: a tenant without the grant learns nothing of it.
+      if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
+      return this.#resolve(job);
+    } catch (error) {
+      if (!job || !isEnding(job.request) || !isFault(error) || mayPass(error)) throw error;
+      return { ...policy.bare, agent: undefined };
+    }
+  }
+
+  /** What its commands get. Throws unless the job may run in the profile, and has the approval that it needs. */
+  async #prepared(job: SandboxJob, profile: SandboxProfile, signal: AbortSignal): Promise<OfJob> {
+    refuseDisabled(job, profile);
+    if (isEnding(job.request)) {
+      refuseByRules(job, profile, noTools);
+      return { tools: noTools, variables: {} };
+    }
+    const { policy, secrets } = this.#request;
+    const tools = await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal);
+    refuseByRules(job, profile, tools);
+    const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
+    if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
+    return { tools, variables: await unlessAborted(secrets.variablesFor(job, profile), signal) };
+  }
+
+  /** In which the job is carried out. One whose own profile cannot start is ended in a bare one. */
+  async #sandboxFor(
+    job: SandboxJob | undefined,
+    wanted: Wanted,
+    leaseLeftMs: () => number,
+  ): Promise<{ readonly sandbox: Sandbox; readonly wanted: Wanted }> {
+    try {
+      return { sandbox: await this.#sandbox(wanted, leaseLeftMs), wanted };
+    } catch (error) {
+      if (!job || !isEnding(job.request) || !isFault(error) || mayPass(error)) throw error;
+      const { hash, ...bare } = this.#request.policy.bare;
+      this.#openedHash = hash;
+      const plain = { ...bare, agent: undefined, forkOf: undefined, peerless: true };
+      return { sandbox: await this.#sandbox(plain, leaseLeftMs), wanted: plain };
+    }
+  }
+
   /** Jobs of two agents with directories of their own never share a container. */
-  #resolve(job: SandboxJob | undefined): Resolved & Pick<Wanted, "agent"> {
+  #resolve(job: SandboxJob | undefined): Admitted {
     const { policy, key } = this.#request;
-    const { profile: whole, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
+    const { profile: whole, hash, operators } = policy.resolve(job ? askedBy(job) : ownerOf(key));
     const isShared = tenantOf(key) === sharedOwner;
     const profile = isShared
       ? { ...whole, agentAccess: "none" as const, toolsAccess: "none" as const }
       : whole;
-    if (profile.agentAccess === "none") return { profile, hash, agent: undefined };
+    if (profile.agentAccess === "none") return { profile, hash, operators, agent: undefined };
     const agent = job?.agent ?? agentIn(key) ?? defaultAgent;
-    return { profile, hash: `${hash} ${agent}`, agent };
+    return { profile, hash: `${hash} ${agent}`, operators, agent };
   }
 
   #noteSetUp(report: SetUpReport | undefined): void {
@@ -406,8 +448,8 @@ export class DriverSandbox implements SandboxPort {
   async #checkGrants({ tenant, request }: SandboxJob, profile: string): Promise<void> {
     const { grants, pool } = this.#request;
     this.#pool ??= await pool();
-    // What a tenant left in a pool that it may no longer use can still be removed.
-    await grants.check(tenant, { profile, pool: request.kind === "destroy" ? undefined : this.#pool });
+    // What a tenant left in a pool that it may no longer use can still be stopped and removed.
+    await grants.check(tenant, { profile, pool: isEnding(request) ? undefined : this.#pool });
   }
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
@@ -429,7 +471,10 @@ export class DriverSandbox implements SandboxPort {
     return peers;
   }
 
-  async #start({ profile, agent, forkOf }: Wanted, leaseLeftMs: () => number): Promise<Sandbox> {
+  async #start(
+    { profile, operators, agent, forkOf, peerless }: Wanted,
+    leaseLeftMs: () => number,
+  ): Promise<Sandbox> {
     this.#isGone = false;
     const { key, epoch, leaseMs, onStarted, onCopied, isHeld, tie } = this.#request;
     const { signal } = this.#closing;
@@ -441,7 +486,7 @@ export class DriverSandbox implements SandboxPort {
       ...(agent === undefined ? [] : ([`agent.${agent}`] as const)),
     ];
     if (shared.length > 0) await unlessAborted(tie(shared), signal);
-    const peers = () => this.#peers();
+    const peers = async () => (peerless ? [] : await this.#peers());
     if (forkOf !== undefined) await this.#request.snapshots.fork(forkOf, { key, profile }, signal);
     const askedMs = performance.now();
     const outputFilter = () => this.#outletOf(tenantOf(key), "set-up", profile).filter();
@@ -451,6 +496,7 @@ export class DriverSandbox implements SandboxPort {
       leaseMs,
       leaseLeftMs,
       profile,
+      operators,
       agent,
       isHeld,
       outputFilter,
@@ -498,13 +544,26 @@ interface OfJob {
 }
 
 /** Of a container. */
-interface Wanted {
-  readonly profile: SandboxProfile;
+interface Wanted extends Pick<Resolved, "profile" | "operators"> {
   /** Whose directory it has, if it has one. */
   readonly agent: string | undefined;
   /** The snapshot whose files it starts with, if it has none yet. */
   readonly forkOf: Job["forkOf"];
+  /** Without its peers' files. */
+  readonly peerless?: boolean;
 }
+
+type Admitted = Resolved & Pick<Wanted, "agent">;
+
+/** It says nothing of the profile: later, or elsewhere, the same start may work. */
+function mayPass({ code }: Fault): boolean {
+  return passing.has(code);
+}
+
+const passing: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  ...(["aborted", "fenced", "tied-elsewhere", "workspace-unusable"] as const),
+  ...(["engine-unreachable", "engine-timeout", "engine-wedged"] as const),
+]);
 
 function askedBy(job: SandboxJob): Asked {
   return job.request.kind === "destroy" ? { ...job, emptied: true } : job;

@@ -73,6 +73,8 @@ export interface StartRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
   readonly profile: SandboxProfile;
+  /** The same before what its tenant may vary lowered it: what sandboxes share is made by it. Absent: the profile. */
+  readonly operators?: SandboxProfile | undefined;
   /** Whose directory is at /agent; that of the key when absent. */
   readonly agent?: string | undefined;
   /** Tenants whose files are at /team. Asked before each fresh container, and before one is adopted. */
