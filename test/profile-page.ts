@@ -22,8 +22,9 @@ layers. The worker that holds the sandbox merges them and enforces the result.
 | job | \`settings\` of a job | tighten and choose |
 
 The first four are the operator's. Each replaces what the one above it says. The others only tighten, or choose from a
-list that the profile has. A tenant layer that says more than its profile allows has no effect for that field. A job
-that asks for more is refused with \`not-allowed\`, and one that chooses what is not in the list with \`not-granted\`.
+list that the profile has. A layer of a tenant, agent or key that says more than the layers above allow
+has no effect for that field, also when those were tightened later. A job that asks for more itself is refused with
+\`not-allowed\`. What a layer or a job chooses that is not in the list is refused with \`not-granted\`.
 
 A profile other than \`default\` must be [granted](operations.md#grants) to the tenant, whatever layer or job names it.
 
@@ -89,7 +90,9 @@ const outro = `
 
 \`mode\` decides whose jobs have a sandbox. Any other job is refused at once with \`sandbox-disabled\`, and an agent reads
 \`ERR: /exec is disabled in this execution context — …\`. Berth never runs anything on the host instead. Files are touched
-only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be destroyed.
+only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be stopped and
+destroyed, whatever became of its layers, grants and profile: if its own profile is not to be had or does not start,
+that is done in a container of what the worker's own variables say.
 
 \`non-main\` refuses the jobs of the agents \`main\` and \`default\`, and of jobs that name no agent.
 
@@ -191,12 +194,13 @@ profiles:
   and others beside it. Nothing of a tenant is there: no workspace, no link, no mount, no secret, and none of the
   profile's variables. \`HOME\` is root's own. What it writes to volumes of the image is not kept.
 - Its capabilities are \`CHOWN\`, \`DAC_OVERRIDE\`, \`FOWNER\`, \`FSETID\`, \`SETGID\` and \`SETUID\`, which package managers
-  need. It has the sandbox's system calls and its limits of memory, cpus, processes and open files. Its disk is
-  not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
-- The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, its network, those limits, \`dns\`,
-  \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and idle sandboxes get
-  fresh containers. A tenant with lower limits than others therefore has an image of its own. To have packages
-  updated, change the command, for example by a date in a comment.
+  need. It has the sandbox's system calls, and the profile's limits of memory, cpus, processes and open files and its
+  network as the operator's layers and \`fleet\` have them. Nothing that a tenant, an agent, a key or a job says changes
+  them. Its disk is not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
+- The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, that network, those limits, \`dns\`,
+  \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and new containers have
+  it. A tenant can thus have at most one made for each image in \`images\`. To have packages updated, change the
+  command, for example by a date in a comment.
 - When the command does not end with 0, takes too long, or something in it is killed for memory, nothing is left, and
   the job is refused with \`setup-failed\`. The next job tries again.
 - \`berth image ls\` lists these images. Those that no sandbox uses are [removed](images.md#unused-images-are-removed).

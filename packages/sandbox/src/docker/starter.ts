@@ -145,7 +145,8 @@ export class Starter {
     if (!setsUpAsRoot(request.profile)) return await this.#startOf(request, undefined, call);
     const { image } = request.profile;
     const base = await this.#images.facts(image, true, call);
-    const derived = await this.#options.derived.of(request.key, request.profile, base, call);
+    const maker = request.operators ?? request.profile;
+    const derived = await this.#options.derived.of(request.key, maker, base, call);
     const profile = derivedProfile(request.profile, derived.name);
     const started = await this.#startOf({ ...request, profile }, derived.facts, call);
     return { ...started, rootSetUp: derived.report };
