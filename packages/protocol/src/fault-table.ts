@@ -218,7 +218,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "mount-refused": {
     message: ({ mount, detail }) => `the mount ${mount} cannot be made: ${detail}`,
-    meaning: "A profile mounts a directory that is not there, or that this worker's host does not allow.",
+    meaning:
+      "A profile mounts a directory that is not there, that this worker's host does not allow, or that lies beneath one which the profile gives to write.",
     retry: false,
     operator:
       "Name a directory above it in BERTH_MOUNTS of the worker, or correct `mountable` of the profile.",
