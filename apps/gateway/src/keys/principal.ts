@@ -23,7 +23,7 @@ export interface Principal {
   /** What every job of the key is held to. */
   readonly settings?: ProfileLayer;
   /** What this gateway holds the tenant to; absent: no tenant's. */
-  readonly ceilings?: Pick<Ceilings, "streams" | "bodyBytes">;
+  readonly ceilings?: Pick<Ceilings, "streams" | "waits" | "bodyBytes">;
   readonly bodyBytes: number;
   /** Requests a second; absent: no limit. */
   readonly rate?: number;
