@@ -75,7 +75,8 @@ apart from those in a tenant's own.
 
 - A worker measures a workspace while commands run in it and after them, and reports it when it renews its lease (four
   times within \`BERTH_LEASE_MS\`) and when it gives the sandbox up. In between, and by jobs that were accepted, the sum can be
-  passed. Each workspace still has its own quota. A directory that several sandboxes share counts in each.
+  passed. Each workspace still has its own quota. Each agent's directory and the tenant's tools count once, as a
+  sandbox that may write them measured them last, also while no sandbox has them.
 - A tenant past \`workspaceBytes\` can still read, list, \`remove\`, \`move\`, take snapshots, \`stop\` and \`destroy\`. A command
   is refused, also one that would remove files.
 - \`resultBytes\` counts what the events of ended jobs hold: output, and the result. They expire a day after the job's end,

@@ -1,8 +1,9 @@
 import type { Socket } from "node:net";
 import { EgressProxy } from "@berth/egress";
 import { type ArtifactsPort, runRequest } from "@berth/jobs";
-import type { ArtifactStore, Grants, Shared } from "@berth/ledger";
+import type { ArtifactStore, Grants, MeasuredBytes, Shared } from "@berth/ledger";
 import {
+  agentDirectory,
   agentIn,
   approvalMs,
   BoundedWait,
@@ -10,6 +11,7 @@ import {
   type Epoch,
   Fault,
   type FaultCode,
+  FileRefusal,
   isEnding,
   isFault,
   isWorkspaceRequest,
@@ -108,6 +110,10 @@ export interface LeakFound {
 const mostLeaksReported = 20;
 /** For removing a fork that its job does not keep. */
 const discardMs = 60_000;
+/** A walk of a directory that is full of files. */
+const measureSharedMs = 10_000;
+/** What an empty directory takes on the disk: those that are counted in bytes alone could be as many as one likes. */
+const leastShared = 4_096;
 const defaultAgent = "default";
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
@@ -134,7 +140,11 @@ export class DriverSandbox implements SandboxPort {
   /** When the set-up ended that was noted last. */
   #notedSetUp: number | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
-  #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
+  #given:
+    | { readonly sandbox: Sandbox; readonly restarts: number; readonly agent: string | undefined }
+    | undefined;
+  /** Bytes in shared directories when a container was given up that could write them, until Redis knows them. */
+  readonly #left = new Map<string, number>();
 
   constructor(driver: SandboxDriver, request: DriverSandboxRequest) {
     this.#driver = driver;
@@ -180,7 +190,7 @@ export class DriverSandbox implements SandboxPort {
       }
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
-      this.#given = { sandbox, restarts };
+      this.#given = { sandbox, restarts, agent: wanted.agent };
       this.#noteSetUp(sandbox.origin.setUp);
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
@@ -300,14 +310,26 @@ export class DriverSandbox implements SandboxPort {
     }
   }
 
-  /** In the workspace, as last measured. Undefined: not yet, or it was removed. */
-  get lastBytes(): number | undefined {
-    return this.#opening === undefined ? undefined : this.#given?.sandbox.lastBytes;
+  /** In the workspace and in what it shares, as last measured. Undefined: not yet, or it was removed. */
+  get lastBytes(): MeasuredBytes | undefined {
+    const { sandbox, agent } = this.#given ?? {};
+    const bytes = this.#opening === undefined ? undefined : sandbox?.lastBytes;
+    if (sandbox === undefined || bytes === undefined)
+      return this.#left.size === 0 ? undefined : { own: undefined, shared: new Map(this.#left) };
+    const now = sharedBytes(sandbox, agent);
+    const others = [...now.values()].reduce((sum, one) => sum + one, 0);
+    return { own: Math.max(0, bytes - others), shared: new Map([...this.#left, ...now]) };
+  }
+
+  /** Redis knows these: what an earlier container left need not be told again. */
+  forgetLeft(noted: ReadonlyMap<string, number>): void {
+    for (const [name, bytes] of noted) if (this.#left.get(name) === bytes) this.#left.delete(name);
   }
 
   async close(how: ClosingHow): Promise<void> {
     this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
+    if (how !== "remove") await this.#measureShared();
     if (this.#isGone) await this.#request.onGone();
     if (!sandbox) return;
     this.#request.onClosed(await givenUp(sandbox, how));
@@ -389,6 +411,7 @@ export class DriverSandbox implements SandboxPort {
     const old = await opening?.catch(() => undefined);
     if (!old) return;
     this.#request.onRebuilt();
+    await this.#measureShared();
     await old.stop();
   }
 
@@ -438,7 +461,21 @@ export class DriverSandbox implements SandboxPort {
     this.#isGone = true;
   }
 
+  /**
+   * The next container may have other directories, and no one else measures these: an agent's name may come once. What cannot be
+   * measured in time stays as it was last.
+   */
+  async #measureShared(): Promise<void> {
+    const { sandbox, agent } = this.#given ?? {};
+    if (!sandbox) return;
+    await sandbox.measureShared({ signal: AbortSignal.timeout(measureSharedMs) }).catch((error: unknown) => {
+      if (!isFault(error) && !(error instanceof FileRefusal)) throw error;
+    });
+    for (const [name, bytes] of sharedBytes(sandbox, agent)) this.#left.set(name, bytes);
+  }
+
   async #stop(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    await this.#measureShared();
     this.#opening = undefined;
     this.#forkOf = undefined;
     await sandbox.stop({ signal });
@@ -567,6 +604,15 @@ const passing: ReadonlySet<FaultCode> = new Set<FaultCode>([
 
 function askedBy(job: SandboxJob): Asked {
   return job.request.kind === "destroy" ? { ...job, emptied: true } : job;
+}
+
+/** By the names that Redis has them under. */
+function sharedBytes({ lastShared }: Sandbox, agent = defaultAgent): Map<string, number> {
+  const named = [...lastShared].map(([place, bytes]) => {
+    const name = place === agentDirectory ? `${place}.${agent}` : place;
+    return [name, Math.max(bytes, leastShared)] as const;
+  });
+  return new Map(named);
 }
 
 /** Whose profile an adopted sandbox has before its first job. */

@@ -10,6 +10,7 @@ import {
   type JobEvents,
   JobSource,
   type Leases,
+  measuredText,
   type Renewals,
   SharedHomes,
   SnapshotStore,
@@ -99,13 +100,15 @@ export function tenancyPorts(
   let deadlineMs = taken.deadlineMs;
   const timely = (place: Beginner["place"]) => ({ ...place, notAfterMs: deadlineMs });
   const started = (attempt: number) => ({ worker, epoch, attempt, atMs: Math.round(clock.wall()) });
-  let noted: number | undefined;
+  let noted = "";
   const renew = async () => {
     // Nothing new costs Redis nothing. A release notes it again.
     const bytes = sandbox.lastBytes;
-    const renewed = await parts.renewals.renew(key, epoch, bytes === noted ? undefined : bytes);
+    const text = measuredText(bytes);
+    const renewed = await parts.renewals.renew(key, epoch, text === noted ? undefined : bytes);
     if (renewed.state === "lost") return renewed.state;
-    noted = bytes;
+    noted = text;
+    if (bytes) sandbox.forgetLeft(bytes.shared);
     deadlineMs = renewed.deadlineMs;
     return renewed.state;
   };
