@@ -345,13 +345,29 @@ describe("webhook addresses", () => {
 test("the busiest tenants are found among many, in bounded memory", async () => {
   const metrics = new Metrics();
   const finished = new FinishedJobs(metrics, 2);
-  const end = (tenant: string) =>
-    finished.add({ tenant, result: { outcome: { kind: "done" } } } as unknown as GroupResult);
+  const usage = { inBytes: 3, outBytes: 5 };
+  const end = (tenant: string, peakMemoryBytes = 7) =>
+    finished.add({
+      tenant,
+      result: {
+        ...{ outcome: { kind: "done" }, value: {}, timing: { wallMs: 1, cpuMs: 500 } },
+        usage: { ...usage, peakMemoryBytes },
+      },
+    } as unknown as GroupResult);
   for (let index = 0; index < 5_000; index++) {
     end(`once-${index}`);
     end("busy");
     if (index % 2 === 0) end("half");
   }
-  const shown = [...(await metrics.text()).matchAll(/tenant="([^"]+)"/g)].map((match) => match[1]);
-  expect(shown).toEqual(["busy", "half"]);
+  end("busy", 9_000);
+  const text = await metrics.text();
+  const of = (name: string) =>
+    [...text.matchAll(/^(\w+)\{tenant="([^"]+)"\} (\S+)$/gm)]
+      .filter(([, metric]) => metric === name)
+      .map(([, , tenant, value]) => [tenant, Number(value)]);
+  expect(of("berth_tenant_jobs_finished").map(([tenant]) => tenant)).toEqual(["busy", "half"]);
+  expect(of("berth_tenant_cpu_seconds")[0]).toEqual(["busy", 2_500.5]);
+  expect(of("berth_tenant_in_bytes")[0]).toEqual(["busy", 15_003]);
+  expect(of("berth_tenant_out_bytes")[0]).toEqual(["busy", 25_005]);
+  expect(of("berth_tenant_peak_memory_bytes")[0]).toEqual(["busy", 9_000]);
 });
