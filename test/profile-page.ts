@@ -132,7 +132,9 @@ The sandbox that all tenants share has neither.
 - Where a sandbox can write them, they count for its \`limits.workspaceBytes\` and \`limits.workspaceEntries\`.
 - Jobs that read files (\`read\`, \`stat\`, \`list\`, \`glob\`, \`grep\`) take absolute paths in \`/agent\`, \`/tools\` and
   [\`/team\`](teams.md). Jobs that change files do not. Commands use all of them.
-- A \`destroy\` job leaves them.
+- A \`destroy\` job leaves them, and so does \`BERTH_PRUNE_DAYS\`. Of a tenant that is gone for good the operator removes
+  them, on the host that has them: \`.tools/ID\` and \`.agents/ID.*\` in the workspaces' folder, and then the keys
+  \`berth:{ID}:shared-homes\`, \`berth:{ID}:workspaces\` and \`berth:{ID}:name\` of Redis.
 - Under local storage each host has its own; see [homes](#homes).
 
 ### Homes
