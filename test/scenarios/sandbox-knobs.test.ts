@@ -1,6 +1,7 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Fault } from "@berth/protocol";
 import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { startRequest, type TestHost, test } from "../support/host.ts";
@@ -179,17 +180,21 @@ describe("knobs of a profile", () => {
       const started = host.driver().start(startRequest({ profile: { image: busybox, ...profile } }));
       return await started.then(
         (sandbox) => sandbox.stop().then(() => "started"),
-        (error: Error) => error.message,
+        (error: Fault) => `${error.code}: ${error.message}`,
       );
     };
-    expect(await refusal({ gpus: ["no-such-gpu"] })).toMatch(/device driver|gpu/i);
-    expect(await refusal({ network: "no-such-network" })).toMatch(/no-such-network/);
+    expect(await refusal({ gpus: ["no-such-gpu"] })).toMatch(
+      /^profile-unmet: .* gpus .*(device driver|gpu)/i,
+    );
+    expect(await refusal({ network: "no-such-network" })).toMatch(
+      /^profile-unmet: .* network no-such-network: .*not found/,
+    );
     expect(await refusal({ seccomp: "/no/such/file.json" })).toMatch(
       /seccomp profile \/no\/such\/file.json cannot be used/,
     );
     // Where the storage driver has quotas it starts.
     expect(await refusal({ readOnlyRoot: false, limits: { rootBytes: "64m" } })).toMatch(
-      /^started$|storage-opt|quota/,
+      /^started$|^profile-unmet: .*(storage-opt|quota)/,
     );
   });
 });

@@ -240,12 +240,17 @@ describe("worker with a mistyped profile", () => {
       mountable: { data: { source: "/nowhere/data", target: "/mnt/data", access: "ro" } },
       mounts: ["data"],
     });
+    await berth.profiles.set("profile.net", { network: "no-such-network" });
     const worker = await fleet.worker("worker-1", { ...busybox });
-    for (const tenant of ["acme", "globex", "initech", "hooli"]) {
-      await berth.tenant(tenant).grant({ profiles: ["data"] });
-      const { outcome } = await berth.tenant(tenant).exec("true", { profile: "data" });
-      expect(outcome).toMatchObject({ kind: "refused", code: "mount-refused" });
-    }
+    for (const [profile, code] of [
+      ["data", "mount-refused"],
+      ["net", "profile-unmet"],
+    ] as const)
+      for (const tenant of ["acme", "globex", "initech", "hooli"].map((name) => `${name}-${profile}`)) {
+        await berth.tenant(tenant).grant({ profiles: [profile] });
+        const { outcome } = await berth.tenant(tenant).exec("true", { profile });
+        expect(outcome).toMatchObject({ kind: "refused", code });
+      }
     expect((await berth.tenant("umbrella").exec("echo served")).stdout).toBe("served\n");
     expect(worker.log).not.toContain("starts.failing");
   });

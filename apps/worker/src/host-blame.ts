@@ -6,7 +6,7 @@ import { type Fault, isFault, isHostFault, type SandboxProfile } from "@berth/pr
  */
 export function blamesHost(
   error: unknown,
-  own: Pick<SandboxProfile, "image" | "runtime" | "seccomp">,
+  own: Pick<SandboxProfile, "image" | "network" | "runtime" | "seccomp">,
 ): error is Fault {
   if (!isHostFault(error)) return false;
   // Its place is on another host.
@@ -15,5 +15,7 @@ export function blamesHost(
   if (isFault(error, "image-missing")) return error.context.image === own.image;
   if (isFault(error, "runtime-missing")) return error.context.runtime === own.runtime;
   if (isFault(error, "seccomp-unusable")) return error.context.path === own.seccomp;
+  if (isFault(error, "profile-unmet"))
+    return error.context.field === "network" && error.context.value === own.network;
   return true;
 }

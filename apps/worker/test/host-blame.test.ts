@@ -2,7 +2,11 @@ import { Fault } from "@berth/protocol";
 import { expect, test } from "vitest";
 import { blamesHost } from "../src/host-blame.ts";
 
-const own = { image: "berth-sandbox:bookworm", runtime: "runsc", seccomp: "/etc/berth/seccomp.json" };
+const own = {
+  ...{ image: "berth-sandbox:bookworm", network: "sandboxes" },
+  ...{ runtime: "runsc", seccomp: "/etc/berth/seccomp.json" },
+};
+const unmet = (field: string, value: string) => new Fault("profile-unmet", { field, value, detail: "no" });
 
 test("a start that failed for what only its profile names says nothing about the host", () => {
   const ofProfile = [
@@ -11,6 +15,8 @@ test("a start that failed for what only its profile names says nothing about the
     new Fault("image-missing", { image: "bookwrm", detail: "no such image" }),
     new Fault("runtime-missing", { runtime: "kata", available: "runc" }),
     new Fault("seccomp-unusable", { path: "/mistyped.json", detail: "ENOENT" }),
+    unmet("network", "sandbxes"),
+    unmet("gpus", "all"),
     new Fault("tied-elsewhere", { sandboxKey: "acme", shared: "tools", host: "other" }),
     new Fault("not-granted", { what: "image", name: "a", tenant: "acme" }),
     new Error("no fault"),
@@ -23,6 +29,7 @@ test("a start that failed for what the worker's own variables name, or for the e
     new Fault("image-missing", { image: own.image, detail: "no such image" }),
     new Fault("runtime-missing", { runtime: own.runtime, available: "runc" }),
     new Fault("seccomp-unusable", { path: own.seccomp, detail: "ENOENT" }),
+    unmet("network", own.network),
     new Fault("engine-unreachable", { address: "unix:///run/docker.sock", detail: "ENOENT" }),
     new Fault("sandbox-start-failed", { sandboxKey: "acme", detail: "no space left on device" }),
   ];

@@ -15,6 +15,7 @@ export interface FaultContexts {
   "engine-wedged": { failures: number; retryInMs: number };
   "image-missing": { image: string; detail: string };
   "runtime-missing": { runtime: string; available: string };
+  "profile-unmet": { field: string; value: string; detail: string };
   "sandbox-start-failed": { sandboxKey: string; detail: string };
   "sandbox-stopped": { sandboxKey: string };
   "init-unresponsive": { sandboxKey: string; waitedMs: number };
@@ -163,6 +164,15 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "The profile names an OCI runtime that is not registered with the engine.",
     retry: false,
     operator: "Register the runtime in the engine's daemon.json and restart it, or change the profile.",
+  },
+  "profile-unmet": {
+    message: ({ field, value, detail }) =>
+      `this host cannot give a sandbox what its profile asks for, ${field} ${value}: ${detail}`,
+    meaning:
+      "The engine refused the container for a field of its profile: a network or an AppArmor profile that it does not have, gpus, or a writable root that its storage driver cannot bound.",
+    retry: false,
+    operator:
+      "Correct the field, or give the host what it names. `berth doctor engine` lists the fields that its engine cannot give.",
   },
   "sandbox-start-failed": {
     message: ({ sandboxKey, detail }) => `the sandbox ${sandboxKey} did not start: ${detail}`,
