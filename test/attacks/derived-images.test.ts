@@ -29,10 +29,12 @@ describe("tenant that varies its settings", () => {
     onTestFinished(async () => {
       for (const name of await derivedBy(mark)) await docker.getImage(name).remove({ force: true });
     });
+    const Name = `berth-test-${mark}`;
+    const made = await docker.createNetwork({ Name, Internal: true });
+    onTestFinished(() => made.remove());
     const berth = fleet.client();
     await berth.profiles.set("profile.default", {
-      network: "bridge",
-      networks: ["bridge"],
+      network: Name,
       setup: { root: true, command: `echo ${mark}; echo installed > /etc/marker` },
     });
     await fleet.worker("worker-1", { ...busybox, BERTH_WARM_COUNT: "0" });
