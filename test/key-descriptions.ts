@@ -138,8 +138,9 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   workspacesOf: {
     type: "hash",
-    holds: "sandbox key to the bytes in its workspace, as last measured; `*`: their sum",
-    ends: "field: when the sandbox is destroyed",
+    holds:
+      "sandbox key to the bytes in its workspace, and `/tools` or `/agent.NAME` to those in a directory that sandboxes share, as last measured; `*`: their sum",
+    ends: "field: when the sandbox is destroyed; of a shared directory: never",
   },
   paused: {
     type: "set",

@@ -15,7 +15,8 @@ describe(page, () => {
       .map(([, name = ""]) => name)
       .filter((name) => !/^(process|nodejs)_/.test(name));
     // Only there on request.
-    const all = new Set([...served, "berth_tenant_jobs_finished"]);
+    const ofTenants = ["jobs_finished", "cpu_seconds", "in_bytes", "out_bytes", "peak_memory_bytes"];
+    const all = new Set([...served, ...ofTenants.map((name) => `berth_tenant_${name}`)]);
     expect(await tabled("Monitoring", /`(berth_[a-z_]+)`/g)).toEqual(all);
   });
 

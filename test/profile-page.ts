@@ -22,8 +22,9 @@ layers. The worker that holds the sandbox merges them and enforces the result.
 | job | \`settings\` of a job | tighten and choose |
 
 The first four are the operator's. Each replaces what the one above it says. The others only tighten, or choose from a
-list that the profile has. A tenant layer that says more than its profile allows has no effect for that field. A job
-that asks for more is refused with \`not-allowed\`, and one that chooses what is not in the list with \`not-granted\`.
+list that the profile has. A layer of a tenant, agent or key that says more than the layers above allow
+has no effect for that field, also when those were tightened later. A job that asks for more itself is refused with
+\`not-allowed\`. What a layer or a job chooses that is not in the list is refused with \`not-granted\`.
 
 A profile other than \`default\` must be [granted](operations.md#grants) to the tenant, whatever layer or job names it.
 
@@ -74,7 +75,8 @@ apart from those in a tenant's own.
 
 - A worker measures a workspace while commands run in it and after them, and reports it when it renews its lease (four
   times within \`BERTH_LEASE_MS\`) and when it gives the sandbox up. In between, and by jobs that were accepted, the sum can be
-  passed. Each workspace still has its own quota. A directory that several sandboxes share counts in each.
+  passed. Each workspace still has its own quota. Each agent's directory and the tenant's tools count once, as a
+  sandbox that may write them measured them last, also while no sandbox has them.
 - A tenant past \`workspaceBytes\` can still read, list, \`remove\`, \`move\`, take snapshots, \`stop\` and \`destroy\`. A command
   is refused, also one that would remove files.
 - \`resultBytes\` counts what the events of ended jobs hold: output, and the result. They expire a day after the job's end,
@@ -89,7 +91,9 @@ const outro = `
 
 \`mode\` decides whose jobs have a sandbox. Any other job is refused at once with \`sandbox-disabled\`, and an agent reads
 \`ERR: /exec is disabled in this execution context — …\`. Berth never runs anything on the host instead. Files are touched
-only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be destroyed.
+only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be stopped and
+destroyed, whatever became of its layers, grants and profile: if its own profile is not to be had or does not start,
+that is done in a container of what the worker's own variables say.
 
 \`non-main\` refuses the jobs of the agents \`main\` and \`default\`, and of jobs that name no agent.
 
@@ -128,7 +132,9 @@ The sandbox that all tenants share has neither.
 - Where a sandbox can write them, they count for its \`limits.workspaceBytes\` and \`limits.workspaceEntries\`.
 - Jobs that read files (\`read\`, \`stat\`, \`list\`, \`glob\`, \`grep\`) take absolute paths in \`/agent\`, \`/tools\` and
   [\`/team\`](teams.md). Jobs that change files do not. Commands use all of them.
-- A \`destroy\` job leaves them.
+- A \`destroy\` job leaves them, and so does \`BERTH_PRUNE_DAYS\`. Of a tenant that is gone for good the operator removes
+  them, on the host that has them: \`.tools/ID\` and \`.agents/ID.*\` in the workspaces' folder, and then the keys
+  \`berth:{ID}:shared-homes\`, \`berth:{ID}:workspaces\` and \`berth:{ID}:name\` of Redis.
 - Under local storage each host has its own; see [homes](#homes).
 
 ### Homes
@@ -144,7 +150,9 @@ A \`destroy\` job empties the workspace whatever \`workspace\` says.
 
 More of the host is mounted in two steps. The host's operator lists directories in \`BERTH_MOUNTS\` of the worker. A
 profile names directories beneath them in \`mountable\`, and \`mounts\` chooses among those names. A mount that leads
-elsewhere, also by a symbolic link, is refused with \`mount-refused\`. Commands use a mount as the sandbox's own uid, so
+elsewhere, also by a symbolic link, is refused with \`mount-refused\`. So is one that lies beneath a \`rw\` directory of
+the same \`mountable\`: who writes there could exchange it between the worker's check and the engine's mount. For the
+same reason, name no directory that tenants can change in another way, such as by another profile. Commands use a mount as the sandbox's own uid, so
 the files need permissions for it. Give \`rw\` only to directories that tenants may share.
 
 ## Environment
@@ -191,12 +199,13 @@ profiles:
   and others beside it. Nothing of a tenant is there: no workspace, no link, no mount, no secret, and none of the
   profile's variables. \`HOME\` is root's own. What it writes to volumes of the image is not kept.
 - Its capabilities are \`CHOWN\`, \`DAC_OVERRIDE\`, \`FOWNER\`, \`FSETID\`, \`SETGID\` and \`SETUID\`, which package managers
-  need. It has the sandbox's system calls and its limits of memory, cpus, processes and open files. Its disk is
-  not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
-- The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, its network, those limits, \`dns\`,
-  \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and idle sandboxes get
-  fresh containers. A tenant with lower limits than others therefore has an image of its own. To have packages
-  updated, change the command, for example by a date in a comment.
+  need. It has the sandbox's system calls, and the profile's limits of memory, cpus, processes and open files and its
+  network as the operator's layers and \`fleet\` have them. Nothing that a tenant, an agent, a key or a job says changes
+  them. Its disk is not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
+- The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, that network, those limits, \`dns\`,
+  \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and new containers have
+  it. A tenant can thus have at most one made for each image in \`images\`. To have packages updated, change the
+  command, for example by a date in a comment.
 - When the command does not end with 0, takes too long, or something in it is killed for memory, nothing is left, and
   the job is refused with \`setup-failed\`. The next job tries again.
 - \`berth image ls\` lists these images. Those that no sandbox uses are [removed](images.md#unused-images-are-removed).

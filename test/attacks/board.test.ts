@@ -2,13 +2,17 @@ import { describe, expect } from "vitest";
 import { adminKey, type TestGateway, test } from "../support/gateway.ts";
 import { raw } from "../support/raw-http.ts";
 
-async function cookieOf(gateway: TestGateway): Promise<string> {
-  const answer = await fetch(`${gateway.url}/board/login`, {
+function login(gateway: TestGateway): Promise<Response> {
+  return fetch(`${gateway.url}/board/login`, {
     method: "POST",
     redirect: "manual",
     headers: { "content-type": "application/x-www-form-urlencoded", origin: gateway.url },
     body: `key=${adminKey}`,
   });
+}
+
+async function cookieOf(gateway: TestGateway): Promise<string> {
+  const answer = await login(gateway);
   return answer.headers.get("set-cookie")?.split(";")[0] ?? "";
 }
 
@@ -25,6 +29,24 @@ describe("hostile visitor of the board", () => {
     expect(await look(await gateways.start())).toBe(200);
     const after = await gateways.start({ BERTH_ADMIN_KEY: "another-admin-key-for-tests-0123456789" });
     expect(await look(after)).toBe(401);
+  });
+
+  test("a hostile visitor of the board cannot plant a cookie from a neighbouring host where the gateway is behind https", async ({
+    gateways,
+  }) => {
+    const gateway = await gateways.start({ BERTH_BOARD_COOKIE: "secure" });
+    const { headers } = await login(gateway);
+    const [cookie = "", ...attributes] = (headers.get("set-cookie") ?? "").split("; ");
+    expect(cookie).toMatch(/^__Host-berth_board=/);
+    expect(attributes).toEqual(expect.arrayContaining(["Path=/", "Secure", "HttpOnly", "SameSite=Strict"]));
+    expect(attributes.join()).not.toMatch(/domain/i);
+    const look = async (sent: string) =>
+      (await fetch(`${gateway.url}/board/api/queues`, { headers: { cookie: sent } })).status;
+    expect(await look(cookie)).toBe(200);
+    // Any subdomain may set one without the prefix.
+    const planted = cookie.replace("__Host-", "");
+    expect(await look(planted)).toBe(401);
+    expect(await look(`berth_board=${"x".repeat(43)}; ${cookie}`)).toBe(200);
   });
 
   test("a hostile visitor of the board runs nothing again by odd names of queues and jobs, through another sandbox's queue, or from elsewhere", async ({

@@ -52,6 +52,39 @@ describe("a tenant that fills the workspaces of many sandboxes", () => {
     expect((await evil.exec("true")).outcome).toEqual(ok);
   });
 
+  test("a tenant that fills the directories of agents, each under a name that comes once, is refused past the ceiling of their sum", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    await berth.profiles.set("profile.default", { agentAccess: "rw", toolsAccess: "rw" });
+    await berth.profiles.set("tenant.evil", { ceilings: { workspaceBytes: 20 * mebibyte } });
+    const evil = berth.tenant("evil");
+    const fill = (agent: string) =>
+      evil.exec("dd if=/dev/zero of=/agent/file bs=1M count=8 2> /dev/null", { agent });
+    for (const agent of ["a1", "a2", "a3"]) expect((await fill(agent)).outcome).toEqual(ok);
+    await expect.poll(() => used(berth, "workspaceBytes")).toBeGreaterThanOrEqual(24 * mebibyte);
+    await expect(fill("a4")).rejects.toMatchObject(full("workspaceBytes"));
+    // Each counts once, whoever had it last, and again when something of it is gone.
+    const bytes = () => fleet.redis.connect().hgetall(redisKeys.workspacesOf("evil"));
+    expect(Object.keys(await bytes()).sort()).toEqual(
+      ["*", "/agent.a1", "/agent.a2", "/agent.a3", "/tools", "evil"].sort(),
+    );
+    await berth.profiles.set("tenant.evil", { ceilings: { workspaceBytes: 50 * mebibyte } });
+    expect((await evil.exec("rm /agent/file", { agent: "a1" })).outcome).toEqual(ok);
+    await expect.poll(() => used(berth, "workspaceBytes")).toBeLessThan(20 * mebibyte);
+    const tools = "dd if=/dev/zero of=/tools/big bs=1M count=8 2> /dev/null";
+    const other = { scope: "session", session: "other" } as const;
+    expect((await evil.exec(tools, other)).outcome).toEqual(ok);
+    await expect.poll(() => used(berth, "workspaceBytes")).toBeGreaterThanOrEqual(24 * mebibyte);
+    // Both sandboxes have the tools, and one of them is destroyed: they are there once, and stay.
+    expect((await evil.destroy(other)).outcome).toEqual({ kind: "done" });
+    await expect.poll(async () => Number((await bytes())["/tools"])).toBeGreaterThanOrEqual(8 * mebibyte);
+    const { "*": sum, ...parts } = await bytes();
+    expect(Number(sum)).toBe(Object.values(parts).reduce((all, one) => all + Number(one), 0));
+    expect(parts).not.toHaveProperty(["evil.s.other"]);
+  });
+
   test("only requests that read, remove or end something pass the ceiling, also as steps", () => {
     const read = { kind: "read", path: "f" } as const;
     const fills = (request: object) => fillsWorkspace(jobRequest.parse(request));

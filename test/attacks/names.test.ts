@@ -93,6 +93,41 @@ describe("id that only a name can make", () => {
   });
 });
 
+describe("name that looks like another", () => {
+  test("a name that differs from another only by characters that show nothing is no name", () => {
+    const [heart, family] = ["\u2764\ufe0f", "\u{1f468}\u200d\u{1f467}"];
+    const persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645";
+    const invisible = ["\u200c", "\u200d", "\ufe0f", "\ufe0e", "\u{e0067}", "\u2060", "\u034f"];
+    const shown = ["bob", "bob@example.com", "Zo\u00eb", "\u{1f600}", heart, family, persian, "\u0627\u0628"];
+    for (const name of shown) expect(tenantId.safeParse(name).success, name).toBe(true);
+    for (const name of shown)
+      for (const one of invisible) {
+        const letters = [...name];
+        for (let at = 0; at <= letters.length; at++) {
+          const alike = [...letters.slice(0, at), one, ...letters.slice(at)].join("");
+          if (isSeen(letters, at, one)) continue;
+          expect(tenantId.safeParse(alike).success, `${JSON.stringify(alike)} like ${name}`).toBe(false);
+        }
+      }
+    const others = [
+      // Joiners that join nothing, and selectors that select nothing.
+      ...["\u{1f600}\u200d\u{1f600}", "1\ufe0f", "a\u200d\u{1f600}", "\u{1f468}\u200d", "\u200d\u{1f467}"],
+      // After letters that never join, and twice.
+      ...["\u0627\u200c\u0628", "\u0628\u200c", "\u200c\u0628", "\u0628\u200c\u200c\u0628", "a\u200cb"],
+      // As above, without the selector: the same picture.
+      "\u{1f3f3}\u200d\u{1f308}",
+    ];
+    for (const name of others) expect(tenantId.safeParse(name).success, JSON.stringify(name)).toBe(false);
+  });
+
+  /** A non-joiner between letters that join, and the selector that makes a sign an emoji, change what is seen. */
+  function isSeen(letters: readonly string[], at: number, one: string): boolean {
+    const [before = "", after = ""] = [letters[at - 1], letters[at]];
+    const parts = /[\u0628\u0645\u06cc\u062e\u0647]/.test(before) && /[\u0600-\u06ff]/.test(after);
+    return one === "\u200c" && parts;
+  }
+});
+
 describe("name", () => {
   const hostile = [
     ...["", " ", "bob\u0000", "bob\n", "\u001b[2J", "bob\u200b@example.com", "moc.elpmaxe\u202ebob"],

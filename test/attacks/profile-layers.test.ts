@@ -1,10 +1,13 @@
 import type { StoredLayer } from "@berth/ledger";
 import {
+  type AccessRule,
   agentName,
   isFault,
   type LayerId,
   layers,
+  type ProfileField,
   type ProfileLayer,
+  profileFields,
   replaceWith,
   type SandboxProfile,
   sandboxProfile,
@@ -18,42 +21,132 @@ const base = sandboxProfile.parse({});
 const tenant = tenantId.parse("acme");
 const agent = agentName.parse("coder");
 
-const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 });
-const cap = (least: number) => some(fc.oneof(fc.constant(0), fc.integer({ min: least, max: 4 * least })));
+/** Fields whose 0 is no cap, by what they mean. */
+const caps = [
+  ...["limits.memoryBytes", "limits.cpus", "limits.pids", "limits.workspaceBytes", "limits.workspaceEntries"],
+  ...["limits.diskReadBytesPerSecond", "limits.diskWriteBytesPerSecond", "limits.diskReadsPerSecond"],
+  ...["limits.diskWritesPerSecond", "limits.egressBytesPerHour", "limits.egressBytesPerSecond"],
+  ...["exec.timeoutMs", "jobTimeoutMs", "idleMs", "maxAgeMs"],
+];
+/** Fields that are less where they are lower, 0 included. */
+const amounts = [
+  ...["limits.swapBytes", "limits.openFiles", "limits.tmpfsBytes", "limits.tmpfsInodes", "limits.shmBytes"],
+  ...["limits.rootBytes", "limits.teamBytes", "limits.teamEntries", "limits.egressConnections"],
+  ...["exec.graceMs", "exec.drainMs", "exec.shownBytes", "exec.keptBytes", "exec.outputBytes"],
+  ...["parallel", "weight"],
+];
+const mebibyte = 1024 ** 2;
+/** Of which a field takes those that its schema allows. */
+const numbers = [
+  0,
+  1,
+  2,
+  10,
+  16,
+  32,
+  100,
+  512,
+  1_000,
+  4_096,
+  30_000,
+  2 ** 20,
+  16 * mebibyte,
+  64 * mebibyte,
+  2 ** 31,
+];
+
+/** The values of each strict field, the loosest first. */
+const ranks: Readonly<Record<string, readonly (string | boolean)[]>> = {
+  mode: ["all", "non-main", "off"],
+  egressBy: ["proxy", "fetch"],
+  leaks: ["off", "report", "block"],
+  workspace: ["rw", "ro", "none"],
+  agentAccess: ["rw", "ro", "none"],
+  toolsAccess: ["rw", "ro", "none"],
+  readOnlyRoot: [false, true],
+};
+
 const image = fc.constantFrom("berth-sandbox:bookworm", "a", "b", "c");
 const network = fc.constantFrom("none", "bridge", "web");
+/** What each rule lets commands reach, of these places. */
+const reach: Readonly<Record<string, readonly string[]>> = {
+  "*": ["example.com:443", "www.example.com:443", "other.org:443"],
+  "example.com": ["example.com:443"],
+  "*.example.com": ["www.example.com:443"],
+  "example.com:8443": ["example.com:8443"],
+  "192.0.2.7:80": ["192.0.2.7:80"],
+};
+const rule = fc.constantFrom<AccessRule>(
+  { kinds: { allow: [], deny: ["fetch"] } },
+  { paths: { allow: ["src/**"], deny: [] } },
+  { commands: { allow: [], deny: ["git push"] } },
+);
+const directory = (name: string) => ({ source: `/${name}`, target: `/mnt/${name}`, access: "ro" as const });
 
-const layer = fc.record({
-  mode: some(fc.constantFrom("all" as const, "non-main" as const, "off" as const)),
-  image: some(image),
-  images: some(fc.uniqueArray(image)),
-  network: some(network),
-  networks: some(fc.uniqueArray(network)),
-  idleMs: cap(1_000),
-  jobTimeoutMs: cap(1_000),
-  maxAgeMs: cap(1_000),
-  weight: some(fc.integer({ min: 1, max: 200 })),
-  parallel: some(fc.integer({ min: 1, max: 64 })),
-  workspace: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
-  agentAccess: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
-  toolsAccess: some(fc.constantFrom("rw" as const, "ro" as const, "none" as const)),
-  readOnlyRoot: some(fc.boolean()),
-  mountable: some(fc.constant({ a: { source: "/a", target: "/mnt/a", access: "ro" as const } })),
-  mounts: some(fc.subarray(["a"])),
-  limits: fc.record({
-    memoryBytes: cap(16 * 1024 ** 2),
-    cpus: cap(1),
-    pids: cap(32),
-    openFiles: some(fc.integer({ min: 512, max: 8_192 })),
-    swapBytes: some(fc.integer({ min: 0, max: 2 ** 27 })),
-    tmpfsBytes: some(fc.integer({ min: 1, max: 2 ** 27 })),
-    workspaceBytes: cap(1_000),
-    workspaceEntries: cap(10),
-    diskReadBytesPerSecond: cap(1_000),
-    diskWritesPerSecond: cap(10),
-  }),
-  exec: fc.record({ timeoutMs: cap(1_000), graceMs: some(fc.integer({ min: 0, max: 9_999 })) }),
-}) satisfies fc.Arbitrary<ProfileLayer>;
+/** Fields whose values no number or order tells. */
+const others: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  image,
+  images: fc.uniqueArray(image),
+  network,
+  networks: fc.uniqueArray(network),
+  egress: fc.uniqueArray(fc.constantFrom(...Object.keys(reach))),
+  env: fc.constantFrom({ TEAM: "blue" }, { TEAM: "red", EXTRA: "1" }),
+  workdir: fc.constantFrom("", "src"),
+  rules: fc.array(rule, { maxLength: 2 }),
+  mounts: fc.subarray(["a", "b"]),
+  mountable: fc.constantFrom({ a: directory("a") }, { b: directory("b") }, { a: directory("b") }),
+  runtime: fc.constantFrom("runc", "runsc"),
+  passthroughEnv: fc.constantFrom([], ["HTTPS_CA"]),
+  user: fc.constantFrom("1000:1000", "2000:2000"),
+  tmpfs: fc.constantFrom([], ["/tmp"], ["/tmp", "/scratch"]),
+  dns: fc.constantFrom([], ["192.0.2.53"]),
+  extraHosts: fc.constantFrom([], ["db:192.0.2.7"]),
+  ulimits: fc.constantFrom({}, { nofile: 1_024 }),
+  seccomp: fc.constantFrom("/one.json", "/two.json"),
+  apparmor: fc.constantFrom("one", "two"),
+  gpus: fc.constantFrom<unknown>(0, 1, "all", ["one"]),
+  ioWeight: fc.constantFrom(0, 10, 1_000),
+  "setup.command": fc.constantFrom("", "true"),
+  "setup.timeoutMs": fc.constantFrom(1_000, 2_000),
+  "setup.network": fc.constantFrom("none", "bridge"),
+  "setup.root": fc.boolean(),
+};
+
+function valuesOf({ path, schema }: ProfileField): fc.Arbitrary<unknown> {
+  const ranked = ranks[path];
+  if (ranked) return fc.constantFrom(...ranked);
+  if ([...caps, ...amounts].includes(path)) {
+    const fitting = numbers.filter((number) => schema.safeParse(number).success);
+    if (fitting.length < 2) throw new Error(`too few numbers fit ${path}`);
+    return fc.constantFrom(...fitting);
+  }
+  const other = others[path];
+  if (!other) throw new Error(`${path} has no generator: give it one, and say what more of it is`);
+  return other;
+}
+
+/** A layer in which one of so many fields is set. */
+function layerOf(oneIn: number): fc.Arbitrary<ProfileLayer> {
+  const values = Object.fromEntries(
+    profileFields.map((field) => [
+      field.path,
+      fc.oneof(
+        { weight: oneIn - 1, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: valuesOf(field) },
+      ),
+    ]),
+  );
+  return fc.record(values).map((said) => {
+    const layer: Record<string, unknown> = {};
+    for (const { path, group, name } of profileFields) {
+      const value = said[path];
+      if (value === undefined) continue;
+      if (group === undefined) layer[name] = value;
+      else layer[group] = { ...(layer[group] as object | undefined), [name]: value };
+    }
+    return layer as ProfileLayer;
+  });
+}
 
 function policyOf(ofProfile: ProfileLayer, live: Readonly<Record<LayerId, ProfileLayer>>): Policy {
   const policy = new Policy({ base: replaceWith(base, ofProfile), files: new Map() });
@@ -64,49 +157,46 @@ function policyOf(ofProfile: ProfileLayer, live: Readonly<Record<LayerId, Profil
   return policy;
 }
 
-/** Not by the rules that Berth merges with, but by what each field means. */
+type Values = Readonly<Record<string, unknown>>;
+
+function valueAt(profile: SandboxProfile, { group, name }: ProfileField): unknown {
+  return ((group === undefined ? profile : profile[group]) as Values)[name];
+}
+
+function isWithin(some: readonly unknown[], all: readonly unknown[]): boolean {
+  const known = all.map((one) => JSON.stringify(one));
+  return some.every((one) => known.includes(JSON.stringify(one)));
+}
+
+/** By path, whether the first is more than the second allows: what the fields mean that no number or order tells. */
+const isMore: Readonly<Record<string, (job: SandboxProfile, allowed: SandboxProfile) => boolean>> = {
+  image: (job, { image, images }) => !isWithin([job.image], [image, ...images]),
+  network: (job, { network, networks }) => !isWithin([job.network], [network, ...networks, "none"]),
+  images: (job, { images }) => !isWithin(job.images, images),
+  networks: (job, { networks }) => !isWithin(job.networks, networks),
+  egress: (job, { egress }) => {
+    const reached = (rules: readonly string[]) => rules.flatMap((one) => reach[one] ?? []);
+    return !isWithin(reached(job.egress), reached(egress));
+  },
+  mounts: (job, { mounts, mountable }) => !isWithin(job.mounts, [...mounts, ...Object.keys(mountable)]),
+  rules: (job, { rules }) => !isWithin(rules, job.rules),
+  // A tenant's own business.
+  env: () => false,
+  workdir: () => false,
+};
+
+/** Not by the rules that Berth merges with, but by what each field means. Where nothing is said of one, only the operator sets it. */
 function moreThan(job: SandboxProfile, allowed: SandboxProfile): string[] {
-  const caps = (one: SandboxProfile) => ({
-    ...one.limits,
-    idleMs: one.idleMs,
-    maxAgeMs: one.maxAgeMs,
-    weight: one.weight,
-    parallel: one.parallel,
-    jobTimeoutMs: one.jobTimeoutMs,
-    timeoutMs: one.exec.timeoutMs,
-  });
-  const infinite = new Set([
-    "memoryBytes",
-    "cpus",
-    "pids",
-    "workspaceBytes",
-    "workspaceEntries",
-    "diskReadBytesPerSecond",
-    "diskWritesPerSecond",
-    "idleMs",
-    "maxAgeMs",
-    "jobTimeoutMs",
-    "timeoutMs",
-  ]);
-  const size = (name: string, value: number) => (value === 0 && infinite.has(name) ? Infinity : value);
-  const limits = Object.entries(caps(allowed));
-  const own: Record<string, number> = caps(job);
-  const modes = ["off", "non-main", "all"];
-  const accesses = ["none", "ro", "rw"];
-  const mountable = [...allowed.mounts, ...Object.keys(allowed.mountable)];
-  return [
-    ...limits.filter(([name, most]) => size(name, own[name] ?? 0) > size(name, most)).map(([name]) => name),
-    ...(job.exec.graceMs > allowed.exec.graceMs ? ["graceMs"] : []),
-    ...(modes.indexOf(job.mode) > modes.indexOf(allowed.mode) ? ["mode"] : []),
-    ...(["workspace", "agentAccess", "toolsAccess"] as const).filter(
-      (name) => accesses.indexOf(job[name]) > accesses.indexOf(allowed[name]),
-    ),
-    ...(allowed.readOnlyRoot && !job.readOnlyRoot ? ["readOnlyRoot"] : []),
-    ...(job.mounts.every((name) => mountable.includes(name)) ? [] : ["mounts"]),
-    ...(JSON.stringify(job.mountable) === JSON.stringify(allowed.mountable) ? [] : ["mountable"]),
-    ...([allowed.image, ...allowed.images].includes(job.image) ? [] : ["image"]),
-    ...([allowed.network, ...allowed.networks, "none"].includes(job.network) ? [] : ["network"]),
-  ];
+  const isLooser = (field: ProfileField) => {
+    const { path } = field;
+    const [own, most] = [valueAt(job, field), valueAt(allowed, field)];
+    const size = (value: unknown) => (value === 0 && caps.includes(path) ? Infinity : (value as number));
+    if ([...caps, ...amounts].includes(path)) return size(own) > size(most);
+    const ranked = ranks[path];
+    if (ranked) return ranked.indexOf(own as string) < ranked.indexOf(most as string);
+    return isMore[path]?.(job, allowed) ?? JSON.stringify(own) !== JSON.stringify(most);
+  };
+  return profileFields.filter(isLooser).map(({ path }) => path);
 }
 
 function resolved<T>(resolve: () => T): T | undefined {
@@ -119,28 +209,56 @@ function resolved<T>(resolve: () => T): T | undefined {
 }
 
 describe("no job gets more", () => {
-  test("than its tenant, its agent or the fleet may have, whatever the layers and its own settings say", () => {
-    let compared = 0;
+  test("than its key, its agent, its tenant or the fleet may have, in any field, whatever the layers and its own settings say", () => {
+    const compared = { ofKey: 0, ofJob: 0 };
+    const [operators, lower, own] = [layerOf(3), layerOf(8), layerOf(40)];
     fc.assert(
-      fc.property(layer, layer, layer, layer, layer, some(layer), (...given) => {
-        const [ofProfile, live, fleet, ofTenant, ofAgent, settings] = given;
+      fc.property(operators, operators, lower, lower, lower, lower, own, (...given) => {
+        const [ofProfile, live, fleet, ofTenant, ofAgent, keySettings, settings] = given;
         const policy = policyOf(ofProfile, {
           [layers.profile("default")]: live,
           [layers.fleet]: fleet,
           [layers.tenant(tenant)]: ofTenant,
           [layers.agent(tenant, agent)]: ofAgent,
         });
-        const job = resolved(() => policy.resolve({ tenant, agent, settings }));
-        if (!job) return;
-        compared++;
-        for (const above of [{}, { tenant }, { tenant, agent }])
-          expect(moreThan(job.profile, policy.resolve(above).profile)).toEqual([]);
+        const asked = [{}, { tenant }, { tenant, agent }, { tenant, agent, keySettings }];
+        const all = [...asked, { tenant, agent, keySettings, settings }];
+        const profiles = all.map((one) => resolved(() => policy.resolve(one))?.profile);
+        if (profiles[3]) compared.ofKey++;
+        if (profiles[4]) compared.ofJob++;
+        for (const [at, profile] of profiles.entries())
+          for (const above of profiles.slice(0, at))
+            if (profile && above) expect(moreThan(profile, above)).toEqual([]);
       }),
-      { numRuns: 1_000 },
+      { numRuns: 1_000, seed: 11 },
     );
-    // The others were refused.
-    expect(compared).toBeGreaterThan(20);
+    // The others were refused for what they chose. The seed decides how many.
+    expect(compared.ofKey).toBeGreaterThan(200);
+    expect(compared.ofJob).toBeGreaterThan(50);
   });
+
+  test.each(profileFields.map((field) => [field.path, field] as const))(
+    "by a value of %s that any layer below the operator's, a key or a job says",
+    (_, field) => {
+      const said = fc.sample(valuesOf(field), { numRuns: 12, seed: 7 });
+      const layered = (value: unknown) =>
+        (field.group === undefined
+          ? { [field.name]: value }
+          : { [field.group]: { [field.name]: value } }) as ProfileLayer;
+      for (const held of said)
+        for (const wanted of said) {
+          const none = policyOf(layered(held), {} as Record<LayerId, ProfileLayer>);
+          const { profile: above } = none.resolve({ tenant });
+          const withLayer = policyOf(layered(held), { [layers.tenant(tenant)]: layered(wanted) });
+          const results = [
+            resolved(() => withLayer.resolve({ tenant })),
+            resolved(() => none.resolve({ tenant, keySettings: layered(wanted) })),
+            resolved(() => none.resolve({ tenant, settings: layered(wanted) })),
+          ];
+          for (const result of results) if (result) expect(moreThan(result.profile, above)).toEqual([]);
+        }
+    },
+  );
 
   test("than before by asking for no cap, in any layer below the operator's", () => {
     const none = { idleMs: 0, limits: { memoryBytes: 0, cpus: 0, pids: 0 }, exec: { timeoutMs: 0 } };

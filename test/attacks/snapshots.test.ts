@@ -9,6 +9,29 @@ async function trees(fleet: TestFleet): Promise<string[]> {
 }
 
 describe("hostile tenant", () => {
+  test("a hostile tenant has no more snapshots, and no more bytes of them, than its ceilings", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const evil = berth.tenant("evil");
+    await berth.profiles.set("tenant.evil", { ceilings: { snapshots: 2, snapshotBytes: 200_000 } });
+    await evil.write("a", "x".repeat(50_000));
+    await evil.snapshot("one");
+    await evil.write("b", "x".repeat(120_000));
+    const large = await evil.snapshot("two");
+    expect(large.outcome).toMatchObject({ kind: "refused", code: "tenant-full" });
+    await evil.remove("b");
+    expect((await evil.snapshot("two")).outcome).toEqual({ kind: "done" });
+    const third = await evil.snapshot("three");
+    expect(third.outcome).toMatchObject({
+      code: "tenant-full",
+      message: expect.stringMatching(/2 snapshots|snapshots/),
+    });
+    const kept = (await trees(fleet)).map((name) => name.split(".").slice(0, 2).join("."));
+    expect(kept.sort()).toEqual(["evil.one", "evil.two"]);
+  });
+
   test("a hostile tenant gets nothing of the host or of another tenant by links in a snapshot", async ({
     fleet,
   }) => {

@@ -1,7 +1,66 @@
 import { readdir } from "node:fs/promises";
+import type { Tenant } from "@berth/client";
 import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
+
+describe("sandbox that is to be ended", () => {
+  test("a sandbox can be stopped and destroyed whatever became of its tenant's layers, grants, profile and mode", async ({
+    fleet,
+  }) => {
+    const invalid = { version: 1, atMs: 1, by: "newer", settings: { teleport: true } };
+    await fleet.redis.connect().hset(redisKeys.profiles, "tenant.invalid", JSON.stringify(invalid));
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const live = (layer: string, settings: object) => berth.profiles.set(layer, settings);
+    await live("profile.net", { images: [busybox.BERTH_IMAGE] });
+    const mountable = { data: { source: "/nowhere/data", target: "/mnt/data", access: "ro" } };
+    const becomes: Record<string, () => Promise<unknown>> = {
+      ungranted: () => live("tenant.ungranted", { image: "no-such-image:1" }),
+      revoked: async () => {
+        await live("tenant.revoked", { profile: "net" });
+        await berth.tenant("revoked").revoke({ profiles: ["net"] });
+      },
+      unmountable: async () => {
+        await berth.tenant("unmountable").grant({ profiles: ["data"] });
+        await live("profile.data", { mountable, mounts: ["data"] });
+        await live("tenant.unmountable", { profile: "data" });
+      },
+      imageless: async () => {
+        await berth.tenant("imageless").grant({ profiles: ["imageless"] });
+        await live("profile.imageless", { image: "localhost:1/no-such-image:1" });
+        await live("tenant.imageless", { profile: "imageless" });
+      },
+      off: () => live("tenant.off", { mode: "off" }),
+    };
+    const used = Object.keys(becomes);
+    const names = [...used, "invalid"];
+    await berth.tenant("revoked").grant({ profiles: ["net"] });
+    for (const name of used) {
+      expect((await berth.tenant(name).exec("echo kept > kept")).outcome).toEqual({
+        kind: "exited",
+        code: 0,
+      });
+      await becomes[name]?.();
+    }
+    const refusals = await Promise.all(
+      names.map(async (name) => {
+        await expect.poll(async () => (await berth.tenant(name).exec("true")).outcome.kind).toBe("refused");
+        return name;
+      }),
+    );
+    expect(refusals).toEqual(names);
+    const kinds = async (end: (tenant: Tenant) => PromiseLike<{ outcome: { kind: string } }>) =>
+      Object.fromEntries(
+        await Promise.all(names.map(async (name) => [name, (await end(berth.tenant(name))).outcome])),
+      );
+    const done = Object.fromEntries(names.map((name) => [name, { kind: "done" }]));
+    expect(await kinds((tenant) => tenant.stop())).toEqual(done);
+    for (const name of used) expect(await readdir(fleet.workspaces)).toContain(name);
+    expect(await kinds((tenant) => tenant.destroy())).toEqual(done);
+    for (const name of names) expect(await readdir(fleet.workspaces)).not.toContain(name);
+  });
+});
 
 describe("sandbox that is destroyed", () => {
   test("a sandbox that is destroyed loses what any of its conversations persisted, and no other sandbox does", async ({

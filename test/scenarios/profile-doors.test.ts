@@ -94,7 +94,15 @@ describe("gateway's key", () => {
       key,
       body: { everyMs: 60_000, order: { request } },
     });
-    expect(scheduled.body.order.settings).toEqual({ limits: { openFiles: 600 } });
+    expect(scheduled.body.order).toMatchObject({ keySettings: { limits: { openFiles: 600 } } });
+    // The key's layer was the tenant's choice once; what asks for nothing goes on when the tenant is held to less.
+    await fleet.client().profiles.set("tenant.acme", { limits: { openFiles: 580 } });
+    await expect.poll(async () => (await run()).body.result.value?.stdout).toBe("580\n");
+    const own = await run({ limits: { openFiles: 590 } });
+    expect(own.body.result.outcome).toMatchObject({ kind: "refused", code: "not-allowed" });
+    // A caller cannot bring a key's layer of its own.
+    const forged = { request, keySettings: { limits: { openFiles: 4_096 } } };
+    expect((await gateway.call("POST", "/v1/jobs?wait=30", { key, body: forged })).status).toBe(400);
     const { body } = await gateway.call("GET", "/v1/keys");
     expect(body.keys[0].settings).toEqual({ limits: { openFiles: 600 } });
     for (const [method, path] of [

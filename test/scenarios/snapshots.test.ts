@@ -85,26 +85,6 @@ describe("snapshot", () => {
     await acme.restore("base");
     expect((await acme.exec("pgrep sleep | wc -l")).stdout).toBe("0\n");
   });
-
-  test("a snapshot counts against its tenant's ceilings", async ({ fleet }) => {
-    await fleet.worker("worker-1", busybox);
-    const berth = fleet.client();
-    const acme = berth.tenant("acme");
-    await berth.profiles.set("tenant.acme", { ceilings: { snapshots: 2, snapshotBytes: 200_000 } });
-    await acme.write("a", "x".repeat(50_000));
-    await acme.snapshot("one");
-    await acme.write("b", "x".repeat(120_000));
-    const large = await acme.snapshot("two");
-    expect(large.outcome).toMatchObject({ kind: "refused", code: "tenant-full" });
-    await acme.remove("b");
-    expect((await acme.snapshot("two")).outcome).toEqual(done);
-    const third = await acme.snapshot("three");
-    expect(third.outcome).toMatchObject({
-      code: "tenant-full",
-      message: expect.stringMatching(/2 snapshots|snapshots/),
-    });
-    expect((await onDisk(fleet)).sort()).toEqual(["acme.one", "acme.two"]);
-  });
 });
 
 describe("fork", () => {

@@ -66,5 +66,7 @@ test("what jobs used is in their results, and by tenant and day in the client, o
   const text = await (await fetch(url)).text();
   expect(text).toMatch(/^berth_job_out_bytes_total 405013$/m);
   expect(text).toMatch(/^berth_job_cpu_seconds_total 0\.\d+$/m);
+  expect(text).toMatch(/^berth_job_peak_memory_bytes_bucket\{le="\+Inf"\} [1-9]\d*$/m);
+  expect(text).toMatch(/^berth_job_peak_memory_bytes_sum [1-9]\d+$/m);
   expect(text).not.toContain("acme");
 });

@@ -231,6 +231,31 @@ describe("worker's workspaces", () => {
   });
 });
 
+describe("worker with a mistyped profile", () => {
+  test("a profile that no sandbox can start with holds back its own tenants, however many they are, and nobody else's new sandboxes", async ({
+    fleet,
+  }) => {
+    const berth = fleet.client();
+    await berth.profiles.set("profile.data", {
+      mountable: { data: { source: "/nowhere/data", target: "/mnt/data", access: "ro" } },
+      mounts: ["data"],
+    });
+    await berth.profiles.set("profile.net", { network: "no-such-network" });
+    const worker = await fleet.worker("worker-1", { ...busybox });
+    for (const [profile, code] of [
+      ["data", "mount-refused"],
+      ["net", "profile-unmet"],
+    ] as const)
+      for (const tenant of ["acme", "globex", "initech", "hooli"].map((name) => `${name}-${profile}`)) {
+        await berth.tenant(tenant).grant({ profiles: [profile] });
+        const { outcome } = await berth.tenant(tenant).exec("true", { profile });
+        expect(outcome).toMatchObject({ kind: "refused", code });
+      }
+    expect((await berth.tenant("umbrella").exec("echo served")).stdout).toBe("served\n");
+    expect(worker.log).not.toContain("starts.failing");
+  });
+});
+
 describe("worker's configuration", () => {
   test("a worker's configuration is blamed for a password that Redis refuses, with exit code 78, and unknown variables are named", async ({
     fleet,

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { fleetId, problemsOf, sandboxProfile, unknownSettings } from "@berth/protocol";
 import { type ContainerRules, defaultRuntime, withTag } from "@berth/sandbox/container";
 import { readEnvironment } from "@berth/service";
+import { parse } from "yaml";
 import { z } from "zod";
 
 const list = z
@@ -111,7 +112,7 @@ function readWorkersFile(
   path: string | undefined,
 ): { content: z.infer<typeof workersFile> } | { problems: string[] } {
   try {
-    const parsed = workersFile.safeParse(path === undefined ? {} : JSON.parse(readFileSync(path, "utf8")));
+    const parsed = workersFile.safeParse(path === undefined ? {} : (parse(readFileSync(path, "utf8")) ?? {}));
     if (parsed.success) return { content: parsed.data };
     return { problems: problemsOf(parsed.error).map((problem) => `${path}: ${problem}`) };
   } catch (error) {

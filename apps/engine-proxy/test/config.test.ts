@@ -37,6 +37,24 @@ describe("engine proxy's rules", () => {
     });
   });
 
+  test("the engine proxy's rules read the workers' file as the workers do: YAML, of which JSON is a part", async () => {
+    const BERTH_CONFIG = join(folder, "worker.yaml");
+    await writeFile(
+      BERTH_CONFIG,
+      "BERTH_RUNTIME: runsc # for all\nprofiles:\n  tools: { image: tools }\n  strong:\n    runtime: kata\n",
+    );
+    expect(rules({ BERTH_CONFIG })).toMatchObject({
+      images: ["berth-sandbox:bookworm", "berth-sandbox:bookworm", "tools:latest"],
+      runtimes: ["runsc", "kata"],
+    });
+    await writeFile(BERTH_CONFIG, "# nothing yet\n");
+    expect(rules({ BERTH_CONFIG })).toMatchObject({ runtimes: ["default"] });
+    await writeFile(BERTH_CONFIG, "profiles: [broken");
+    expect(readConfig({ BERTH_CONFIG })).toMatchObject({
+      problems: [expect.stringContaining("worker.yaml: ")],
+    });
+  });
+
   test("the engine proxy's rules do not allow the engine's default runtime, or root, beside the runtime that the fleet has", () => {
     const given = { BERTH_RUNTIME: "runsc", BERTH_WORKER_USER: "0:0" };
     expect(rules(given)).toMatchObject({ runtimes: ["runsc"], users: [] });

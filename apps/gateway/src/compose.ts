@@ -104,6 +104,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     maxPerKey: config.maxStreamsPerKey,
     code: "too-many-requests",
     what: "jobs waited for at once",
+    ceiling: "waits",
   });
   metrics.gauge("berth_http_waits", "Jobs whose ends requests wait for now.", () => waits.taken);
   metrics.gauge("berth_http_event_streams", "Event streams open now.", () => streams.size);

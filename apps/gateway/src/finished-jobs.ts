@@ -4,10 +4,31 @@ import type { Counter, Metrics } from "@berth/service";
 /** Tenants kept track of to find the busiest: many times what is shown. */
 const tracked = 10;
 
+/** Of one tenant, since this gateway knows it. */
+interface TenantSum {
+  jobs: number;
+  cpuSeconds: number;
+  inBytes: number;
+  outBytes: number;
+  peakMemoryBytes: number;
+}
+
+const tenantGauges: readonly [name: string, help: string, of: (sum: TenantSum) => number][] = [
+  ["berth_tenant_jobs_finished", "Jobs that ended of the busiest tenants, about.", ({ jobs }) => jobs],
+  ["berth_tenant_cpu_seconds", "Cpu time of those jobs, about.", ({ cpuSeconds }) => cpuSeconds],
+  ["berth_tenant_in_bytes", "Bytes of those jobs as they were submitted, about.", ({ inBytes }) => inBytes],
+  ["berth_tenant_out_bytes", "Bytes that those jobs brought out, about.", ({ outBytes }) => outBytes],
+  [
+    "berth_tenant_peak_memory_bytes",
+    "The most memory that one of those jobs had.",
+    ({ peakMemoryBytes }) => peakMemoryBytes,
+  ],
+];
+
 /** Counts of jobs that ended, as this gateway sees its share of the results; the sum over all gateways is the fleet's. */
 export class FinishedJobs {
   readonly #outcomes: Counter<"outcome">;
-  readonly #tenants = new Map<string, number>();
+  readonly #tenants = new Map<string, TenantSum>();
   readonly #top: number;
 
   constructor(metrics: Metrics, top: number) {
@@ -18,16 +39,11 @@ export class FinishedJobs {
       ["outcome"],
     );
     if (top === 0) return;
-    metrics.labelledGauge(
-      "berth_tenant_jobs_finished",
-      "Jobs that ended of the busiest tenants, about.",
-      ["tenant"],
-      () =>
-        [...this.#tenants]
-          .sort(([, a], [, b]) => b - a)
-          .slice(0, top)
-          .map(([tenant, value]) => ({ labels: { tenant }, value })),
-    );
+    const busiest = () => [...this.#tenants].sort(([, a], [, b]) => b.jobs - a.jobs).slice(0, top);
+    for (const [name, help, of] of tenantGauges)
+      metrics.labelledGauge(name, help, ["tenant"], () =>
+        busiest().map(([tenant, sum]) => ({ labels: { tenant }, value: of(sum) })),
+      );
   }
 
   add({ result, tenant }: GroupResult): void {
@@ -35,18 +51,28 @@ export class FinishedJobs {
     this.#outcomes.inc({
       outcome: outcome.kind === "exited" && outcome.code !== 0 ? "failed" : outcome.kind,
     });
-    if (this.#top > 0) this.#count(tenant);
+    if (this.#top === 0) return;
+    const sum = this.#sumOf(tenant);
+    const { inBytes = 0, outBytes = 0, peakMemoryBytes = 0 } = result.usage ?? {};
+    sum.jobs++;
+    sum.cpuSeconds += result.timing.cpuMs / 1_000;
+    sum.inBytes += inBytes;
+    sum.outBytes += outBytes;
+    sum.peakMemoryBytes = Math.max(sum.peakMemoryBytes, peakMemoryBytes);
   }
 
-  /** The space-saving sketch: a new tenant takes the place, and the count, of the one with the least. */
-  #count(tenant: string): void {
+  /** The space-saving sketch: a new tenant takes the place, and the count of jobs, of the one with the least. */
+  #sumOf(tenant: string): TenantSum {
     const known = this.#tenants.get(tenant);
-    if (known !== undefined || this.#tenants.size < this.#top * tracked) {
-      this.#tenants.set(tenant, (known ?? 0) + 1);
-      return;
+    if (known !== undefined) return known;
+    let jobs = 0;
+    if (this.#tenants.size >= this.#top * tracked) {
+      const [least, sum] = [...this.#tenants].reduce((a, b) => (b[1].jobs < a[1].jobs ? b : a));
+      this.#tenants.delete(least);
+      ({ jobs } = sum);
     }
-    const [least, count] = [...this.#tenants].reduce((a, b) => (b[1] < a[1] ? b : a));
-    this.#tenants.delete(least);
-    this.#tenants.set(tenant, count + 1);
+    const fresh = { jobs, cpuSeconds: 0, inBytes: 0, outBytes: 0, peakMemoryBytes: 0 };
+    this.#tenants.set(tenant, fresh);
+    return fresh;
   }
 }

@@ -9,7 +9,7 @@ export interface PlacesOptions {
   /** What is counted, for the sentence that refuses one too many. */
   readonly what: string;
   /** The tenant's ceiling that bounds them over all its keys. */
-  readonly ceiling?: "streams";
+  readonly ceiling?: "streams" | "waits";
 }
 
 /** Things that stay open for a while: so many at once, for each key, and for each tenant over all its keys. */

@@ -72,8 +72,32 @@ describe("room", () => {
     one.end();
     one.take(10);
     expect(budget.used).toBe(750);
-    expect(() => budget.hold({ id: "f", most: 50 }).take(51), "its own ceiling").toThrow(/too many bytes/);
-    budget.hold({ id: "f", most: 50 }).take(50);
+    budget.hold({ id: "f", most: 0 }).take(50);
+  });
+
+  test("a tenant's bodies have its own ceiling, by name, and one body above it is not to be sent again", () => {
+    const budget = new BodyBudget(1_000);
+    const acme = { id: "tenant acme", tenant: "acme", most: 50 };
+    const refused = (take: () => void) => {
+      try {
+        take();
+      } catch (error) {
+        return failureOf(error);
+      }
+      return undefined;
+    };
+    const alone = budget.hold(acme);
+    alone.take(30);
+    expect(refused(() => alone.take(21))).toMatchObject({
+      ...{ status: 413, code: "body-too-large", headers: {} },
+      detail: expect.stringContaining("50 bytes that acme may have of request bodies at once"),
+    });
+    expect(refused(() => budget.hold(acme).take(21))).toMatchObject({
+      ...{ status: 429, code: "tenant-full", headers: { "retry-after": "1" } },
+      detail: expect.stringContaining("acme has 30 bytes of request bodies, and its ceiling bodyBytes is 50"),
+    });
+    alone.end();
+    budget.hold(acme).take(50);
   });
 
   test("a tenant's streams have its own ceiling over all its keys, and others' do not count", () => {
@@ -82,7 +106,13 @@ describe("room", () => {
       ceiling: "streams",
     });
     const of = (id: string, tenant: string) =>
-      ({ id, role: "tenant", tenant, bodyBytes: 1, ceilings: { streams: 2, bodyBytes: 0 } }) as Principal;
+      ({
+        id,
+        role: "tenant",
+        tenant,
+        bodyBytes: 1,
+        ceilings: { streams: 2, waits: 1, bodyBytes: 0 },
+      }) as Principal;
     const first = places.take(of("k1", "acme"));
     places.take(of("k2", "acme"));
     expect(() => places.take(of("k3", "acme"))).toThrow(/its ceiling streams is 2/);
@@ -315,13 +345,29 @@ describe("webhook addresses", () => {
 test("the busiest tenants are found among many, in bounded memory", async () => {
   const metrics = new Metrics();
   const finished = new FinishedJobs(metrics, 2);
-  const end = (tenant: string) =>
-    finished.add({ tenant, result: { outcome: { kind: "done" } } } as unknown as GroupResult);
+  const usage = { inBytes: 3, outBytes: 5 };
+  const end = (tenant: string, peakMemoryBytes = 7) =>
+    finished.add({
+      tenant,
+      result: {
+        ...{ outcome: { kind: "done" }, value: {}, timing: { wallMs: 1, cpuMs: 500 } },
+        usage: { ...usage, peakMemoryBytes },
+      },
+    } as unknown as GroupResult);
   for (let index = 0; index < 5_000; index++) {
     end(`once-${index}`);
     end("busy");
     if (index % 2 === 0) end("half");
   }
-  const shown = [...(await metrics.text()).matchAll(/tenant="([^"]+)"/g)].map((match) => match[1]);
-  expect(shown).toEqual(["busy", "half"]);
+  end("busy", 9_000);
+  const text = await metrics.text();
+  const of = (name: string) =>
+    [...text.matchAll(/^(\w+)\{tenant="([^"]+)"\} (\S+)$/gm)]
+      .filter(([, metric]) => metric === name)
+      .map(([, , tenant, value]) => [tenant, Number(value)]);
+  expect(of("berth_tenant_jobs_finished").map(([tenant]) => tenant)).toEqual(["busy", "half"]);
+  expect(of("berth_tenant_cpu_seconds")[0]).toEqual(["busy", 2_500.5]);
+  expect(of("berth_tenant_in_bytes")[0]).toEqual(["busy", 15_003]);
+  expect(of("berth_tenant_out_bytes")[0]).toEqual(["busy", 25_005]);
+  expect(of("berth_tenant_peak_memory_bytes")[0]).toEqual(["busy", 9_000]);
 });

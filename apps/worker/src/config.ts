@@ -119,7 +119,7 @@ export const environment = z.object({
     "the queue of a sandbox unused for this long is removed from Redis",
   ),
   BERTH_PRUNE_DAYS: countOrNone(0).describe(
-    "sandboxes unused for so many days are destroyed, with their workspaces; 0: never",
+    "sandboxes unused for so many days are destroyed, with their workspaces; 0: never, since nothing brings a workspace back",
   ),
   BERTH_DRAIN_MS: count(30_000).describe("grace period of running jobs when the worker is asked to stop"),
   BERTH_ON_STOP: z

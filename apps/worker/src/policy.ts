@@ -4,6 +4,7 @@ import {
   type Excess,
   Fault,
   isDisabled,
+  isEnding,
   type Job,
   type LayerId,
   layers,
@@ -21,7 +22,7 @@ import type { JobTools } from "./job-tools.ts";
 
 /** The inputs of a profile. Without a tenant, only the operator's layers apply. */
 export type Asked = {
-  readonly [K in "tenant" | "agent" | "profile" | "settings"]?: Job[K] | undefined;
+  readonly [K in "tenant" | "agent" | "profile" | "keySettings" | "settings"]?: Job[K] | undefined;
 } & {
   /** Its workspace is to be emptied, whatever access its commands have. */
   readonly emptied?: boolean;
@@ -31,6 +32,8 @@ export interface Resolved {
   readonly profile: SandboxProfile;
   /** Equal profiles have equal hashes. */
   readonly hash: string;
+  /** As the operator's layers have it, before the tenant's and all below lowered it. */
+  readonly operators: SandboxProfile;
 }
 
 export interface PolicyOptions {
@@ -47,7 +50,7 @@ const mostResolved = 10_000;
 
 /**
  * Which profile a job gets. The operator's layers replace one another: built-in, variables, file, `profile.NAME`. Those below may
- * only tighten or choose: `fleet`, `tenant.ID`, `agent.TENANT.NAME`, and the job's own settings.
+ * only tighten or choose: `fleet`, `tenant.ID`, `agent.TENANT.NAME`, those of the job's key, and the job's own settings.
  */
 export class Policy {
   readonly #options: PolicyOptions;
@@ -80,23 +83,35 @@ export class Policy {
   /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
   resolve(asked: Asked): Resolved {
     if (!asked.emptied) return this.#held(asked);
-    const { profile } = this.#held(asked);
+    const { profile, operators } = this.#held(asked);
     // A set-up that fails would keep its sandbox from being removed.
     const whole = { ...profile, workspace: "rw", setup: { ...profile.setup, command: "" } } as const;
-    return { profile: whole, hash: hashOf(whole) };
+    return { profile: whole, hash: hashOf(whole), operators };
+  }
+
+  /** What any sandbox of this worker can be ended in, whatever became of its own profile: only what the worker's variables say. */
+  get bare(): Resolved {
+    const { base } = this.#options;
+    const profile = {
+      ...base,
+      ...({ mode: "all", workspace: "rw", agentAccess: "none", toolsAccess: "none" } as const),
+      ...{ egress: [], mounts: [], setup: { ...base.setup, command: "" } },
+    };
+    return { profile, hash: hashOf(profile), operators: profile };
   }
 
   #held(asked: Asked): Resolved {
-    const { tenant, settings } = asked;
+    const { tenant, keySettings, settings } = asked;
     const shared = this.#shared(asked);
-    if (settings === undefined) return shared;
-    const { merged, excess } = tightenBy(shared.profile, settings);
+    if (keySettings === undefined && settings === undefined) return shared;
+    const ofKey = lowered(shared.profile, keySettings ?? {}, tenant);
+    const { merged, excess } = tightenBy(ofKey, settings ?? {});
     refuseUngranted(excess, tenant);
     if (excess.length > 0) {
       const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
       throw new Fault("not-allowed", { tenant: tenant ?? "", problems });
     }
-    return { profile: merged, hash: hashOf(merged) };
+    return { profile: merged, hash: hashOf(merged), operators: shared.operators };
   }
 
   /** The resolved profile of all jobs with the same inputs. */
@@ -112,16 +127,13 @@ export class Policy {
   #resolve(asked: Asked): Resolved {
     const { tenant, agent } = asked;
     const { ofTenant, ofAgent } = this.#own(tenant, agent);
-    let profile = this.#operators(this.nameOf(asked), tenant);
-    for (const layer of [this.#layer(layers.fleet), ofTenant, ofAgent]) {
-      if (layer === undefined) continue;
+    const under = (above: SandboxProfile, layer: NamedLayer = {}) => {
       const { profile: _, scope: __, ceilings: ___, ...settings } = layer;
-      const { merged, excess } = tightenBy(profile, settings);
-      // More than the layers above allow is no mistake: they may have been tightened since. Another image or network would be one.
-      refuseUngranted(excess, tenant);
-      profile = merged;
-    }
-    return { profile, hash: hashOf(profile) };
+      return lowered(above, settings, tenant);
+    };
+    const operators = under(this.#operators(this.nameOf(asked), tenant), this.#layer(layers.fleet));
+    const profile = under(under(operators, ofTenant), ofAgent);
+    return { profile, hash: hashOf(profile), operators };
   }
 
   #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
@@ -147,9 +159,9 @@ export class Policy {
   }
 }
 
-/** Throws unless the job may have a sandbox at all. What was left in one can always be removed. */
+/** Throws unless the job may have a sandbox at all. What was left in one can always be stopped and removed. */
 export function refuseDisabled({ agent, request }: Job, { mode }: SandboxProfile): void {
-  if (request.kind !== "destroy" && isDisabled(mode, agent))
+  if (!isEnding(request) && isDisabled(mode, agent))
     throw new Fault("sandbox-disabled", { kind: request.kind, mode });
 }
 
@@ -161,6 +173,13 @@ export function refuseByRules(
 ): void {
   const problem = refusalBy(rules, request, prepare);
   if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
+}
+
+/** More than the layers above allow is no mistake of a layer's: they may have been tightened since. Another image or network would be one. */
+function lowered(above: SandboxProfile, layer: ProfileLayer, tenant: string | undefined): SandboxProfile {
+  const { merged, excess } = tightenBy(above, layer);
+  refuseUngranted(excess, tenant);
+  return merged;
 }
 
 function refuseUngranted(excess: readonly Excess[], tenant: string | undefined): void {

@@ -1,14 +1,18 @@
 import type { Socket } from "node:net";
 import { EgressProxy } from "@berth/egress";
 import { type ArtifactsPort, runRequest } from "@berth/jobs";
-import type { ArtifactStore, Grants, Shared } from "@berth/ledger";
+import type { ArtifactStore, Grants, MeasuredBytes, Shared } from "@berth/ledger";
 import {
+  agentDirectory,
   agentIn,
   approvalMs,
   BoundedWait,
   type Conversation,
   type Epoch,
   Fault,
+  type FaultCode,
+  FileRefusal,
+  isEnding,
   isFault,
   isWorkspaceRequest,
   type Job,
@@ -54,7 +58,7 @@ export interface DriverSandboxRequest {
   /** The worker's process that holds the sandbox. */
   readonly instance: string;
   readonly leaseMs: number;
-  readonly policy: Pick<Policy, "nameOf" | "resolve">;
+  readonly policy: Pick<Policy, "nameOf" | "resolve" | "bare">;
   readonly grants: Pick<Grants, "check" | "peersOf">;
   readonly egress: Pick<EgressGates, "of">;
   /** The pool that the sandbox's first job chose. It never changes. */
@@ -106,6 +110,10 @@ export interface LeakFound {
 const mostLeaksReported = 20;
 /** For removing a fork that its job does not keep. */
 const discardMs = 60_000;
+/** A walk of a directory that is full of files. */
+const measureSharedMs = 10_000;
+/** What an empty directory takes on the disk: those that are counted in bytes alone could be as many as one likes. */
+const leastShared = 4_096;
 const defaultAgent = "default";
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
@@ -132,7 +140,11 @@ export class DriverSandbox implements SandboxPort {
   /** When the set-up ended that was noted last. */
   #notedSetUp: number | undefined;
   /** What a job was last given: which sandbox, in which of its lives. */
-  #given: { readonly sandbox: Sandbox; readonly restarts: number } | undefined;
+  #given:
+    | { readonly sandbox: Sandbox; readonly restarts: number; readonly agent: string | undefined }
+    | undefined;
+  /** Bytes in shared directories when a container was given up that could write them, until Redis knows them. */
+  readonly #left = new Map<string, number>();
 
   constructor(driver: SandboxDriver, request: DriverSandboxRequest) {
     this.#driver = driver;
@@ -148,18 +160,11 @@ export class DriverSandbox implements SandboxPort {
     job: SandboxJob | undefined,
     { signal, leaseLeftMs }: { readonly signal: AbortSignal; readonly leaseLeftMs: () => number },
   ): Promise<OpenSandbox> {
-    const { policy } = this.#request;
-    // Before any error about the profile: a tenant without the grant learns nothing of it.
-    if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
-    const { profile, hash, agent } = this.#resolve(job);
-    const tools = job ? await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal) : noTools;
-    if (job) {
-      refuseDisabled(job, profile);
-      refuseByRules(job, profile, tools);
-      const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
-      if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
-    }
-    const variables = job && (await unlessAborted(this.#request.secrets.variablesFor(job, profile), signal));
+    const admitted = await this.#admit(job, signal);
+    const { profile, hash } = admitted;
+    const { tools, variables } = job
+      ? await this.#prepared(job, profile, signal)
+      : { tools: noTools, variables: {} };
     const { snapshots } = this.#request;
     const isNewFork = job?.forkOf !== undefined && job.forkOf !== this.#forkOf;
     const mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
@@ -173,17 +178,19 @@ export class DriverSandbox implements SandboxPort {
       const before = this.#given;
       if (job && (isAlone || job.forkOf !== this.#forkOf))
         await unlessAborted(snapshots.prepare(job, profile), signal);
-      const wanted = { profile, agent, forkOf: job?.forkOf };
       this.#openedHash = hash;
-      if (mayReplace) await this.#removeEmpty({ profile, agent }, leaseLeftMs, signal);
-      const sandbox = await unlessAborted(this.#sandbox(wanted, leaseLeftMs), signal);
+      if (mayReplace) await this.#removeEmpty(admitted, leaseLeftMs, signal);
+      const { sandbox, wanted } = await unlessAborted(
+        this.#sandboxFor(job, { ...admitted, forkOf: job?.forkOf }, leaseLeftMs),
+        signal,
+      );
       if (job?.forkOf !== undefined && job.forkOf !== this.#forkOf) {
         await unlessAborted(snapshots.checkFork(job.forkOf), signal);
         this.#forkOf = job.forkOf;
       }
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
-      this.#given = { sandbox, restarts };
+      this.#given = { sandbox, restarts, agent: wanted.agent };
       this.#noteSetUp(sandbox.origin.setUp);
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
@@ -191,7 +198,7 @@ export class DriverSandbox implements SandboxPort {
         ...this.#opened(
           sandbox,
           { ...wanted, discard: job?.discard === true },
-          { variables: variables ?? {}, tools },
+          { variables, tools },
           leaseLeftMs,
         ),
         cold: how === "started" && !same,
@@ -207,17 +214,62 @@ export class DriverSandbox implements SandboxPort {
     }
   }
 
+  /** The profile of a job that may have it. A job that ends its sandbox always may: in the last resort, in a bare one. */
+  async #admit(job: SandboxJob | undefined, signal: AbortSignal): Promise<Admitted> {
+    const { policy } = this.#request;
+    try {
+      // Before any error about the profile: a tenant without the grant learns nothing of it.
+      if (job) await unlessAborted(this.#checkGrants(job, policy.nameOf(job)), signal);
+      return this.#resolve(job);
+    } catch (error) {
+      if (!job || !isEnding(job.request) || !isFault(error) || mayPass(error)) throw error;
+      return { ...policy.bare, agent: undefined };
+    }
+  }
+
+  /** What its commands get. Throws unless the job may run in the profile, and has the approval that it needs. */
+  async #prepared(job: SandboxJob, profile: SandboxProfile, signal: AbortSignal): Promise<OfJob> {
+    refuseDisabled(job, profile);
+    if (isEnding(job.request)) {
+      refuseByRules(job, profile, noTools);
+      return { tools: noTools, variables: {} };
+    }
+    const { policy, secrets } = this.#request;
+    const tools = await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal);
+    refuseByRules(job, profile, tools);
+    const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
+    if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
+    return { tools, variables: await unlessAborted(secrets.variablesFor(job, profile), signal) };
+  }
+
+  /** In which the job is carried out. One whose own profile cannot start is ended in a bare one. */
+  async #sandboxFor(
+    job: SandboxJob | undefined,
+    wanted: Wanted,
+    leaseLeftMs: () => number,
+  ): Promise<{ readonly sandbox: Sandbox; readonly wanted: Wanted }> {
+    try {
+      return { sandbox: await this.#sandbox(wanted, leaseLeftMs), wanted };
+    } catch (error) {
+      if (!job || !isEnding(job.request) || !isFault(error) || mayPass(error)) throw error;
+      const { hash, ...bare } = this.#request.policy.bare;
+      this.#openedHash = hash;
+      const plain = { ...bare, agent: undefined, forkOf: undefined, peerless: true };
+      return { sandbox: await this.#sandbox(plain, leaseLeftMs), wanted: plain };
+    }
+  }
+
   /** Jobs of two agents with directories of their own never share a container. */
-  #resolve(job: SandboxJob | undefined): Resolved & Pick<Wanted, "agent"> {
+  #resolve(job: SandboxJob | undefined): Admitted {
     const { policy, key } = this.#request;
-    const { profile: whole, hash } = policy.resolve(job ? askedBy(job) : ownerOf(key));
+    const { profile: whole, hash, operators } = policy.resolve(job ? askedBy(job) : ownerOf(key));
     const isShared = tenantOf(key) === sharedOwner;
     const profile = isShared
       ? { ...whole, agentAccess: "none" as const, toolsAccess: "none" as const }
       : whole;
-    if (profile.agentAccess === "none") return { profile, hash, agent: undefined };
+    if (profile.agentAccess === "none") return { profile, hash, operators, agent: undefined };
     const agent = job?.agent ?? agentIn(key) ?? defaultAgent;
-    return { profile, hash: `${hash} ${agent}`, agent };
+    return { profile, hash: `${hash} ${agent}`, operators, agent };
   }
 
   #noteSetUp(report: SetUpReport | undefined): void {
@@ -258,14 +310,26 @@ export class DriverSandbox implements SandboxPort {
     }
   }
 
-  /** In the workspace, as last measured. Undefined: not yet, or it was removed. */
-  get lastBytes(): number | undefined {
-    return this.#opening === undefined ? undefined : this.#given?.sandbox.lastBytes;
+  /** In the workspace and in what it shares, as last measured. Undefined: not yet, or it was removed. */
+  get lastBytes(): MeasuredBytes | undefined {
+    const { sandbox, agent } = this.#given ?? {};
+    const bytes = this.#opening === undefined ? undefined : sandbox?.lastBytes;
+    if (sandbox === undefined || bytes === undefined)
+      return this.#left.size === 0 ? undefined : { own: undefined, shared: new Map(this.#left) };
+    const now = sharedBytes(sandbox, agent);
+    const others = [...now.values()].reduce((sum, one) => sum + one, 0);
+    return { own: Math.max(0, bytes - others), shared: new Map([...this.#left, ...now]) };
+  }
+
+  /** Redis knows these: what an earlier container left need not be told again. */
+  forgetLeft(noted: ReadonlyMap<string, number>): void {
+    for (const [name, bytes] of noted) if (this.#left.get(name) === bytes) this.#left.delete(name);
   }
 
   async close(how: ClosingHow): Promise<void> {
     this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
+    if (how !== "remove") await this.#measureShared();
     if (this.#isGone) await this.#request.onGone();
     if (!sandbox) return;
     this.#request.onClosed(await givenUp(sandbox, how));
@@ -347,6 +411,7 @@ export class DriverSandbox implements SandboxPort {
     const old = await opening?.catch(() => undefined);
     if (!old) return;
     this.#request.onRebuilt();
+    await this.#measureShared();
     await old.stop();
   }
 
@@ -396,7 +461,21 @@ export class DriverSandbox implements SandboxPort {
     this.#isGone = true;
   }
 
+  /**
+   * The next container may have other directories, and no one else measures these: an agent's name may come once. What cannot be
+   * measured in time stays as it was last.
+   */
+  async #measureShared(): Promise<void> {
+    const { sandbox, agent } = this.#given ?? {};
+    if (!sandbox) return;
+    await sandbox.measureShared({ signal: AbortSignal.timeout(measureSharedMs) }).catch((error: unknown) => {
+      if (!isFault(error) && !(error instanceof FileRefusal)) throw error;
+    });
+    for (const [name, bytes] of sharedBytes(sandbox, agent)) this.#left.set(name, bytes);
+  }
+
   async #stop(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    await this.#measureShared();
     this.#opening = undefined;
     this.#forkOf = undefined;
     await sandbox.stop({ signal });
@@ -406,8 +485,8 @@ export class DriverSandbox implements SandboxPort {
   async #checkGrants({ tenant, request }: SandboxJob, profile: string): Promise<void> {
     const { grants, pool } = this.#request;
     this.#pool ??= await pool();
-    // What a tenant left in a pool that it may no longer use can still be removed.
-    await grants.check(tenant, { profile, pool: request.kind === "destroy" ? undefined : this.#pool });
+    // What a tenant left in a pool that it may no longer use can still be stopped and removed.
+    await grants.check(tenant, { profile, pool: isEnding(request) ? undefined : this.#pool });
   }
 
   /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
@@ -429,7 +508,10 @@ export class DriverSandbox implements SandboxPort {
     return peers;
   }
 
-  async #start({ profile, agent, forkOf }: Wanted, leaseLeftMs: () => number): Promise<Sandbox> {
+  async #start(
+    { profile, operators, agent, forkOf, peerless }: Wanted,
+    leaseLeftMs: () => number,
+  ): Promise<Sandbox> {
     this.#isGone = false;
     const { key, epoch, leaseMs, onStarted, onCopied, isHeld, tie } = this.#request;
     const { signal } = this.#closing;
@@ -441,7 +523,7 @@ export class DriverSandbox implements SandboxPort {
       ...(agent === undefined ? [] : ([`agent.${agent}`] as const)),
     ];
     if (shared.length > 0) await unlessAborted(tie(shared), signal);
-    const peers = () => this.#peers();
+    const peers = async () => (peerless ? [] : await this.#peers());
     if (forkOf !== undefined) await this.#request.snapshots.fork(forkOf, { key, profile }, signal);
     const askedMs = performance.now();
     const outputFilter = () => this.#outletOf(tenantOf(key), "set-up", profile).filter();
@@ -451,6 +533,7 @@ export class DriverSandbox implements SandboxPort {
       leaseMs,
       leaseLeftMs,
       profile,
+      operators,
       agent,
       isHeld,
       outputFilter,
@@ -498,16 +581,38 @@ interface OfJob {
 }
 
 /** Of a container. */
-interface Wanted {
-  readonly profile: SandboxProfile;
+interface Wanted extends Pick<Resolved, "profile" | "operators"> {
   /** Whose directory it has, if it has one. */
   readonly agent: string | undefined;
   /** The snapshot whose files it starts with, if it has none yet. */
   readonly forkOf: Job["forkOf"];
+  /** Without its peers' files. */
+  readonly peerless?: boolean;
 }
+
+type Admitted = Resolved & Pick<Wanted, "agent">;
+
+/** It says nothing of the profile: later, or elsewhere, the same start may work. */
+function mayPass({ code }: Fault): boolean {
+  return passing.has(code);
+}
+
+const passing: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  ...(["aborted", "fenced", "tied-elsewhere", "workspace-unusable"] as const),
+  ...(["engine-unreachable", "engine-timeout", "engine-wedged"] as const),
+]);
 
 function askedBy(job: SandboxJob): Asked {
   return job.request.kind === "destroy" ? { ...job, emptied: true } : job;
+}
+
+/** By the names that Redis has them under. */
+function sharedBytes({ lastShared }: Sandbox, agent = defaultAgent): Map<string, number> {
+  const named = [...lastShared].map(([place, bytes]) => {
+    const name = place === agentDirectory ? `${place}.${agent}` : place;
+    return [name, Math.max(bytes, leastShared)] as const;
+  });
+  return new Map(named);
 }
 
 /** Whose profile an adopted sandbox has before its first job. */

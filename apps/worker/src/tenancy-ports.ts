@@ -10,6 +10,7 @@ import {
   type JobEvents,
   JobSource,
   type Leases,
+  measuredText,
   type Renewals,
   SharedHomes,
   SnapshotStore,
@@ -18,14 +19,7 @@ import {
   unfinishedKeys,
   type Wakes,
 } from "@berth/ledger";
-import {
-  type Epoch,
-  type Fault,
-  isHostFault,
-  type SandboxKey,
-  tenantOf,
-  type WrittenFile,
-} from "@berth/protocol";
+import { type Epoch, type Fault, type SandboxKey, tenantOf, type WrittenFile } from "@berth/protocol";
 import { failsOver, type Redis, refusesWrites } from "@berth/redis";
 import type { SandboxDriver } from "@berth/sandbox";
 import type { Beginner, Clock, FetchedJob, JobsPort, TenancyEvent, TenancyPorts } from "@berth/tenancy";
@@ -34,6 +28,7 @@ import { ApprovalGate } from "./approval-gate.ts";
 import type { ApprovalWebhook } from "./approval-webhook.ts";
 import type { Config } from "./config.ts";
 import type { EgressGates } from "./egress.ts";
+import { blamesHost } from "./host-blame.ts";
 import { toolsOf } from "./job-tools.ts";
 import type { Parking } from "./parking.ts";
 import { placementOf } from "./placement.ts";
@@ -105,13 +100,15 @@ export function tenancyPorts(
   let deadlineMs = taken.deadlineMs;
   const timely = (place: Beginner["place"]) => ({ ...place, notAfterMs: deadlineMs });
   const started = (attempt: number) => ({ worker, epoch, attempt, atMs: Math.round(clock.wall()) });
-  let noted: number | undefined;
+  let noted = "";
   const renew = async () => {
     // Nothing new costs Redis nothing. A release notes it again.
     const bytes = sandbox.lastBytes;
-    const renewed = await parts.renewals.renew(key, epoch, bytes === noted ? undefined : bytes);
+    const text = measuredText(bytes);
+    const renewed = await parts.renewals.renew(key, epoch, text === noted ? undefined : bytes);
     if (renewed.state === "lost") return renewed.state;
-    noted = bytes;
+    noted = text;
+    if (bytes) sandbox.forgetLeft(bytes.shared);
     deadlineMs = renewed.deadlineMs;
     return renewed.state;
   };
@@ -167,8 +164,7 @@ export function tenancyPorts(
     },
     onCopied: (peer, { atMs: _, ...copied }) => report({ event: "team.copied", key, peer, ...copied }),
     onStartFailed: (error) => {
-      // A sandbox whose place is elsewhere says nothing of this host.
-      if (isHostFault(error) && error.code !== "tied-elsewhere") starts.failed(error);
+      if (blamesHost(error, config.base)) starts.failed(error);
     },
   });
   return {

@@ -20,7 +20,7 @@ import { nanoid } from "nanoid";
 /** What a caller says of a job; the rest is filled in. */
 export type JobOrder<K extends JobKind = JobKind> = Omit<
   JobInput,
-  "version" | "id" | "names" | "inbox" | "attempt" | "request" | "secrets"
+  "version" | "id" | "names" | "inbox" | "attempt" | "request" | "secrets" | "keySettings"
 > &
   DueTime & {
     readonly id?: string;
@@ -57,11 +57,11 @@ export class CheckedOrder {
     return this.#secrets;
   }
 
-  /** The same job with those settings, which nothing checks here. */
-  withSettings(settings: Job["settings"]): CheckedOrder {
-    const { settings: _, ...rest } = this.job;
-    const job = settings === undefined ? rest : { ...rest, settings };
-    return new CheckedOrder(job, this);
+  /** The same job under the layer of a key, which nothing checks here. */
+  withKeySettings(keySettings: Job["keySettings"]): CheckedOrder {
+    const { keySettings: _, ...rest } = this.job;
+    const job = keySettings === undefined ? rest : { ...rest, keySettings };
+    return new CheckedOrder(job, { ...this, secrets: this.#secrets });
   }
 
   /** The same job in the sandbox of that scope. */

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Gives a lease up. The epoch stays for ever: it only grows.
 -- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
--- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty  5 bytes in its workspace, '' if they
---       were not measured yet
+-- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty  5 bytes in its workspace, as workspaces.lua
+--       reads them, '' if they were not measured yet
 -- Reply {'released', left, deadline}   left is how many jobs the queue still has, and the sandbox stays pending if it is not 0
 --       {'kept', left}       the queue has jobs
 --       {'lost', epoch}      another process holds it, or it was released already

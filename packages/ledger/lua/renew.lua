@@ -2,8 +2,8 @@
 -- Extends one process's leases. A late renewal is accepted while no other process took the lease: a short outage must not move every
 -- tenant.
 -- KEYS  1… leases (hashes)
--- ARGV  1 instance  2 length in ms  3… sandbox key, epoch, tenant of each lease, and the bytes that its workspace has,
---       '' if they were not measured yet
+-- ARGV  1 instance  2 length in ms  3… sandbox key, epoch, tenant of each lease, and the bytes that its workspace has, as
+--       workspaces.lua reads them, '' if they were not measured yet
 -- Reply for each lease, in the same order:
 --       {'renewed', deadline}
 --       {'paused', deadline}   renewed; the tenant is paused, and the holder should give the sandbox up. On a cluster the caller has to

@@ -89,12 +89,13 @@ export { defaultPool } from "./leases/lease-record.ts";
 export type {
   Holder,
   Holding,
+  MeasuredBytes,
   Place,
   ReleaseResult,
   RenewResult,
   TakeResult,
 } from "./leases/leases.ts";
-export { Leases } from "./leases/leases.ts";
+export { Leases, measuredText } from "./leases/leases.ts";
 export { Renewals } from "./leases/renewals.ts";
 export type { Shared } from "./leases/shared-homes.ts";
 export { SharedHomes } from "./leases/shared-homes.ts";

@@ -32,6 +32,9 @@ export const ceilings = z.strictObject({
     .describe("calls of webhooks that wait; past it batches with a webhook are refused"),
   deadLetters: countField(whole).default(1_000).describe("dead letters; past it the tenant's oldest goes"),
   streams: countField(whole).default(256).describe("event streams that are open at one gateway"),
+  waits: countField(whole)
+    .default(256)
+    .describe("jobs whose ends requests wait for (`?wait=`, `/v1/sandbox/*`, MCP) at one gateway"),
   snapshots: countField(whole).default(100).describe("snapshots"),
   snapshotBytes: bytesField(whole)
     .default(20 * 1024 * mebibyte)
@@ -101,6 +104,10 @@ export const ceilingTexts: { readonly [name in CeilingName]: CeilingText } = {
   },
   deadLetters: { what: "dead letters", advice: "run them again, or remove them" },
   streams: { what: "open event streams", advice: "close some, or read several jobs in one" },
+  waits: {
+    what: "jobs waited for",
+    advice: "wait for fewer at once, or read events or batches instead",
+  },
   snapshots: { what: "snapshots", advice: "remove some, or give them a ttl" },
   snapshotBytes: { what: "bytes of snapshots", advice: "remove some, or make smaller ones" },
   dailyJobs: { what: "jobs today", advice: "submit it after the day's end" },

@@ -15,6 +15,7 @@ export interface FaultContexts {
   "engine-wedged": { failures: number; retryInMs: number };
   "image-missing": { image: string; detail: string };
   "runtime-missing": { runtime: string; available: string };
+  "profile-unmet": { field: string; value: string; detail: string };
   "sandbox-start-failed": { sandboxKey: string; detail: string };
   "sandbox-stopped": { sandboxKey: string };
   "init-unresponsive": { sandboxKey: string; waitedMs: number };
@@ -165,6 +166,15 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     retry: false,
     operator: "Register the runtime in the engine's daemon.json and restart it, or change the profile.",
   },
+  "profile-unmet": {
+    message: ({ field, value, detail }) =>
+      `this host cannot give a sandbox what its profile asks for, ${field} ${value}: ${detail}`,
+    meaning:
+      "The engine refused the container for a field of its profile: a network or an AppArmor profile that it does not have, gpus, or a writable root that its storage driver cannot bound.",
+    retry: false,
+    operator:
+      "Correct the field, or give the host what it names. `berth doctor engine` lists the fields that its engine cannot give.",
+  },
   "sandbox-start-failed": {
     message: ({ sandboxKey, detail }) => `the sandbox ${sandboxKey} did not start: ${detail}`,
     meaning: "The container was created or started with an error, or ended before it could take a command.",
@@ -219,7 +229,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "mount-refused": {
     message: ({ mount, detail }) => `the mount ${mount} cannot be made: ${detail}`,
-    meaning: "A profile mounts a directory that is not there, or that this worker's host does not allow.",
+    meaning:
+      "A profile mounts a directory that is not there, that this worker's host does not allow, or that lies beneath one which the profile gives to write.",
     retry: false,
     operator:
       "Name a directory above it in BERTH_MOUNTS of the worker, or correct `mountable` of the profile.",

@@ -9,6 +9,7 @@ export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "engine-wedged",
   "image-missing",
   "runtime-missing",
+  "profile-unmet",
   "sandbox-start-failed",
   "init-unresponsive",
   "init-protocol",

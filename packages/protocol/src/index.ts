@@ -117,6 +117,7 @@ export type {
 } from "./job-kinds.ts";
 export {
   fillsWorkspace,
+  isEnding,
   isRepeatable,
   isWorkspaceRequest,
   jobRequest,

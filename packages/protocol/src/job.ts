@@ -61,6 +61,9 @@ export const job = z.strictObject({
     .optional()
     .describe("one that the tenant was granted; default: default"),
   settings: tighteningLayer.optional(),
+  keySettings: tighteningLayer
+    .optional()
+    .describe("the settings of the key that it came with, a layer of their own; set by the gateway"),
   pool: z
     .string()
     .pipe(poolName)

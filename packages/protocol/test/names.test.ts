@@ -75,11 +75,33 @@ describe("name as users have it", () => {
     expect(problemOf(name)).toMatch(problem);
   });
 
+  test.each([
+    ["a heart", "\u2764\ufe0f"],
+    ["a family", "\u{1f468}\u200d\u{1f469}\u200d\u{1f467}"],
+    ["a rainbow flag", "\u{1f3f3}\ufe0f\u200d\u{1f308} team"],
+    ["a keycap", "1\ufe0f\u20e3"],
+    ["a Persian verb", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"],
+    ["a Persian plural", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"],
+  ])("may have what joins or shapes its neighbours: %s", (_, name) => {
+    expect(problemOf(name)).toBeUndefined();
+    expect(idOf(name)).toMatch(/--[a-z2-7]{26}$/);
+    expect(idOf(name)).not.toBe(idOf(name.replaceAll(/\u200c|\u200d|\ufe0f/g, "")));
+  });
+
+  test("a name as users have it has the id that it had before emoji were names", () => {
+    expect(idOf("Zo\u00eb \u2764")).toBe("zoe--gufth2n67n7t3g26iocbr7fr7x");
+    expect(idOf("\u{1f600}")).toBe("x--6bcdunbml32upa5bcg2rxjlmso");
+  });
+
   test("a name as users have it of 255 bytes is the longest", () => {
     expect(idOf(`${"\u00e9".repeat(127)}x`)).toMatch(/--/);
     // Bytes count when it is composed.
     expect(idOf("e\u0301".repeat(127))).toBe(idOf("\u00e9".repeat(127)));
   });
+});
+
+test("a flag of a region, which tags make, may be a name", () => {
+  expect(problemOf("\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}")).toBeUndefined();
 });
 
 describe("names that go with a job's ids", () => {

@@ -1,7 +1,7 @@
 import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
 import type { ArchiveSize, FileToWrite, ManyWritten, Room, UnpackOptions } from "./bulk.ts";
 import type { ByteStream } from "./init/byte-stream.ts";
-import type { CallOptions, SandboxFiles, SandboxStats, WriteOptions } from "./port.ts";
+import type { CallOptions, SandboxFiles, SandboxStats, SharedPlace, WriteOptions } from "./port.ts";
 
 /**
  * A way to reach the inside of one running container, such as init's frames. The sandbox above it adds
@@ -12,12 +12,18 @@ export interface Link {
   readonly closed: Promise<LinkEnd>;
   readonly files: LinkFiles;
   exec(command: LinkCommand): LinkExecution;
-  usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage>;
+  usage(options: UsageOptions): Promise<WorkspaceUsage>;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in the sandbox and waits until init confirms it; then nothing more is carried. Throws without that confirmation. */
   park(): Promise<ParkedLink>;
   /** Stop carrying. Processes inside go on until the container is ended. Idempotent. */
   close(): void;
+}
+
+export interface UsageOptions extends CallOptions {
+  readonly maxEntries: number;
+  /** A directory that the sandbox shares, alone. Absent: the workspace, and with it those that can be written. */
+  readonly path?: SharedPlace;
 }
 
 export interface ParkedLink {

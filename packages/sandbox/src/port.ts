@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type {
+  agentDirectory,
   Epoch,
   ExecRequestInput,
   ExecResult,
@@ -11,6 +12,7 @@ import type {
   SandboxProfile,
   SetUpReport,
   TenantId,
+  toolsDirectory,
   WorkspaceUsage,
 } from "@berth/protocol";
 import type { ManyFiles } from "./bulk.ts";
@@ -73,6 +75,8 @@ export interface StartRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
   readonly profile: SandboxProfile;
+  /** The same before what its tenant may vary lowered it: what sandboxes share is made by it. Absent: the profile. */
+  readonly operators?: SandboxProfile | undefined;
   /** Whose directory is at /agent; that of the key when absent. */
   readonly agent?: string | undefined;
   /** Tenants whose files are at /team. Asked before each fresh container, and before one is adopted. */
@@ -132,6 +136,10 @@ export interface Sandbox extends AsyncDisposable {
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
   /** In its workspace, as last measured; undefined before the first time. Costs nothing, and has a stale one measured for the next call. */
   readonly lastBytes: number | undefined;
+  /** Of those bytes, what is in each directory that it shares and may write, as last measured. */
+  readonly lastShared: ReadonlyMap<SharedPlace, number>;
+  /** Measures those directories now. Nothing to do where there are none, or no container. */
+  measureShared(options?: CallOptions): Promise<void>;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in it and removes the container. The workspace stays. Idempotent. */
   stop(options?: CallOptions): Promise<void>;
@@ -143,6 +151,9 @@ export interface Sandbox extends AsyncDisposable {
   /** Lets go without ending it, so that the same worker can adopt it later. Idempotent. */
   detach(): void;
 }
+
+/** Where in a sandbox a directory is that other sandboxes of the tenant have too. */
+export type SharedPlace = typeof agentDirectory | typeof toolsDirectory;
 
 export interface SandboxOrigin {
   /** warm: with a container that had been started before its sandbox was known. */

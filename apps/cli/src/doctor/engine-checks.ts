@@ -68,6 +68,7 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
     securityOptions: info.SecurityOptions ?? [],
     swapLimit: info.SwapLimit,
     ioWeight: hasIoWeight(info.Warnings ?? []),
+    unthrottled: unthrottled(info.Warnings ?? []),
     disk: (await diskOf(config.workspacesRoot).catch(() => undefined)) !== undefined,
     cgroupVersion,
     driver: info.Driver,
@@ -86,11 +87,25 @@ async function warmth(driver: DockerDriver): Promise<Finding> {
       );
 }
 
-/** An engine of cgroup v2 warns; of cgroup v1 the kernel's own files tell. */
-function hasIoWeight(warnings: readonly string[]): boolean {
-  if (warnings.some((warning) => /no blkio weight/i.test(warning))) return false;
+/** An engine of cgroup v2 warns, in two wordings; of cgroup v1 the kernel's own files tell. */
+export function hasIoWeight(warnings: readonly string[]): boolean {
+  if (warnings.some((warning) => /no (blkio weight|io\.weight) support/i.test(warning))) return false;
   const v1 = "/sys/fs/cgroup/blkio";
   return !existsSync(v1) || readdirSync(v1).some((name) => /^blkio\.(bfq\.)?weight$/.test(name));
+}
+
+const throttles: Readonly<Record<string, RegExp>> = {
+  diskReadBytesPerSecond: /io\.max \(rbps\)|throttle\.read_bps_device/,
+  diskWriteBytesPerSecond: /io\.max \(wbps\)|throttle\.write_bps_device/,
+  diskReadsPerSecond: /io\.max \(riops\)|throttle\.read_iops_device/,
+  diskWritesPerSecond: /io\.max \(wiops\)|throttle\.write_iops_device/,
+};
+
+/** The disk's limits that the engine warns it has not, in the words of either cgroup version. */
+export function unthrottled(warnings: readonly string[]): string[] {
+  return Object.entries(throttles).flatMap(([name, words]) =>
+    warnings.some((warning) => words.test(warning)) ? [name] : [],
+  );
 }
 
 function* limits(info: z.infer<typeof infoAnswer>): Generator<Finding> {

@@ -7,6 +7,8 @@ export interface EngineFacts {
   readonly swapLimit: boolean;
   /** The kernel can share the disk by weights. */
   readonly ioWeight: boolean;
+  /** Limits of the disk that the kernel does not have: names in `limits`. */
+  readonly unthrottled: readonly string[];
   /** The workspaces are on a block device, which the engine can bound. */
   readonly disk: boolean;
   readonly cgroupVersion: string;
@@ -42,6 +44,11 @@ function unenforced({ securityOptions, runtimes, ...facts }: EngineFacts): strin
         ]),
     ...(facts.ioWeight ? [] : ["`ioWeight` (the kernel's disk scheduler has no weights)"]),
     ...(facts.disk ? [] : ["`limits.disk…` (the workspaces are on no block device)"]),
+    ...(facts.disk && facts.unthrottled.length > 0
+      ? [
+          `${facts.unthrottled.map((name) => `\`limits.${name}\``).join(", ")} (the kernel cannot throttle the disk so)`,
+        ]
+      : []),
     ...(facts.disk && facts.cgroupVersion === "1"
       ? ["`limits.diskWrite…` for writes through the page cache (cgroup v1)"]
       : []),

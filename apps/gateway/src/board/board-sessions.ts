@@ -4,6 +4,8 @@ import type { Redis } from "@berth/redis";
 
 const keptSeconds = 12 * 3_600;
 const cookieName = "berth_board";
+/** Browsers take it only from this very host, over TLS and for all paths: no other subdomain sets or shadows it. */
+const hostOnly = "__Host-";
 
 /** Who is logged in to the dashboard. The cookie is a secret of 32 bytes; Redis knows it by its hash, so that any gateway does. */
 export class BoardSessions {
@@ -31,7 +33,7 @@ export class BoardSessions {
 
   /** The id of the key that was logged in with. */
   async actor(header: string | undefined): Promise<string | undefined> {
-    const secret = secretIn(header);
+    const secret = this.#secretIn(header);
     if (secret === undefined) return undefined;
     const of = await this.#logins.who(digest(secret));
     if (of === this.#configured) return "admin";
@@ -40,20 +42,27 @@ export class BoardSessions {
 
   /** Gives the header that removes the cookie. */
   async end(header: string | undefined): Promise<string> {
-    const secret = secretIn(header);
+    const secret = this.#secretIn(header);
     if (secret !== undefined) await this.#logins.end(digest(secret));
     return this.#cookie("", 0);
   }
 
   /** Strict: no other site's link, form or frame brings it along. */
   #cookie(value: string, maxAge: number): string {
-    const secure = this.#secure ? "; Secure" : "";
-    return `${cookieName}=${value}; Path=/board; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`;
+    const place = this.#secure ? "Path=/; Secure" : "Path=/board";
+    return `${this.#name}=${value}; ${place}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict`;
   }
-}
 
-function secretIn(header: string | undefined): string | undefined {
-  return /(?:^|; *)berth_board=([A-Za-z0-9_-]{43})(?:;|$)/.exec(header ?? "")?.[1];
+  get #name(): string {
+    return this.#secure ? `${hostOnly}${cookieName}` : cookieName;
+  }
+
+  #secretIn(header = ""): string | undefined {
+    const pairs = header.split(/; */).filter((pair) => pair.startsWith(`${this.#name}=`));
+    return pairs
+      .map((pair) => /=([A-Za-z0-9_-]{43})$/.exec(pair)?.[1])
+      .find((secret) => secret !== undefined);
+  }
 }
 
 function digest(secret: string): string {

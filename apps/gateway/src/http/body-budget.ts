@@ -1,3 +1,4 @@
+import { Fault } from "@berth/protocol";
 import { Problem } from "./problem.ts";
 
 /** One owner's part of the whole: a quarter, so that one that fills its own leaves room for others. */
@@ -17,7 +18,9 @@ export interface BodyHold {
 export interface BodyOwner {
   /** The tenant, over all its keys; the key where there is none. */
   readonly id: string;
-  /** The tenant's ceiling; 0 is none. */
+  /** Absent: its key's, which no tenant's ceiling bounds. */
+  readonly tenant?: string | undefined;
+  /** The tenant's ceiling `bodyBytes`; 0 is none. */
   readonly most: number;
 }
 
@@ -48,7 +51,7 @@ export class BodyBudget {
       take: (bytes) => {
         // The request is over: nothing would give these bytes back.
         if (ended) return;
-        this.#take(owner, bytes);
+        this.#take(owner, bytes, taken);
         taken += bytes;
       },
       giveBack,
@@ -59,11 +62,18 @@ export class BodyBudget {
     };
   }
 
-  /** Counts more bytes of an owner's, or refuses them. */
-  #take({ id, most }: BodyOwner, bytes: number): void {
-    const ofOwner = (this.#perOwner.get(id) ?? 0) + bytes;
-    const share = Math.min(this.#max / shareOfOne, most === 0 ? Number.POSITIVE_INFINITY : most);
-    if (this.#used + bytes > this.#max || ofOwner > share) {
+  /** Counts more bytes of an owner's, or refuses them. `before`: what the same body has taken. */
+  #take({ id, tenant = "", most }: BodyOwner, bytes: number, before: number): void {
+    const used = this.#perOwner.get(id) ?? 0;
+    const ofOwner = used + bytes;
+    if (most > 0 && before + bytes > most)
+      throw new Problem(
+        "body-too-large",
+        `the body is larger than the ${most} bytes that ${tenant} may have of request bodies at once (its ceiling bodyBytes)`,
+      );
+    if (most > 0 && ofOwner > most)
+      throw new Fault("tenant-full", { tenant, ceiling: "bodyBytes", used, limit: most });
+    if (this.#used + bytes > this.#max || ofOwner > this.#max / shareOfOne) {
       throw new Problem("too-many-requests", "too many bytes of requests are in memory", {
         headers: { "retry-after": "1" },
       });

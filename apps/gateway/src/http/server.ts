@@ -130,7 +130,8 @@ export function makeServer(parts: ServerParts): FastifyInstance {
 }
 
 function ownerOf({ id, tenant, ceilings }: Principal): BodyOwner {
-  return tenant === undefined ? { id, most: 0 } : { id: `tenant ${tenant}`, most: ceilings?.bodyBytes ?? 0 };
+  if (tenant === undefined) return { id, most: 0 };
+  return { id: `tenant ${tenant}`, tenant, most: ceilings?.bodyBytes ?? 0 };
 }
 
 export function limitsOf(config: Config, { principal, bodyHold }: FastifyRequest): BodyLimits {

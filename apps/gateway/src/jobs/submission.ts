@@ -7,7 +7,7 @@ import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { storedId } from "../keys/own-ids.ts";
-import { agentFor, type Principal, refuseUngranted, settingsFor, tenantFor } from "../keys/principal.ts";
+import { agentFor, type Principal, refuseBeyondKey, refuseUngranted, tenantFor } from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
@@ -58,7 +58,8 @@ export function draftOf(
         isNewId: id === undefined && chosen === undefined,
       },
     );
-    return checked.withSettings(settingsFor(principal, checked.job.settings));
+    refuseBeyondKey(principal, checked.job.settings);
+    return checked.withKeySettings(principal.settings);
   } catch (error) {
     if (!isFault(error, "invalid-job")) throw error;
     const { problems } = error.context;

@@ -23,7 +23,7 @@ export interface Principal {
   /** What every job of the key is held to. */
   readonly settings?: ProfileLayer;
   /** What this gateway holds the tenant to; absent: no tenant's. */
-  readonly ceilings?: Pick<Ceilings, "streams" | "bodyBytes">;
+  readonly ceilings?: Pick<Ceilings, "streams" | "waits" | "bodyBytes">;
   readonly bodyBytes: number;
   /** Requests a second; absent: no limit. */
   readonly rate?: number;
@@ -72,14 +72,14 @@ export function refuseUngranted(
   if (pool !== undefined && !grants.pools.includes(pool)) refuse("pool", pool);
 }
 
-/** A job's settings, with those of the key. The worker holds the job to them, and to its profile, tenant and agent. */
-export function settingsFor(
+/** The worker holds the job to its key's settings too. Here a job that asks for more than they allow is refused at once. */
+export function refuseBeyondKey(
   { settings: ofKey, tenant = "" as TenantId }: Principal,
   wanted: ProfileLayer | undefined,
-): ProfileLayer | undefined {
-  if (!ofKey || !wanted) return wanted ?? ofKey;
-  const { merged, excess } = tightenBy(ofKey, wanted);
-  if (excess.length === 0) return merged;
+): void {
+  if (!ofKey || !wanted) return;
+  const { excess } = tightenBy(ofKey, wanted);
+  if (excess.length === 0) return;
   const problems = excess.map(({ path, problem }) => `${path}: ${problem}`);
   throw new Problem("forbidden", new Fault("not-allowed", { tenant, problems }).message);
 }

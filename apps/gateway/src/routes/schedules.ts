@@ -10,8 +10,8 @@ import {
   agentFor,
   mayTouch,
   type Principal,
+  refuseBeyondKey,
   refuseUngranted,
-  settingsFor,
   tenantFor,
 } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
@@ -64,9 +64,10 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       refuseShared(body.order.scope, principal);
       refuseUngranted(principal, body.order);
       const id = (await kept(params.id, principal))?.id ?? storedId(principal, params.id);
-      const settings = settingsFor(principal, body.order.settings);
+      refuseBeyondKey(principal, body.order.settings);
+      const { settings: keySettings } = principal;
       const agent = agentFor(principal, body.order.agent);
-      const order = { ...body.order, tenant, settings, ...(agent === undefined ? {} : { agent }) };
+      const order = { ...body.order, tenant, keySettings, ...(agent === undefined ? {} : { agent }) };
       const spec = { ...body, id, order };
       const made = await berth.schedules.put(spec, {
         // Inside the change itself: no other's schedule can slip in between.

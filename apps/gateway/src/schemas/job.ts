@@ -21,7 +21,10 @@ output("Outcome", outcome);
 
 /** The fields of a job that a caller may set. The fleet sets the rest; above all, a caller may not choose the inbox that gets the result. */
 const orderFields = job
-  .omit({ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true, secrets: true })
+  .omit({
+    ...{ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true, secrets: true },
+    keySettings: true,
+  })
   .extend({
     secrets: jobSecrets.optional(),
     id: chosenJobId

@@ -148,11 +148,25 @@ export interface Holding {
   readonly instance: string;
 }
 
+/** What a sandbox's disk use was when it was measured last. */
+export interface MeasuredBytes {
+  /** In its own workspace; undefined if that was not measured. */
+  readonly own: number | undefined;
+  /** In directories that other sandboxes of the tenant have too: `/tools`, or `/agent.NAME`. */
+  readonly shared: ReadonlyMap<string, number>;
+}
+
+/** As `workspaces.lua` reads it. */
+export function measuredText(measured: MeasuredBytes | undefined): string {
+  if (!measured) return "";
+  return [measured.own ?? "-", ...[...measured.shared].map(([name, bytes]) => `${name}=${bytes}`)].join(" ");
+}
+
 interface HeldLease {
   readonly key: SandboxKey;
   readonly epoch: number;
-  /** In its workspace; undefined if it was not measured yet. */
-  readonly bytes?: number | undefined;
+  /** Undefined if nothing was measured yet. */
+  readonly bytes?: MeasuredBytes | undefined;
 }
 
 /** Where a sandbox is offered: its pool, and its home host where it has one. */
@@ -241,7 +255,7 @@ export class Leases {
 
   #renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
     const keys = held.map(({ key }) => redisKeys.lease(key));
-    const about = held.flatMap(({ key, epoch, bytes = "" }) => [key, epoch, tenantOf(key), bytes]);
+    const about = held.flatMap(({ key, epoch, bytes }) => [key, epoch, tenantOf(key), measuredText(bytes)]);
     return renew.run(this.#redis, keys, [instance, lengthMs, ...about]);
   }
 
@@ -253,11 +267,11 @@ export class Leases {
       readonly onlyIfEmpty: boolean;
       readonly queueKeys: readonly string[];
       /** As in a renewal. */
-      readonly bytes?: number | undefined;
+      readonly bytes?: MeasuredBytes | undefined;
     },
   ): Promise<ReleaseResult> {
     const keys = [redisKeys.lease(key), ...options.queueKeys];
-    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0", options.bytes ?? ""];
+    const args = [key, epoch, instance, options.onlyIfEmpty ? "1" : "0", measuredText(options.bytes)];
     const answer = await release.run(this.#redis, keys, args);
     if (answer.state !== "released") return answer;
     const { state, left, deadlineMs } = answer;

@@ -1,10 +1,10 @@
 import type { SandboxKey } from "@berth/protocol";
-import type { Leases, RenewResult } from "./leases.ts";
+import type { Leases, MeasuredBytes, RenewResult } from "./leases.ts";
 
 interface Asked {
   readonly key: SandboxKey;
   readonly epoch: number;
-  readonly bytes: number | undefined;
+  readonly bytes: MeasuredBytes | undefined;
   readonly resolve: (answer: RenewResult) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -26,7 +26,7 @@ export class Renewals {
   }
 
   /** `bytes`: in its workspace, as last measured. */
-  renew(key: SandboxKey, epoch: number, bytes?: number): Promise<RenewResult> {
+  renew(key: SandboxKey, epoch: number, bytes?: MeasuredBytes): Promise<RenewResult> {
     return new Promise((resolve, reject) => {
       if (this.#asked.push({ key, epoch, bytes, resolve, reject }) === 1)
         setTimeout(() => void this.#send(), collectedMs);

@@ -119,7 +119,7 @@ export class DerivedImages {
   }
 }
 
-/** By all that the command's result may depend on: a tenant with less memory than others gets no image of theirs, nor they its. */
+/** By all that the command's result may depend on. All of it is the operator's: what a tenant or a job may vary would make images at will. */
 async function named(profile: SandboxProfile, base: ImageFacts): Promise<Named> {
   const spec = rootSetUpSpec(profile, base.id, await readSeccomp(profile.seccomp));
   return { name: `berth-derived:${specHash(spec, base.id)}`, spec };

@@ -7,7 +7,8 @@ type Mounted = Pick<SandboxProfile, "mounts" | "mountable">;
 
 /**
  * The host's directories that a profile mounts. Each has to lie beneath one of `allowed`, which the host's own operator gives the worker:
- * who can only change profiles cannot reach the rest of the host. Links are followed before that is compared.
+ * who can only change profiles cannot reach the rest of the host. Links are followed before that is compared. None may lie beneath
+ * one that the profile gives to write: its tenants could put a link in its place, which the engine would follow later.
  */
 export async function hostMounts(
   { mounts, mountable }: Mounted,
@@ -21,8 +22,26 @@ export async function hostMounts(
       const roots = await Promise.all(allowed.map((root) => realpath(root).catch(() => undefined)));
       if (!roots.some((root) => root !== undefined && isBeneath(source, root)))
         throw refused(name, `${mount.source} is not beneath a directory of this worker's BERTH_MOUNTS`);
+      const above = (await writable(mountable)).find(
+        (one) => one.name !== name && one.source !== source && isBeneath(source, one.source),
+      );
+      if (above)
+        throw refused(
+          name,
+          `${mount.source} lies beneath ${above.name} of its mountable, which is rw: who writes there could exchange it`,
+        );
       return { Type: "bind", Source: source, Target: mount.target, ReadOnly: mount.access === "ro" };
     }),
+  );
+}
+
+/** Also those that are not mounted here: other sandboxes may have them. */
+async function writable(
+  mountable: Mounted["mountable"],
+): Promise<{ readonly name: string; readonly source: string }[]> {
+  const all = Object.entries(mountable).filter(([, { access }]) => access === "rw");
+  return await Promise.all(
+    all.map(async ([name, { source }]) => ({ name, source: await realpath(source).catch(() => source) })),
   );
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import {
   abortReason,
+  agentDirectory,
   BoundedWait,
   capOf,
   type Epoch,
@@ -17,7 +18,10 @@ import {
   type SandboxProfile,
   type SetUpReport,
   setUpOutputBytes,
+  sharedOwner,
+  tenantOf,
   tightenLimits,
+  toolsDirectory,
   type WorkspaceUsage,
 } from "@berth/protocol";
 import { argvOf, execEnvironment, type Locale } from "../exec-environment.ts";
@@ -34,6 +38,7 @@ import type {
   SandboxFiles,
   SandboxOrigin,
   SandboxStats,
+  SharedPlace,
   StartRequest,
 } from "../port.ts";
 import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
@@ -86,6 +91,7 @@ export class DockerSandbox implements Sandbox {
   readonly #parts: SandboxParts;
   readonly #quota: QuotaGuard;
   readonly #lifetime = new AbortController();
+  readonly #sharedBytes = new Map<SharedPlace, number>();
   #started: Started;
   #setUpReport: SetUpReport | undefined;
   #end: LinkEnd | undefined;
@@ -164,6 +170,29 @@ export class DockerSandbox implements Sandbox {
 
   get lastBytes(): number | undefined {
     return this.#quota.lastBytes;
+  }
+
+  get lastShared(): ReadonlyMap<SharedPlace, number> {
+    return this.#sharedBytes;
+  }
+
+  async measureShared({ signal }: CallOptions = {}): Promise<void> {
+    if (this.#end !== undefined) return;
+    const { link } = this.#started;
+    for (const path of this.#sharedPlaces) {
+      const { bytes } = await link.usage({ path, maxEntries: this.#maxEntries, signal });
+      this.#sharedBytes.set(path, bytes);
+    }
+  }
+
+  /** Those that it may write: one that is read-only cannot grow by it. */
+  get #sharedPlaces(): readonly SharedPlace[] {
+    const { agentAccess, toolsAccess } = this.#profile;
+    const isShared = tenantOf(this.key) === sharedOwner;
+    return [
+      ...(agentAccess === "rw" && !isShared ? ([agentDirectory] as const) : []),
+      ...(toolsAccess === "rw" && !isShared ? ([toolsDirectory] as const) : []),
+    ];
   }
 
   get #profile(): SandboxProfile {
@@ -394,7 +423,11 @@ export class DockerSandbox implements Sandbox {
     const { signal } = wait;
     // Also while its container is being set up, when `#link` would wait for that.
     const link = async () => (this.#end === undefined ? this.#started.link : await this.#link());
-    const measured = async () => (await link()).usage({ maxEntries, signal });
+    const measured = async () => {
+      const usage = await (await link()).usage({ maxEntries, signal });
+      await this.measureShared({ signal });
+      return usage;
+    };
     try {
       return await measured().catch(async (error: unknown) => {
         const wasLocked = await unlockWorkspace(this.#started.workspacePath).catch(() => false);

@@ -28,6 +28,7 @@ import { RecentImages } from "./recent-images.ts";
 import { derivedProfile, setsUpAsRoot } from "./root-set-up.ts";
 import { type SandboxHome, SandboxHomes } from "./sandbox-home.ts";
 import { readSeccomp } from "./seccomp-file.ts";
+import { unmetField } from "./unmet-field.ts";
 import type { Mounter } from "./warm/mounter.ts";
 import { WarmAssigner } from "./warm/warm-assigner.ts";
 import type { WarmPool } from "./warm/warm-pool.ts";
@@ -145,7 +146,8 @@ export class Starter {
     if (!setsUpAsRoot(request.profile)) return await this.#startOf(request, undefined, call);
     const { image } = request.profile;
     const base = await this.#images.facts(image, true, call);
-    const derived = await this.#options.derived.of(request.key, request.profile, base, call);
+    const maker = request.operators ?? request.profile;
+    const derived = await this.#options.derived.of(request.key, maker, base, call);
     const profile = derivedProfile(request.profile, derived.name);
     const started = await this.#startOf({ ...request, profile }, derived.facts, call);
     return { ...started, rootSetUp: derived.report };
@@ -500,6 +502,8 @@ class DiedAtOnce extends Error {
 
 function startFault(error: unknown, request: StartRequest): unknown {
   if (!isFault(error, "engine-refused")) return error;
+  const unmet = unmetField(error.context.detail, request.profile);
+  if (unmet) return new Fault("profile-unmet", { ...unmet, detail: error.context.detail }, { cause: error });
   return new Fault(
     "sandbox-start-failed",
     { sandboxKey: request.key, detail: error.context.detail },

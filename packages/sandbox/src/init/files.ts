@@ -25,7 +25,7 @@ import type {
   Room,
   UnpackOptions,
 } from "../bulk.ts";
-import type { LinkFiles } from "../link.ts";
+import type { LinkFiles, UsageOptions } from "../link.ts";
 import type {
   CallOptions,
   FileContent,
@@ -253,9 +253,10 @@ export class InitFiles implements LinkFiles {
     return this.#bulk.unpack(archive, options);
   }
 
-  async usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage> {
-    const request = this.#request(FileOp.usage, "").add(FileTag.maxItems, options.maxEntries);
-    const done = await this.#operations.run("usage", "", request, options);
+  async usage(options: UsageOptions): Promise<WorkspaceUsage> {
+    const { path = "" } = options;
+    const request = this.#request(FileOp.usage, path).add(FileTag.maxItems, options.maxEntries);
+    const done = await this.#operations.run("usage", path, request, options);
     const unlinkedBytes = done.number(DoneTag.unlinked) ?? 0;
     return {
       bytes: done.requiredNumber(DoneTag.bytes) + unlinkedBytes,

@@ -1,7 +1,7 @@
 import { DoneTag, type Records } from "@berth/init";
 import { Fault, type WorkspaceUsage } from "@berth/protocol";
-import type { Link, LinkCommand, LinkEnd, LinkExecution, ParkedLink } from "../link.ts";
-import type { CallOptions, SandboxStats } from "../port.ts";
+import type { Link, LinkCommand, LinkEnd, LinkExecution, ParkedLink, UsageOptions } from "../link.ts";
+import type { SandboxStats } from "../port.ts";
 import type { Carrier } from "./carriers.ts";
 import { endFault, type InitConnection } from "./connection.ts";
 import type { FileChannel } from "./file-channel.ts";
@@ -32,7 +32,7 @@ export class InitLink implements Link {
     return this.#connection.exec(command);
   }
 
-  usage(options: CallOptions & { readonly maxEntries: number }): Promise<WorkspaceUsage> {
+  usage(options: UsageOptions): Promise<WorkspaceUsage> {
     return this.files.usage(options);
   }
 
