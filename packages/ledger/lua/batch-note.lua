@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes something in a batch. One that has expired stays away: made anew it would have no expiry.
 -- KEYS  1 batch (hash)
 -- ARGV  1 a field  2 its value  3, 4 the next ones, and so on

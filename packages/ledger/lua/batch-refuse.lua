@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes why an order of a batch was not accepted, and counts it once.
 -- KEYS  1 batch (hash)  2 refused (hash)
 -- ARGV  1 index of the order  2 what was wrong
