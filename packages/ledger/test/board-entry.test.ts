@@ -155,6 +155,23 @@ describe("on a dashboard for BullMQ", () => {
     expect(await (await holder.board.getJob("buried"))?.getState()).toBe("failed");
   });
 
+  test("the end of an attempt takes along earlier ones that a Redis which lost its last second put back", async ({
+    holder,
+  }) => {
+    // Attempts 1 and 2 had ended, and nothing of that is known any more.
+    for (const attempt of [1, 2]) await holder.take("again", attempt);
+    const { to } = await holder.take("again", 3);
+    const result = { outcome: done, value: {}, timing };
+    await holder.events.publish({ ...to, ends: { attempt: 3, leaves: true } }, [
+      { type: "finished", result },
+    ]);
+    expect(await holder.board.getJobCounts("active", "completed", "failed")).toEqual({
+      active: 0,
+      completed: 1,
+      failed: 2,
+    });
+  });
+
   test("a job that was cancelled before it began is a failed job", async ({ holder }) => {
     await submitJob(holder.redis, key, jobOf("unwanted"));
     const outcome: Outcome = { kind: "cancelled", reason: "by request, before it began" };

@@ -100,7 +100,15 @@ export class QueueModel {
     this.leave(id);
   }
 
+  /** With its earlier attempts, which a Redis that lost its last second may have put back. */
   leave(id: string): void {
+    const [jobId = id, attempt = "1"] = id.split("~");
+    for (let earlier = 1; earlier < Number(attempt); earlier++)
+      this.#leave(earlier === 1 ? jobId : `${jobId}~${earlier}`);
+    this.#leave(id);
+  }
+
+  #leave(id: string): void {
     const index = this.active.indexOf(id);
     if (index < 0) return;
     this.active.splice(index, 1);
