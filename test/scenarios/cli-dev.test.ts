@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Docker from "dockerode";
 import { test as base, expect } from "vitest";
 import { CliRun, runCli } from "../support/cli.ts";
-import { processesAbout } from "../support/processes.ts";
+import { oddSleep, processesAbout, processesWith } from "../support/processes.ts";
 
 const repository = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -103,10 +103,15 @@ test("a dev fleet whose process is killed finishes the running job, then nothing
   here,
 }) => {
   const { run, env } = await here.dev("kept");
-  const slow = ["exec", "acme", "--id", "slow", "-d", "--", "echo begun; sleep 3; echo finished"];
-  expect((await runCli(slow, { env })).code).toBe(0);
-  await expect.poll(async () => (await runCli(["logs", "slow"], { env })).stdout).toBe("begun\n");
+  const sleep = oddSleep(600);
+  // Only the sleep itself has all of it in its command line, not the shell.
+  const command = `echo begun; nap=${sleep.replace("sleep ", "")}; sleep $nap; echo finished`;
+  expect((await runCli(["exec", "acme", "--id", "slow", "-d", "--", command], { env })).code).toBe(0);
+  await expect.poll(() => processesWith(sleep)).toHaveLength(1);
   await run.signal("SIGKILL");
+  const workerLog = () => readFile(join(here.directory, "kept", "worker-1.log"), "utf8");
+  await expect.poll(workerLog).toContain("worker.draining");
+  for (const pid of await processesWith(sleep)) process.kill(pid, "SIGTERM");
   await here.isEmptied();
   const again = await here.dev("kept");
   expect((await runCli(["logs", "-f", "slow"], again)).stdout).toBe("begun\nfinished\n");

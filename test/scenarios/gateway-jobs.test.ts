@@ -207,6 +207,13 @@ describe("jobs over HTTP", () => {
     expect(await stopped).toBe(0);
   });
 
+  test("a gateway that is asked to stop while Redis is away stops", async ({ redis, gateways }) => {
+    const gateway = await gateways.start();
+    await redis.kill();
+    await expect.poll(() => gateway.log).toContain("redis.lost");
+    expect(await gateway.stop()).toBe(0);
+  });
+
   test("a job submitted while Redis is away fails with its id, and runs once when it is submitted again with it", async ({
     fleet,
     gateways,

@@ -1,9 +1,7 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-
-const program = fileURLToPath(new URL("../../apps/cli/src/main.ts", import.meta.url));
+import { startProgram } from "./program.ts";
 
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -26,10 +24,11 @@ export class CliRun {
 
   constructor(args: readonly string[], { env, stdin, cwd }: CliOptions = {}) {
     const engine = process.env.DOCKER_HOST === undefined ? {} : { DOCKER_HOST: process.env.DOCKER_HOST };
-    this.process = spawn(process.execPath, ["--conditions=@berth/source", program, ...args], {
+    this.process = startProgram("apps/cli/src/main.ts", {
+      args,
       env: { PATH: process.env.PATH ?? "", ...engine, ...env },
-      stdio: ["pipe", "pipe", "pipe"],
-      ...(cwd === undefined ? {} : { cwd }),
+      stdin: "pipe",
+      cwd,
     });
     this.process.stdout?.on("data", (chunk: Buffer) => this.#stdout.push(chunk));
     this.process.stderr?.on("data", (chunk: Buffer) => this.#stderr.push(chunk));

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Berth, type BerthOptions } from "@berth/client";
 import { fleetId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
@@ -12,9 +11,9 @@ import { expect } from "vitest";
 import { readConfig } from "../../apps/worker/src/config.ts";
 import { type History, type HistoryJob, readHistory } from "./history.ts";
 import { breachesOf, type HistoryRules } from "./history-rules.ts";
+import { startProgram } from "./program.ts";
 import { type TestRedis, test as withRedis } from "./redis.ts";
 
-const workerProgram = fileURLToPath(new URL("../../apps/worker/src/main.ts", import.meta.url));
 let made = 0;
 
 /** Two megabytes and a shell: for tests that start many sandboxes. */
@@ -31,9 +30,8 @@ export class TestWorker {
 
   constructor(id: string, env: Record<string, string>) {
     this.id = id;
-    this.process = spawn(process.execPath, ["--conditions=@berth/source", workerProgram], {
+    this.process = startProgram("apps/worker/src/main.ts", {
       env: { PATH: process.env.PATH ?? "", ...env, BERTH_WORKER_ID: id },
-      stdio: ["ignore", "pipe", "pipe"],
     });
     for (const stream of [this.process.stdout, this.process.stderr]) {
       stream?.on("data", (chunk: Buffer) => {

@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { type AnyRoute, describedRoutes } from "@berth/gateway";
 import { expect } from "vitest";
 import { test as withFleet } from "./fleet.ts";
+import { startProgram } from "./program.ts";
 import { test as withRedis } from "./redis.ts";
 
-const program = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
 export const adminKey = "an-admin-key-for-tests-only-0123456789";
 const routes = describedRoutes();
 
@@ -30,9 +29,8 @@ export class TestGateway {
   #errors = "";
 
   constructor(env: Record<string, string>) {
-    this.process = spawn(process.execPath, ["--conditions=@berth/source", program], {
+    this.process = startProgram("apps/gateway/src/main.ts", {
       env: { PATH: process.env.PATH ?? "", BERTH_GATEWAY_PORT: "0", ...env },
-      stdio: ["ignore", "pipe", "pipe"],
     });
     this.process.stdout?.on("data", (chunk: Buffer) => {
       this.#log += chunk;

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { connectRedis, type Redis } from "@berth/redis";
 import { expect } from "vitest";
+import { startRedisServer } from "./program.ts";
 
 export interface RedisServerOptions {
   /** It keeps its files there. */
@@ -33,7 +34,7 @@ export class RedisServer {
   /** Until it answers. */
   async start(): Promise<void> {
     await mkdir(this.directory, { recursive: true });
-    this.#process = spawn("redis-server", [...this.#args], { stdio: "ignore", cwd: this.directory });
+    this.#process = startRedisServer(this.#args, this.directory);
     await this.ask((redis) => redis.ping());
   }
 

@@ -4,7 +4,7 @@ import { ApiKeys, AuditLog, BatchStore, checkLayout, readCeilings } from "@berth
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
-import { Metrics, openTracing, serveMetrics } from "@berth/service";
+import { Metrics, openTracing, serveMetrics, writeLastLine } from "@berth/service";
 import { pino } from "pino";
 import { AnswerRecord } from "./answers.ts";
 import { BatchTracker } from "./batches/tracker.ts";
@@ -40,7 +40,8 @@ export class Unguarded extends Error {
 
 /** Puts a gateway together and starts it. The only place where the parts meet. */
 export async function composeGateway(config: Config): Promise<RunningGateway> {
-  const log = pino({ level: config.logLevel, base: { app: "gateway" } });
+  const output = pino.destination({ dest: 1, sync: false });
+  const log = pino({ level: config.logLevel, base: { app: "gateway" } }, output);
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const lost = Promise.withResolvers<string>();
   const onOutage = ({ state, detail }: { state: string; detail: string }) => {
@@ -176,7 +177,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       metricsServer?.close();
       await Promise.all([tracker.stop(), sender.stop(), tracing?.stop()]);
       await letGo();
-      log.info({ event: "gateway.stopped" });
+      await writeLastLine(log, output, { event: "gateway.stopped" });
     },
     abandon: () => app.server.closeAllConnections(),
   };

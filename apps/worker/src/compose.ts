@@ -22,7 +22,14 @@ import { acceptanceOf, Fault, isFault, type SandboxProfile, sandboxKey, workerGo
 import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces, type WarmOptions } from "@berth/sandbox";
 import { Keyring, secretsKeyOf } from "@berth/secrets";
-import { Metrics, type MetricsServer, openTracing, serveMetrics, within } from "@berth/service";
+import {
+  Metrics,
+  type MetricsServer,
+  openTracing,
+  serveMetrics,
+  within,
+  writeLastLine,
+} from "@berth/service";
 import type { TenancyEvent } from "@berth/tenancy";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
@@ -71,12 +78,14 @@ export interface Orders {
 
 /** Puts a worker together and starts it. The only place where the parts meet. Throws when its id is another's. */
 export async function composeWorker(config: Config, { onDrain, onReplaced }: Orders): Promise<RunningWorker> {
-  const log = pino({
+  const output = pino.destination({ dest: 1, sync: false });
+  const options = {
     level: config.logLevel,
     base: { worker: config.workerId },
     // The rest of a trace context is its caller's own.
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
-  });
+  };
+  const log = pino(options, output);
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const opened = await openMetrics(config);
   const metricsServer = opened?.server;
@@ -348,7 +357,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       redis.disconnect();
       control.stop();
       subscriber.disconnect();
-      log.info({ event: "worker.stopped" });
+      await writeLastLine(log, output, { event: "worker.stopped" });
     },
     abandon: () => member.abandon(),
   };

@@ -21,7 +21,8 @@ export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
  *   (redis/ioredis#2130): the caller got an error, and the call is carried out afterwards all the same.
  * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
- * - Then also a call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout.
+ * - A call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout, and a call without
+ *   a timeout waits for ever.
  * - Where the Sentinels refuse the user name or password, calls fail with that, as where Redis does. ioredis alone lets them wait.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
  * - Duplicates have no socket timeout unless they are given one: BullMQ makes them for calls that block in Redis, and watches those
@@ -50,8 +51,7 @@ export class Connection extends Redis {
     if (!reconnect) this.companion?.disconnect();
     const isAway = this.status === "reconnecting";
     super.disconnect(reconnect);
-    if (isAway && !reconnect && this.options.commandTimeout !== undefined)
-      this.failWaiting(new Error("Connection is closed."));
+    if (isAway && !reconnect) this.failWaiting(new Error("Connection is closed."));
   }
 
   private failWaiting(error: Error): void {

@@ -61,6 +61,18 @@ describe("commands connection whose Redis is away", () => {
   });
 });
 
+test("a blocking connection whose Redis is away fails its calls when it is closed", async ({ redis }) => {
+  const blocking = redis.connect("blocking");
+  await blocking.ping();
+  const sent = blocking.bzpopmin("nothing", 60);
+  const lost = new Promise((resolve) => blocking.once("reconnecting", resolve));
+  await redis.kill();
+  await lost;
+  const kept = blocking.bzpopmin("nothing", 60);
+  blocking.disconnect();
+  for (const call of [sent, kept]) await expect(call).rejects.toThrow("Connection is closed.");
+});
+
 describe("connection whose link dies without a word", () => {
   test("a connection whose link dies without a word is made anew within seconds, and the call on its way is answered", async ({
     redis,

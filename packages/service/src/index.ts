@@ -1,4 +1,5 @@
 export { configComplaint, exitBadConfig, readEnvironment } from "./environment.ts";
+export { writeLastLine } from "./last-line.ts";
 export type { ListenAddress } from "./listen-address.ts";
 export { listenAddress } from "./listen-address.ts";
 export type { Counter, Histogram, Sample } from "./metrics.ts";

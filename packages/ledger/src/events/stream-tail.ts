@@ -180,16 +180,12 @@ export class StreamTail {
     const watchdog = setInterval(() => {
       if (this.#blocking.status === "ready") this.#blocking.disconnect(true);
     }, waitMs + silentMs);
-    // ioredis never settles what waits for a connection that is given up while it reconnects.
-    const onStopped = () => clearInterval(watchdog);
-    this.#stopped.signal.addEventListener("abort", onStopped, { once: true });
     this.#blocked = true;
     try {
       const read = ["COUNT", count, "BLOCK", waitMs, "STREAMS", ...streamsAndIds(from)] as const;
       return (await this.#blocking.xreadBuffer(...read)) ?? [];
     } finally {
       this.#blocked = false;
-      this.#stopped.signal.removeEventListener("abort", onStopped);
       clearInterval(watchdog);
     }
   }

@@ -1,0 +1,25 @@
+import { type EventEmitter, once } from "node:events";
+import { within } from "./within.ts";
+
+interface Log {
+  isLevelEnabled(level: "info"): boolean;
+  info(line: Readonly<Record<string, unknown>>): void;
+}
+
+/** A reader of the log that is there, and stuck, holds the exit up for no longer. */
+const writtenWithinMs = 1_000;
+
+/**
+ * Writes a program's last line and waits until all lines are out, or nobody reads them any more. At the exit pino writes what is
+ * left, and into a broken pipe it tries that for ever.
+ */
+export async function writeLastLine(
+  log: Log,
+  output: EventEmitter,
+  line: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (!log.isLevelEnabled("info")) return;
+  const written = once(output, "drain").catch(() => {});
+  log.info(line);
+  await within(writtenWithinMs, written);
+}
