@@ -30,13 +30,13 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   approval: {
     type: "hash",
     holds:
-      "state (waiting, approved, refused, expired), when it was asked for, when it expires, what the job would run, who decided and why",
-    ends: "seven days after the decision, or after the time in which one was possible",
+      "state (waiting, approved, refused, expired), when it was asked for, when it expires, what the job would run and its digest, who decided and why",
+    ends: "with the job; at the latest seven days after the decision, or after the time in which one was possible",
   },
   approvalsOf: {
     type: "sorted set",
     holds: "job id by when its approval expires",
-    ends: "member: on a decision, when the job is taken after that time, or when the list is read",
+    ends: "member: on a decision, when the job ends, when the job is taken after that time, or when the list is read",
   },
   approvalOwners: {
     type: "set",

@@ -32,6 +32,7 @@ import {
   type TenancyBounds,
   unlessAborted,
 } from "@berth/tenancy";
+import type { GateOptions } from "./approval-gate.ts";
 import { checkedSandbox } from "./checked-sandbox.ts";
 import type { EgressGates } from "./egress.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
@@ -89,7 +90,7 @@ export interface DriverSandboxRequest {
   /** Whether the lease is still this tenancy's, by Redis. */
   readonly isHeld: () => Promise<boolean>;
   /** Throws unless an administrator has approved the job. */
-  readonly approved: (job: Job, expiresMs: number, tools: JobTools) => Promise<void>;
+  readonly approved: (job: Job, options: GateOptions) => Promise<void>;
   /** The custom tools that the job uses. Throws `tool-refused` for one that it may not use so. */
   readonly tools: (job: Job, profile: string) => Promise<JobTools>;
   /** The profile's set-up command has ended, well or not. */
@@ -237,9 +238,13 @@ export class DriverSandbox implements SandboxPort {
     const { policy, secrets } = this.#request;
     const tools = await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal);
     refuseByRules(job, profile, tools);
+    const variables = await unlessAborted(secrets.variablesFor(job, profile), signal);
     const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
-    if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
-    return { tools, variables: await unlessAborted(secrets.variablesFor(job, profile), signal) };
+    if (expiresMs !== undefined) {
+      const mask = (text: string) => secrets.scrubber.maskText(text);
+      await unlessAborted(this.#request.approved(job, { expiresMs, tools, mask }), signal);
+    }
+    return { tools, variables };
   }
 
   /** In which the job is carried out. One whose own profile cannot start is ended in a bare one. */

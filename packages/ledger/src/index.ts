@@ -1,4 +1,4 @@
-export type { Approval, ApprovalState, Decided } from "./approvals/approvals.ts";
+export type { Approval, ApprovalState, Decided, WholeApproval } from "./approvals/approvals.ts";
 export { Approvals } from "./approvals/approvals.ts";
 export type { ArtifactLimits } from "./artifacts/artifact-limits.ts";
 export { defaultArtifactLimits } from "./artifacts/artifact-limits.ts";

@@ -482,7 +482,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning:
       "The job matches a rule's `approval`. Nothing of it has run. It runs when an administrator approves it.",
     retry: true,
-    operator: "`berth approvals` lists what waits; `berth approve JOB` or `berth refuse JOB` decides.",
+    operator: "`berth approvals` lists what waits; `berth approve JOB:DIGEST` or `berth refuse JOB` decides.",
   },
   "approval-refused": {
     message: ({ reason }) => `an administrator refused it${reason === "" ? "" : `: ${reason}`}`,
@@ -501,9 +501,11 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ jobId, state }) =>
       state === "unknown"
         ? `no approval was asked for the job ${jobId}`
-        : `the job ${jobId} no longer waits for an approval: it is ${state}`,
+        : state === "changed"
+          ? `the job ${jobId} would now run something else than what was shown; look at it again with \`berth approvals show ${jobId}\``
+          : `the job ${jobId} no longer waits for an approval: it is ${state}`,
     meaning:
-      "The job does not need an approval, its approval expired, or another administrator has decided already.",
+      "The job does not need an approval, its approval expired, another administrator has decided already, or it would run something else than what the administrator saw (`state` is `changed`).",
     retry: false,
     operator: "`berth approvals` lists what waits.",
   },

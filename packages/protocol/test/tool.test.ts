@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import {
   accessRule,
   approvalMs,
+  jobPreview,
   jobRequest,
   problemsOf,
   refusalBy,
-  requestPreview,
   type ToolDefinitionInput,
   toolArgumentsSchema,
   toolCommand,
@@ -138,7 +138,7 @@ test("rules are about a tool's name, about the command that it makes and about t
   expect(refusal({ kinds: { deny: ["exec"] } })).toBeUndefined();
   const asks = accessRule.parse({ approval: { kinds: ["tool:lint"], expiresMs: 5_000 } });
   expect(approvalMs([asks], call, prepare)).toBe(5_000);
-  expect(requestPreview(call, prepare)).toBe('lint: "ruff" "check" "/workspace/secret/a"');
+  expect(jobPreview({ request: call }, { prepare })).toContain('runs: "ruff" "check" "/workspace/secret/a"');
 });
 
 test("a tool that is another tenant's or another agent's is not there, and one of another profile is refused with that reason", () => {
