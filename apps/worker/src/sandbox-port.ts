@@ -163,17 +163,22 @@ export class DriverSandbox implements SandboxPort {
   ): Promise<OpenSandbox> {
     const admitted = await this.#admit(job, signal);
     const { profile, hash } = admitted;
-    const { tools, variables } = job
-      ? await this.#prepared(job, profile, signal)
-      : { tools: noTools, variables: {} };
+    const ofJob = job ? await this.#prepared(job, profile, signal) : nothingGiven;
     const { snapshots } = this.#request;
     const isNewFork = job?.forkOf !== undefined && job.forkOf !== this.#forkOf;
-    const mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
-    const isAlone = job !== undefined && (mayReplace || isWorkspaceRequest(job.request));
-    const change = async () => {
-      if (this.#openedHash !== hash) await this.#stopOld();
-    };
-    await this.#gate.enter(isAlone ? `${hash} alone ${job.id}` : hash, signal, change);
+    let mayReplace = false;
+    let isAlone = false;
+    try {
+      mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
+      isAlone = job !== undefined && (mayReplace || isWorkspaceRequest(job.request));
+      const change = async () => {
+        if (this.#openedHash !== hash) await this.#stopOld();
+      };
+      await this.#gate.enter(isAlone ? `${hash} alone ${job?.id}` : hash, signal, change);
+    } catch (error) {
+      ofJob.release();
+      throw error;
+    }
     try {
       this.#profile = profile;
       const before = this.#given;
@@ -199,12 +204,13 @@ export class DriverSandbox implements SandboxPort {
         ...this.#opened(
           sandbox,
           { ...wanted, discard: job?.discard === true },
-          { variables, tools },
+          ofJob,
           leaseLeftMs,
         ),
         cold: how === "started" && !same,
       };
     } catch (error) {
+      ofJob.release();
       this.#gate.leave();
       if (!signal.aborted) this.#request.onStartFailed(error);
       if (isFault(error, "setup-failed")) {
@@ -233,18 +239,25 @@ export class DriverSandbox implements SandboxPort {
     refuseDisabled(job, profile);
     if (isEnding(job.request)) {
       refuseByRules(job, profile, noTools);
-      return { tools: noTools, variables: {} };
+      return nothingGiven;
     }
     const { policy, secrets } = this.#request;
     const tools = await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal);
     refuseByRules(job, profile, tools);
-    const variables = await unlessAborted(secrets.variablesFor(job, profile), signal);
-    const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
-    if (expiresMs !== undefined) {
-      const mask = (text: string) => secrets.scrubber.maskText(text);
-      await unlessAborted(this.#request.approved(job, { expiresMs, tools, mask }), signal);
+    const giving = secrets.give(job, profile);
+    try {
+      const { variables, release } = await unlessAborted(giving, signal);
+      const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
+      if (expiresMs !== undefined) {
+        const mask = (text: string) => secrets.scrubber.maskText(text);
+        await unlessAborted(this.#request.approved(job, { expiresMs, tools, mask }), signal);
+      }
+      return { tools, variables, release };
+    } catch (error) {
+      // Also when it was not waited for to its end.
+      giving.then(({ release }) => release()).catch(() => {});
+      throw error;
     }
-    return { tools, variables };
   }
 
   /** In which the job is carried out. One whose own profile cannot start is ended in a bare one. */
@@ -343,7 +356,7 @@ export class DriverSandbox implements SandboxPort {
   #opened(
     sandbox: Sandbox,
     { discard, ...wanted }: Wanted & { readonly discard: boolean },
-    { variables, tools }: OfJob,
+    { variables, release, tools }: OfJob,
     leaseLeftMs: () => number,
   ): OpenSandbox {
     const { profile, forkOf } = wanted;
@@ -381,7 +394,10 @@ export class DriverSandbox implements SandboxPort {
       },
       stop: (signal) => this.#stop(sandbox, signal),
       destroy: (signal) => this.#destroy(sandbox, restarted, signal),
-      done: () => this.#gate.leave(),
+      done: () => {
+        release();
+        this.#gate.leave();
+      },
     };
   }
 
@@ -582,8 +598,12 @@ function refuseOpenNetwork({ egress, network }: SandboxProfile): void {
 /** What one job brings. */
 interface OfJob {
   readonly variables: Values;
+  /** Its secrets need not be masked for its own sake from then on. */
+  readonly release: () => void;
   readonly tools: JobTools;
 }
+
+const nothingGiven: OfJob = { variables: {}, release: () => {}, tools: noTools };
 
 /** Of a container. */
 interface Wanted extends Pick<Resolved, "profile" | "operators"> {

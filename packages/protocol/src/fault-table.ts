@@ -61,7 +61,12 @@ export interface FaultContexts {
   "not-allowed": { tenant: string; problems: readonly string[] };
   "secrets-unavailable": { tenant: string; detail: string };
   "secret-unreadable": { tenant: string; name: string; detail: string };
-  "secret-refused": { tenant: string; name: string; reason: "absent" | "full" | "shared"; detail: string };
+  "secret-refused": {
+    tenant: string;
+    name: string;
+    reason: "absent" | "full" | "shared" | "many";
+    detail: string;
+  };
   "denied-by-rule": { tenant: string; problem: string };
   "tool-refused": { tool: string; problem: string };
   "invalid-tool": { tool: string; problems: readonly string[] };
@@ -443,7 +448,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "secret-refused": {
     message: ({ detail }) => detail,
     meaning:
-      "There is no secret of that name to rotate (`absent`), the tenant has as many as it may have (`full`), or a job in the sandbox that all tenants share brings its own (`shared`).",
+      "There is no secret of that name to rotate (`absent`), the tenant has as many as it may have (`full`), a job in the sandbox that all tenants share brings its own (`shared`), or the secrets of the sandbox's running jobs are more than can be masked together (`many`).",
     retry: false,
     operator: "`berth secret ls TENANT` lists the names; `berth secret rm` removes one.",
   },
