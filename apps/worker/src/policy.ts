@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { diffPaths } from "@berth/jobs";
 import type { StoredLayer } from "@berth/ledger";
 import {
   type Excess,
@@ -171,7 +172,7 @@ export function refuseByRules(
   { rules }: SandboxProfile,
   { prepare }: Pick<JobTools, "prepare">,
 ): void {
-  const problem = refusalBy(rules, request, prepare);
+  const problem = refusalBy(rules, request, { prepare, diffPaths });
   if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
 }
 

@@ -1,7 +1,7 @@
 export { abortReason } from "./abort-reason.ts";
 export type { Acceptance } from "./acceptance.ts";
 export { acceptanceOf, acceptanceSettings } from "./acceptance.ts";
-export type { AccessRule, PrepareTool } from "./access-rules.ts";
+export type { AccessRule, Inspection, PrepareTool } from "./access-rules.ts";
 export { accessRule, approvalMs, refusalBy } from "./access-rules.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
 export {

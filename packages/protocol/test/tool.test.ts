@@ -127,7 +127,7 @@ test("rules are about a tool's name, about the command that it makes and about t
   const prepare = () => toolCommand(definition, { path: "secret/a" });
   const call = jobRequest.parse({ kind: "tool", name: "lint", args: { path: "secret/a" } });
   const steps = jobRequest.parse({ kind: "steps", steps: [call] });
-  const refusal = (rule: object, request = call) => refusalBy([accessRule.parse(rule)], request, prepare);
+  const refusal = (rule: object, request = call) => refusalBy([accessRule.parse(rule)], request, { prepare });
   expect(refusal({ kinds: { deny: ["tool:lint"] } })).toContain("tool:lint");
   expect(refusal({ kinds: { deny: ["tool"] } })).toBeDefined();
   expect(refusal({ kinds: { deny: ["tool:*"] } }, steps)).toBeDefined();
