@@ -197,7 +197,7 @@ export class DriverSandbox implements SandboxPort {
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
       this.#given = { sandbox, restarts, agent: wanted.agent };
-      this.#noteSetUp(sandbox.origin.setUp);
+      this.#noteSetUp(sandbox.origin.setUp, profile);
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
       return {
@@ -213,11 +213,11 @@ export class DriverSandbox implements SandboxPort {
       ofJob.release();
       this.#gate.leave();
       if (!signal.aborted) this.#request.onStartFailed(error);
-      if (isFault(error, "setup-failed")) {
-        const { how, output, wallMs } = error.context;
-        this.#noteSetUp({ ok: false, how, output, wallMs, endedAtMs: Date.now() });
-      }
-      throw error;
+      if (!isFault(error, "setup-failed")) throw error;
+      const { sandboxKey, how, wallMs, output } = error.context;
+      this.#noteSetUp({ ok: false, how, output, wallMs, endedAtMs: Date.now() }, profile);
+      const masked = this.#setUpText(output, profile);
+      throw new Fault("setup-failed", { sandboxKey, how, wallMs, output: masked }, { cause: error.cause });
     }
   }
 
@@ -290,10 +290,15 @@ export class DriverSandbox implements SandboxPort {
     return { profile, hash: `${hash} ${agent}`, operators, agent };
   }
 
-  #noteSetUp(report: SetUpReport | undefined): void {
+  #noteSetUp(report: SetUpReport | undefined, profile: SandboxProfile): void {
     if (report === undefined || report.endedAtMs === this.#notedSetUp) return;
     this.#notedSetUp = report.endedAtMs;
-    this.#request.onSetUp(report);
+    this.#request.onSetUp({ ...report, output: this.#setUpText(report.output, profile) });
+  }
+
+  /** Both streams as one text; that of a set-up as root came from a container that no filter was on. */
+  #setUpText(output: string, profile: SandboxProfile): string {
+    return this.#outletOf(tenantOf(this.#request.key), "set-up", profile).text(output);
   }
 
   /** A job that will be refused has no profile. */
