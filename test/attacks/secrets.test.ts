@@ -241,7 +241,14 @@ describe("secret", () => {
 
   test("a secret with a name that no program may be given is refused with that name", async ({ fleet }) => {
     const { berth } = await keyedFleet(fleet);
-    for (const name of ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "BASH_ENV", "PYTHONSTARTUP"]) {
+    for (const name of [
+      "ENV",
+      "LD_PRELOAD",
+      "DYLD_INSERT_LIBRARIES",
+      "NODE_OPTIONS",
+      "BASH_ENV",
+      "PYTHONSTARTUP",
+    ]) {
       await expect(berth.secrets.set("acme", name, own)).rejects.toThrow(name);
       await expect(berth.tenant("acme").exec("true", { env: { [name]: "x" } })).rejects.toThrow(name);
       await expect(berth.profiles.set("fleet", { env: { [name]: "x" } })).rejects.toThrow(name);

@@ -122,6 +122,20 @@ test("a name of Berth's own tools, or of a property that every object has, is no
   expect(problems({ description: "d", argv: ["ls", { param: "constructor" }] })).toHaveLength(1);
 });
 
+test("a negative number, which begins as an option does, is an argument only where the tool's minimum is negative", () => {
+  const of = (bounds: object) =>
+    toolArgumentsSchema(
+      toolDefinition.parse({
+        ...{ description: "d", argv: ["head", { param: "count" }] },
+        parameters: { count: { type: "integer", ...bounds } },
+      }),
+    );
+  expect(of({}).safeParse({ count: -5 }).success).toBe(false);
+  expect(of({ maximum: 9 }).safeParse({ count: -5 }).success).toBe(false);
+  expect(of({}).safeParse({ count: 5 }).success).toBe(true);
+  expect(of({ minimum: -9 }).safeParse({ count: -5 }).success).toBe(true);
+});
+
 test("rules are about a tool's name, about the command that it makes and about the paths that it names", () => {
   const definition = toolDefinition.parse(lint);
   const prepare = () => toolCommand(definition, { path: "secret/a" });
