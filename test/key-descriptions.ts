@@ -379,6 +379,11 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     holds: "who did which administrative action to what",
     ends: "trimmed to about 10,000",
   },
+  egressLog: {
+    type: "stream",
+    holds: "what the owner's sandboxes sent and received, by host, with the jobs that ran",
+    ends: "trimmed to about 1,000; thirty days after the last entry",
+  },
   idempotency: {
     type: "string",
     holds: "fingerprint of the request that came with an Idempotency-Key",

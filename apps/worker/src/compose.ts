@@ -4,6 +4,7 @@ import {
   ArtifactStore,
   checkLayout,
   DirectoryPlace,
+  EgressLog,
   Enqueuer,
   JobEvents,
   Leases,
@@ -222,9 +223,14 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     () => driver.warm?.ready ?? 0,
   );
   const secrets = new TenantSecrets(new SecretStore(redis), keyringOf(config));
+  const egressLog = new EgressLog(redis);
   const egress = new EgressGates({
-    report: (key, { jobs, ...use }) =>
-      log.info({ event: "egress.used", key, jobs, ...use } satisfies TenancyEvent),
+    report: (key, { jobs, ...use }) => {
+      log.info({ event: "egress.used", key, jobs, ...use } satisfies TenancyEvent);
+      egressLog.note(key, config.workerId, { ...use, jobs }).catch((error: Error) => {
+        log.warn({ event: "egress.not-noted", key, detail: error.message });
+      });
+    },
   });
   const member = new FleetMember({
     config,
