@@ -33,6 +33,21 @@ function secretsOf(stored: Record<string, string>, mostBytes?: number) {
 }
 
 describe("secrets of a sandbox", () => {
+  test("a line of a key of several lines is masked alone, as a search shows it, and an ordinary line is not", async () => {
+    const body = Array.from({ length: 3 }, () => randomBytes(48).toString("base64"));
+    const pem = [
+      "-----BEGIN PRIVATE KEY-----",
+      ...body,
+      "not so secret, this one",
+      "-----END PRIVATE KEY-----",
+    ];
+    const { give, shows } = secretsOf({ PEM: pem.join("\n") });
+    await give();
+    for (const line of body) expect(shows(line)).toBe(false);
+    expect(shows("not so secret, this one")).toBe(true);
+    expect(shows("-----BEGIN PRIVATE KEY-----")).toBe(true);
+  });
+
   test("a stored secret is masked on after more secrets of jobs than a sandbox keeps", async () => {
     const { give, shows } = secretsOf({ KEY: "stored-secret-value" }, 100_000);
     for (let round = 0; round < 40; round++) {

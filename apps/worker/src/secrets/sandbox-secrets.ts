@@ -17,6 +17,15 @@ export interface Given {
   readonly release: () => void;
 }
 
+/** A line such as those within a PEM file. An ordinary one would be masked wherever else it is. */
+const keyLine = /^[A-Za-z0-9+/=_-]{24,}$/;
+
+/** A search shows lines: one of a value of several is a secret as well. */
+function withLines(value: string): string[] {
+  if (!value.includes("\n")) return [value];
+  return [value, ...value.split(/\r?\n/).filter((line) => keyLine.test(line))];
+}
+
 /**
  * What one sandbox must not give away: the stored secrets, what the operator passes on, and what jobs brought along. While the sandbox is
  * held, what a job no longer has is masked on as long as there is room: an old value is still in files and in processes after it was
@@ -61,8 +70,8 @@ export class SandboxSecrets {
     });
     const variables = { ...Object.fromEntries(passed), ...(isShared ? {} : stored), ...own };
     // One that another of the same name hides is in the sandbox all the same, from other jobs.
-    const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)];
-    const used = this.#known.use(held, Object.values(stored));
+    const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)].flatMap(withLines);
+    const used = this.#known.use(held, Object.values(stored).flatMap(withLines));
     if (!used) {
       const [name = ""] = Object.keys(own);
       const detail =
