@@ -6,6 +6,7 @@ import {
   Fault,
   isDisabled,
   isEnding,
+  isFault,
   type Job,
   type LayerId,
   layers,
@@ -135,6 +136,22 @@ export class Policy {
     const operators = under(this.#operators(this.nameOf(asked), tenant), this.#layer(layers.fleet));
     const profile = under(under(operators, ofTenant), ofAgent);
     return { profile, hash: hashOf(profile), operators };
+  }
+
+  /** `NAME (NETWORK)` of the operator's profiles whose commands reach networks that Berth does not filter. */
+  openNetworks(): string[] {
+    const live = [...this.#live.keys()].flatMap((id) => (id.startsWith("profile.") ? [id.slice(8)] : []));
+    const names = new Set([defaultProfile, ...this.#options.files.keys(), ...live]);
+    return [...names].flatMap((name) => {
+      try {
+        const { network } = this.#operators(name, undefined);
+        return network === "none" ? [] : [`${name} (${network})`];
+      } catch (error) {
+        // A layer that is not valid gives no sandbox.
+        if (isFault(error)) return [];
+        throw error;
+      }
+    });
   }
 
   #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
