@@ -30,13 +30,13 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   approval: {
     type: "hash",
     holds:
-      "state (waiting, approved, refused, expired), when it was asked for, when it expires, what the job would run, who decided and why",
-    ends: "seven days after the decision, or after the time in which one was possible",
+      "state (waiting, approved, refused, expired), when it was asked for, when it expires, what the job would run and its digest, who decided and why",
+    ends: "with the job; at the latest seven days after the decision, or after the time in which one was possible",
   },
   approvalsOf: {
     type: "sorted set",
     holds: "job id by when its approval expires",
-    ends: "member: on a decision, when the job is taken after that time, or when the list is read",
+    ends: "member: on a decision, when the job ends, when the job is taken after that time, or when the list is read",
   },
   approvalOwners: {
     type: "set",
@@ -378,6 +378,11 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
     type: "stream",
     holds: "who did which administrative action to what",
     ends: "trimmed to about 10,000",
+  },
+  egressLog: {
+    type: "stream",
+    holds: "what the owner's sandboxes sent and received, by host, with the jobs that ran",
+    ends: "trimmed to about 1,000; thirty days after the last entry",
   },
   idempotency: {
     type: "string",

@@ -30,6 +30,7 @@ const variables: { readonly [name in KeyName]?: readonly string[] } = {
     outbox: ["<tenant>"],
     slotWrites: ["<tenant>"],
     approval: ["<tenant>", "<job id>"],
+    egressLog: ["<owner>"],
   },
   ...{ inbox: ["<client>"], inboxWake: ["<client>"], worker: ["<worker>"], wake: ["<instance>"] },
   ...{ artifactBytes: ["<sha256>"], artifactBlob: ["<place>", "<sha256>"], artifactGarbage: ["<place>"] },

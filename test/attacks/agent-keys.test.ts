@@ -44,6 +44,39 @@ test("a key that fixes its agent submits for no other agent, by any door, and na
     expect((await gateway.call("POST", "/v1/keys", { body })).status).toBe(400);
 });
 
+fleetTest(
+  "rules of an agent's layer and of a key hold on the worker, by any door, and none of them is a way around the other",
+  async ({ fleet, gateways }) => {
+    await fleet.worker("worker-1", busybox);
+    const gateway = await gateways.start();
+    const berth = fleet.client();
+    await berth.profiles.set("agent.acme.coder", { rules: [{ commands: { deny: ["git push"] } }] });
+    const settings = { rules: [{ kinds: { deny: ["write"] } }] };
+    const [ruled, agents] = [
+      await keyOf(gateway, { settings }),
+      await keyOf(gateway, { agent: "coder", settings }),
+    ];
+    const run = async (key: string, asked: object, more: object = {}) => {
+      const body = { request: asked, ...more };
+      return (await gateway.call("POST", "/v1/jobs?wait=30", { key, body })).body.result?.outcome;
+    };
+    const denied = { kind: "refused", code: "denied-by-rule" };
+    const push = { kind: "exec", command: "git push || true" };
+    const write = { kind: "write", path: "a", content: "x" };
+    expect(await run(agents, push)).toMatchObject(denied);
+    expect(await run(agents, write)).toMatchObject(denied);
+    expect(await run(ruled, write)).toMatchObject(denied);
+    expect(await run(ruled, { kind: "steps", steps: [write] })).toMatchObject(denied);
+    for (const more of [{ settings: { rules: [] } }, { session: "x", scope: "session" }, { agent: "writer" }])
+      expect(await run(ruled, write, more), JSON.stringify(more)).toMatchObject(denied);
+    // The key's rules say nothing of commands, and the agent's hold for that agent only.
+    expect(await run(ruled, push, { agent: "coder" })).toMatchObject(denied);
+    expect(await run(ruled, push)).toEqual({ kind: "exited", code: 0 });
+    // A client with Redis passes no key; the agent's layer holds all the same.
+    expect((await berth.tenant("acme").exec("git push", { agent: "coder" })).outcome).toMatchObject(denied);
+  },
+);
+
 fleetTest("what an agent's layer takes, its key cannot get back", async ({ fleet, gateways }) => {
   await fleet.worker("worker-1", busybox);
   const gateway = await gateways.start();

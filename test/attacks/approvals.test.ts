@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { busybox } from "../support/fleet.ts";
+import { busybox, type TestFleet } from "../support/fleet.ts";
 import { adminKey, fleetTest as test } from "../support/gateway.ts";
 
 const rule = { approval: { commands: ["deploy"], kinds: ["remove"], expiresMs: 600_000 } };
@@ -27,6 +27,15 @@ describe("tenant whose jobs need an approval", () => {
       await submit(run, { id: "first" }),
       await submit({ kind: "exec", argv: ["sh", "-c", "true && deploy; touch ran"] }),
       await submit({ kind: "exec", command: "eval \"$(printf 'dep%s' loy)\"; touch ran" }),
+      await submit({ kind: "exec", argv: ["sh", "-ec", "deploy; touch ran"] }),
+      await submit({ kind: "exec", argv: ["env", "deploy"] }),
+      await submit({ kind: "exec", argv: ["timeout", "5", "sh", "-c", "deploy; touch ran"] }),
+      await submit({ kind: "exec", argv: ["sh"], stdin: "deploy; touch ran" }),
+      await submit({ kind: "exec", argv: ["busybox", "sh", "-c", "deploy; touch ran"] }),
+      await submit({ kind: "exec", argv: ["find", ".", "-exec", "deploy", "{}", ";"] }),
+      await submit({ kind: "exec", command: "echo deploy | xargs env; touch ran" }),
+      await submit({ kind: "code", language: "sh", source: "deploy; touch ran" }),
+      await submit({ kind: "code", language: "python", source: "import os" }),
       await submit({ kind: "steps", steps: [{ kind: "stat", path: "" }, run] }),
       await submit({ kind: "remove", path: "kept" }),
       await submit(run, { retry: { attempts: 5, backoffMs: 0 }, idempotent: true }),
@@ -39,7 +48,7 @@ describe("tenant whose jobs need an approval", () => {
     for (const id of ids) {
       for (const verb of ["approve", "refuse"]) {
         const path = `/v1/approvals/${id}/${verb}`;
-        expect((await gateway.call("POST", path, { key, body: {} })).status, path).toBe(403);
+        expect((await gateway.call("POST", path, { key, body: { digest: "x" } })).status, path).toBe(403);
       }
     }
     expect((await gateway.call("GET", "/v1/approvals", { key })).status).toBe(403);
@@ -56,12 +65,68 @@ describe("tenant whose jobs need an approval", () => {
     const again = (await berth.approvals.list()).map(({ jobId }) => jobId);
     expect(again).toHaveLength(ids.length);
     const [one = ""] = again.filter((id) => id.endsWith("first"));
-    const approved = await gateway.call("POST", `/v1/approvals/${one}/approve`, { key: adminKey, body: {} });
+    const { digest } = (await gateway.call("GET", `/v1/approvals/${one}`, { key: adminKey })).body;
+    expect((await gateway.call("GET", `/v1/approvals/${one}`, { key })).status).toBe(403);
+    const path = `/v1/approvals/${one}/approve`;
+    for (const body of [{}, { digest: "" }]) {
+      expect((await gateway.call("POST", path, { key: adminKey, body })).status).toBe(400);
+    }
+    const other = { key: adminKey, body: { digest: "AAAAAAAAAAAAAAAA" } };
+    expect((await gateway.call("POST", path, other)).status).toBe(409);
+    const approved = await gateway.call("POST", path, { key: adminKey, body: { digest } });
     expect(approved.status).toBe(200);
     await expect.poll(async () => (await acme.exec("ls")).stdout).toBe("kept\nran\n");
     expect(await berth.approvals.list()).toHaveLength(ids.length - 1);
 
-    for (const { jobId } of await berth.approvals.list()) await berth.approvals.refuse(jobId);
+    for (const waiting of await berth.approvals.list()) await berth.approvals.refuse(waiting);
     expect((await acme.exec("ls")).stdout).toBe("kept\nran\n");
   });
+
+  test("a tenant whose jobs need an approval gets none for another command by the id of an approved or of a cancelled job", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const berth = fleet.client();
+    const acme = berth.tenant("acme");
+    await berth.profiles.set("tenant.acme", { rules: [rule] });
+    const waits = async (command: string) => {
+      const job = await acme.exec(command, { id: "same" }).enqueued();
+      await expect.poll(async () => (await berth.approvals.list())[0]?.preview).toContain(command);
+      const [seen] = await berth.approvals.list();
+      if (!seen) throw new Error("it does not wait");
+      return { job, seen };
+    };
+    const first = await waits("deploy; touch first");
+    await berth.approvals.approve(first.seen);
+    await first.job.result;
+    await forgotten(fleet, "same");
+    const second = await waits("deploy; touch second");
+    await expect(berth.approvals.approve(first.seen)).rejects.toMatchObject({
+      context: { state: "changed" },
+    });
+    await second.job.cancel();
+    await second.job.result;
+    await forgotten(fleet, "same");
+    const third = await waits("deploy; touch third");
+    await expect(berth.approvals.approve(second.seen)).rejects.toMatchObject({
+      context: { state: "changed" },
+    });
+    await berth.approvals.refuse(third.seen);
+    await third.job.result;
+    expect((await acme.exec("ls")).stdout).toBe("first\n");
+  });
 });
+
+/** As a day after the job's end. */
+async function forgotten(fleet: TestFleet, jobId: string): Promise<void> {
+  const redis = fleet.redis.connect();
+  for (const pattern of [
+    `*:job:${jobId}`,
+    `*:events:${jobId}`,
+    `*sandbox-of:${jobId}`,
+    `*:${jobId}`,
+    `*:${jobId}~*`,
+  ]) {
+    for (const name of await redis.keys(pattern)) if (!name.includes(":approval:")) await redis.del(name);
+  }
+}

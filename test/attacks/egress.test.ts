@@ -11,10 +11,11 @@ import { shown } from "../support/shown.ts";
 const ceilings = { egressConnections: 16, egressBytesPerHour: 0, egressBytesPerSecond: 0 };
 
 /** A site of this machine's loopback, and what reached it. */
-async function site(text: string) {
+async function site(text: string, movedTo?: string) {
   const seen: string[] = [];
   const server = createServer((request, response) => {
     seen.push(request.url ?? "");
+    if (request.url === "/moved" && movedTo !== undefined) response.writeHead(302, { location: movedTo });
     response.end(text);
   });
   server.listen(0, "127.0.0.1");
@@ -67,8 +68,8 @@ describe("tenant whose profile has egress rules", () => {
   test("a tenant whose profile has egress rules reaches what they name and nothing else, by whatever way", async ({
     host,
   }) => {
-    await using allowed = await site("welcome");
     await using secret = await site("secret");
+    await using allowed = await site("welcome", `http://127.0.0.1:${secret.port}/`);
     let asked = 0;
     const resolve: Resolver = async () => {
       asked++;
@@ -86,10 +87,20 @@ describe("tenant whose profile has egress rules", () => {
     expect(await curl(`http://127.0.0.1:${secret.port}/`, "--noproxy '*'")).toMatch(/refused|connect/i);
     expect(await curl("http://93.184.216.34/", "--noproxy '*' -m 3")).toMatch(/unreachable|connect/i);
     // Forms of addresses, names that lead inside, other ports.
-    for (const where of ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::1]", "[::ffff:127.0.0.1]"])
+    const nat64 = ["[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]"];
+    const sixToFour = ["[2002:7f00:1::]", "[2002:7f00:1::1]", "[2001:0:7f00:1::]"];
+    const plain = ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::1]", "[::ffff:127.0.0.1]"];
+    for (const where of [...plain, ...nat64, ...sixToFour])
       expect(await curl(`http://127.0.0.1/`, `--request-target http://${where}:${secret.port}/`)).toMatch(
         /no rule for|refused|not in the egress rules/,
       );
+    for (const where of [...nat64, ...sixToFour])
+      expect(await said(direct(`CONNECT ${where}:${secret.port} HTTP/1.1\r\n\r\n`))).toMatch(
+        /^HTTP\/1.1 40[03]/,
+      );
+    // A redirect is a request of its own.
+    const moved = await curl(`http://127.0.0.1:${allowed.port}/moved`, "-L -w '\\n%{http_code}'");
+    expect(moved).toMatch(/not in the egress rules[\s\S]*403$/);
     expect(await curl(`http://rebind.example:${secret.port}/`)).toMatch(/not a public address/);
     expect(asked).toBe(1);
     expect(await curl(`http://127.0.0.1:${secret.port}/`, "--proxytunnel")).toMatch(/403/);

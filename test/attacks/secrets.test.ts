@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Berth, ExecOptions, JobOrder } from "@berth/client";
 import type { JobRequestInput } from "@berth/protocol";
@@ -25,6 +28,21 @@ const prints = (name: string) => `
   printf '%s' "$${name}" | od -An -v -tx1 | tr -d '\\n' | tr ' ' '%'; echo
   v="$${name}"; while [ -n "$v" ]; do printf '%s' "\${v%"\${v#?}"}"; v="\${v#?}"; done; echo
   printf '%s' "\${${name}%?????}"; sleep 0.4; printf '%s\\n' "\${${name}#"\${${name}%?????}"}"`;
+
+/** An address that notes what is posted there. */
+async function listener() {
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    bodies.push(text);
+    response.end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return { url, bodies, [Symbol.asyncDispose]: async () => void server.close().closeAllConnections() };
+}
 
 /** A worker and a client with the sealing key, one secret of each kind, and all that was said of the jobs. */
 async function keyedFleet(fleet: TestFleet, env: Record<string, string> = {}) {
@@ -165,6 +183,67 @@ describe("secret", () => {
     expect(texts["another session"]).toContain(`OWN_TOKEN=${"*".repeat(own.length)}`);
   });
 
+  test("a secret does not leave by a batch's report, results and webhook, nor by the preview of an approval and its webhook", async ({
+    fleet,
+    gateways,
+  }) => {
+    await using hook = await listener();
+    const { worker, berth } = await keyedFleet(fleet, { BERTH_APPROVAL_WEBHOOK: hook.url });
+    const gateway = await gateways.start({ ...keyed, BERTH_WEBHOOK_ALLOW: "127.0.0.0/8" });
+    const command = prints("OWN_TOKEN");
+    const jobs = [0, 1].map((index) => ({
+      tenant: "acme",
+      request: { kind: "exec", command: index === 0 ? command : `${command}; exit 3` },
+      secrets: { OWN_TOKEN: own },
+    }));
+    const made = await gateway.call("POST", "/v1/batches", { body: { jobs, webhook: hook.url } });
+    expect(made.status).toBe(202);
+    await expect.poll(() => hook.bodies.length, { timeout: 60_000 }).toBe(1);
+    const { id } = made.body;
+    const texts: Record<string, string | Buffer> = {};
+    texts.batch = JSON.stringify((await gateway.call("GET", `/v1/batches/${id}`)).body);
+    texts.results = await (await gateway.fetch("GET", `/v1/batches/${id}/results`)).text();
+    expect(texts.results).toContain("*".repeat(own.length));
+
+    await berth.profiles.set("tenant.acme", { rules: [{ approval: { commands: ["deploy"] } }] });
+    const waiting = await berth
+      .tenant("acme")
+      .exec(`deploy ${own} ${stored}`, { env: { A: own }, stdin: stored, secrets: { OWN_TOKEN: own } })
+      .enqueued();
+    await expect.poll(() => hook.bodies.length).toBe(2);
+    const shown = await gateway.call("GET", `/v1/approvals/${waiting.id}`);
+    expect(shown.body.whole).toContain(`deploy ${"*".repeat(own.length)}`);
+    texts.approval = JSON.stringify([shown.body, await berth.approvals.list()]);
+    await waiting.cancel();
+    // The request itself has them in clear, as its submitter wrote it: so are they in its queue.
+    texts.hooks = hook.bodies.join("\n");
+    await worker.stopped(30_000);
+    Object.assign(texts, { worker: worker.log, gateway: gateway.log + gateway.errors });
+    expect(exposedIn(texts, values)).toEqual([]);
+  });
+
+  test("a secret that a set-up command prints is masked in the job's end, in Redis and in logs", async ({
+    fleet,
+  }) => {
+    const { worker, berth } = await keyedFleet(fleet);
+    const acme = berth.tenant("acme");
+    await acme.exec('printf %s "$OPENAI_KEY" > key; base64 -w0 < key > key.b64');
+    const print = "cat key; cat key.b64 >&2; head -c 3 key; sleep 0.4; tail -c +4 key >&2";
+    for (const end of ["true", "false"]) {
+      await berth.profiles.set("profile.default", {
+        passthroughEnv: ["GH_TOKEN"],
+        setup: { command: `${print}; ${end}` },
+      });
+      const result = await acme.exec("true");
+      if (end === "false") expect(result.outcome).toMatchObject({ kind: "refused", code: "setup-failed" });
+      const texts = { result: JSON.stringify(result), worker: worker.log, ...(await redisDump(fleet)) };
+      expect(exposedIn(texts, values)).toEqual([]);
+      expect(JSON.stringify(await redisDump(fleet).then((all) => Object.values(all).join()))).toContain(
+        "***",
+      );
+    }
+  });
+
   test("a secret is another tenant's neither in the environment nor by a stolen sealed value", async ({
     fleet,
   }) => {
@@ -241,7 +320,14 @@ describe("secret", () => {
 
   test("a secret with a name that no program may be given is refused with that name", async ({ fleet }) => {
     const { berth } = await keyedFleet(fleet);
-    for (const name of ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "BASH_ENV", "PYTHONSTARTUP"]) {
+    for (const name of [
+      "ENV",
+      "LD_PRELOAD",
+      "DYLD_INSERT_LIBRARIES",
+      "NODE_OPTIONS",
+      "BASH_ENV",
+      "PYTHONSTARTUP",
+    ]) {
       await expect(berth.secrets.set("acme", name, own)).rejects.toThrow(name);
       await expect(berth.tenant("acme").exec("true", { env: { [name]: "x" } })).rejects.toThrow(name);
       await expect(berth.profiles.set("fleet", { env: { [name]: "x" } })).rejects.toThrow(name);

@@ -52,13 +52,18 @@ describe("hostile caller of a custom tool", () => {
 
     await berth.profiles.set("tenant.acme", { rules: [{ approval: { kinds: ["tool:leave"] } }] });
     const job = await acme.tool("leave").enqueued();
-    const preview = async () => (await berth.approvals.list())[0]?.preview;
+    const seen = async () => (await berth.approvals.list())[0];
+    const preview = async () => (await seen())?.preview;
     await expect.poll(preview).toContain("echo first");
+    const first = await seen();
+    if (!first) throw new Error("it does not wait");
     await define("second");
-    await berth.approvals.approve(job.id);
+    await berth.approvals.approve(first);
     // The approval was of the first command: the job asks again, with the second.
     await expect.poll(preview).toContain("echo second");
-    await berth.approvals.approve(job.id);
+    await expect(berth.approvals.approve(first)).rejects.toMatchObject({ context: { state: "changed" } });
+    const second = await seen();
+    if (second) await berth.approvals.approve(second);
     expect(await job.result).toMatchObject({ value: { stdout: "second\n" } });
   });
 });

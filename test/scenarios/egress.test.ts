@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { EgressLog } from "@berth/ledger";
 import { describe, expect } from "vitest";
 import { type TestFleet, test } from "../support/fleet.ts";
 import { openMirror } from "../support/mirror.ts";
@@ -64,6 +65,10 @@ describe("fleet whose profile has egress rules", () => {
     expect(denied.stdout).toContain('Ask the operator to add "pypi.example:80"');
     expect(denied.egress?.hosts).toMatchObject([{ host: "pypi.example", port: 80, denied: 1 }]);
     await expect.poll(() => worker.log).toMatch(/"event":"egress\.used"[^\n]*pypi\.example/);
+    const redis = fleet.redis.connect();
+    await expect
+      .poll(() => new EgressLog(redis).list("acme", { limit: 1 }))
+      .toMatchObject([{ sandbox: "acme", worker: "worker-1", hosts: [{ host: "pypi.example", denied: 1 }] }]);
 
     // For sandboxes whose commands have no way out at all.
     const only = { profile: "only", session: "only", scope: "session" } as const;

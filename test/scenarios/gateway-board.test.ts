@@ -278,9 +278,13 @@ describe("board", () => {
     await visitor.logIn();
     const page = await (await visitor.ask("GET", "/board/approvals")).text();
     expect(page).toContain("deploy '&lt;b&gt;'; echo went");
+    const digests = [
+      ...page.matchAll(/name="job" value="([^"]+)"><input type="hidden" name="digest" value="([^"]+)"/g),
+    ];
+    const seen = new Map(digests.map(([, job = "", digest = ""]) => [job, digest]));
     const decide = (who: Visitor, job: string, decision: string, headers: Record<string, string> = form) =>
       who.ask("POST", "/board/approvals", {
-        body: new URLSearchParams({ job, decision, reason: "no" }).toString(),
+        body: new URLSearchParams({ job, digest: seen.get(job) ?? "", decision, reason: "no" }).toString(),
         headers,
       });
     const onlyLooks = new Visitor(looking);

@@ -72,14 +72,23 @@ describe("job that needs an approval", () => {
       .toMatchObject([{ type: "approval.waiting", jobId: job.id, tenant: "acme" }]);
 
     const env = { REDIS_URL: fleet.redis.url };
-    expect((await runCli(["approvals"], { env })).stdout).toContain(job.id);
-    expect(await runCli(["approve", job.id], { env })).toMatchObject({ code: 0 });
+    const listed = (await runCli(["approvals"], { env })).stdout;
+    const [seen = ""] = listed.match(/\S+:\S+(?= +acme)/) ?? [];
+    expect(seen).toContain(job.id);
+    expect((await runCli(["approvals", "show", job.id], { env })).stdout).toContain(`${seen}\n`);
+    expect((await runCli(["approve", job.id], { env })).stderr).toContain("approvals show");
+    expect((await runCli(["approve", `${job.id}:AAAAAAAAAAAAAAAA`], { env })).stderr).toContain(
+      "something else",
+    );
+    expect(await runCli(["approve", seen], { env })).toMatchObject({ code: 0 });
     expect(await job.result).toMatchObject({
       outcome: { kind: "exited", code: 0 },
       value: { stdout: "deployed\n" },
     });
     expect(await berth.approvals.list()).toEqual([]);
-    await expect(berth.approvals.refuse(job.id)).rejects.toMatchObject({ code: "not-waiting-for-approval" });
+    await expect(berth.approvals.refuse({ jobId: job.id })).rejects.toMatchObject({
+      code: "not-waiting-for-approval",
+    });
   });
 
   test("a job that needs an approval ends as refused with the reason, or when no one decides in time, and nothing of it runs", async ({
@@ -88,7 +97,7 @@ describe("job that needs an approval", () => {
     const { berth, acme } = await ruled(fleet, [rule]);
     const job = await acme.exec("touch ran; deploy").enqueued();
     await expect.poll(() => berth.approvals.list()).toHaveLength(1);
-    await berth.approvals.refuse(job.id, { reason: "not on a Friday" });
+    await berth.approvals.refuse({ jobId: job.id }, { reason: "not on a Friday" });
     const { outcome } = await job.result;
     expect(outcome).toMatchObject({ kind: "refused", code: "approval-refused" });
     expect(JSON.stringify(outcome)).toContain("not on a Friday");
@@ -120,7 +129,7 @@ describe("job that needs an approval", () => {
     const { job: id, after } = asked.structured;
     expect((await berth.approvals.list())[0]?.preview).toContain("deploy");
     const waiting = mcp.call("job", { id, after });
-    await berth.approvals.refuse(id, { reason: "not on a Friday" });
+    await berth.approvals.refuse({ jobId: id }, { reason: "not on a Friday" });
     expect(await waiting).toMatchObject({ isError: true, text: expect.stringContaining("not on a Friday") });
   });
 
@@ -130,9 +139,12 @@ describe("job that needs an approval", () => {
     const { berth, acme } = await ruled(fleet, [rule]);
     const job = await acme.exec("touch ran; deploy").enqueued();
     await expect.poll(() => berth.approvals.list()).toHaveLength(1);
+    const [seen] = await berth.approvals.list();
     await job.cancel();
     expect((await job.result).outcome.kind).toBe("cancelled");
-    await berth.approvals.approve(job.id).catch(() => {});
+    expect(await berth.approvals.list()).toEqual([]);
+    if (seen)
+      await expect(berth.approvals.approve(seen)).rejects.toMatchObject({ context: { state: "unknown" } });
     expect(await acme.exec("ls")).toMatchObject({ stdout: "" });
   });
 });

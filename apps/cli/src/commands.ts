@@ -93,6 +93,7 @@ export const sections: readonly Section[] = [
       "schedule resume": async () => (await import("./commands/schedule-resume.ts")).scheduleResume,
       "schedule rm": async () => (await import("./commands/schedule-rm.ts")).scheduleRm,
       approvals: async () => (await import("./commands/approvals.ts")).approvals,
+      "approvals show": async () => (await import("./commands/approvals-show.ts")).approvalsShow,
       approve: async () => (await import("./commands/approve.ts")).approve,
       refuse: async () => (await import("./commands/refuse.ts")).refuse,
       "dead ls": async () => (await import("./commands/dead-ls.ts")).deadLs,

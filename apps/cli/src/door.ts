@@ -18,6 +18,7 @@ import type {
   ToolUser,
   ToolView,
   UsageReport,
+  WholeApproval,
   Why,
   WorkerRecord,
 } from "@berth/client";
@@ -132,10 +133,14 @@ export interface DeadLettersDoor {
   remove(jobId: string): Promise<boolean>;
 }
 
+export type SeenApproval = Pick<Approval, "jobId" | "digest">;
+
 export interface ApprovalsDoor {
   list(tenant: string | undefined): Promise<readonly Approval[]>;
-  approve(jobId: string): Promise<void>;
-  refuse(jobId: string, reason: string): Promise<void>;
+  /** Undefined: it does not wait. */
+  get(jobId: string): Promise<WholeApproval | undefined>;
+  approve(seen: SeenApproval): Promise<void>;
+  refuse(seen: Pick<SeenApproval, "jobId"> & Partial<SeenApproval>, reason: string): Promise<void>;
 }
 
 /** Custom tools. */

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { Artifacts, Berth, type GroupResult } from "@berth/client";
-import { ApiKeys, AuditLog, BatchStore, checkLayout, readCeilings } from "@berth/ledger";
+import { ApiKeys, AuditLog, BatchStore, checkLayout, EgressLog, readCeilings } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
 import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
@@ -130,6 +130,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     webhookSecrets,
     keys,
     audit: new AuditLog(redis),
+    egressLog: new EgressLog(redis),
     authenticator,
     metrics,
     stopping: stopping.signal,

@@ -1,5 +1,5 @@
 import type { Artifacts, Berth } from "@berth/client";
-import type { ApiKeys, BatchStore } from "@berth/ledger";
+import type { ApiKeys, BatchStore, EgressLog } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 import type { Metrics, Tracing } from "@berth/service";
 import type { Logger } from "pino";
@@ -27,6 +27,7 @@ export interface Parts {
   readonly webhookSecrets: WebhookSecrets;
   readonly keys: ApiKeys;
   readonly audit: Audit;
+  readonly egressLog: EgressLog;
   readonly authenticator: Authenticator;
   readonly metrics: Metrics;
   /** Fires when the gateway was asked to stop. */

@@ -1,6 +1,7 @@
 import type { Approvals } from "@berth/ledger";
-import { Fault, type Job, requestPreview, type SandboxKey } from "@berth/protocol";
+import { Fault, type Job, jobPreview, type SandboxKey, shortPreview } from "@berth/protocol";
 import type { LaterPort } from "@berth/tenancy";
+import { approvalDigest } from "./approval-digest.ts";
 import type { JobTools } from "./job-tools.ts";
 
 export interface ApprovalGateOptions {
@@ -9,7 +10,20 @@ export interface ApprovalGateOptions {
   readonly later: LaterPort;
   /** Hands a job on that waits for its time. */
   readonly hurry: (jobId: string) => Promise<unknown>;
-  readonly onAsked: (job: Job, expiresMs: number, preview: string) => void;
+  readonly onAsked: (job: Job, expiresMs: number, asked: Asked) => void;
+}
+
+export interface Asked {
+  /** Of the whole of what it would run. */
+  readonly preview: string;
+  readonly digest: string;
+}
+
+export interface GateOptions {
+  readonly expiresMs: number;
+  readonly tools: JobTools;
+  /** Masks secrets in what an administrator sees. */
+  readonly mask: (text: string) => string;
 }
 
 /**
@@ -26,9 +40,10 @@ export class ApprovalGate {
   }
 
   /** Throws `approval-needed`, `approval-refused` or `approval-expired` unless it is approved. */
-  async check(job: Job, expiresMs: number, { prepare, digest }: JobTools): Promise<void> {
+  async check(job: Job, { expiresMs, tools, mask }: GateOptions): Promise<void> {
     const { key: sandbox, approvals, onAsked } = this.#options;
     const { id: jobId, tenant, session, agent, request } = job;
+    const whole = jobPreview(job, { prepare: tools.prepare, mask });
     const what = {
       jobId,
       tenant,
@@ -36,8 +51,9 @@ export class ApprovalGate {
       agent,
       sandbox,
       kind: request.kind,
-      preview: requestPreview(request, prepare),
-      digest,
+      preview: shortPreview(whole),
+      whole,
+      digest: approvalDigest(job, tools.digest),
     };
     const answer = await approvals.ask(what, expiresMs);
     switch (answer.state) {
@@ -49,7 +65,7 @@ export class ApprovalGate {
         throw new Fault("approval-expired", { jobId });
       case "asked":
       case "waiting":
-        if (answer.state === "asked") onAsked(job, expiresMs, what.preview);
+        if (answer.state === "asked") onAsked(job, expiresMs, { preview: whole, digest: what.digest });
         this.#waiting.add(jobId);
         throw new Fault("approval-needed", { jobId, expiresMs: answer.leftMs });
     }

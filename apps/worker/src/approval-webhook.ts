@@ -1,4 +1,4 @@
-import type { Job, SandboxKey } from "@berth/protocol";
+import { type Job, type SandboxKey, shortPreview } from "@berth/protocol";
 
 export interface ApprovalWebhookOptions {
   /** The operator's. Absent: nothing is called. */
@@ -7,8 +7,10 @@ export interface ApprovalWebhookOptions {
 }
 
 export interface WaitingJob {
-  /** A preview of what the job would run. */
+  /** The whole of what the job would run. */
   readonly preview: string;
+  /** An approval names it. */
+  readonly digest: string;
   readonly expiresMs: number;
 }
 
@@ -26,12 +28,12 @@ export class ApprovalWebhook {
     this.#options = options;
   }
 
-  tell(sandbox: SandboxKey, job: Job, { preview: whole, expiresMs }: WaitingJob): void {
+  tell(sandbox: SandboxKey, job: Job, { preview: whole, digest, expiresMs }: WaitingJob): void {
     const { id: jobId, tenant, agent, session, request } = job;
     const { url, onFailed } = this.#options;
     if (url === undefined) return;
-    const preview = whole.slice(0, shownLength);
-    const about = { jobId, tenant, agent, session, sandbox, kind: request.kind, preview, expiresMs };
+    const preview = shortPreview(whole, shownLength);
+    const about = { jobId, tenant, agent, session, sandbox, kind: request.kind, preview, digest, expiresMs };
     const body = JSON.stringify({ type: "approval.waiting", ...about });
     post(url, body).catch((error: Error) => onFailed(error.message));
   }

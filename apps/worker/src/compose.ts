@@ -4,6 +4,7 @@ import {
   ArtifactStore,
   checkLayout,
   DirectoryPlace,
+  EgressLog,
   Enqueuer,
   JobEvents,
   Leases,
@@ -117,6 +118,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     parkedBytes: 0,
     warm: 0,
     warmWhy: "",
+    openNetworks: [],
     link: "none",
     disk: "ok",
     health: "ok",
@@ -231,9 +233,14 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     () => driver.warm?.ready ?? 0,
   );
   const secrets = new TenantSecrets(new SecretStore(redis), keyringOf(config));
+  const egressLog = new EgressLog(redis);
   const egress = new EgressGates({
-    report: (key, { jobs, ...use }) =>
-      log.info({ event: "egress.used", key, jobs, ...use } satisfies TenancyEvent),
+    report: (key, { jobs, ...use }) => {
+      log.info({ event: "egress.used", key, jobs, ...use } satisfies TenancyEvent);
+      egressLog.note(key, config.workerId, { ...use, jobs }).catch((error: Error) => {
+        log.warn({ event: "egress.not-noted", key, detail: error.message });
+      });
+    },
   });
   const member = new FleetMember({
     config,
@@ -287,6 +294,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       parkedBytes: parking.memoryBytes,
       warm: driver.warm?.ready ?? 0,
       warmWhy: driver.warm?.why ?? "",
+      openNetworks: policy.openNetworks(),
       link,
       disk: diskTrouble ?? "ok",
       health: health.state.state === "ok" ? "ok" : health.state.why,

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
+import { diffPaths } from "@berth/jobs";
 import type { StoredLayer } from "@berth/ledger";
 import {
   type Excess,
   Fault,
   isDisabled,
   isEnding,
+  isFault,
   type Job,
   type LayerId,
   layers,
@@ -136,6 +138,22 @@ export class Policy {
     return { profile, hash: hashOf(profile), operators };
   }
 
+  /** `NAME (NETWORK)` of the operator's profiles whose commands reach networks that Berth does not filter. */
+  openNetworks(): string[] {
+    const live = [...this.#live.keys()].flatMap((id) => (id.startsWith("profile.") ? [id.slice(8)] : []));
+    const names = new Set([defaultProfile, ...this.#options.files.keys(), ...live]);
+    return [...names].flatMap((name) => {
+      try {
+        const { network } = this.#operators(name, undefined);
+        return network === "none" ? [] : [`${name} (${network})`];
+      } catch (error) {
+        // A layer that is not valid gives no sandbox.
+        if (isFault(error)) return [];
+        throw error;
+      }
+    });
+  }
+
   #own(tenant: Asked["tenant"], agent: Asked["agent"]) {
     if (tenant === undefined) return {};
     const ofAgent = agent === undefined ? undefined : this.#layer(layers.agent(tenant, agent));
@@ -171,7 +189,7 @@ export function refuseByRules(
   { rules }: SandboxProfile,
   { prepare }: Pick<JobTools, "prepare">,
 ): void {
-  const problem = refusalBy(rules, request, prepare);
+  const problem = refusalBy(rules, request, { prepare, diffPaths });
   if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
 }
 

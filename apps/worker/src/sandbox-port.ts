@@ -32,6 +32,7 @@ import {
   type TenancyBounds,
   unlessAborted,
 } from "@berth/tenancy";
+import type { GateOptions } from "./approval-gate.ts";
 import { checkedSandbox } from "./checked-sandbox.ts";
 import type { EgressGates } from "./egress.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
@@ -89,7 +90,7 @@ export interface DriverSandboxRequest {
   /** Whether the lease is still this tenancy's, by Redis. */
   readonly isHeld: () => Promise<boolean>;
   /** Throws unless an administrator has approved the job. */
-  readonly approved: (job: Job, expiresMs: number, tools: JobTools) => Promise<void>;
+  readonly approved: (job: Job, options: GateOptions) => Promise<void>;
   /** The custom tools that the job uses. Throws `tool-refused` for one that it may not use so. */
   readonly tools: (job: Job, profile: string) => Promise<JobTools>;
   /** The profile's set-up command has ended, well or not. */
@@ -162,17 +163,22 @@ export class DriverSandbox implements SandboxPort {
   ): Promise<OpenSandbox> {
     const admitted = await this.#admit(job, signal);
     const { profile, hash } = admitted;
-    const { tools, variables } = job
-      ? await this.#prepared(job, profile, signal)
-      : { tools: noTools, variables: {} };
+    const ofJob = job ? await this.#prepared(job, profile, signal) : nothingGiven;
     const { snapshots } = this.#request;
     const isNewFork = job?.forkOf !== undefined && job.forkOf !== this.#forkOf;
-    const mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
-    const isAlone = job !== undefined && (mayReplace || isWorkspaceRequest(job.request));
-    const change = async () => {
-      if (this.#openedHash !== hash) await this.#stopOld();
-    };
-    await this.#gate.enter(isAlone ? `${hash} alone ${job.id}` : hash, signal, change);
+    let mayReplace = false;
+    let isAlone = false;
+    try {
+      mayReplace = isNewFork && (await unlessAborted(snapshots.isOwn(), signal));
+      isAlone = job !== undefined && (mayReplace || isWorkspaceRequest(job.request));
+      const change = async () => {
+        if (this.#openedHash !== hash) await this.#stopOld();
+      };
+      await this.#gate.enter(isAlone ? `${hash} alone ${job?.id}` : hash, signal, change);
+    } catch (error) {
+      ofJob.release();
+      throw error;
+    }
     try {
       this.#profile = profile;
       const before = this.#given;
@@ -191,26 +197,27 @@ export class DriverSandbox implements SandboxPort {
       await sandbox.ready({ signal });
       const { how, restarts } = sandbox.origin;
       this.#given = { sandbox, restarts, agent: wanted.agent };
-      this.#noteSetUp(sandbox.origin.setUp);
+      this.#noteSetUp(sandbox.origin.setUp, profile);
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
       return {
         ...this.#opened(
           sandbox,
           { ...wanted, discard: job?.discard === true },
-          { variables, tools },
+          ofJob,
           leaseLeftMs,
         ),
         cold: how === "started" && !same,
       };
     } catch (error) {
+      ofJob.release();
       this.#gate.leave();
       if (!signal.aborted) this.#request.onStartFailed(error);
-      if (isFault(error, "setup-failed")) {
-        const { how, output, wallMs } = error.context;
-        this.#noteSetUp({ ok: false, how, output, wallMs, endedAtMs: Date.now() });
-      }
-      throw error;
+      if (!isFault(error, "setup-failed")) throw error;
+      const { sandboxKey, how, wallMs, output } = error.context;
+      this.#noteSetUp({ ok: false, how, output, wallMs, endedAtMs: Date.now() }, profile);
+      const masked = this.#setUpText(output, profile);
+      throw new Fault("setup-failed", { sandboxKey, how, wallMs, output: masked }, { cause: error.cause });
     }
   }
 
@@ -232,14 +239,25 @@ export class DriverSandbox implements SandboxPort {
     refuseDisabled(job, profile);
     if (isEnding(job.request)) {
       refuseByRules(job, profile, noTools);
-      return { tools: noTools, variables: {} };
+      return nothingGiven;
     }
     const { policy, secrets } = this.#request;
     const tools = await unlessAborted(this.#request.tools(job, policy.nameOf(job)), signal);
     refuseByRules(job, profile, tools);
-    const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
-    if (expiresMs !== undefined) await unlessAborted(this.#request.approved(job, expiresMs, tools), signal);
-    return { tools, variables: await unlessAborted(secrets.variablesFor(job, profile), signal) };
+    const giving = secrets.give(job, profile);
+    try {
+      const { variables, release } = await unlessAborted(giving, signal);
+      const expiresMs = approvalMs(profile.rules, job.request, tools.prepare);
+      if (expiresMs !== undefined) {
+        const mask = (text: string) => secrets.scrubber.maskText(text);
+        await unlessAborted(this.#request.approved(job, { expiresMs, tools, mask }), signal);
+      }
+      return { tools, variables, release };
+    } catch (error) {
+      // Also when it was not waited for to its end.
+      giving.then(({ release }) => release()).catch(() => {});
+      throw error;
+    }
   }
 
   /** In which the job is carried out. One whose own profile cannot start is ended in a bare one. */
@@ -272,10 +290,15 @@ export class DriverSandbox implements SandboxPort {
     return { profile, hash: `${hash} ${agent}`, operators, agent };
   }
 
-  #noteSetUp(report: SetUpReport | undefined): void {
+  #noteSetUp(report: SetUpReport | undefined, profile: SandboxProfile): void {
     if (report === undefined || report.endedAtMs === this.#notedSetUp) return;
     this.#notedSetUp = report.endedAtMs;
-    this.#request.onSetUp(report);
+    this.#request.onSetUp({ ...report, output: this.#setUpText(report.output, profile) });
+  }
+
+  /** Both streams as one text; that of a set-up as root came from a container that no filter was on. */
+  #setUpText(output: string, profile: SandboxProfile): string {
+    return this.#outletOf(tenantOf(this.#request.key), "set-up", profile).text(output);
   }
 
   /** A job that will be refused has no profile. */
@@ -338,7 +361,7 @@ export class DriverSandbox implements SandboxPort {
   #opened(
     sandbox: Sandbox,
     { discard, ...wanted }: Wanted & { readonly discard: boolean },
-    { variables, tools }: OfJob,
+    { variables, release, tools }: OfJob,
     leaseLeftMs: () => number,
   ): OpenSandbox {
     const { profile, forkOf } = wanted;
@@ -376,7 +399,10 @@ export class DriverSandbox implements SandboxPort {
       },
       stop: (signal) => this.#stop(sandbox, signal),
       destroy: (signal) => this.#destroy(sandbox, restarted, signal),
-      done: () => this.#gate.leave(),
+      done: () => {
+        release();
+        this.#gate.leave();
+      },
     };
   }
 
@@ -577,8 +603,12 @@ function refuseOpenNetwork({ egress, network }: SandboxProfile): void {
 /** What one job brings. */
 interface OfJob {
   readonly variables: Values;
+  /** Its secrets need not be masked for its own sake from then on. */
+  readonly release: () => void;
   readonly tools: JobTools;
 }
+
+const nothingGiven: OfJob = { variables: {}, release: () => {}, tools: noTools };
 
 /** Of a container. */
 interface Wanted extends Pick<Resolved, "profile" | "operators"> {

@@ -117,9 +117,9 @@ export function tenancyPorts(
     approvals: new Approvals(redis),
     later: parts.scheduler.later(key),
     hurry: (jobId) => parts.scheduler.hurry(key, jobId),
-    onAsked: (job, expiresMs, preview) => {
+    onAsked: (job, expiresMs, asked) => {
       report({ event: "approval.waiting", key, jobId: job.id, tenant: job.tenant, expiresMs });
-      parts.approvalWebhook.tell(key, job, { preview, expiresMs });
+      parts.approvalWebhook.tell(key, job, { ...asked, expiresMs });
     },
   });
   const sandbox = new DriverSandbox(driver, {
@@ -129,7 +129,7 @@ export function tenancyPorts(
     pool: async () =>
       pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
     tools: (job, profile) => toolsOf(job, profile, new ToolStore(redis)),
-    approved: (job, expiresMs, tools) => gate.check(job, expiresMs, tools),
+    approved: (job, options) => gate.check(job, options),
     tie: async (shared) => {
       const home = homeOf(config);
       if (home !== undefined) await new SharedHomes(redis).tie({ key, epoch: holding.epoch }, shared, home);

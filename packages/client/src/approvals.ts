@@ -1,5 +1,12 @@
-import { type Approval, checked, Approvals as Records, readJobRecord, type Schedule } from "@berth/ledger";
-import { Fault, tenantId } from "@berth/protocol";
+import {
+  type Approval,
+  checked,
+  Approvals as Records,
+  readJobRecord,
+  type Schedule,
+  type WholeApproval,
+} from "@berth/ledger";
+import { Fault, sharedOwner, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 export interface DecideOptions {
@@ -26,31 +33,43 @@ export class Approvals {
 
   /** What waits, the first to expire first; of one tenant or of all. */
   async list({ tenant, limit = 100 }: { tenant?: string; limit?: number } = {}): Promise<Approval[]> {
-    const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
     const bounded = Math.min(limit, mostListed);
-    // Those of the shared sandbox are listed under no tenant.
-    const all = await this.#records.list(tenant === undefined ? bounded : mostListed);
-    return all.filter((one) => of === undefined || one.tenant === of).slice(0, bounded);
+    if (tenant === undefined) return await this.#records.list({ limit: bounded });
+    const of = checked(tenantId, tenant, "the tenant");
+    return await this.#records.list({ limit: bounded, tenant: of, owners: [of, sharedOwner] });
   }
 
-  /** The job runs. Throws `not-waiting-for-approval` unless it waits for one. */
-  approve(jobId: string, options: DecideOptions = {}): Promise<void> {
-    return this.#decide(jobId, "approved", options);
+  /** With the whole of what it would run. Undefined: it does not wait. */
+  async get(jobId: string): Promise<WholeApproval | undefined> {
+    const job = await readJobRecord(this.#redis, jobId);
+    return job && (await this.#records.find(job.key, jobId));
   }
 
-  /** The job ends as refused. */
-  refuse(jobId: string, options: DecideOptions = {}): Promise<void> {
-    return this.#decide(jobId, "refused", options);
+  /**
+   * The job runs. `digest`: of what was seen, from `list` or `get`. Throws `not-waiting-for-approval` unless the job waits for an approval
+   * of just that.
+   */
+  approve({ jobId, digest }: Pick<Approval, "jobId" | "digest">, options: DecideOptions = {}): Promise<void> {
+    return this.#decide(jobId, "approved", digest, options);
+  }
+
+  /** The job ends as refused, whatever it would run unless a digest is given. */
+  refuse(
+    { jobId, digest }: Pick<Approval, "jobId"> & Partial<Pick<Approval, "digest">>,
+    options: DecideOptions = {},
+  ): Promise<void> {
+    return this.#decide(jobId, "refused", digest, options);
   }
 
   async #decide(
     jobId: string,
     decision: "approved" | "refused",
+    digest: string | undefined,
     { by = "client", reason = "" }: DecideOptions,
   ): Promise<void> {
     const job = await readJobRecord(this.#redis, jobId);
-    const shown = { by: by.slice(0, 200), reason: reason.slice(0, 1_000) };
-    const answer = job ? await this.#records.decide(job.key, jobId, decision, shown) : "unknown";
+    const what = { decision, digest, by: by.slice(0, 200), reason: reason.slice(0, 1_000) };
+    const answer = job ? await this.#records.decide(job.key, jobId, what) : "unknown";
     // Said again after a lost answer: it is as it was wanted.
     if (!job || (answer !== "decided" && answer !== decision))
       throw new Fault("not-waiting-for-approval", { jobId, state: answer });

@@ -19,6 +19,7 @@ export type {
   StoredTool,
   TenantUsage,
   UsageReport,
+  WholeApproval,
   Why,
   WhyCode,
   WorkerRecord,

@@ -76,6 +76,8 @@ async function ask(gate: EgressGate, url: URL, signal: AbortSignal) {
     request.once("error", (error) =>
       reject(signal.aborted ? signal.reason : unreachable(url.host, error.message)),
     );
+    // Also after an answer that is none, such as an upgrade.
+    request.once("close", () => reject(unreachable(url.host, "it ended the connection")));
     request.end();
   });
   // What comes after the head is reported by the reader of the body.
@@ -89,7 +91,12 @@ function secured(plain: Socket, { host }: Target, signal: AbortSignal): Promise<
     const socket = tlsConnect({ socket: plain, host: host.host, ...name, ALPNProtocols: ["http/1.1"] });
     const onAbort = () => socket.destroy(new Error("it was ended"));
     signal.addEventListener("abort", onAbort, { once: true });
-    socket.once("error", (error) => reject(unreachable(host.host, error.message)));
+    // For good: a second error that nobody hears would end the worker.
+    socket.on("error", (error) => {
+      signal.removeEventListener("abort", onAbort);
+      plain.destroy();
+      reject(unreachable(host.host, error.message));
+    });
     socket.once("secureConnect", () => {
       signal.removeEventListener("abort", onAbort);
       resolve(socket);

@@ -4,6 +4,9 @@ import { Allowance, type EgressCeilings } from "./allowance.ts";
 import { EgressMeter, type EgressReport, type Traffic } from "./meter.ts";
 import {
   AddressRefused,
+  type IsOwn,
+  isOwnAddress,
+  isPublicAddress,
   type PinnedAddress,
   pinnedAddresses,
   type Resolver,
@@ -37,6 +40,13 @@ export interface EgressGateOptions {
   readonly ceilings: EgressCeilings;
   readonly report: (report: EgressReport) => void;
   readonly resolve?: Resolver;
+  readonly isOwn?: IsOwn;
+}
+
+/** A connection that is open. */
+interface Open {
+  readonly target: Target;
+  readonly pinned: PinnedAddress;
 }
 
 /** Decides for one sandbox what may be connected to, connects, and counts. The proxy and downloads both go through it. */
@@ -44,29 +54,42 @@ export class EgressGate {
   readonly allowance: Allowance;
   readonly meter: EgressMeter;
   readonly #resolve: Resolver;
+  readonly #isOwn: IsOwn;
+  readonly #open = new Map<Socket, Open>();
   #texts: readonly string[] | undefined;
   #rules: readonly EgressRule[] = [];
 
-  constructor({ rules, ceilings, report, resolve = systemResolver }: EgressGateOptions) {
+  constructor({
+    rules,
+    ceilings,
+    report,
+    resolve = systemResolver,
+    isOwn = isOwnAddress,
+  }: EgressGateOptions) {
     this.allowance = new Allowance(ceilings);
     this.meter = new EgressMeter(report);
     this.#resolve = resolve;
+    this.#isOwn = isOwn;
     this.replace(rules, ceilings);
   }
 
-  /** From now on; what is open stays open. */
+  /** From now on. What is open, and the rules would not open any more, ends. */
   replace(rules: readonly string[], ceilings: EgressCeilings): void {
     this.allowance.replace(ceilings);
     if (rules === this.#texts) return;
     this.#texts = rules;
     this.#rules = rules.flatMap((text) => readEgressRule(text) ?? []);
+    for (const [socket, { target, pinned }] of this.#open)
+      if (!this.#allowsTarget(target) || !this.#isReachable(target, pinned)) socket.destroy();
   }
 
   /** Throws `EgressDenied`. The caller owns the socket, and reports its bytes by `count`. */
   async connect(target: Target, signal?: AbortSignal, onread?: OnReadOpts): Promise<Socket> {
     try {
       const addresses = await this.#admit(target, signal);
-      const socket = await firstOf(addresses, { target, onread }, signal);
+      const { socket, pinned } = await firstOf(addresses, { target, onread }, signal);
+      this.#open.set(socket, { target, pinned });
+      socket.once("close", () => this.#open.delete(socket));
       this.meter.add(target, { requests: 1 });
       return socket;
     } catch (error) {
@@ -85,8 +108,7 @@ export class EgressGate {
   async #admit(target: Target, signal: AbortSignal | undefined): Promise<readonly PinnedAddress[]> {
     const { host, port } = target;
     const shown = shownTarget(target);
-    const isAllowed = this.#rules.some((rule) => rule.ports.includes(port) && coversHost(rule, host));
-    if (!isAllowed) {
+    if (!this.#allowsTarget(target)) {
       const ports = this.#rules.filter((rule) => coversHost(rule, host)).flatMap((rule) => rule.ports);
       const only = ports.length > 0 ? ` (allowed of it: port ${ports.join(", ")})` : "";
       throw new EgressDenied(
@@ -106,7 +128,7 @@ export class EgressGate {
     late.catch(() => {});
     try {
       const named = (one: PinnedAddress) => this.#allowsAddress(one, port);
-      return await Promise.race([pinnedAddresses(host.host, named, this.#resolve), late]);
+      return await Promise.race([pinnedAddresses(host.host, named, this.#resolve, this.#isOwn), late]);
     } catch (error) {
       if (!(error instanceof AddressRefused)) throw error;
       if (!/not a public/.test(error.message)) throw unreachable(shown, error.message);
@@ -117,6 +139,16 @@ export class EgressGate {
         `${error.message}. If it is meant, ask the operator to add "${at.includes(":") ? `[${at}]` : at}:${port}" to the profile's egress beside the name.`,
       );
     }
+  }
+
+  #allowsTarget({ host, port }: Target): boolean {
+    return this.#rules.some((rule) => rule.ports.includes(port) && coversHost(rule, host));
+  }
+
+  /** By a name: only where the rules lead to its address. */
+  #isReachable({ host, port }: Target, pinned: PinnedAddress): boolean {
+    if (host.kind === "address" || this.#allowsAddress(pinned, port)) return true;
+    return isPublicAddress(pinned.address) && !this.#isOwn(pinned.address);
   }
 
   #allowsAddress({ address, family }: PinnedAddress, port: number): boolean {
@@ -150,11 +182,12 @@ async function firstOf(
   addresses: readonly PinnedAddress[],
   { target, onread }: { readonly target: Target; readonly onread: OnReadOpts | undefined },
   signal: AbortSignal | undefined,
-): Promise<Socket> {
+): Promise<{ readonly socket: Socket; readonly pinned: PinnedAddress }> {
   let detail = "";
-  for (const { address, family } of addresses.slice(0, mostTried)) {
+  for (const pinned of addresses.slice(0, mostTried)) {
     try {
-      return await connectTo({ address, family, port: target.port, onread }, signal);
+      const socket = await connectTo({ ...pinned, port: target.port, onread }, signal);
+      return { socket, pinned };
     } catch (error) {
       detail = error instanceof Error ? error.message : String(error);
     }

@@ -4,6 +4,9 @@ import {
   type IncomingMessage,
   type Server,
   type ServerResponse,
+  STATUS_CODES,
+  validateHeaderName,
+  validateHeaderValue,
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -96,11 +99,12 @@ export class EgressProxy {
 
   async #tunnel(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     this.#headIsHere(socket);
+    let outside: Socket | undefined;
     try {
       const target = readAuthority(request.url ?? "");
       const reader = new BlockReader();
-      const outside = await this.#gate.connect(target, this.#ending.signal, reader.onread);
-      outside.setTimeout(idleMs, () => outside.destroy());
+      outside = await this.#gate.connect(target, this.#ending.signal, reader.onread);
+      outside.setTimeout(idleMs, () => outside?.destroy());
       if (socket.destroyed) {
         outside.destroy();
         return;
@@ -110,6 +114,7 @@ export class EgressProxy {
       pump(socket, outside, (sentBytes) => this.#gate.count(target, { sentBytes }));
       reader.pump(outside, socket, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
     } catch (error) {
+      outside?.destroy();
       const { status, short, message } = answerTo(error);
       refuse(socket, status, short, message);
     }
@@ -117,17 +122,19 @@ export class EgressProxy {
 
   async #plain(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#headIsHere(request.socket);
+    let outside: Socket | undefined;
     try {
       const { target, path } = readAbsolute(request.url ?? "");
-      const outside = await this.#gate.connect(target, this.#ending.signal);
+      outside = await this.#gate.connect(target, this.#ending.signal);
       if (request.socket.destroyed) {
         outside.destroy();
         return;
       }
       this.#forward({ target, path, outside, request, response });
     } catch (error) {
+      outside?.destroy();
       const { status, short, message } = answerTo(error);
-      if (!response.headersSent) answer(response, status, short, message);
+      answer(response, status, short, message);
     }
   }
 
@@ -142,25 +149,43 @@ export class EgressProxy {
       insecureHTTPParser: false,
     });
     onward.setTimeout(answerMs, () => onward.destroy(new Error(`no answer within ${answerMs} ms`)));
+    const fail = (detail: string) => {
+      onward.destroy();
+      answer(response, 502, "no answer", `${shownTarget(target)} gave no sound answer: ${detail}.`);
+    };
     onward.once("response", (back) => {
-      onward.setTimeout(0);
-      outside.setTimeout(idleMs, () => outside.destroy());
-      response.shouldKeepAlive = false;
-      response.writeHead(back.statusCode ?? 502, back.statusMessage, [
-        ...keptHeaders(back),
-        "Connection",
-        "close",
-      ]);
-      pump(back, response, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
+      // Thrown in a listener, an error would end the worker. What is thrown here depends on the site's bytes.
+      try {
+        onward.setTimeout(0);
+        outside.setTimeout(idleMs, () => outside.destroy());
+        passHead(back, response);
+        pump(back, response, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
+      } catch (error) {
+        fail((error as Error).message);
+      }
     });
-    onward.once("error", (error) => {
-      if (response.headersSent) response.destroy();
-      else
-        answer(response, 502, "no answer", `${shownTarget(target)} gave no sound answer: ${error.message}.`);
+    onward.on("error", (error) => fail(error.message));
+    // Also after an answer that is none, such as an upgrade.
+    onward.once("close", () => {
+      if (!response.headersSent) fail("it ended the connection");
     });
     response.once("close", () => onward.destroy());
     pump(request, onward, (sentBytes) => this.#gate.count(target, { sentBytes }));
   }
+}
+
+/** Throws, before anything was sent, on what may not be passed on. The reason's words are ours: a site's may have any bytes. */
+function passHead(back: IncomingMessage, response: ServerResponse): void {
+  const status = back.statusCode ?? 0;
+  if (status < 200 || status > 999) throw new Error(`its status is ${status}`);
+  const headers = keptHeaders(back);
+  for (let at = 0; at < headers.length; at += 2) {
+    const [name = "", value = ""] = [headers[at], headers[at + 1]];
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+  }
+  response.shouldKeepAlive = false;
+  response.writeHead(status, STATUS_CODES[status] ?? "", [...headers, "Connection", "close"]);
 }
 
 interface Forwarding {
@@ -212,7 +237,12 @@ function answerTo(error: unknown): Answer {
   return { status: 502, short: "the proxy failed", message: "The proxy could not carry this request." };
 }
 
+/** An answer that has begun can only be broken off. */
 function answer(response: ServerResponse, status: number, short: string, message: string): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
   const body = `berth egress: ${message}\n`;
   response.writeHead(status, short, {
     "content-type": "text/plain; charset=utf-8",

@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
+import { networkInterfaces } from "node:os";
 
 /** Addresses that are not the internet's: this machine, its networks, clouds' metadata, and what only looks like another. */
 const notPublic: readonly (readonly [network: string, prefix: number, family: "ipv4" | "ipv6"])[] = [
@@ -61,6 +62,21 @@ export function isPublicAddress(address: string): boolean {
   return !refused[kind].check(address, kind);
 }
 
+/** Whether it is one of this machine's own: its services may listen there, whatever network the address is of. */
+export type IsOwn = (address: string) => boolean;
+
+export const isOwnAddress: IsOwn = (address) => {
+  const wanted = spelled(address);
+  const all = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  return all.some((one) => spelled(one.address) === wanted);
+};
+
+/** One spelling for each IPv6 address. */
+function spelled(address: string): string {
+  const bare = address.split("%", 1)[0] ?? "";
+  return isIP(bare) === 6 ? new URL(`http://[${bare}]/`).hostname : bare;
+}
+
 export interface PinnedAddress {
   readonly address: string;
   readonly family: 4 | 6;
@@ -88,14 +104,20 @@ export async function pinnedAddresses(
   host: string,
   isAllowed: (address: PinnedAddress) => boolean,
   resolve: Resolver = systemResolver,
+  isOwn: IsOwn = isOwnAddress,
 ): Promise<readonly [PinnedAddress, ...PinnedAddress[]]> {
   const bare = host.replace(/^\[|\]$/g, "");
   const found = await resolve(bare).catch(() => []);
   const [first, ...rest] = found;
   if (!first) throw new AddressRefused(`${bare} has no address`);
   for (const one of found) {
-    if (!isPublicAddress(one.address) && !isAllowed(one))
+    if (isAllowed(one)) continue;
+    if (!isPublicAddress(one.address))
       throw new AddressRefused(`${bare} is at ${one.address}, which is not a public address`);
+    if (isOwn(one.address))
+      throw new AddressRefused(
+        `${bare} is at ${one.address}, which is not a public address but this host's own`,
+      );
   }
   return [first, ...rest];
 }

@@ -48,8 +48,9 @@ export function linkEnds(from: Readable, to: Writable): void {
     to.destroy();
   };
   from.once("end", () => to.end());
-  from.once("error", breakOff);
-  to.once("error", breakOff);
+  // For good: a second error that nobody hears would end the worker.
+  from.on("error", breakOff);
+  to.on("error", breakOff);
   from.once("close", () => {
     // Without an end before it, the other side must not take it for one.
     if (!from.readableEnded) to.destroy();

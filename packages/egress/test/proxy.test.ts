@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { createServer as createHttp, type RequestListener } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import { test as base, describe, expect } from "vitest";
 import { EgressGate, EgressProxy, type EgressReport, type Resolver } from "../src/index.ts";
+import { isOwnAddress } from "../src/public-address.ts";
 
 const ceilings = { egressConnections: 8, egressBytesPerHour: 0, egressBytesPerSecond: 0 };
 
@@ -11,6 +13,7 @@ interface Options {
   readonly resolve?: Resolver;
   readonly ceilings?: Partial<typeof ceilings>;
   readonly headMs?: number;
+  readonly isOwn?: (address: string) => boolean;
 }
 
 /** A proxy as the worker makes one, behind a socket of the test's. */
@@ -18,12 +21,13 @@ class Fixture implements AsyncDisposable {
   readonly reports: EgressReport[] = [];
   readonly #stops: (() => void)[] = [];
 
-  async proxy({ rules, resolve, ceilings: some, headMs }: Options) {
+  async proxy({ rules, resolve, ceilings: some, headMs, isOwn }: Options) {
     const gate = new EgressGate({
       rules,
       ceilings: { ...ceilings, ...some },
       report: (report) => this.reports.push(report),
       ...(resolve ? { resolve } : {}),
+      ...(isOwn ? { isOwn } : {}),
     });
     const proxy = new EgressProxy(gate, headMs === undefined ? {} : { headMs });
     const port = await this.#listen(createServer({ allowHalfOpen: true }, (socket) => proxy.accept(socket)));
@@ -137,6 +141,46 @@ describe("egress proxy", () => {
     });
     expect(await say(named.port, get(`http://rebind.example:${site}/`))).toContain("inside");
     expect(asked).toBe(5);
+  });
+
+  test("a name that leads to a public address of the worker's own host is refused, unless a rule names that address", async ({
+    world,
+  }) => {
+    const resolve: Resolver = async () => [{ address: "93.184.216.34", family: 4 }];
+    const isOwn = (address: string) => address === "93.184.216.34";
+    const one = await world.proxy({ rules: ["*:9"], resolve, isOwn });
+    const refused = await say(one.port, "CONNECT own.example:9 HTTP/1.1\r\n\r\n");
+    expect(refused).toMatch(/^HTTP\/1\.1 403 [\s\S]*this host's own/);
+    for (const all of Object.values(networkInterfaces()))
+      for (const { address } of all ?? []) expect(isOwnAddress(address), address).toBe(true);
+    expect(isOwnAddress("93.184.216.34")).toBe(false);
+    const site = await world.site((_, response) => response.end("named"));
+    const named = await world.proxy({
+      rules: ["*:9", `own.example:${site}`, `127.0.0.1:${site}`],
+      resolve: async () => [{ address: "127.0.0.1", family: 4 }],
+      isOwn: () => true,
+    });
+    expect(await say(named.port, get(`http://own.example:${site}/`))).toContain("named");
+  });
+
+  test("rules that no longer allow it end a tunnel that is open, and leave others open", async ({
+    world,
+  }) => {
+    const [kept, gone] = [await world.raw(() => {}), await world.raw(() => {})];
+    const { port, gate } = await world.proxy({ rules: [`127.0.0.1:${kept}`, `127.0.0.1:${gone}`] });
+    const tunnel = async (to: number) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(`CONNECT 127.0.0.1:${to} HTTP/1.1\r\n\r\n`);
+      await once(socket, "data");
+      return socket;
+    };
+    const [open, ended] = [await tunnel(kept), await tunnel(gone)];
+    const closed = once(ended, "close");
+    gate.replace([`127.0.0.1:${kept}`], ceilings);
+    await closed;
+    expect(open.closed).toBe(false);
+    open.destroy();
   });
 
   test("the egress proxy refuses every other spelling of an address", async ({ world }) => {

@@ -3,3 +3,4 @@ export type { DownloadPort } from "./kinds/fetch.ts";
 export type { JobSandbox, RunContext } from "./run-context.ts";
 export { Refusal } from "./run-context.ts";
 export { runRequest } from "./run-request.ts";
+export { diffPaths } from "./text/diff-paths.ts";

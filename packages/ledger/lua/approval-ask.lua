@@ -1,18 +1,21 @@
 #!lua flags=allow-oom
 -- A job needs an approval before it runs. Says how it was decided, or notes that it waits.
--- KEYS  1 approval (hash)  2 the owner's approvals that wait (sorted set)
--- ARGV  1 job id  2 what it would run, as JSON  3 ms it may wait  4 ms the decision is remembered
---       5 digest of what custom tools run in it, since their definitions may change; empty without any
+-- KEYS  1 approval (hash)  2 the owner's approvals that wait (sorted set)  3 job (hash)
+-- ARGV  1 job id  2 what an administrator sees of it, as JSON  3 all that it would run, as text  4 ms it may wait
+--       5 ms the decision is remembered  6 digest of all that decides what runs: a decision about anything else does not count
 -- Reply {'asked' | 'waiting', ms left}   it waits; asked: since now
---       {'approved'}  {'refused', reason}  {'expired'}
+--       {'approved'}  {'refused', reason}  {'expired'}: also of a job that has ended meanwhile
 --- @include now.lua
-local approval, waiting = KEYS[1], KEYS[2]
-local jobId, what, expiresMs, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local digest = ARGV[5]
+local approval, waiting, job = KEYS[1], KEYS[2], KEYS[3]
+local jobId, what, whole = ARGV[1], ARGV[2], ARGV[3]
+local expiresMs, keptMs, digest = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local now = redisNow()
+if redis.call('HEXISTS', job, 'outcome') == 1 then
+  return {'expired'}
+end
 local known = redis.call('HMGET', approval, 'state', 'expiresAtMs', 'reason', 'digest')
 local state, expiresAtMs = known[1], tonumber(known[2] or '0')
-if (state == 'approved' or state == 'waiting') and (known[4] or '') ~= digest then
+if known[4] ~= digest then
   state = nil
 end
 if state == 'approved' or state == 'expired' then
@@ -30,7 +33,8 @@ if state == 'waiting' then
   redis.call('PEXPIRE', approval, keptMs)
   return {'expired'}
 end
-redis.call('HSET', approval, 'state', 'waiting', 'askedAtMs', now, 'expiresAtMs', now + expiresMs, 'what', what,
+redis.call('UNLINK', approval)
+redis.call('HSET', approval, 'state', 'waiting', 'askedAtMs', now, 'expiresAtMs', now + expiresMs, 'what', what, 'whole', whole,
   'digest', digest)
 redis.call('PEXPIRE', approval, expiresMs + keptMs)
 redis.call('ZADD', waiting, now + expiresMs, jobId)

@@ -19,6 +19,7 @@
 --- @include still.lua
 --- @include tenant-jobs.lua
 --- @include result-bytes.lua
+--- @include forget-approval.lua
 --- @include tell-end.lua
 --- @include end-unheld.lua
 --- @include board-entry.lua

@@ -1,5 +1,5 @@
 -- Writes the terminal record of a job that no worker runs, for a caller that holds no lease. Needs now.lua,
--- tenant-jobs.lua, result-bytes.lua and tell-end.lua.
+-- tenant-jobs.lua, result-bytes.lua, forget-approval.lua and tell-end.lua.
 -- Reads KEYS  1 events (stream)  2 job (hash)  3 staged (string)
 -- `ending`: as of tell-end.lua, and outcome, stagedMs: how long a request is kept for a worker that is about to read it
 local function endUnheld(ending)
@@ -13,6 +13,7 @@ local function endUnheld(ending)
     uncountDelayed(ending.key, counted[2], ending.jobId, counted[3])
     countResult(ending.key, counted[2], redisNow(), tonumber(ending.keptMs), tonumber(counted[4] or '0') + #ending.result)
   end
+  forgetApproval(ending.key, ending.jobId)
   uncountJobs(ending.key, {{ending.jobId, counted[1], counted[2]}})
   tellEnd(ending)
 end

@@ -27,6 +27,7 @@
 --- @include tenant-jobs.lua
 --- @include usage.lua
 --- @include result-bytes.lua
+--- @include forget-approval.lua
 --- @include tell-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua

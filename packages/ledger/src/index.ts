@@ -1,4 +1,4 @@
-export type { Approval, ApprovalState, Decided } from "./approvals/approvals.ts";
+export type { Approval, ApprovalState, Decided, WholeApproval } from "./approvals/approvals.ts";
 export { Approvals } from "./approvals/approvals.ts";
 export type { ArtifactLimits } from "./artifacts/artifact-limits.ts";
 export { defaultArtifactLimits } from "./artifacts/artifact-limits.ts";
@@ -24,6 +24,8 @@ export { checked, invalid } from "./checked.ts";
 export type { Burial, DeadLetter } from "./dead-letters/dead-letters.ts";
 export { DeadLetters, deadQueue } from "./dead-letters/dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
+export type { EgressEntry } from "./egress/egress-log.ts";
+export { EgressLog } from "./egress/egress-log.ts";
 export type { ResultOptions } from "./events/event-reader.ts";
 export { StreamReader } from "./events/event-reader.ts";
 export type { Expectation } from "./events/inbox.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JobRequest, Step, ToolRequest } from "./job-kinds.ts";
-import { type ShellCommands, shellCommands } from "./shell-commands.ts";
+import { argvCommands, codeCommands, type SeenCommands, shellCommands } from "./shell-commands.ts";
 import type { PreparedTool } from "./tool-command.ts";
 import { matchesCommand, matchesPath, matchesWildcard } from "./wildcard.ts";
 import { withoutWorkspacePrefix } from "./workspace-path.ts";
@@ -38,15 +38,22 @@ export type AccessRule = z.infer<typeof accessRule>;
 /** What a call of a custom tool runs: rules are about the tool by its name, and about its command and paths. */
 export type PrepareTool = (call: ToolRequest) => PreparedTool;
 
+/** What rules are about and the request alone does not say. */
+export interface Inspection {
+  readonly prepare?: PrepareTool | undefined;
+  /** The files that a diff changes, as the job will read it; none of one that it will refuse. */
+  readonly diffPaths?: ((diff: string) => readonly string[]) | undefined;
+}
+
 /** Why the rules refuse the request; undefined: they do not. */
 export function refusalBy(
   rules: readonly AccessRule[],
   request: JobRequest,
-  prepare: PrepareTool = unknownTool,
+  { prepare = unknownTool, diffPaths = unknownDiff }: Inspection = {},
 ): string | undefined {
   for (const one of stepsOf(request, prepare))
     for (const rule of rules) {
-      const refusal = refusalOf(rule, one);
+      const refusal = refusalOf(rule, one, diffPaths);
       if (refusal !== undefined) return refusal;
     }
   return undefined;
@@ -78,15 +85,25 @@ function unknownTool({ name }: ToolRequest): never {
   throw new TypeError(`what the tool ${name} runs is not known here`);
 }
 
-function refusalOf({ kinds, paths, commands }: AccessRule, one: AnyStep): string | undefined {
+type DiffPaths = NonNullable<Inspection["diffPaths"]>;
+
+function unknownDiff(): never {
+  throw new TypeError("what the diff changes is not known here");
+}
+
+function refusalOf(
+  { kinds, paths, commands }: AccessRule,
+  one: AnyStep,
+  diffPaths: DiffPaths,
+): string | undefined {
   // What was left can always be removed.
   if (one.kind === "destroy") return undefined;
   if (kinds && !passes(kinds, isKind(one)))
     return `jobs of the kind ${kindNames(one).at(-1)} are not allowed`;
-  const refused = paths && pathRefusal(paths, one);
+  const refused = paths && pathRefusal(paths, one, diffPaths);
   if (refused !== undefined) return refused;
-  const command = commandIn(one);
-  return commands && command ? commandRefusal(commands, commandsOf(command)) : undefined;
+  const seen = commands && commandsIn(one);
+  return commands && seen && commandRefusal(commands, seen);
 }
 
 interface Lists {
@@ -98,21 +115,40 @@ function passes({ allow, deny }: Lists, matches: (pattern: string) => boolean): 
   return !deny.some(matches) && (allow.length === 0 || allow.some(matches));
 }
 
-function pathRefusal(paths: Lists, one: AnyStep): string | undefined {
-  for (const path of pathsOf(one)) {
+function pathRefusal(paths: Lists, one: AnyStep, diffPaths: DiffPaths): string | undefined {
+  for (const path of pathsOf(one, diffPaths)) {
     const shown = path === "" ? "." : path;
     if (!passes(paths, (text) => matchesPath(text, path))) return `the path ${shown} is not allowed`;
-    const inside = isSearch(one) ? paths.deny.find((text) => mayBeBeneath(text, path)) : undefined;
+    const takes = reachBeneath(one);
+    const inside = takes && paths.deny.find((text) => mayBeBeneath(text, path) && !staysDenied(text, one));
     if (inside !== undefined)
-      return `${inside} is not allowed, and ${one.kind} of ${shown} would show it; name a narrower path`;
+      return `${inside} is not allowed, and ${one.kind} of ${shown} would ${takes} it; name a narrower path`;
   }
   return undefined;
 }
 
-/** It shows what lies beneath its path, too. */
-function isSearch(one: AnyStep): boolean {
-  if (one.kind === "list") return one.recursive;
-  return one.kind === "grep" || one.kind === "glob" || (one.kind === "archive" && one.direction === "out");
+/** What it does to what lies beneath its path, too. */
+function reachBeneath(one: AnyStep): "show" | "change" | undefined {
+  switch (one.kind) {
+    case "list":
+      return one.recursive ? "show" : undefined;
+    case "grep":
+    case "glob":
+      return "show";
+    case "archive":
+      return one.direction === "out" ? "show" : "change";
+    case "remove":
+      return one.recursive ? "change" : undefined;
+    case "move":
+      return "change";
+    default:
+      return undefined;
+  }
+}
+
+/** A name that is denied in every directory is denied where the directory is moved to. */
+function staysDenied(text: string, { kind }: AnyStep): boolean {
+  return kind === "move" && /^\*\*\/[^/]+(?:\/\*\*)?$/.test(text);
 }
 
 /** Whether the pattern could match something beneath the directory, by the names before its first star. */
@@ -124,11 +160,19 @@ function mayBeBeneath(text: string, directory: string): boolean {
   return literal.slice(0, shared).every((name, index) => name === names[index]);
 }
 
-function commandRefusal(rule: Lists, { commands, isOpaque }: ShellCommands): string | undefined {
-  for (const words of commands)
-    if (!passes(rule, (text) => matchesCommand(text, words)))
-      return `the command ${shortened(words.join(" "))} is not allowed`;
-  if (isOpaque && rule.allow.length > 0)
+function commandRefusal(
+  rule: Lists,
+  { commands, inner, hiding, isOpaque, isVector }: SeenCommands,
+): string | undefined {
+  const matches = (words: readonly string[]) => (text: string) => matchesCommand(text, words);
+  const refused =
+    commands.find((words) => !passes(rule, matches(words))) ??
+    inner.find((words) => rule.deny.some(matches(words)));
+  if (refused) return `the command ${shortened(refused.join(" "))} is not allowed`;
+  const unseen = hiding.find((words) => !rule.allow.some(matches(words)));
+  if (unseen && rule.deny.length + rule.allow.length > 0)
+    return `some commands are not allowed, and what ${shortened(unseen.join(" "))} runs cannot be seen`;
+  if (isOpaque && !isVector && rule.allow.length > 0)
     return "only listed commands are allowed, and this one runs more than can be seen";
   return undefined;
 }
@@ -136,29 +180,24 @@ function commandRefusal(rule: Lists, { commands, isOpaque }: ShellCommands): str
 function needsApproval({ kinds, commands }: NonNullable<AccessRule["approval"]>, one: AnyStep): boolean {
   if (one.kind === "destroy") return false;
   if (kinds.some(isKind(one))) return true;
-  const command = commandIn(one);
-  if (!command || commands.length === 0) return false;
-  const found = commandsOf(command);
-  return (
-    found.isOpaque || found.commands.some((words) => commands.some((text) => matchesCommand(text, words)))
-  );
+  const seen = commands.length === 0 ? undefined : commandsIn(one);
+  if (!seen) return false;
+  const all = [...seen.commands, ...seen.inner];
+  return seen.isOpaque || all.some((words) => commands.some((text) => matchesCommand(text, words)));
 }
 
-interface Command {
-  readonly command?: string | undefined;
-  readonly argv?: string[] | undefined;
-}
-
-function commandIn(one: AnyStep): Command | undefined {
-  if (one.kind === "tool") return one.prepared.command;
-  return one.kind === "exec" ? one : undefined;
-}
-
-function commandsOf(one: Command): ShellCommands {
-  if (one.argv === undefined) return shellCommands(one.command ?? "");
-  const [program, flag, line] = one.argv;
-  const isShell = /^(?:.*\/)?(?:sh|bash|dash|ash|zsh)$/.test(program ?? "") && flag === "-c";
-  return isShell ? shellCommands(line ?? "") : { commands: [one.argv], isOpaque: false };
+/** Undefined: it runs none. */
+function commandsIn(one: AnyStep): SeenCommands | undefined {
+  switch (one.kind) {
+    case "tool":
+      return argvCommands(one.prepared.command.argv);
+    case "exec":
+      return one.argv === undefined ? shellCommands(one.command) : argvCommands(one.argv);
+    case "code":
+      return codeCommands(one.language, one.source);
+    default:
+      return undefined;
+  }
 }
 
 /** A custom tool is of its own kind, and of the kind of them all. */
@@ -170,11 +209,11 @@ function isKind(one: AnyStep): (pattern: string) => boolean {
   return (pattern) => kindNames(one).some((name) => matchesWildcard(pattern, name));
 }
 
-function pathsOf(one: AnyStep): string[] {
-  return namedPaths(one).map(withoutWorkspacePrefix);
+function pathsOf(one: AnyStep, diffPaths: DiffPaths): string[] {
+  return namedPaths(one, diffPaths).map(withoutWorkspacePrefix);
 }
 
-function namedPaths(one: AnyStep): readonly string[] {
+function namedPaths(one: AnyStep, diffPaths: DiffPaths): readonly string[] {
   switch (one.kind) {
     case "write":
     case "fetch":
@@ -196,18 +235,10 @@ function namedPaths(one: AnyStep): readonly string[] {
     case "archive":
       return one.direction === "in" ? [one.path] : one.paths;
     case "patch":
-      return patchedPaths(one.diff);
+      return diffPaths(one.diff);
     default:
       return [];
   }
-}
-
-/** Every name that a diff's headers have, without the `a/` and `b/` of git. */
-function patchedPaths(diff: string): string[] {
-  const names = [...diff.matchAll(/^(?:---|\+\+\+|rename from|rename to|copy from|copy to) ([^\t\n]+)/gm)];
-  return names
-    .map(([, name = ""]) => name.trim().replace(/^[ab]\//, ""))
-    .filter((name) => name !== "/dev/null");
 }
 
 function shortened(text: string): string {

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** Variables with which an interpreter, the loader or a shell runs what its caller did not name. */
 const blocked: ReadonlySet<string> = new Set([
-  ...["BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"],
+  ...["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"],
   ...["GCONV_PATH", "GETCONF_DIR", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH", "NLSPATH"],
   ...["RESOLV_HOST_CONF", "RES_OPTIONS", "MALLOC_TRACE", "GLIBC_TUNABLES"],
   ...["NODE_OPTIONS", "NODE_REPL_EXTERNAL_MODULE", "ELECTRON_RUN_AS_NODE"],

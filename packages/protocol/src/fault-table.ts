@@ -61,7 +61,12 @@ export interface FaultContexts {
   "not-allowed": { tenant: string; problems: readonly string[] };
   "secrets-unavailable": { tenant: string; detail: string };
   "secret-unreadable": { tenant: string; name: string; detail: string };
-  "secret-refused": { tenant: string; name: string; reason: "absent" | "full" | "shared"; detail: string };
+  "secret-refused": {
+    tenant: string;
+    name: string;
+    reason: "absent" | "full" | "shared" | "many";
+    detail: string;
+  };
   "denied-by-rule": { tenant: string; problem: string };
   "tool-refused": { tool: string; problem: string };
   "invalid-tool": { tool: string; problems: readonly string[] };
@@ -443,7 +448,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   "secret-refused": {
     message: ({ detail }) => detail,
     meaning:
-      "There is no secret of that name to rotate (`absent`), the tenant has as many as it may have (`full`), or a job in the sandbox that all tenants share brings its own (`shared`).",
+      "There is no secret of that name to rotate (`absent`), the tenant has as many as it may have (`full`), a job in the sandbox that all tenants share brings its own (`shared`), or the secrets of the sandbox's running jobs are more than can be masked together (`many`).",
     retry: false,
     operator: "`berth secret ls TENANT` lists the names; `berth secret rm` removes one.",
   },
@@ -482,7 +487,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning:
       "The job matches a rule's `approval`. Nothing of it has run. It runs when an administrator approves it.",
     retry: true,
-    operator: "`berth approvals` lists what waits; `berth approve JOB` or `berth refuse JOB` decides.",
+    operator: "`berth approvals` lists what waits; `berth approve JOB:DIGEST` or `berth refuse JOB` decides.",
   },
   "approval-refused": {
     message: ({ reason }) => `an administrator refused it${reason === "" ? "" : `: ${reason}`}`,
@@ -501,9 +506,11 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ jobId, state }) =>
       state === "unknown"
         ? `no approval was asked for the job ${jobId}`
-        : `the job ${jobId} no longer waits for an approval: it is ${state}`,
+        : state === "changed"
+          ? `the job ${jobId} would now run something else than what was shown; look at it again with \`berth approvals show ${jobId}\``
+          : `the job ${jobId} no longer waits for an approval: it is ${state}`,
     meaning:
-      "The job does not need an approval, its approval expired, or another administrator has decided already.",
+      "The job does not need an approval, its approval expired, another administrator has decided already, or it would run something else than what the administrator saw (`state` is `changed`).",
     retry: false,
     operator: "`berth approvals` lists what waits.",
   },

@@ -1,7 +1,7 @@
 export { abortReason } from "./abort-reason.ts";
 export type { Acceptance } from "./acceptance.ts";
 export { acceptanceOf, acceptanceSettings } from "./acceptance.ts";
-export type { AccessRule, PrepareTool } from "./access-rules.ts";
+export type { AccessRule, Inspection, PrepareTool } from "./access-rules.ts";
 export { accessRule, approvalMs, refusalBy } from "./access-rules.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
 export {
@@ -126,6 +126,7 @@ export {
   stagedAboveBytes,
   step,
 } from "./job-kinds.ts";
+export { jobPreview, shortPreview } from "./job-preview.ts";
 export type { JobResult, JobTiming, JobUsage, JobValue, ResultOf, ValueOf } from "./job-result.ts";
 export { flatResult, jobResult, jobTiming, jobUsage, jobValue, jobValues } from "./job-result.ts";
 export type { StoredResult } from "./job-text.ts";
@@ -181,7 +182,6 @@ export type { QuotaBackend } from "./quota-backends.ts";
 export { quotaBackends } from "./quota-backends.ts";
 export type { RedisAddress, RedisHost } from "./redis-url.ts";
 export { redisAddress, redisUrl } from "./redis-url.ts";
-export { requestPreview } from "./request-preview.ts";
 export type { DueTime, ScheduledOrder, ScheduleInput, ScheduleSpec } from "./schedule.ts";
 export { dueTime, latestDueMs, scheduleSpec } from "./schedule.ts";
 export type { DefaultScope, Scope } from "./scope.ts";

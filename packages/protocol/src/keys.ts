@@ -151,6 +151,8 @@ export const redisKeys = {
   apiKeysMade: "berth:api-keys-made{api-keys}",
   /** Stream: what administrators did. */
   audit: "berth:audit",
+  /** Stream: which hosts the sandboxes of one tenant, or the one that all share, exchanged how many bytes with. */
+  egressLog: (owner: string): string => `berth:{${owner}}:egress`,
   /** String: fingerprint of the request that an Idempotency-Key came with. */
   idempotency: (hash: string): string => `berth:idempotency:${hash}`,
   /** Hash: one batch's owner, state and counts. */

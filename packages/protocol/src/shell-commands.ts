@@ -1,33 +1,89 @@
-/** What a shell's line runs, as far as it can be found without a shell. */
-export interface ShellCommands {
+import { runsOf } from "./runners.ts";
+
+/** What a command runs, as far as it can be found without running it. */
+export interface SeenCommands {
   /** The words of each simple command. */
   readonly commands: readonly (readonly string[])[];
-  /** It runs more than can be seen: substitutions, variables as programs, here-documents. */
+  /** Words that may be commands of their own, run by one of those. */
+  readonly inner: readonly (readonly string[])[];
+  /** The words of each command that runs a text or an input in which no commands can be found. */
+  readonly hiding: readonly (readonly string[])[];
+  /** It runs more than can be seen: those, scripts, substitutions, variables as programs, here-documents. */
   readonly isOpaque: boolean;
+  /** It is one argument vector, which a list of what is allowed can name whole. */
+  readonly isVector?: true;
 }
 
 /** Assignments and words that stand before the program itself. */
 const before =
   /^(?:[A-Za-z_][A-Za-z0-9_]*=.*|if|then|else|elif|do|while|until|!|\{|\(|exec|command|env|nohup|time|sudo)$/;
-/** Programs that run what they are given as text. */
-const runners = /^(?:.*\/)?(?:eval|source|\.|xargs|sh|bash|dash|zsh|ash|busybox|python3?|perl|node|ruby)$/;
+/** Shells within shells. */
+const deepest = 4;
 
 /**
  * Takes a line apart at `;`, `&`, `|`, brackets and newlines, with quotes respected. A guard rail and no boundary: a program can start
  * any other, and a line can hide what it runs in more ways than these.
  */
-export function shellCommands(line: string): ShellCommands {
-  const parts = split(line);
-  const commands = parts.map(({ words }) => afterPrefixes(words)).filter((words) => words.length > 0);
-  const hides = (words: readonly string[]) => runners.test(words[0] ?? "") || /^\$/.test(words[0] ?? "");
-  return { commands, isOpaque: /`|\$\(|<\(|>\(|<</.test(line) || commands.some(hides) };
+export function shellCommands(line: string, depth = 0): SeenCommands {
+  const parts = split(line).map(({ words }) =>
+    words.slice(words.findIndex((word) => !isAssignment(word)) >>> 0),
+  );
+  const seen = parts
+    .filter((words) => words.length > 0)
+    .map((words) => seenIn(words, afterPrefixes(words), depth));
+  return merged(seen, /`|\$\(|<\(|>\(|<</.test(line));
+}
+
+/** What an argument vector runs. A shell's `-c` is a line like any other. */
+export function argvCommands(argv: readonly string[]): SeenCommands {
+  const [program = "", flag] = argv;
+  const isShell =
+    /^(?:.*\/)?(?:sh|bash|dash|ash|zsh)$/.test(program) && flag === "-c" && argv[2] !== undefined;
+  return isShell ? shellCommands(argv[2] ?? "") : { ...seenIn(argv, argv, 0), isVector: true };
+}
+
+/** What a program of some text runs. `sh` and `bash` are shells; of others nothing can be seen. */
+export function codeCommands(language: string, source: string): SeenCommands {
+  if (language === "sh" || language === "bash") return shellCommands(source);
+  const words = [language === "python" ? "python3" : language];
+  return { commands: [words], inner: [], hiding: [words], isOpaque: true, isVector: true };
+}
+
+function isAssignment(word: string): boolean {
+  return /^[A-Za-z_][A-Za-z0-9_]*=/.test(word);
+}
+
+function seenIn(words: readonly string[], named: readonly string[], depth: number): SeenCommands {
+  const first = words.findIndex((word) => !/^(?:if|then|else|elif|do|while|until|!|\{|\()$/.test(word));
+  const own = first <= 0 ? words : words.slice(first);
+  const { inner, lines, isHidden, isScript } = runsOf(own);
+  const isTooDeep = depth >= deepest && lines.length > 0;
+  const within = isTooDeep ? [] : lines.map((line) => shellCommands(line, depth + 1));
+  const below = merged(
+    within,
+    lines.length > 0 || isHidden || isScript || isTooDeep || /^\$/.test(own[0] ?? ""),
+  );
+  return {
+    commands: named.length > 0 ? [named] : [],
+    inner: [...inner, ...below.commands, ...below.inner],
+    hiding: isHidden || isTooDeep || below.hiding.length > 0 ? [own] : [],
+    isOpaque: below.isOpaque,
+  };
+}
+
+function merged(all: readonly SeenCommands[], isOpaque: boolean): SeenCommands {
+  return {
+    commands: all.flatMap(({ commands }) => commands),
+    inner: all.flatMap(({ inner }) => inner),
+    hiding: all.flatMap(({ hiding }) => hiding),
+    isOpaque: isOpaque || all.some((one) => one.isOpaque),
+  };
 }
 
 function afterPrefixes(words: readonly string[]): readonly string[] {
   const first = words.findIndex((word) => !before.test(word));
   return first === -1 ? [] : words.slice(first);
 }
-
 function split(line: string): { readonly words: string[] }[] {
   const parts: { words: string[] }[] = [{ words: [] }];
   let word: string | undefined;
@@ -47,7 +103,7 @@ function split(line: string): { readonly words: string[] }[] {
       word ??= "";
     } else if (character === "\\" && at + 1 < line.length) {
       word = (word ?? "") + (line[++at] as string);
-    } else if (/[;&|\n()]/.test(character)) {
+    } else if (/[;&|\n()`]/.test(character)) {
       endWord();
       parts.push({ words: [] });
     } else if (/\s/.test(character)) endWord();

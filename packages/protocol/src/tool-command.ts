@@ -74,7 +74,9 @@ function bounded(
   schema: z.ZodNumber,
   { minimum, maximum }: { readonly minimum?: number | undefined; readonly maximum?: number | undefined },
 ) {
-  const from = minimum === undefined ? schema : schema.min(minimum);
+  // A negative number begins as an option does. An operator who wants one says so by the minimum.
+  const least = minimum ?? (maximum !== undefined && maximum < 0 ? undefined : 0);
+  const from = least === undefined ? schema : schema.min(least);
   return maximum === undefined ? from : from.max(maximum);
 }
 

@@ -56,16 +56,29 @@ describe("a rule about paths", () => {
       },
       false,
     ],
-    [{ kind: "patch", diff: "--- a/src/x\n+++ b/src/secret/y\n@@ -1 +1 @@\n-a\n+b\n" }, false],
-    [{ kind: "patch", diff: "--- a/src/x\n+++ b/src/x\n@@ -1 +1 @@\n-a\n+b\n" }, true],
     [{ kind: "grep", pattern: "key", path: "src" }, false],
     [{ kind: "grep", pattern: "key", path: "src/open" }, true],
     [{ kind: "list", path: "src" }, true],
     [{ kind: "list", path: "src", recursive: true }, false],
     [{ kind: "archive", direction: "out", paths: ["src"] }, false],
+    [{ kind: "archive", direction: "in", path: "src", content: "" }, false],
+    [{ kind: "archive", direction: "in", path: "src/open", content: "" }, true],
+    [{ kind: "move", from: "src", to: "src2" }, false],
+    [{ kind: "move", from: "src/a", to: "src/b" }, true],
+    [{ kind: "move", from: "src/a", to: "src/secret" }, false],
+    [{ kind: "remove", path: "src", recursive: true }, false],
+    [{ kind: "remove", path: "src/open", recursive: true }, true],
+    [{ kind: "remove", path: "src/a" }, true],
   ] as const)("%j: %j", ([request, isAllowed]) => {
     expect(refusalBy(guarded, asks(request)) === undefined).toBe(isAllowed);
   });
+});
+
+test("a rule about paths lets files move beside a name that is denied everywhere, and not the directory around a longer one", () => {
+  const move = asks({ kind: "move", from: "a", to: "b" });
+  expect(refusalBy(rules({ paths: { deny: ["**/.env"] } }), move)).toBeUndefined();
+  expect(refusalBy(rules({ paths: { deny: ["**/keys/**"] } }), move)).toBeUndefined();
+  expect(refusalBy(rules({ paths: { deny: ["**/a/keys"] } }), move)).toMatch(/would change it/);
 });
 
 describe("rule about commands", () => {
@@ -88,6 +101,74 @@ describe("rule about commands", () => {
 
   test.for(["git status", "echo 'git push'", "rm -r a", "echo curl"])("lets %s pass", (command) => {
     expect(refusalBy(denied, run(command))).toBeUndefined();
+  });
+
+  const pushes: readonly (readonly string[])[] = [
+    ["bash", "-lc", "git push"],
+    ["sh", "-ec", "git push"],
+    ["/bin/sh", "-e", "-c", "git push"],
+    ["bash", "-o", "pipefail", "-c", "git push"],
+    ["bash", "-co", "pipefail", "git push"],
+    ["sh", "-c", "sh -c 'git push'"],
+    ["env", "git", "push"],
+    ["env", "-i", "A=1", "git", "push"],
+    ["/usr/bin/env", "-S", "git push"],
+    ["timeout", "-k", "1", "5", "git", "push"],
+    ["nice", "-n", "5", "git", "push"],
+    ["nohup", "setsid", "git", "push"],
+    ["sudo", "-u", "x", "git", "push"],
+    ["xargs", "git"],
+    ["busybox", "sh", "-c", "git push"],
+    ["timeout", "5", "sh", "-c", "git push"],
+    ["find", ".", "-exec", "git", "push", ";"],
+    ["find", ".", "-exec", "sh", "-c", "git push", ";"],
+    ["sh"],
+    ["bash", "-s"],
+    ["timeout", "5", "sh"],
+    ["python3", "-c", "import os"],
+    ["python3"],
+    ["python3", "-"],
+    ["node", "-e", "1"],
+    ["node", "--eval=1"],
+    ["perl", "-pe", "1"],
+    ["env", ...Array.from({ length: 200 }, (_, index) => `A${index}=1`), "git", "push"],
+  ];
+  test.for(pushes.map((argv) => ({ argv })))(
+    "denies a command behind other programs, or one that cannot be seen: $argv",
+    ({ argv }) => {
+      const named = asks({ kind: "exec", argv: [...argv] });
+      expect(refusalBy(denied, named)).toBeDefined();
+      expect(approvalMs(rules({ approval: { commands: ["git push"] } }), named)).toBeDefined();
+      const line = argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+      expect(refusalBy(denied, run(line)), line).toBeDefined();
+      expect(approvalMs(rules({ approval: { commands: ["git push"] } }), run(line)), line).toBeDefined();
+    },
+  );
+
+  test.for([
+    ["timeout", "5", "make"],
+    ["find", ".", "-name", "git"],
+    ["find", ".", "-exec", "ls", "{}", ";"],
+    ["python3", "-m", "pytest"],
+    ["python3", "main.py", "-c"],
+    ["python3", "--version"],
+    ["bash", "script.sh"],
+    ["env", "A=1", "make"],
+  ] as const)("lets %j pass, whose commands can be seen", (argv) => {
+    expect(refusalBy(denied, asks({ kind: "exec", argv: [...argv] }))).toBeUndefined();
+  });
+
+  test("a rule about commands holds for jobs of the kind code", () => {
+    const code = (language: string, source: string) => asks({ kind: "code", language, source });
+    expect(refusalBy(denied, code("bash", "set -e\ngit push"))).toMatch(/git push is not allowed/);
+    expect(refusalBy(denied, code("sh", "make"))).toBeUndefined();
+    expect(refusalBy(denied, code("python", "print(1)"))).toMatch(/cannot be seen/);
+    expect(refusalBy(rules({ commands: { allow: ["ls"] } }), code("node", "1"))).toBeDefined();
+    expect(refusalBy(rules({ commands: { allow: ["python3"] } }), code("python", "1"))).toBeUndefined();
+    const asked = rules({ approval: { commands: ["git push"] } });
+    expect(approvalMs(asked, code("python", "1"))).toBeDefined();
+    expect(approvalMs(asked, code("sh", "git push"))).toBeDefined();
+    expect(approvalMs(asked, code("sh", "git status"))).toBeUndefined();
   });
 
   test("a rule about commands that lists what is allowed lets nothing hide in a substitution or another interpreter", () => {

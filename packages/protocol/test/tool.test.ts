@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import {
   accessRule,
   approvalMs,
+  jobPreview,
   jobRequest,
   problemsOf,
   refusalBy,
-  requestPreview,
   type ToolDefinitionInput,
   toolArgumentsSchema,
   toolCommand,
@@ -122,12 +122,26 @@ test("a name of Berth's own tools, or of a property that every object has, is no
   expect(problems({ description: "d", argv: ["ls", { param: "constructor" }] })).toHaveLength(1);
 });
 
+test("a negative number, which begins as an option does, is an argument only where the tool's minimum is negative", () => {
+  const of = (bounds: object) =>
+    toolArgumentsSchema(
+      toolDefinition.parse({
+        ...{ description: "d", argv: ["head", { param: "count" }] },
+        parameters: { count: { type: "integer", ...bounds } },
+      }),
+    );
+  expect(of({}).safeParse({ count: -5 }).success).toBe(false);
+  expect(of({ maximum: 9 }).safeParse({ count: -5 }).success).toBe(false);
+  expect(of({}).safeParse({ count: 5 }).success).toBe(true);
+  expect(of({ minimum: -9 }).safeParse({ count: -5 }).success).toBe(true);
+});
+
 test("rules are about a tool's name, about the command that it makes and about the paths that it names", () => {
   const definition = toolDefinition.parse(lint);
   const prepare = () => toolCommand(definition, { path: "secret/a" });
   const call = jobRequest.parse({ kind: "tool", name: "lint", args: { path: "secret/a" } });
   const steps = jobRequest.parse({ kind: "steps", steps: [call] });
-  const refusal = (rule: object, request = call) => refusalBy([accessRule.parse(rule)], request, prepare);
+  const refusal = (rule: object, request = call) => refusalBy([accessRule.parse(rule)], request, { prepare });
   expect(refusal({ kinds: { deny: ["tool:lint"] } })).toContain("tool:lint");
   expect(refusal({ kinds: { deny: ["tool"] } })).toBeDefined();
   expect(refusal({ kinds: { deny: ["tool:*"] } }, steps)).toBeDefined();
@@ -138,7 +152,7 @@ test("rules are about a tool's name, about the command that it makes and about t
   expect(refusal({ kinds: { deny: ["exec"] } })).toBeUndefined();
   const asks = accessRule.parse({ approval: { kinds: ["tool:lint"], expiresMs: 5_000 } });
   expect(approvalMs([asks], call, prepare)).toBe(5_000);
-  expect(requestPreview(call, prepare)).toBe('lint: "ruff" "check" "/workspace/secret/a"');
+  expect(jobPreview({ request: call }, { prepare })).toContain('runs: "ruff" "check" "/workspace/secret/a"');
 });
 
 test("a tool that is another tenant's or another agent's is not there, and one of another profile is refused with that reason", () => {

@@ -1,3 +1,11 @@
+/**
+ * Bytes of all patterns, and so states: about 60 MB of tables. The keys of edges, `state * 256 + byte + 1`, stay below 2^31, beyond which
+ * an edge would not be found, and what it leads to not be masked.
+ */
+export const mostPatternBytes = 2 ** 21;
+/** From here on tables are filled further: they leave the processor's cache in any case. */
+const manyStates = 2 ** 20;
+
 /** The Aho-Corasick automaton of some patterns: one step a byte, whatever the patterns and the bytes are. */
 export class Automaton {
   /** By state: how many bytes of a pattern have been read. */
@@ -14,7 +22,9 @@ export class Automaton {
 
   constructor(patterns: readonly Uint8Array[]) {
     const most = patterns.reduce((sum, { length }) => sum + length, 1);
-    const slots = 2 ** Math.ceil(Math.log2(2 * most + 2));
+    if (most > mostPatternBytes + 1)
+      throw new RangeError(`patterns of ${most - 1} bytes are more than ${mostPatternBytes}`);
+    const slots = 2 ** Math.ceil(Math.log2((most > manyStates ? 1.4 : 2) * most + 2));
     this.#edges = new Int32Array(2 * slots);
     this.#mask = slots - 1;
     this.#root = new Int32Array(256);

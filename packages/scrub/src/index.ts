@@ -1,4 +1,5 @@
-export { formsOf, shortestSecretBytes } from "./forms.ts";
+export { mostPatternBytes } from "./automaton.ts";
+export { formBytes, formsOf, shortestSecretBytes } from "./forms.ts";
 export type { LeakKind } from "./leaks/key-patterns.ts";
 export type { Leak } from "./leaks/leak-scan.ts";
 export { leaksIn } from "./leaks/leak-scan.ts";

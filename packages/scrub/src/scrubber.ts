@@ -7,11 +7,15 @@ export class Scrubber {
   readonly matcher: Matcher | undefined;
   /** The longest form: so many bytes before and behind a range decide what is masked in it. */
   readonly contextBytes: number;
+  /** Of all forms: its tables have as many states at most. */
+  readonly patternBytes: number;
 
+  /** Throws on values whose forms have more than `mostPatternBytes`. */
   constructor(values: Iterable<Buffer>) {
     const forms = [...values].flatMap(formsOf);
     this.matcher = forms.length === 0 ? undefined : new Matcher(forms);
-    this.contextBytes = Math.max(1, ...forms.map(({ length }) => length)) - 1;
+    this.patternBytes = forms.reduce((sum, { length }) => sum + length, 0);
+    this.contextBytes = forms.reduce((most, { length }) => Math.max(most, length), 1) - 1;
   }
 
   /** In place. Gives back how many places were masked. */

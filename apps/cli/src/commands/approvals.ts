@@ -1,18 +1,22 @@
+import { shortPreview } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
 import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { shownApproval } from "../seen-approval.ts";
 import { spanText } from "../terminal/quantities.ts";
 import { table } from "../terminal/table.ts";
 
 const options = {} as const;
+/** Of what a job would run, on its line. */
+const shownLength = 100;
 
 export const approvals = command({
   name: "approvals",
   summary: "jobs that wait for an approval",
   positionals: ["[TENANT]"],
   about:
-    "A rule of a profile says which jobs need one: docs/policy.md. A job is refused when the rule's time limit passes. `berth approve` and " +
-    "`berth refuse` decide.",
+    "A rule of a profile says which jobs need one: docs/policy.md. A job is refused when the rule's time limit passes. `berth approvals " +
+    "show` shows all that a job would run; `berth approve` and `berth refuse` decide, by what the first column has.",
   examples: [
     { line: "berth approvals", says: "" },
     { line: "berth approvals acme --json", says: "with everything that they would run" },
@@ -26,14 +30,14 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   const waiting = await (await context.door()).approvals.list(tenant);
   await context.terminal.answer({ approvals: waiting }, () =>
     table(
-      ["JOB", "TENANT", "SESSION", "KIND", "EXPIRES IN", "WOULD RUN"],
-      waiting.map(({ jobId, tenant, session, kind, expiresAtMs, preview }) => [
-        jobId,
-        tenant,
-        session,
-        kind,
-        spanText(Math.max(0, expiresAtMs - Date.now())),
-        preview.split("\n", 1)[0]?.slice(0, 100) ?? "",
+      ["JOB:DIGEST", "TENANT", "SESSION", "KIND", "EXPIRES IN", "WOULD RUN"],
+      waiting.map((one) => [
+        shownApproval(one),
+        one.tenant,
+        one.session,
+        one.kind,
+        spanText(Math.max(0, one.expiresAtMs - Date.now())),
+        shortPreview(one.preview.replaceAll("\n", " ⏎ "), shownLength),
       ]),
     ),
   );

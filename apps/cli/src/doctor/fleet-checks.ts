@@ -35,6 +35,11 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
           `${id} starts no containers ahead of time: ${warmWhy}`,
           "docs/operations.md, Warm pool; BERTH_WARM_COUNT=0 where that is meant",
         );
+    for (const open of new Set(workers.flatMap(({ openNetworks }) => openNetworks)))
+      yield warn(
+        `commands under the profile ${open} reach the host's services, its networks and a cloud's metadata address; no rule filters that`,
+        "use network none with egress rules, or a firewall of the host's: docs/egress.md, Networks other than none",
+      );
     for (const { id, disk } of workers)
       if (disk !== "ok")
         yield bad(`${id}: ${disk}`, "make room on that host; berth ps shows whose files are there");

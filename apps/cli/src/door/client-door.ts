@@ -81,8 +81,9 @@ export class ClientDoor implements Door {
     };
     this.approvals = {
       list: (tenant) => berth.approvals.list(tenant === undefined ? {} : { tenant }),
-      approve: (jobId) => berth.approvals.approve(jobId, { by: actor() }),
-      refuse: (jobId, reason) => berth.approvals.refuse(jobId, { by: actor(), reason }),
+      get: (jobId) => berth.approvals.get(jobId),
+      approve: (seen) => berth.approvals.approve(seen, { by: actor() }),
+      refuse: (seen, reason) => berth.approvals.refuse(seen, { by: actor(), reason }),
     };
     this.deadLetters = {
       list: async ({ limit, after }) =>

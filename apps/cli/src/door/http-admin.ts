@@ -1,4 +1,4 @@
-import type { Approval, SnapshotView } from "@berth/client";
+import type { Approval, SnapshotView, WholeApproval } from "@berth/client";
 import type { LayerChange } from "@berth/protocol";
 import type {
   ApprovalsDoor,
@@ -76,8 +76,11 @@ export function httpApprovals(calls: HttpCalls): ApprovalsDoor {
   return {
     list: async (tenant) =>
       (await calls.json<{ approvals: Approval[] }>("GET", "/v1/approvals", { query: { tenant } })).approvals,
-    approve: (jobId) => calls.json("POST", path`/v1/approvals/${jobId}/approve`),
-    refuse: (jobId, reason) => calls.json("POST", path`/v1/approvals/${jobId}/refuse`, { body: { reason } }),
+    get: (jobId) => calls.find<WholeApproval>("GET", path`/v1/approvals/${jobId}`),
+    approve: ({ jobId, digest }) =>
+      calls.json("POST", path`/v1/approvals/${jobId}/approve`, { body: { digest } }),
+    refuse: ({ jobId, digest }, reason) =>
+      calls.json("POST", path`/v1/approvals/${jobId}/refuse`, { body: { reason, digest } }),
   };
 }
 

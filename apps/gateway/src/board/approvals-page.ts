@@ -19,13 +19,13 @@ export function approvalsPage({ approvals, isReadOnly, problem }: ApprovalsPage)
 }
 
 function entryOf(
-  { jobId, tenant, session, agent, kind, preview, expiresAtMs }: Approval,
+  { jobId, tenant, session, agent, kind, preview, digest, expiresAtMs }: Approval,
   isReadOnly: boolean,
 ): string {
   const whose = [tenant, `session ${session}`, ...(agent === undefined ? [] : [`agent ${agent}`])].join(", ");
   const until = new Date(expiresAtMs).toISOString().replace(/\.\d+Z$/, "Z");
   // Refuse is first: Enter in the reason takes the first button.
-  const form = `<form method="post" action="/board/approvals"><input type="hidden" name="job" value="${htmlOf(jobId)}">
+  const form = `<form method="post" action="/board/approvals"><input type="hidden" name="job" value="${htmlOf(jobId)}"><input type="hidden" name="digest" value="${htmlOf(digest)}">
 <label>Reason, which the tenant reads<input name="reason" maxlength="500"></label>
 <button name="decision" value="refuse">Refuse</button><button name="decision" value="approve">Approve</button></form>`;
   return `<section><dl><dt>${htmlOf(jobId)}</dt><dd>${htmlOf(whose)}; ${htmlOf(kind)}; until ${until}</dd></dl>

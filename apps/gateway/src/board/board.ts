@@ -83,12 +83,17 @@ export class Board {
 
   async #decide(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { berth, audit } = this.#parts;
-    const { job = "", decision, reason = "" } = (request.body ?? {}) as Readonly<Record<string, string>>;
+    const {
+      job = "",
+      digest = "",
+      decision,
+      reason = "",
+    } = (request.body ?? {}) as Readonly<Record<string, string>>;
     if (this.#isReadOnly) return html(reply.code(405), await this.#approvals("This board is read-only."));
     if (decision !== "approve" && decision !== "refuse")
       return html(reply.code(400), await this.#approvals("Approve or refuse it."));
     try {
-      await berth.approvals[decision](job, { by: `key ${request.principal.id}`, reason });
+      await berth.approvals[decision]({ jobId: job, digest }, { by: `key ${request.principal.id}`, reason });
     } catch (error) {
       if (!isFault(error, "not-waiting-for-approval")) throw error;
       return html(reply.code(409), await this.#approvals(error.message));

@@ -18,12 +18,20 @@ const approvalView = output(
     session: z.string(),
     agent: z.string().optional(),
     kind: z.string(),
-    preview: z.string().describe("what it would run, without its environment and the contents of files"),
+    preview: z
+      .string()
+      .describe("what it would run and with what, its secrets masked; at most 2,000 characters"),
+    digest: z.string().describe("of all that it would run; an approval names it"),
     askedAtMs: z.number(),
     expiresAtMs: z.number().describe("then it ends as refused"),
   }),
 );
+const wholeView = output(
+  "WholeApproval",
+  approvalView.extend({ whole: z.string().describe("as `preview`, up to 256 KiB") }),
+);
 const decision = z.object({ jobId: z.string() });
+const digest = z.string().min(1).max(64);
 
 /** Jobs that a rule of their profile lets run only after an administrator has approved them. */
 export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
@@ -50,6 +58,23 @@ export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
     },
   );
 
+  const show = route(
+    {
+      method: "GET",
+      path: "/v1/approvals/:id",
+      tag: "jobs",
+      summary: "The whole of what a job would run that waits for an approval",
+      access: "admin",
+      params,
+      answers: { 200: { about: "It waits", schema: wholeView } },
+    },
+    async ({ params: { id } }) => {
+      const body = await berth.approvals.get(id);
+      if (!body) throw new Problem("not-found", `the job ${id} waits for no approval`);
+      return { status: 200, body };
+    },
+  );
+
   const approve = route(
     {
       method: "POST",
@@ -58,10 +83,13 @@ export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
       summary: "Let a job run that waits for an approval",
       access: "admin",
       params,
+      body: z.strictObject({
+        digest: digest.describe("of what was seen; refused with 409 when the job would run something else"),
+      }),
       answers: { 200: { about: "It runs when its turn comes", schema: decision } },
     },
-    async ({ params: { id }, request }) => {
-      await orNotFound(berth.approvals.approve(id, { by: by(request) }));
+    async ({ params: { id }, body, request }) => {
+      await orNotFound(berth.approvals.approve({ jobId: id, ...body }, { by: by(request) }));
       await audit.note("job.approved", noted(request, id));
       return { status: 200, body: { jobId: id } };
     },
@@ -75,17 +103,21 @@ export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
       summary: "End a job as refused that waits for an approval",
       access: "admin",
       params,
-      body: z.strictObject({ reason: z.string().max(1_000).default("").describe("the tenant reads it") }),
+      body: z.strictObject({
+        reason: z.string().max(1_000).default("").describe("the tenant reads it"),
+        digest: digest.optional().describe("of what was seen; absent: whatever it would run"),
+      }),
       answers: { 200: { about: "It ends", schema: decision } },
     },
-    async ({ params: { id }, body: { reason }, request }) => {
-      await orNotFound(berth.approvals.refuse(id, { by: by(request), reason }));
+    async ({ params: { id }, body: { reason, digest: seen }, request }) => {
+      const what = { jobId: id, ...(seen === undefined ? {} : { digest: seen }) };
+      await orNotFound(berth.approvals.refuse(what, { by: by(request), reason }));
       await audit.note("job.refused", noted(request, id));
       return { status: 200, body: { jobId: id } };
     },
   );
 
-  return [list, approve, refuse];
+  return [list, show, approve, refuse];
 }
 
 async function orNotFound(deciding: Promise<void>): Promise<void> {

@@ -19,6 +19,9 @@ const workerView = output(
     parked: z.number().describe("containers that it keeps for their sandboxes' next jobs"),
     parkedBytes: z.number().describe("the memory of these"),
     warm: z.number().describe("containers that it started ahead of time and that wait for a sandbox"),
+    openNetworks: z
+      .array(z.string())
+      .describe("`NAME (NETWORK)` of profiles whose commands reach networks that no rule filters"),
     warmWhy: z.string().describe("why there can be none, or have been none lately; empty when there can"),
     link: z
       .string()

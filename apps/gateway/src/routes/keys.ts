@@ -1,4 +1,13 @@
-import { givenAgent, givenTenant, poolName, profileName, tighteningLayer } from "@berth/protocol";
+import {
+  egressUse,
+  givenAgent,
+  givenTenant,
+  poolName,
+  profileName,
+  sharedOwner,
+  tenantId,
+  tighteningLayer,
+} from "@berth/protocol";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { type AnyRoute, route } from "../http/route.ts";
@@ -7,6 +16,19 @@ import type { Parts } from "../parts.ts";
 import { input, output } from "../schemas/registry.ts";
 
 const positive = z.number().int().positive();
+const entryId = z.string().regex(/^\d{1,15}-\d{1,15}$/, { error: "not the id of an entry" });
+
+const egressView = output(
+  "EgressEntry",
+  z.object({
+    id: z.string(),
+    atMs: z.number(),
+    sandbox: z.string(),
+    worker: z.string(),
+    jobs: z.array(z.string()).readonly().describe("that ran meanwhile; none: background processes"),
+    ...egressUse.shape,
+  }),
+);
 
 const newKey = input(
   "NewKey",
@@ -80,7 +102,7 @@ const auditView = output(
 );
 
 export function keyRoutes(parts: Parts): AnyRoute[] {
-  const { keys, audit, authenticator, config } = parts;
+  const { keys, audit, egressLog, authenticator, config } = parts;
 
   const create = route(
     {
@@ -159,11 +181,7 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
       summary: "What administrators did",
       access: "admin",
       query: z.strictObject({
-        before: z
-          .string()
-          .regex(/^\d{1,15}-\d{1,15}$/, { error: "not the id of an entry" })
-          .optional()
-          .describe("id of the last entry of the page before"),
+        before: entryId.optional().describe("id of the last entry of the page before"),
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
       }),
       answers: { 200: { about: "The latest first", schema: z.object({ entries: z.array(auditView) }) } },
@@ -171,9 +189,31 @@ export function keyRoutes(parts: Parts): AnyRoute[] {
     async ({ query }) => ({ status: 200, body: { entries: await audit.list(query) } }),
   );
 
+  const readEgress = route(
+    {
+      method: "GET",
+      path: "/v1/audit/egress",
+      tag: "keys",
+      summary: "What a tenant's sandboxes sent and received, by host",
+      access: "admin",
+      query: z.strictObject({
+        tenant: tenantId
+          .describe("also `shared`, the sandbox that all tenants share")
+          .or(z.literal(sharedOwner)),
+        before: entryId.optional().describe("id of the last entry of the page before"),
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+      }),
+      answers: { 200: { about: "The latest first", schema: z.object({ entries: z.array(egressView) }) } },
+    },
+    async ({ query: { tenant, ...page } }) => ({
+      status: 200,
+      body: { entries: await egressLog.list(tenant, page) },
+    }),
+  );
+
   async function hasAdmin(): Promise<boolean> {
     return config.adminKey !== undefined || (await keys.list()).some(({ role }) => role === "admin");
   }
 
-  return [create, list, revoke, read];
+  return [create, list, revoke, read, readEgress];
 }

@@ -43,6 +43,8 @@ export async function post(
       resolve(response.statusCode ?? 0);
     });
     request.on("error", reject);
+    // Also after an answer that is none, such as an upgrade.
+    request.on("close", () => reject(new Error("it ended the connection without an answer")));
     request.end(body);
   });
 }

@@ -85,10 +85,17 @@ export class Outlet {
       ...this.#texts(others),
       ...(stdout === undefined ? {} : { stdout }),
       ...(stderr === undefined ? {} : { stderr }),
-      ...(shown === undefined ? {} : { shown }),
+      ...(shown === undefined ? {} : { shown: this.#merged(shown) }),
       ...(content === undefined ? {} : { content: this.#content(content, rest.encoding) }),
       ...(steps === undefined ? {} : { steps: steps.map((step) => this.#result(step)) }),
     };
+  }
+
+  /** Both streams as one text. Each was masked alone: a value may have begun in one and ended in the other. */
+  #merged(text: string): string {
+    const masked = this.#options.scrubber().maskText(text);
+    if (masked !== text) this.#masked++;
+    return masked;
   }
 
   #content(content: string, encoding: JobValue["encoding"]): string {

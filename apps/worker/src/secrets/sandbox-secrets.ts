@@ -7,40 +7,55 @@ import {
   tenantOf,
 } from "@berth/protocol";
 import { Scrubber } from "@berth/scrub";
+import { KnownValues } from "./known-values.ts";
 import type { TenantSecrets, Values } from "./tenant-secrets.ts";
 
-/** Per sandbox. Beyond this many the oldest are forgotten; secrets in use are added again with each job. */
-const mostValues = 4_000;
-const mostBytes = 256 * 1024;
+export interface Given {
+  /** What the job's commands get. */
+  readonly variables: Values;
+  /** The job is over. Idempotent. */
+  readonly release: () => void;
+}
+
+/** A line such as those within a PEM file. An ordinary one would be masked wherever else it is. */
+const keyLine = /^[A-Za-z0-9+/=_-]{24,}$/;
+
+/** A search shows lines: one of a value of several is a secret as well. */
+function withLines(value: string): string[] {
+  if (!value.includes("\n")) return [value];
+  return [value, ...value.split(/\r?\n/).filter((line) => keyLine.test(line))];
+}
 
 /**
- * What one sandbox must not give away: the stored secrets, what the operator passes on, and what jobs brought along. It only grows while
- * the sandbox is held: an old value is still in files and in processes after it was rotated, and one session can see another's.
+ * What one sandbox must not give away: the stored secrets, what the operator passes on, and what jobs brought along. While the sandbox is
+ * held, what a job no longer has is masked on as long as there is room: an old value is still in files and in processes after it was
+ * rotated, and one session can see another's.
  */
 export class SandboxSecrets {
   readonly #key: SandboxKey;
   readonly #tenants: TenantSecrets;
   readonly #workerVariables: Readonly<Record<string, string | undefined>>;
-  readonly #known = new Set<string>();
-  #bytes = 0;
+  readonly #known: KnownValues;
   #scrubber = new Scrubber([]);
 
   constructor(
     key: SandboxKey,
     tenants: TenantSecrets,
     workerVariables: Readonly<Record<string, string | undefined>>,
+    known: KnownValues = new KnownValues(),
   ) {
     this.#key = key;
     this.#tenants = tenants;
     this.#workerVariables = workerVariables;
+    this.#known = known;
   }
 
   get scrubber(): Scrubber {
     return this.#scrubber;
   }
 
-  /** What the job's commands get. From here on none of it leaves the sandbox. */
-  async variablesFor(job: Job, { passthroughEnv }: Pick<SandboxProfile, "passthroughEnv">): Promise<Values> {
+  /** From here on, and until it is released, none of what the job's commands get leaves the sandbox. */
+  async give(job: Job, { passthroughEnv }: Pick<SandboxProfile, "passthroughEnv">): Promise<Given> {
     const isShared = tenantOf(this.#key) === sharedOwner;
     if (isShared && job.secrets !== undefined) {
       const [name = ""] = Object.keys(job.secrets);
@@ -54,23 +69,16 @@ export class SandboxSecrets {
       return value === undefined ? [] : [[name, value] as const];
     });
     const variables = { ...Object.fromEntries(passed), ...(isShared ? {} : stored), ...own };
-    this.#learn([...Object.values(stored), ...Object.values(variables)]);
-    return variables;
-  }
-
-  #learn(values: readonly string[]): void {
-    const fresh = values.filter((value) => !this.#known.has(value));
-    if (fresh.length === 0) return;
-    for (const value of fresh) {
-      if (this.#known.has(value)) continue;
-      this.#known.add(value);
-      this.#bytes += value.length;
+    // One that another of the same name hides is in the sandbox all the same, from other jobs.
+    const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)].flatMap(withLines);
+    const used = this.#known.use(held, Object.values(stored).flatMap(withLines));
+    if (!used) {
+      const [name = ""] = Object.keys(own);
+      const detail =
+        "the secrets of the sandbox's running jobs are more than can be masked together; give the job fewer or shorter ones, or run it later";
+      throw new Fault("secret-refused", { tenant: job.tenant, name, reason: "many", detail });
     }
-    for (const oldest of this.#known) {
-      if (this.#known.size <= mostValues && this.#bytes <= mostBytes) break;
-      this.#known.delete(oldest);
-      this.#bytes -= oldest.length;
-    }
-    this.#scrubber = this.#tenants.scrubberOf([...this.#known]);
+    if (used.isChanged) this.#scrubber = this.#tenants.scrubberOf(this.#known.values);
+    return { variables, release: used.release };
   }
 }

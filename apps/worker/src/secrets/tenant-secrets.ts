@@ -8,8 +8,8 @@ import { LRUCache } from "lru-cache";
 /** How often a message that was missed is made up for. */
 const lookMs = 10_000;
 const mostTenants = 1_000;
-/** The largest take tens of megabytes. */
-const mostScrubbers = 16;
+/** Of the forms of all scrubbers that are kept for the next sandbox; a byte takes about 30 in tables. */
+const mostKeptBytes = 2 ** 22;
 
 interface Loaded {
   readonly values: Promise<Values>;
@@ -23,7 +23,10 @@ export type Values = Readonly<Record<string, string>>;
 export class TenantSecrets {
   readonly #store: Pick<SecretStore, "all">;
   readonly #keyring: Keyring | undefined;
-  readonly #scrubbers = new LRUCache<string, Scrubber>({ max: mostScrubbers });
+  readonly #scrubbers = new LRUCache<string, Scrubber>({
+    maxSize: mostKeptBytes,
+    sizeCalculation: ({ patternBytes }) => patternBytes + 1,
+  });
   readonly #loaded = new LRUCache<TenantId, Loaded>({ max: mostTenants });
 
   constructor(store: Pick<SecretStore, "all">, keyring: Keyring | undefined) {

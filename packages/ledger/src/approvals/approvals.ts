@@ -1,6 +1,7 @@
-import { redisKeys, type SandboxKey, sandboxKey, tenantOf } from "@berth/protocol";
+import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { fairShare } from "./fair-share.ts";
 
 /** What an administrator sees of a job that waits for an approval. */
 export interface Approval {
@@ -10,17 +11,21 @@ export interface Approval {
   readonly session: string;
   readonly agent?: string | undefined;
   readonly kind: string;
-  /** A preview: its request, shortened, without its environment and the contents of files. */
+  /** All that the job would run and with what, its secrets masked. It says how much of it was cut off. */
   readonly preview: string;
+  /** Of what is shown here: an approval names it, and does not count when the job would run something else. */
+  readonly digest: string;
   readonly askedAtMs: number;
   /** Then it ends as refused. */
   readonly expiresAtMs: number;
 }
 
-export type ApprovalAsked = Omit<Approval, "askedAtMs" | "expiresAtMs"> & {
-  /** A digest of the custom tools that run in it: an approval of another command does not count. Empty without any. */
-  readonly digest: string;
+export type WholeApproval = Approval & {
+  /** As the preview, without its bound. */
+  readonly whole: string;
 };
+
+export type ApprovalAsked = Omit<WholeApproval, "askedAtMs" | "expiresAtMs">;
 
 /** `asked`: it waits since now. `leftMs`: how long it may go on waiting. */
 export type ApprovalState =
@@ -28,10 +33,28 @@ export type ApprovalState =
   | { readonly state: "approved" | "expired" }
   | { readonly state: "refused"; readonly reason: string };
 
-export type Decided = "decided" | "unknown" | "approved" | "refused" | "expired";
+export type Decided = "decided" | "unknown" | "changed" | "approved" | "refused" | "expired";
 
-/** How long a decision is remembered: retries of an approved job do not ask again. */
+export interface Decision {
+  readonly decision: "approved" | "refused";
+  /** Of what the administrator saw. Only a refusal may leave it out. */
+  readonly digest: string | undefined;
+  readonly by: string;
+  readonly reason: string;
+}
+
+export interface ApprovalsListed {
+  readonly limit: number;
+  /** Absent: of all. */
+  readonly tenant?: TenantId | undefined;
+  /** Whose sandboxes the jobs run in; absent: all. */
+  readonly owners?: readonly string[] | undefined;
+}
+
+/** How long a decision is remembered: retries of an approved job do not ask again. The job's end forgets it sooner. */
 const keptMs = 7 * 86_400_000;
+/** How many of one owner are read at once. */
+const pageSize = 500;
 
 const ask = new Script({
   name: "approval-ask",
@@ -49,7 +72,7 @@ const ask = new Script({
 const decide = new Script({
   name: "approval-decide",
   file: new URL("../../lua/approval-decide.lua", import.meta.url),
-  parse: (reply) => z.enum(["decided", "unknown", "approved", "refused", "expired"]).parse(reply),
+  parse: (reply) => z.enum(["decided", "unknown", "changed", "approved", "refused", "expired"]).parse(reply),
 });
 
 const record = z.object({
@@ -57,7 +80,9 @@ const record = z.object({
   askedAtMs: z.coerce.number(),
   expiresAtMs: z.coerce.number(),
   what: z.string(),
+  digest: z.string(),
 });
+const recordFields = ["state", "askedAtMs", "expiresAtMs", "what", "digest"] as const;
 
 const asked = z.object({
   tenant: z.string(),
@@ -74,6 +99,8 @@ const asked = z.object({
  *   asked ──▶ waiting ──approve──▶ approved: the job runs
  *                ├──refuse──▶ refused: it ends as refused, with the reason
  *                └──its time is over──▶ expired: it ends as refused
+ *
+ * The job's end removes the record from each of these states.
  */
 export class Approvals {
   readonly #redis: Redis;
@@ -82,20 +109,15 @@ export class Approvals {
     this.#redis = redis;
   }
 
-  /** How it was decided about the job. The first call makes it wait. */
+  /** How it was decided about the job. The first call makes it wait, and so does one with another digest. */
   async ask(what: ApprovalAsked, expiresMs: number): Promise<ApprovalState> {
-    const { jobId, sandbox, digest, ...rest } = what;
+    const { jobId, sandbox, digest, whole, ...rest } = what;
     const owner = tenantOf(sandbox);
     const text = JSON.stringify({ ...rest, sandbox });
     // Before, in case this process dies; and after, in case a reader of the list took the owner off in between.
     await this.#redis.sadd(redisKeys.approvalOwners, owner);
-    const answer = await ask.run(this.#redis, keysOf(sandbox, jobId), [
-      jobId,
-      text,
-      expiresMs,
-      keptMs,
-      digest,
-    ]);
+    const keys = [...keysOf(sandbox, jobId), redisKeys.job(sandbox, jobId)];
+    const answer = await ask.run(this.#redis, keys, [jobId, text, whole, expiresMs, keptMs, digest]);
     if (answer.state === "asked") await this.#redis.sadd(redisKeys.approvalOwners, owner);
     return answer;
   }
@@ -103,10 +125,10 @@ export class Approvals {
   async decide(
     sandbox: SandboxKey,
     jobId: string,
-    decision: "approved" | "refused",
-    { by, reason }: { readonly by: string; readonly reason: string },
+    { decision, digest = "", by, reason }: Decision,
   ): Promise<Decided> {
-    return await decide.run(this.#redis, keysOf(sandbox, jobId), [jobId, decision, by, reason, keptMs]);
+    const said = [jobId, decision, by, reason, keptMs, digest];
+    return await decide.run(this.#redis, keysOf(sandbox, jobId), said);
   }
 
   /** Whether an administrator has decided, or its time is over; undefined: no approval was needed. */
@@ -115,19 +137,43 @@ export class Approvals {
     return state === null ? undefined : state === "waiting";
   }
 
-  /** The jobs that wait, the first to expire first. */
-  async list(limit: number, owner?: string): Promise<Approval[]> {
-    const owners = owner === undefined ? await this.#redis.smembers(redisKeys.approvalOwners) : [owner];
+  /** Undefined: it does not wait. */
+  async find(sandbox: SandboxKey, jobId: string): Promise<WholeApproval | undefined> {
+    const approval = await this.#read(tenantOf(sandbox), jobId);
+    const whole = approval && (await this.#redis.hget(redisKeys.approval(sandbox, jobId), "whole"));
+    return typeof whole === "string" && approval ? { ...approval, whole } : undefined;
+  }
+
+  /** The jobs that wait, the first to expire first. Beyond the limit, tenants take turns: none hides another's jobs by many of its own. */
+  async list({ limit, tenant, owners }: ApprovalsListed): Promise<Approval[]> {
+    const of = owners ?? (await this.#redis.smembers(redisKeys.approvalOwners));
     const found: Approval[] = [];
-    for (const one of owners) {
-      const ids = await this.#redis.zrange(redisKeys.approvalsOf(one), 0, String(limit - 1));
-      if (ids.length === 0 && owner === undefined) await this.#forgetOwner(one);
-      for (const jobId of ids) {
-        const approval = await this.#read(one, jobId);
-        if (approval) found.push(approval);
+    for (const owner of of) found.push(...(await this.#of(owner, limit, tenant)));
+    return fairShare(found, limit);
+  }
+
+  /** At most `limit` of each tenant's. */
+  async #of(owner: string, limit: number, tenant: TenantId | undefined): Promise<Approval[]> {
+    const found: Approval[] = [];
+    const counts = new Map<string, number>();
+    const gone: string[] = [];
+    for (let from = 0; ; from += pageSize) {
+      const ids = await this.#redis.zrange(redisKeys.approvalsOf(owner), from, String(from + pageSize - 1));
+      if (ids.length === 0 && from === 0) await this.#forgetOwner(owner);
+      const page = await Promise.all(ids.map((jobId) => this.#read(owner, jobId)));
+      for (const [index, approval] of page.entries()) {
+        if (!approval) gone.push(ids[index] as string);
+        if (!approval || (tenant !== undefined && approval.tenant !== tenant)) continue;
+        const count = (counts.get(approval.tenant) ?? 0) + 1;
+        counts.set(approval.tenant, count);
+        if (count <= limit) found.push(approval);
       }
+      // Sandboxes of one owner are of one tenant, but for those that all share.
+      const isFull = found.length >= limit && (tenant !== undefined || counts.has(owner));
+      if (ids.length < pageSize || isFull) break;
     }
-    return found.sort((a, b) => a.expiresAtMs - b.expiresAtMs).slice(0, limit);
+    if (gone.length > 0) await this.#redis.zrem(redisKeys.approvalsOf(owner), ...gone);
+    return found;
   }
 
   async #forgetOwner(owner: string): Promise<void> {
@@ -139,14 +185,12 @@ export class Approvals {
   /** Undefined: it is no longer waiting, or its record has expired. */
   async #read(owner: string, jobId: string): Promise<Approval | undefined> {
     const key = sandboxKey.parse(owner);
-    const fields = await this.#redis.hgetall(redisKeys.approval(key, jobId));
+    const values = await this.#redis.hmget(redisKeys.approval(key, jobId), ...recordFields);
+    const fields = Object.fromEntries(recordFields.map((name, index) => [name, values[index] ?? undefined]));
     const known = record.safeParse(fields).data;
-    if (known?.state === "waiting") {
-      const { askedAtMs, expiresAtMs, what } = known;
-      return { jobId, askedAtMs, expiresAtMs, ...asked.parse(JSON.parse(what)) };
-    }
-    await this.#redis.zrem(redisKeys.approvalsOf(owner), jobId);
-    return undefined;
+    if (known?.state !== "waiting") return undefined;
+    const { askedAtMs, expiresAtMs, what, digest } = known;
+    return { jobId, digest, askedAtMs, expiresAtMs, ...asked.parse(JSON.parse(what)) };
   }
 }
 

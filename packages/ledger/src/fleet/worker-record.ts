@@ -18,6 +18,8 @@ export interface WorkerStatus {
   /** Containers that it started ahead of time and that wait for a sandbox; and why there can be none, or empty. */
   readonly warm: number;
   readonly warmWhy: string;
+  /** `NAME (NETWORK)` of the profiles whose commands reach networks that no rule filters. */
+  readonly openNetworks: readonly string[];
   /** What carried commands and files of the sandbox that was opened last; `none` before the first. */
   readonly link: string;
   /** `ok`, or why nothing may grow in its sandboxes: their disk is nearly full. */
@@ -36,8 +38,12 @@ export interface WorkerRecord extends Omit<WorkerStatus, "machine" | "pid"> {
 /** Which process had a worker id last. */
 export type WorkerProcess = Pick<WorkerStatus, "host" | "machine"> & { readonly pid: string };
 
-export function workerFields({ pools, ...status }: WorkerStatus): Record<string, string | number> {
-  return { ...status, pools: pools.join(",") };
+export function workerFields({
+  pools,
+  openNetworks,
+  ...status
+}: WorkerStatus): Record<string, string | number> {
+  return { ...status, pools: pools.join(","), openNetworks: openNetworks.join(",") };
 }
 
 /** Undefined when its record expired meanwhile. */
@@ -58,6 +64,7 @@ export function readWorker(
     parkedBytes: Number(hash.parkedBytes ?? 0),
     warm: Number(hash.warm ?? 0),
     warmWhy: hash.warmWhy ?? "",
+    openNetworks: (hash.openNetworks ?? "").split(",").filter((one) => one !== ""),
     link: hash.link ?? "none",
     disk: hash.disk ?? "ok",
     health: hash.health ?? "ok",

@@ -1,67 +1,123 @@
-import { maskSpans } from "../spans.ts";
+import { maskSpans, type Span } from "../spans.ts";
 import { type Leak, leaksIn } from "./leak-scan.ts";
 
 /** Longer than a key in any encoding; a private key has its own mark. */
 const heldWord = 1_024;
 const heldBytes = 16 * 1_024;
+/** What is before a key decides whether it is one; in base64, hexadecimal or URL encoding, too. */
+const contextBytes = 16;
 const wordAtEnd = /[A-Za-z0-9_\-+/=.:%~!*'()]+$/;
+const privateKey = /-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY-----/g;
+const endMark = "-----END ";
 const nothing = Buffer.alloc(0);
+
+export interface LeakStreamOptions {
+  readonly block: boolean;
+  readonly onLeak: (leak: Leak) => void;
+}
 
 /**
  * Looks for keys in a stream that may be cut anywhere. `block`: what looks like a key is masked, so the word at the end is held back until
- * it is over; otherwise nothing is.
+ * it is over, or so long that no key begins before its last part; otherwise nothing is held back.
  */
 export class LeakStream {
   readonly #block: boolean;
   readonly #onLeak: (leak: Leak) => void;
-  /** Its first `#left` bytes have left. */
-  #held: Buffer = nothing;
+  /** As it came. Bytes that have left are before those that have not. */
+  #window: Buffer = nothing;
+  /** In the window: what is before it has left. */
   #left = 0;
+  /** In the window: leaks that end before it have been reported. */
+  #settled = 0;
+  /** In the window: a private key begins here, and its end has not come. */
+  #openKey: number | undefined;
 
-  constructor(options: { readonly block: boolean; readonly onLeak: (leak: Leak) => void }) {
-    this.#block = options.block;
-    this.#onLeak = options.onLeak;
+  constructor({ block, onLeak }: LeakStreamOptions) {
+    this.#block = block;
+    this.#onLeak = onLeak;
   }
 
+  /** Whether bytes are held back that `release` would let go: not within a private key, whose other lines would follow in clear. */
   get isWaiting(): boolean {
-    return this.#held.length > this.#left;
+    return this.#window.length > this.#left && this.#openKey === undefined;
   }
 
   push(bytes: Buffer): Buffer {
-    const all = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
-    const keepFrom = this.#keepFrom(all.toString("latin1"));
-    return this.#leave(all, keepFrom);
+    const from = this.#window.length;
+    const all = from === 0 ? bytes : Buffer.concat([this.#window, bytes]);
+    if (this.#isWithinKey(all, from)) {
+      this.#window = all;
+      if (this.#block) return nothing;
+      this.#left = all.length;
+      return bytes;
+    }
+    const text = all.toString("latin1");
+    return this.#pass(all, text, this.#keepFrom(text));
   }
 
-  /** After a pause: the word is taken for whole. */
+  /** After a pause: the word is taken for whole. What still comes of it is masked, if it makes a key. */
   release(): Buffer {
-    return this.end();
+    return this.isWaiting ? this.end() : nothing;
   }
 
   end(): Buffer {
-    return this.#leave(this.#held, this.#held.length);
+    const all = this.#window;
+    return this.#pass(all, all.toString("latin1"), all.length);
   }
 
-  #leave(all: Buffer, keepFrom: number): Buffer {
-    const settled = all.subarray(0, keepFrom);
-    const leaks = leaksIn(settled.toString("latin1"));
-    const held = Buffer.from(all.subarray(keepFrom));
-    if (leaks.length > 0) {
-      for (const leak of leaks) this.#onLeak(leak);
-      if (this.#block) maskSpans(settled, leaks);
-    }
-    const leaving = all.subarray(this.#left, this.#block ? keepFrom : all.length);
-    this.#held = held;
-    this.#left = this.#block ? 0 : held.length;
-    return leaving;
+  /** Then nothing is looked for but its end: a key that comes byte by byte would be read as many times. */
+  #isWithinKey(all: Buffer, from: number): boolean {
+    if (this.#openKey === undefined || all.length - this.#openKey >= heldBytes) return false;
+    return all.indexOf(endMark, Math.max(this.#openKey, from - endMark.length)) === -1;
+  }
+
+  #pass(all: Buffer, text: string, keepFrom: number): Buffer {
+    const leaks = leaksIn(text);
+    const settled = Math.max(this.#settled, beforeCrossing(leaks, keepFrom));
+    for (const leak of leaks) if (leak.end <= settled && leak.end > this.#settled) this.#onLeak(leak);
+    const until = this.#block ? Math.max(this.#left, settled) : all.length;
+    const leaving = all.subarray(this.#left, until);
+    const masked = this.#block && leaks.length > 0 ? masking(leaving, leaks, this.#left) : leaving;
+    const keep = Math.max(0, Math.min(settled - contextBytes, text.length - wordLength(text) - contextBytes));
+    this.#window = Buffer.from(all.subarray(keep));
+    this.#left = until - keep;
+    this.#settled = settled - keep;
+    if (this.#openKey !== undefined) this.#openKey -= keep;
+    return masked;
   }
 
   /** Where a key begins that may not be over. */
   #keepFrom(text: string): number {
-    const word = wordAtEnd.exec(text.slice(-heldWord))?.[0].length ?? 0;
-    const privateKey = text.lastIndexOf("-----BEGIN ");
-    const isOpen = privateKey >= 0 && !/-----END [A-Z ]{1,40}-----/.test(text.slice(privateKey));
-    const from = text.length - word;
-    return isOpen && text.length - privateKey < heldBytes ? Math.min(from, privateKey) : from;
+    const from = text.length - wordLength(text);
+    const last = [...text.matchAll(privateKey)].at(-1)?.index;
+    const isOpen = last !== undefined && text.length - last < heldBytes && text.indexOf(endMark, last) === -1;
+    // Its first line may still be coming.
+    const begun = text.lastIndexOf("-----BEGIN ");
+    const isBeginning = begun >= 0 && text.length - begun < longestFirstLine && !text.includes("\n", begun);
+    this.#openKey = isOpen ? last : undefined;
+    return Math.min(from, isOpen ? last : from, isBeginning ? begun : from);
   }
+}
+
+const longestFirstLine = 100;
+
+function wordLength(text: string): number {
+  return wordAtEnd.exec(text.slice(-heldWord))?.[0].length ?? 0;
+}
+
+/** The last place before `at` that is within no leak. */
+function beforeCrossing(leaks: readonly Span[], at: number): number {
+  let to = at;
+  for (const { start, end } of leaks.toSorted((a, b) => b.end - a.end))
+    if (start < to && end > to) to = start;
+  return to;
+}
+
+function masking(bytes: Buffer, leaks: readonly Span[], by: number): Buffer {
+  const copy = Buffer.from(bytes);
+  maskSpans(
+    copy,
+    leaks.map(({ start, end }) => ({ start: start - by, end: end - by })).filter(({ end }) => end > 0),
+  );
+  return copy;
 }
