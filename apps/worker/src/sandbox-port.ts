@@ -201,12 +201,7 @@ export class DriverSandbox implements SandboxPort {
       const same = before?.sandbox === sandbox && before.restarts === restarts;
       if (before?.sandbox === sandbox && !same) this.#request.onRestarted();
       return {
-        ...this.#opened(
-          sandbox,
-          { ...wanted, discard: job?.discard === true },
-          ofJob,
-          leaseLeftMs,
-        ),
+        ...this.#opened(sandbox, { ...wanted, discard: job?.discard === true }, ofJob, leaseLeftMs),
         cold: how === "started" && !same,
       };
     } catch (error) {
