@@ -128,8 +128,11 @@ describe("knobs of a profile that not every engine enforces", () => {
   test("a profile's drain time is how long output of a background child is awaited", async ({ host }) => {
     const waiting = "(while [ ! -e go ]; do sleep 0.05; done; echo late) & echo done";
     const patient = await host.sandbox({ profile: { image, exec: { drainMs: 60_000 } } });
-    const ending = patient.exec({ command: waiting });
+    const said = Promise.withResolvers<void>();
+    const onOutput = () => said.resolve();
+    const ending = patient.exec({ command: waiting }, { onOutput });
     // Its child goes on only now, so nothing but the wait for it can bring its output.
+    await said.promise;
     await patient.files.write("go", "");
     expect(shown(await ending).stdout).toBe("done\nlate\n");
     await patient.stop();
