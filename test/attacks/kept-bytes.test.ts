@@ -67,9 +67,9 @@ describe("a tenant that fills the workspaces of many sandboxes", () => {
     await expect(fill("a4")).rejects.toMatchObject(full("workspaceBytes"));
     // Each counts once, whoever had it last, and again when something of it is gone.
     const bytes = () => fleet.redis.connect().hgetall(redisKeys.workspacesOf("evil"));
-    expect(Object.keys(await bytes()).sort()).toEqual(
-      ["*", "/agent.a1", "/agent.a2", "/agent.a3", "/tools", "evil"].sort(),
-    );
+    await expect
+      .poll(async () => Object.keys(await bytes()).sort())
+      .toEqual(["*", "/agent.a1", "/agent.a2", "/agent.a3", "/tools", "evil"].sort());
     await berth.profiles.set("tenant.evil", { ceilings: { workspaceBytes: 50 * mebibyte } });
     expect((await evil.exec("rm /agent/file", { agent: "a1" })).outcome).toEqual(ok);
     await expect.poll(() => used(berth, "workspaceBytes")).toBeLessThan(20 * mebibyte);

@@ -136,7 +136,7 @@ export interface Sandbox extends AsyncDisposable {
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
   /** In its workspace, as last measured; undefined before the first time. Costs nothing, and has a stale one measured for the next call. */
   readonly lastBytes: number | undefined;
-  /** Of those bytes, what is in each directory that it shares and may write, as last measured. */
+  /** Of those bytes, what is in each directory that it shares and may write, as last measured. As with `lastBytes`, a stale one is measured. */
   readonly lastShared: ReadonlyMap<SharedPlace, number>;
   /** Measures those directories now. Nothing to do where there are none, or no container. */
   measureShared(options?: CallOptions): Promise<void>;

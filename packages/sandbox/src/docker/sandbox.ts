@@ -92,6 +92,8 @@ export class DockerSandbox implements Sandbox {
   readonly #quota: QuotaGuard;
   readonly #lifetime = new AbortController();
   readonly #sharedBytes = new Map<SharedPlace, number>();
+  /** The whole was measured since. */
+  #isSharedStale = false;
   #started: Started;
   #setUpReport: SetUpReport | undefined;
   #end: LinkEnd | undefined;
@@ -173,10 +175,13 @@ export class DockerSandbox implements Sandbox {
   }
 
   get lastShared(): ReadonlyMap<SharedPlace, number> {
+    // Beside the quota's own looks, which a second walk would make later.
+    if (this.#isSharedStale) this.measureShared({ signal: this.#lifetime.signal }).catch(() => {});
     return this.#sharedBytes;
   }
 
   async measureShared({ signal }: CallOptions = {}): Promise<void> {
+    this.#isSharedStale = false;
     if (this.#end !== undefined) return;
     const { link } = this.#started;
     for (const path of this.#sharedPlaces) {
@@ -425,7 +430,7 @@ export class DockerSandbox implements Sandbox {
     const link = async () => (this.#end === undefined ? this.#started.link : await this.#link());
     const measured = async () => {
       const usage = await (await link()).usage({ maxEntries, signal });
-      await this.measureShared({ signal });
+      this.#isSharedStale = true;
       return usage;
     };
     try {
