@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { SandboxKey } from "@berth/protocol";
+import { Fault, type SandboxKey } from "@berth/protocol";
 import { z } from "zod";
 import type { TreeOrigin } from "../../trees.ts";
 
@@ -22,7 +22,10 @@ export async function noteOrigin(key: SandboxKey, root: string, of: string): Pro
 }
 
 export async function forgetOrigin(key: SandboxKey, root: string): Promise<void> {
-  await rm(originPath(key, root), { force: true });
+  const path = originPath(key, root);
+  await rm(path, { force: true }).catch((cause: Error) => {
+    throw new Fault("workspace-unusable", { path, detail: cause.message }, { cause });
+  });
 }
 
 /** Only looks: a container may be running in the workspace. */
