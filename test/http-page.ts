@@ -29,7 +29,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
-const who: Readonly<Record<string, string>> = { open: "anybody", key: "any key", admin: "an admin key" };
+const who: Readonly<Record<string, string>> = { open: "anyone", key: "any key", admin: "an admin key" };
 
 /** docs/http.md, made from the routes. `node --conditions=@berth/source test/http-page.ts > docs/http.md` writes it. */
 export function httpPage(): string {
@@ -50,11 +50,11 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 \`\`\`
 
 - **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
-  only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Until the first key is
+  only its tenant, and need not name it. To any other key a job, batch, schedule or artifact does not exist. Until the first key is
   made the gateway listens on loopback only, answers only to that name, to no page of another origin, and to nothing that came through a proxy. It
   stays closed when the last key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
-  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
+  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and most 503 answers have a \`Retry-After\`.
 - **Ids** of jobs and schedules that a tenant key submits are its tenant's own: another tenant may use the same ones. To an admin key they are
   \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
 - **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named when its key is made.
@@ -73,6 +73,9 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:
   a program should go by \`outcome\`.
 - **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`, and in \`accepted\` whether the fleet has it: \`no\`, or \`unknown\`. Submit it again with that \`id\`: it runs once.
+- **Names of fields** are camelCase. Only \`/v1/sandbox/*\` has snake_case, like the API that it replaces. Where it returns a value of a
+  job it returns the job's type, with the names of \`/v1/jobs\`: \`outcome.afterMs\`, \`outcome.limitBytes\`, \`artifacts[].expiresAtMs\` and
+  \`persisted[].expiresAtMs\`.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end. One job has at
   most 100,000 JSON values.
 

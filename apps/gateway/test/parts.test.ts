@@ -62,10 +62,10 @@ describe("room", () => {
     const budget = new BodyBudget(1_000);
     const one = budget.hold({ id: "a", most: 0 });
     one.take(200);
-    expect(() => one.take(100)).toThrow(/too many bytes/);
+    expect(() => one.take(100)).toThrow(/memory for request bodies is full/);
     const others = ["b", "c", "d"].map((id) => budget.hold({ id, most: 0 }));
     for (const other of others) other.take(250);
-    expect(() => budget.hold({ id: "e", most: 0 }).take(100)).toThrow(/too many bytes/);
+    expect(() => budget.hold({ id: "e", most: 0 }).take(100)).toThrow(/memory for request bodies is full/);
     one.giveBack(150);
     expect(budget.used).toBe(800);
     one.end();
