@@ -124,7 +124,5 @@ test("only /v1/sandbox/* has fields in snake_case, and camelCase inside it is wh
   }
   const shared = ["outcome.afterMs", "outcome.limitBytes", "artifacts.expiresAtMs", "persisted.expiresAtMs"];
   expect([...camel].toSorted()).toEqual(shared.toSorted());
-  // They answer with the same 202.
-  const snapshots = ["/v1/tenants/{tenant}/snapshots", "/v1/tenants/{tenant}/snapshots/{name}/restore"];
-  expect(snake).toEqual(new Set(snapshots.map((path) => `${path}: job_id`)));
+  expect(snake).toEqual(new Set());
 });

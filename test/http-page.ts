@@ -63,19 +63,15 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
   other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
   \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
-- **Names of fields** are in camelCase, but in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
-  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes is as it is
-  there, in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
-  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`). The other way round, the 202 of these calls (\`job_id\`, \`url\`) is
-  also that of the calls for snapshots.
+- **Names of fields** are in camelCase, except in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
+  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes stays
+  in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
+  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`).
 - **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut to the profile's
   \`shownBytes\`, and below it how it ended: \`[exit 3]\`, \`[timed out after 30s]\`, \`[out of memory: …]\`. What was not done is one line, \`ERR: …\`.
   With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:
   a program should go by \`outcome\`.
 - **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`, and in \`accepted\` whether the fleet has it: \`no\`, or \`unknown\`. Submit it again with that \`id\`: it runs once.
-- **Names of fields** are camelCase. Only \`/v1/sandbox/*\` has snake_case, like the API that it replaces. Where it returns a value of a
-  job it returns the job's type, with the names of \`/v1/jobs\`: \`outcome.afterMs\`, \`outcome.limitBytes\`, \`artifacts[].expiresAtMs\` and
-  \`persisted[].expiresAtMs\`.
 - **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end. One job has at
   most 100,000 JSON values.
 
