@@ -3,7 +3,7 @@ import { describedRoutes, openApiDocument } from "@berth/gateway";
 import { expect, test } from "vitest";
 import { httpPage } from "./http-page.ts";
 
-test("docs/http.md says what the gateway's routes say", async () => {
+test("docs/http.md equals the gateway's routes", async () => {
   expect(await readFile(new URL("../docs/http.md", import.meta.url), "utf8")).toBe(httpPage());
 });
 

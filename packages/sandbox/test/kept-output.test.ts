@@ -8,7 +8,7 @@ const chunk = fc.record({
 });
 
 describe("kept output", () => {
-  test("under the limit is kept whole and in order", () => {
+  test("output under the limit is kept whole and in order", () => {
     const keeper = new OutputKeeper(1024);
     keeper.add("stdout", Buffer.from("a"));
     keeper.add("stderr", Buffer.from("b"));
