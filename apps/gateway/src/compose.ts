@@ -6,7 +6,7 @@ import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
 import { Metrics, openTracing, serveMetrics, writeLastLine } from "@berth/service";
 import { pino } from "pino";
-import { AnswerRecord } from "./answers.ts";
+import { AnswerRecord } from "./answer-record.ts";
 import { BatchTracker } from "./batches/tracker.ts";
 import { Board } from "./board/board.ts";
 import { type Config, isLoopback, settingWarnings } from "./config.ts";
@@ -22,7 +22,7 @@ import type { Parts } from "./parts.ts";
 import { Places } from "./places.ts";
 import { allRoutes } from "./routes/index.ts";
 import { WebhookSender } from "./webhooks/sender.ts";
-import { WebhookSecrets } from "./webhooks/signature.ts";
+import { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
 
 export interface RunningGateway {
   /** The listening address, as `http://host:port`. */

@@ -9,7 +9,7 @@ import type { OpenStreams } from "./events/open-streams.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
 import type { Places } from "./places.ts";
-import type { WebhookSecrets } from "./webhooks/signature.ts";
+import type { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
 
 /** The dependencies of routes. */
 export interface Parts {

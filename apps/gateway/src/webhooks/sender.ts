@@ -6,7 +6,7 @@ import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
 import { batchView } from "../batches/batch-view.ts";
 import { post } from "./post.ts";
-import type { WebhookSecrets } from "./signature.ts";
+import type { WebhookSecrets } from "./webhook-secrets.ts";
 
 export interface SenderParts {
   readonly redis: Redis;

@@ -1,6 +1,6 @@
 import { BoundedWait, Fault, type Outcome, setUpOutputBytes, setUpReport } from "@berth/protocol";
 import type Docker from "dockerode";
-import { OutputKeeper } from "../output/kept-output.ts";
+import { OutputKeeper } from "../output/output-keeper.ts";
 import type { CallOptions } from "../port.ts";
 import { abortable } from "./abortable.ts";
 import { Containers } from "./containers.ts";

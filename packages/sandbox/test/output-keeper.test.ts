@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OutputKeeper } from "../src/output/kept-output.ts";
+import { OutputKeeper } from "../src/output/output-keeper.ts";
 
 const chunk = fc.record({
   stream: fc.constantFrom("stdout" as const, "stderr" as const),
