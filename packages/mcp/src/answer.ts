@@ -128,7 +128,7 @@ function notes({ value, outcome }: JobResult, output: KeptOutput): string[] {
   for (const { path, size, id } of artifacts)
     said.push(`[artifact ${path}, ${size} bytes: ${artifactUri(id)}]`);
   for (const { path, reason } of artifactsRefused) said.push(`[not kept as an artifact: ${path}: ${reason}]`);
-  if (outcome.kind === "lost") said.push("whether it was done is not known; look before you do it again");
+  if (outcome.kind === "lost") said.push("Berth does not know whether it ran; check before you repeat it");
   return said;
 }
 

@@ -99,7 +99,7 @@ export function makeMcpServer(
     {
       title: "Look at the sandbox, or start over",
       description:
-        "status tells where the sandbox is and what waits for it. reset removes all its files and processes and makes an empty one. " +
+        "status reports where the sandbox is and what waits for it. reset removes all its files and processes and makes an empty one. " +
         "destroy only removes it.",
       readOnly: false,
       destructive: true,
