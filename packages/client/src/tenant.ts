@@ -37,7 +37,7 @@ type OfKind<K extends JobKind> = Extract<JobRequestInput, { kind: K }>;
 type CopiedFile = OfKind<"copy">["files"][number];
 type Steps = OfKind<"steps">["steps"];
 
-/** Options of any job, whatever it does. */
+/** Options of a job of any kind. */
 export type JobOptions = Omit<JobOrder, "tenant" | "request">;
 
 /** Options of a job's kind, and of any job. */

@@ -100,7 +100,7 @@ export class Containers {
     }
   }
 
-  /** In whatever state; anonymous volumes with it. Gone already is fine. */
+  /** Removes it in any state, with its anonymous volumes. Idempotent. */
   async remove(id: string, call: Call): Promise<void> {
     try {
       await this.#engine.call(

@@ -14,7 +14,7 @@ import { StdioDemux } from "./stdio-demux.ts";
 const commitMs = 180_000;
 /** Until then its builder may be at work. In milliseconds since 1970. */
 const untilLabel = "berth.set-up-until";
-/** No sandbox's container is named so, whatever its fleet. */
+/** No sandbox's container is named so in any fleet. */
 const namePrefix = "berth.set-up.";
 
 export interface BuildOrder {
