@@ -74,7 +74,7 @@ export class BodyBudget {
     if (most > 0 && ofOwner > most)
       throw new Fault("tenant-full", { tenant, ceiling: "bodyBytes", used, limit: most });
     if (this.#used + bytes > this.#max || ofOwner > this.#max / shareOfOne) {
-      throw new Problem("too-many-requests", "too many bytes of requests are in memory", {
+      throw new Problem("too-many-requests", "the gateway's memory for request bodies is full; try again", {
         headers: { "retry-after": "1" },
       });
     }
