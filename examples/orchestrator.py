@@ -40,7 +40,7 @@ def work(tenant):
 
 
 def follow(berth, tenant):
-    """Output while the command runs. Files that match `artifacts` are kept, and can be fetched by anybody with the key."""
+    """Output while the command runs. Files that match `artifacts` are kept, and any holder of the key can fetch them."""
     command = "for n in 1 2 3; do echo part $n | tee -a log.txt; sleep 0.1; done"
     for event in tenant.enqueue.exec(command, artifacts=["log.txt"]).events():
         if event.type == "stdout":

@@ -1,11 +1,11 @@
 import { overview, reference } from "../apps/cli/src/help.ts";
 
-/** docs/cli.md, made from what the command says of itself. `node --conditions=@berth/source test/cli-page.ts > docs/cli.md` writes it. */
+/** docs/cli.md, generated from the command's help. `node --conditions=@berth/source test/cli-page.ts > docs/cli.md` writes it. */
 export async function cliPage(): Promise<string> {
   const pages = (await reference()).split(/\n(?=berth |Environment\n)/);
   return `# The berth command
 
-This page is what \`berth help\` and \`berth help all\` say, and a test keeps it equal to them. In a clone, \`npm run -s berth --\` stands for \`berth\`.
+This page is the output of \`berth help\` and \`berth help all\`; a test keeps it equal. In a clone, \`npm run -s berth --\` stands for \`berth\`.
 
 ${block(await overview())}
 ${pages.map((page) => `## ${titleOf(page)}\n\n${block(page)}`).join("\n")}`;

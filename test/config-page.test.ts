@@ -12,7 +12,7 @@ import { configPage } from "./config-page.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-test("docs/configuration.md says what the schemas say", async () => {
+test("docs/configuration.md equals the schemas", async () => {
   const page = await readFile(new URL("../docs/configuration.md", import.meta.url), "utf8");
   expect(page).toBe(configPage());
 });

@@ -30,11 +30,11 @@ const ranElsewhere: Readonly<Record<string, readonly [file: string, call: string
 };
 
 describe.for(pages.map((name) => join(folder, name)))("%s", (page) => {
-  test("leads somewhere with every link", async () => {
+  test("every link of a guide leads somewhere", async () => {
     expect(await brokenLinks(page)).toEqual([]);
   });
 
-  test("has commands and programs that do what it says", patient, async ({ grounds, scratch }) => {
+  test("commands and programs of a guide do what the guide says", patient, async ({ grounds, scratch }) => {
     await layOut(scratch);
     for (const block of await docBlocks(page, ["sh", "ts", "console", "json"])) {
       if (block.language === "sh") await runShell(block, grounds.reader, scratch);
@@ -44,7 +44,7 @@ describe.for(pages.map((name) => join(folder, name)))("%s", (page) => {
     }
   });
 
-  test("hides no exit code of a command that a reader copies", async () => {
+  test("a guide hides no exit code of a command that a reader copies", async () => {
     const lines = (await readFile(join(root, page), "utf8")).split("\n");
     expect(lines.filter((line) => /\|\| *(true|:|echo)\b/.test(line))).toEqual([]);
   });

@@ -29,7 +29,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
-const who: Readonly<Record<string, string>> = { open: "anybody", key: "any key", admin: "an admin key" };
+const who: Readonly<Record<string, string>> = { open: "anyone", key: "any key", admin: "an admin key" };
 
 /** docs/http.md, made from the routes. `node --conditions=@berth/source test/http-page.ts > docs/http.md` writes it. */
 export function httpPage(): string {
@@ -50,11 +50,11 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
 \`\`\`
 
 - **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
-  only its tenant, and need not name it. To anybody else a job, batch, schedule or artifact does not exist. Until the first key is
+  only its tenant, and need not name it. To any other key a job, batch, schedule or artifact does not exist. Until the first key is
   made the gateway listens on loopback only, answers only to that name, to no page of another origin, and to nothing that came through a proxy. It
   stays closed when the last key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
 - **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
-  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and 503 say when to come back.
+  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and most 503 answers have a \`Retry-After\`.
 - **Ids** of jobs and schedules that a tenant key submits are its tenant's own: another tenant may use the same ones. To an admin key they are
   \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
 - **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named when its key is made.
@@ -63,11 +63,10 @@ curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"
   \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
   other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
   \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
-- **Names of fields** are in camelCase, but in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
-  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes is as it is
-  there, in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
-  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`). The other way round, the 202 of these calls (\`job_id\`, \`url\`) is
-  also that of the calls for snapshots.
+- **Names of fields** are in camelCase, except in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
+  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes stays
+  in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
+  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`).
 - **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut to the profile's
   \`shownBytes\`, and below it how it ended: \`[exit 3]\`, \`[timed out after 30s]\`, \`[out of memory: …]\`. What was not done is one line, \`ERR: …\`.
   With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:

@@ -8,7 +8,7 @@ import { fleetTest, patient, test } from "./support/reader.ts";
 const page = "docs/operations.md";
 
 describe(page, () => {
-  test("names every metric, and no other", patient, async ({ reader }) => {
+  test("docs/operations.md names every metric, and no other", patient, async ({ reader }) => {
     const authorization = `Bearer ${reader.BERTH_KEY}`;
     const answer = await fetch(`${reader.BERTH_URL}/metrics`, { headers: { authorization } });
     const served = [...(await answer.text()).matchAll(/^# TYPE (\S+)/gm)]
@@ -20,7 +20,7 @@ describe(page, () => {
     expect(await tabled("Monitoring", /`(berth_[a-z_]+)`/g)).toEqual(all);
   });
 
-  test("names every event that is logged, and no other", async () => {
+  test("docs/operations.md names every event that is logged, and no other", async () => {
     const logged = new Set<string>();
     for (const folder of ["apps/worker/src", "apps/gateway/src", "packages/tenancy/src"]) {
       for (const file of await readdir(join(root, folder), { recursive: true })) {
@@ -33,7 +33,7 @@ describe(page, () => {
   });
 
   fleetTest(
-    "moves a sandbox to another host by hand, with its files",
+    "docs/operations.md moves a sandbox to another host by hand, with its files",
     patient,
     async ({ fleet, scratch }) => {
       const [move = ""] = await commandsOf("A sandbox whose host is gone");
@@ -60,19 +60,23 @@ describe(page, () => {
     },
   );
 
-  fleetTest("forgets the home of what is lost, and begins empty", patient, async ({ fleet, scratch }) => {
-    const [, forget = ""] = await commandsOf("A sandbox whose host is gone");
-    const gone = { ...busybox, BERTH_HOST: "host-1", BERTH_WORKSPACES: join(scratch, "host-1") };
-    const first = await fleet.worker("worker-1", gone);
-    const acme = fleet.client().tenant("acme");
-    await acme.write("left", "behind");
-    first.signal("SIGTERM");
-    await first.ended();
-    await fleet.worker("worker-2", { ...busybox, BERTH_HOST: "host-2" });
-    const waiting = await acme.list().enqueued();
-    expect(await shell(forget, fleet.redis.url, scratch)).toMatchObject({ stdout: "1\n", stderr: "" });
-    expect((await waiting.result).value.entries).toEqual([]);
-  });
+  fleetTest(
+    "docs/operations.md forgets the home of a lost workspace, and the sandbox starts empty",
+    patient,
+    async ({ fleet, scratch }) => {
+      const [, forget = ""] = await commandsOf("A sandbox whose host is gone");
+      const gone = { ...busybox, BERTH_HOST: "host-1", BERTH_WORKSPACES: join(scratch, "host-1") };
+      const first = await fleet.worker("worker-1", gone);
+      const acme = fleet.client().tenant("acme");
+      await acme.write("left", "behind");
+      first.signal("SIGTERM");
+      await first.ended();
+      await fleet.worker("worker-2", { ...busybox, BERTH_HOST: "host-2" });
+      const waiting = await acme.list().enqueued();
+      expect(await shell(forget, fleet.redis.url, scratch)).toMatchObject({ stdout: "1\n", stderr: "" });
+      expect((await waiting.result).value.entries).toEqual([]);
+    },
+  );
 });
 
 /** What the first column of a part's table has in backticks. */

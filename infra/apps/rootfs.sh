@@ -9,6 +9,6 @@ printf 'root:x:0:\nberth:x:10001:\n' > "$root/etc/group"
 chmod 1777 "$root/tmp"
 chown 10001:10001 "$root/var/lib/berth/gateway"
 chmod 700 "$root/var/lib/berth/gateway"
-# What workers put there gets the folder's group, which is the gateway's, whatever user the workers run as.
+# What workers put there gets the folder's group, which is the gateway's, under any user of the workers.
 chown 0:10001 "$root/var/lib/berth/artifacts"
 chmod 2770 "$root/var/lib/berth/artifacts"

@@ -163,7 +163,9 @@ const FURTHER_TOOLS = {
 } as const;
 
 describe.each(["build", "full", "browser"] as const)("variant %s", (variant) => {
-  test("has its tools, if it was built on this machine", { timeout: 10 * 60_000 }, async ({ skip }) => {
+  test("an image variant has its tools, if it was built on this machine", { timeout: 10 * 60_000 }, async ({
+    skip,
+  }) => {
     const { image } = VARIANTS[variant];
     if (!(await inspectImage(engine, image))) skip(`${image} is not built; npm run image -- ${variant}`);
     const tools = { ...(variant === "full" ? FURTHER_TOOLS.build : {}), ...FURTHER_TOOLS[variant] };
@@ -220,7 +222,7 @@ async function baseForDockerfile() {
 }
 
 describe("the images for tests", () => {
-  test("busybox's is about 2 MB and has nothing but sh, its applets and a /workspace", async () => {
+  test("the busybox test image is about 2 MB and has only sh, its applets and a /workspace", async () => {
     const { Size: bytes } = await inspectImage(engine, BUSYBOX_IMAGE);
     expect(bytes).toBeLessThan(3e6);
     expect((await runIn(BUSYBOX_IMAGE, "pwd; readlink /bin/sh; ls /bin/bash 2>&1")).text).toBe(
@@ -228,7 +230,7 @@ describe("the images for tests", () => {
     );
   });
 
-  test("the other one fails at once unless its ENTRYPOINT is replaced, and has a USER of its own", async () => {
+  test("the entrypoint test image fails at once unless its ENTRYPOINT is replaced", async () => {
     const asMade = { User: undefined };
     expect((await runIn(ENTRYPOINT_IMAGE, "echo never", asMade)).exitCode).toBe(1);
     const replaced = await runIn(ENTRYPOINT_IMAGE, "", {

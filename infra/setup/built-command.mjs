@@ -25,7 +25,7 @@ export function builtCommand(root) {
   return isStale ? undefined : program;
 }
 
-/** A folder is as new as the newest in it. Its own time tells of files that were removed. */
+/** A folder is as new as the newest file in it. Its own time changes when files are removed. */
 function isNewer(file, timeMs) {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat) return false;

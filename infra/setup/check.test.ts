@@ -123,7 +123,7 @@ test("set-up does not install an engine over a DOCKER_HOST that does not answer"
   expect(stdout).toContain("do:  start that engine, or unset DOCKER_HOST");
 });
 
-test("--help teaches, and an unknown word is refused with it", () => {
+test("--help shows the usage, and an unknown word is refused with it", () => {
   expect(setup(["setup", "--help"])).toMatchObject({
     status: 0,
     stdout: expect.stringContaining("npm run setup -- --check"),

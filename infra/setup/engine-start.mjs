@@ -70,7 +70,7 @@ export async function startEngine(progress, place = MACHINE_ENGINE) {
   });
 }
 
-/** dockerd goes on chatting after the line that says why it gives up. */
+/** dockerd logs more lines after the one with the reason for its exit. */
 function lastWords(logFile) {
   const lines = tailOf(logFile, 60).split("\n");
   return lines
@@ -81,7 +81,7 @@ function lastWords(logFile) {
 
 function spawnDetached(place) {
   const log = openSync(place.logFile, "a");
-  // The engine outlives us and whatever ran us, so it gets nothing of ours but what it may need to pull images.
+  // The engine outlives us and our parent, so it gets only the variables that it may need to pull images.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => /^(PATH|HOME|LANG|(https?|no)_proxy)$/i.test(name)),
   );

@@ -22,7 +22,7 @@ const PROGRAMS = {
 const HELP = `Makes this machine ready for Berth. Running it again is safe and quick.
 
   npm run setup               look, and install or build what is missing
-  npm run setup -- --check    only look; says what is missing, exit 1 if anything is
+  npm run setup -- --check    only look; lists what is missing, exit 1 if anything is
   npm start                   set up, then a local fleet with its dashboard, shown at work; Ctrl-C ends it
                               (npm start -- --exit leaves after the tour)
   npm run -s berth -- ARGS    the berth command, without a set-up; npm run -s berth -- help lists what it does
@@ -33,7 +33,7 @@ const HELP = `Makes this machine ready for Berth. Running it again is safe and q
 
 Kept in .berth/ (ignored by git): a Node and pnpm if the machine's do not fit, logs, stamps.
 Given to the machine, as root on Debian or Ubuntu: redis-server, a Docker engine, a C compiler; for tests docker-compose and (on
-Debian) a Chromium without a window; and the images berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it says what to install.
+Debian) a Chromium without a window; and the images berth-sandbox:bookworm, berth-busybox:test and berth-entrypoint:test. Otherwise it lists what to install.
 
   DOCKER_HOST    the engine to use, if not the one at unix:///var/run/docker.sock
   REDIS_URL      a Redis to use; redis-server is then not installed

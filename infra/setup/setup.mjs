@@ -38,7 +38,7 @@ export function stepsFor({ testImages, browser }) {
 }
 
 /**
- * Looks and says what is missing; changes nothing.
+ * Looks and reports what is missing; changes nothing.
  * @param {import('./context.mjs').Context} context
  * @param {import('./context.mjs').Step[]} steps
  * @param {import('./report.mjs').Report} report

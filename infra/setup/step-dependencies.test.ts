@@ -29,7 +29,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const isReady = async () => (await dependenciesStep.find(context)).ready;
 const make = () => dependenciesStep.make(context, () => undefined);
 
-test("installed once, with the lockfile frozen, they are not installed again", async () => {
+test("dependencies that were installed once, with the lockfile frozen, are not installed again", async () => {
   expect(await isReady()).toBe(false);
   await make();
   expect(await isReady()).toBe(true);
@@ -47,13 +47,13 @@ test.for([
     },
   ],
   ["they were removed", () => rmSync(path.join(root, "packages/one/node_modules"), { recursive: true })],
-] as const)("they are missing when %s", async ([, change]) => {
+] as const)("dependencies count as missing when %s", async ([, change]) => {
   await make();
   change();
   expect(await isReady()).toBe(false);
 });
 
-test("an install that failed counts as none, and shows what pnpm said", async () => {
+test("an install that failed counts as none, and shows pnpm's output", async () => {
   writeFileSync(path.join(root, "broken"), "");
   await expect(make()).rejects.toMatchObject({ logFile: ".berth/log/dependencies.log" });
   expect(await isReady()).toBe(false);

@@ -5,7 +5,7 @@ import { adminKey, fleetTest as test } from "../support/gateway.ts";
 const rule = { approval: { commands: ["deploy"], kinds: ["remove"], expiresMs: 600_000 } };
 
 describe("tenant whose jobs need an approval", () => {
-  test("a tenant whose jobs need an approval gets none by its own key, by other forms of the job, by retries, or by another job's approval", async ({
+  test("a tenant gets an approval neither by its own key, nor by rewording, retries or another job's one", async ({
     fleet,
     gateways,
   }) => {

@@ -40,7 +40,7 @@ async function accepted(tries: readonly Promise<unknown>[], ceiling: string, lim
 }
 
 describe("tenant that submits as much as it can", () => {
-  test("a tenant that submits as much as it can does not pass its ceiling of jobs, by many producers at once, sessions, delays or all of them", async ({
+  test("no number of producers, sessions and delays takes a tenant past its ceiling of jobs", async ({
     berth,
     redis,
   }) => {
@@ -70,7 +70,7 @@ describe("tenant that submits as much as it can", () => {
     }
   });
 
-  test("a tenant that submits as much as it can does not pass its ceiling of sandboxes by new session names, also of delayed jobs", async ({
+  test("new session names, also of delayed jobs, do not take a tenant past its ceiling of sandboxes", async ({
     berth,
   }) => {
     await give(berth, { sandboxes: 5 });
@@ -87,7 +87,7 @@ describe("tenant that submits as much as it can", () => {
     await order(known?.key.split(".")[2] ?? "");
   });
 
-  test("a tenant that submits as much as it can does not pass its ceilings of a day, by what has ended or by what waits, and learns when the day ends", async ({
+  test("a tenant does not pass its daily ceilings by ended or waiting jobs, and learns when the day ends", async ({
     berth,
     redis,
   }) => {
@@ -114,7 +114,7 @@ describe("tenant that submits as much as it can", () => {
     expect(ceilings).toContainEqual({ ceiling: "dailyJobs", used: 10, limit: 10 });
   });
 
-  test("a tenant that submits as much as it can does not pass its ceiling of bytes by requests beside the queue that it never submits, nor by delayed ones", async ({
+  test("staged and delayed requests do not take a tenant past its ceiling of bytes", async ({
     berth,
     redis,
   }) => {
@@ -152,7 +152,7 @@ describe("tenant that submits as much as it can", () => {
     expect(left).toHaveLength(3);
   });
 
-  test("a tenant that submits as much as it can has no more sandboxes held than its ceiling, however many workers take them, and those of dead workers do not count", async ({
+  test("a tenant's held sandboxes do not pass its ceiling on any number of workers, dead ones not counted", async ({
     berth,
     redis,
   }) => {
@@ -182,7 +182,7 @@ describe("tenant that submits as much as it can", () => {
 });
 
 describe("tenant that makes as many things as it can", () => {
-  test("a tenant that makes as many things as it can has no more schedules than its ceiling, also by the same id at once, and removing makes room", async ({
+  test("a tenant has no more schedules than its ceiling, and removing one makes room", async ({
     berth,
     redis,
   }) => {
@@ -203,7 +203,7 @@ describe("tenant that makes as many things as it can", () => {
     expect(await berth.schedules.list({ tenant: "acme" })).toMatchObject([{ id: "theirs" }]);
   });
 
-  test("a tenant that makes as many things as it can has no more open batches than its ceiling, and lists of others do not lose theirs", async ({
+  test("a tenant has no more open batches than its ceiling, and other tenants' lists lose none", async ({
     berth,
     redis,
   }) => {
@@ -246,7 +246,10 @@ describe("tenant that makes as many things as it can", () => {
 });
 
 describe("ceilings of a tenant", () => {
-  test("replace the fleet's, and a value that can be none is refused whole", async ({ berth, redis }) => {
+  test("a tenant's ceilings replace the fleet's, and a layer with an impossible value is refused whole", async ({
+    berth,
+    redis,
+  }) => {
     await berth.profiles.set("fleet", { ceilings: { waitingJobs: 1 } });
     await give(berth, { waitingJobs: 2 });
     const evils = Array.from({ length: 3 }, () => berth.submit(evil).enqueued());

@@ -201,7 +201,7 @@ test("records come out as they went in", () => {
   );
 });
 
-test("arbitrary bytes as records or items give exactly what they say, or a FrameError", () => {
+test("arbitrary bytes as records or items give exactly their content, or a FrameError", () => {
   // Small lengths, so that some records fit.
   const payload = fc.array(fc.tuple(fc.nat(20), fc.nat(12), bytes(12)), { maxLength: 20 }).map((all) =>
     Buffer.concat(

@@ -114,7 +114,7 @@ describe("a process 1 that lies from the start", () => {
   };
 
   test.for(Object.keys(starts))(
-    "%s: the start fails with its fault, the worker stays small, no container is left",
+    "a process 1 that lies: %s: the start fails, the worker stays small, no container is left",
     async (what, { host }) => {
       const { attack, code } = starts[what] as { attack: string; code: string };
       const helloDeadlineMs = code === "init-unresponsive" ? 1_000 : 5_000;
@@ -151,7 +151,7 @@ describe("a process 1 that turns on a command", () => {
   };
 
   test.for(Object.keys(turns))(
-    "%s: the command is lost, the worker stays small, the container is removed",
+    "a process 1 that turns on a command: %s: the command is lost, the container is removed",
     async (what, { host }) => {
       const driver = await driverOf(
         host,

@@ -26,7 +26,7 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     }
   });
 
-  test("a page of another origin is not answered, whichever header tells of it", async ({ gateways }) => {
+  test("a page of another origin is not answered, whichever header shows it", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     const host = `localhost:${gateway.port}`;
     const foreign = [

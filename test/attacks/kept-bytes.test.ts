@@ -14,7 +14,7 @@ async function used(berth: Berth, ceiling: CeilingName): Promise<number> {
 }
 
 describe("a tenant that fills the workspaces of many sandboxes", () => {
-  test("a tenant whose sandboxes are each within their quota is refused further jobs past the ceiling of their sum, until it removes files or destroys sandboxes", async ({
+  test("a tenant whose workspaces together pass its ceiling is refused jobs until it removes files", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -97,9 +97,7 @@ describe("a tenant that fills the workspaces of many sandboxes", () => {
 });
 
 describe("a tenant whose jobs print as much as they can", () => {
-  test("a tenant whose jobs print as much as they can is refused further ones past its ceiling of results, until those expire", async ({
-    fleet,
-  }) => {
+  test("a tenant past its ceiling of results is refused jobs until results expire", async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const limit = 300_000;

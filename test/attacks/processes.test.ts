@@ -244,7 +244,7 @@ done.set()'`,
 });
 
 describe("nothing is gained by", () => {
-  test("crashing: no core is written anywhere, and the limit cannot be raised", async ({ host }) => {
+  test("crashing writes no core anywhere, and the limit cannot be raised", async ({ host }) => {
     const sandbox = await host.sandbox();
     for (const [name, signal] of [
       ["SEGV", 11],
@@ -262,7 +262,7 @@ describe("nothing is gained by", () => {
     expect(stdout).toBe("1 1\n/dev/shm:\n\n/run:\n\n/tmp:\n\n/var/tmp:\n\n/workspace:\n");
   });
 
-  test("setuid programs, the image's own or one's own: the ids stay what they are", async ({ host }) => {
+  test("setuid programs, the image's own or the tenant's own, change no id", async ({ host }) => {
     const sandbox = await host.sandbox();
     const seen = await python<{ uid: number; image: number; ids: string[]; noNewPrivs: string }>(
       sandbox,
@@ -288,7 +288,7 @@ print(json.dumps(dict(uid=os.getuid(), image=len(image), ids=sorted(found), noNe
     expect(seen.noNewPrivs).toBe("1");
   });
 
-  test("asking for capabilities: all five sets are empty, for commands and for process 1", async ({
+  test("asking for capabilities gains none: all five sets are empty, for commands and for process 1", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();

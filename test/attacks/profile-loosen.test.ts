@@ -3,7 +3,7 @@ import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
 describe("tenant that wants more than it may have", () => {
-  test("a tenant that wants more than it may have is refused with the reason, before anything of the job runs, and its sandbox goes on", async ({
+  test("a tenant that asks for more than it may have is refused with the reason before anything runs", async ({
     fleet,
   }) => {
     const berth = fleet.client();

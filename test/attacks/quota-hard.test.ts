@@ -53,7 +53,7 @@ function imagesOf({ workspacesRoot }: TestHost): string[] {
 describe("workspace that is an image of its own", () => {
   const quota = { quota: "image" } as const;
 
-  test("a workspace that is an image of its own takes no more than its limit, however it is filled, and can be cleaned and removed", async ({
+  test("a workspace in its own disk image takes no more than its limit, and can be cleaned and removed", async ({
     host,
   }) => {
     const driver = host.driver(quota);
@@ -113,7 +113,7 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     expect(existsSync(join(host.workspacesRoot, "acme"))).toBe(false);
   });
 
-  test("a workspace that is an image of its own keeps its files when the setting changes, when its limit rises, and with a worker that died", async ({
+  test("a workspace in its own disk image keeps its files over changed settings and dead workers", async ({
     host,
   }) => {
     const first = await host.sandbox({ profile }, host.driver(quota));
@@ -277,7 +277,9 @@ for at in range(0, 1 << 30, 4096): m[at] = 1
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(host.workspacesRoot);
   });
 
-  test("whose image cannot be mounted is not started, and nothing is written beside it", async ({ host }) => {
+  test("a workspace whose image cannot be mounted is not started, and nothing is written beside it", async ({
+    host,
+  }) => {
     const driver = host.driver(quota);
     const sandbox = await host.sandbox({ profile }, driver);
     await sandbox.stop();

@@ -33,9 +33,7 @@ async function refusalOf(run: Promise<unknown>): Promise<unknown> {
   );
 }
 
-test("a command that fills the workspace is stopped soon after it passes the quota; what is there can be read and removed, and nothing added", async ({
-  host,
-}) => {
+test("a command that fills the workspace is stopped soon after it passes the quota", async ({ host }) => {
   const sandbox = await host.sandbox({ profile });
   await sandbox.files.write("mine", "precious");
   const { outcome } = await sh(sandbox, fill("fill"));
@@ -65,7 +63,7 @@ describe("workspace that is over its quota stays closed to growth", () => {
     expect((await sandbox.usage()).bytes).toBeLessThan(before + mebibyte);
   }
 
-  test("a workspace that is over its quota stays closed to growth after a path that does not exist was removed or moved before each command", async ({
+  test("removing or moving a missing path does not reopen a workspace that is over its quota", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({ profile });
@@ -88,7 +86,7 @@ describe("workspace that is over its quota stays closed to growth", () => {
     expect(sandbox.origin.restarts).toBe(1);
   });
 
-  test("a workspace that is over its quota stays closed to growth for the next holder of the sandbox, from its first command on", async ({
+  test("a workspace over its quota stays closed to growth for the sandbox's next holder", async ({
     host,
   }) => {
     const first = await host.sandbox({ profile });
@@ -116,14 +114,16 @@ test("a file that is written again and again counts once", async ({ host }) => {
 });
 
 describe("quota is not passed by", () => {
-  test("one file larger than the workspace may be: it ends at the limit to the byte", async ({ host }) => {
+  test("the quota stops one large file at the limit, to the byte", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(sandbox, "cat /dev/zero > one");
     expect(outcome).not.toEqual({ kind: "exited", code: 0 });
     expect((await sandbox.files.stat("one")).size).toBeLessThanOrEqual(limit);
   });
 
-  test("many short commands, each over before the guard looks", async ({ host }) => {
+  test("the quota is not passed by many short commands, each over before the guard looks", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const kinds = new Set<string>();
     const rounds = 150;
@@ -141,7 +141,7 @@ describe("quota is not passed by", () => {
     expect((await sandbox.usage()).bytes).toBeLessThan(before + mebibyte);
   });
 
-  test("many writes at once, of which each alone would fit", async ({ host }) => {
+  test("the quota is not passed by many writes at once, of which each alone would fit", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const writes = Array.from({ length: 30 }, (_, n) =>
       refusalOf(sandbox.files.write(`parallel-${n}`, Buffer.alloc(4 * mebibyte, 1))),
@@ -184,14 +184,14 @@ open("/workspace/finished", "w")`),
     },
   );
 
-  test("files that are deleted while they are held open", async ({ host }) => {
+  test("the quota is not passed by files that are deleted while they are held open", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(sandbox, unlinkedFill(""));
     expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
     expect((await sandbox.usage()).unlinkedBytes).toBe(0);
   });
 
-  test("such files held by a process that hides what it holds", async ({ host }) => {
+  test("the quota is not passed by deleted files of a process that hides what it holds", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(
       sandbox,
@@ -200,7 +200,9 @@ open("/workspace/finished", "w")`),
     expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
   });
 
-  test("such files held by a process whose main thread has exited", async ({ host }) => {
+  test("the quota is not passed by deleted files of a process whose main thread has exited", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(sandbox, threadLeftBehind(unlinkedWork, "time.sleep(60)"));
     expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
@@ -251,7 +253,9 @@ open("/workspace/finished", "w")`),
     });
   });
 
-  test("a thread with descriptors of its own: no process can make one", async ({ host }) => {
+  test("the quota is not passed by a thread with descriptors of its own: no process can make one", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const answers = await python<Record<string, string>>(
       sandbox,
@@ -297,7 +301,7 @@ for number in range(500):
     expect(await sandbox.files.remove("deep", { recursive: true })).toBeGreaterThan(1_000);
   });
 
-  test("taking every permission from the workspace and writing to files that were opened before", async ({
+  test("the quota is not passed by removing all permissions and writing to files opened before", async ({
     host,
   }) => {
     const sandbox = await host.sandbox({ profile });
@@ -315,7 +319,7 @@ for file in held: file.write(bytes(${2 * mebibyte})); file.flush(); time.sleep(0
   });
 
   test.for(["KILL", "STOP"])(
-    "a command that sends SIG%s to the measuring process",
+    "the quota is not passed by sending SIG%s to the measuring process",
     async (signal, { host }) => {
       const sandbox = await host.sandbox({ profile });
       // Enough entries that measuring takes a while.
@@ -334,7 +338,7 @@ for number in range(30000): os.link("many/base", f"many/{number}")'`,
     },
   );
 
-  test("taking every process there is first", async ({ host }) => {
+  test("the quota is not passed by using up every process first", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { ...profile, limits: { ...profile.limits, pids: 40 } } });
     const { outcome } = await sh(
       sandbox,
@@ -352,7 +356,9 @@ for number in range(500):
     await stoppedInTime(sandbox);
   });
 
-  test("lowering process 1's own limits, which the kernel would allow", async ({ host }) => {
+  test("the quota is not passed by lowering process 1's limits, which the kernel would allow", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     const { outcome } = await sh(sandbox, `prlimit --pid 1 --nofile=4:4; ${fill("lowered")}`);
     expect(["quota-exceeded", "lost"]).toContain(outcome.kind);

@@ -60,7 +60,7 @@ describe("memory", () => {
     expect((await sh(sandbox, "exit 137")).outcome).toEqual({ kind: "exited", code: 137 });
   });
 
-  test("filled by files in tmpfs is bounded as well, and the sandbox comes back", async ({ host }) => {
+  test("memory filled by files in tmpfs is bounded as well, and the sandbox comes back", async ({ host }) => {
     const sandbox = await host.sandbox({ profile });
     const fill = await sandbox.exec({
       command: "for d in /tmp /var/tmp /run /dev/shm; do cat /dev/zero > $d/fill; done",

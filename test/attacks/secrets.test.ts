@@ -63,7 +63,7 @@ async function publicTrace(berth: Berth, order: JobOrder): Promise<string> {
 }
 
 describe("secret", () => {
-  test("a secret does not leave by output, files, names, searches, archives, artifacts, messages, records, logs or traces", async ({
+  test("a secret leaves by no output, file, name, search, archive, artifact, message, record, log or trace", async ({
     fleet,
     gateways,
   }) => {

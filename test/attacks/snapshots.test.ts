@@ -95,7 +95,7 @@ describe("hostile tenant", () => {
     await expect.poll(() => trees(fleet), { timeout: 20_000 }).toEqual([]);
   });
 
-  test("whose paths are longer than any name is refused a snapshot, and nothing of it is left", async ({
+  test("a hostile tenant with paths longer than any name gets no snapshot, and leaves nothing", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -112,7 +112,7 @@ describe("hostile tenant", () => {
   });
 
   test.for(["..", "../acme", "a/b", "a.b", ".hidden", "", "A", "x".repeat(64), "a\0b"])(
-    "cannot name a snapshot %j",
+    "a tenant cannot name a snapshot %j",
     async (name, { fleet }) => {
       const evil = fleet.client().tenant("evil");
       await expect(evil.snapshot(name).enqueued()).rejects.toMatchObject({ code: "invalid-job" });

@@ -86,7 +86,7 @@ describe("ids of one tenant's jobs and schedules", () => {
     expect(known?.body.detail).toBe(unknown?.body.detail);
   });
 
-  test("the ids of one tenant's jobs and schedules of schedules are each tenant's own: both have a nightly one, and neither touches the other's", async ({
+  test("two tenants may each have a schedule called nightly, and neither touches the other's", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -120,7 +120,7 @@ describe("ids of one tenant's jobs and schedules", () => {
     expect(foreign).toMatchObject({ status: 400, body: { code: "invalid-request" } });
   });
 
-  fleetTest("cannot be used up before its scheduled runs come", async ({ fleet, gateways }) => {
+  fleetTest("a tenant cannot use up the ids of another's scheduled runs", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1", busybox);
     const gateway = await gateways.start();
     const [acme = "", evil = ""] = await tenantKeys(gateway, "acme", "evil");

@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
 describe("hostile caller of a custom tool", () => {
-  test("a hostile caller of a custom tool gets no shell, no option, no path outside and no other program out of any argument", async ({
+  test("no argument of a custom tool becomes a shell line, an option, a path outside or another program", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -34,7 +34,7 @@ describe("hostile caller of a custom tool", () => {
     expect(await acme.exec("ls -A")).toMatchObject({ stdout: "" });
   });
 
-  test("a hostile caller of a custom tool does not pass a rule by way of a tool, nor an approval by a tool that is changed after it", async ({
+  test("a custom tool does not bypass a rule, and changing a tool does not bypass an approval", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);

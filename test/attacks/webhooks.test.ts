@@ -59,7 +59,7 @@ test("a tenant whose receivers never answer delays its own webhooks only, and fi
   }
 });
 
-test("what a batch says of its webhook's failure names no address, and not whether a name has one", async ({
+test("a batch's report of a failed webhook names no address, and not whether a name has one", async ({
   gateways,
   redis,
 }) => {

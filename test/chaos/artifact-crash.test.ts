@@ -26,7 +26,7 @@ async function anHourLater({ redis, keys }: { redis: TestStore["redis"]; keys: s
 
 describe("worker that dies", () => {
   test.for(["while writing", "before settling", "after settling"])(
-    "%s leaves no artifact, only a file that the sweep removes when its hour is over",
+    "a worker that dies %s leaves no artifact, only a file that the sweep removes after an hour",
     async (step, { redis, artifacts }) => {
       await killed(redis.url, artifacts.directory, step);
       expect(await artifacts.files()).toHaveLength(1);

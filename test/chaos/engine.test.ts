@@ -49,33 +49,39 @@ describe("engine that is killed and started again under a running fleet", () => 
 });
 
 describe("a container that is removed by hand", () => {
-  withFleet("between two jobs costs nothing but a cold start", async ({ fleet }) => {
-    await fleet.worker("worker-1", brisk);
-    const run = new LoadRun(fleet.client());
-    await (await run.submit(exec("acme", "before", "echo there > /tmp/warm"))).result;
-    const [container] = await fleet.containers();
-    await machineEngine()
-      .getContainer(container?.id ?? "")
-      .remove({ force: true });
-    const after = await run.submit(exec("acme", "after", "cat /tmp/warm || cat ledger"));
-    expect((await after.result).value.stdout).toBe("+before\n-before\n+after\n");
-    expect((await fleet.containers()).map(({ id }) => id)).not.toContain(container?.id);
-    await fleet.provesSound(await run.jobs());
-  });
+  withFleet(
+    "a container that is removed by hand between two jobs costs only a cold start",
+    async ({ fleet }) => {
+      await fleet.worker("worker-1", brisk);
+      const run = new LoadRun(fleet.client());
+      await (await run.submit(exec("acme", "before", "echo there > /tmp/warm"))).result;
+      const [container] = await fleet.containers();
+      await machineEngine()
+        .getContainer(container?.id ?? "")
+        .remove({ force: true });
+      const after = await run.submit(exec("acme", "after", "cat /tmp/warm || cat ledger"));
+      expect((await after.result).value.stdout).toBe("+before\n-before\n+after\n");
+      expect((await fleet.containers()).map(({ id }) => id)).not.toContain(container?.id);
+      await fleet.provesSound(await run.jobs());
+    },
+  );
 
-  withFleet("during a job ends that job as lost, and only that one", async ({ fleet }) => {
-    const worker = await fleet.worker("worker-1", brisk);
-    const run = new LoadRun(fleet.client());
-    const during = await run.submit(exec("acme", "during", "echo up; sleep 30"));
-    const behind = await run.submit(exec("acme", "behind", "echo next"));
-    await running(during);
-    const [container] = await fleet.containers();
-    await machineEngine()
-      .getContainer(container?.id ?? "")
-      .remove({ force: true });
-    expect((await during.result).outcome).toMatchObject({ kind: "lost" });
-    expect((await behind.result).value.stdout).toBe("next\n");
-    expect(worker.log).not.toContain("tenancy.fenced");
-    await fleet.provesSound(await run.jobs());
-  });
+  withFleet(
+    "a container that is removed by hand during a job ends that job as lost, and no other",
+    async ({ fleet }) => {
+      const worker = await fleet.worker("worker-1", brisk);
+      const run = new LoadRun(fleet.client());
+      const during = await run.submit(exec("acme", "during", "echo up; sleep 30"));
+      const behind = await run.submit(exec("acme", "behind", "echo next"));
+      await running(during);
+      const [container] = await fleet.containers();
+      await machineEngine()
+        .getContainer(container?.id ?? "")
+        .remove({ force: true });
+      expect((await during.result).outcome).toMatchObject({ kind: "lost" });
+      expect((await behind.result).value.stdout).toBe("next\n");
+      expect(worker.log).not.toContain("tenancy.fenced");
+      await fleet.provesSound(await run.jobs());
+    },
+  );
 });

@@ -19,7 +19,7 @@ const lease = redisKeys.lease(sandboxKey.parse(victim));
 
 describe.each(["cluster", "sentinel"] as const)("a primary of a %s that dies under load", (topology) => {
   test.extend({ topology })(
-    "takes no acknowledged job along, and none runs twice, where replicas acknowledge",
+    "with acknowledging replicas a dying primary loses no accepted job, and none runs twice",
     async ({ fleet }) => {
       await fleet.worker("worker-1", worker);
       await fleet.worker("worker-2", worker);
@@ -51,7 +51,7 @@ describe.each(["cluster", "sentinel"] as const)("a primary of a %s that dies und
 
 describe.each(["cluster", "sentinel"] as const)("a primary of a %s whose replica is behind", (topology) => {
   test.extend({ topology })(
-    "dies with jobs that it had acknowledged: every wait ends, no two workers hold a sandbox, and a job that is submitted again runs",
+    "a primary that dies with accepted jobs ends every wait, and a resubmitted job runs",
     async ({ fleet }) => {
       const asynchronous = { ...worker, BERTH_ACCEPT: "primary" };
       await fleet.worker("worker-1", asynchronous);
@@ -97,7 +97,7 @@ describe.each(["cluster", "sentinel"] as const)("a primary of a %s whose replica
 
 describe("a primary with one replica that dies, where replicas acknowledge while there are any", () => {
   test.extend({ topology: "sentinel" })(
-    "stops acceptance for the failover only, and takes no acknowledged job along",
+    "with BERTH_REPLICAS=0 a failover stops acceptance only while it lasts, and loses no accepted job",
     async ({ fleet }) => {
       await fleet.worker("worker-1", { ...worker, BERTH_REPLICAS: "0" });
       const run = new LoadRun(fleet.client({ accept: "replicated", replicas: 0 }));
@@ -118,7 +118,7 @@ describe("a primary with one replica that dies, where replicas acknowledge while
 
 describe("a primary of a cluster that is away with its replica", () => {
   test.extend({ topology: "cluster" })(
-    "stops its own tenants only, also if it has the keys of the fleet, and all jobs end when it is back",
+    "an absent shard stops only its own tenants, and all jobs end when it is back",
     async ({ fleet }) => {
       await fleet.worker("worker-1", { ...worker, BERTH_ACCEPT: "primary" });
       const run = new LoadRun(fleet.client());

@@ -26,9 +26,7 @@ async function whileOpening(fleet: TestFleet): Promise<{ run: LoadRun; worker: T
 }
 
 describe("jobs whose sandboxes are being opened", () => {
-  test("jobs whose sandboxes are being opened run once, and none is lost, when Redis freezes for longer than a lease", async ({
-    fleet,
-  }) => {
+  test("jobs of opening sandboxes run once when Redis freezes for longer than a lease", async ({ fleet }) => {
     const { run } = await whileOpening(fleet);
     fleet.redis.freeze();
     await wait(1.8 * leaseMs);
@@ -39,7 +37,7 @@ describe("jobs whose sandboxes are being opened", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("jobs whose sandboxes are being opened run once, and none is lost or refused, when their only worker freezes for longer than a lease", async ({
+  test("jobs of opening sandboxes run once when their only worker freezes for longer than a lease", async ({
     fleet,
   }) => {
     const { run, worker } = await whileOpening(fleet);

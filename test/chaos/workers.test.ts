@@ -16,7 +16,7 @@ function staying(seconds: number): { readonly body: string; readonly sleep: stri
 }
 
 describe("worker that dies in the middle of a job", () => {
-  test("a worker that dies in the middle of a job loses nothing: what is safe to repeat runs again elsewhere, anything else ends as lost", async ({
+  test("when a worker dies in a job, what is safe to repeat runs again, and anything else ends as lost", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);
@@ -48,7 +48,7 @@ describe("worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("a worker that dies in the middle of a job loses its sandbox to another although many sandboxes have waited longer for a pool without workers", async ({
+  test("a dead worker's sandbox is taken over, though many sandboxes wait longer for an empty pool", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -126,9 +126,7 @@ describe("worker that dies in the middle of a job", () => {
 });
 
 describe("worker that slept through its lease", () => {
-  test("a worker that slept through its lease publishes nothing when it wakes; its sandbox has moved, its container is gone", async ({
-    fleet,
-  }) => {
+  test("a worker that slept through its lease publishes nothing when it wakes", async ({ fleet }) => {
     const sleeper = await fleet.worker("worker-1", brisk);
     const run = new LoadRun(fleet.client());
     const { body, sleep } = staying(42);
@@ -195,7 +193,7 @@ describe("worker that gets SIGTERM", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("a worker that gets SIGTERM twice ends its running jobs at once: they run elsewhere if that is safe, and end as cancelled otherwise", async ({
+  test("a second SIGTERM ends running jobs: they run elsewhere if that is safe, else end as cancelled", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);

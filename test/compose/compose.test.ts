@@ -92,7 +92,7 @@ describe.skipIf(reason !== undefined)("compose file", () => {
     expect((await fetch(`${address}/metrics`)).status).toBe(401);
   });
 
-  test("the compose file says in numbers what the dashboard and the alerts ask for, its workers where Prometheus looks for them", async () => {
+  test("the compose file's metrics are those that the dashboard, the alerts and Prometheus ask for", async () => {
     const ofWorker = await scraped("worker");
     expect(ofWorker).toContain('berth_build_info{app="worker"');
     const text = `${await scraped("gateway")}\n${ofWorker}`;

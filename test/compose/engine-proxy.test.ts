@@ -241,7 +241,9 @@ describe("worker that was taken over", () => {
     expect(await proxy.status(`GET /images/${image}/json`)).toBe(200);
   });
 
-  test("neither sees nor touches containers that are not its fleet's", async ({ proxy }) => {
+  test("a worker that was taken over neither sees nor touches containers of another fleet", async ({
+    proxy,
+  }) => {
     const engine = new Docker({ socketPath: enginePath });
     const other = await engine.createContainer({ Image: image, Cmd: ["sleep", "60"] });
     try {

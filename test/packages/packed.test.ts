@@ -86,7 +86,7 @@ function block(language: string): DocBlock {
 }
 
 describe.for(names)("the tarball of %s", (name) => {
-  test("has code, its files and papers, and nothing that only we use", async ({ tarballs }) => {
+  test("a tarball has code, its files and licences, and nothing that only we use", async ({ tarballs }) => {
     const { stdout } = await runProgram("tar", ["tzf", tarballs.of(name)]);
     const files = stdout
       .trim()
@@ -170,7 +170,7 @@ test("berth dev of the tarball has its dashboard and its metrics", async ({ flee
     expect((await fetch(`${fleet.gateway}${path}`)).status).toBe(200);
 });
 
-test("berth dev of the tarball says what the machine lacks, and what to do", async ({ fleet }) => {
+test("berth dev of the tarball reports what the machine lacks, and what to do", async ({ fleet }) => {
   const berth = join(fleet.directory, "node_modules/.bin/berth");
   const nowhere = { DOCKER_HOST: "unix:///nonexistent/docker.sock" };
   const { code, stderr } = await runProgram(berth, ["dev", "--dir", join(fleet.directory, "other")], nowhere);

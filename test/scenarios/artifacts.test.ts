@@ -155,7 +155,7 @@ describe("code's artifacts", () => {
 });
 
 describe("steps", () => {
-  test("each have their own artifacts, also of the same path", async ({ host, artifacts }) => {
+  test("steps each have their own artifacts, also of the same path", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const step = (content: string) =>
       ({ kind: "exec", command: `echo ${content} > out`, artifacts: ["out"] }) satisfies JobRequestInput;
@@ -194,7 +194,7 @@ test("hundreds of small files are kept, and one that cannot be read does not kee
 });
 
 describe("when something ends meanwhile", () => {
-  test("a cancelled job tells its outcome and what it had kept", async ({ host, artifacts }) => {
+  test("a cancelled job reports its outcome and what it had kept", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();
     const cancelling = before(sandbox, "read", async (path) => {

@@ -58,7 +58,7 @@ function wasOpened(fleet: TestFleet, key: string): boolean {
 }
 
 describe("cancelling a job that waits", () => {
-  test("cancelling a job that waits of a paused tenant ends it at once, with one terminal record, also after the tenant is resumed", async ({
+  test("cancelling a waiting job of a paused tenant ends it at once, with one terminal record", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -119,9 +119,7 @@ describe("cancelling a job that waits", () => {
     await fleet.provesSound([first, ...rest].map(history));
   });
 
-  test("cancelling a job that waits that a dead worker had taken and not begun ends it at once, and the next finds that", async ({
-    fleet,
-  }) => {
+  test("cancelling a job that a dead worker had taken and not begun ends it at once", async ({ fleet }) => {
     const worker = await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
     const running = await berth.tenant("acme").exec("sleep 60").enqueued();
@@ -185,9 +183,7 @@ describe("cancelling a job that waits for its time", () => {
     expect(again, "the id stands for the job that was cancelled").toEqual(flatResult("exec", cancelled));
   });
 
-  test("cancelling a job that waits for its time by a client that dies before it is out of the schedule has ended it all the same", async ({
-    fleet,
-  }) => {
+  test("a client that dies while it cancels a delayed job has ended it all the same", async ({ fleet }) => {
     const redis = fleet.redis.connect();
     const schedule = new Schedule(redis, new Staging(redis));
     const berth = fleet.client();
@@ -222,7 +218,7 @@ describe("cancelling a job that waits for its time", () => {
 });
 
 describe("cancelling against a worker that takes the job", () => {
-  test("cancelling against a worker that takes the job always ends in one terminal record; a job whose end reports that it never began never ran", async ({
+  test('cancelling while a worker takes the job gives one terminal record, and "never began" never ran', async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", { ...busybox, BERTH_IDLE_MS: "50" });
@@ -256,7 +252,7 @@ describe("cancelling against a worker that takes the job", () => {
     expect(jobs.length - unbegun, "some were behind it").toBeGreaterThan(0);
   });
 
-  test("of a job's beginning and its cancellation the first counts, and the other sees it", async ({
+  test("if a job starts and is cancelled at once, the first of the two counts and the other sees it", async ({
     fleet,
   }) => {
     const redis = fleet.redis.connect();

@@ -60,7 +60,7 @@ test("a file is written, read, listed, edited, searched and found", async ({ env
   expect(listed.entries).toMatchObject([{ path: "src/main.py", type: "file", size: 13 }]);
 });
 
-test("what is not there is said in a sentence with its code, and found nothing is 1", async ({ env }) => {
+test("a missing file is one sentence with its code, and finding nothing exits with 1", async ({ env }) => {
   const missing = await runCli(["read", "acme", "nope"], { env });
   expect(missing).toMatchObject({ code: 1, stdout: "" });
   expect(missing.stderr).toContain("no such file or directory: nope [not-found]");

@@ -18,9 +18,7 @@ interface Line {
 }
 
 describe("wrong value", () => {
-  test("a wrong value is a fault with a code and what is allowed in plain JavaScript, never a library's own error", async ({
-    redis,
-  }) => {
+  test("in plain JavaScript a wrong value is a fault with a code and what is allowed", async ({ redis }) => {
     const args = ["--conditions=@berth/source", program, redis.url];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     const lines: Line[] = stdout
@@ -56,7 +54,7 @@ describe("wrong value", () => {
     expect(of("command missing")?.message).toContain("request.command");
   });
 
-  test("a wrong value of a tenant is thrown where it was given, long values cut", async ({ redis }) => {
+  test("a wrong tenant name throws where it was given, with long values cut", async ({ redis }) => {
     await using berth = closing(new Berth({ redis: redis.url }));
     const long = "x".repeat(10_000);
     expect(() => berth.client.tenant(long)).toThrow(

@@ -96,11 +96,15 @@ with zipfile.ZipFile(sys.argv[1]) as old, zipfile.ZipFile(sys.argv[2], "w") as n
     expect(await brokenLinks("docs/python.md")).toEqual([]);
   });
 
-  test.for(files)("%s passes with the installed wheel", patient, async (file, { reader, way, installed }) => {
-    const env = { ...reader, ...way, PYTHONPATH: `${installed.site}:${tests}` };
-    const { code, stderr } = await python(["-m", "unittest", file.replace(".py", "")], env);
-    expect(code, stderr).toBe(0);
-    // Such as one about a connection that was not closed.
-    expect(stderr).not.toContain("Warning");
-  });
+  test.for(files)(
+    "the Python client's %s passes with the installed wheel",
+    patient,
+    async (file, { reader, way, installed }) => {
+      const env = { ...reader, ...way, PYTHONPATH: `${installed.site}:${tests}` };
+      const { code, stderr } = await python(["-m", "unittest", file.replace(".py", "")], env);
+      expect(code, stderr).toBe(0);
+      // Such as one about a connection that was not closed.
+      expect(stderr).not.toContain("Warning");
+    },
+  );
 });

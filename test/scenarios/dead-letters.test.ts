@@ -12,7 +12,7 @@ async function lettersOf(fleet: TestFleet, count = 1) {
 }
 
 describe("job whose attempts ran out", () => {
-  test("a job whose attempts ran out is a dead letter; driven again it runs anew, and its first end stays as it was published", async ({
+  test("a job out of attempts is a dead letter; re-driven it runs anew, and its first end stays", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -64,7 +64,7 @@ describe("job that cannot be read", () => {
 });
 
 describe("job that was lost, or that our own machinery refused", { timeout: 120_000 }, () => {
-  test("a job that was lost, or that our own machinery refused is a dead letter, and runs again only when it is re-driven", async ({
+  test("a job that was lost or failed by a fault is a dead letter, and runs again only when re-driven", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);

@@ -37,7 +37,7 @@ async function workerWith(fleet: TestFleet, egress: readonly string[]) {
 }
 
 describe("fleet whose profile has egress rules", () => {
-  test("a fleet whose profile has egress rules lets pip and npm install from a mirror, and jobs fetch, and tells what each job sent and received", async ({
+  test("with egress rules pip, npm and fetch reach a mirror, and each job's traffic is reported", async ({
     fleet,
   }) => {
     await using mirror = await openMirror();

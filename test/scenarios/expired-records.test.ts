@@ -48,7 +48,7 @@ describe("job whose worker died", () => {
     expect(runs(fleet)).toBe(1);
   });
 
-  test("a job whose worker died after its end was published leaves the queue when its records are gone, with no other end", async ({
+  test("a job with a published end and expired records leaves the queue, without another end", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", brisk);
@@ -78,9 +78,7 @@ describe("job whose worker died", () => {
 });
 
 describe("job cancelled while its tenant is paused", () => {
-  test("a job cancelled while its tenant is paused that a worker had taken never runs, however long the tenant stays paused", async ({
-    fleet,
-  }) => {
+  test("a job that is taken, then cancelled while its tenant is paused, never runs", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const berth = fleet.client();
     const acme = berth.tenant("acme");

@@ -11,7 +11,7 @@ async function underLoad(run: LoadRun, load: Parameters<typeof plannedLoad>[0]):
 }
 
 describe("fleet whose workers are restarted one after another, under load", () => {
-  test("a fleet whose workers are restarted one after another, under load loses nothing, repeats nothing and keeps every session's order", {
+  test("a rolling restart under load loses nothing, repeats nothing and keeps every session's order", {
     timeout: 120_000,
   }, async ({ fleet }) => {
     const workers: TestWorker[] = [

@@ -19,7 +19,7 @@ async function containerIds(fleet: TestFleet): Promise<Set<string>> {
 }
 
 describe("fleet whose slots are all taken by idle sandboxes", () => {
-  test("a fleet whose slots are all taken by idle sandboxes removes one container for one tenant that comes, whichever of three workers makes room", {
+  test("a fleet full of idle sandboxes removes one container for one new tenant", {
     timeout: 120_000,
   }, async ({ fleet }) => {
     for (const id of ["worker-1", "worker-2", "worker-3"]) await fleet.worker(id, warm);
@@ -33,7 +33,7 @@ describe("fleet whose slots are all taken by idle sandboxes", () => {
     }
   });
 
-  test("a fleet whose slots are all taken by idle sandboxes removes as many as tenants come at once", {
+  test("a fleet full of idle sandboxes removes as many containers as new tenants come at once", {
     timeout: 120_000,
   }, async ({ fleet }) => {
     await fleet.worker("worker-1", { ...warm, BERTH_MAX_SANDBOXES: "6" });

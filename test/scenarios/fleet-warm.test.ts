@@ -29,7 +29,7 @@ async function kill(worker: TestWorker): Promise<void> {
 }
 
 describe("worker with a warm pool", () => {
-  test("a worker with a warm pool gives its containers to new tenants and to those that come back, and leaves none behind", async ({
+  test("a worker with a warm pool gives its containers to new and returning tenants, and leaves none behind", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", { ...one, BERTH_PARKED_COUNT: "0", BERTH_IDLE_MS: "200" });
@@ -70,7 +70,7 @@ describe("worker with a warm pool", () => {
 });
 
 describe("what a worker leaves that dies", () => {
-  test("while its containers wait goes with its next life, or with another worker once they have ended", async ({
+  test("waiting warm containers of a dead worker go with its next life, or with another worker", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", one);
@@ -88,7 +88,7 @@ describe("what a worker leaves that dies", () => {
     await expect.poll(async () => (await waiting(fleet)).includes(other), { timeout: 40_000 }).toBe(false);
   });
 
-  test("between noting an assignment and mounting is replaced: nothing runs in it, and the job runs elsewhere", async ({
+  test("a warm container whose worker died before mounting is replaced, and the job runs elsewhere", async ({
     fleet,
   }) => {
     const found = await assigned(fleet, { mounted: false });
@@ -97,7 +97,7 @@ describe("what a worker leaves that dies", () => {
     await expectOnly(fleet, found);
   });
 
-  test("between mounting and the first hello serves that sandbox and no other, or is replaced", async ({
+  test("a warm container whose worker died after mounting serves that sandbox only, or is replaced", async ({
     fleet,
   }) => {
     const found = await assigned(fleet, { mounted: true });
@@ -114,9 +114,7 @@ describe("what a worker leaves that dies", () => {
     expect(found.id).toBeTruthy();
   });
 
-  test("a dead worker with an assigned container is followed by another worker of the host, which replaces it", async ({
-    fleet,
-  }) => {
+  test("another worker of the host replaces the assigned container of a dead worker", async ({ fleet }) => {
     const found = await assigned(fleet, { mounted: true });
     await fleet.worker("worker-2", { ...one, BERTH_WARM_COUNT: "0" });
     expect((await fleet.client().tenant("acme").exec("cat whose")).stdout).toBe("acme's\n");

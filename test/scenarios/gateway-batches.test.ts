@@ -19,7 +19,7 @@ async function resultLines(gateway: TestGateway, id: string, query = "") {
 }
 
 describe("batches over HTTP", () => {
-  test("batches over HTTP run every order, tell how far they are, and give each result once", async ({
+  test("batches over HTTP run every order, report their progress, and give each result once", async ({
     fleet,
     gateways,
   }) => {
@@ -64,7 +64,7 @@ describe("batches over HTTP", () => {
     expect((await ledger()).body.result.value.stdout).toBe("0\n1\n2\n");
   });
 
-  test("a line that does not fit ends as refused, and an upload sent again runs nothing twice", async ({
+  test("an invalid line ends as refused, and an upload sent again runs nothing twice", async ({
     fleet,
     gateways,
   }) => {
@@ -194,7 +194,7 @@ describe("batches over HTTP", () => {
     expect((await rssMb()) - halfWay).toBeLessThan(100);
   }, 240_000);
 
-  test("batches over HTTP tell a webhook of their end, signed, and again until it is taken", async ({
+  test("batches over HTTP call a signed webhook at their end, and again until it answers 2xx", async ({
     fleet,
     gateways,
   }) => {

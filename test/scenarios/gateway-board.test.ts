@@ -199,7 +199,7 @@ describe("board", () => {
     expect(await client.exists("berth:{old-7}:jobs:meta")).toBe(0);
   });
 
-  test("the board finds tenants by a part of their names, and tells how many sandboxes it shows", async ({
+  test("the board finds tenants by a part of their names, and counts the sandboxes it shows", async ({
     fleet,
     gateways,
   }) => {
@@ -309,7 +309,7 @@ describe("board", () => {
     );
   });
 
-  test("the board runs nothing again beyond the limits of the fleet, and says which", async ({
+  test("the board runs nothing again beyond the limits of the fleet, and names the limit", async ({
     fleet,
     gateways,
   }) => {

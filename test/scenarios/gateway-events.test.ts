@@ -47,7 +47,7 @@ describe("job's events over HTTP", () => {
     expect(bytes).toEqual(Buffer.from("\xff\0\n\n: x\ndata: y", "latin1"));
   });
 
-  test("a quiet stream has a heartbeat, and a gateway that stops tells its listeners to come back", async ({
+  test("a quiet stream has a heartbeat, and a stopping gateway asks its listeners to reconnect", async ({
     fleet,
     gateways,
   }) => {

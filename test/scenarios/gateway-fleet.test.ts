@@ -15,7 +15,7 @@ function clockOffBy(ms: number): string {
 }
 
 describe("fleet over HTTP", () => {
-  test("the fleet over HTTP is ready when Redis answers and a worker lives, and says why when not", async ({
+  test("/readyz is 200 when Redis answers and a worker lives, and has the reason when not", async ({
     fleet,
     gateways,
   }) => {
@@ -36,7 +36,7 @@ describe("fleet over HTTP", () => {
     await expect.poll(async () => (await gateway.call("GET", "/readyz")).status).toBe(200);
   });
 
-  test("whether a worker lives is judged by Redis' clock, however wrong the gateway's is", async ({
+  test("/readyz judges workers by Redis' clock, however wrong the gateway's is", async ({
     fleet,
     gateways,
   }) => {
@@ -94,7 +94,7 @@ describe("fleet over HTTP", () => {
     expect(await worker.ended()).toBe(0);
   });
 
-  test("the fleet over HTTP pauses, resumes and destroys a tenant, and says what it uses", async ({
+  test("the fleet over HTTP pauses, resumes and destroys a tenant, and reports what it uses", async ({
     fleet,
     gateways,
   }) => {

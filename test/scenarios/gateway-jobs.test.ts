@@ -84,10 +84,7 @@ describe("jobs over HTTP", () => {
     expect(jobResult.safeParse({ ...body.result, value: { ...value, undeclared: 1 } }).success).toBe(false);
   });
 
-  test("many jobs keep their order, and none is accepted if one does not fit", async ({
-    fleet,
-    gateways,
-  }) => {
+  test("many jobs keep their order, and none is accepted if one is invalid", async ({ fleet, gateways }) => {
     await fleet.worker("worker-1");
     const gateway = await gateways.start();
     const many = await gateway.call("POST", "/v1/jobs?wait=30", {
@@ -128,7 +125,7 @@ describe("jobs over HTTP", () => {
     expect(elsewhere.body.id).not.toBe(answers[0]?.body.id);
   });
 
-  test("a job says why it waits, is listed while it does, and nothing is known of one that never was", async ({
+  test("why explains a waiting job, the list has it while it waits, and an unknown job is a 404", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();

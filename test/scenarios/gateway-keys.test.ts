@@ -4,7 +4,7 @@ import { describe, expect } from "vitest";
 import { adminKey, test } from "../support/gateway.ts";
 
 describe("gateway without keys", () => {
-  test("a gateway without keys listens on loopback and says that it is open", async ({ gateways }) => {
+  test("a gateway without keys listens on loopback and logs that it is open", async ({ gateways }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     await expect.poll(() => gateway.log).toContain("gateway.open");
     expect((await gateway.call("GET", "/v1/keys", { key: undefined })).status).toBe(200);
@@ -40,7 +40,7 @@ describe("gateway without keys", () => {
 describe("gateway that once had a key", () => {
   const open = { BERTH_ADMIN_KEY: "" };
 
-  test("a gateway that once had a key stays closed when the last one is revoked, also after a restart, and says how to get in again", async ({
+  test("a gateway stays closed when its last key is revoked, and its answer explains how to get in again", async ({
     gateways,
   }) => {
     const gateway = await gateways.start(open);
@@ -97,7 +97,7 @@ describe("gateway with keys", () => {
       expect(gateway.errors).toContain(name);
   });
 
-  test("a gateway with keys refuses a Redis address that cannot be one, and blames the address when Redis refuses the password", async ({
+  test("a gateway refuses an invalid Redis address, and blames the address when Redis refuses the password", async ({
     redis,
     gateways,
   }) => {
@@ -115,7 +115,7 @@ describe("gateway with keys", () => {
     await admin.config("SET", "requirepass", "");
   });
 
-  test("a gateway with keys takes no request without a good key, and says nothing about why a key is bad", async ({
+  test("a gateway with keys takes no request without a valid key, and does not reveal why a key is bad", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -202,7 +202,7 @@ describe("gateway with keys", () => {
 describe("profiles and pools", () => {
   const exec = { request: { kind: "exec", command: "true" } };
 
-  test("profiles and pools that a tenant was not granted are refused at every door, in the same words as those that do not exist", async ({
+  test("every door refuses profiles and pools that were not granted, in the same words as unknown ones", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();

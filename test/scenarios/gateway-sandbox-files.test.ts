@@ -3,7 +3,7 @@ import { CliRun } from "../support/cli.ts";
 import { fleetTest as test } from "../support/gateway.ts";
 import { listen } from "../support/sse.ts";
 
-test("files that agents leave over HTTP are kept, published, listed as text and read by id; a stopped container keeps them", async ({
+test("files that agents leave over HTTP are kept, published, listed as text and read by id", async ({
   fleet,
   gateways,
 }) => {

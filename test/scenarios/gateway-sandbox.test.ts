@@ -11,7 +11,7 @@ function sandbox(gateway: TestGateway, name: string, body: object, headers: Reco
 }
 
 describe("code sandbox over HTTP", () => {
-  test("the code sandbox over HTTP runs code and commands, and says how they ended", async ({
+  test("the code sandbox over HTTP runs code and commands, and reports how they ended", async ({
     fleet,
     gateways,
   }) => {

@@ -158,7 +158,7 @@ describe("tenant's key", () => {
     expect(one.body.id).not.toBe(two.body.id);
   });
 
-  test("a tenant's key of a tenant called admin is no admin's, and shares no batch with them", async ({
+  test("the key of a tenant called admin is no admin key, and shares no batch with admins", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -179,7 +179,7 @@ describe("what a tenant's key learns of the fleet", () => {
   const sandbox = sandboxKey.parse("acme");
   const exec = { request: { kind: "exec", command: "true" } };
 
-  test("why its job waits, without workers, hosts and other tenants' sandboxes", async ({
+  test("a tenant's key learns why its job waits, without workers, hosts and other tenants' sandboxes", async ({
     fleet,
     gateways,
   }) => {
@@ -219,7 +219,10 @@ describe("what a tenant's key learns of the fleet", () => {
     expect(JSON.stringify((await gateway.call("GET", "/v1/tenants/acme")).body)).toMatch(secrets);
   });
 
-  test("how its job ended, without a fault's words about the machines", async ({ fleet, gateways }) => {
+  test("a tenant's key learns how its job ended, without a fault's words about the machines", async ({
+    fleet,
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     const redis = fleet.redis.connect();
     const key = await tenantKey(gateway, "acme");

@@ -17,7 +17,7 @@ describe("archive", () => {
   test.for([
     ["plain", archive],
     ["zipped", gzipSync(archive)],
-  ] as const)("in, %s, unpacks files, directories and links", async ([_, packed], { host }) => {
+  ] as const)("archive in, %s, unpacks files, directories and links", async ([_, packed], { host }) => {
     const sandbox = await host.sandbox();
     const request = {
       kind: "archive",
@@ -80,7 +80,7 @@ describe("archive", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("archive in that does not fit the quota says how far it came", async ({ host }) => {
+  test("archive in that exceeds the quota reports how far it got", async ({ host }) => {
     const sandbox = await host.sandbox({ profile: { limits: { workspaceBytes: 4_000_000 } } });
     // Fifty megabytes in fifty kilobytes.
     const zeros = Buffer.alloc(10_000_000);

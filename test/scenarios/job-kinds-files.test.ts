@@ -92,7 +92,7 @@ describe("write and read", () => {
     expect(carriedBytes).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("write and read refuse what is not text, and say what to do", async ({ host }) => {
+  test("write and read refuse what is not text, with advice", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("bin", Buffer.from([0x66, 0xff, 0x0a]));
     expect((await run(sandbox, { kind: "read", path: "bin" })).outcome).toEqual(
@@ -127,7 +127,7 @@ describe("edit", () => {
     expect((await sandbox.files.stat("run.sh")).mode & 0o777).toBe(0o755);
   });
 
-  test("edit that finds none or several changes nothing and says what to do", async ({ host }) => {
+  test("edit that finds none or several matches changes nothing and gives advice", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("f", "a\nb\na\n");
     expect((await run(sandbox, { kind: "edit", path: "f", find: "z", replace: "y" })).outcome).toEqual(
@@ -153,7 +153,7 @@ describe("edit", () => {
 });
 
 describe("searching", () => {
-  test("searching finds text, names and facts, and says when there is more", async ({ host }) => {
+  test("searching finds text, names and facts, and reports when there is more", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("src/a.ts", "const one = 1;\nconst two = 2;\n");
     await sandbox.files.write("src/b.md", "const three\n");
@@ -175,7 +175,7 @@ describe("searching", () => {
 });
 
 describe("move and remove", () => {
-  test("move and remove do what they say, and count", async ({ host }) => {
+  test("move and remove report how many entries they changed", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("a/b/c", "x");
     expect((await run(sandbox, { kind: "move", from: "a/b/c", to: "new/place" })).outcome).toEqual(done);

@@ -127,7 +127,7 @@ describe("fleet on a Redis Cluster", () => {
     expect(worker.log).not.toContain("tenancy.fenced");
   });
 
-  test("a fleet on a Redis Cluster finds the work of a sandbox again that the index and the offers lost with their primary", async ({
+  test("a fleet on a Redis Cluster finds work again that the index and the offers lost with their primary", async ({
     fleet,
   }) => {
     const redis = fleet.redis.connect();

@@ -51,7 +51,7 @@ describe("file written to persist", () => {
     ["another session", { session: "other" }],
     ["another agent", { agent: "other" }],
     ["another tenant in a shared sandbox", { tenant: "other" }],
-  ])("is not what %s reads", async ([_, of], { host, artifacts }) => {
+  ])("a file written to persist is not what %s reads", async ([_, of], { host, artifacts }) => {
     const sandbox = await host.sandbox();
     await run(artifacts, sandbox, persist("f", "ours"));
     await sandbox.files.write("f", "workspace");
@@ -96,7 +96,10 @@ describe("file written to persist", () => {
     });
   });
 
-  test("a file written to persist goes with its path", async ({ host, artifacts }) => {
+  test("a file written to persist is dropped when its path is removed or moved", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     for (const path of ["a/one", "a/two", "ab"]) await run(artifacts, sandbox, persist(path, path));
     const one = await run(artifacts, sandbox, { kind: "remove", path: "a/one" });
@@ -127,7 +130,7 @@ describe("file written to persist", () => {
 });
 
 describe("what cannot be persisted", () => {
-  test("what cannot be persisted is written all the same, says why, and leaves no older one to be read for it", async ({
+  test("a file that cannot be persisted is written with the reason, and no older one is read for it", async ({
     host,
     artifacts,
   }) => {
@@ -142,10 +145,7 @@ describe("what cannot be persisted", () => {
     expect(after.value.persisted).toBeUndefined();
   });
 
-  test("what cannot be persisted is not what takes the place of something as large", async ({
-    host,
-    artifacts,
-  }) => {
+  test("a file persisted over one of the same size fits a full quota", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const some = artifacts.with({ quotaBytes: 100_000 });
     for (const _ of [1, 2, 3]) {
@@ -157,7 +157,7 @@ describe("what cannot be persisted", () => {
     expect(await artifacts.files()).toHaveLength(1);
   });
 
-  test("what cannot be persisted is one file too many of a conversation", async ({ host, artifacts }) => {
+  test("one persisted file too many of a conversation is refused", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const few = artifacts.with({ maxPersisted: 2 });
     for (const path of ["a", "b"]) await run(few, sandbox, persist(path, path));
@@ -167,7 +167,7 @@ describe("what cannot be persisted", () => {
     expect((await run(few, sandbox, persist("a", "again"))).value.artifactsRefused).toBeUndefined();
   });
 
-  test("what cannot be persisted is what is appended, and anything where no artifacts are kept", async ({
+  test("appended content is not persisted, nor anything where no artifacts are kept", async ({
     host,
     artifacts,
   }) => {
@@ -178,10 +178,7 @@ describe("what cannot be persisted", () => {
     expect((await sandbox.files.list("")).items).toEqual([]);
   });
 
-  test("what cannot be persisted is what a worker says that no longer holds the sandbox", async ({
-    host,
-    artifacts,
-  }) => {
+  test("a worker that no longer holds the sandbox cannot persist a file", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     await artifacts.redis.hset(redisKeys.lease(owner.key), { worker: "worker-2", epoch: 8, instance: "b" });
     const of = { holder: { epoch: 7, instance: "a" } };

@@ -55,7 +55,7 @@ describe("rules of a profile", () => {
 describe("job that needs an approval", () => {
   const rule = { approval: { commands: ["deploy"], expiresMs: 600_000 } };
 
-  test("a job that needs an approval waits without holding up its session, tells the operator, and runs once when it is approved", async ({
+  test("a job that needs an approval waits without holding up its session, and runs once when approved", async ({
     fleet,
   }) => {
     const hook = await listener();
@@ -91,7 +91,7 @@ describe("job that needs an approval", () => {
     });
   });
 
-  test("a job that needs an approval ends as refused with the reason, or when no one decides in time, and nothing of it runs", async ({
+  test("a job that gets no approval in time, or a refusal, ends as refused, and nothing of it runs", async ({
     fleet,
   }) => {
     const { berth, acme } = await ruled(fleet, [rule]);

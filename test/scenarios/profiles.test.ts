@@ -72,7 +72,7 @@ describe("live change of a profile", () => {
     expect(await limits("globex", { profile: "default" })).toEqual(["150", "4096"]);
   });
 
-  test("a live change of a profile switches sandboxes off and on for whom it says, and what then has none is refused", async ({
+  test("a live change of a profile switches sandboxes off and on, and refuses jobs that then have none", async ({
     fleet,
   }) => {
     const worker = await workerWith(fleet, "BERTH_MODE: non-main\n");

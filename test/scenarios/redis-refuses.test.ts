@@ -53,7 +53,7 @@ describe("Redis that is out of memory for many leases", () => {
 });
 
 describe("a Redis that refuses writes for many leases", () => {
-  test("fences no worker, ends nothing that runs, gets every end afterwards; a worker that starts waits and logs why", async ({
+  test("a Redis that refuses writes for many leases fences no worker, and gets every end afterwards", async ({
     fleet,
     topology,
     skip,

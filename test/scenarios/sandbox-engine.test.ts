@@ -79,7 +79,7 @@ describe("engine in trouble", () => {
     expect(await driver.list()).toEqual([]);
   });
 
-  test("an engine in trouble says what it is", async ({ host }) => {
+  test("an engine reports its name, version and runtimes", async ({ host }) => {
     const report = await host.driver().check();
     expect(report.version).toMatch(/^\d+\./);
     expect(report.runtimes).toContain("runc");

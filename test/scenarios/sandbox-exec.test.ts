@@ -66,7 +66,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     ]);
   });
 
-  test("a command in a sandbox has the home that its profile says", async ({ host }) => {
+  test("a command in a sandbox has the home of its profile", async ({ host }) => {
     const profile = { env: { HOME: "/tmp/home" }, image: "berth-busybox:test" };
     const sandbox = await host.sandbox({ profile });
     const result = shown(
@@ -228,7 +228,7 @@ print([bool(os.statvfs(f"/etc/{name}").f_flag & os.ST_RDONLY) for name in ("pass
     );
   });
 
-  test("a command in a sandbox of a hundred kilobytes runs", async ({ host }) => {
+  test("a command of a hundred kilobytes runs", async ({ host }) => {
     const sandbox = await host.sandbox();
     const command = `: ${"x".repeat(100_000)}; echo ok`;
     expect(shown(await sandbox.exec({ command })).stdout).toBe("ok\n");

@@ -236,7 +236,7 @@ describe("files of a sandbox", () => {
     });
   });
 
-  test("files of a sandbox are refused with a sentence that says why", async ({ host }) => {
+  test("files of a sandbox are refused with a sentence that has the reason", async ({ host }) => {
     const { files } = await host.sandbox();
     await files.write("f", "x");
     await expect(files.read("missing")).rejects.toThrow("no such file or directory: missing");

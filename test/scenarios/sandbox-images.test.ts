@@ -31,7 +31,7 @@ describe("any image with an sh", () => {
     expect(Size).toBeLessThan(4_000_000);
   });
 
-  test("any image with an sh works whatever its own ENTRYPOINT and USER say", async ({ host }) => {
+  test("any image with an sh works with any ENTRYPOINT and USER", async ({ host }) => {
     const image = "berth-entrypoint:test";
     const { Config } = await docker.getImage(image).inspect();
     expect([Config.Entrypoint, Config.User]).not.toContain(null);

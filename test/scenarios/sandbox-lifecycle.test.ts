@@ -58,7 +58,7 @@ describe("sandbox's container", () => {
     expect(Config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
 
-  test("a sandbox's container says whose it is", async ({ host }) => {
+  test("a sandbox's container has labels of its fleet, worker and sandbox", async ({ host }) => {
     await host.sandbox({ key: "acme.main", epoch: 7 });
     const { Config } = await container(host, "acme.main").inspect();
     expect(Config.Labels).toMatchObject({
@@ -129,7 +129,7 @@ describe("sandbox's container", () => {
     expect(shown(await sandbox.exec({ command: "echo again" })).stdout).toBe("again\n");
   });
 
-  test("a sandbox's container is gone after stop, which may be said twice, and nothing more is taken", async ({
+  test("a sandbox's container is gone after stop, which is idempotent, and takes nothing more", async ({
     host,
   }) => {
     const sandbox = await host.sandbox();
@@ -179,7 +179,7 @@ describe("sandbox whose worker restarts", () => {
     expect(shown(await second.exec({ command: "pgrep -fc 'sleep 123[8]'" })).stdout).toBe("0\n");
   });
 
-  test("no longer hears the old one", async ({ host }) => {
+  test("a sandbox whose worker restarts no longer obeys the old worker", async ({ host }) => {
     const old = await host.sandbox({ epoch: 1 });
     const next = await host.sandbox({ epoch: 2 });
     expect(next.origin.how).toBe("adopted");

@@ -14,7 +14,7 @@ const withGvisor = report.runtimes.includes("runsc");
 if (!withGvisor) console.log("gVisor is not registered with this engine as runsc: its tests are skipped");
 
 describe("runtimes", () => {
-  test("one that the engine does not have is a fault that names those it has", async ({ host }) => {
+  test("a runtime that the engine does not have is a fault that names those it has", async ({ host }) => {
     const profile = { runtime: "no-such-runtime" };
     await expect(host.driver().start(startRequest({ profile }))).rejects.toSatisfy(
       (error) => isFault(error, "runtime-missing") && error.context.available.includes("runc"),

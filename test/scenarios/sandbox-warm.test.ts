@@ -41,7 +41,7 @@ async function mountsOf(sandbox: Sandbox): Promise<Map<string, string[]>> {
 }
 
 describe("container of the warm pool", () => {
-  test("a container of the warm pool serves a new tenant and a returning one, whose files have the same owner on the disk", async ({
+  test("a container of the warm pool serves new and returning tenants, whose files keep their owner", async ({
     host,
     warm,
   }) => {
@@ -87,7 +87,7 @@ describe("container of the warm pool", () => {
     expect(ours.get("/workspace")).toEqual(expect.arrayContaining(["nosuid", "nodev"]));
   });
 
-  test("parks and is adopted like any other, by any worker of the host", async ({ host, warm }) => {
+  test("a container of the warm pool is parked and adopted like any other", async ({ host, warm }) => {
     const driver = await warm.driver();
     const first = await host.sandbox({ epoch: 1 }, driver);
     expect(first.origin.how).toBe("warm");

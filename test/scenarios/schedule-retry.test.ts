@@ -52,7 +52,7 @@ describe("job that may be retried", { timeout: 120_000 }, () => {
     expect(await berth.deadLetters.list()).toEqual([]);
   });
 
-  test("a job that may be retried does not hold up its session, and says that it waits", async ({
+  test("a job that may be retried does not hold up its session, and shows that it waits", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1");
@@ -67,7 +67,7 @@ describe("job that may be retried", { timeout: 120_000 }, () => {
     await endedOnce(fleet, job);
   });
 
-  test("a job that may be retried whose worker dies in the middle runs again elsewhere, if it said that lost is worth another try", async ({
+  test("a job whose worker dies runs again elsewhere, if it asks for a retry when lost", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", brisk);
@@ -143,7 +143,7 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
     dueAtMs: Date.now() + 200,
   });
 
-  test("a worker that dies between two steps of an ending after putting in the next attempt and before telling of it: it runs once more, not twice", async ({
+  test("a worker that dies after queueing the next attempt and before publishing it repeats the job once", async ({
     fleet,
   }) => {
     const { job, acme, putIn, dies } = await inTheMiddle(fleet);
@@ -156,7 +156,7 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
     expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
   });
 
-  test("a worker that dies between two steps of an ending after telling of the next attempt and before letting go of this one: this one is not run again", async ({
+  test("a worker that dies after publishing the next attempt does not run this one again", async ({
     fleet,
   }) => {
     const { job, acme, putIn, tell, dies } = await inTheMiddle(fleet);
@@ -170,9 +170,7 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
     await endedOnce(fleet, job);
   });
 
-  test("a worker that dies between two steps of an ending after telling the end and before burying the job: it is buried by the next", async ({
-    fleet,
-  }) => {
+  test("the next worker buries a job whose worker died after publishing the end", async ({ fleet }) => {
     const { job, tell, dies } = await inTheMiddle(fleet, { retry: { attempts: 1 } });
     const result = {
       outcome: { kind: "exited", code: 3 },

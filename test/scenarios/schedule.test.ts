@@ -121,7 +121,7 @@ describe("schedule", long, () => {
     expect(times.map((time) => time - (times[0] ?? 0))).toEqual([0, 500, 1_000, 1_500]);
   });
 
-  test("a schedule by cron is due by its time zone's clock, and says when next", async ({ fleet }) => {
+  test("a schedule by cron is due by its time zone's clock, and reports the next time", async ({ fleet }) => {
     const { schedules } = fleet.client();
     const view = await schedules.put({
       id: "nightly",
@@ -148,9 +148,7 @@ describe("schedule", long, () => {
     ).rejects.toThrow(/everyMs.*timeZone.*tenant/);
   });
 
-  test("a schedule paused runs nothing; resumed it makes up for what was missed as its policy says", async ({
-    fleet,
-  }) => {
+  test("a paused schedule runs nothing; resumed, it catches up by its policy", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const berth = fleet.client();
     const put = (catchUp: "skip" | "once" | "all") =>

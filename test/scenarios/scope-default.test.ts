@@ -9,7 +9,7 @@ async function keyOf(berth: Berth, tenant: string, options: object = {}): Promis
 }
 
 describe("scope of jobs that name none", () => {
-  test("the scope of jobs that name none is what the agent's layer says, or the tenant's, or the fleet's; a job that names one has that", async ({
+  test("a job's scope is its own, or its agent's layer's, or the tenant's, or the fleet's", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -71,9 +71,7 @@ describe("scope of jobs that name none", () => {
       .toEqual(["acme", ...["batch", "cli", "http", "redis", "tick"].map((name) => `acme.s.${name}`)]);
   });
 
-  test("the scope of jobs that name none is never the sandbox that all tenants share, and no profile or job's settings can say it", async ({
-    fleet,
-  }) => {
+  test("the default scope is never the sandbox that all tenants share", async ({ fleet }) => {
     const { profiles } = fleet.client();
     for (const layer of ["fleet", "tenant.acme", "agent.acme.coder"])
       await expect(profiles.set(layer, { scope: "shared" as never })).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { busybox, test } from "../support/fleet.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
 
-test("the sealing key is replaced as docs/secrets.md says, and every job has its secrets throughout", async ({
+test("the steps of docs/secrets.md replace the sealing key, and every job has its secrets throughout", async ({
   fleet,
 }) => {
   const [old, fresh] = [newKey(), newKey()];

@@ -130,3 +130,21 @@ test("a tenant's key reaches its own snapshots and no other tenant's, and is not
   expect((await gateway.call("DELETE", `${of}/base`, { key: acme })).status).toBe(204);
   expect((await gateway.call("DELETE", `${of}/base`, { key: acme })).status).toBe(404);
 });
+
+test("a snapshot or restore that outlasts its request is answered with the job's jobId", async ({
+  gateways,
+}) => {
+  const hasty = await gateways.start({ BERTH_GATEWAY_ON_NO_SANDBOX: "wait", BERTH_GATEWAY_WAIT_MS: "200" });
+  const of = "/v1/tenants/acme/snapshots";
+  for (const [path, body] of [
+    [of, { name: "base" }],
+    [`${of}/base/restore`, {}],
+  ] as const) {
+    const { status, body: pending } = await hasty.call("POST", path, { body });
+    expect({ status, pending }).toEqual({
+      status: 202,
+      pending: { jobId: expect.any(String), url: `/v1/jobs/${pending.jobId}` },
+    });
+    expect((await hasty.call("GET", pending.url)).body).toMatchObject({ id: pending.jobId, tenant: "acme" });
+  }
+});

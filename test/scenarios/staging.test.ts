@@ -72,7 +72,7 @@ describe("staged request", () => {
     await expect(staging.take(key, "job-1", staged)).rejects.toSatisfy(missing);
   });
 
-  test("a staged request is refused past its limit, before Redis sees it", async ({ redis }) => {
+  test("a staged request over its limit is refused before it is sent to Redis", async ({ redis }) => {
     const client = redis.connect();
     const staging = new Staging(client);
     const files = ["a", "b"].map((path) => ({ path, content: "x".repeat(40 * 1024 * 1024) }));

@@ -40,18 +40,20 @@ describe("without a collector", () => {
     {},
     { OTEL_EXPORTER_OTLP_ENDPOINT: "" },
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "true" },
-  ])("neither the SDK nor an exporter of OpenTelemetry is loaded: %j", async (env, { fleet, gateways }) => {
-    const { gateway, worker } = await loadedBy(env as Record<string, string>, { fleet, gateways });
-    for (const modules of [gateway, worker]) {
-      expect(modules.some((url) => url.includes("/packages/service/src/tracing/open-tracing.ts"))).toBe(true);
-      expect(ofVendor(modules)).toEqual([]);
-    }
-  });
+  ])(
+    "without a collector neither the SDK nor an exporter of OpenTelemetry is loaded: %j",
+    async (env, { fleet, gateways }) => {
+      const { gateway, worker } = await loadedBy(env as Record<string, string>, { fleet, gateways });
+      for (const modules of [gateway, worker]) {
+        expect(modules.some((url) => url.includes("/packages/service/src/tracing/open-tracing.ts"))).toBe(
+          true,
+        );
+        expect(ofVendor(modules)).toEqual([]);
+      }
+    },
+  );
 
-  test("with a collector OpenTelemetry is loaded, by the same means of looking", async ({
-    fleet,
-    gateways,
-  }) => {
+  test("with a collector OpenTelemetry is loaded, so the check itself works", async ({ fleet, gateways }) => {
     await using collector = await Collector.start();
     const { gateway, worker } = await loadedBy(collector.env, { fleet, gateways });
     for (const modules of [gateway, worker]) {

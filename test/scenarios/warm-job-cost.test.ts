@@ -63,7 +63,7 @@ function least(values: readonly number[]): number {
 }
 
 describe("job alone, in an open sandbox", () => {
-  test("a job alone, in an open sandbox costs Redis three scripts: it is submitted, taken and begun, and ended", async ({
+  test("a job alone in an open sandbox costs Redis three scripts: submit, take and begin, end", async ({
     redis,
     topology,
     skip,
@@ -77,7 +77,7 @@ describe("job alone, in an open sandbox", () => {
     expect(scripts).toBe(3);
   });
 
-  test("a job alone, in an open sandbox of a session with more to do costs one script: it begins in the step that ends the one before", async ({
+  test("a job behind another of its session costs one script: it begins in the step that ends that one", async ({
     redis,
     topology,
     skip,
@@ -87,7 +87,7 @@ describe("job alone, in an open sandbox", () => {
     expect(await scriptsOfWaiting(redis.connect(), 100)).toBeLessThan(1.2);
   });
 
-  withFleet("begins in the step that takes it, with a real sandbox as well", async ({ fleet }) => {
+  withFleet("a job alone in a real open sandbox begins in the step that takes it, too", async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const acme = fleet.client().tenant("acme");
     await acme.exec("true");

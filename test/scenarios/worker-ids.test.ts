@@ -4,7 +4,7 @@ import { exec } from "../support/load.ts";
 import { LoadRun, running } from "../support/load-run.ts";
 
 describe("worker started with the id of another", () => {
-  test("a worker started with the id of another that lives ends, says who has it, and disturbs nothing", async ({
+  test("a worker started with the id of a living one exits, names the owner, and disturbs nothing", async ({
     fleet,
   }) => {
     const first = await fleet.worker("worker-1", busybox);
@@ -21,9 +21,7 @@ describe("worker started with the id of another", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("a worker started with the id of another that is being started at the same moment: one of them runs", async ({
-    fleet,
-  }) => {
+  test("of two workers started with one id at the same moment, one runs", async ({ fleet }) => {
     const both = [fleet.launch("worker-1", busybox), fleet.launch("worker-1", busybox)];
     const settled = () => both.every(({ log, alive }) => log.includes("worker.started") || !alive);
     await expect.poll(settled, { timeout: 60_000 }).toBe(true);
@@ -31,7 +29,7 @@ describe("worker started with the id of another", () => {
     expect((await fleet.client().tenant("acme").exec("echo served")).stdout).toBe("served\n");
   });
 
-  test("a worker started with the id of another that was killed on this machine has its leases long before they run out", async ({
+  test("a worker takes over the leases of a dead predecessor on its machine long before they expire", async ({
     fleet,
   }) => {
     const slow = { ...busybox, BERTH_LEASE_MS: "60000" };
@@ -48,7 +46,7 @@ describe("worker started with the id of another", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("a worker started with the id of another that is frozen waits for its leases, and that one leaves when it wakes up", async ({
+  test("a worker started with the id of a frozen one waits for its leases, and that one exits when it wakes", async ({
     fleet,
   }) => {
     const slow = { ...busybox, BERTH_LEASE_MS: "15000" };

@@ -11,7 +11,7 @@ async function event(worker: TestWorker, name: string): Promise<Record<string, u
   return events(worker, name)[0] ?? {};
 }
 
-test("a worker's first lines say what its sandboxes are like, and whether engine, image, runtime and workspaces are good", async ({
+test("a worker's first log lines describe its sandboxes, engine, image, runtime and workspaces", async ({
   fleet,
 }) => {
   const good = await fleet.worker("good", { ...busybox, BERTH_MEMORY: "64m", BERTH_MODE: "non-main" });
@@ -43,7 +43,7 @@ test("a worker's first lines say what its sandboxes are like, and whether engine
   });
 });
 
-test("a worker's log tells what becomes of each container: closed, evicted, rebuilt, replaced", async ({
+test("a worker logs what happens to each container: closed, evicted, rebuilt, replaced", async ({
   fleet,
 }) => {
   const env = { ...busybox, BERTH_IDLE_MS: "300", BERTH_PARKED_MS: "500" };

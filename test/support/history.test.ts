@@ -177,7 +177,9 @@ describe("history checker", () => {
     expect(await forged.breaches()).toEqual([]);
   });
 
-  test("the history checker sees a job that ran twice, though the streams say once", async ({ forged }) => {
+  test("the history checker sees a job that ran twice, though the streams have one run", async ({
+    forged,
+  }) => {
     await forged.ran(forged.job("a"));
     await forged.ledger("+a");
     expect(await forged.breaches()).toEqual(["a must not be repeated, and ran 2 times"]);
@@ -192,7 +194,7 @@ describe("history checker", () => {
     expect(await forged.breaches()).toEqual(["a must not be repeated, and began 2 times"]);
   });
 
-  test("the history checker sees output that was said twice, or not at all", async ({ forged }) => {
+  test("the history checker sees output that was published twice, or not at all", async ({ forged }) => {
     const said = JSON.stringify({ outcome: { kind: "exited", code: 0 }, value: { stdout: "hi\n" } });
     for (const [id, times] of [
       ["once", 1],

@@ -13,7 +13,7 @@ import { parse } from "./parse.ts";
 import { printable } from "./terminal/printable.ts";
 import { isBrokenPipe, Terminal } from "./terminal/terminal.ts";
 
-/** One command line. Gives the exit code. */
+/** Runs one command line and returns its exit code. */
 export async function berth(argv: readonly string[]): Promise<number> {
   const end = argv.indexOf("--");
   const json = argv.slice(0, end < 0 ? undefined : end).includes("--json");
@@ -48,7 +48,7 @@ async function run(
   if (first === "--version" || first === "-v") return run(["version", ...argv.slice(1)], terminal, config);
   const { command, rest } = await find(argv);
   const args = parse(command, rest);
-  // Until here it was a guess: the word may be the command's that is to be run.
+  // Until here --json was a guess: the word may belong to the command that `exec` runs.
   terminal.json = Boolean(args.values.json);
   if (args.values.help) {
     await terminal.write(commandHelp(command));
@@ -71,7 +71,7 @@ async function run(
   }
 }
 
-/** By two words, or by one. */
+/** Looks a command up by its first two words, then by its first. */
 async function find(argv: readonly string[]): Promise<{ command: Command; rest: readonly string[] }> {
   const [first = "", second = ""] = argv;
   const two = await loadCommand(`${first} ${second}`);
@@ -99,7 +99,7 @@ async function help(words: readonly string[], terminal: Terminal): Promise<numbe
   return exitCodes.ok;
 }
 
-/** One sentence, then what to do. */
+/** Prints one sentence, then what to do. */
 function complain(terminal: Terminal, { message, code, advice }: Complaint): void {
   if (terminal.json) {
     terminal.note(JSON.stringify({ error: { code: code ?? null, message, advice } }));

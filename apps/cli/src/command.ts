@@ -3,7 +3,7 @@ import type { Context } from "./context.ts";
 export interface OptionSpec {
   readonly type: "boolean" | "string";
   readonly short?: string;
-  /** May be given more than once. */
+  /** The option may be repeated. */
   readonly multiple?: boolean;
   /** The placeholder for its value in the help. */
   readonly value?: string;
@@ -22,44 +22,44 @@ export type OptionValues<O extends OptionSpecs> = {
 export interface Arguments<O extends OptionSpecs> {
   readonly values: OptionValues<O>;
   readonly positionals: readonly string[];
-  /** What came behind `--`; undefined when there was none. */
+  /** The arguments after `--`; undefined without `--`. */
   readonly words: readonly string[] | undefined;
 }
 
 export interface Example {
   readonly line: string;
-  readonly says: string;
+  readonly note: string;
 }
 
 export interface CommandSpec<O extends OptionSpecs> {
   /** One word, or two: `batch run`. */
   readonly name: string;
   readonly summary: string;
-  /** `NAME`, `[NAME]` may be left out, `NAME...` one or more. */
+  /** `NAME` is required, `[NAME]` optional, `NAME...` one or more. */
   readonly positionals: readonly string[];
-  /** What may stand behind `--`, and is then passed on untouched. */
+  /** What may stand after `--`; passed on unchanged. */
   readonly words?: string;
   readonly about?: string;
   readonly examples: readonly Example[];
   readonly options: O;
-  /** Gives the exit code. */
+  /** Returns the exit code. */
   readonly run: (args: Arguments<O>, context: Context) => Promise<number>;
 }
 
 export type Command = CommandSpec<OptionSpecs>;
 
-/** Keeps the options' types for `run`, and forgets them for everybody else. */
+/** Keeps the options' types for `run` and hides them from every other caller. */
 export function command<const O extends OptionSpecs>(spec: CommandSpec<O>): Command {
   return spec as unknown as Command;
 }
 
-/** What every command takes. */
+/** Options of every command. */
 export const commonOptions = {
   json: { type: "boolean", about: "answer as JSON, for programs" },
   help: { type: "boolean", short: "h", about: "this text" },
 } as const satisfies OptionSpecs;
 
-/** Which sandbox a job goes to, and how; for commands that make jobs. */
+/** Options that choose a job's sandbox; for commands that submit jobs. */
 export const jobOptions = {
   session: {
     type: "string",

@@ -1,6 +1,6 @@
 import type { Command } from "./command.ts";
 
-/** Loaded when used: most of the time of a short command would be spent on loading the others. */
+/** Commands are imported on first use: importing all of them takes longer than most commands run. */
 type Load = () => Promise<Command>;
 
 export interface Section {

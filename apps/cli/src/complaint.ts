@@ -1,12 +1,12 @@
 import { type Fault, type FaultCode, faultTable, isFault } from "@berth/protocol";
 import { exitCodes } from "./exit-codes.ts";
 
-/** Something the person at the terminal can do something about. Printed as a sentence and what to do, never with a stack. */
+/** An error that the person at the terminal can fix. Printed as a sentence and advice, never with a stack. */
 export class Complaint extends Error {
   override readonly name = "Complaint";
   readonly exitCode: number;
   readonly code: string | undefined;
-  /** What to do about it, one line each. */
+  /** What to do, one line each. */
   readonly advice: readonly string[];
 
   constructor(
@@ -20,7 +20,7 @@ export class Complaint extends Error {
   }
 }
 
-/** The command line itself is wrong. */
+/** The command line is wrong. */
 export class UsageError extends Complaint {
   constructor(message: string, advice: readonly string[] = []) {
     super(message, { exitCode: exitCodes.usage, advice });
@@ -37,7 +37,7 @@ export class ConfigError extends Complaint {
   }
 }
 
-/** What was asked for cannot be, whatever the state of the fleet is. */
+/** The request cannot succeed in any state of the fleet. */
 const mistakes: ReadonlySet<FaultCode> = new Set([
   "invalid-job",
   "invalid-schedule",
@@ -47,7 +47,7 @@ const mistakes: ReadonlySet<FaultCode> = new Set([
 ]);
 const unreachable = new Set(["redis-unreachable", "engine-unreachable"]);
 
-/** The message for anything thrown, or undefined for a bug of Berth's own, which is shown with its stack. */
+/** Turns an error into a message. Undefined for a bug in Berth, which is printed with its stack. */
 export function complaintOf(error: unknown): Complaint | undefined {
   if (error instanceof Complaint) return error;
   if (isFault(error)) return mistakes.has(error.code) ? new UsageError(error.message) : ofFault(error);
@@ -60,16 +60,16 @@ export function exitCodeOfFault(code: string): number {
   return unreachable.has(code) ? exitCodes.unreachable : exitCodes.failed;
 }
 
-/** What the table of faults says to do about one. */
+/** The advice of the fault table. */
 export function faultAdvice(code: FaultCode): string[] {
-  return [faultTable[code].operator, `docs/faults.md says more about ${code}`];
+  return [faultTable[code].operator, `docs/faults.md explains ${code}`];
 }
 
-/** For a job whose submission failed: the fleet may have accepted it. */
+/** For a submission that failed on the way: the fleet may have accepted the job. */
 export function resubmitAdvice(jobId: string | undefined): string[] {
   return jobId === undefined
     ? []
-    : [`the same command with --id ${jobId} runs the job once, whatever became of it`];
+    : [`repeat the command with --id ${jobId}: the job runs once, even if the fleet accepted it already`];
 }
 
 function ofFault(fault: Fault): Complaint {
@@ -83,7 +83,7 @@ function ofFault(fault: Fault): Complaint {
   });
 }
 
-/** A file here that cannot be read, a disk that is full, a program that is not installed. */
+/** A local file that cannot be read, a full disk, a program that is not installed. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "errno" in error;
 }

@@ -5,9 +5,9 @@ export interface CompletedCommand {
 }
 
 interface Words {
-  /** What may be the first word. */
+  /** Candidates for the first word. */
   readonly first: readonly string[];
-  /** By first word: what may be the second. */
+  /** Candidates for the second word, by the first. */
   readonly second: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -23,7 +23,7 @@ function wordsOf(commands: readonly CompletedCommand[]): Words {
   };
 }
 
-/** Words, options, and files for everything else. */
+/** Words, options, and otherwise file names. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
   const { first, second } = wordsOf(commands);
   const seconds = [...second].map(([word, words]) => `      ${word}) words=${quoted(words.join(" "))} ;;`);
@@ -128,7 +128,7 @@ export function fishScript(commands: readonly CompletedCommand[]): string {
   return lines.join("\n");
 }
 
-/** For a shell, whatever is in it. */
+/** Quotes any text for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

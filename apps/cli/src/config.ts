@@ -9,7 +9,7 @@ import {
 import { secretsSettings } from "@berth/secrets";
 import { z } from "zod";
 
-/** Where a gateway is reached. */
+/** A gateway's address. */
 export const gatewayUrl = z.string().refine(isPlainHttpUrl, {
   error: "BERTH_URL is http:// or https://, without a name or password in it; the key goes into BERTH_KEY",
 });
@@ -62,7 +62,7 @@ export const environment = z.object({
 
 export type Config = Readonly<ReturnType<typeof namedSettings>>;
 
-/** The settings as the rest of the command names them. */
+/** The settings under the names that the rest of the CLI uses. */
 function namedSettings(set: z.infer<typeof environment>) {
   return {
     redisUrl: set.REDIS_URL,
@@ -94,7 +94,7 @@ export const variables: readonly (readonly [name: string, about: string])[] = Ob
   .filter(([name]) => !ofNpm.has(name))
   .map(([name, schema]) => [name, schema.description ?? ""]);
 
-/** Every problem at once, or the configuration. A variable that is set to nothing counts as absent. */
+/** The configuration, or an error that lists every problem. An empty variable counts as absent. */
 export function readConfig(
   given: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
@@ -104,12 +104,12 @@ export function readConfig(
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
 }
 
-/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
+/** Warns about variables with Berth's prefix that no program of Berth reads. */
 export function settingWarnings(given: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(given, Object.keys(environment.shape));
 }
 
-/** npm runs scripts in the package's directory; the paths on the command line are meant from where the person is. */
+/** npm runs scripts in the package's directory, but paths on the command line are relative to the caller's directory. */
 function directoryOf({ INIT_CWD, npm_lifecycle_event }: z.infer<typeof environment>): string {
   return npm_lifecycle_event === "berth" && INIT_CWD !== undefined ? INIT_CWD : process.cwd();
 }
@@ -120,7 +120,7 @@ function isPlainHttpUrl(text: string): boolean {
   return (protocol === "http:" || protocol === "https:") && username === "" && password === "";
 }
 
-/** The value of a variable that a person names, for a job. */
+/** The value of an environment variable that the user names for a job. */
 export function namedVariable(name: string, given: NodeJS.ProcessEnv = process.env): string | undefined {
   return given[name];
 }

@@ -3,13 +3,13 @@ import type { Door } from "./door.ts";
 import type { Interrupts } from "./interrupts.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
-/** What a command has besides its arguments. */
+/** What a command gets besides its arguments. */
 export interface Context {
   readonly config: Config;
   readonly terminal: Terminal;
   readonly interrupts: Interrupts;
-  /** What paths on the command line are relative to. */
+  /** Base of relative paths on the command line. */
   readonly directory: string;
-  /** The fleet; reached when first asked for, closed by the runner of the command. */
+  /** Connects to the fleet on first use. The command runner closes it. */
   readonly door: () => Promise<Door>;
 }

@@ -44,7 +44,7 @@ export type {
 /** A job that the fleet has accepted. */
 export interface DoorJob {
   readonly id: string;
-  /** What happens to it, from the beginning or after an event's id, until its end. The signal ends the reading. */
+  /** Its events until its end, from the beginning or after an event id. The signal stops the reading. */
   events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
   result(): Promise<JobResult>;
   status(): Promise<ShownState>;
@@ -52,12 +52,12 @@ export interface DoorJob {
 }
 
 export interface KnownDoorJob extends DoorJob {
-  /** Key of the sandbox that it runs in. */
+  /** Key of the job's sandbox. */
   readonly sandbox: string;
 }
 
 export interface UnfinishedJob extends Omit<JobView, "state" | "result"> {
-  /** `scheduled`: it waits for its time, its first or that of another attempt. */
+  /** `scheduled`: the job waits for its start time or for its next attempt. */
   readonly state: Exclude<ShownState, "finished">;
 }
 
@@ -72,31 +72,31 @@ export interface TenantsDoor {
   usedByAll(query: UsageRange & { readonly limit: number }): Promise<FleetUsage>;
   pause(tenant: string): Promise<void>;
   resume(tenant: string): Promise<void>;
-  /** Each gives all that the tenant may use afterwards. */
+  /** Both return everything that the tenant may use afterwards. */
   grant(tenant: string, list: GrantList): Promise<GrantList>;
   revoke(tenant: string, list: GrantList): Promise<GrantList>;
-  /** Ids of the jobs that do it, one for each sandbox. */
+  /** Returns the ids of the jobs that do it, one per sandbox. */
   destroy(tenant: string): Promise<readonly string[]>;
 }
 
 /** Stored secrets. No door reads a value back. */
 export interface SecretsDoor {
-  /** `mustExist`: only replaces. */
+  /** `mustExist`: replace only, never create. */
   set(tenant: string, name: string, value: string, options: { readonly mustExist: boolean }): Promise<void>;
   names(tenant: string): Promise<readonly string[]>;
-  /** False: there is none. */
+  /** False: no such secret. */
   remove(tenant: string, name: string): Promise<boolean>;
   reencrypt(): Promise<Reencrypted>;
 }
 
-/** What is made of snapshots is made by jobs. */
+/** Making, restoring and forking snapshots are jobs. */
 export interface SnapshotsDoor {
   list(tenant: string): Promise<readonly SnapshotView[]>;
-  /** False: there is none of that name. */
+  /** False: no snapshot of that name. */
   remove(tenant: string, name: string): Promise<boolean>;
 }
 
-/** The live layers of the profiles. `settings` unchecked, as the user wrote them. */
+/** The live layers of the profiles. `settings` are not validated yet. */
 export interface ProfilesDoor {
   list(): Promise<readonly StoredLayer[]>;
   get(layer: string): Promise<StoredLayer | undefined>;
@@ -105,14 +105,14 @@ export interface ProfilesDoor {
     settings: Readonly<Record<string, unknown>>,
     ifVersion: number | undefined,
   ): Promise<StoredLayer>;
-  /** False: there is none. */
+  /** False: no such layer. */
   remove(layer: string): Promise<boolean>;
   diff(layer: string, settings: Readonly<Record<string, unknown>>): Promise<readonly LayerChange[]>;
   history(layer: string): Promise<readonly StoredLayer[]>;
   rollback(layer: string, version: number): Promise<StoredLayer>;
 }
 
-/** Of these, whatever gives a boolean gives false when there is nothing of that id. */
+/** Methods that return a boolean return false for an unknown id. */
 export interface SchedulesDoor {
   put(input: ScheduleInput): Promise<ScheduleView>;
   list(): Promise<readonly ScheduleView[]>;
@@ -128,7 +128,7 @@ export interface DeadLettersDoor {
     readonly limit: number;
     readonly after?: string | undefined;
   }): Promise<readonly DeadLetter[]>;
-  /** The new job's id; undefined when there is no such letter. */
+  /** The new job's id; undefined when there is no such dead letter. */
   redrive(jobId: string): Promise<string | undefined>;
   remove(jobId: string): Promise<boolean>;
 }
@@ -148,13 +148,13 @@ export interface ToolsDoor {
   usableBy(user: ToolUser): Promise<readonly ToolView[]>;
   list(): Promise<readonly StoredTool[]>;
   get(name: string): Promise<StoredTool | undefined>;
-  /** `definition` unchecked, as the user wrote it. */
+  /** `definition` is not validated yet. */
   set(
     name: string,
     definition: Readonly<Record<string, unknown>>,
     ifVersion: number | undefined,
   ): Promise<StoredTool>;
-  /** False: there is none. */
+  /** False: no such tool. */
   remove(name: string): Promise<boolean>;
 }
 
@@ -174,9 +174,9 @@ export interface KeyView {
   readonly id: string;
   readonly role: "admin" | "tenant";
   readonly tenant?: string | undefined;
-  /** As it was given, where the id is another text. */
+  /** The name as given, if it differs from the id. */
   readonly tenantName?: string | undefined;
-  /** Absent: all. */
+  /** Absent: all profiles and pools. */
   readonly profiles?: readonly string[] | undefined;
   readonly pools?: readonly string[] | undefined;
   readonly agent?: string | undefined;
@@ -188,21 +188,21 @@ export interface KeyView {
 }
 
 export interface KeysDoor {
-  /** The token is given this once. */
+  /** Only this call ever returns the token. */
   create(key: NewKey): Promise<{ readonly token: string; readonly key: KeyView }>;
   list(): Promise<readonly KeyView[]>;
   revoke(id: string): Promise<boolean>;
 }
 
-/** Many jobs under one name. Each is known by its position among the orders, from 0. */
+/** Many jobs under one name. A job is known by its position among the orders, from 0. */
 export interface BatchToRun {
   readonly id: string;
   /** Read once, and to its end unless the batch is cancelled or left. */
   readonly orders: AsyncIterable<JobOrder>;
   readonly total: number;
-  /** Jobs submitted and not ended, at most; undefined: what suits the door. */
+  /** Maximum of submitted jobs that have not ended; undefined: the door's default. */
   readonly inFlight: number | undefined;
-  /** A gateway may be away for this long before the batch fails. Redis is waited for by the client itself. */
+  /** A gateway may be away for this long before the batch fails. The client itself waits for Redis. */
   readonly patienceMs: number;
 }
 
@@ -215,13 +215,13 @@ export interface BatchEnd {
 export interface DoorBatch {
   /** Its jobs are `<prefix>-<position>`. */
   readonly prefix: string;
-  /** Cancelled by any caller: orders that are not submitted yet never will be. */
+  /** Any caller cancelled it: the remaining orders will not be submitted. */
   readonly cancelled: boolean;
-  /** Submits the orders and gives the ends as they come, each after its order was read; without those of `done`. Once. */
+  /** Submits the orders and yields the results as they arrive, each after its order was read, except positions in `done`. Call once. */
   ends(done: ReadonlySet<number>): AsyncGenerator<BatchEnd>;
-  /** Submits nothing more and cancels what has not ended; `ends` brings those ends. */
+  /** Submits nothing more and cancels the open jobs; `ends` still yields their results. */
   cancel(): Promise<void>;
-  /** Submits nothing more and lets run what was submitted; `ends` is over. */
+  /** Submits nothing more and lets submitted jobs run; `ends` is over. */
   leave(): void;
 }
 
@@ -235,7 +235,7 @@ export interface BatchStatus {
   readonly total?: number;
 }
 
-/** By the name that a batch was given. Undefined: no such batch is known. */
+/** Looks batches up by the name they were given. Undefined: unknown batch. */
 export interface BatchesDoor {
   run(batch: BatchToRun): Promise<DoorBatch>;
   status(id: string): Promise<BatchStatus | undefined>;
@@ -243,16 +243,16 @@ export interface BatchesDoor {
 }
 
 /**
- * The fleet as the command line sees it, through Redis or through a gateway. Everything that makes jobs is built on
- * `submit`, so that both doors do the same.
+ * The fleet as the CLI sees it, through Redis or through a gateway. Every command that makes jobs uses `submit`, so both doors
+ * behave the same.
  */
 export interface Door {
-  /** Where it leads, without secrets. */
+  /** The address it connects to, without credentials. */
   readonly address: string;
   submit(order: JobOrder): Promise<DoorJob>;
   job(id: string): Promise<KnownDoorJob | undefined>;
   why(id: string): Promise<Why>;
-  /** Of all tenants or one, the oldest first. */
+  /** Of all tenants or of one, the oldest first. */
   unfinished(query: Query): Promise<readonly UnfinishedJob[]>;
   workers(): Promise<readonly WorkerRecord[]>;
   sandboxes(query: Query): Promise<readonly SandboxView[]>;

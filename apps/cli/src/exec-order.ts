@@ -7,33 +7,33 @@ export interface ExecWish {
   readonly artifacts: readonly string[];
   readonly cwd: string | undefined;
   readonly timeoutMs: number | undefined;
-  /** Bytes that go with the job, or a file of the workspace that is there already. */
+  /** Bytes to send with the job, or an existing file of the workspace. */
   readonly stdin: Buffer | { readonly path: string } | undefined;
-  /** Tenant, session and the like: jobs of one place run one after another. */
+  /** Tenant, session and so on. Jobs of one place run one after another. */
   readonly place?: object;
 }
 
 type ExecRequest = Extract<JobOrder["request"], { kind: "exec" }>;
 
-/** Reads stdin from a file and removes its name before it becomes the command; the open file stays. */
+/** Opens the stdin file and unlinks it before it becomes the command; the open file stays readable. */
 const fromFile = 'exec <"$1" && rm -f -- "$1" && shift && exec "$@"';
-/** As JSON, control characters take six bytes; text that grows beyond this is sent as bytes. */
+/** JSON takes six bytes for a control character; text that would grow beyond this is sent as bytes. */
 const mostTextBytes = 12 * 1024 * 1024;
 
-/** One word is a shell's line; several are a program and its arguments. */
+/** One word is a shell command line; several are a program and its arguments. */
 export function execOrder(words: readonly string[], wish: ExecWish): Pick<JobOrder, "request"> {
   const [only = ""] = words;
   const argv = words.length === 1 ? undefined : [...words];
   const { stdin } = wish;
   if (stdin && !Buffer.isBuffer(stdin))
     return { request: readingFile(argv ?? ["sh", "-c", only], wish, stdin.path) };
-  // A request is JSON, and its stdin text. Bytes that are not take the way of a file.
+  // A request's stdin is text, because the request is JSON. Other bytes go through a file.
   if (stdin && !isShortText(stdin)) return withFile(argv ?? ["sh", "-c", only], wish, stdin);
   const command = argv ? { argv } : { command: only };
   return { request: { ...command, ...rest(wish), ...(stdin ? { stdin: stdin.toString() } : {}) } };
 }
 
-/** Where stdin is put; hidden, and another for each command that may run at the same time. */
+/** Where stdin is written: a hidden file, with a name of its own for each concurrent command. */
 export function stdinPath(name = randomBytes(9).toString("base64url")): string {
   return `.berth-stdin-${name}`;
 }
@@ -43,7 +43,7 @@ function isShortText(bytes: Buffer): boolean {
 }
 
 function withFile(argv: readonly string[], wish: ExecWish, stdin: Buffer): Pick<JobOrder, "request"> {
-  // The same command is the same request: under the same id it may be submitted again.
+  // The name depends on the content, so resubmitting a command under the same id sends an identical request.
   const whole = JSON.stringify([wish.place, argv, rest(wish), hash("sha256", stdin)]);
   const path = stdinPath(hash("sha256", whole, "base64url").slice(0, 12));
   return {

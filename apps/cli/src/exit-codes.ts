@@ -1,4 +1,4 @@
-/** As in sysexits.h, for the ones that scripts look at. Everything else that goes wrong is 1. */
+/** From sysexits.h, for scripts. Every other error is 1. */
 export const exitCodes = {
   ok: 0,
   failed: 1,

@@ -107,7 +107,7 @@ function withTitles(terminal: Terminal, paint: Paint): Paint {
   return (text, column, row) => (row === undefined ? terminal.style("dim", text) : paint(text, column, row));
 }
 
-/** One line of what an autoscaler looks at. */
+/** The autoscaler's numbers on one line. */
 export function scaleLine(scale: Scale): string {
   const { workers, slots, freeSlots, unfinishedJobs, waitingSandboxes, oldestWaitMs } = scale;
   const waiting =

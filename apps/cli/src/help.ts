@@ -3,7 +3,7 @@ import { loadAll, sections } from "./commands.ts";
 import { variables } from "./config.ts";
 import { usageLine } from "./parse.ts";
 
-/** All commands, a line each. */
+/** All commands, one line each. */
 export async function overview(): Promise<string> {
   const summaries = new Map((await loadAll()).map(({ name, summary }) => [name, summary]));
   const width = Math.max(...[...summaries.keys()].map((name) => name.length)) + 2;
@@ -16,7 +16,7 @@ export async function overview(): Promise<string> {
     "",
     parts.join("\n\n"),
     "",
-    "berth COMMAND --help teaches each by example; berth help all is all of it, berth help environment the variables.",
+    "berth COMMAND --help shows examples; berth help all prints every page; berth help environment lists the variables.",
     "It talks to Redis (REDIS_URL), or to a gateway when BERTH_URL is set (with BERTH_KEY).",
     "",
     "  berth dev                              a whole fleet on this machine",
@@ -25,12 +25,12 @@ export async function overview(): Promise<string> {
   ].join("\n");
 }
 
-/** One command, examples first: most people read no further. */
+/** The help of one command. Examples come first, because most people stop reading there. */
 export function commandHelp(command: Command): string {
   const { summary, about, examples, options } = command;
   const width = Math.max(...examples.map(({ line }) => line.length)) + 3;
-  const shown = examples.map(({ line, says }) =>
-    says === "" ? `  ${line}` : `  ${line.padEnd(Math.min(width, 64))}  # ${says}`,
+  const shown = examples.map(({ line, note }) =>
+    note === "" ? `  ${line}` : `  ${line.padEnd(Math.min(width, 64))}  # ${note}`,
   );
   return [
     usageLine(command),
@@ -46,7 +46,7 @@ export function commandHelp(command: Command): string {
   ].join("\n");
 }
 
-/** Every command's help, one after the other: the whole reference. */
+/** Every command's help, one after another. */
 export async function reference(): Promise<string> {
   return [...(await loadAll()).map(commandHelp), environmentHelp()].join("\n");
 }

@@ -2,7 +2,7 @@ import { fleetId, workerId } from "@berth/protocol";
 import type { Images } from "@berth/sandbox";
 import type { Context } from "./context.ts";
 
-/** Of this machine's engine: no fleet is asked. */
+/** Images of this machine's engine; asks no fleet. */
 export async function hostImages({ config }: Context): Promise<Images> {
   const { DockerDriver } = await import("@berth/sandbox");
   return new DockerDriver({

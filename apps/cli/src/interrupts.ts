@@ -1,12 +1,12 @@
 import { Complaint } from "./complaint.ts";
 import { exitCodes } from "./exit-codes.ts";
 
-/** A signal to a process group arrives twice: once from the kernel and once from a parent that forwards it. */
+/** A process group gets a signal twice: from the kernel, and from a parent that forwards it. */
 const sameMs = 500;
 
 /**
- * Ctrl-C. Until a command asks for the signal, the first one ends the program at once, as users expect. Afterwards
- * the first one only fires the signal, and the second ends the program.
+ * Ctrl-C. Until a command asks for the signal, the first Ctrl-C ends the program, as users expect. Afterwards the first one only
+ * fires the signal, and the second one ends the program.
  */
 export class Interrupts {
   readonly #controller = new AbortController();
@@ -14,7 +14,7 @@ export class Interrupts {
   #exitCode: number = exitCodes.interrupted;
   #firstMs = 0;
 
-  /** What the program ends with once it was interrupted. */
+  /** Exit code of an interrupted program. */
   get exitCode(): number {
     return this.#exitCode;
   }
@@ -30,17 +30,17 @@ export class Interrupts {
       process.on("SIGTERM", () => this.#on(exitCodes.terminated));
       // The terminal was closed.
       process.on("SIGHUP", () => this.#on(exitCodes.hungUp));
-      // The process that started us with an IPC channel is gone. That is never the impatient second signal.
+      // The parent that holds our IPC channel is gone. Never count that as an impatient second signal.
       process.once("disconnect", () => {
         if (!this.interrupted) this.#on(exitCodes.hungUp);
       });
-      // A listener alone would keep a finished command from ending.
+      // The listener alone must not keep a finished command alive.
       process.channel?.unref();
     }
     return this.#controller.signal;
   }
 
-  /** What a promise gives, unless Ctrl-C comes first; the promise then goes on and its result is ignored. */
+  /** Awaits a promise unless Ctrl-C comes first; its result is then ignored. */
   async race<T>(promise: Promise<T>): Promise<T> {
     const signal = this.signal();
     const interrupted = Promise.withResolvers<never>();

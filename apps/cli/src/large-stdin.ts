@@ -11,8 +11,8 @@ import { type Stdin, wholeStdin } from "./stdin.ts";
 const mayNotHaveBegun: ReadonlySet<Outcome["kind"]> = new Set(["cancelled", "refused", "lost"]);
 
 /**
- * Stdin that is too long for one job, as a file of the workspace: it is written by jobs of the same session, and counts for the
- * workspace's quota. The command takes its name away when it begins; `remove` is for a command that never begins.
+ * Stdin that is too long for one job becomes a file of the workspace, written by jobs of the same session. It counts for the
+ * workspace's quota. The command unlinks it when it starts; call `remove` for a command that never starts.
  */
 export class LargeStdin {
   readonly path = stdinPath();

@@ -3,10 +3,10 @@ import type { FleetPort, FollowedJob } from "@berth/mcp";
 import { complaintOf } from "./complaint.ts";
 import type { Door, DoorJob } from "./door.ts";
 
-/** The sandbox that is asked for is looked for among so many that the tenant used last. */
+/** Searches at most this many of the tenant's most recently used sandboxes. */
 const lookedThrough = 20;
 
-/** The fleet as MCP's tools need it, through either door. */
+/** The fleet as the MCP tools use it, through either door. */
 export function mcpPort(
   door: Door,
   {

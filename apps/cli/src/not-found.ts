@@ -1,6 +1,6 @@
 import { Complaint } from "./complaint.ts";
 
-/** Something was named that is not there. */
+/** The user named something that does not exist. */
 export function notFound(what: string, look: string): Complaint {
   return new Complaint(`there is no ${what}`, {
     code: "not-found",

@@ -10,7 +10,7 @@ type OptionToken = {
   readonly inlineValue: boolean | undefined;
 };
 
-/** The command line of one command. Whatever does not fit is a UsageError that says what would. */
+/** Parses the arguments of one command. Any mismatch is a UsageError with the correct usage. */
 export function parse(command: Command, argv: readonly string[]): Arguments<OptionSpecs> {
   const specs: OptionSpecs = { ...command.options, ...commonOptions };
   const { own, words } = split(command, specs, argv);
@@ -20,7 +20,7 @@ export function parse(command: Command, argv: readonly string[]): Arguments<Opti
     if (token.kind === "positional") positionals.push(token.value);
     if (token.kind === "option") take(values, command, specs, token as OptionToken);
   }
-  // Where nothing can stand behind it, -- only ends the options.
+  // For a command that passes nothing on, `--` only ends the options.
   if (command.words === undefined) positionals.push(...(words ?? []));
   if (!values.help) checkCount(command, positionals);
   return {
@@ -30,7 +30,7 @@ export function parse(command: Command, argv: readonly string[]): Arguments<Opti
   };
 }
 
-/** Splits berth's own arguments from those passed on: everything after `--`, or from the first word that is no argument of berth. */
+/** Separates berth's arguments from those it passes on: all after `--`, or from the first word that is not berth's. */
 function split(command: Command, specs: OptionSpecs, argv: readonly string[]) {
   const at = argv.indexOf("--");
   if (at >= 0) return { own: argv.slice(0, at), words: argv.slice(at + 1) };
@@ -51,7 +51,7 @@ function tokensOf(specs: OptionSpecs, argv: readonly string[]) {
   return parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true }).tokens;
 }
 
-/** A flag that was not given is false, a list is empty, anything else absent. */
+/** An absent flag is false, an absent list is empty, any other absent option is undefined. */
 function emptyValues(specs: OptionSpecs): Record<string, unknown> {
   const nothing = ({ type, multiple }: OptionSpecs[string]) =>
     type === "boolean" ? false : multiple ? [] : undefined;
@@ -72,7 +72,7 @@ function take(
     values[name] = true;
     return;
   }
-  // The next option would be taken for the value.
+  // Otherwise the next option would become the value.
   const swallowed = !inlineValue && value !== undefined && value.length > 1 && value.startsWith("-");
   if (value === undefined || swallowed) {
     const form = `${rawName} ${spec.value ?? "VALUE"}`;

@@ -1,4 +1,4 @@
-/** Runs each, at most this many at once, begun in order. The first failure ends it, once what runs has ended. */
+/** Runs `each` with at most this many at once, started in order. The first failure stops it, after running calls have ended. */
 export async function pipelined<T>(
   most: number,
   items: Iterable<T> | AsyncIterable<T>,

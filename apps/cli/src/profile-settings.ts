@@ -9,7 +9,7 @@ export type Settings = Record<string, unknown>;
 const envPrefix = "env.";
 const fields = [...profileFields, ...ceilingFields];
 
-/** Settings with each `FIELD=VALUE` put in. A list is written with commas, a variable of the environment as `env.NAME=VALUE`. */
+/** Sets each `FIELD=VALUE`. Separate the values of a list by commas; write an environment variable as `env.NAME=VALUE`. */
 export function withAssignments(settings: Settings, texts: readonly string[]): Settings {
   return texts.reduce((all, text) => {
     const at = text.indexOf("=");
@@ -22,7 +22,7 @@ export function withAssignments(settings: Settings, texts: readonly string[]): S
   }, settings);
 }
 
-/** Settings without those fields. */
+/** Removes fields. */
 export function withoutFields(settings: Settings, paths: readonly string[]): Settings {
   return paths.reduce((all, path) => {
     valueFor(path, "");
@@ -30,12 +30,12 @@ export function withoutFields(settings: Settings, paths: readonly string[]): Set
   }, settings);
 }
 
-/** A whole layer, in YAML or JSON. */
+/** Reads a whole layer from YAML or JSON. */
 export function settingsIn(directory: string, file: string): Promise<Settings> {
   return fieldsIn(directory, file, "it is not a layer; docs/profiles.md has an example");
 }
 
-/** Names and values, in YAML or JSON. `otherwise`: what is wrong with a file of anything else. */
+/** Reads names and values from YAML or JSON. `otherwise` is the error for any other content. */
 export async function fieldsIn(directory: string, file: string, otherwise: string): Promise<Settings> {
   const text = await readFile(resolve(directory, file), "utf8");
   let content: unknown;
@@ -63,7 +63,7 @@ function withEntry(settings: Settings, name: string, value: unknown): Settings {
   return value === undefined ? rest : { ...rest, [name]: value };
 }
 
-/** A text as the field wants it. One that fits in no way is left to the check of the whole layer, which tells what is allowed. */
+/** Converts text to the field's type. Text that does not convert stays: validating the layer reports what is allowed. */
 function valueFor(path: string, text: string): unknown {
   if (isChoice(path) || path.startsWith(envPrefix)) return text;
   const field = fields.find((one) => one.path === path);

@@ -21,7 +21,7 @@ export function changesText(changes: readonly LayerChange[]): string {
     .join("\n");
 }
 
-/** Each entry with what it changed. */
+/** Each history entry with its changes. */
 export function historyText(entries: readonly StoredLayer[]): string {
   return table(
     ["VERSION", "AGE", "BY", "CHANGED"],

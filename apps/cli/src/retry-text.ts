@@ -2,7 +2,7 @@ import type { IdentifiedEvent } from "./door.ts";
 import { outcomeText } from "./run-job.ts";
 import { spanText } from "./terminal/quantities.ts";
 
-/** How a run ended that another follows. */
+/** Describes an attempt that is followed by another. */
 export function retryText({
   attempt,
   outcome,

@@ -6,12 +6,12 @@ import type { DoorJob, JobOrder } from "./door.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { isBrokenPipe } from "./terminal/terminal.ts";
 import { oneOf } from "./values.ts";
-import { tellWaiting } from "./waiting.ts";
+import { printWaiting } from "./waiting.ts";
 
-/** How long to wait for a cancelled job's end: more than a command's grace, less when no worker has begun it. */
+/** How long to wait for a cancelled job's end: longer than a command's grace period, shorter if no worker has started it. */
 const cancelWaitMs = { scheduled: 1_500, waiting: 1_500, running: 10_000, finished: 10_000 } as const;
 
-/** The part of an order that the shared options say. */
+/** The part of an order that the shared options set. */
 export function placeOf(
   values: OptionValues<typeof jobOptions>,
 ): Pick<JobOrder, "session" | "agent" | "scope" | "pool" | "profile"> {
@@ -25,7 +25,7 @@ export function placeOf(
   };
 }
 
-/** Runs a job to its end; Ctrl-C cancels it. Whatever is not a success is a Complaint. */
+/** Runs a job to its end; Ctrl-C cancels it. Any outcome but success is a Complaint. */
 export async function runJob(context: Context, order: JobOrder): Promise<JobResult> {
   const job = await submitJob(context, order);
   const result = await endOf(context, job, job.result());
@@ -33,14 +33,14 @@ export async function runJob(context: Context, order: JobOrder): Promise<JobResu
   return result;
 }
 
-/** From here on Ctrl-C must not end the program: a job that was accepted meanwhile would run on unattended. */
+/** From here on Ctrl-C must not exit: a job accepted meanwhile would run unattended. */
 export async function submitJob(context: Context, order: JobOrder): Promise<DoorJob> {
   const door = await context.door();
   context.interrupts.signal();
   return door.submit(order);
 }
 
-/** What `ending` gives. Ctrl-C cancels the job, and then waits a bounded time for its end; so does a reader who has gone. */
+/** Awaits `ending`. Ctrl-C or a closed output cancels the job; then it waits a bounded time for the end. */
 export async function endOf<T>(context: Context, job: DoorJob, ending: Promise<T>): Promise<T> {
   const { interrupts, terminal } = context;
   const interrupted = interrupts.signal();
@@ -60,7 +60,7 @@ export async function endOf<T>(context: Context, job: DoorJob, ending: Promise<T
   };
   interrupted.addEventListener("abort", cancel, { once: true });
   if (interrupted.aborted) cancel();
-  const hint = tellWaiting(context, job);
+  const hint = printWaiting(context, job);
   try {
     return await Promise.race([ending, givenUp.promise]);
   } catch (error) {
@@ -78,11 +78,11 @@ export function failure(outcome: Outcome): Complaint {
   if (outcome.kind === "cancelled")
     return new Complaint(outcomeText(outcome), { exitCode: exitCodes.interrupted });
   const advice =
-    outcome.kind === "lost" ? ["whether it was done is not known; look before you do it again"] : [];
+    outcome.kind === "lost" ? ["Berth does not know whether it ran; check before you repeat it"] : [];
   return new Complaint(outcomeText(outcome), { advice });
 }
 
-/** How it ended, in the words that agents get; empty for a command that ran to its own end. */
+/** The outcome in the words that agents get; empty for a command that exited. */
 export function outcomeText(outcome: Outcome): string {
   const [first = ""] = textWithEnd("", outcome).split("\n");
   if (outcome.kind === "exited") return "";
@@ -92,6 +92,6 @@ export function outcomeText(outcome: Outcome): string {
 function leftAlone(exitCode: number): Complaint {
   return new Complaint("the job was asked to end and has not yet", {
     exitCode,
-    advice: ["`berth why JOB` tells what it waits for; it ends as cancelled as soon as a worker gets to it"],
+    advice: ["`berth why JOB` prints what it waits for; it ends as cancelled as soon as a worker reaches it"],
   });
 }

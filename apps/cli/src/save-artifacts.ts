@@ -4,7 +4,7 @@ import { Complaint } from "./complaint.ts";
 import type { Context } from "./context.ts";
 import { LocalTarget } from "./copy/local-target.ts";
 
-/** Puts artifacts into a directory here, under their own paths. */
+/** Saves artifacts into a local directory, under their own paths. */
 export async function saveArtifacts(
   context: Context,
   artifacts: readonly ArtifactRef[],

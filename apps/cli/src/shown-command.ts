@@ -5,7 +5,7 @@ import { retryText } from "./retry-text.ts";
 import { outcomeText } from "./run-job.ts";
 import { printable } from "./terminal/printable.ts";
 
-/** Passes output on as it comes, and gives the result. */
+/** Prints output as it arrives and returns the result. */
 export async function shownOutput({ terminal, interrupts }: Context, job: DoorJob): Promise<JobResult> {
   if (terminal.json) return job.result();
   for await (const event of job.events()) {
@@ -16,13 +16,13 @@ export async function shownOutput({ terminal, interrupts }: Context, job: DoorJo
       // A gateway does not name workers to tenants.
       terminal.note(`berth: run ${event.attempt} begins${event.worker ? ` on ${event.worker}` : ""}`);
   }
-  // Its events ended without an end: the connection was closed under it.
+  // The events stopped without an end, so the connection was closed.
   if (interrupts.interrupted) throw interrupts.signal().reason;
   return job.result();
 }
 
-/** What is left to say of a command that has ended. `block`: its output, too. */
-export async function tellEnd(
+/** Prints what remains to be reported of a finished command. `block`: also its output. */
+export async function printEnd(
   { terminal }: Context,
   job: DoorJob,
   result: JobResult,

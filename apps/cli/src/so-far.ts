@@ -1,7 +1,7 @@
-/** What is there comes in one go; a pause this long means that there is no more yet. */
+/** Existing events arrive together; a pause this long means there are no more yet. */
 const quietMs = 700;
 
-/** What a stream gives until it pauses or ends. The stream is left where it is; closing the door ends it. */
+/** Yields from a stream until it pauses or ends. Leaves the stream open; closing the door ends it. */
 export async function* soFar<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = events[Symbol.asyncIterator]();
   for (;;) {

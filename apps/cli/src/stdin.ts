@@ -1,15 +1,15 @@
 import type { Context } from "./context.ts";
 
-/** What goes with the job itself. A gateway takes a request of 16 MiB, and base64 adds a third. */
+/** Stdin that fits a job. A gateway accepts requests of 16 MiB, and base64 adds a third. */
 const mostBytes = 8 * 1024 * 1024;
 
-/** All of stdin, or its beginning and what is still to be read. */
+/** All of stdin, or its beginning and the unread rest. */
 export interface Stdin {
   readonly head: Buffer;
   readonly rest?: AsyncIterable<Buffer>;
 }
 
-/** Reads as much as goes with one job. */
+/** Reads as much as fits one job. */
 export async function readStdin({ terminal }: Context): Promise<Stdin> {
   if (process.stdin.isTTY) terminal.note("berth: reading stdin; Ctrl-D ends it");
   const chunks: Buffer[] = [];

@@ -19,7 +19,7 @@ export function wholeNumber(option: string, text: string, least = 1): number {
   return value;
 }
 
-/** `KEY=VALUE` each; the last of the same name counts. */
+/** Each `KEY=VALUE`; a repeated key takes its last value. */
 export function assignments(option: string, texts: readonly string[]): Record<string, string> {
   const pairs = texts.map((text) => {
     const at = text.indexOf("=");

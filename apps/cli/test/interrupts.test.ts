@@ -13,12 +13,12 @@ function runScript(script: string) {
   return { status, stdout };
 }
 
-test("a signal that a whole group of processes gets, and is passed on again, is one", () => {
+test("a signal that a process group gets, and a parent passes on again, counts as one", () => {
   const script = `process.emit("SIGINT"); process.emit("SIGINT"); console.log(interrupts.interrupted); process.exit(7);`;
   expect(runScript(script)).toEqual({ status: 7, stdout: "true\n" });
 });
 
-test("one that comes later ends the program at once", () => {
+test("a second signal that comes later ends the program at once", () => {
   const script = `process.emit("SIGINT");
     setTimeout(() => { process.emit("SIGINT"); console.log("still here"); process.exit(7); }, 700);`;
   expect(runScript(script)).toEqual({ status: 130, stdout: "" });

@@ -33,7 +33,7 @@ describe("estimate of a batch's end", () => {
     }
   });
 
-  test("forgets a slow beginning, as of sandboxes that had to start", () => {
+  test("the estimate of a batch's end forgets a slow beginning, such as sandboxes that had to start", () => {
     const said = run((ms) => Math.max(0, ms - 10_000) / 50, 50_000);
     const { atMs, leftMs } = said.at(-1) ?? { atMs: 0, leftMs: 0 };
     expect(Math.abs(leftMs - (60_000 - atMs))).toBeLessThan(3_000);

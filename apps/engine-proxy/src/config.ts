@@ -60,7 +60,7 @@ export interface Config {
   readonly proxySocket: string;
 }
 
-/** Of the workers' file, what says which containers they make. */
+/** The part of the workers' configuration file that decides which containers they make. */
 const workersFile = z.looseObject({
   BERTH_IMAGE: z.string().optional(),
   BERTH_RUNTIME: z.string().optional(),

@@ -11,7 +11,7 @@ const workerLabel = "berth.role";
 /** Of the engine's description of itself; workers need no more. */
 const infoFields = ["ID", "Name", "ServerVersion", "SecurityOptions", "CgroupVersion", "Runtimes"];
 
-/** Of what the engine says of a container. */
+/** The fields of the engine's description of a container. */
 const containerFacts = z.looseObject({
   Id: z.string(),
   Config: z.looseObject({ Labels: z.record(z.string(), z.string()).nullish(), User: z.string().default("") }),

@@ -152,7 +152,7 @@ async function bodyOf(request: http.IncomingMessage): Promise<string> {
   }
 }
 
-/** What came behind the request's body, which says nothing that the path does not. */
+/** The rest of the request's body, which adds nothing to the path. */
 async function skipBody(request: http.IncomingMessage, socket: Duplex, head: Buffer): Promise<Buffer> {
   const length = Number(request.headers["content-length"] ?? 0);
   if (request.headers["transfer-encoding"] || !(length >= 0 && length <= maxBodyBytes))

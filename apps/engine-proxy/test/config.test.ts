@@ -19,7 +19,7 @@ function rules(variables: Record<string, string>) {
 }
 
 describe("engine proxy's rules", () => {
-  test("allow what the workers' own settings name when nothing else is set", async () => {
+  test("the engine proxy's rules default to what the workers' settings name", async () => {
     const BERTH_CONFIG = join(folder, "worker.json");
     const profiles = { tools: { image: "tools" }, strong: { runtime: "runsc" } };
     await writeFile(BERTH_CONFIG, JSON.stringify({ profiles }));

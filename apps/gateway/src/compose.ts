@@ -6,7 +6,7 @@ import { connectRedis, isPasswordRefusal, withoutPassword } from "@berth/redis";
 import { secretsKeyOf } from "@berth/secrets";
 import { Metrics, openTracing, serveMetrics, writeLastLine } from "@berth/service";
 import { pino } from "pino";
-import { AnswerRecord } from "./answers.ts";
+import { AnswerRecord } from "./answer-record.ts";
 import { BatchTracker } from "./batches/tracker.ts";
 import { Board } from "./board/board.ts";
 import { type Config, isLoopback, settingWarnings } from "./config.ts";
@@ -22,23 +22,23 @@ import type { Parts } from "./parts.ts";
 import { Places } from "./places.ts";
 import { allRoutes } from "./routes/index.ts";
 import { WebhookSender } from "./webhooks/sender.ts";
-import { WebhookSecrets } from "./webhooks/signature.ts";
+import { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
 
 export interface RunningGateway {
-  /** Where it listens, as `http://host:port`. */
+  /** The listening address, as `http://host:port`. */
   readonly address: string;
-  /** Takes no new connection, tells event streams to reconnect, lets requests finish within the budget. */
+  /** Graceful stop: accepts no new connection, asks event streams to reconnect, lets requests finish within the budget. */
   stop(): Promise<void>;
-  /** Ends every connection now. */
+  /** Closes every connection now. */
   abandon(): void;
 }
 
-/** The configuration would open the fleet to strangers. */
+/** This configuration would let strangers use the fleet. */
 export class Unguarded extends Error {
   override readonly name = "Unguarded";
 }
 
-/** Puts a gateway together and starts it. The only place where the parts meet. */
+/** Builds the gateway from its parts and starts it. The only place where the parts meet. */
 export async function composeGateway(config: Config): Promise<RunningGateway> {
   const output = pino.destination({ dest: 1, sync: false });
   const log = pino({ level: config.logLevel, base: { app: "gateway" } }, output);
@@ -81,7 +81,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       `BERTH_GATEWAY_HOST: ${config.host} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
     );
   }
-  // A gateway that is started without the setting later stays closed. If Redis cannot note it now, the next start does.
+  // Once started with this setting, the gateway stays closed without it. If Redis cannot record that now, the next start does.
   if (config.adminKey !== undefined) void keys.noteMade().catch(() => {});
   const authenticator = new Authenticator(keys, {
     adminKey: config.adminKey,

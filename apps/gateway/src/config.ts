@@ -8,7 +8,7 @@ const positive = (fallback: number, most: number = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().positive().max(most).default(fallback);
 const mebibyte = 1024 * 1024;
 
-/** As `10.1.0.0/16,fd00::/8`. */
+/** For example `10.1.0.0/16,fd00::/8`. */
 const networks = z
   .string()
   .default("")
@@ -121,7 +121,7 @@ export const environment = z.object({
 
 export type Config = Readonly<ReturnType<typeof namedSettings>>;
 
-/** The settings as the rest of the gateway names them. */
+/** The settings under the names that the rest of the gateway uses. */
 function namedSettings(set: z.infer<typeof environment>) {
   return {
     redisUrl: set.REDIS_URL,
@@ -157,7 +157,7 @@ function namedSettings(set: z.infer<typeof environment>) {
   };
 }
 
-/** Every problem at once, or the configuration. */
+/** The configuration, or an error that lists every problem. */
 export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
@@ -165,12 +165,12 @@ export function readConfig(
   return "problems" in read ? read : { config: namedSettings(read.config) };
 }
 
-/** What the gateway does when no variable is set. */
+/** The defaults, when no variable is set. */
 export function defaultConfig(): Config {
   return namedSettings(environment.parse({}));
 }
 
-/** Warns of variables that have Berth's prefix and that no program of Berth reads. */
+/** Warns about variables with Berth's prefix that no program of Berth reads. */
 export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): string[] {
   return unknownSettings(variables, Object.keys(environment.shape));
 }

@@ -1,7 +1,7 @@
 import type { GroupResult } from "@berth/client";
 import type { Counter, Metrics } from "@berth/service";
 
-/** Tenants kept track of to find the busiest: many times what is shown. */
+/** Tenants counted to find the busiest: many times the number shown. */
 const tracked = 10;
 
 /** Of one tenant, since this gateway knows it. */

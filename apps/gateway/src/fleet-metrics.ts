@@ -1,7 +1,7 @@
 import type { Berth, Scale } from "@berth/client";
 import type { Metrics } from "@berth/service";
 
-/** All gauges of a scrape, and several scrapers a second, share one read of Redis. */
+/** All gauges of one scrape share one read of Redis; so do scrapes within this time. */
 const freshMs = 1_000;
 
 const gauges: readonly [name: string, help: string, of: (scale: Scale) => number][] = [
@@ -21,7 +21,7 @@ const gauges: readonly [name: string, help: string, of: (scale: Scale) => number
   ],
 ];
 
-/** The fleet in numbers, as Redis has it at the moment of the scrape. The same from every gateway. */
+/** The fleet's numbers from Redis at the time of the scrape. Every gateway reports the same. */
 export function addFleetMetrics(metrics: Metrics, berth: Berth): void {
   let scale: Promise<Scale | undefined> | undefined;
   let atMs = 0;

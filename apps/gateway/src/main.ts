@@ -21,7 +21,7 @@ async function start(config: Config): Promise<RunningGateway> {
       process.exit(exitBadConfig);
     }
     const { code = "", message } = error as NodeJS.ErrnoException;
-    // An address that is taken, a Redis that is away: a stack would not help with that.
+    // Expected causes, such as an address in use or an unreachable Redis: a stack would not help.
     process.stderr.write(`berth-gateway: it cannot start: ${message}${code === "" ? "" : ` (${code})`}\n`);
     process.exit(1);
   }
@@ -30,7 +30,7 @@ async function start(config: Config): Promise<RunningGateway> {
 const read = readConfig();
 let asked = false;
 let gateway: RunningGateway | undefined;
-// A local fleet gives its gateway an IPC channel: its end means that the process that started us is gone.
+// A local fleet holds our IPC channel. When it closes, the parent process is gone.
 process.once("disconnect", () => {
   if (!asked) stop();
 });

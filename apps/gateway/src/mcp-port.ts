@@ -16,16 +16,16 @@ type Place = Parameters<Parts["berth"]["jobs"]["events"]>[0];
 
 export interface Caller {
   readonly principal: Principal;
-  /** Whose artifacts can be read; an admin key, too, is confined to the tenant that it named. */
+  /** The tenant whose artifacts can be read. An admin key, too, is confined to the tenant it named. */
   readonly tenant: string;
   readonly headers: SubmissionHeaders;
   readonly onBug: (error: unknown) => void;
 }
 
-/** The sandbox that is asked for is looked for among so many that the tenant used last: a call must not cost more than its rate. */
+/** Searches at most this many of the tenant's most recently used sandboxes, to bound a call's cost. */
 const lookedThrough = 20;
 
-/** The fleet as MCP's tools need it, for one caller of this gateway: what its key may do, and no more. */
+/** The fleet as the MCP tools use it, for one caller: exactly what its key may do. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
   const refuses = parts.config.onNoSandbox === "refuse";
   const followed = (job: Place) => ({

@@ -9,19 +9,19 @@ import type { OpenStreams } from "./events/open-streams.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
 import type { Places } from "./places.ts";
-import type { WebhookSecrets } from "./webhooks/signature.ts";
+import type { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
 
-/** What routes are made of. */
+/** The dependencies of routes. */
 export interface Parts {
   readonly config: Config;
   readonly log: Logger;
   readonly redis: Redis;
   readonly berth: Berth;
   readonly artifacts: Artifacts;
-  /** Undefined: there is no collector. */
+  /** Undefined: no collector is configured. */
   readonly tracing: Tracing | undefined;
   readonly streams: OpenStreams;
-  /** Jobs whose ends are waited for by requests. */
+  /** Requests that wait for jobs to end. */
   readonly waits: Places;
   readonly batches: BatchStore;
   readonly webhookSecrets: WebhookSecrets;
@@ -30,6 +30,6 @@ export interface Parts {
   readonly egressLog: EgressLog;
   readonly authenticator: Authenticator;
   readonly metrics: Metrics;
-  /** Fires when the gateway was asked to stop. */
+  /** Fires when the gateway is stopping. */
   readonly stopping: AbortSignal;
 }

@@ -6,13 +6,13 @@ export interface PlacesOptions {
   readonly max: number;
   readonly maxPerKey: number;
   readonly code: ProblemCode;
-  /** What is counted, for the sentence that refuses one too many. */
+  /** What is counted, for the error message. */
   readonly what: string;
   /** The tenant's ceiling that bounds them over all its keys. */
   readonly ceiling?: "streams" | "waits";
 }
 
-/** Things that stay open for a while: so many at once, for each key, and for each tenant over all its keys. */
+/** Limits what stays open: in total, per key, and per tenant over all its keys. */
 export class Places {
   readonly #options: PlacesOptions;
   readonly #perKey = new Map<string, number>();
@@ -27,7 +27,7 @@ export class Places {
     return this.#taken;
   }
 
-  /** Takes places, or refuses. Releasing is idempotent. */
+  /** Takes slots, or refuses. Releasing is idempotent. */
   take({ id, tenant, ceilings }: Principal, count = 1): Disposable {
     const { max, maxPerKey, code, what, ceiling } = this.#options;
     const ofKey = this.#perKey.get(id) ?? 0;

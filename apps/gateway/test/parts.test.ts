@@ -36,7 +36,7 @@ describe("rates", () => {
     expect(buckets.draw("a", 10, 500, 2_000)).toBe(0);
   });
 
-  test("names that come once do not fill the memory", () => {
+  test("names that appear once do not fill the rate limiter's memory", () => {
     const buckets = new TokenBuckets();
     for (let index = 0; index < 20_000; index++) buckets.draw(`n${index}`, 1, 1, index);
     expect(buckets.size).toBe(10_000);
@@ -62,10 +62,10 @@ describe("room", () => {
     const budget = new BodyBudget(1_000);
     const one = budget.hold({ id: "a", most: 0 });
     one.take(200);
-    expect(() => one.take(100)).toThrow(/too many bytes/);
+    expect(() => one.take(100)).toThrow(/memory for request bodies is full/);
     const others = ["b", "c", "d"].map((id) => budget.hold({ id, most: 0 }));
     for (const other of others) other.take(250);
-    expect(() => budget.hold({ id: "e", most: 0 }).take(100)).toThrow(/too many bytes/);
+    expect(() => budget.hold({ id: "e", most: 0 }).take(100)).toThrow(/memory for request bodies is full/);
     one.giveBack(150);
     expect(budget.used).toBe(800);
     one.end();
@@ -171,7 +171,7 @@ describe("bodies that come in small pieces", () => {
     expect(counted).toBe(0);
   });
 
-  test("take at most twice the room of their bytes", () => {
+  test("bodies that come in small pieces take at most twice the room of their bytes", () => {
     const gathered = new GatheredBytes();
     for (let index = 0; index < 100_000; index++) gathered.add(Buffer.of(index % 256));
     const bytes = gathered.take();
@@ -218,7 +218,7 @@ describe("fault of the machines", () => {
 });
 
 describe("tasks in order", () => {
-  test("no more are begun while those that run hold as many bytes as may be held", async () => {
+  test("no further task starts while running ones hold as many bytes as allowed", async () => {
     const work = new InOrder(10, 100);
     const gate = Promise.withResolvers<void>();
     await work.add("a", () => gate.promise, 60);
@@ -283,7 +283,7 @@ describe("work in order", () => {
     expect(done).toEqual(["b1", "a1", "a2"]);
   });
 
-  test("no more run at once than allowed, and a failure stops the rest", async () => {
+  test("no more tasks run at once than allowed, and a failure stops the rest", async () => {
     const work = new InOrder(2);
     let running = 0;
     let most = 0;

@@ -10,7 +10,7 @@ const onlyReading: ReadonlySet<PropertyKey> = new Set(["read", "readMany", "stat
 /** The same sandbox for one job, with a look before each thing that is done in it. What `check` throws, the call throws. */
 export function checkedSandbox(sandbox: JobSandbox, check: () => void): JobSandbox {
   let touched = false;
-  /** `changes`: whether a call that was taken may have changed something, whatever became of it. */
+  /** `changes`: whether a call that was taken may have changed something, for any outcome. */
   const taken = async <T>(changes: boolean, call: () => Promise<T>): Promise<T> => {
     check();
     try {

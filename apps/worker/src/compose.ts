@@ -66,18 +66,18 @@ export interface RunningWorker {
 
 /** Share of the host's memory that parked containers may hold by default. */
 const parkedMemoryShare = 0.1;
-/** Redis may be away when the worker leaves. */
+/** Time limit for the last writes: Redis may be down when the worker exits. */
 const lastWordsMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
 export interface Orders {
-  /** It was asked to stop. */
+  /** The worker was asked to stop. */
   readonly onDrain: () => void;
-  /** Another process speaks for its worker id. */
+  /** Another process claimed this worker id. */
   readonly onReplaced: () => void;
 }
 
-/** Puts a worker together and starts it. The only place where the parts meet. Throws when its id is another's. */
+/** Builds the worker from its parts and starts it. The only place where the parts meet. Throws if another process has its id. */
 export async function composeWorker(config: Config, { onDrain, onReplaced }: Orders): Promise<RunningWorker> {
   const output = pino.destination({ dest: 1, sync: false });
   const options = {

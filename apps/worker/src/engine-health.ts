@@ -21,7 +21,7 @@ const checkMs = { first: 500, last: 5_000 } as const;
 const failingTenants = 3;
 /** A worker whose starts fail tries one new sandbox, and waits longer after each that failed. */
 const tryMs = { first: 2_000, last: 60_000 } as const;
-/** These speak of the engine itself, whatever sandbox they were met with. */
+/** Faults of the engine itself, for any sandbox. */
 const awayCodes: ReadonlySet<FaultCode> = new Set<FaultCode>(["engine-unreachable", "engine-wedged"]);
 
 /**

@@ -28,9 +28,9 @@ process.once("disconnect", () => {
 worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 
-/** The first time in order, the second time now. Either is over at some time, whatever does not answer. */
+/** First signal: graceful stop. Second: exit at once. Both have a time limit, so that an unresponsive peer cannot block the exit. */
 function stop(): void {
-  // Asked to stop while it starts: it holds nothing yet that does not run out by itself.
+  // Stopped while starting: everything it holds by now expires by itself.
   if (!worker) process.exit(exitCode);
   if (asked) {
     worker.abandon();
@@ -42,7 +42,7 @@ function stop(): void {
   void worker.stop().then(() => process.exit(exitCode));
 }
 
-/** Another process is this worker now. Nothing may be done in its name. */
+/** Another process has claimed this worker id, so this one may do nothing more in its name. */
 function leave(): void {
   exitCode = 1;
   stop();

@@ -26,7 +26,7 @@ import type { JobTools } from "./job-tools.ts";
 export type Asked = {
   readonly [K in "tenant" | "agent" | "profile" | "keySettings" | "settings"]?: Job[K] | undefined;
 } & {
-  /** Its workspace is to be emptied, whatever access its commands have. */
+  /** Its workspace is to be emptied, with any access of its commands. */
   readonly emptied?: boolean;
 };
 

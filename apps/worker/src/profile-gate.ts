@@ -2,7 +2,7 @@ import { unlessAborted } from "@berth/tenancy";
 
 /**
  * Lets jobs of one profile into a sandbox side by side. A job of another profile waits until they are out. Those that come after it wait
- * behind it, whatever their profile: else it would wait for as long as jobs of the present profile come.
+ * behind it, under any profile: else it would wait for as long as jobs of the present profile come.
  */
 export class ProfileGate {
   #profile: string | undefined;

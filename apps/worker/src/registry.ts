@@ -38,7 +38,7 @@ export class Registry {
       this.#timer = undefined;
       onReplaced(claimed.by);
     } catch {
-      // Redis is away; its connection tells of it once.
+      // Redis is away; its connection reports that once.
     }
   }
 }

@@ -502,7 +502,7 @@ export class DriverSandbox implements SandboxPort {
     await sandbox.stop({ signal });
   }
 
-  /** For every job: producers with access to Redis do not pass the gateway. */
+  /** Checked for every job: a producer with access to Redis bypasses the gateway. */
   async #checkGrants({ tenant, request }: SandboxJob, profile: string): Promise<void> {
     const { grants, pool } = this.#request;
     this.#pool ??= await pool();
@@ -510,7 +510,7 @@ export class DriverSandbox implements SandboxPort {
     await grants.check(tenant, { profile, pool: isEnding(request) ? undefined : this.#pool });
   }
 
-  /** Shared by all jobs that wait for it, so no one job's signal ends it. A start that failed is tried again by the next. */
+  /** Shared by all jobs that wait for the start, so no single job's signal aborts it. The next job retries a failed start. */
   #sandbox(wanted: Wanted, leaseLeftMs: () => number): Promise<Sandbox> {
     this.#opening ??= this.#start(wanted, leaseLeftMs).catch((error: unknown) => {
       this.#opening = undefined;
@@ -519,7 +519,7 @@ export class DriverSandbox implements SandboxPort {
     return this.#opening;
   }
 
-  /** Tenants whose files it may read. Throws when this host does not have them. */
+  /** Tenants whose files it may read. Throws if this host does not have them. */
   async #peers(): Promise<readonly TenantId[]> {
     const { key, grants, tie } = this.#request;
     const tenant = tenantOf(key);

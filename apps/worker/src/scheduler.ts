@@ -142,7 +142,7 @@ export class Scheduler {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await clock.sleep(sweepMs, signal).catch(() => {});
-      // Redis may be away; its connection tells of it once.
+      // Redis may be away; its connection reports that once.
       if (!signal.aborted) await this.#cron.sweep().catch(() => {});
     }
   }

@@ -18,20 +18,20 @@ export interface WorkerClaimOptions {
   readonly life: WorkerLife;
   readonly keptMs: number;
   readonly status: WorkerStatus;
-  /** Redis refuses to write, so the worker cannot start yet: called at first, and repeatedly while that lasts. */
+  /** Called while Redis refuses to write and the worker cannot start: at first, and then repeatedly. */
   readonly onWaiting: (why: string, waitedMs: number) => void;
 }
 
-/** A process that answers, does so in milliseconds; one that collects garbage or starts up, in less than this. */
+/** A live process answers within milliseconds; one that collects garbage or starts up, within this. */
 const silentMs = 2_000;
 const askAgainMs = 250;
-/** Between two tries while Redis refuses to write, and between two words about it. */
+/** Retry interval while Redis refuses to write, and interval of its log lines. */
 const refusedPauseMs = 1_000;
 const refusedWordMs = 10_000;
-/** A connection that is being made again is missing for so long. */
+/** A connection that is being reopened is missing for up to this long. */
 const reconnectMs = 300;
 
-/** The same for every process and container of a machine until it is started again; then no container of before runs. */
+/** The boot id: the same for every process and container of a machine until its next boot, which ends all containers. */
 export function machineOf(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -40,15 +40,15 @@ export function machineOf(): string {
   }
 }
 
-/** The client name of a worker's connections, by which its next process sees whether they are still open. */
+/** Client name of a worker's connections. The worker's next process looks for it, to see whether they are still open. */
 export function connectionName({ worker, instance }: WorkerLife): string {
   return `berth-worker:${worker}:${instance}`;
 }
 
 /**
- * Becomes the one process that speaks for a worker id, before anything else is done in its name. What it gives back is an earlier life
- * on this machine that is known to be dead. One that answers keeps the id: throws. One that does not answer and is not known to be
- * dead loses the id, but its leases run out by themselves.
+ * Claims the worker id for this process, before it does anything in its name. Returns a predecessor on this machine that is known to be
+ * dead. Throws if another process has the id and answers. A process that does not answer and is not known to be dead loses the id, but
+ * its leases expire by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
   const { redis, life, status } = options;
@@ -63,7 +63,7 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
     if (!hasGone && (await answers(options, earlier.instance)))
       throw new Fault("worker-id-taken", { worker: life.worker, host, pid });
     replacing = earlier.instance;
-    // On another machine its containers live on until they miss it.
+    // On another machine its containers live on until they miss its heartbeat.
     isDead = hasGone && machine === status.machine;
   }
 }

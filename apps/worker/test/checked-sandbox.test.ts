@@ -18,14 +18,14 @@ const touched = (error: unknown) => (error instanceof LeaseOver ? error.touched 
 const command = { command: "true" };
 
 describe("sandbox that takes nothing more because its lease is over", () => {
-  test("a sandbox that takes nothing more because its lease is over was not touched by a job whose first command it refused", async () => {
+  test("a job whose first command was refused after the lease ended did not touch the sandbox", async () => {
     const files = { list: async () => ({ items: [], truncated: false }) };
     const sandbox = checkedSandbox(sandboxOf([refused], files), () => {});
     await sandbox.files.list("");
     expect(await sandbox.exec(command).catch(touched)).toBe(false);
   });
 
-  test("a sandbox that takes nothing more because its lease is over was touched by a job of which it had taken a command, or a change to a file", async () => {
+  test("a job of which the sandbox had taken a command or a file change touched the sandbox", async () => {
     const later = checkedSandbox(sandboxOf([exited, refused]), () => {});
     await later.exec(command);
     expect(await later.exec(command).catch(touched)).toBe(true);
@@ -35,7 +35,7 @@ describe("sandbox that takes nothing more because its lease is over", () => {
     expect(await changed.exec(command).catch(touched)).toBe(true);
   });
 
-  test("a sandbox that takes nothing more because its lease is over was not touched by a job whose first change to a file it refused", async () => {
+  test("a job whose first file change was refused after the lease ended did not touch the sandbox", async () => {
     const context = { operation: "write", code: "lease-over", detail: "" };
     const write = async () => Promise.reject(new Fault("file-operation-failed", context));
     const sandbox = checkedSandbox(sandboxOf([], { write }), () => {});

@@ -39,7 +39,7 @@ test("one tenant whose sandbox never starts does not degrade a worker whose engi
   expect(seen).toEqual([]);
 });
 
-test("a worker where sandboxes of three tenants fail to start takes only its own, and now and then a new one, until a start works", () => {
+test("a worker whose starts fail for three tenants takes only its own, and few new ones, until one works", () => {
   const { health, seen, fail, pass } = healthOf(async () => {});
   fail("acme");
   fail("globex");

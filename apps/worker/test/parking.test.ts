@@ -19,23 +19,23 @@ function parked(...memory: number[]): ParkedSandbox[] {
 const keys = (list: readonly ParkedSandbox[]) => list.map(({ key }) => key);
 
 describe("parked containers", () => {
-  test("within every bound all stay", () => {
+  test("parked containers within every bound all stay", () => {
     expect(overLimits(parked(100, 100, 100), roomy, 5_000)).toEqual([]);
   });
 
-  test("beyond the count the oldest go, and no more than have to", () => {
+  test("of too many parked containers the oldest are removed, and no more than necessary", () => {
     expect(keys(overLimits(parked(1, 1, 1, 1), { ...roomy, count: 2 }, 5_000))).toEqual(["t0", "t1"]);
   });
 
-  test("beyond the memory the oldest go until the rest fits", () => {
+  test("of parked containers with too much memory the oldest are removed until the rest fits", () => {
     expect(keys(overLimits(parked(600, 300, 500, 100), roomy, 5_000))).toEqual(["t0"]);
   });
 
-  test("parked containers that are too old go, however few they are", () => {
+  test("parked containers that are too old are removed, however few they are", () => {
     expect(keys(overLimits(parked(1, 1, 1), { ...roomy, ageMs: 4_000 }, 5_001))).toEqual(["t0", "t1"]);
   });
 
-  test("parked containers of a worker that stops all go but one that cannot be removed, and those of other workers stay", async () => {
+  test("a worker that stops removes its own parked containers, except one that cannot be removed", async () => {
     const here = new Map(parked(...Array(20).fill(1)).map((one) => [one.key, one]));
     const [stuck, other] = [sandboxKey.parse("t3"), sandboxKey.parse("t7")];
     for (const one of here.values()) if (one.key === other) here.set(other, { ...one, worker: "worker-2" });

@@ -26,7 +26,7 @@ const times = (count: number, tenant: string, weight: number) =>
   Array.from({ length: count }, () => [tenant, weight] as const);
 
 describe("turns of a worker", () => {
-  test("go to tenants in proportion to their weights, however many jobs each has waiting", async () => {
+  test("turns go to tenants in proportion to their weights, however many jobs each has waiting", async () => {
     const wanted = [...times(100, "flood", 100), ...times(20, "small", 100), ...times(60, "large", 300)];
     const ran = await order(new Turns(1), wanted, 50);
     const share = (tenant: string) => ran.filter((one) => one === tenant).length;
@@ -41,7 +41,7 @@ describe("turns of a worker", () => {
     expect(ran.filter((one) => one === "new")).toHaveLength(5);
   });
 
-  test("the turns of a worker of jobs that stop waiting go to the others, and none is lost", async () => {
+  test("turns of jobs that stop waiting go to the others, and none is lost", async () => {
     const turns = new Turns(2);
     const acme = turns.of({ tenant: "acme", weight: () => 1 });
     const [one, two] = [await acme.take(signal), acme.takeNow()];

@@ -4,7 +4,7 @@ const DEFAULT_ADDRESS = "unix:///var/run/docker.sock";
 const DEADLINE_MS = 5_000;
 
 /**
- * What the engine says about itself and about this container.
+ * The engine's description of itself and of this container.
  * @param {string | undefined} address in DOCKER_HOST's form
  * @param {string} container
  * @returns {Promise<{ machine: string, labels: Record<string, string> }>}

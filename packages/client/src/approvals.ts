@@ -10,28 +10,28 @@ import { Fault, sharedOwner, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
 export interface DecideOptions {
-  /** Who, for the record. */
+  /** Who decides, for the record. */
   readonly by?: string;
-  /** A tenant reads it with its job's end. */
+  /** Shown to the tenant in its job's outcome. */
   readonly reason?: string;
 }
 
 const mostListed = 1_000;
 
-/** Jobs that a rule of their profile lets run only after an administrator has approved them; docs/policy.md. */
+/** Jobs that a profile's rule holds back until an administrator approves them; docs/policy.md. */
 export class Approvals {
   readonly #redis: Redis;
   readonly #records: Records;
   readonly #schedule: Pick<Schedule, "hurry">;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.approvals`. */
   constructor(redis: Redis, schedule: Pick<Schedule, "hurry">) {
     this.#redis = redis;
     this.#records = new Records(redis);
     this.#schedule = schedule;
   }
 
-  /** What waits, the first to expire first; of one tenant or of all. */
+  /** Jobs that wait for an approval, soonest expiry first; of one tenant or of all. */
   async list({ tenant, limit = 100 }: { tenant?: string; limit?: number } = {}): Promise<Approval[]> {
     const bounded = Math.min(limit, mostListed);
     if (tenant === undefined) return await this.#records.list({ limit: bounded });

@@ -2,18 +2,18 @@ import { type ArtifactMeta, ArtifactReader, type ByteRange, DirectoryPlace } fro
 import type { Redis } from "@berth/redis";
 
 export interface ArtifactsOptions {
-  /** The workers' artifact directory, where this process sees it. Without it only small artifacts can be fetched. */
+  /** The workers' artifact directory, if this process can read it. Without it only small artifacts can be fetched. */
   readonly directory?: string | undefined;
 }
 
 /**
- * What jobs left for others, by id. Undefined is: no such artifact, or not any more. Bytes in a directory that this process
- * does not see are the fault `artifact-elsewhere`; `meta` needs no directory.
+ * Files that jobs kept, by id. Undefined: no such artifact, or it has expired. If this process cannot read the directory with the
+ * bytes, reading throws the fault `artifact-elsewhere`; `meta` needs no directory.
  */
 export class Artifacts {
   readonly #reader: ArtifactReader;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.artifacts`. */
   constructor(redis: Redis, { directory }: ArtifactsOptions = {}) {
     this.#reader = new ArtifactReader(
       redis,
@@ -25,12 +25,12 @@ export class Artifacts {
     return this.#reader.meta(id);
   }
 
-  /** All of it at once, checked against its hash. */
+  /** The whole artifact, checked against its hash. */
   bytes(id: string): Promise<Buffer | undefined> {
     return this.#reader.bytes(id);
   }
 
-  /** As it is read, from the beginning or a range of it. */
+  /** A stream of the artifact, or of a range of it. */
   stream(id: string, range: Partial<ByteRange> = {}): Promise<AsyncIterable<Uint8Array> | undefined> {
     return this.#reader.stream(id, range);
   }

@@ -10,13 +10,13 @@ import { untilRoom } from "./until-room.ts";
 export type Orders = Iterable<JobOrder> | AsyncIterable<JobOrder>;
 
 export interface BatchOptions {
-  /** Names the batch: its jobs are `<id>-0`, `<id>-1`, …, so that a second run finds what the first one did. */
+  /** Names the batch. Its jobs are `<id>-0`, `<id>-1`, …, so that a second run finds the jobs of the first. */
   readonly id: string;
-  /** Jobs in flight at once, results not yet read included; default 1,000. */
+  /** Maximum of jobs in flight, results not yet read included; default 1,000. */
   readonly inFlight?: number;
-  /** How many orders there will be, where the orders themselves do not tell. */
+  /** The number of orders, if the source does not have a length. */
   readonly total?: number;
-  /** Orders, by their index, whose results are not asked for: they are not submitted. */
+  /** Indexes of orders to skip: they are not submitted, and yield no result. */
   readonly done?: ReadonlySet<number>;
 }
 
@@ -27,35 +27,35 @@ export interface BatchResult {
 }
 
 export interface BatchProgress {
-  /** Known for arrays and sets, when it was given, and once the last order was read. */
+  /** Known for arrays and sets, if given as an option, and once the last order was read. */
   readonly total: number | undefined;
   readonly submitted: number;
   readonly finished: number;
   readonly failed: number;
-  /** Ends per second, over the last ten seconds. */
+  /** Finished jobs per second, over the last ten seconds. */
   readonly perSecond: number;
 }
 
 const defaultInFlight = 1_000;
-/** Orders read and not submitted: enough to find several of a sandbox among those of many tenants. */
+/** Orders read ahead: enough to find several of one sandbox among those of many tenants. */
 const aheadMost = 1_000;
-/** What is in flight is spread over at least so many sandboxes, and no sandbox is preferred past this many jobs. */
+/** Jobs in flight spread over at least this many sandboxes; a sandbox with this many jobs is no longer preferred. */
 const share = { sandboxes: 16, most: 4 } as const;
-/** An order source that is slower than this does not hold up what was read. */
+/** Waits this long for the order source before it submits what it has read. */
 const gatherMs = 10;
 /** Redis may be away for this long before the batch gives up; the same id goes on later. */
 const outageMs = 60_000;
 
 /**
- * Many jobs under one name, submitted as they are asked for and no faster than they end.
+ * Runs many jobs under one name, no faster than they end.
  *
  *   orders ──▶ ahead, by sandbox ──▶ one lane per session, so that a job that finds no room keeps its place ──▶ in flight ──▶
  *   finished ──▶ reader
  *
- * Holds no more than `inFlight` orders and results, and a thousand orders ahead, however many there are. Of those ahead it
- * prefers the ones whose sandbox has jobs in flight. A full sandbox or fleet is waited for. An order
- * that is no valid job ends as `refused`. The same id again, by any process, goes on where it was: what was submitted runs
- * once, and its result is brought back. Leaving `results()` early submits nothing more and lets run what was submitted.
+ * Holds at most `inFlight` orders and results, and a thousand orders read ahead. Prefers orders whose sandbox has jobs in
+ * flight. Waits for a full sandbox or fleet. An invalid order ends as `refused`.
+ * Any process can resume the batch with the same id: each order runs once, and earlier results are read again. Leaving
+ * `results()` early submits nothing more; submitted jobs run on.
  */
 export class Batch {
   readonly #submit: (order: JobOrder) => Promise<EnqueuedJob>;
@@ -75,14 +75,14 @@ export class Batch {
   #finished = 0;
   #failed = 0;
   #begun = false;
-  /** Until it fires, more orders are read before the next is chosen. */
+  /** While set, more orders are read before the next is chosen. */
   #filling: NodeJS.Timeout | undefined;
   #left = false;
   #ordersRead = false;
   #failure: { readonly reason: unknown } | undefined;
   #changed = Promise.withResolvers<void>();
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.batch`. */
   constructor(submit: (order: JobOrder) => Promise<EnqueuedJob>, orders: Orders, options: BatchOptions) {
     this.#submit = submit;
     this.#orders = orders;
@@ -103,7 +103,7 @@ export class Batch {
     };
   }
 
-  /** Submits nothing more and cancels what is in flight; `results()` then brings those ends and is over. */
+  /** Submits nothing more and cancels the jobs in flight; `results()` yields their ends and finishes. */
   async cancel(): Promise<void> {
     this.#stopped.abort();
     this.#ahead.clear();
@@ -111,7 +111,7 @@ export class Batch {
     await Promise.all([...this.#running.values()].map((job) => job.cancel()));
   }
 
-  /** Results as the jobs end. Reading them is what submits the next. Once. */
+  /** Yields results as the jobs end. Reading a result submits the next order. Call once. */
   async *results(): AsyncGenerator<BatchResult> {
     if (this.#begun) throw new TypeError("the results of a batch can be read once");
     this.#begun = true;
@@ -133,7 +133,7 @@ export class Batch {
     }
   }
 
-  /** Ends `results()`, also while a reader waits for its next one. Submits nothing more and lets run what was submitted. */
+  /** Ends `results()`, even while a reader waits. Submits nothing more; submitted jobs run on. */
   leave(): void {
     this.#left = true;
     this.#stopped.abort();
@@ -179,7 +179,7 @@ export class Batch {
     }
   }
 
-  /** Behind the last order of the same session: an order that is tried again is not overtaken by its followers. */
+  /** One lane per session: a retried order keeps its place before the orders that follow it. */
   #enterLane(ahead: Ahead): void {
     const { order } = ahead;
     this.#open++;
@@ -224,7 +224,7 @@ export class Batch {
         (reason) => this.#fail(reason),
       )
       .finally(() => this.#running.delete(index));
-    // It was on its way when the batch was cancelled.
+    // The job was submitted while the batch was being cancelled.
     if (this.#stopped.signal.aborted && !this.#left) job.cancel().catch((reason) => this.#fail(reason));
   }
 
@@ -254,7 +254,7 @@ export class Batch {
   }
 }
 
-/** The result of an order that can never be a job. */
+/** The result of an invalid order. */
 function refusalOf(error: unknown): JobResult | undefined {
   if (!isOrderFault(error)) return undefined;
   const outcome = { kind: "refused", code: error.code, message: error.message } as const;

@@ -69,38 +69,38 @@ export interface BerthOptions {
   /** `redis://…`, `rediss://…`, `redis+sentinel://…`, `redis+cluster://…` or `unix:///path`. */
   readonly redis: string;
   /**
-   * When a job counts as accepted: when Redis' primary has it (default), or when every connected replica has it too, and at
-   * least `replicas` (default 1; with 0 a primary without replicas accepts alone). As BERTH_ACCEPT of the workers.
+   * When a job counts as accepted: when Redis' primary has it (default), or when every connected replica, and at least `replicas`, have
+   * it too (default 1; with 0 a primary without replicas accepts alone). Must equal the workers' BERTH_ACCEPT.
    */
   readonly accept?: "primary" | "replicated" | undefined;
   readonly replicas?: number | undefined;
   /**
-   * Keys that seal secrets, 32 bytes each in base64 or hexadecimal, separated by commas: the first seals. As BERTH_SECRETS_KEY of the
-   * workers. Without it, secrets are refused.
+   * Keys that seal secrets, 32 bytes each in base64 or hexadecimal, separated by commas. The first one seals. Must equal the workers'
+   * BERTH_SECRETS_KEY. Without keys, jobs with secrets are refused.
    */
   readonly secretsKey?: string | undefined;
-  /** The workers' artifact directory, where this process sees it; without it only small artifacts can be fetched. */
+  /** The workers' artifact directory, if this process can read it; without it only small artifacts can be fetched. */
   readonly artifacts?: string | undefined;
 }
 
 export type { JobOrder };
 
 export interface SubmitOptions {
-  /** The trace context that the job carries; replaces the order's own. */
+  /** The job's trace context; replaces the order's. */
   readonly trace?: NonNullable<Job["trace"]> | undefined;
-  /** No worker reports the job's end to this client. Its result is read from its events, if asked for. */
+  /** Workers do not report the job's end to this client; it reads the result from the job's events on demand. */
   readonly detached?: boolean;
-  /** Ends the wait for the result with the fault `aborted`; the job goes on. */
+  /** Ends the wait for the result with the fault `aborted`; the job continues. */
   readonly signal?: AbortSignal;
 }
 
-/** Two clients that submit one id at the same moment both add it, and only one inbox gets the result. The job's stream is read after this long. */
+/** If two clients submit one id at the same moment, both add it and only one inbox gets the result. So the job's stream is read after this long. */
 const listenAfterMs = 1_000;
 
-/** Of a job that Redis has forgotten: only its events tell. */
+/** The state of a job whose record has expired; only its events remain. */
 const unmarked = { added: 0, begun: 0, outcome: undefined };
 
-/** The fleet, for an orchestrator. Two connections, however many jobs are in flight, and one more for each group of results. */
+/** A client of the fleet. Uses two connections for any number of jobs, and one more per result group. */
 export class Berth {
   readonly #redis: Redis;
   readonly #enqueuer: Enqueuer;
@@ -113,23 +113,23 @@ export class Berth {
   readonly #cancellation: Cancellation;
   readonly #scopes: ScopeDefaults;
   readonly #names: TenantNames;
-  /** Any client's jobs: one by its id, or those that have not ended. */
+  /** Jobs of any client: one by its id, or all that have not ended. */
   readonly jobs: Jobs;
   /** Jobs that are submitted on a schedule. */
   readonly schedules: Schedules;
-  /** Keys that open the gateways of this fleet. */
+  /** The gateways' API keys. */
   readonly keys: ApiKeys;
-  /** What jobs left for others, by id. */
+  /** Files that jobs kept, by id. */
   readonly artifacts: Artifacts;
-  /** Jobs that wait for an administrator. */
+  /** Jobs that wait for an administrator's approval. */
   readonly approvals: Approvals;
-  /** Named commands with parameters, which jobs of kind `tool` run. */
+  /** Custom tools: named commands with parameters. Jobs of kind `tool` run them. */
   readonly tools: Tools;
-  /** What sandboxes are like, as far as it can be changed while the fleet runs. */
+  /** The live layers of the profiles, which change sandboxes while the fleet runs. */
   readonly profiles: Profiles;
   /** Tenants' stored secrets. No call reads a value back. */
   readonly secrets: Secrets;
-  /** Jobs that ended badly and can be run again. */
+  /** Failed jobs that can be run again. */
   readonly deadLetters: DeadLetters;
   readonly #sealer: Sealer;
   readonly #url: string;
@@ -173,7 +173,7 @@ export class Berth {
     this.deadLetters = new DeadLetters(this.#redis, enqueue);
   }
 
-  /** By the tenant's name, or the id that Berth derived from it. Throws `invalid-argument` for a name that no tenant can have. */
+  /** By the tenant's name, or by the id that Berth derived from it. Throws `invalid-argument` for an invalid name. */
   tenant(id: string): Tenant {
     return new Tenant({
       berth: this,
@@ -187,7 +187,7 @@ export class Berth {
     });
   }
 
-  /** As `fork` of the tenant. */
+  /** Same as `tenant.fork`. */
   fork(
     snapshot: { readonly tenant: string; readonly name: string },
     count = 1,
@@ -196,14 +196,14 @@ export class Berth {
     return this.tenant(snapshot.tenant).fork(snapshot.name, count, options);
   }
 
-  /** Hands a job to the fleet. The same id is run once: a second order gets the first one's result. */
+  /** Submits a job. An id runs once: a second submission with it gets the first one's result. */
   submit<K extends JobKind>(order: JobOrder<K> | CheckedOrder, options: SubmitOptions = {}): PendingJob<K> {
     const { request } = order instanceof CheckedOrder ? order.job : (order ?? {});
-    // A caller in plain JavaScript may have left the request out; the check then throws.
+    // A JavaScript caller may omit the request; validation then throws.
     return new PendingJob(this.#enqueue(order ?? {}, options), request?.kind as K | undefined);
   }
 
-  /** The scope of the tenant's jobs that name none, or of those of one of its agents. A change counts after two seconds at most. */
+  /** The scope of a tenant's jobs that name none, or of those of one agent. A change takes up to two seconds. */
   scopeOf(tenant: string, agent?: string): Promise<DefaultScope> {
     return this.#scopes.of({
       tenant: checked(tenantId, tenant, "the tenant"),
@@ -211,7 +211,7 @@ export class Berth {
     });
   }
 
-  /** The order with the scope that its job gets, and its tenant's name where that is not the id; `submit` looks both up itself. */
+  /** Adds the scope that the job will get, and the tenant's name if it differs from the id. `submit` does the same by itself. */
   async placed(given: CheckedOrder): Promise<CheckedOrder> {
     const { tenant, agent, names, id } = given.job;
     try {
@@ -223,7 +223,7 @@ export class Berth {
     }
   }
 
-  /** Many jobs under one name. Submitting the same name again continues where it was. */
+  /** Runs many jobs under one name. The same name again resumes the batch. */
   batch(orders: Iterable<JobOrder> | AsyncIterable<JobOrder>, options: BatchOptions): Batch {
     const { id, inFlight = 1 } = options;
     if (!chosenJobId.safeParse(`${id}-0`).success)
@@ -232,7 +232,7 @@ export class Berth {
     return new Batch((order) => this.submit(order).enqueued(), orders, options);
   }
 
-  /** Every job's result, of any client, shared among the consumers of a group. */
+  /** Results of all jobs of all clients, shared among the consumers of a group. */
   results(group: string, options: ResultGroupOptions): ResultGroup {
     const names = { group, consumer: options?.consumer };
     for (const [what, name] of Object.entries(names))
@@ -244,7 +244,7 @@ export class Berth {
     return opened;
   }
 
-  /** A job of any client, if it is known: from its acceptance to a day after its end. */
+  /** A job of any client, from its acceptance to a day after its end; undefined if unknown. */
   async job(jobId: string): Promise<EnqueuedJob | undefined> {
     const key = await readSandboxKey(this.#redis, jobId);
     return key && this.#handle(key, jobId);
@@ -255,7 +255,7 @@ export class Berth {
     return fleetUsage(this.#redis, query);
   }
 
-  /** Ends a job, waiting or running, of any client. False: no job of that id is known. */
+  /** Cancels a job of any client, waiting or running. False: unknown id. */
   async cancel(jobId: string): Promise<boolean> {
     const job = await this.job(jobId);
     await job?.cancel();
@@ -284,7 +284,7 @@ export class Berth {
     return this.#fleet.sandboxes(query);
   }
 
-  /** Tenants whose names contain a text, in the order of their names; at most fifty. Reads an index of all sandboxes. */
+  /** Tenants whose names contain a text, in alphabetical order; at most fifty. Scans an index of all sandboxes. */
   tenantsLike(part: string): Promise<string[]> {
     return tenantsLike(this.#redis, part);
   }
@@ -293,12 +293,12 @@ export class Berth {
     return this.#fleet.scale();
   }
 
-  /** Tells a worker to stop taking, finish what runs, and leave. */
+  /** Drains a worker: it takes no new jobs, finishes its running ones, and exits. */
   drain(worker: string): Promise<void> {
     return this.#control.drain(worker);
   }
 
-  /** What a worker says of itself now. Throws `no-answer` when it says nothing. */
+  /** Asks a worker for its status. Throws `no-answer` if none comes. */
   ping(worker: string): Promise<Record<string, string | number>> {
     return this.#control.ping(worker);
   }
@@ -359,7 +359,7 @@ export class Berth {
       id,
       key,
       ...accepted,
-      // The stream of a job from another client is read only once its result is asked for.
+      // Read another client's job stream only when the caller asks for the result.
       get result() {
         return known ?? reader.result(key, id);
       },

@@ -7,26 +7,26 @@ export class DeadLetters {
   readonly #letters: Letters;
   readonly #enqueue: (job: Job) => Promise<unknown>;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.deadLetters`. */
   constructor(redis: Redis, enqueue: (job: Job) => Promise<unknown>) {
     this.#letters = new Letters(redis);
     this.#enqueue = enqueue;
   }
 
-  /** Newest first. `after`: the cursor of the last one seen. */
+  /** Newest first. `after` is the cursor of the last letter read. */
   list(options: { readonly limit?: number; readonly after?: string } = {}): Promise<DeadLetter[]> {
     return this.#letters.list(options);
   }
 
   /**
-   * Runs a job again, as `<id>-redrive-<n>`, and gives that id back. The letter is removed; the first run's result and events stay. Throws
-   * the fault `not-redrivable`, whose `context.reason` is `not-found` (no such letter) or `unreadable` (the job cannot be parsed).
+   * Runs a job again as `<id>-redrive-<n>`, and returns that id. Removes the letter; the first run's result and events stay. Throws
+   * `not-redrivable`, whose `context.reason` is `not-found` (no such letter) or `unreadable` (the job cannot be parsed).
    */
   redrive(jobId: string): Promise<string> {
     return this.#letters.redrive(jobId, this.#enqueue);
   }
 
-  /** False: there is none. */
+  /** False: no such letter. */
   remove(jobId: string): Promise<boolean> {
     return this.#letters.remove(jobId);
   }

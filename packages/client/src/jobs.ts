@@ -19,18 +19,18 @@ import {
 import { type GivenNames, type Job, type JobResult, sessionName, tenantId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** A job as it is now. */
+/** A job's current state. */
 export interface JobView extends Pick<JobRecord, "id" | "tenant" | "session" | "kind" | "acceptedAtMs"> {
-  /** Tenant, session and agent as they were given; absent where the ids are the names. */
+  /** Tenant, session and agent as given; absent where the id is the name. */
   readonly names?: GivenNames;
   /** The sandbox's key. */
   readonly sandbox: JobRecord["key"];
   readonly state: JobState;
-  /** Of a finished job, as long as Redis has its events. */
+  /** Of a finished job, while Redis keeps its events. */
   readonly result?: JobResult;
 }
 
-/** What a job's events are found by. */
+/** The ids that find a job's events. */
 export type JobPlace = Pick<JobView, "id" | "sandbox">;
 
 export interface EndedJob extends Pick<JobView, "tenant" | "session"> {
@@ -47,17 +47,17 @@ export interface JobQuery {
 
 const defaultLimit = 100;
 const pageSize = 500;
-/** A query that few jobs match must not read an index of a million. */
+/** Bounds a query that matches few jobs: it must not scan an index of a million. */
 const lookedAtMost = 10_000;
 
-/** Jobs as Redis knows them, from their acceptance to a day after their end. */
+/** Jobs as Redis records them, from their acceptance to a day after their end. */
 export class Jobs {
   readonly #redis: Redis;
   readonly #events: JobEvents;
   readonly #reader: StreamReader;
   readonly #enqueue: (job: Job) => Promise<unknown>;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.jobs`. */
   constructor(
     redis: Redis,
     events: JobEvents,
@@ -75,7 +75,7 @@ export class Jobs {
     return record && this.#view(record);
   }
 
-  /** Jobs that have not ended, the oldest first. Looks at the oldest ten thousand of the tenant, or of the fleet. */
+  /** Unfinished jobs, oldest first. Scans the oldest ten thousand of the tenant, or of the fleet. */
   async list({ tenant, session, state, limit = defaultLimit }: JobQuery = {}): Promise<JobView[]> {
     if (!(limit >= 1)) throw invalid("the limit", limit, "at least one job is listed");
     const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
@@ -87,7 +87,7 @@ export class Jobs {
       const records = await Promise.all(ids.map((id) => readJobRecord(this.#redis, id)));
       const matching = records.filter((record) => record !== undefined).filter(wanted);
       const views = await Promise.all(matching.map((record) => this.#view(record)));
-      // One that ended since the index was read is left out.
+      // Skip a job that ended after the index was read.
       found.push(
         ...views.filter((job) => (state === undefined ? job.state !== "finished" : job.state === state)),
       );
@@ -96,7 +96,7 @@ export class Jobs {
     return found.slice(0, limit);
   }
 
-  /** Of a job that has ended, as long as Redis has its events. */
+  /** Of a finished job, while Redis keeps its events. */
   async ended({ id, sandbox }: JobPlace): Promise<EndedJob | undefined> {
     const [record, progress] = await Promise.all([
       readJobRecord(this.#redis, id, sandbox),
@@ -106,12 +106,12 @@ export class Jobs {
     return record && result && { tenant: record.tenant, session: record.session, result };
   }
 
-  /** The job's result when it has ended. When the signal comes first: the fault `aborted`, and the job goes on. */
+  /** Waits for the job's result. If the signal fires first it throws the fault `aborted`; the job continues. */
   result({ sandbox, id }: JobPlace, signal?: AbortSignal): Promise<JobResult> {
     return this.#reader.result(sandbox, id, signal ? { signal } : {});
   }
 
-  /** What happens to a job, from the beginning or after an event's id, until its end. */
+  /** The job's events until its end, from the beginning or after an event id. */
   events({ sandbox, id }: JobPlace, after = "", signal?: AbortSignal): AsyncGenerator<IdentifiedEvent> {
     return this.#reader.follow(sandbox, id, after, signal);
   }
@@ -122,7 +122,7 @@ export class Jobs {
     return progress.state === "finished" && (await this.#events.read(sandbox, id, eventId, 1)).length === 0;
   }
 
-  /** The last lines that the job wrote, 2 KiB at most, and how it ended; of its last attempt, or an earlier one. */
+  /** The end of the job's output, at most 2 KiB, and its outcome; of the last attempt or an earlier one. */
   async lastLines(id: string, attempt?: number): Promise<string[]> {
     const record = await readJobRecord(this.#redis, id);
     if (!record) return [];
@@ -132,19 +132,19 @@ export class Jobs {
   }
 
   /**
-   * Runs a job again that has ended, as `<id>-redrive-<n>`, and gives that id back. What is known of the first stays. Throws the fault
-   * `not-redrivable`, whose `context.reason` is `not-found` (it or its request is no longer kept), `unfinished` or `unreadable`.
+   * Runs a finished job again as `<id>-redrive-<n>`, and returns that id. The first run's records stay. Throws `not-redrivable`, whose
+   * `context.reason` is `not-found` (the job or its request has expired), `unfinished` or `unreadable`.
    */
   redrive(id: string): Promise<string> {
     return redriveJob(this.#redis, id, this.#enqueue);
   }
 
-  /** Of the last hundred jobs of a sandbox that did not succeed: those that were neither cancelled nor run again. */
+  /** Among a sandbox's last hundred failed jobs, those that were neither cancelled nor run again. */
   failed(sandbox: JobView["sandbox"]): Promise<FailedJobs> {
     return failedJobs(this.#redis, sandbox);
   }
 
-  /** For each id, whether the job is known not to have ended. One round trip, however many. */
+  /** For each id, whether its job is known to be unfinished. One round trip. */
   areUnfinished(ids: readonly string[]): Promise<boolean[]> {
     return areUnfinished(this.#redis, ids);
   }

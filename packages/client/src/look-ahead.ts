@@ -6,15 +6,15 @@ export interface Ahead {
 }
 
 /**
- * Orders that were read and are not submitted yet, by sandbox. A window over the jobs of many tenants would otherwise have
- * one or two of each: more sandboxes than the fleet has slots for, each started anew for its next job.
+ * Orders read ahead, by sandbox. Without it, a window over the jobs of many tenants has one or two jobs of each sandbox: more
+ * sandboxes than the fleet has slots for, each started anew for its next job.
  *
- * Next is an order whose sandbox has jobs in flight, but less than `share`; else one of a sandbox that has none; else one of
- * the sandbox that has the fewest. Orders of a sandbox keep their order.
+ * `next` prefers an order whose sandbox has jobs in flight, but less than `share`; then one of a sandbox without any; then one
+ * of the sandbox with the fewest. Orders of a sandbox stay in order.
  */
 export class LookAhead {
   readonly #share: number;
-  /** Those that wait, the sandbox whose first order was read first comes first. */
+  /** Waiting orders; sandboxes in the order in which their first order was read. */
   readonly #waiting = new Map<string, Ahead[]>();
   readonly #inFlight = new Map<string, number>();
   #size = 0;
@@ -35,7 +35,7 @@ export class LookAhead {
     this.#size++;
   }
 
-  /** From now on it is in flight, until `ended`. */
+  /** Takes the next order; it counts as in flight until `ended`. */
   take(): Ahead | undefined {
     const sandbox = this.#next();
     const waiting = sandbox === undefined ? undefined : this.#waiting.get(sandbox);
@@ -76,7 +76,7 @@ export class LookAhead {
   }
 }
 
-/** Which sandbox an order goes to, also of one that will turn out to be no job. */
+/** The sandbox of an order, even if the order proves invalid. */
 function sandboxOf({ scope = "tenant", tenant, session = "main", agent = "default" }: JobOrder): string {
   const parts: Readonly<Record<string, readonly string[]>> = {
     session: [tenant, session],

@@ -1,6 +1,6 @@
 import { type CeilingName, type Fault, type FaultCode, isFault } from "@berth/protocol";
 
-/** Faults of one order, which the others of its batch do not share. */
+/** Faults of a single order; the rest of its batch continues. */
 const ofOneOrder: readonly FaultCode[] = [
   "invalid-job",
   "job-id-taken",
@@ -10,16 +10,16 @@ const ofOneOrder: readonly FaultCode[] = [
   "unknown-tenant",
 ];
 
-/** What passes them ends by itself: there is room when some of the tenant's jobs have ended. */
+/** Ceilings that free up by themselves, when some of the tenant's jobs end. */
 const ofWaiting: readonly CeilingName[] = ["waitingJobs", "waitingBytes"];
 
-/** Whether a fault refuses a single order of a batch, and the batch goes on without it. */
+/** Whether a fault refuses only this order of a batch. */
 export function isOrderFault(error: unknown): error is Fault {
   if (isFault(error, "tenant-full")) return !ofWaiting.includes(error.context.ceiling);
   return isFault(error) && ofOneOrder.includes(error.code);
 }
 
-/** Whether an order finds no room now, and is to be submitted again when something has ended. */
+/** Whether there is no room for an order now, so that it should be retried when a job ends. */
 export function isNoRoom(error: unknown): boolean {
   if (isFault(error, "tenant-full")) return ofWaiting.includes(error.context.ceiling);
   return isFault(error) && ["sandbox-full", "fleet-full"].includes(error.code);

@@ -17,7 +17,7 @@ import {
 } from "@berth/protocol";
 import { nanoid } from "nanoid";
 
-/** What a caller says of a job; the rest is filled in. */
+/** What a caller specifies of a job; Berth fills in the rest. */
 export type JobOrder<K extends JobKind = JobKind> = Omit<
   JobInput,
   "version" | "id" | "names" | "inbox" | "attempt" | "request" | "secrets" | "keySettings"
@@ -25,26 +25,26 @@ export type JobOrder<K extends JobKind = JobKind> = Omit<
   DueTime & {
     readonly id?: string;
     readonly request: JobRequestInput & { readonly kind: K };
-    /** The job's own: variables that its commands get, sealed before they are sent. */
+    /** Secrets of this job: variables of its commands, sealed before they are sent. */
     readonly secrets?: Readonly<Record<string, string>> | undefined;
   };
 
 type CheckedOrderFields = Pick<CheckedOrder, "job" | "dueAtMs" | "isNewId" | "isPlaced" | "secrets">;
 
-/** An order that is a valid job. `berth.submit` takes it without checking it again. */
+/** A validated order. `berth.submit` does not validate it again. */
 export class CheckedOrder {
   readonly job: Job;
   /** Undefined: at once. */
   readonly dueAtMs: number | undefined;
   /** The id is freshly generated, so it cannot be a duplicate. */
   readonly isNewId: boolean;
-  /** False: its scope is still to be looked up, as `Berth.placed` does. */
+  /** False: the scope must still be looked up, as `Berth.placed` does. */
   readonly isPlaced: boolean;
 
-  /** Not in the job: they are sealed when it is submitted. */
+  /** Kept apart from the job until they are sealed at submission. */
   readonly #secrets: JobSecrets | undefined;
 
-  /** @internal Its users get it from `checkOrder`. */
+  /** @internal Use `checkOrder`. */
   constructor(job: Job, { dueAtMs, isNewId, isPlaced, secrets }: Omit<CheckedOrderFields, "job">) {
     this.job = job;
     this.dueAtMs = dueAtMs;
@@ -64,12 +64,12 @@ export class CheckedOrder {
     return new CheckedOrder(job, { ...this, secrets: this.#secrets });
   }
 
-  /** The same job in the sandbox of that scope. */
+  /** The same job with that scope. */
   withScope(scope: Job["scope"]): CheckedOrder {
     return new CheckedOrder({ ...this.job, scope }, { ...this, secrets: this.#secrets, isPlaced: true });
   }
 
-  /** The same job, which also has the name of its tenant. */
+  /** The same job with its tenant's name. */
   withTenantName(tenant: string): CheckedOrder {
     const names = { ...this.job.names, tenant };
     return new CheckedOrder({ ...this.job, names }, { ...this, secrets: this.#secrets });
@@ -85,13 +85,13 @@ export class CheckedOrder {
 }
 
 export interface CheckOptions {
-  /** An id that the caller's own program makes, such as `<tenant>.<chosen>`: any job's, not only one that can be chosen. */
+  /** An id that the caller's program generates, such as `<tenant>.<chosen>`; may be any job id, not only one that users can choose. */
   readonly id?: string;
-  /** That id was generated just now. */
+  /** The id was generated just now. */
   readonly isNewId?: boolean;
 }
 
-/** Checks an order without submitting it. Throws the fault `invalid-job` with every problem. */
+/** Validates an order without submitting it. Throws the fault `invalid-job` with every problem. */
 export function checkOrder(order: JobOrder, options: CheckOptions = {}): CheckedOrder {
   const { delayMs: _, runAtMs: __, secrets: given, ...rest } = order;
   const dueAtMs = dueAtMsOf(order, Date.now());
@@ -108,7 +108,7 @@ export function checkOrder(order: JobOrder, options: CheckOptions = {}): Checked
   return new CheckedOrder(parsed.data, { ...fields, isNewId: order.id === undefined });
 }
 
-/** A fork is a session's sandbox. One that no session was named for is the job's own, and goes with it. */
+/** A fork is the sandbox of a session. If the order names no session, the fork belongs to the job and is removed with it. */
 function forkPlace(
   { session, scope, discard }: Pick<JobOrder, "session" | "scope" | "discard">,
   id: string,

@@ -5,34 +5,34 @@ import { flatResult, type JobKind, type JobResult, type ResultOf, type SandboxKe
 export interface EnqueuedJob {
   readonly id: string;
   readonly key: SandboxKey;
-  /** Of a submission: whether it added the job. False: the id was submitted before. */
+  /** Whether this submission added the job. False: the id was submitted before. */
   readonly isNew?: boolean;
-  /** Epoch milliseconds, of a submission that added the job. */
+  /** Epoch milliseconds; set if this submission added the job. */
   readonly acceptedAtMs?: number | undefined;
   status(): Promise<JobState>;
-  /** Ends it, waiting or running, from any process. The result is then `cancelled`. */
+  /** Cancels it, waiting or running, from any process. The result is then `cancelled`. */
   cancel(): Promise<void>;
-  /** What happens to it, from the beginning or after an event's id, until its end. */
+  /** Its events until its end, from the beginning or after an event id. */
   events(after?: string, signal?: AbortSignal): AsyncIterable<IdentifiedEvent>;
-  /** Settles with the result. */
+  /** Resolves with the result. */
   readonly result: Promise<JobResult>;
 }
 
 /**
- * A submitted job. It is enqueued at once, whether or not the caller awaits it. Awaiting it gives the result, however the
- * command ended, and throws only when the fleet could not be reached or refused the job. It differs from a promise in one
- * thing: until the caller asks for the result, nothing waits for it, and a failure is not reported as unhandled.
+ * A submitted job. Creating it enqueues the job. Awaiting it returns the result for any outcome of the command, and throws only
+ * when the fleet is unreachable or refuses the job. Unlike a promise it does nothing until the caller asks for the result: then it
+ * waits, and only then can a failure be an unhandled rejection.
  */
 export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf<K>> {
   readonly [Symbol.toStringTag] = "PendingJob";
   readonly #accepted: Promise<EnqueuedJob>;
   readonly #kind: K | undefined;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use the methods of `Berth`. */
   constructor(accepted: Promise<EnqueuedJob>, kind?: K) {
     this.#accepted = accepted;
     this.#kind = kind;
-    // A caller that awaits sees the error; a job that is never awaited must not end the process.
+    // A caller that awaits gets the error. A job that is never awaited must not crash the process.
     accepted.catch(() => {});
   }
 
@@ -52,12 +52,12 @@ export class PendingJob<K extends JobKind = JobKind> implements Promise<ResultOf
     return this.#result().then(onResult, onError);
   }
 
-  /** Of what `await` would throw, never of how a command ended. */
+  /** Catches what `await` would throw. A command's failure is a result, not an error. */
   catch<B = never>(onError?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<ResultOf<K> | B> {
     return this.#result().catch(onError);
   }
 
-  /** Whatever becomes of it: called when its result is there, or cannot be had. */
+  /** Runs when the result is there, or when getting it failed. */
   finally(onSettled?: (() => void) | null): Promise<ResultOf<K>> {
     return this.#result().finally(onSettled);
   }

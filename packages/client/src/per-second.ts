@@ -1,6 +1,6 @@
 const seconds = 10;
 
-/** How many of something there were per second lately: over ten seconds, or since the first if that is less. */
+/** A rate per second: over the last ten seconds, or since the first event if that is shorter. */
 export class PerSecond {
   readonly #now: () => number;
   readonly #counts = new Array<number>(seconds).fill(0);
@@ -23,11 +23,11 @@ export class PerSecond {
     this.#turn();
     const counted = this.#counts.reduce((sum, count) => sum + count, 0);
     const ms = Math.min(this.#now() - this.#first, seconds * 1_000);
-    // Not less than a second: the first few would make a rate of thousands.
+    // At least one second: otherwise the first few events would make a rate of thousands.
     return counted / (Math.max(ms, 1_000) / 1_000);
   }
 
-  /** Empties the slots of the seconds that passed. */
+  /** Clears the slots of the seconds that passed. */
   #turn(): void {
     const second = Math.floor(this.#now() / 1_000);
     const from = Math.max(this.#second + 1, second - seconds + 1);

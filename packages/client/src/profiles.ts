@@ -15,26 +15,26 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** `by`: who, for the history. */
+/** `by` names the caller in the history. */
 export type SetProfileOptions = Partial<SetLayerOptions>;
 
 /**
- * The live layers of the profiles: `fleet`, `profile.NAME`, `tenant.ID` and `agent.TENANT.NAME`; docs/profiles.md says what each may
- * set. Workers hear of a change at once. A sandbox whose profile is another from then on gets a fresh container before its next job.
+ * The live layers of the profiles: `fleet`, `profile.NAME`, `tenant.ID` and `agent.TENANT.NAME`; docs/profiles.md lists what each may
+ * set. Workers learn of a change at once. A sandbox whose profile changed gets a fresh container before its next job.
  */
 export class Profiles {
   readonly #store: ProfileStore;
   readonly #names: TenantNames;
   readonly #onChange: () => void;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.profiles`. */
   constructor(redis: Redis, names: TenantNames, onChange: () => void) {
     this.#names = names;
     this.#store = new ProfileStore(redis);
     this.#onChange = onChange;
   }
 
-  /** Undefined: there is none. */
+  /** Undefined: no such layer. */
   async get(layer: string): Promise<StoredLayer | undefined> {
     return await this.#store.get(checkedId(layer));
   }
@@ -45,8 +45,8 @@ export class Profiles {
   }
 
   /**
-   * Replaces the whole layer, or removes it with `null`. Throws `invalid-profile` with every problem, or `profile-changed` when it has
-   * not the version `ifVersion`; then nothing is changed.
+   * Replaces the whole layer, or removes it with `null`. Throws `invalid-profile` with every problem, or `profile-changed` if its
+   * version is not `ifVersion`; both change nothing.
    */
   async set(
     layer: string,
@@ -61,19 +61,19 @@ export class Profiles {
     return changed;
   }
 
-  /** What `set` would change, field by field. Throws as it would. */
+  /** Previews `set`, field by field. Throws what `set` would throw. */
   async diff(layer: string, settings: NamedLayerInput | null): Promise<LayerChange[]> {
     const id = checkedId(layer);
     const wanted = settings === null ? {} : checkLayer(id, settings);
     return layerChanges((await this.#store.get(id))?.settings ?? {}, wanted);
   }
 
-  /** What the layer was after each of its last 50 changes, the latest first. */
+  /** The layer after each of its last 50 changes, newest first. */
   async history(layer: string): Promise<StoredLayer[]> {
     return await this.#store.history(checkedId(layer));
   }
 
-  /** Makes the layer what it was at that version; a change like any other. */
+  /** Restores the layer of that version, as a new change. */
   async rollback(layer: string, version: number, options: SetProfileOptions = {}): Promise<StoredLayer> {
     const changed = await this.#store.rollback(checkedId(layer), version, withActor(options));
     this.#onChange();

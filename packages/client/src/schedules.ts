@@ -20,16 +20,16 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** A schedule and how far it got. */
+/** A schedule and its progress. */
 export interface ScheduleView extends ScheduleSpec {
-  /** Undefined: never again. While it is paused: what it would have run next. */
+  /** Undefined: never again. While paused: the run that comes next without the pause. */
   readonly nextDueMs: number | undefined;
   readonly runs: number;
   readonly lastJobId: string | undefined;
 }
 
 export interface PutScheduleOptions {
-  /** Throws when the schedule that has the id is not the caller's to replace. */
+  /** Throws if the caller may not replace the schedule that has the id. */
   readonly replaceable?: (known: ScheduleSpec) => void;
 }
 
@@ -40,14 +40,14 @@ export interface ScheduleParts {
   readonly now?: () => number;
 }
 
-/** Jobs that are submitted on a schedule. Any worker runs them; no worker has to be there when they are made. */
+/** Jobs that run on a schedule. Any worker submits them; none needs to be running when a schedule is made. */
 export class Schedules {
   readonly #store: ScheduleStore;
   readonly #names: TenantNames;
   readonly #ticks: ScheduleParts["ticks"];
   readonly #now: () => number;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.schedules`. */
   constructor({ redis, names, ticks, now = Date.now }: ScheduleParts) {
     this.#store = new ScheduleStore(redis);
     this.#names = names;
@@ -55,7 +55,7 @@ export class Schedules {
     this.#now = now;
   }
 
-  /** Makes it, or replaces the one of the same id. With unchanged times it continues where it was. */
+  /** Creates the schedule, or replaces the one of the same id. With unchanged times it continues where it was. */
   async put(input: ScheduleInput, options: PutScheduleOptions = {}): Promise<ScheduleView> {
     const parsed = scheduleSpec.safeParse(input);
     if (!parsed.success) throw new Fault("invalid-schedule", { problems: problemsOf(parsed.error) });
@@ -75,23 +75,23 @@ export class Schedules {
     return state && viewOf(state);
   }
 
-  /** By id; all, or one tenant's. */
+  /** Ordered by id; all, or one tenant's. */
   async list({ tenant }: { readonly tenant?: string } = {}): Promise<ScheduleView[]> {
     const of = tenant === undefined ? undefined : checked(tenantId, tenant, "the tenant");
     return (await this.#store.list(of)).map(viewOf);
   }
 
-  /** Nothing is run until it is resumed. False: there is none of that id. */
+  /** Runs nothing until `resume`. False: unknown id. */
   pause(id: string): Promise<boolean> {
     return this.#set(id, true);
   }
 
-  /** What was missed meanwhile is made up for as its catch-up policy says. */
+  /** Continues. The catch-up policy decides about missed runs. */
   resume(id: string): Promise<boolean> {
     return this.#set(id, false);
   }
 
-  /** Jobs that it has already submitted still run. */
+  /** Removes it. Jobs already submitted still run. */
   async remove(id: string): Promise<boolean> {
     const known = await this.#store.get(id);
     const removed = await this.#store.remove(id);
@@ -116,7 +116,7 @@ export class Schedules {
     })) as S;
     const wake = after && wakeMs(after);
     if (before && wakeMs(before) !== wake) await this.#forgetTick(before);
-    // Dying before this loses the tick; the workers' sweep makes up for it.
+    // A crash before this line loses the tick; the workers' sweep restores it.
     if (wake !== undefined) await this.#ticks.addTick(id, wake);
     return after;
   }

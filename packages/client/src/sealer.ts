@@ -1,7 +1,7 @@
 import { Fault, type JobSecrets, type SealedSecrets, type SecretName, type TenantId } from "@berth/protocol";
 import { Keyring, open, seal } from "@berth/secrets";
 
-/** Seals what may not be sent in clear. Without a key it refuses. */
+/** Seals secrets before they are sent. Refuses them if no key is configured. */
 export class Sealer {
   readonly #keyring: Keyring | undefined;
 
@@ -26,7 +26,7 @@ export class Sealer {
     return seal(this.#key(tenant), { use: "store", tenant, name }, value);
   }
 
-  /** Undefined: the present key has sealed it already. */
+  /** Undefined: already sealed with the present key. */
   reseal(tenant: TenantId, name: SecretName, sealed: string): string | undefined {
     const keyring = this.#key(tenant);
     const binding = { use: "store", tenant, name } as const;

@@ -4,11 +4,11 @@ import type { Redis } from "@berth/redis";
 import type { Sealer } from "./sealer.ts";
 
 export interface Reencrypted {
-  /** Sealed with the present key now. */
+  /** Secrets that this call sealed with the present key. */
   readonly resealed: number;
-  /** Were sealed with it already. */
+  /** Secrets that the present key had sealed already. */
   readonly unchanged: number;
-  /** `<tenant> <name>` of those that no configured key opens. */
+  /** `<tenant> <name>` of secrets that no configured key opens. */
   readonly unreadable: readonly string[];
 }
 
@@ -18,19 +18,19 @@ export class Secrets {
   readonly #names: TenantNames;
   readonly #sealer: Sealer;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.secrets`. */
   constructor(redis: Redis, names: TenantNames, sealer: Sealer) {
     this.#names = names;
     this.#store = new SecretStore(redis);
     this.#sealer = sealer;
   }
 
-  /** Makes it or replaces its value. Jobs that begin from now on have it. `mustExist`: only replaces. */
+  /** Creates or replaces a secret. Jobs that start from now on get it. `mustExist`: only replace. */
   async set(tenant: string, name: string, value: string, options: SetSecretOptions = {}): Promise<void> {
     const of = await this.#names.admitGiven(tenant);
     const known = checked(secretName, name, "the secret's name");
     const parsed = secretValue.safeParse(value);
-    // The value itself must not be in what is thrown.
+    // Errors must not contain the value.
     if (!parsed.success)
       throw new Fault("invalid-argument", {
         argument: `the value of ${known}`,
@@ -39,18 +39,18 @@ export class Secrets {
     await this.#store.set(of, known, this.#sealer.sealForStore(of, known, value), options);
   }
 
-  /** In order. */
+  /** In alphabetical order. */
   names(tenant: string): Promise<string[]> {
     return this.#store.names(checked(tenantId, tenant, "the tenant"));
   }
 
-  /** False: there was none. */
+  /** False: no such secret. */
   remove(tenant: string, name: string): Promise<boolean> {
     const of = checked(tenantId, tenant, "the tenant");
     return this.#store.remove(of, checked(secretName, name, "the secret's name"));
   }
 
-  /** Seals every stored secret with the first key, so that the others can be given up. May be run again. */
+  /** Seals every stored secret with the first key, so that the other keys can be removed. Idempotent. */
   async reencrypt(): Promise<Reencrypted> {
     let resealed = 0;
     let unchanged = 0;
@@ -59,7 +59,7 @@ export class Secrets {
       for (const [name, sealed] of await this.#store.all(tenant)) {
         try {
           const to = this.#sealer.reseal(tenant, name, sealed);
-          // One that was set meanwhile was sealed anew.
+          // The secret was replaced meanwhile, and so sealed with the present key.
           if (to === undefined || !(await this.#store.replace(tenant, name, { from: sealed, to })))
             unchanged++;
           else resealed++;

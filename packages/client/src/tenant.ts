@@ -37,13 +37,13 @@ type OfKind<K extends JobKind> = Extract<JobRequestInput, { kind: K }>;
 type CopiedFile = OfKind<"copy">["files"][number];
 type Steps = OfKind<"steps">["steps"];
 
-/** Everything about a job but what it does. */
+/** Options of a job of any kind. */
 export type JobOptions = Omit<JobOrder, "tenant" | "request">;
 
-/** Of a job's kind, and of any job. */
+/** Options of a job's kind, and of any job. */
 type With<Request> = Request & JobOptions;
 type OptionsOf<K extends JobKind, Given extends string = never> = With<Omit<OfKind<K>, "kind" | Given>>;
-/** A command's limits are options like any other. */
+/** A command's limits are plain options. */
 type CommandOptions<Own> = With<Omit<Own, "limits"> & NonNullable<OfKind<"code">["limits"]>>;
 export type ExecOptions = CommandOptions<
   Pick<OfKind<"exec">, "cwd" | "env" | "stdin" | "background" | "artifacts">
@@ -58,7 +58,7 @@ export interface TenantParts {
   readonly control: FleetControl;
   readonly fleet: FleetView;
   readonly used: (tenant: TenantId, range: UsageRange) => Promise<UsageReport>;
-  /** Before something is made for it that is no job. */
+  /** Checks that the tenant exists, before calls that create something without a job. */
   readonly admit: () => Promise<unknown>;
   readonly snapshots: SnapshotStore;
   readonly id: TenantId;
@@ -66,7 +66,7 @@ export interface TenantParts {
 }
 
 export interface ForkOptions {
-  /** Of the sessions' names; a random one by default. The same prefix gives the same forks again. */
+  /** Prefix of the sessions' names; random by default. The same prefix returns the same forks. */
   readonly prefix?: string;
 }
 
@@ -80,10 +80,10 @@ export class Tenant {
   readonly #snapshots: SnapshotStore;
   readonly #parts: TenantParts;
   readonly id: TenantId;
-  /** As it was given; the id, if that is another text, was made of it. */
+  /** The name as given; differs from the id if the id was derived from it. */
   readonly name: string;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.tenant`. */
   constructor(parts: TenantParts) {
     const { berth, control, fleet, used, admit, id, name, snapshots } = parts;
     this.#parts = parts;
@@ -104,7 +104,7 @@ export class Tenant {
     return this.#berth.submit<K>({ ...this.defaults, ...options, tenant: this.name, request });
   }
 
-  /** Options that each of its jobs has unless it says otherwise. */
+  /** Options of each of its jobs, which a call can override. */
   protected get defaults(): JobOptions {
     return {};
   }
@@ -118,12 +118,12 @@ export class Tenant {
     return this.#order({ kind: "code", language, source }, withLimits(options));
   }
 
-  /** A custom tool that the operator defined, with its arguments by name. */
+  /** Runs a custom tool that the operator defined, with its arguments by name. */
   tool(name: string, args: ToolArguments = {}, options: JobOptions = {}): PendingJob<"tool"> {
     return this.#order({ kind: "tool", name, args }, options);
   }
 
-  /** The worker brings a URL into the workspace, by the egress rules of the profile. */
+  /** The worker downloads a URL into the workspace, within the egress rules of the profile. */
   fetch(url: string, path: string, options: OptionsOf<"fetch", "url" | "path"> = {}): PendingJob<"fetch"> {
     return this.#order({ kind: "fetch", url, path }, options);
   }
@@ -148,7 +148,7 @@ export class Tenant {
     return this.#order({ kind: "list", path }, options);
   }
 
-  /** What is in /tools of its sandboxes, with sizes and dates. Refused where their profile has no `toolsAccess`. */
+  /** Lists /tools of its sandboxes, with sizes and dates. Refused if their profile has no `toolsAccess`. */
   tools(options: JobOptions = {}): PendingJob<"list"> {
     return this.#order({ kind: "list", path: toolsDirectory, recursive: true, maxItems: 10_000 }, options);
   }
@@ -185,7 +185,7 @@ export class Tenant {
     return this.#order({ kind: "glob", patterns: [patterns].flat() }, options);
   }
 
-  /** Many files into the workspace, in one job. */
+  /** Writes many files in one job. */
   copy(
     files: Readonly<Record<string, string | Uint8Array>> | readonly CopiedFile[],
     options: JobOptions = {},
@@ -197,8 +197,8 @@ export class Tenant {
   }
 
   /**
-   * `in` unpacks a tar archive, plain or gzipped, into a directory of the workspace; it is given as bytes, or as base64. `out` packs
-   * files and directories, by default all there are; `content` of the result is the archive as base64.
+   * `in` unpacks a tar archive, plain or gzipped, into a directory of the workspace; pass bytes or base64. `out` packs files and
+   * directories, by default all; `content` of the result is the archive in base64.
    */
   archive(...given: ArchiveIn | ArchiveOut): PendingJob<"archive"> {
     if (given[0] === "in") {
@@ -210,49 +210,49 @@ export class Tenant {
     return this.#order({ kind: "archive", direction, paths: [paths].flat() }, options);
   }
 
-  /** Several things in order, in one trip through the queue. */
+  /** Runs several requests in order, as one job. */
   steps(steps: Steps, options: OptionsOf<"steps", "steps"> = {}): PendingJob<"steps"> {
     return this.#order({ kind: "steps", steps }, options);
   }
 
-  /** Ends the sandbox and removes its workspace and what was persisted in it. What is enqueued afterwards finds an empty one. */
+  /** Removes the sandbox, its workspace and everything persisted in it. Later jobs find an empty one. */
   destroy(options: JobOptions = {}): PendingJob<"destroy"> {
     return this.#order({ kind: "destroy" }, options);
   }
 
-  /** Ends the sandbox's container and what runs in it. Its files stay, and what is enqueued afterwards finds a fresh container. */
+  /** Stops the sandbox's container and everything that runs in it. Its files stay; later jobs get a fresh container. */
   stop(options: JobOptions = {}): PendingJob<"stop"> {
     return this.#order({ kind: "stop" }, options);
   }
 
-  /** Keeps the workspace as it is under a name. What runs in the background is ended first. */
+  /** Saves the workspace under a name. Kills background processes first. */
   snapshot(name: string, options: OptionsOf<"snapshot", "name"> = {}): PendingJob<"snapshot"> {
     return this.#order({ kind: "snapshot", name }, options);
   }
 
-  /** The workspace becomes what the snapshot has, and everything else in it goes. */
+  /** Replaces the workspace by the snapshot's files; everything else in it is removed. */
   restore(name: string, options: JobOptions = {}): PendingJob<"restore"> {
     return this.#order({ kind: "restore", name }, options);
   }
 
-  /** What there is to restore and to fork, by name. */
+  /** The tenant's snapshots, by name. */
   async snapshots(): Promise<SnapshotView[]> {
     return (await this.#snapshots.list(this.id)).map(viewOf);
   }
 
-  /** False: there was none of that name. Its files are removed within seconds; its forks stay. */
+  /** False: no such snapshot. A worker removes its files within seconds; its forks stay. */
   removeSnapshot(name: string): Promise<boolean> {
     return this.#snapshots.drop(this.id, checked(snapshotName, name, "the snapshot"));
   }
 
-  /** All of them. */
+  /** All sandboxes of the tenant. */
   async removeSnapshots(): Promise<void> {
     for (const { name } of await this.snapshots()) await this.removeSnapshot(name);
   }
 
   /**
-   * New sandboxes, each of which starts with the snapshot's files when its first job runs: sessions of their own, named
-   * `<prefix>-1`, `<prefix>-2` and so on. They stay until they are destroyed.
+   * Returns new sandboxes that start with the snapshot's files when their first job runs. They are sessions named `<prefix>-1`,
+   * `<prefix>-2` and so on, and stay until they are destroyed.
    */
   fork(name: string, count = 1, { prefix = `${name.slice(0, 40)}-${shortId()}` }: ForkOptions = {}): Fork[] {
     const forkOf = checked(snapshotName, name, "the snapshot");
@@ -264,7 +264,7 @@ export class Tenant {
     });
   }
 
-  /** Nothing more of this tenant begins until `resume`; what runs ends, what is enqueued waits. */
+  /** Pauses the tenant: running jobs finish, queued jobs wait for `resume`. */
   async pause(): Promise<void> {
     await this.#admit();
     await this.#control.pause(this.id);
@@ -275,8 +275,8 @@ export class Tenant {
   }
 
   /**
-   * What it has now, and what its jobs used. Now: its sandboxes, the most recently used thousand unless `limit` is another number,
-   * and its artifacts. Used: day by day and in all, the last thirty days unless `from` and `to` are others, such as `2026-11-18`.
+   * What it has now, and what its jobs used. Now: its artifacts and its `limit` most recently used sandboxes (default 1,000). Used: by
+   * day and in total, the last thirty days unless `from` and `to` are given, such as `2026-11-18`.
    */
   async usage({
     limit,
@@ -290,22 +290,22 @@ export class Tenant {
     return { ...now, ...grants, ...used };
   }
 
-  /** What its jobs used, as of `usage`. */
+  /** What its jobs used, as in `usage`. */
   used(range: UsageRange = {}): Promise<UsageReport> {
     return this.#used(this.id, range);
   }
 
-  /** What it has now, as of `usage`. */
+  /** What it has now, as in `usage`. */
   async holdings({ limit }: { readonly limit?: number } = {}): Promise<TenantUsage & GrantList> {
     return { ...(await this.#fleet.usage(this.id, limit)), ...(await this.grants()) };
   }
 
-  /** Profiles and pools that its jobs may name, and the tenants whose files they may read. */
+  /** Profiles and pools that its jobs may name, and tenants whose files they may read. */
   grants(): Promise<GrantList> {
     return this.#control.grants.of(this.id);
   }
 
-  /** Its jobs may name these from now on; the files of `peers` are at /team in its next containers. Gives all that it may name. */
+  /** Lets its jobs name these from now on. New containers have the files of `peers` at /team. Returns everything granted. */
   async grant(list: Partial<GrantList>): Promise<GrantList> {
     const grants = checkedGrants(list);
     await this.#admit();
@@ -313,13 +313,13 @@ export class Tenant {
     return await this.grants();
   }
 
-  /** Its jobs that need these are refused from now on; what runs goes on. `default` stays every tenant's. */
+  /** Refuses its jobs that need these from now on; running jobs continue. `default` cannot be revoked. */
   async revoke(list: Partial<GrantList>): Promise<GrantList> {
     await this.#control.grants.revoke(this.id, checkedGrants(list));
     return await this.grants();
   }
 
-  /** Options that are not about jobs in general belong to the request, whose check names the unknown ones. */
+  /** Options that are not job options go into the request, whose validation names unknown ones. */
   #order<K extends JobKind>(
     request: JobRequestInput & { readonly kind: K },
     options: object = {},
@@ -332,12 +332,12 @@ export class Tenant {
   }
 }
 
-/** A sandbox that starts with a snapshot's files: jobs enqueued by it run in a session of its own. */
+/** A sandbox that starts with a snapshot's files. Its jobs run in a session of their own. */
 export class Fork extends Tenant {
   readonly session: string;
   readonly forkOf: string;
 
-  /** @internal Its users get it from `Tenant.fork`. */
+  /** @internal Use `tenant.fork`. */
   constructor(
     parts: TenantParts,
     { session, forkOf }: { readonly session: string; readonly forkOf: string },
@@ -353,7 +353,7 @@ export class Fork extends Tenant {
 
   /** Removes the fork and its files. */
   override destroy(options: JobOptions = {}): PendingJob<"destroy"> {
-    // Not to be made only to be removed.
+    // Without `forkOf`, so that destroying does not first create the fork.
     return super.destroy({ forkOf: undefined, ...options });
   }
 }
@@ -369,7 +369,7 @@ function withLimits(options: ExecOptions | CodeOptions): object {
   return Object.keys(limits).length === 0 ? others : { ...others, limits };
 }
 
-/** What is neither text nor bytes, as plain JavaScript may give it, goes on as it is: the job's own check says what is wrong. */
+/** Passes on a JavaScript caller's wrong type unchanged; validating the job reports it. */
 function inJson(content: string | Uint8Array): { content: string; encoding: "utf8" | "base64" } {
   return content instanceof Uint8Array
     ? { content: Buffer.from(content).toString("base64"), encoding: "base64" }

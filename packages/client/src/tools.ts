@@ -10,17 +10,17 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** What a caller needs to know of a tool. */
+/** A tool as callers see it. */
 export interface ToolView extends Pick<ToolDefinition, "description" | "parameters" | "effect" | "profile"> {
   readonly name: string;
   readonly version: number;
 }
 
-/** Whose jobs are to use the tools. */
+/** The tenant and agent that use the tools. */
 export interface ToolUser {
   readonly tenant: string;
   readonly agent?: string | undefined;
-  /** Absent: also tools that need a profile of their own. */
+  /** Absent: include tools that need a profile of their own. */
   readonly profile?: string | undefined;
 }
 
@@ -28,12 +28,12 @@ export interface ToolUser {
 export class Tools {
   readonly #store: ToolStore;
 
-  /** @internal Its users get it from a `Berth`. */
+  /** @internal Use `berth.tools`. */
   constructor(redis: Redis) {
     this.#store = new ToolStore(redis);
   }
 
-  /** Those that the jobs of a tenant may use. */
+  /** Tools that a tenant's jobs may use. */
   async usableBy({ tenant, agent, profile }: ToolUser): Promise<ToolView[]> {
     const user = {
       tenant: checked(tenantId, tenant, "the tenant"),
@@ -44,17 +44,17 @@ export class Tools {
     return all.filter(({ definition }) => toolRefusal(definition, user) === undefined).map(viewOf);
   }
 
-  /** All, ordered by name. */
+  /** All tools, ordered by name. */
   list(): Promise<StoredTool[]> {
     return this.#store.list();
   }
 
-  /** Undefined: there is none. */
+  /** Undefined: no such tool. */
   get(name: string): Promise<StoredTool | undefined> {
     return this.#store.get(checked(toolName, name, "the tool's name"));
   }
 
-  /** Defines or replaces it. Jobs that begin from now on use the new definition. Throws `invalid-tool` with every problem. */
+  /** Defines or replaces a tool. Jobs that start from now on use the new definition. Throws `invalid-tool` with every problem. */
   async set(
     name: string,
     definition: ToolDefinitionInput,
@@ -63,7 +63,7 @@ export class Tools {
     return await this.#store.set(checked(toolName, name, "the tool's name"), definition, { by, ifVersion });
   }
 
-  /** False: there was none. Jobs that call it are refused from now on. */
+  /** False: no such tool. Jobs that call it are refused from now on. */
   remove(name: string): Promise<boolean> {
     return this.#store.remove(checked(toolName, name, "the tool's name"));
   }

@@ -167,7 +167,7 @@ describe("batch", () => {
     await expect(results.next()).rejects.toThrow("the file ended in the middle");
   });
 
-  test("cancelled: submits nothing more, cancels what is in flight, brings those ends", async () => {
+  test("a cancelled batch submits nothing more, cancels what is in flight, and yields those ends", async () => {
     const desk = new Desk();
     const batch = new Batch(desk.submit, orders(100), { id: "b", inFlight: 10 });
     const reading = all(batch);
@@ -180,7 +180,7 @@ describe("batch", () => {
     expect(desk.cancelled).toHaveLength(10);
   });
 
-  test("cancelled while a job waits for room: that one is never submitted", async () => {
+  test("a batch cancelled while a job waits for room never submits that job", async () => {
     const desk = new Desk();
     desk.refuse = () => new Fault("fleet-full", { waiting: 9, limit: 9 });
     const batch = new Batch(desk.submit, orders(3), { id: "b" });
@@ -191,7 +191,7 @@ describe("batch", () => {
     expect(desk.submitted).toEqual([]);
   });
 
-  test("left early: its orders are closed, nothing more is submitted, what runs may be cancelled", async () => {
+  test("a batch left early closes its orders and submits nothing more", async () => {
     const desk = new Desk();
     let closed = false;
     const given = (function* () {
@@ -218,7 +218,7 @@ describe("batch", () => {
     await expect(all(batch)).rejects.toThrow("once");
   });
 
-  test("a batch tells how many there will be when it can know", async () => {
+  test("a batch reports its total when it can know it", async () => {
     const desk = new Desk();
     const totalOf = (given: Iterable<JobOrder>, total?: number) =>
       new Batch(desk.submit, given, total === undefined ? { id: "b" } : { id: "b", total }).progress().total;

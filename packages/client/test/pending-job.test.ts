@@ -30,7 +30,7 @@ const codeOf = (error: unknown) => isFault(error) && error.code;
 const refused = () => new PendingJob(Promise.reject(new Fault("fleet-full", { waiting: 1, limit: 1 })));
 
 describe("a pending job is used as a promise is", () => {
-  test("catch hands its result on, and is given what await would throw", async () => {
+  test("catch of a pending job passes its result on, and gets what await would throw", async () => {
     expect(await well().catch(() => "caught")).toEqual(result);
     expect(await badly().catch(codeOf)).toBe("aborted");
     expect(await refused().catch(codeOf)).toBe("fleet-full");
@@ -38,7 +38,7 @@ describe("a pending job is used as a promise is", () => {
     await expect(refused().catch(() => Promise.reject(new Error("worse")))).rejects.toThrow("worse");
   });
 
-  test("finally is called once however it ended, and changes neither result nor error", async () => {
+  test("finally of a pending job runs once for any end, and changes neither result nor error", async () => {
     const called: string[] = [];
     expect(await well().finally(() => void called.push("well"))).toEqual(result);
     await expect(badly().finally(() => void called.push("badly"))).rejects.toMatchObject({ code: "aborted" });
@@ -53,7 +53,7 @@ describe("a pending job is used as a promise is", () => {
     expect(await well().finally()).toEqual(result);
   });
 
-  test("it goes where a promise goes, and its chains are promises", async () => {
+  test("a pending job goes where a promise goes, and its chains are promises", async () => {
     const job: Promise<ResultOf<"exec">> = well();
     expect(await Promise.all([job, well()])).toEqual([result, result]);
     expect(await Promise.race([job])).toEqual(result);

@@ -9,7 +9,7 @@ function timesAsked(stats: string, command: string): number {
 }
 
 describe("sandboxes of one tenant", () => {
-  test("the sandboxes of one tenant are found, in every scope, without looking at anybody else's", async ({
+  test("the sandboxes of one tenant are found, in every scope, without reading those of others", async ({
     redis,
   }) => {
     const berth = new Berth({ redis: redis.url });

@@ -10,13 +10,13 @@ export interface EgressCeilings {
   readonly egressBytesPerSecond: number;
 }
 
-/** How much of its ceilings one sandbox has used. It outlives containers, so a fresh one gains nothing. */
+/** Tracks how much of its ceilings a sandbox has used. It outlives containers, so a fresh one gains nothing. */
 export class Allowance {
   readonly #now: () => number;
   #ceilings: EgressCeilings;
   #hour = 0;
   #inHour = 0;
-  /** When the bytes so far would have passed at the rate. */
+  /** When the bytes so far would have passed at the allowed rate. */
   #paidUntilMs = 0;
   #open = 0;
 
@@ -29,7 +29,7 @@ export class Allowance {
     this.#ceilings = ceilings;
   }
 
-  /** Undefined: too many are open. Otherwise call it once when the connection is over. */
+  /** Undefined: too many are open. Otherwise call the result once when the connection closes. */
   enter(): (() => void) | undefined {
     if (this.#open >= this.#ceilings.egressConnections) return undefined;
     this.#open++;
@@ -43,7 +43,7 @@ export class Allowance {
     return this.#inHour >= capOf(this.#ceilings.egressBytesPerHour);
   }
 
-  /** Books bytes that pass. Returns how long to wait before more may. */
+  /** Counts bytes that pass. Returns how long to wait before the next ones. */
   book(bytes: number): number {
     this.#turnHour();
     this.#inHour += bytes;

@@ -3,12 +3,12 @@ import type { Writable } from "node:stream";
 import { type Book, linkEnds } from "./pump.ts";
 
 const blockBytes = 128 * 1024;
-/** One is read into while the others wait to be written. */
+/** One block is being read into while the others wait to be written. */
 const blocks = 6;
 
 /**
- * Reads a socket into a few blocks that are used again and again. Node's own reading allocates 64 KiB for each read, and a third of a
- * download's time went into collecting them. The socket is made with `onread`.
+ * Reads a socket into a few reused blocks. Node's own reading allocates 64 KiB per read, and garbage collection took a third of a
+ * download's time. The socket must be made with `onread`.
  */
 export class BlockReader {
   readonly #free: Buffer[] = [];
@@ -17,7 +17,7 @@ export class BlockReader {
   #sink: Writable | undefined;
   #book: Book | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Came before `pump` was called. */
+  /** Bytes that arrived before `pump` was called. */
   #early: Buffer[] = [];
 
   readonly onread = {
@@ -25,7 +25,7 @@ export class BlockReader {
     callback: (length: number, buffer: Uint8Array): boolean => this.#take(length, buffer as Buffer),
   };
 
-  /** As `pump`, from the socket that was made with `onread`. */
+  /** Like `pump`, for the socket that was made with `onread`. */
   pump(from: Socket, to: Writable, book: Book): void {
     this.#source = from;
     this.#sink = to;
@@ -37,7 +37,7 @@ export class BlockReader {
     this.#goOn();
   }
 
-  /** There is always one: reading stops before the last is taken. */
+  /** A block is always free: reading pauses before the last one is taken. */
   #next(): Buffer {
     const free = this.#free.pop();
     if (free) return free;

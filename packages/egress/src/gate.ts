@@ -16,16 +16,16 @@ import { shownTarget, type Target } from "./target.ts";
 
 const resolveMs = 5_000;
 const connectMs = 10_000;
-/** Addresses of one name that are tried. */
+/** Maximum of addresses of one name to try. */
 const mostTried = 3;
 
 export type DenialWhy = "rule" | "address" | "ceiling" | "unreachable";
 
-/** Nothing is connected to, and why. The message is for the agent that reads it. */
+/** A refused connection and the reason. The message is for the agent. */
 export class EgressDenied extends Error {
   override readonly name = "EgressDenied";
   readonly why: DenialWhy;
-  /** For a status line. */
+  /** The HTTP status of the refusal. */
   readonly short: string;
 
   constructor(why: DenialWhy, short: string, message: string) {
@@ -49,7 +49,7 @@ interface Open {
   readonly pinned: PinnedAddress;
 }
 
-/** Decides for one sandbox what may be connected to, connects, and counts. The proxy and downloads both go through it. */
+/** Decides which connections a sandbox may make, makes them, and counts bytes. Both the proxy and downloads use it. */
 export class EgressGate {
   readonly allowance: Allowance;
   readonly meter: EgressMeter;
@@ -83,7 +83,7 @@ export class EgressGate {
       if (!this.#allowsTarget(target) || !this.#isReachable(target, pinned)) socket.destroy();
   }
 
-  /** Throws `EgressDenied`. The caller owns the socket, and reports its bytes by `count`. */
+  /** Connects, or throws `EgressDenied`. The caller owns the socket, and reports its bytes with `count`. */
   async connect(target: Target, signal?: AbortSignal, onread?: OnReadOpts): Promise<Socket> {
     try {
       const addresses = await this.#admit(target, signal);
@@ -98,7 +98,7 @@ export class EgressGate {
     }
   }
 
-  /** Returns how long to wait before more may pass; undefined: nothing more may, for this hour. */
+  /** Returns how long to wait before more bytes may pass; undefined: no more for this hour. */
   count(target: Target, traffic: Traffic): number | undefined {
     this.meter.add(target, traffic);
     const waitMs = this.allowance.book((traffic.sentBytes ?? 0) + (traffic.receivedBytes ?? 0));
@@ -205,7 +205,7 @@ function connectTo(
   signal: AbortSignal | undefined,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // An address is looked up by no one, so what was checked is what is connected to.
+    // The address was resolved already: connect to exactly the one that was checked.
     const socket = connect({
       ...{ host, port, family, noDelay: true, allowHalfOpen: true },
       ...(onread ? { onread } : {}),

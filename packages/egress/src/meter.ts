@@ -11,12 +11,12 @@ export interface Traffic {
 type HostUse = EgressUse["hosts"][number];
 type Sums = { -readonly [K in keyof HostUse]: HostUse[K] };
 
-/** Hosts that are counted one by one; the tenant chooses their names. */
+/** Maximum of hosts counted separately; the tenant chooses their names. */
 const mostHosts = 256;
 const mostShown = 32;
 const others = { host: "others", port: 0 };
 
-/** Sums by host and port, of bounded number. */
+/** Sums by host and port, with a bounded number of entries. */
 class Account {
   readonly #hosts = new Map<string, Sums>();
   #beyond = 0;
@@ -50,14 +50,14 @@ class Account {
   }
 }
 
-/** What was sent and received since the last report, and by which jobs; none: by what they left in the background. */
+/** Traffic since the last report, and the jobs that ran; none: traffic of background processes. */
 export interface EgressReport extends EgressUse {
   readonly jobs: readonly string[];
 }
 
 /**
- * Counts what one sandbox sends and receives, for its running jobs and for the audit log. Connections carry no job's name, so what
- * passes while several jobs run is counted for each of them, and marked as shared.
+ * Counts a sandbox's traffic, for its running jobs and for the audit log. Connections do not carry a job's id, so traffic while several
+ * jobs run is counted for each of them and marked as shared.
  */
 export class EgressMeter {
   readonly #jobs = new Map<string, Account>();
@@ -69,7 +69,7 @@ export class EgressMeter {
     this.#report = report;
   }
 
-  /** Call what it returns when the job is over. */
+  /** Call the returned function when the job is over. */
   begin(jobId: string): () => EgressUse | undefined {
     const own = new Account();
     this.#jobs.set(jobId, own);
@@ -89,7 +89,7 @@ export class EgressMeter {
     }
   }
 
-  /** Reports what was not reported yet. */
+  /** Reports traffic that was not reported yet. */
   flush(): void {
     const { use } = this.#account;
     if (!use) return;

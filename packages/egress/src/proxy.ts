@@ -16,11 +16,11 @@ import { pump } from "./pump.ts";
 import { BadTarget, readAbsolute, readAuthority, shownTarget, type Target } from "./target.ts";
 
 const maxHeadBytes = 16 * 1024;
-/** For a request's head to arrive. */
+/** Time limit for a request's head. */
 const defaultHeadMs = 10_000;
-/** For the other side's head, after the last byte to it. */
+/** Time limit for the server's head, after the last byte sent. */
 const answerMs = 120_000;
-/** A connection on which nothing passes for this long ends. */
+/** Idle timeout of a connection. */
 const idleMs = 300_000;
 
 const ofConnection = new Set([
@@ -29,9 +29,9 @@ const ofConnection = new Set([
 ]);
 
 /**
- * The proxy of one sandbox: CONNECT, and plain HTTP in absolute form, one request for each connection. Every request is
- * checked by the gate, so a redirect that the program follows is checked too. Bytes behind a CONNECT go to the one address that was
- * checked; nothing of a request is passed on that was not parsed, strictly, and written again.
+ * The HTTP proxy of one sandbox: CONNECT, and plain HTTP in absolute form, one request per connection. The gate checks every request,
+ * so a redirect that the program follows is checked too. A CONNECT tunnel leads to the one address that was checked. Requests are parsed
+ * strictly and written anew; no other byte of them is passed on.
  */
 export class EgressProxy {
   readonly #gate: EgressGate;
@@ -86,7 +86,7 @@ export class EgressProxy {
     this.#server.emit("connection", socket);
   }
 
-  /** Ends every connection. Idempotent. */
+  /** Closes every connection. Idempotent. */
   stop(): void {
     this.#ending.abort();
     for (const socket of this.#open) socket.destroy();
@@ -201,7 +201,7 @@ function hostHeader(target: Target): string {
   return target.port === 80 ? shown.slice(0, shown.lastIndexOf(":")) : shown;
 }
 
-/** Names and values in turn. */
+/** Names and values alternate. */
 function onwardHeaders(request: IncomingMessage): string[] {
   const kept = keptHeaders(request);
   return request.headers["transfer-encoding"] === undefined
@@ -209,7 +209,7 @@ function onwardHeaders(request: IncomingMessage): string[] {
     : [...kept, "Transfer-Encoding", "chunked"];
 }
 
-/** All but those of the connection, and those that it names as its own. */
+/** Removes hop-by-hop headers, and those that the Connection header names. */
 function keptHeaders({ rawHeaders, headers }: IncomingMessage): string[] {
   const named = (headers.connection ?? "").split(",").map((one) => one.trim().toLowerCase());
   const kept: string[] = [];
@@ -265,7 +265,7 @@ function refuse(socket: Duplex, status: number, short: string, message: string):
     "Connection: close",
   ];
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
-  // What it still sends is read by no one.
+  // Drop what the client still sends.
   socket.on("data", () => {});
   setTimeout(() => socket.destroy(), 1_000).unref();
 }

@@ -2,13 +2,13 @@ import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 
-/** Addresses that are not the internet's: this machine, its networks, clouds' metadata, and what only looks like another. */
+/** Address ranges outside the public internet: local, private, cloud metadata, and ranges that embed other addresses. */
 const notPublic: readonly (readonly [network: string, prefix: number, family: "ipv4" | "ipv6"])[] = [
   ["0.0.0.0", 8, "ipv4"],
   ["10.0.0.0", 8, "ipv4"],
   ["100.64.0.0", 10, "ipv4"],
   ["127.0.0.0", 8, "ipv4"],
-  // One cloud answers its machines here.
+  // The metadata address of one cloud.
   ["168.63.129.16", 32, "ipv4"],
   ["169.254.0.0", 16, "ipv4"],
   ["172.16.0.0", 12, "ipv4"],
@@ -33,11 +33,11 @@ const notPublic: readonly (readonly [network: string, prefix: number, family: "i
   ["ff00::", 8, "ipv6"],
 ];
 
-/** One list for each family: a list that has `::/8` takes every IPv4 address for one of those mapped into it. */
+/** One list per family: a list with `::/8` would match every IPv4 address, as IPv4-mapped. */
 const refused = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
 for (const [network, prefix, family] of notPublic) refused[family].addSubnet(network, prefix, family);
 
-/** Networks an operator allows although they are not public, as `10.1.0.0/16,fd00::/8`. Throws on what is none. */
+/** Parses networks that an operator allows although they are not public, such as `10.1.0.0/16,fd00::/8`. Throws if invalid. */
 export function allowedNetworks(text: string): BlockList {
   const list = new BlockList();
   for (const part of text
@@ -53,7 +53,7 @@ export function allowedNetworks(text: string): BlockList {
   return list;
 }
 
-/** Whether an address is the internet's, in whatever form it is written. What is no address is not. */
+/** Whether an address is public, in any notation. Text that is no address is not. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   // A zone names an interface of this machine.
@@ -82,7 +82,7 @@ export interface PinnedAddress {
   readonly family: 4 | 6;
 }
 
-/** All addresses of a name. Rejects, or gives none, where it has none. */
+/** All addresses of a name. Rejects, or returns none, if there is none. */
 export type Resolver = (host: string) => Promise<readonly PinnedAddress[]>;
 
 export const systemResolver: Resolver = async (host) =>
@@ -97,8 +97,8 @@ export class AddressRefused extends Error {
 }
 
 /**
- * Looks a name up once and gives the addresses to connect to. Every address it has must be allowed: a name that answers with
- * a public one first and a private one next would otherwise lead inside.
+ * Resolves a name once and returns the addresses to connect to. Refuses the name unless every address is allowed: otherwise a name could
+ * answer with a public address first and a private one next (DNS rebinding).
  */
 export async function pinnedAddresses(
   host: string,
@@ -122,7 +122,7 @@ export async function pinnedAddresses(
   return [first, ...rest];
 }
 
-/** The first of those, where networks are what is allowed besides the public ones. */
+/** The first allowed address, where networks are allowed in addition to public ones. */
 export async function pinnedAddress(
   host: string,
   allowed: BlockList,

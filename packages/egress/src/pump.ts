@@ -1,14 +1,14 @@
 import type { Readable, Writable } from "node:stream";
 
-/** How long to wait after so many bytes; undefined: nothing more may pass. */
+/** Returns how long to wait after that many bytes; undefined: no more may pass. */
 export type Book = (bytes: number) => number | undefined;
 
-/** What may wait for `to`. Less would have both sides wait for each other at every chunk. */
+/** Write buffer. With a smaller one, both sides would wait for each other at every chunk. */
 const heldBytes = 512 * 1024;
 
 /**
- * Copies until the end of `from`, at the pace of `to` and of `book`, which is asked for each chunk how long to wait after it; undefined
- * ends both at once. An end is passed on, a breach ends both sides.
+ * Copies `from` to its end, at the pace of `to` and of `book`. Calls `book` per chunk and waits as long as it returns; undefined closes
+ * both sides. An end is passed on; an error closes both sides.
  */
 export function pump(from: Readable, to: Writable, book: Book): void {
   let timer: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ export function pump(from: Readable, to: Writable, book: Book): void {
   from.once("close", () => clearTimeout(timer));
 }
 
-/** An end is passed on; what breaks one side breaks the other. */
+/** Passes an end on; an error on one side destroys both. */
 export function linkEnds(from: Readable, to: Writable): void {
   const breakOff = () => {
     from.destroy();
@@ -52,7 +52,7 @@ export function linkEnds(from: Readable, to: Writable): void {
   from.on("error", breakOff);
   to.on("error", breakOff);
   from.once("close", () => {
-    // Without an end before it, the other side must not take it for one.
+    // Closed without an end: destroy `to`, so that its reader does not see a normal end.
     if (!from.readableEnded) to.destroy();
   });
   to.once("close", () => {

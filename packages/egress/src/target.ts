@@ -5,12 +5,12 @@ export interface Target {
   readonly port: number;
 }
 
-/** A request that the proxy does not understand, or does not want to. */
+/** A request that the proxy cannot parse, or refuses. */
 export class BadTarget extends Error {
   override readonly name = "BadTarget";
 }
 
-/** `HOST:PORT` as it stands after CONNECT, or `HOST` where the scheme names the port. */
+/** Parses `HOST:PORT` of a CONNECT, or `HOST` where the scheme implies the port. */
 export function readAuthority(text: string, schemePort?: number): Target {
   if (text.includes("@")) throw new BadTarget("a target carries no user or password");
   const [, name = "", digits] = /^(\[[^\]]*\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
@@ -22,14 +22,14 @@ export function readAuthority(text: string, schemePort?: number): Target {
   return { host, port };
 }
 
-/** `http://HOST[:PORT]/…` as a proxy is asked for it. */
+/** Parses `http://HOST[:PORT]/…` in a proxy request. */
 export function readAbsolute(url: string): { readonly target: Target; readonly path: string } {
   const [, authority = "", path = ""] = /^http:\/\/([^/?#]*)([/?][\x21-\x7e]*)?$/i.exec(url) ?? [];
   if (authority === "") throw new BadTarget("write http://HOST/… for plain HTTP, or CONNECT HOST:PORT");
   return { target: readAuthority(authority, 80), path: path.startsWith("/") ? path : `/${path}` };
 }
 
-/** In a URL: an IPv6 address in brackets. */
+/** As in a URL: an IPv6 address in brackets. */
 export function shownTarget({ host, port }: Target): string {
   return `${host.host.includes(":") ? `[${host.host}]` : host.host}:${port}`;
 }

@@ -88,7 +88,7 @@ const get = (url: string, more = "") => `GET ${url} HTTP/1.1\r\nHost: x\r\n${mor
 const statusOf = (answer: string) => Number(answer.slice(9, 12));
 
 describe("egress proxy", () => {
-  test("the egress proxy carries plain HTTP and tunnels to what a rule names, and tells the rule that is missing", async ({
+  test("the egress proxy carries HTTP and tunnels to what a rule names, and names the missing rule", async ({
     world,
   }) => {
     const seen: string[] = [];
@@ -120,7 +120,9 @@ describe("egress proxy", () => {
     expect(world.reports).toMatchObject([{ jobs: ["job-1"], hosts: [{ port: site }, {}] }]);
   });
 
-  test("connects to the address that it checked, and asks for a name once", async ({ world }) => {
+  test("the egress proxy connects to the address that it checked, and resolves a name once", async ({
+    world,
+  }) => {
     const site = await world.site((_, response) => response.end("inside"));
     const answers = [["127.0.0.1"], ["93.184.216.34", "127.0.0.1"], ["::ffff:127.0.0.1"], ["fe80::1%lo"]];
     let asked = 0;
@@ -219,7 +221,7 @@ describe("egress proxy", () => {
     expect(reached).toBe(0);
   });
 
-  test("checks each redirect, other ports and other schemes anew", async ({ world }) => {
+  test("the egress proxy checks each redirect, other port and other scheme anew", async ({ world }) => {
     const inner = await world.site((_, response) => response.end("secret"));
     const site = await world.site((_, response) =>
       response.writeHead(302, { location: `http://127.0.0.1:${inner}/` }).end(),

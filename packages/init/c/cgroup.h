@@ -10,7 +10,7 @@ unsigned cgroup_version(void);
 
 enum cgroup_value { CGROUP_MEMORY, CGROUP_MEMORY_PEAK, CGROUP_CPU_MICROS, CGROUP_PIDS, CGROUP_OOM_KILLS, CGROUP_VALUES };
 
-/* False when this kernel does not tell. */
+/* False if this kernel does not report it. */
 bool cgroup_read(enum cgroup_value value, uint64_t *out);
 uint64_t cgroup_oom_kills(void);
 

@@ -1,4 +1,4 @@
-/* Monotonic time in microseconds: no deadline moves when somebody sets the clock. */
+/* Monotonic time in microseconds: changing the system clock moves no deadline. */
 #ifndef BERTH_CLOCK_H
 #define BERTH_CLOCK_H
 

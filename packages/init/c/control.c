@@ -200,7 +200,7 @@ static void end_channel(struct channel *channel, uint64_t grace_ms, uint64_t now
         file_kill(channel, grace_ms, now);
 }
 
-/* A broken frame for a channel that runs: FAIL is the last word on a channel, so its command must be gone first. */
+/* A broken frame for a running channel. FAIL must be the channel's last frame, so end the command first. */
 static void spoil(struct channel *channel, uint64_t now)
 {
     channel->fail_instead = BAD_REQUEST;

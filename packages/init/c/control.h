@@ -1,4 +1,4 @@
-/* What the worker says, frame by frame: who may speak (epochs), and to which channel it goes. */
+/* Handles the worker's frames: checks the epoch, and passes each frame to its channel. */
 #ifndef BERTH_CONTROL_H
 #define BERTH_CONTROL_H
 

@@ -16,7 +16,7 @@ static const uint64_t give_up_us = 2 * SECOND;
 static const unsigned steps_enough = 10;
 static const uint64_t silent_keeper_us = 200 * MS;
 
-/* A thousand processes take about 10 ms to look at. Only who can stop the rest has another way when that is not enough. */
+/* A thousand processes take about 10 ms to scan. Only process 1 has a fallback for a scan that takes too long: it can stop all. */
 static uint64_t scan_budget_us(void)
 {
     return getpid() == 1 ? 100 * MS : NEVER;

@@ -246,7 +246,7 @@ void exec_service(struct channel *channel, bool message_ready, bool out_ready, b
         channel->out.promised = tap_waiting(&channel->out);
         channel->err.promised = tap_waiting(&channel->err);
     }
-    /* At the end both pipes are looked at whatever poll said: it was asked before. */
+    /* At the end read both pipes again, because poll ran before the command's last writes. */
     bool look = dropping || channel->look;
     channel->look = false;
     for (int turns = look ? 4 : 1; turns > 0; turns--) {
@@ -273,7 +273,7 @@ void exec_keeper_reaped(struct channel *channel, int status, uint64_t now)
     bool orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (channel->leader_ended || !channel->open);
     channel->tree_gone = channel->tree_gone || orderly;
     if (!channel->tree_gone) {
-        /* Its children are ours now, and nothing tells them from those of another lost keeper: all such are killed. */
+        /* init inherits the lost keeper's children and cannot tell them from those of another lost keeper, so it kills all of them. */
         channel->child_lost = true;
         ending_strays_suspected(now);
         ending_begin(channel, channel->reason, 0, now);

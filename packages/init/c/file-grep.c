@@ -145,7 +145,7 @@ static enum fail prepare(struct grep *grep)
     return grep->matcher == NULL ? fail : OK;
 }
 
-/* A directory's files, or the one file the path names, whatever the includes say. */
+/* Searches a directory's files by the includes, or the one file that the path names, which the includes cannot exclude. */
 static enum fail search(struct grep *grep, const struct clean_path *path)
 {
     struct job *job = grep->job;

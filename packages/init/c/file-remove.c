@@ -36,7 +36,7 @@ static enum walk_verdict met(void *context, const struct walk_entry *entry)
     return WALK_ON;
 }
 
-/* A directory that could not be entered may still be empty; then it goes, else the reason is the better one to tell. */
+/* A directory that could not be entered may still be empty: try to remove it, and otherwise report why it could not be entered. */
 static enum walk_verdict left(void *context, int parent, const char *name, int error)
 {
     struct removal *removal = context;

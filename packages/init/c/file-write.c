@@ -164,7 +164,7 @@ static enum fail replace(struct job *job, struct target *target)
     enum fail fail = receive(job, fd, digest);
     if (fail == OK && fchmod(fd, target->mode) != 0)
         fail = failed(job, errno);
-    /* Some file systems tell of a full disk only here. */
+    /* Some file systems report a full disk only on close. */
     if (close(fd) != 0 && fail == OK)
         fail = failed(job, errno);
     if (fail == OK)

@@ -36,7 +36,7 @@ static const char *after_character(const char *at)
     return at;
 }
 
-/* One pattern character against the name; advances both, or says no. */
+/* Matches one pattern character with the name; advances both, or returns false. */
 static bool match_one(const char **pattern, const char **name)
 {
     const char *p = *pattern, *n = *name;
@@ -180,7 +180,7 @@ static bool add_plain(struct glob_set *set, const char *text)
     return glob->count > 0;
 }
 
-/* The brace that closes the one at `open`, or NULL; `commas` tells whether it holds alternatives. */
+/* The brace that closes the one at `open`, or NULL; `commas` reports whether it holds alternatives. */
 static const char *closing(const char *open, bool *commas)
 {
     int depth = 0;

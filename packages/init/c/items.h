@@ -21,7 +21,7 @@ enum { ITEMS_MOST = 10000 };
 
 void items_begin(struct items *items, const struct job *job);
 
-/* Whether one more may be added; says truncated when not. */
+/* Whether one more item may be added; marks the list as truncated if not. */
 bool items_room(struct items *items);
 void items_add_file(struct items *items, const char *path, const struct stat *status, int dir, const char *name);
 void items_add_line(struct items *items, const char *path, uint64_t line, const char *text, size_t length, bool cut);

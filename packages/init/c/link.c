@@ -167,7 +167,7 @@ int link_output(int otherwise)
 
 void link_close(void)
 {
-    /* A part of it may have left, and stdout's reader could not tell where the next frame begins. */
+    /* A part of the frame may have been sent, and the reader of stdout could not find the next frame. */
     if (state == LINK_CARRYING)
         outbox_forget();
     state = LINK_NONE;

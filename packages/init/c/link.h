@@ -23,7 +23,7 @@ bool link_possible(void);
 /* NULL: init was given no directory. */
 const char *link_path(void);
 
-/* LINK: connects, or says over stdout why not. */
+/* LINK: connects, or reports the errno over stdout. */
 void link_offer(const uint8_t *payload, size_t length);
 
 /* Whether a frame that came over the link is to be obeyed. Before the worker's proof none is. */

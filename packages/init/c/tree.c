@@ -244,7 +244,7 @@ size_t tree_kill_strays(bool (*known)(pid_t pid))
     return live;
 }
 
-/* The only place that says kill(-1). Outside a namespace of our own it would reach the whole machine. */
+/* The only place that calls kill(-1). Outside a pid namespace of our own it would reach the whole machine. */
 static bool signal_everything(int signal)
 {
     return getpid() == 1 && kill(-1, signal) == 0;

@@ -184,7 +184,7 @@ static enum fail finish_file(struct unpack *unpack)
     if (chmods && fchmod(file->fd, file->mode) != 0)
         return fail_from_errno(errno);
     int fd = file->fd;
-    /* Some file systems tell of a full disk only here. */
+    /* Some file systems report a full disk only on close. */
     if (close(fd) != 0)
         return fail_from_errno(errno);
     file->fd = -1;

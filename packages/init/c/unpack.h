@@ -55,7 +55,7 @@ struct unpack {
 bool unpack_entry_path(struct unpack *unpack, const char *name, struct clean_path *out);
 bool unpack_target(struct unpack *unpack, const struct tar_entry *entry, const struct clean_path *path,
                    char target[PATH_MAX_BYTES + 1]);
-/* What only the whole of the archive can tell. */
+/* Facts that only the whole archive shows. */
 bool unpack_check_plan(struct unpack *unpack);
 
 /* unpack-write.c. False: nothing more is to be written. */

@@ -166,7 +166,7 @@ describe.runIf(isRoot)("init --mounter", () => {
     "close 0 0",
     "try again",
     "exec 0 sh",
-  ])("refuses %j", async (request, { root }) => {
+  ])("init refuses the set-up request %j", async (request, { root }) => {
     await using mounter = new Mounter(root);
     expect(await mounter.ask(request)).toBe(`${errno.EINVAL} request`);
   });

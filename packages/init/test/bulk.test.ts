@@ -68,23 +68,26 @@ const tree = (nameBytes = 180) => `
   echo long > d/$(printf 'n%.0s' $(seq ${nameBytes})); head -c 150000 /dev/zero > zeros`;
 
 describe("unpack", () => {
-  test.each(["gnu", "pax", "ustar"])("makes files, directories and links of a %s archive", async (format) => {
-    for (const packed of [(bytes: Buffer) => bytes, (bytes: Buffer) => gzipSync(bytes)]) {
-      const init = await Init.start();
-      const archive = packed(tarOf(tree(format === "ustar" ? 90 : 180), `--format=${format}`));
-      const seen = await unpack(init, archive, [2, "to"], [4, check]).done();
-      expect(readdirSync(init.workspace)).toEqual([]);
-      const done = await unpack(init, archive, [2, "to"]).done();
-      expect([done.number(9), done.number(2)]).toEqual([seen.number(9), seen.number(2)]);
-      expect([done.number(9), done.number(2)]).toEqual([7, 150_010]);
-      expect(readFileSync(inside(init, "to/d/f"), "utf8")).toBe("hello");
-      expect(statSync(inside(init, "to/d/f")).mode & 0o777).toBe(0o640);
-      expect(statSync(inside(init, "to/d/f")).ino).toBe(statSync(inside(init, "to/d/same")).ino);
-      expect(readlinkSync(inside(init, "to/d/link"))).toBe("../d/f");
-      expect(readFileSync(inside(init, "to/zeros"))).toEqual(Buffer.alloc(150_000));
-      expect((await unpack(init, archive, [2, "to"]).done()).number(9), "over what is there").toBe(7);
-    }
-  });
+  test.each(["gnu", "pax", "ustar"])(
+    "unpack makes files, directories and links of a %s archive",
+    async (format) => {
+      for (const packed of [(bytes: Buffer) => bytes, (bytes: Buffer) => gzipSync(bytes)]) {
+        const init = await Init.start();
+        const archive = packed(tarOf(tree(format === "ustar" ? 90 : 180), `--format=${format}`));
+        const seen = await unpack(init, archive, [2, "to"], [4, check]).done();
+        expect(readdirSync(init.workspace)).toEqual([]);
+        const done = await unpack(init, archive, [2, "to"]).done();
+        expect([done.number(9), done.number(2)]).toEqual([seen.number(9), seen.number(2)]);
+        expect([done.number(9), done.number(2)]).toEqual([7, 150_010]);
+        expect(readFileSync(inside(init, "to/d/f"), "utf8")).toBe("hello");
+        expect(statSync(inside(init, "to/d/f")).mode & 0o777).toBe(0o640);
+        expect(statSync(inside(init, "to/d/f")).ino).toBe(statSync(inside(init, "to/d/same")).ino);
+        expect(readlinkSync(inside(init, "to/d/link"))).toBe("../d/f");
+        expect(readFileSync(inside(init, "to/zeros"))).toEqual(Buffer.alloc(150_000));
+        expect((await unpack(init, archive, [2, "to"]).done()).number(9), "over what is there").toBe(7);
+      }
+    },
+  );
 
   test("unpack reads gzip of every kind as zlib wrote it", async () => {
     const init = await Init.start({ binary: "release" });

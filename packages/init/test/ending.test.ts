@@ -12,7 +12,7 @@ const parentOf = (pid: number) =>
   Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) . (\d+) .*$/s, "$1"));
 
 describe("timeout", () => {
-  test("a timeout ends a command with TERM, and says it was the timeout", async () => {
+  test("a timeout ends a command with TERM, and reports the timeout", async () => {
     const init = await Init.start();
     const exit = await init.exec(["sleep", "1000"], { timeoutMs: 100, graceMs: 5_000 }).exit();
     expect(exit).toMatchObject({ kind: "signalled", value: 15, reason: 1, stuck: 0, background: 0 });
@@ -196,7 +196,7 @@ describe("background children", () => {
     expect(await run.exit()).toMatchObject({ value: 0, background: 1, held: 1 });
   });
 
-  test("neither block nor get EPIPE when they write after the end", async () => {
+  test("background children that write after the end neither block nor get EPIPE", async () => {
     const init = await Init.start();
     const run = init.sh(
       "(sleep 0.3; head -c 1000000 /dev/zero && echo wrote > proof; echo $? > status) & :",
@@ -274,7 +274,7 @@ function zombiesBelow(root: number): number {
 }
 
 describe("tenant that attacks the keeper", () => {
-  test("a tenant that attacks the keeper by killing it loses its command and everything below, and nothing else is harmed", async () => {
+  test("a tenant that kills its keeper loses its command and everything below, and harms nothing else", async () => {
     const init = await Init.start();
     const other = init.exec(["cat"], { stdin: true });
     await other.started();
@@ -318,7 +318,7 @@ describe("tenant that attacks the keeper", () => {
     expect((await init.sh("exit 4").exit()).value).toBe(4);
   });
 
-  test("a tenant that attacks the keeper by killing one whose answer init has not read yet takes no place from the idle ones", async () => {
+  test("a tenant that kills a keeper whose answer init has not read yet takes no slot of idle keepers", async () => {
     // Not process 1: `unshare` would stop itself along with an init that is stopped.
     const init = await Init.start({ binary: "release", asProcess1: false });
     writeFileSync(join(init.workspace, "large"), "");
@@ -359,7 +359,7 @@ describe("tenant that attacks the keeper", () => {
 });
 
 describe("SHUTDOWN and signals", () => {
-  test("SHUTDOWN ends every command, background too, tells, and exits 0", async () => {
+  test("SHUTDOWN ends every command, background too, reports it, and exits 0", async () => {
     const init = await Init.start();
     await init.sh("sleep 1000 & :", { drainMs: 10 }).exit();
     const run = init.sh('trap "exit 3" TERM; echo ready; while :; do sleep 0.02; done');
@@ -370,14 +370,17 @@ describe("SHUTDOWN and signals", () => {
     expect(init.marked()).toEqual([]);
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s from outside does the same", async (signal) => {
-    const init = await Init.start();
-    const run = init.sh("sleep 1000");
-    await run.started();
-    process.kill(init.pid, signal);
-    expect(await init.exited).toBe(0);
-    expect(await run.exit()).toMatchObject({ kind: "signalled", value: 15, reason: 2 });
-  });
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+    "%s from outside ends every command and exits 0, as SHUTDOWN does",
+    async (signal) => {
+      const init = await Init.start();
+      const run = init.sh("sleep 1000");
+      await run.started();
+      process.kill(init.pid, signal);
+      expect(await init.exited).toBe(0);
+      expect(await run.exit()).toMatchObject({ kind: "signalled", value: 15, reason: 2 });
+    },
+  );
 
   test.runIf(isRoot)("as process 1 it obeys them from outside only, whatever a tenant forges", async () => {
     const init = await Init.start({ asProcess1: true });

@@ -71,7 +71,7 @@ describe("command", () => {
     expect(run.stderr).toBe("e1\ne2\ne3\n");
   });
 
-  test("a command says STARTED before any output and EXIT after all of it", async () => {
+  test("a command sends STARTED before any output and EXIT after all of it", async () => {
     const init = await Init.start();
     for (let i = 0; i < 30; i++) {
       const run = init.sh("echo out; echo err >&2");
@@ -119,7 +119,7 @@ describe("command", () => {
     expect(exit.maxRssKib).toBeGreaterThan(100);
   });
 
-  test("a command reports the time of orphans that ended before it or were killed with it, and the memory of the largest", async () => {
+  test("a command reports the time of its orphans and the memory of its largest process", async () => {
     const init = await Init.start();
     /** Ends once the orphan is gone, which its keeper reaps. */
     const orphaned = (script: string) =>
@@ -179,7 +179,7 @@ describe("command", () => {
     expect(run.stdout).toBe("one two");
   });
 
-  test("a command that does not exist, cannot be executed or has too long a list of arguments reports which of these it is", async () => {
+  test("a command that is missing, not executable or has too many arguments reports which it is", async () => {
     const init = await Init.start();
     writeFileSync(join(init.workspace, "plain"), "echo no");
     writeFileSync(join(init.workspace, "garbage"), Buffer.alloc(64, 1), { mode: 0o755 });

@@ -120,7 +120,7 @@ describe("read", () => {
 });
 
 describe("write", () => {
-  test("write makes a file, then replaces it, and says which", async () => {
+  test("write makes a file, then replaces it, and reports which", async () => {
     const init = await Init.start();
     const first = await write(init, "a.txt", "one").done();
     expect([first.number(1), first.number(6), first.raw(5)]).toEqual([3, 1, sha256("one")]);
@@ -188,7 +188,7 @@ describe("write", () => {
     expect(await readText(init, "a")).toBe("newer");
   });
 
-  test("past its budget is refused before a byte is taken", async () => {
+  test("a write past its budget is refused before init takes a byte", async () => {
     const init = await Init.start();
     expect(await init.file([1, Op.write], [2, "a"], [8, 101], [13, 100]).failCode()).toBe("quota");
     await write(init, "a", "x".repeat(100), [13, 100]).done();
@@ -285,7 +285,7 @@ describe("write", () => {
     ]);
   });
 
-  test("past the file size limit is no-space, and leaves nothing", async () => {
+  test("a write past the file size limit ends as no-space, and leaves nothing", async () => {
     const init = await Init.start({ wrapper: ["prlimit", "--fsize=1000"] });
     expect(await write(init, "a", "x".repeat(5000)).failCode()).toBe("no-space");
     expect(readdirSync(init.workspace)).toEqual([]);
@@ -294,7 +294,7 @@ describe("write", () => {
 });
 
 describe("stat", () => {
-  test("stat tells type, size, mode and time, of the target or of the link itself", async () => {
+  test("stat reports type, size, mode and time, of the target or of the link itself", async () => {
     const init = await Init.start();
     writeFileSync(inside(init, "file"), "12345", { mode: 0o600 });
     mkdirSync(inside(init, "dir"), { mode: 0o750 });
@@ -326,7 +326,7 @@ describe("stat", () => {
     expect((await init.file([1, Op.stat], [2, ""], [4, 1]).done()).raw(5)).toBeUndefined();
   });
 
-  test("stat never says a number the other end cannot count to", async () => {
+  test("stat reports no number beyond JavaScript's exact integers", async () => {
     const init = await Init.start();
     await init.sh("touch far; touch -d '1960-01-01' early; touch -d @9999999999999 late").exit();
     expect((await init.file([1, Op.stat], [2, "early"]).done()).number(4)).toBe(0);
@@ -375,7 +375,7 @@ describe("move, mkdir and remove", () => {
     expect(lstatSync(inside(init, "still-out")).isFile()).toBe(true);
   });
 
-  test("mkdir makes one, or all on the way, and says whether it did", async () => {
+  test("mkdir makes one directory or all on the way, and reports whether it did", async () => {
     const init = await Init.start();
     const mkdir = (path: string, flags = 0, mode?: number) =>
       init.file([1, Op.mkdir], [2, path], [4, flags], [7, mode]);
@@ -429,7 +429,7 @@ describe("move, mkdir and remove", () => {
 });
 
 describe("operations under way", () => {
-  test("hold up neither each other nor commands", async () => {
+  test("file operations hold up neither each other nor commands", async () => {
     const init = await Init.start();
     const waiting = Array.from({ length: 20 }, (_, n) => init.file([1, Op.write], [2, `f${n}`], [8, 1]));
     expect((await init.sh("exit 3").exit()).value).toBe(3);

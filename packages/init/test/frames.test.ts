@@ -30,7 +30,7 @@ describe("frames", () => {
     expect(new Records(fail.payload).text(1)).toBe("bad-request");
   });
 
-  test("before the first HELLO everything else is ignored", async () => {
+  test("before the first HELLO init ignores every other frame", async () => {
     const init = new Init();
     init.send(Type.PING, 0, Buffer.from("early"));
     init.send(Type.STATS, 7);

@@ -85,19 +85,19 @@ assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.prctl(PR_SET_SE
 os.execvp(sys.argv[1], sys.argv[1:])`;
 
 describe("the seccomp filter", () => {
-  test("HELLO_ACK tells that init's seccomp filter is on", async () => {
+  test("HELLO_ACK reports that init's seccomp filter is on", async () => {
     const init = await Init.start();
     expect((await init.hello()).number(8)).toBe(1);
   });
 
-  test("HELLO_ACK tells that the filter is not on where the kernel refuses it", async () => {
+  test("HELLO_ACK reports that the filter is off where the kernel refuses it", async () => {
     const init = await Init.start({ wrapper: ["python3", "-c", withoutFilters] });
     expect((await init.hello()).number(8)).toBe(0);
   });
 });
 
 describe("init", () => {
-  test("init says how it is used, and does not start without a workspace or a /proc of its own", async () => {
+  test("init prints its usage, and does not start without a workspace or a /proc of its own", async () => {
     const wrong = new Init({ workspace: "/no/such/workspace" });
     expect(await wrong.exited).toBe(1);
     expect(wrong.stderr).toContain("/no/such/workspace");

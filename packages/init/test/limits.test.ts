@@ -66,7 +66,7 @@ describe.runIf(isRoot)("sandbox without a process to spare", () => {
 });
 
 describe("STATS", () => {
-  test("STATS tells the cgroup's counters that this kernel has, and the open channels", async () => {
+  test("STATS reports the cgroup's counters that this kernel has, and the open channels", async () => {
     const init = await Init.start();
     const version = (await init.hello()).number(6);
     const run = init.sh("sleep 1000");

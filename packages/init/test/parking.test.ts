@@ -15,7 +15,7 @@ function park(init: Init): Channel {
 }
 
 describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))("PARK %s", (_, asProcess1) => {
-  test("is answered when everything has ended: commands, what they left behind, and file operations", async () => {
+  test("PARK is answered when commands, what they left behind and file operations have ended", async () => {
     const init = new Init({ asProcess1 });
     await init.hello(60_000);
     await init.sh("setsid sleep 1000 & (trap '' TERM; sleep 1000) & :", { drainMs: 10 }).exit();
@@ -31,7 +31,7 @@ describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))("PARK %s
     expect(write.last).toBeDefined();
   });
 
-  test("is followed by nothing but refusals until the next HELLO, whatever the old holder still says", async () => {
+  test("after PARK init refuses every frame until the next HELLO", async () => {
     const init = new Init({ asProcess1 });
     await init.hello(400, 5n);
     await park(init).end();

@@ -60,7 +60,7 @@ describe("path", () => {
     ["with DEL", "a\x7fb"],
     ["with a name of 256 bytes", "n".repeat(256)],
     ["of 4,096 bytes", `${"d/".repeat(2047)}ab`],
-  ])("%s is invalid to every operation", async (_, path) => {
+  ])("a path %s is invalid to every operation", async (_, path) => {
     const init = await Init.start();
     for (const [name, channel] of everyOperation(init, path)) {
       expect(`${name}: ${await channel.failCode()}`).toBe(`${name}: invalid-path`);
@@ -68,7 +68,7 @@ describe("path", () => {
   });
 
   test.each(["/etc/passwd", "/", "//", "/workspacex", "/proc/self/root"])(
-    "%s is outside the workspace to every operation",
+    "the path %s is outside the workspace to every operation",
     async (path) => {
       const init = await Init.start();
       for (const [name, channel] of everyOperation(init, path)) {
@@ -77,7 +77,7 @@ describe("path", () => {
     },
   );
 
-  test("beneath the workspace's own name is as good as one relative to it", async () => {
+  test("a path beneath the workspace's own name is as good as one relative to it", async () => {
     const init = await Init.start();
     await write(init, `${init.workspace}/a//b/./c`, "x", [4, 2]).done();
     expect(await readText(init, "a/b/c")).toBe("x");
@@ -182,7 +182,7 @@ describe("symlinks", () => {
 });
 
 describe("directory that is swapped for a symlink again and again", () => {
-  test("a directory that is swapped for a symlink again and again never leads a read, a write, a list, a grep or a removal out", async () => {
+  test("a directory that is swapped for a symlink again and again leads no operation out", async () => {
     const init = await Init.start({ binary: "release" });
     const away = outside();
     const { workspace } = init;

@@ -243,7 +243,7 @@ describe("grep", () => {
     expect(await find("", 0)).toEqual([1, 2, 3]);
   });
 
-  test("grep says what is wrong with a pattern", async () => {
+  test("grep reports what is wrong with a pattern", async () => {
     const init = await Init.start();
     const fail = await grep(init, "(", [2, ""], [4, 1]).fail();
     expect(fail.code).toBe("bad-pattern");
@@ -251,7 +251,7 @@ describe("grep", () => {
     expect(await grep(init, "x", [2, ""], [16, "../*"]).failCode()).toBe("bad-pattern");
   });
 
-  test("looks only into files that are included, by name or by path", async () => {
+  test("grep looks only into files that are included, by name or by path", async () => {
     const init = await Init.start();
     plant(init, { "a.ts": "x", "a.js": "x", "src/b.ts": "x", "src/.c.ts": "x", "lib/d.ts": "x" });
     const find = async (...includes: string[]) => {
@@ -264,7 +264,7 @@ describe("grep", () => {
     expect(await find("*.js", "lib/**")).toEqual(["a.js", "lib/d.ts"]);
   });
 
-  test("skips binary files, links, FIFOs and what it may not read, and counts the former", async () => {
+  test("grep skips binary files, links, FIFOs and unreadable files, and counts the binary ones", async () => {
     const init = await Init.start();
     plant(init, { text: "needle", binary: "needle\0" });
     symlinkSync("text", inside(init, "link"));
@@ -363,16 +363,19 @@ describe("usage", () => {
     expect((await usage(init, [2, ""])).unlinked).toBe(0);
   });
 
-  test.runIf(isRoot)("cannot be hidden from by taking permissions away, and gives them back", async () => {
-    const init = await Init.start({ uid: 54_321 });
-    await init
-      .sh("mkdir -p a/b; head -c 300000 /dev/urandom > a/b/hidden; chmod 000 a/b; chmod 000 a")
-      .exit();
-    const seen = await usage(init, [2, ""]);
-    expect(seen.bytes).toBeGreaterThan(300_000);
-    expect(seen.truncated).toBe(0);
-    const mode = (path: string) => statSync(inside(init, path)).mode & 0o777;
-    expect([mode("a"), mode("a/b")]).toEqual([0, 0]);
-    expect((await init.file([1, Op.remove], [2, "a"], [4, 1]).done()).number(9)).toBe(3);
-  });
+  test.runIf(isRoot)(
+    "usage counts a directory without permissions, and gives it its permissions back",
+    async () => {
+      const init = await Init.start({ uid: 54_321 });
+      await init
+        .sh("mkdir -p a/b; head -c 300000 /dev/urandom > a/b/hidden; chmod 000 a/b; chmod 000 a")
+        .exit();
+      const seen = await usage(init, [2, ""]);
+      expect(seen.bytes).toBeGreaterThan(300_000);
+      expect(seen.truncated).toBe(0);
+      const mode = (path: string) => statSync(inside(init, path)).mode & 0o777;
+      expect([mode("a"), mode("a/b")]).toEqual([0, 0]);
+      expect((await init.file([1, Op.remove], [2, "a"], [4, 1]).done()).number(9)).toBe(3);
+    },
+  );
 });

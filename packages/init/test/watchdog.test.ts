@@ -11,7 +11,7 @@ const places = [
 describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))(
   "the watchdog %s",
   (_, asProcess1) => {
-    test("kills every process when the worker is silent for the lease, and the next HELLO hears of it once", async () => {
+    test("the watchdog kills every process after a lease of silence, and reports it once to the next HELLO", async () => {
       const init = new Init({ asProcess1 });
       await init.hello(60_000);
       await init.sh("setsid sleep 1000 & :", { drainMs: 10 }).exit();
@@ -31,7 +31,7 @@ describe.each(places.filter(([, asProcess1]) => isRoot || !asProcess1))(
       expect(after.stdout).toBe("");
     });
 
-    test("stays quiet while the worker speaks, if only in PINGs", async () => {
+    test("the watchdog kills nothing while the worker sends frames, even if only PINGs", async () => {
       const init = new Init({ asProcess1 });
       // Twenty pings in a lease: a busy machine does not keep them all for that long.
       await init.hello(1_000);
@@ -57,7 +57,7 @@ describe("watchdog", () => {
     expect(exit.reason).toBe(3);
   });
 
-  test("the watchdog is fed by HELLO and PING only: a worker that sends other things has not said that it may still act", async () => {
+  test("only HELLO and PING feed the watchdog, since only they prove that the worker still has its lease", async () => {
     const init = new Init();
     await init.hello(500);
     const run = init.sh("sleep 1000");
@@ -67,7 +67,7 @@ describe("watchdog", () => {
     expect(exit.reason).toBe(3);
   });
 
-  test("the watchdog waits for as long as the last PING said, be that less than the lease or more", async () => {
+  test("the watchdog waits for as long as the last PING asked, be that less than the lease or more", async () => {
     const init = new Init();
     await init.hello(60_000);
     const run = init.sh("sleep 1000");
@@ -82,7 +82,7 @@ describe("watchdog", () => {
     expect(await init.sh("sleep 1").exit()).toMatchObject({ kind: "exited", value: 0 });
   });
 
-  test("the watchdog starts nothing after it acted, until the worker says that it may act again", async () => {
+  test("after the watchdog acted init starts nothing until the worker renews its lease", async () => {
     const init = new Init();
     await init.hello(100);
     expect((await init.sh("sleep 1000").exit()).reason).toBe(3);
@@ -95,7 +95,7 @@ describe("watchdog", () => {
     expect(after.stdout).toBe("");
   });
 
-  test("acts when the stream is gone, waits for another, and exits 0 after ten more leases", async () => {
+  test("the watchdog kills when the stream is gone, waits for another, and exits 0 after ten more leases", async () => {
     const init = new Init();
     await init.hello(100);
     init.sh("sleep 1000");
@@ -122,7 +122,7 @@ describe("watchdog", () => {
     expect(await init.exited).toBe(0);
   });
 
-  test("a lease of 0 means none", async () => {
+  test("a lease of 0 turns the watchdog off", async () => {
     const init = new Init();
     await init.hello(0);
     const run = init.sh("sleep 0.3");

@@ -1,8 +1,8 @@
 export type AddTask = (task: () => Promise<void>) => Promise<void>;
 
 /**
- * Runs the tasks that `produce` adds side by side, at most `limit` at once; adding waits for room. The first error ends it:
- * no further task begins, and it is thrown when the ones under way have ended. Nothing goes on after it returns.
+ * Runs the tasks that `produce` adds, at most `limit` at once; adding waits for room. On the first error it starts no further task,
+ * waits for the running ones, and throws. Nothing runs after it returns.
  */
 export async function inPool(limit: number, produce: (add: AddTask) => Promise<void>): Promise<void> {
   const running = new Set<Promise<void>>();

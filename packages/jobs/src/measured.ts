@@ -1,6 +1,6 @@
 import { addedUsage, type JobResult, type JobValue } from "@berth/protocol";
 
-/** Adds to a result how much it gave back. A command's output was counted before any of it was cut. */
+/** Adds the number of bytes that the job returned. A command's output was counted before it was cut. */
 export function measured(result: JobResult): JobResult {
   const { usage, value } = result;
   const { steps } = value;

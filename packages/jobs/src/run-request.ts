@@ -26,8 +26,8 @@ import { measured } from "./measured.ts";
 import { Refusal, type RequestOf, type RunContext } from "./run-context.ts";
 
 /**
- * Carries out one request. Whatever the request or its command did wrong comes back as an outcome, and so does an abort;
- * what is thrown is a fault of ours.
+ * Runs one request. Mistakes of the request or its command, and aborts, are outcomes; only faults of ours are
+ * thrown.
  */
 export async function runRequest(request: SandboxRequest, context: RunContext): Promise<JobResult> {
   return measured(await run(request, context));

@@ -39,7 +39,7 @@ const file = fc
 const hunk = (...lines: string[]) => ["--- a/f", "+++ b/f", ...lines, ""].join("\n");
 
 describe("a diff made by diff(1)", () => {
-  test("turns the old file into the new one, whatever its context", () => {
+  test("a diff made by diff(1) turns the old file into the new one with any amount of context", () => {
     fc.assert(
       fc.property(file, file, fc.integer({ min: 0, max: 3 }), (before, after, context) => {
         fc.pre(before !== after);
@@ -49,7 +49,7 @@ describe("a diff made by diff(1)", () => {
     );
   });
 
-  test("still does after lines were added above", () => {
+  test("a diff made by diff(1) still applies after lines were added above", () => {
     fc.assert(
       fc.property(file, file, fc.integer({ min: 1, max: 50 }), (before, after, added) => {
         fc.pre(before !== after && before !== "");
@@ -122,7 +122,7 @@ describe("files of a diff", () => {
   const paths = (diff: string) =>
     parseDiff(diff).map(({ oldPath, newPath, mode }) => [oldPath, newPath, mode] as const);
 
-  test("lose git's prefixes and times, and keep directories called a and b", () => {
+  test("the files of a diff lose git's prefixes and times, and keep directories called a and b", () => {
     expect(paths("--- a/x.c\t2026-01-01\n+++ b/x.c\t2026-01-02\n@@ -1 +1 @@\n-a\n+b\n")).toEqual([
       ["x.c", "x.c", undefined],
     ]);
@@ -188,7 +188,7 @@ describe("files of a diff", () => {
     ["a hunk of no file", "@@ -1 +1 @@\n-a\n+b\n", /before any ---/],
     ["a binary change", "diff --git a/x b/x\nBinary files a/x and b/x differ\n", /binary/],
     ["a symlink", "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n", /only regular files/],
-  ])("are refused with %s", (_, diff, message) => {
+  ])("a diff is refused with %s", (_, diff, message) => {
     expect(() => parseDiff(diff)).toThrow(message);
   });
 

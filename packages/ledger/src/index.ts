@@ -26,8 +26,6 @@ export { DeadLetters, deadQueue } from "./dead-letters/dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
 export type { EgressEntry } from "./egress/egress-log.ts";
 export { EgressLog } from "./egress/egress-log.ts";
-export type { ResultOptions } from "./events/event-reader.ts";
-export { StreamReader } from "./events/event-reader.ts";
 export type { Expectation } from "./events/inbox.ts";
 export type {
   Cancelled,
@@ -45,6 +43,8 @@ export type { GroupResult, ResultGroupOptions } from "./events/result-group.ts";
 export { ResultGroup } from "./events/result-group.ts";
 export type { StagedRequest } from "./events/staging.ts";
 export { Staging } from "./events/staging.ts";
+export type { ResultOptions } from "./events/stream-reader.ts";
+export { StreamReader } from "./events/stream-reader.ts";
 export { controlChannel, pingWorker } from "./fleet/control-channel.ts";
 export { FleetControl } from "./fleet/fleet-control.ts";
 export { countLiveWorkers, recentSandboxes } from "./fleet/fleet-counts.ts";

@@ -123,7 +123,7 @@ describe("on a dashboard for BullMQ", () => {
     expect(JSON.stringify(await holder.redis.hgetall(entryKey(key, "good")))).not.toContain("a secret");
   });
 
-  test("an attempt that another one follows is a failed job, and says which attempt follows", async ({
+  test("an attempt that another one follows is a failed job, and names the next attempt", async ({
     holder,
   }) => {
     const { to } = await holder.take("again");

@@ -100,7 +100,7 @@ describe("schedule that is changed by many at once", () => {
 describe("worker that dies between two steps", () => {
   const missed = made + 3 * minute + 1_000;
 
-  test("a worker that dies between two steps leaves what it had decided, and the next one hands on the rest and nothing else", async ({
+  test("a worker that dies between two steps leaves its decision, and the next one submits only the rest", async ({
     redis,
   }) => {
     const { store, ran, worker } = await fleetOf(redis.connect(), { catchUp: "all", maxRuns: 3 });

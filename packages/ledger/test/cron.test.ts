@@ -58,7 +58,7 @@ describe("cron expression", () => {
     ["a day no month has", "0 0 30 2 *"],
     ["a day none of its months has", "0 0 31 4,6 *"],
     ["words", "every monday at noon x"],
-  ])("with %s is a problem", (_, expression) => {
+  ])("a cron expression with %s is refused", (_, expression) => {
     expect(timingProblem(cron(expression), at("2026-01-01T00:00:00Z"))).toMatch(/^cron: /);
   });
 
@@ -78,7 +78,7 @@ describe("when clocks go forward", () => {
     ]);
   });
 
-  test("several times of the hour left out all run, in order and once each", () => {
+  test("when clocks go forward, all times of the skipped hour run, in order and once each", () => {
     expect(chain(cron("0,30 2,3 * * *", "Europe/Berlin"), "2026-03-28T12:00:00Z", 4)).toEqual([
       "2026-03-29T01:00Z",
       "2026-03-29T01:30Z",
@@ -112,7 +112,7 @@ describe("when clocks go back", () => {
     ]);
   });
 
-  test("a fixed hour asked for between its two showings waits for the next day", () => {
+  test("when clocks go back, a fixed hour asked for between its two showings waits for the next day", () => {
     const between = at("2026-10-25T00:45:00Z");
     expect(shown(dueAfter(cron("30 2 * * *", "Europe/Berlin"), between))).toBe("2026-10-26T01:30:00.000Z");
   });
@@ -137,7 +137,7 @@ describe("a daily time of day", () => {
     "Australia/Lord_Howe",
     "America/St_Johns",
     "Asia/Kolkata",
-  ])("is due once on every day of a year in %s, whatever its clocks do, and is found quickly", (timeZone) => {
+  ])("a daily time is due once on every day of a year in %s, and is found quickly", (timeZone) => {
     const day = new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" });
     const began = performance.now();
     for (const expression of ["0 0 * * *", "30 1 * * *", "15 2 * * *", "30 23 * * *"]) {

@@ -54,7 +54,7 @@ const test = withRedis.extend<{ cemetery: Cemetery }>({
 });
 
 describe("dead letter", () => {
-  test("a dead letter is a failed job with its reason, and says what it was, how it ended, when and where", async ({
+  test("a dead letter is a failed job with its reason, request, outcome, time and worker", async ({
     cemetery,
   }) => {
     const { letters, board, worker, buried } = cemetery;

@@ -53,7 +53,7 @@ describe("client that waits for a job that Redis has forgotten", () => {
     await Promise.all(waiting);
   });
 
-  test("a client that waits for a job that Redis has forgotten gets job-unknown when the record of the end is left and the end itself is not", async ({
+  test("a client gets job-unknown when the job's record is left and its terminal event is not", async ({
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });

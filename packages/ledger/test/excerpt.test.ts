@@ -87,7 +87,7 @@ describe("an excerpt", () => {
     ],
     ["a long reason", { outcome: { kind: "lost", message: hard }, value: {}, timing }],
     ["steps", { outcome: { kind: "done" }, value: { steps: Array(50).fill(long) }, timing }],
-  ])("of %s fits, with the outcome", (_, result) => {
+  ])("an excerpt of %s fits, with the outcome", (_, result) => {
     const text = excerptOf(result);
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(excerptBytes);
     expect(JSON.parse(text)).toMatchObject({ outcome: { kind: result.outcome.kind }, timing });

@@ -3,7 +3,7 @@ import { describe, expect } from "vitest";
 import { acme, allOf, gated, test, wordOf } from "./reading.ts";
 
 describe("following a job", () => {
-  test("following a job gives what was said before and what is said later, once and in order, until its end", async ({
+  test("following a job yields earlier and later events, once and in order, until its end", async ({
     reading,
   }) => {
     await reading.say("a", "stdout", "1");
@@ -45,9 +45,7 @@ describe("following a job", () => {
     }
   });
 
-  test("following a job passes over what it has no word for, and ends only with the end", async ({
-    reading,
-  }) => {
+  test("following a job skips unknown events, and ends only with the terminal event", async ({ reading }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.say("a", "invented-later", "{}");
@@ -100,7 +98,9 @@ describe("following a job", () => {
 });
 
 describe("followers of one job", () => {
-  test("200 of them, from different places, cost one stream of one read", async ({ reading }) => {
+  test("200 followers of one job, from different places, cost one stream of one read", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const early: string[] = [];
     for (const word of ["1", "2", "3", "4"]) early.push(await reading.say("a", "stdout", word));
@@ -127,7 +127,7 @@ describe("followers of one job", () => {
     expect(reads.length).toBeLessThan(20);
   });
 
-  test("one that joins while the others move on misses nothing", async ({ reading }) => {
+  test("a follower that joins while the others move on misses nothing", async ({ reading }) => {
     const gate = gated(reading.redis.connect(), "xrangeBuffer");
     const reader = reading.reader(gate.redis);
     // A listener that needs no range to join.
@@ -146,9 +146,7 @@ describe("followers of one job", () => {
     await ended;
   });
 
-  test("a slow one is not kept events for: it fetches again what it was too slow for, and misses nothing", async ({
-    reading,
-  }) => {
+  test("a slow follower fetches again what it was too slow for, and misses nothing", async ({ reading }) => {
     const reader = reading.reader();
     const slow = reader.follow(acme, "a");
     const fast = allOf(reader.follow(acme, "a"));

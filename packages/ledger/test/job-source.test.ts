@@ -27,7 +27,7 @@ async function holderOf(redis: Redis, instance: string) {
 }
 
 describe("job source", () => {
-  test("a job source gives jobs in the order in which they were added, and the more urgent of those with a priority first", async ({
+  test("a job source yields jobs in the order of submission, and those with a priority by urgency", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -81,20 +81,23 @@ describe("job source", () => {
     await stop();
   });
 
-  test.for(["cancelled", "late"])("takes a job that is %s without beginning it", async (why, { redis }) => {
-    const commands = redis.connect();
-    const { source, stop, epoch } = await holderOf(commands, "w1");
-    await submitJob(commands, key, jobOf("a"));
-    const events = new JobEvents(commands);
-    if (why === "cancelled") await events.wishCancelled(key, jobOf("a").id);
-    const notAfterMs = why === "late" ? Date.now() - 1_000 : Date.now() + 60_000;
-    const data = JSON.stringify({ worker: "w1", epoch });
-    const beginning = () => ({ take: "take-1", data, notAfterMs });
-    const taken = await source.next(1_000, { beginning, onBehind: () => {} });
-    expect(taken).toMatchObject({ id: "a", isBegun: false });
-    expect(await events.read(key, jobOf("a").id, "")).toEqual([]);
-    await stop();
-  });
+  test.for(["cancelled", "late"])(
+    "a job source takes a job that is %s without beginning it",
+    async (why, { redis }) => {
+      const commands = redis.connect();
+      const { source, stop, epoch } = await holderOf(commands, "w1");
+      await submitJob(commands, key, jobOf("a"));
+      const events = new JobEvents(commands);
+      if (why === "cancelled") await events.wishCancelled(key, jobOf("a").id);
+      const notAfterMs = why === "late" ? Date.now() - 1_000 : Date.now() + 60_000;
+      const data = JSON.stringify({ worker: "w1", epoch });
+      const beginning = () => ({ take: "take-1", data, notAfterMs });
+      const taken = await source.next(1_000, { beginning, onBehind: () => {} });
+      expect(taken).toMatchObject({ id: "a", isBegun: false });
+      expect(await events.read(key, jobOf("a").id, "")).toEqual([]);
+      await stop();
+    },
+  );
 
   test("a job source that missed a wake-up finds the job when it looks by itself", async ({ redis }) => {
     const commands = redis.connect();
@@ -178,7 +181,7 @@ describe("job source", () => {
 });
 
 describe("job source that looks beside some sessions", () => {
-  test("a job source that looks beside some sessions takes the first job of another session, past all others, and one with a priority after those without", async ({
+  test("a job source past busy sessions takes the first job of another session, priorities last", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -203,7 +206,7 @@ describe("job source that looks beside some sessions", () => {
     await stop();
   });
 
-  test("a job source that looks beside some sessions gives what it took ahead first, and takes nothing once another process holds the sandbox", async ({
+  test("a job source past busy sessions yields what it took ahead first, and nothing once it is fenced", async ({
     redis,
   }) => {
     const commands = redis.connect();

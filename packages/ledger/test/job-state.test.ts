@@ -17,7 +17,7 @@ describe("state of a job", () => {
     ["running", "once its second attempt started, though the record lags behind", 1, 1, started],
     ["running", "when its events were lost after it began", 1, 1, silent],
     ["finished", "after its end", 1, 1, finished],
-  ] as const)("is %s %s", ([state, , added, begun, progress]) => {
+  ] as const)("the state of a job is %s %s", ([state, , added, begun, progress]) => {
     expect(stateOf({ added, begun, outcome: undefined }, progress)).toBe(state);
   });
 

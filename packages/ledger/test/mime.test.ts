@@ -20,7 +20,7 @@ describe("file's type", () => {
     ["application/vnd.apache.parquet", "t.parquet", bytes("PAR1\x15\x04\x15")],
     ["application/vnd.sqlite3", "db", bytes("SQLite format 3\0")],
     ["video/mp4", "clip.mp4", bytes("\0\0\0\x18ftypisom")],
-  ])("is %s by its content: %s", (mime, path, content) => {
+  ])("a file is of the type %s by its content: %s", (mime, path, content) => {
     expect(mimeOf(path, content)).toBe(mime);
   });
 
@@ -38,11 +38,11 @@ describe("file's type", () => {
     ["text/plain", "Makefile"],
     ["text/plain", "no.such-ending"],
     ["text/plain", "a.constructor"],
-  ])("is %s by its name when it is text: %s", (mime, path) => {
+  ])("a text file is of the type %s by its name: %s", (mime, path) => {
     expect(mimeOf(path, bytes("<svg>plain enough</svg>\n"))).toBe(mime);
   });
 
-  test("a file's type is the kind of zip that its name says, only when it is a zip", () => {
+  test("a file's type is the kind of zip of its extension, only when it is a zip", () => {
     const sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     expect(mimeOf("book.xlsx", zip)).toBe(sheet);
     expect(mimeOf("book.xlsx", bytes("not a zip"))).toBe("text/plain");
@@ -64,7 +64,7 @@ describe("a name that lies", () => {
     ["song.mp3", bytes("ID3 tags, explained"), "text/plain"],
     ["x.bz2", bytes("BZhello"), "text/plain"],
     ["clip.mp4", bytes("the ftyp box"), "text/plain"],
-  ])("does not decide: %s", (path, content, mime) => {
+  ])("a name that lies does not decide the type: %s", (path, content, mime) => {
     expect(mimeOf(path, content)).toBe(mime);
   });
 });
@@ -79,7 +79,7 @@ describe("text", () => {
       "a character cut at the end of what is looked at",
       Buffer.concat([Buffer.alloc(65_535, "a"), Buffer.from("é")]),
     ],
-  ])("is %s", (_, content) => {
+  ])("text is %s", (_, content) => {
     expect(mimeOf("x.log", content)).toBe("text/plain");
   });
 
@@ -87,7 +87,7 @@ describe("text", () => {
     ["a NUL byte", bytes("a\0b")],
     ["a byte that UTF-8 never has", bytes("caf\xe9 au lait")],
     ["UTF-16", Buffer.from("\ufeffone", "utf16le")],
-  ])("is not what has %s", (_, content) => {
+  ])("a file with %s is not text", (_, content) => {
     expect(mimeOf("x.txt", content)).toBe("application/octet-stream");
   });
 });

@@ -3,9 +3,9 @@ import type { Redis } from "@berth/redis";
 import { expect } from "vitest";
 import { type TestRedis, test as withRedis } from "../../../test/support/redis.ts";
 import type { EndCheckOptions } from "../src/events/end-check.ts";
-import { type ResultOptions, StreamReader } from "../src/events/event-reader.ts";
 import type { Expectation } from "../src/events/inbox.ts";
 import type { IdentifiedEvent } from "../src/events/job-events.ts";
+import { type ResultOptions, StreamReader } from "../src/events/stream-reader.ts";
 
 export const acme: SandboxKey = sandboxKey.parse("acme");
 

@@ -94,7 +94,7 @@ describe("group that reads results", () => {
     expect([...seen].sort()).toEqual(jobs(0, 500).sort());
   });
 
-  test("a group that reads results says whose job it was and how it ended", async ({ groups }) => {
+  test("a group that reads results gets the job's tenant, session and outcome", async ({ groups }) => {
     await groups.finish(7, 8);
     const [one] = await take(groups.join({ consumer: "a" }), 1);
     expect(one).toMatchObject({ jobId: "job-7", key: "acme.s.one", tenant: "acme", result: resultOf("7") });

@@ -97,7 +97,7 @@ describe("paused schedule", () => {
 });
 
 describe("putting a schedule again", () => {
-  test("putting a schedule again with the same times keeps how far it got: a restart of its owner neither skips nor repeats a run", () => {
+  test("putting a schedule again with the same times neither skips nor repeats a run", () => {
     const { state } = ran(put(), made + 60 * second);
     const again = put({ order: { ...order, priority: 3 } }, state, made + 90 * second);
     expect(again).toMatchObject({

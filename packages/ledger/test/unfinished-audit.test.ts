@@ -79,7 +79,7 @@ describe("job that no queue, schedule or worker has", () => {
     expect(await typesOf(commands, "phantom")).toEqual(["finished"]);
   });
 
-  test("a job that no queue, schedule or worker has is ended when an epoch that is over began it, though another worker holds the sandbox", async ({
+  test("a job that an earlier epoch began and no queue has is ended, though another worker holds the sandbox", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -92,9 +92,7 @@ describe("job that no queue, schedule or worker has", () => {
     expect(await typesOf(commands, "begun")).toEqual(["started", "finished"]);
   });
 
-  test("a job that no queue, schedule or worker has gets no second end when it has one, by its record or by its events, and is no longer counted", async ({
-    redis,
-  }) => {
+  test("a finished job that no queue has gets no second end, and is no longer counted", async ({ redis }) => {
     const commands = redis.connect();
     for (const id of ["by-record", "by-events"]) await submit(commands, jobOf(id));
     await commands.del(waitKey(key));
@@ -137,9 +135,7 @@ describe("job that no queue, schedule or worker has", () => {
 });
 
 describe("the audit leaves alone", () => {
-  test("a job that waits, with and without a priority, and one that a dead worker had taken", async ({
-    redis,
-  }) => {
+  test("the audit leaves alone a waiting job, and one that a dead worker had taken", async ({ redis }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("taken"));
     await begin(commands);
@@ -150,7 +146,7 @@ describe("the audit leaves alone", () => {
     expect((await unfinished(commands)).toSorted()).toEqual(["plain", "taken", "urgent"]);
   });
 
-  test("a delayed job, also when it counts as unfinished", async ({ redis }) => {
+  test("the audit leaves alone a delayed job, also when it counts as unfinished", async ({ redis }) => {
     const commands = redis.connect();
     const schedule = scheduleOn(commands);
     await schedule.accept(jobOf("sooner-or-later"), laterMs());
@@ -160,7 +156,9 @@ describe("the audit leaves alone", () => {
     await schedule.close();
   });
 
-  test("a running job, also when its entry was removed from the queue", async ({ redis }) => {
+  test("the audit leaves alone a running job, also when its entry was removed from the queue", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("running"));
     const { to, attempt, events } = await begin(commands);
@@ -178,7 +176,7 @@ describe("the audit leaves alone", () => {
     expect(await typesOf(commands, "running")).toEqual(["started", "stdout", "finished"]);
   });
 
-  test("a job that was added less than a given time ago", async ({ redis }) => {
+  test("the audit leaves alone a job that was added less than a given time ago", async ({ redis }) => {
     const commands = redis.connect();
     await submit(commands, jobOf("young"));
     await commands.del(waitKey(key));

@@ -72,9 +72,7 @@ describe("what a tenant's jobs used", () => {
     expect(await fleetUsage(commands)).toMatchObject({ tenants: [{ tenant, ...sums }], truncated: false });
   });
 
-  test("what a tenant's jobs used has the runs that a retry followed, which are no jobs of their own, and no event tells of it", async ({
-    redis,
-  }) => {
+  test("usage counts attempts that a retry followed, which are no jobs of their own", async ({ redis }) => {
     const commands = redis.connect();
     const { retry, events } = await holding(commands);
     expect(await retry("a")).toBe("published");
@@ -116,7 +114,7 @@ describe("what a tenant's jobs used", () => {
     [{ from: "2020-01-01", to: "2026-01-01" }, "the range has 2193 days; at most 400 are read at once"],
     [{ from: "yesterday" }, "from"],
     [{ since: "2026-11-18" }, "since"],
-  ] as const)("is refused for the range %j", async ([range, problem], { redis }) => {
+  ] as const)("usage is refused for the range %j", async ([range, problem], { redis }) => {
     await expect(usageReport(redis.connect(), tenant, range as object)).rejects.toMatchObject({
       code: "invalid-argument",
       message: expect.stringContaining(problem),

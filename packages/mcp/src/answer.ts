@@ -15,10 +15,10 @@ import { z } from "zod";
 import { imageType } from "./image-type.ts";
 import type { Explained } from "./port.ts";
 
-/** What one answer shows of output, of a file or of a list: about 8,000 tokens. */
+/** Maximum of output, file content or list entries in one answer: about 8,000 tokens. */
 export const shownBytes = 32_000;
 
-/** The same for every tool. `output` repeats the text, because some clients show a model only this object. */
+/** The common output schema of all tools. `output` repeats the text, because some clients show a model only this object. */
 export const answerShape = z.object({
   job: z.string().optional().describe("id of the job; the tool `job` asks for it again"),
   state: z.enum(["finished", "running", "waiting", "needs-approval", "failed"]),
@@ -32,7 +32,7 @@ export type Answer = z.input<typeof answerShape>;
 
 const noOutput: KeptOutput = { head: [], tail: [], cutBytes: 0, totalBytes: 0 };
 
-/** A job that has ended. A command that ended by itself is an answer whatever its exit code; anything else is an error. */
+/** The answer for a finished job. A command that exits is an answer with any exit code; every other failure is an error. */
 export function endedAnswer(job: string, result: JobResult, output: KeptOutput): CallToolResult {
   const { outcome, value } = result;
   const image = imageOf(value);
@@ -62,7 +62,7 @@ export function endedAnswer(job: string, result: JobResult, output: KeptOutput):
   };
 }
 
-/** A job that takes longer than a call may. */
+/** The answer for a job that outlasts its call. */
 export function unfinishedAnswer(
   job: string,
   state: "running" | "waiting" | "needs-approval",
@@ -97,7 +97,7 @@ function artifactLink({ id, path, size, mime }: ArtifactRef) {
   return { type: "resource_link" as const, uri: artifactUri(id), name: path, mimeType: mime, size };
 }
 
-/** What a file operation found, as lines; nothing for a command. */
+/** A file operation's findings, as lines; empty for a command. */
 function valueLines({ content, encoding, entries, matches, lines }: JobValue): string[] {
   if (matches) return matches.length > 0 ? matches.map(matchLine) : ["no matches"];
   if (entries) return entries.length > 0 ? entries.map(entryLine) : ["nothing is there"];
@@ -128,7 +128,7 @@ function notes({ value, outcome }: JobResult, output: KeptOutput): string[] {
   for (const { path, size, id } of artifacts)
     said.push(`[artifact ${path}, ${size} bytes: ${artifactUri(id)}]`);
   for (const { path, reason } of artifactsRefused) said.push(`[not kept as an artifact: ${path}: ${reason}]`);
-  if (outcome.kind === "lost") said.push("whether it was done is not known; look before you do it again");
+  if (outcome.kind === "lost") said.push("Berth does not know whether it ran; check before you repeat it");
   return said;
 }
 
@@ -147,7 +147,7 @@ function textOutput(text: string): KeptOutput {
   return { ...noOutput, head: [{ stream: "stdout", bytes }], totalBytes: bytes.length };
 }
 
-/** An image only when its bytes are one, whatever its name is; otherwise why not. */
+/** An image if the bytes are one, under any file name; otherwise the reason. */
 function imageOf({ content, encoding, size = 0 }: JobValue) {
   if (content === undefined || encoding !== "base64") return undefined;
   const bytes = Buffer.from(content, "base64");

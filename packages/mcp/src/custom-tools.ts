@@ -1,13 +1,13 @@
 import { type ToolDefinition, toolArgumentsSchema } from "@berth/protocol";
 import type { JobTool } from "./tools.ts";
 
-/** A command that the operator defined; the port gives those that the place's jobs may use. */
+/** A command that the operator defined; the port returns those that this place's jobs may use. */
 export interface CustomTool
   extends Pick<ToolDefinition, "description" | "parameters" | "effect" | "profile"> {
   readonly name: string;
 }
 
-/** As a tool of one job. The worker checks the arguments again. */
+/** Makes it a tool of one job. The worker checks the arguments again. */
 export function jobToolOf({ name, description, parameters, effect, profile }: CustomTool): JobTool {
   return {
     name,
@@ -15,7 +15,7 @@ export function jobToolOf({ name, description, parameters, effect, profile }: Cu
     description,
     readOnly: effect === "reads",
     destructive: effect === "changes",
-    // Its own check has a parameter of that name before the calls' session.
+    // A parameter of that name takes precedence over the session argument.
     shape: toolArgumentsSchema({ parameters }).shape,
     request: (args) => ({ kind: "tool", name, args: args as never }),
     profile,

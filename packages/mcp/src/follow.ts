@@ -6,16 +6,16 @@ import { type Notify, Progress } from "./progress.ts";
 
 export interface Followed {
   readonly output: KeptOutput;
-  /** Absent: it has not ended yet. */
+  /** Absent: the job has not ended. */
   readonly result?: JobResult;
-  /** It waits for an administrator's approval, in words: nothing happens until then. */
+  /** Text about the administrator's approval that the job waits for. */
   readonly waitsFor?: string;
-  /** Id of the last event that was seen. */
+  /** Id of the last event read. */
   readonly after: string;
 }
 
 export interface FollowOptions {
-  /** Reading ends then, and the job goes on. */
+  /** Stops the reading; the job continues. */
   readonly until: AbortSignal;
   readonly after?: string | undefined;
   readonly notify?: Notify | undefined;
@@ -25,7 +25,7 @@ function needsApproval(outcome: Outcome): outcome is Extract<Outcome, { kind: "r
   return outcome.kind === "refused" && outcome.code === "approval-needed";
 }
 
-/** Reads a job's events until its end, or until it is time to answer. */
+/** Reads a job's events until its end, or until the call must be answered. */
 export async function follow(
   job: FollowedJob,
   { until, after = "", notify }: FollowOptions,

@@ -1,6 +1,6 @@
 import type { KeptOutput, OutputChunk, OutputStream } from "@berth/protocol";
 
-/** Keeps the beginning and the end of a job's output, so that a call's memory is bounded whatever a command writes. */
+/** Keeps the beginning and the end of a job's output, so that a call's memory is bounded for any output. */
 export class GatheredOutput {
   readonly #half: number;
   readonly #head: OutputChunk[] = [];

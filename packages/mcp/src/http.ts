@@ -5,9 +5,9 @@ import { makeMcpServer, type ServerOptions } from "./server.ts";
 
 export interface HttpMessage {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** One JSON-RPC message, parsed. */
+  /** One parsed JSON-RPC message. */
   readonly body: unknown;
-  /** Fires when the caller has gone. */
+  /** Fires when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -15,7 +15,7 @@ export interface HttpOptions extends Omit<ServerOptions, "cancelsWhenClosed"> {
   readonly onError: (error: Error) => void;
 }
 
-/** Headers of the protocol; a key or a cookie is not passed on. */
+/** The protocol's headers; keys and cookies are not passed on. */
 const passedOn = /^(accept|content-type|mcp-.*)$/;
 
 /** Answers one POST of the streamable HTTP transport, without a session: revision 2026-07-28 and the ones before it. */
@@ -27,7 +27,7 @@ export async function answerMcpPost(
   const { onError, ...more } = options;
   const handler = createMcpHandler(
     ({ era }) => {
-      // Before 2026-07-28 a connection that breaks is not a cancellation; it only ends the reading of the job's events.
+      // Before 2026-07-28 a broken connection is not a cancellation: it only ends the reading of the job's events.
       if (era === "modern") return makeMcpServer(port, { ...more, cancelsWhenClosed: true }).server;
       const stopping = new BoundedWait().endWith(message.signal, more.stopping).signal;
       return makeMcpServer(port, { ...more, stopping, cancelsWhenClosed: false }).server;

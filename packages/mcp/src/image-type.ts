@@ -5,7 +5,7 @@ const signatures: readonly (readonly [mime: string, at: number, bytes: string])[
   ["image/webp", 8, "WEBP"],
 ];
 
-/** The media type of an image by its first bytes; undefined for anything else. */
+/** An image's media type by its first bytes; undefined for anything else. */
 export function imageType(bytes: Buffer): string | undefined {
   const begin = bytes.toString("latin1", 0, 16);
   return signatures.find(([, at, mark]) => begin.startsWith(mark, at))?.[0];

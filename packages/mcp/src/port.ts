@@ -1,6 +1,6 @@
 import type { JobRequestInput, JobResult, Outcome, Scope } from "@berth/protocol";
 
-/** Where a server's jobs go. The person who configures the server sets it; a model cannot change it. */
+/** The sandbox of a server's jobs. The person who configures the server sets it; a model cannot change it. */
 export interface Place {
   readonly tenant: string;
   readonly session?: string | undefined;
@@ -14,7 +14,7 @@ export interface Order extends Place {
   readonly request: JobRequestInput;
 }
 
-/** What of a job's events is shown. `id` is where to go on reading. */
+/** The part of a job's events that is shown. `id` is where to resume. */
 export type FollowedEvent = { readonly id: string } & (
   | { readonly type: "stdout" | "stderr"; readonly bytes: Uint8Array }
   | { readonly type: "finished"; readonly result: JobResult }
@@ -23,23 +23,23 @@ export type FollowedEvent = { readonly id: string } & (
 );
 
 export interface FollowedJob {
-  /** As the caller names it. */
+  /** The id that the caller knows. */
   readonly id: string;
-  /** Its events until its end, from the beginning or behind an event's id. The signal ends the reading, not the job. */
+  /** Its events until its end, from the beginning or after an event id. The signal ends the reading, not the job. */
   events(after: string, signal: AbortSignal): AsyncIterable<FollowedEvent>;
   status(): Promise<"scheduled" | "waiting" | "running" | "finished">;
   cancel(): Promise<void>;
 }
 
 export interface FoundJob extends FollowedJob {
-  /** Key of the sandbox that it runs in. */
+  /** Key of the job's sandbox. */
   readonly sandbox: string;
 }
 
 export interface SandboxState {
-  /** A worker is known to have it ready; a gateway hides it from tenant keys. */
+  /** Whether a worker has it ready; a gateway hides this from tenant keys. */
   readonly held: boolean;
-  /** Jobs that wait or run. */
+  /** Waiting and running jobs. */
   readonly unfinished: number;
   readonly paused: boolean;
   readonly lastUsedMs: number;
@@ -50,26 +50,26 @@ export interface FetchedArtifact {
   readonly mime?: string | undefined;
 }
 
-/** Why a call failed, in words for the agent. */
+/** Why a call failed, for the agent. */
 export interface Explained {
   readonly message: string;
   readonly code?: string | undefined;
-  /** What to do about it, one line each. */
+  /** What to do, one line each. */
   readonly advice: readonly string[];
 }
 
-/** The fleet as the tools need it. The command line and the gateway bring their own. */
+/** The fleet as the tools use it. The CLI and the gateway implement it. */
 export interface FleetPort {
   submit(order: Order): Promise<FollowedJob>;
-  /** Undefined: no such job, or not one that the caller may see. */
+  /** Undefined: no such job, or the caller may not see it. */
   find(id: string): Promise<FoundJob | undefined>;
-  /** Undefined: there is no such sandbox, or it is not among those that the tenant used last. */
+  /** Undefined: no such sandbox, or it is not among the tenant's most recently used ones. */
   sandbox(tenant: string, key: string): Promise<SandboxState | undefined>;
-  /** Undefined: no such artifact, or not any more. */
+  /** Undefined: no such artifact, or it has expired. */
   artifact(id: string): Promise<FetchedArtifact | undefined>;
   /**
-   * Resolves when it is clear that no worker starts the job's sandbox; undefined when the job has begun or ended, or the signal fires.
-   * Absent: calls wait.
+   * Resolves when no worker can start the job's sandbox; with undefined when the job starts or ends, or the signal fires. Absent:
+   * calls wait.
    */
   noSandbox?(id: string, signal: AbortSignal): Promise<Explained | undefined>;
   explain(error: unknown): Explained;

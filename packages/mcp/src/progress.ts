@@ -1,15 +1,15 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** What one notification carries at most; the rest of a burst is left out, and the answer has it. */
+/** Maximum size of one notification. The rest of a burst is dropped here; the answer has it. */
 const messageChars = 4_000;
-/** Output is passed on this often at most. */
+/** Minimum time between two notifications of output. */
 const everyMs = 250;
-/** A silent command is reported alive this often, so that clients with a timeout on progress keep waiting. */
+/** Heartbeat of a silent command, so that clients with a timeout on progress keep waiting. */
 const silentMs = 10_000;
 
 export type Notify = (progress: number, message: string) => Promise<void>;
 
-/** Tells the client what a job writes while it runs. Progress is the time since the call in milliseconds. */
+/** Sends a job's output to the client while it runs. Progress is the time since the call in milliseconds. */
 export class Progress {
   readonly #notify: Notify;
   readonly #beganMs = performance.now();
@@ -29,7 +29,7 @@ export class Progress {
     this.#unsent = (this.#unsent + this.#decoders[stream].write(Buffer.from(bytes))).slice(-messageChars);
   }
 
-  /** Sends what is left, and nothing afterwards: a notification behind its answer would be a stranger's. */
+  /** Sends the rest, and nothing afterwards: a client cannot match a notification that comes after the answer. */
   async end(): Promise<void> {
     clearInterval(this.#timer);
     if (this.#unsent !== "") this.#send();
@@ -42,7 +42,7 @@ export class Progress {
     const message = this.#unsent;
     this.#unsent = "";
     this.#sentMs = now;
-    // In order, and a client that has gone is no reason to fail.
+    // Send in order. A client that disconnected is not an error.
     this.#busy = this.#busy.then(() => this.#notify(Math.round(now) + 1, message)).catch(() => {});
   }
 }

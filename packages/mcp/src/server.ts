@@ -16,13 +16,13 @@ import { jobTools } from "./tools.ts";
 
 export interface ServerOptions extends ToolboxOptions {
   readonly version: string;
-  /** Whether a connection that closes cancels what it asked for. */
+  /** Whether a closed connection cancels its calls. */
   readonly cancelsWhenClosed: boolean;
-  /** Those that the operator defined for the place. */
+  /** Custom tools that this place's jobs may use. */
   readonly tools?: readonly CustomTool[] | undefined;
 }
 
-/** An operator may define another tool at any time. */
+/** An operator may define another tool at any time, so the list may change. */
 const cacheHint = { ttlMs: 60_000, cacheScope: "private" } as const;
 const never = new AbortController().signal;
 
@@ -99,7 +99,7 @@ export function makeMcpServer(
     {
       title: "Look at the sandbox, or start over",
       description:
-        "status tells where the sandbox is and what waits for it. reset removes all its files and processes and makes an empty one. " +
+        "status reports where the sandbox is and what waits for it. reset removes all its files and processes and makes an empty one. " +
         "destroy only removes it.",
       readOnly: false,
       destructive: true,
@@ -114,7 +114,7 @@ export function makeMcpServer(
   return { server, toolbox };
 }
 
-/** Where sessions share a sandbox, a call may run beside a long one. Where they do not, another session is another's files. */
+/** Where sessions share a sandbox, a call may choose a session to run in parallel. Otherwise another session has other files. */
 function sessionShape({ place: { scope = "tenant", session = "main" } }: Toolbox): z.ZodRawShape {
   if (scope === "session") return {};
   const about = `calls of one session run in order; name another to run beside it in the same sandbox; default: ${session}`;

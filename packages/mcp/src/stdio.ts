@@ -9,7 +9,7 @@ export interface StdioOptions extends Omit<ServerOptions, "cancelsWhenClosed" | 
   readonly onError: (error: Error) => void;
 }
 
-/** Serves the client at the other end of stdin and stdout until it closes them, or the signal fires. */
+/** Serves the client on stdin and stdout until it closes them, or the signal fires. */
 export async function serveMcpStdio(
   port: FleetPort,
   { signal, onError, ...options }: StdioOptions,

@@ -13,13 +13,13 @@ import { follow } from "./follow.ts";
 import type { FleetPort, FollowedJob, Place } from "./port.ts";
 import type { Notify } from "./progress.ts";
 
-/** A call is answered within this: clients commonly give up after 60 s. */
+/** Answers every call within this time: clients commonly give up after 60 s. */
 export const defaultAnswerWithinMs = 50_000;
 
 export interface ToolboxOptions {
   readonly place: Place;
   readonly answerWithinMs?: number | undefined;
-  /** Fires when the server is about to end: calls answer at once, and their jobs go on. */
+  /** Fires when the server stops: calls answer at once, and their jobs continue. */
   readonly stopping?: AbortSignal | undefined;
 }
 
@@ -29,11 +29,11 @@ export interface Call {
   readonly notify?: Notify | undefined;
   /** Overrides the place's session. */
   readonly session?: string | undefined;
-  /** Overrides the place's profile: the operator's tool runs under it. */
+  /** Overrides the place's profile, for tools that run under their own. */
   readonly profile?: string | undefined;
 }
 
-/** Carries out tool calls. What goes wrong is an answer, never an exception. */
+/** Runs tool calls. A failure is an answer, never an exception. */
 export class Toolbox {
   readonly #port: FleetPort;
   readonly #options: ToolboxOptions;
@@ -53,7 +53,7 @@ export class Toolbox {
       const job = await this.#submit(request, call);
       using looking = new BoundedWait();
       const answer = this.#toAnswer(job, call);
-      // What keeps it from a sandbox comes first only if the job does not begin.
+      // "No sandbox" answers the call only if the job does not start first.
       const no = await Promise.race([
         answer.then(
           () => undefined,
@@ -67,7 +67,7 @@ export class Toolbox {
     });
   }
 
-  /** Goes on with a job of the same sandbox. */
+  /** Waits for a job of the same sandbox again. */
   job(
     { id, action, after }: { id: string; action: "wait" | "cancel"; after?: string | undefined },
     call: Call,
@@ -80,7 +80,7 @@ export class Toolbox {
     });
   }
 
-  /** Destroys the sandbox; `reset` waits for an empty one, too. */
+  /** Destroys the sandbox; `reset` also waits until it is empty. */
   end(action: "reset" | "destroy", call: Call): Promise<CallToolResult> {
     return this.#explained(async () => {
       const ended = await this.#toAnswer(await this.#submit({ kind: "destroy" }, call), call);
@@ -116,7 +116,7 @@ export class Toolbox {
     });
   }
 
-  /** Waits for the calls that are open: one that was cancelled has to cancel its job first. */
+  /** Waits for open calls: a cancelled call must first cancel its job. */
   async settle(): Promise<void> {
     await Promise.allSettled(this.#open);
   }
@@ -162,7 +162,7 @@ export class Toolbox {
   }
 }
 
-/** It was cancelled, and no command of it had run. */
+/** The job was cancelled before any of its commands ran. */
 function neverBegan({ structuredContent }: CallToolResult): boolean {
   const { outcome } = structuredContent as Answer;
   return outcome?.kind === "cancelled" && outcome.reason.endsWith("before it began");

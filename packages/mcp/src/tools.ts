@@ -1,7 +1,7 @@
 import type { JobRequestInput } from "@berth/protocol";
 import { z } from "zod";
 
-/** What the tools of one job each have in common. */
+/** What the single-job tools have in common. */
 export interface JobTool {
   readonly name: string;
   readonly title: string;
@@ -9,9 +9,9 @@ export interface JobTool {
   readonly readOnly: boolean;
   readonly destructive: boolean;
   readonly shape: z.ZodRawShape;
-  /** What it becomes; checked as any job's request. */
+  /** The call's job request; validated like any job's. */
   readonly request: (args: Readonly<Record<string, unknown>>) => JobRequestInput;
-  /** It runs under this profile, whatever the place's is. */
+  /** The profile it runs under, in place of the place's own. */
   readonly profile?: string | undefined;
 }
 
@@ -24,7 +24,7 @@ interface Spec<S extends z.ZodRawShape>
 }
 
 function tool<S extends z.ZodRawShape>({ effect, request, ...spec }: Spec<S>): JobTool {
-  // The server parses with this very shape before it calls.
+  // Safe: the server parses with this shape before it calls.
   const typed = request as unknown as JobTool["request"];
   return { ...spec, readOnly: effect === "reads", destructive: effect === "changes", request: typed };
 }
@@ -63,7 +63,7 @@ function runningPart({ timeout_ms, cwd, env, stdin, artifacts }: Running) {
   };
 }
 
-/** Tools that are one job each, in the order in which they are listed. Names and arguments are those that models know. */
+/** Tools that are one job each, in the order of the list. Names and arguments are those that models know. */
 export const jobTools: readonly JobTool[] = [
   tool({
     name: "bash",

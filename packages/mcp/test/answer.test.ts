@@ -41,7 +41,7 @@ describe("the answer to a job that has ended", () => {
     [{ kind: "refused", code: "not-found", message: "no such file" }, "ERR: no such file"],
     [
       { kind: "lost", message: "the worker died" },
-      "ERR: the worker died\nwhether it was done is not known; look before you do it again",
+      "ERR: the worker died\nBerth does not know whether it ran; check before you repeat it",
     ],
   ] as const)("a job that ended as $0.kind is an error with a sentence", ([outcome, text]) => {
     expect(ended({ outcome, value: {} })).toMatchObject({

@@ -1,11 +1,11 @@
 import { z } from "zod";
 
-/** Steps that other processes act on count once every connected replica has them, and at least this many. */
+/** A write that other processes act on counts once every connected replica has it, and at least this many. */
 export interface Acceptance {
   readonly replicas: number;
 }
 
-/** Of every program that uses Redis. */
+/** Settings of every program that uses Redis. */
 export const acceptanceSettings = {
   BERTH_ACCEPT: z
     .enum(["primary", "replicated"])
@@ -23,12 +23,12 @@ export const acceptanceSettings = {
     ),
 };
 
-/** Their values, as an app's configuration has them. */
+/** These settings as an app's configuration holds them. */
 export interface AcceptanceChoice extends Acceptance {
   readonly accept: "primary" | "replicated";
 }
 
-/** Undefined where the primary's word is enough. */
+/** Undefined: the primary's acknowledgement suffices. */
 export function acceptanceOf({ accept, replicas }: AcceptanceChoice): Acceptance | undefined {
   return accept === "replicated" ? { replicas } : undefined;
 }

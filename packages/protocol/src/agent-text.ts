@@ -17,7 +17,7 @@ export function agentText(
   return textWithEnd(shownOutput(result.output, shownBytes), result.outcome);
 }
 
-/** Output as it is shown, and below it how the command ended. */
+/** The output as shown, followed by how the command ended. */
 export function textWithEnd(body: string, outcome: Outcome): string {
   const notes = outcomeNotes(outcome);
   const code = exitCodeOf(outcome);
@@ -82,7 +82,7 @@ export function shownOutput(output: KeptOutput, shownBytes: number): string {
   if (kept <= shownBytes && output.cutBytes === 0) return Buffer.concat([head, tail]).toString("utf8");
   const all = Buffer.concat([head, tail]);
   const half = Math.floor(shownBytes / 2);
-  // The kept middle is already cut at the head's end: showing past it would hide the gap.
+  // The kept middle is already cut where the head ends; showing more would hide the gap.
   const headBytes = output.cutBytes > 0 ? Math.min(half, head.length) : half;
   const tailBytes = output.cutBytes > 0 ? Math.min(half, tail.length) : half;
   const first = wholeCharactersFromStart(all.subarray(0, headBytes));

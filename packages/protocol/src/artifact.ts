@@ -6,11 +6,11 @@ export const artifactId = z.string().regex(/^[A-Za-z0-9_-]{32}$/, { error: "it i
 /** A file that a job left for others. Its bytes are fetched by the id, until it expires. */
 export const artifactRef = z.strictObject({
   id: artifactId,
-  /** From the workspace's root, without a leading slash. */
+  /** Relative to the workspace, without a leading slash. */
   path: workspaceFilePath,
   size: z.number().int().min(0),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** By content, and by name where that cannot mislead. Text is UTF-8. */
+  /** By content; by name where the name cannot mislead. Text is UTF-8. */
   mime: z.string().max(127),
   expiresAtMs: z.number().int().min(0),
 });
@@ -25,7 +25,7 @@ export const artifactRefusals = [
   "not-kept",
 ] as const;
 
-/** A file that did not become an artifact, and why. The job's outcome is not changed by it. */
+/** A file that was not kept, and why. It does not change the job's outcome. */
 export const artifactRefusal = z.strictObject({
   path: z.string(),
   code: z.enum(artifactRefusals),
@@ -33,7 +33,7 @@ export const artifactRefusal = z.strictObject({
 });
 export type ArtifactRefusal = z.infer<typeof artifactRefusal>;
 
-/** Whose job it is: what is persisted belongs to the agent and the session within their sandbox. */
+/** The conversation: persisted files belong to an agent and a session within their sandbox. */
 export interface Conversation {
   readonly tenant: string;
   readonly agent: string | undefined;

@@ -1,9 +1,9 @@
-/** One for all: a signal that is aborted without a reason makes an error with its stack. */
+/** Shared, because aborting a signal without a reason creates an error with a stack. */
 const over = new DOMException("the wait is over", "AbortError");
 
 /**
- * A wait that ends with the first of several signals, after a time, or with its scope. `AbortSignal.any` and `AbortSignal.timeout` would do
- * the same and keep about 1.5 KB of every wait for as long as the longest-lived of them is there (seen on Node 24.9).
+ * A wait that ends with the first of several signals, after a time, or with its scope. `AbortSignal.any` and `AbortSignal.timeout`
+ * keep about 1.5 KB per wait for as long as the longest-lived signal exists (seen on Node 24.9).
  */
 export class BoundedWait implements Disposable {
   readonly #over = new AbortController();
@@ -14,7 +14,7 @@ export class BoundedWait implements Disposable {
     return this.#over.signal;
   }
 
-  /** Whether its time ended it. */
+  /** Whether the time limit ended it. */
   get isLate(): boolean {
     return this.#isLate;
   }

@@ -5,8 +5,8 @@ const mebibyte = 1024 ** 2;
 const whole = (number: z.ZodNumber) => number.int();
 
 /**
- * How much of everything one tenant may have at once; 0 is no ceiling. The layers `fleet` and `tenant.ID` change them, and a tenant's
- * replaces the fleet's. The script that accepts the work compares each, so that no number of producers passes one together.
+ * Limits of one tenant; 0 is none. The layers `fleet` and `tenant.ID` change them, and a tenant's value replaces the fleet's. The
+ * script that accepts the work compares them atomically, so any number of producers together stays below.
  */
 export const ceilings = z.strictObject({
   waitingJobs: countField(whole)
@@ -58,14 +58,14 @@ export const defaultCeilings: Ceilings = ceilings.parse({});
 export const ceilingNames = Object.keys(ceilings.shape) as readonly CeilingName[];
 export const ceilingName = z.enum(ceilingNames as [CeilingName, ...CeilingName[]]);
 
-/** Those that a layer changes; what it does not name stays as it is above. */
+/** The ceilings that a layer changes; the others stay as in the layer above. */
 export const ceilingChanges = z.strictObject(
   Object.fromEntries(
     Object.entries(ceilings.shape).map(([name, schema]) => [name, schema.unwrap().optional()]),
   ),
 ) as unknown as z.ZodType<CeilingChanges, { readonly [name in CeilingName]?: number | string | undefined }>;
 
-/** The later layers win. */
+/** Later layers win. */
 export function ceilingsOf(...layers: readonly (CeilingChanges | undefined)[]): Ceilings {
   const changes = layers.flatMap((layer) => Object.entries(layer ?? {}));
   return {
@@ -79,7 +79,7 @@ interface CeilingText {
   readonly advice: string;
 }
 
-/** What a tenant has too much of, and what it can do about it. */
+/** What the tenant has too much of, and what it can do. */
 export const ceilingTexts: { readonly [name in CeilingName]: CeilingText } = {
   waitingJobs: { what: "jobs that have not ended", advice: "wait until some have ended, or cancel some" },
   waitingBytes: {

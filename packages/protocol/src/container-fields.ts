@@ -1,13 +1,13 @@
 import { z } from "zod";
 
-/** Where a mount would hide what a sandbox is made of. */
+/** Paths where a mount would hide a part that every sandbox needs. */
 const reserved = ["/", "/workspace", "/proc", "/sys", "/dev", "/etc", "/agent", "/tools", "/team", "/.berth"];
 
 function isFree(path: string): boolean {
   return !reserved.some((one) => path === one || (one !== "/" && path.startsWith(`${one}/`)));
 }
 
-/** A directory in the container that a profile may lay something over. */
+/** A directory in the container that a profile may mount over. */
 export const containerPath = z
   .string()
   .max(255)
@@ -38,12 +38,12 @@ const ulimit = z.union([
     .strictObject({ soft: count, hard: count })
     .refine(({ soft, hard }) => soft <= hard, { error: "a soft limit is at most the hard one" }),
 ]);
-/** Not `core`: init turns core dumps off. */
+/** Without `core`: init turns core dumps off. */
 const ulimitNames = [
   ...["cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile"],
   ...["nproc", "rss", "rtprio", "rttime", "sigpending", "stack"],
 ] as const;
-/** What init needs while it serves 64 commands. */
+/** What init needs to serve 64 commands. */
 const leastFiles = 512;
 
 export const ulimits = z

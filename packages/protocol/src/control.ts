@@ -6,7 +6,7 @@ import { layerId } from "./layer-id.ts";
 export const controlMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("cancel"), key: sandboxKey, jobId: z.string() }),
   z.strictObject({ type: z.literal("pause"), tenant: tenantId }),
-  // A sandbox of the tenant waits, and workers hold as many as it may have.
+  // A sandbox of the tenant waits, and the tenant is at its ceiling of held sandboxes.
   z.strictObject({ type: z.literal("room"), tenant: z.string() }),
   z.strictObject({ type: z.literal("profiles"), layer: layerId, version: z.number().int() }),
   z.strictObject({ type: z.literal("secrets"), tenant: tenantId }),

@@ -4,9 +4,9 @@ import type { JobUsage } from "./job-result.ts";
 const count = z.number().int().min(0);
 const dayMs = 86_400_000;
 
-/** A day of UTC, as `2026-11-18`. */
+/** A UTC day, such as `2026-11-18`. */
 export const usageDay = z.iso.date();
-/** At most this many days are looked at in one call. */
+/** Maximum number of days per call. */
 export const mostUsageDays = 400;
 const defaultDays = 30;
 
@@ -27,7 +27,7 @@ export const dayUsage = z.strictObject({ day: usageDay, ...sums });
 export type UsageSums = Readonly<z.infer<typeof usageSums>>;
 export type DayUsage = Readonly<z.infer<typeof dayUsage>>;
 
-/** Days of UTC, both included. Without an end: until today; without a beginning: the thirty days before the end. */
+/** UTC days, both included. Default end: today; default start: thirty days before the end. */
 export const usageRange = z.strictObject({ from: usageDay.exactOptional(), to: usageDay.exactOptional() });
 export type UsageRange = Readonly<z.infer<typeof usageRange>>;
 
@@ -45,7 +45,7 @@ export function dayName(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10);
 }
 
-/** The days of a checked range, or what is wrong with it. */
+/** The days of a validated range, or the problem. */
 export function daysOf({ from, to }: UsageRange, nowMs: number): Days | { readonly problem: string } {
   const last = to === undefined ? dayNumber(nowMs) : dayNumber(Date.parse(to));
   const first = from === undefined ? last - defaultDays + 1 : dayNumber(Date.parse(from));
@@ -72,7 +72,7 @@ export function addUsage(a: UsageSums, b: UsageSums): UsageSums {
   };
 }
 
-/** Of several things that one job did. */
+/** Sums several measurements of one job. */
 export function addedUsage(parts: readonly (JobUsage | undefined)[]): JobUsage {
   const peaks = parts.flatMap((part) => part?.peakMemoryBytes ?? []);
   return {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 
 /**
- * What a sandbox may reach: `HOST` with ports 80 and 443, or `HOST:PORT`. HOST is a name, `*.` and a name for all names below it, `*` for
- * every name, or an address, which always has a port. Only an address allows what is not public.
+ * Hosts that a sandbox may reach: `HOST` for ports 80 and 443, or `HOST:PORT`. HOST is a name, `*.` and a name for all its subdomains, `*`
+ * for every name, or an address, which always needs a port. Only an address rule allows a non-public address.
  */
 export interface EgressRule {
-  /** In small letters; an IPv6 address without its brackets. */
+  /** Lower case; an IPv6 address without brackets. */
   readonly host: string;
   readonly kind: "name" | "below" | "any" | "address";
   readonly ports: readonly number[];
@@ -14,7 +14,7 @@ export interface EgressRule {
 const usualPorts = [80, 443] as const;
 const label = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
 const name = new RegExp(`^(?=.{1,253}$)${label}(?:\\.${label})*$`);
-/** Programs read a host that ends in a number as an IPv4 address: `2130706433`, `0x7f.1`. */
+/** Programs parse a host that ends in a number as an IPv4 address: `2130706433`, `0x7f.1`. */
 const endsInNumber = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 const ipv4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/;
 const ipv6 = z.ipv6();
@@ -23,14 +23,14 @@ export type EgressHost =
   | { readonly kind: "name" | "address"; readonly host: string }
   | { readonly kind: "bad"; readonly problem: string };
 
-/** A host as it stands in a URL or after CONNECT, in the one spelling that it is compared and connected by. */
+/** A host from a URL or from CONNECT, in the canonical form used for comparing and connecting. */
 export function egressHost(text: string): EgressHost {
   const lower = text.toLowerCase();
   if (lower.startsWith("[")) {
     const inner = lower.endsWith("]") ? lower.slice(1, -1) : "";
     if (!ipv6.safeParse(inner).success)
       return { kind: "bad", problem: "it is no IPv6 address; one has no zone and no prefix" };
-    // One spelling for each address.
+    // One form for each address.
     return { kind: "address", host: canonicalIpv6(inner) };
   }
   const host = lower.endsWith(".") ? lower.slice(0, -1) : lower;
@@ -46,7 +46,7 @@ function canonicalIpv6(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1);
 }
 
-/** Undefined: it is none. */
+/** Undefined: not a rule. */
 export function readEgressRule(text: string): EgressRule | undefined {
   const [, host = "", port] = /^(\[[^\]]*\]|[^:]+)(?::([1-9]\d{0,4}))?$/.exec(text.toLowerCase()) ?? [];
   if (host === "" || Number(port ?? 1) > 65_535) return undefined;
@@ -61,7 +61,7 @@ export function readEgressRule(text: string): EgressRule | undefined {
   return { host: found.host, kind: bare === host ? "name" : "below", ports };
 }
 
-/** Whether the rule allows the host, whatever the port. */
+/** Whether the rule allows the host, on any port. */
 export function coversHost(rule: EgressRule, host: EgressHost): boolean {
   if (host.kind === "bad") return false;
   switch (rule.kind) {
@@ -74,7 +74,7 @@ export function coversHost(rule: EgressRule, host: EgressHost): boolean {
   }
 }
 
-/** Whether everything that one rule allows is allowed by the other, port for port. */
+/** Whether one rule covers everything that another allows, port by port. */
 function coversRule(above: EgressRule, below: EgressRule, port: number): boolean {
   if (!above.ports.includes(port)) return false;
   if (below.kind === "any") return above.kind === "any";
@@ -82,7 +82,7 @@ function coversRule(above: EgressRule, below: EgressRule, port: number): boolean
   return above.kind === "any" || (above.kind === "below" && `.${below.host}`.endsWith(`.${above.host}`));
 }
 
-/** Those of a lower layer's rules that the rules above do not cover. */
+/** The rules of a lower layer that the layers above do not cover. */
 export function uncoveredRules(above: readonly string[], below: readonly string[]): string[] {
   const held = above.flatMap((text) => readEgressRule(text) ?? []);
   return below.filter((text) => {

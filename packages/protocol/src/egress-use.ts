@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const count = z.number().int().min(0);
 
-/** What a job sent and received through its profile's `egress`. */
+/** Bytes that a job sent and received through its profile's `egress`. */
 export const egressUse = z
   .strictObject({
     sentBytes: count,

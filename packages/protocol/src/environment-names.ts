@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Variables with which an interpreter, the loader or a shell runs what its caller did not name. */
+/** Variables that make an interpreter, the loader or a shell run code that the caller did not name. */
 const blocked: ReadonlySet<string> = new Set([
   ...["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "IFS"],
   ...["GCONV_PATH", "GETCONF_DIR", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH", "NLSPATH"],
@@ -12,7 +12,7 @@ const blocked: ReadonlySet<string> = new Set([
 ]);
 const blockedBeginnings = ["LD_", "DYLD_", "BASH_FUNC_"];
 
-/** What the worker itself runs with: never a sandbox's. */
+/** The worker's own variables; never passed to a sandbox. */
 const workersOwn: ReadonlySet<string> = new Set(["REDIS_URL"]);
 const workersBeginnings = ["BERTH_", "DOCKER_"];
 
@@ -25,7 +25,7 @@ const form = z
   .max(256)
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "an environment name is letters, digits and _" });
 
-/** Of a variable that a command is given. */
+/** Name of a variable that a command gets. */
 export const variableName = form.superRefine((name, context) => {
   if (isBlockedVariable(name))
     context.addIssue({
@@ -34,7 +34,7 @@ export const variableName = form.superRefine((name, context) => {
     });
 });
 
-/** Of a variable of the worker's that commands are given as it is. */
+/** Name of a worker's variable that commands get unchanged. */
 export const passedName = variableName.superRefine((name, context) => {
   if (workersOwn.has(name) || workersBeginnings.some((beginning) => name.startsWith(beginning)))
     context.addIssue({ code: "custom", message: `${name} is the worker's own and is never passed on` });

@@ -43,7 +43,7 @@ export const hasOneForm = ({ command, argv }: { command?: unknown; argv?: unknow
   (command === undefined) !== (argv === undefined);
 export const notOneForm = { path: ["command"], error: "give either command or argv, and not both" };
 
-/** What `hasOneForm` leaves of a parsed or given exec. */
+/** What `hasOneForm` needs of a parsed or given exec. */
 export type OneForm<T extends { command?: string | undefined; argv?: string[] | undefined }> =
   | (Omit<T, "command" | "argv"> & { command: string; argv?: undefined })
   | (Omit<T, "command" | "argv"> & { argv: string[]; command?: undefined });
@@ -71,12 +71,12 @@ export interface KeptOutput {
 export interface ExecResult {
   readonly outcome: Outcome;
   readonly output: KeptOutput;
-  /** From the command's start to its end, in the sandbox. */
+  /** From the command's start to its end, measured in the sandbox. */
   readonly wallMs: number;
   readonly cpuMs: number;
   readonly maxRssBytes: number;
-  /** Kills by the sandbox's memory limit while the command ran, its neighbours' included. */
+  /** Out-of-memory kills in the sandbox while the command ran, including those of its neighbours. */
   readonly oomKills: number;
-  /** Processes the command left running. */
+  /** Processes that the command left running. */
   readonly backgroundProcesses: number;
 }

@@ -1,13 +1,13 @@
 import { type CeilingName, ceilingTexts } from "./ceilings.ts";
 
-/** Of a job whose submission failed. Submitting it again with this id runs it once, whatever became of the first try. */
+/** For a job whose submission failed. Submit it again with this id: it runs once, even if the fleet has it already. */
 export interface SubmittedJob {
   jobId?: string;
-  /** `no`: the fleet does not have it. `unknown`: it may have it, and may run it. */
+  /** `no`: the fleet does not have the job. `unknown`: it may have it, and may run it. */
   accepted?: "no" | "unknown";
 }
 
-/** What each fault carries. Values end up in logs: never payloads, output, environment or secrets. */
+/** The fields of each fault. They end up in logs: never payloads, output, environment or secrets. */
 export interface FaultContexts {
   "engine-unreachable": { address: string; detail: string };
   "engine-timeout": { call: string; deadlineMs: number };
@@ -31,7 +31,7 @@ export interface FaultContexts {
   "home-conflict": { sandboxKey: string; home: string; shared: string; host: string };
   "snapshot-unknown": { tenant: string; name: string };
   "snapshot-refused": { reason: SnapshotRefusal; detail: string };
-  /** `output`: the last of it, for the tenant whose job is refused. */
+  /** `output`: its end, for the tenant whose job is refused. */
   "setup-failed": { sandboxKey: string; how: string; wallMs: number; output: string };
   "operation-timeout": { operation: string; deadlineMs: number };
   "file-operation-failed": { operation: string; code: string; detail: string };
@@ -50,7 +50,7 @@ export interface FaultContexts {
     ceiling: CeilingName;
     used: number;
     limit: number;
-    /** Of a daily ceiling: when the next day begins. */
+    /** For a daily ceiling: when the next day begins. */
     resetAtMs?: number | undefined;
   };
   "job-id-taken": { jobId: string; sandboxKey: string };
@@ -384,7 +384,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       return `${tenant} has ${used} ${what}, and its ceiling ${ceiling} is ${limit}: ${advice}${reset}`;
     },
     meaning:
-      "Nothing was accepted: the tenant has as much as it may have. `context.ceiling` names the ceiling, `context.limit` its value.",
+      "Nothing was accepted: the tenant is at its ceiling. `context.ceiling` names the ceiling, `context.limit` its value.",
     retry: true,
     operator:
       "Nothing, if the tenant can wait. Otherwise raise the ceiling: `berth profile set tenant.ID ceilings.NAME=VALUE`; docs/profiles.md lists them.",
@@ -435,7 +435,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning: "This program has no key to seal or open secrets with. Nothing was sent in clear instead.",
     retry: false,
     operator:
-      "Give the workers, the gateway and whatever submits such jobs the same BERTH_SECRETS_KEY or BERTH_SECRETS_KEY_FILE; `openssl rand -base64 32` makes a key.",
+      "Give the workers, the gateway and every program that submits such jobs the same BERTH_SECRETS_KEY or BERTH_SECRETS_KEY_FILE; `openssl rand -base64 32` makes a key.",
   },
   "secret-unreadable": {
     message: ({ tenant, name, detail }) => `the secret ${name} of ${tenant} cannot be opened: ${detail}`,
@@ -500,7 +500,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning:
       "The job needed an approval, and no administrator decided before the rule's `expiresMs`. Nothing of it ran.",
     retry: false,
-    operator: "Submit it again, and approve it in time; a webhook can tell you (`BERTH_APPROVAL_WEBHOOK`).",
+    operator: "Submit it again, and approve it in time; a webhook can notify you (`BERTH_APPROVAL_WEBHOOK`).",
   },
   "not-waiting-for-approval": {
     message: ({ jobId, state }) =>
@@ -526,7 +526,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     meaning:
       "The settings of a layer are not valid, or are ones that this layer may not set. `context.problems` names every problem. Nothing was changed.",
     retry: false,
-    operator: "A mistake in the settings; the message says what is allowed.",
+    operator: "A mistake in the settings; the message lists what is allowed.",
   },
   "profile-changed": {
     message: ({ layer, version, expected }) =>
@@ -560,20 +560,20 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
     message: ({ argument, problem }) => `${argument} is not valid: ${problem}`,
     meaning: "A call was given a value that cannot be one. Nothing was sent.",
     retry: false,
-    operator: "Correct the call; the message says what is allowed.",
+    operator: "Correct the call; the message lists what is allowed.",
   },
   "invalid-job": {
     message: ({ problems }) => `invalid job: ${problems.join("; ")}`,
     meaning: "The order is not a valid job. `context.problems` names every problem. Nothing was sent.",
     retry: false,
-    operator: "Correct the call; the message says what is allowed.",
+    operator: "Correct the call; the message lists what is allowed.",
   },
   "invalid-schedule": {
     message: ({ problems }) => `invalid schedule: ${problems.join("; ")}`,
     meaning:
       "The schedule or its job is not valid. `context.problems` names every problem. Nothing was stored.",
     retry: false,
-    operator: "Correct the call; the message says what is allowed.",
+    operator: "Correct the call; the message lists what is allowed.",
   },
   "not-redrivable": {
     message: ({ detail }) => detail,

@@ -1,8 +1,8 @@
 import { type FaultCode, type FaultContexts, type FaultEntry, faultTable } from "./fault-table.ts";
 
 /**
- * Our own machinery failed. Thrown, never returned; how a tenant's command ended is an `Outcome`. The message is made
- * from the table, so that the same code always reads the same.
+ * A failure of our own machinery. Thrown, never returned; how a tenant's command ended is an `Outcome`. The table makes the message,
+ * so that a code always reads the same.
  */
 export class Fault<C extends FaultCode = FaultCode> extends Error {
   override readonly name = "Fault";
@@ -19,7 +19,7 @@ export class Fault<C extends FaultCode = FaultCode> extends Error {
   }
 }
 
-/** By name and code, not by class: each package that bundles this one has a class of its own. */
+/** Compares name and code, not the class: every package that bundles this one has its own class. */
 export function isFault<C extends FaultCode>(value: unknown, code: C): value is Fault<C>;
 export function isFault(value: unknown): value is Fault;
 export function isFault(value: unknown, code?: FaultCode): boolean {

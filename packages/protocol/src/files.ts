@@ -20,12 +20,12 @@ export const grepMatch = z.strictObject({
 export type GrepMatch = Readonly<z.infer<typeof grepMatch>>;
 
 export interface WorkspaceUsage {
-  /** Allocated on disk, hard links once, deleted files that a process still holds open included. */
+  /** Allocated on disk. Counts hard links once, and deleted files that a process holds open. */
   readonly bytes: number;
   readonly entries: number;
-  /** The part of `bytes` that no directory shows any more. */
+  /** The part of `bytes` in deleted files that are still open. */
   readonly unlinkedBytes: number;
-  /** The walk stopped early: there is more than this. */
+  /** The walk stopped early: there is more. */
   readonly partial: boolean;
 }
 
@@ -51,8 +51,8 @@ export const fileRefusals = [
 export type FileRefusalCode = (typeof fileRefusals)[number];
 
 /**
- * The request cannot be met, and it is the request's doing: a wrong path, a full quota, a stale hash. Thrown by file
- * operations, shown to the agent as `ERR: <message>`.
+ * The request cannot be met, for a reason in the request: a wrong path, a full quota, a stale hash. File operations throw it;
+ * agents see `ERR: <message>`.
  */
 export class FileRefusal extends Error {
   override readonly name = "FileRefusal";

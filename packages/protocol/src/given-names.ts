@@ -6,7 +6,7 @@ type Named = (typeof named)[number];
 
 const given = z.string().max(1_024).optional();
 
-/** The names of a job as its user has them: those that are not the ids themselves. */
+/** A job's names as the user gave them, where they differ from the ids. */
 export const givenNames = z.strictObject({ tenant: given, session: given, agent: given } satisfies Record<
   Named,
   unknown
@@ -14,8 +14,8 @@ export const givenNames = z.strictObject({ tenant: given, session: given, agent:
 export type GivenNames = { readonly [name in Named]?: string | undefined };
 
 /**
- * The given names in a caller's job: those that become other ids, and, of what is an id already, those that are known to
- * become it. A name that does not belong to its id is left out: no caller can give an id another name. Undefined: there is none.
+ * Finds the given names in a caller's job: names that become other ids, and known names of ids. Drops a name that does not hash to its
+ * id, so that no caller can rename another's id. Undefined: there is none.
  */
 export function givenNamesIn(order: unknown): GivenNames | undefined {
   if (!isObject(order)) return undefined;
@@ -33,7 +33,7 @@ function belongs(name: string, said: unknown): boolean {
   return name === said || canonicalName(name) === said;
 }
 
-/** The same order with the names that it was given, and no others. */
+/** The same order with its given names, and no others. */
 export function withGivenNames<T>(order: T): T {
   if (!isObject(order)) return order;
   const { names: _, ...rest } = order;
@@ -41,7 +41,7 @@ export function withGivenNames<T>(order: T): T {
   return (names === undefined ? rest : { ...rest, names }) as T;
 }
 
-/** Those that a list shows beside the ids: `bob@example.com, agent:main:telegram:-100`. Empty if the ids are the names. */
+/** The names that lists show beside ids: `bob@example.com, agent:main:telegram:-100`. Empty if the ids are the names. */
 export function givenNamesText(names: GivenNames | undefined): string {
   return named.flatMap((name) => names?.[name] ?? []).join(", ");
 }

@@ -1,4 +1,4 @@
-/** How often a worker renews its record. Scored by Redis' clock, so that no machine's own clock plays a part. */
+/** Heartbeat interval. The heartbeat is stored with Redis' clock, so machines' clocks play no part. */
 export const heartbeatMs = 2_000;
-/** A worker is taken for gone when Redis has not heard of it for this long: three heartbeats. */
+/** A worker counts as gone after three missed heartbeats. */
 export const workerGoneMs = 3 * heartbeatMs;

@@ -1,7 +1,7 @@
 import { type Fault, isFault } from "./fault.ts";
 import type { FaultCode } from "./fault-table.ts";
 
-/** What keeps a sandbox from starting because of this host or its engine: another worker may be able to start it. */
+/** Faults of this host or its engine that keep a sandbox from starting: another worker may be able to start it. */
 export const hostFaults: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "engine-unreachable",
   "engine-timeout",

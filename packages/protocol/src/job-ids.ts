@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { TenantId } from "./ids.ts";
 
-/** Keys that BullMQ itself keeps beside the jobs of a queue: a job of that id would overwrite one. */
+/** Keys that BullMQ keeps beside a queue's jobs: a job with such an id would overwrite one. */
 const bullKeys = new Set([
   ...["active", "completed", "de", "delayed", "events", "failed", "id", "limiter", "marker", "meta"],
   ...["metrics", "paused", "pc", "prioritized", "priority", "repeat", "stalled", "stalled-check", "wait"],
@@ -9,8 +9,8 @@ const bullKeys = new Set([
 ]);
 
 /**
- * A job's id as a caller chooses it. BullMQ takes no colon in one, and none that is all digits. What the fleet adds to an
- * id (`.`, `@`, `-redrive-<n>`) cannot be chosen, so no caller can take the id of a scheduled or redriven job.
+ * A job id as callers choose it. BullMQ accepts no colon, and no id of digits only. What the fleet adds to ids (`.`, `@`,
+ * `-redrive-<n>`) cannot be chosen, so no caller can take the id of a scheduled or re-driven job.
  */
 export const chosenJobId = z
   .string()
@@ -32,14 +32,14 @@ export const jobId = z
 export type JobId = z.infer<typeof jobId>;
 
 /**
- * The id of what a tenant named through its own key. No other tenant can spell it: names have no dot. Ids of those who may
- * act for every tenant (Redis clients, admin keys) stay as they were chosen.
+ * The id of something that a tenant named through its own key. No other tenant can write it, because names have no dot. Callers that may
+ * act for every tenant (Redis clients, admin keys) keep the ids they choose.
  */
 export function ownedId(tenant: TenantId, chosen: string): string {
   return `${tenant}.${chosen}`;
 }
 
-/** The same due time always makes the same id, so that none can run twice. */
+/** The same due time always yields the same id, so that a run cannot happen twice. */
 export function scheduledJobId(schedule: string, dueMs: number): string {
   return `${schedule}@${dueMs}`;
 }

@@ -6,13 +6,13 @@ import { toolName } from "./tool.ts";
 import { toolArguments } from "./tool-command.ts";
 import { visibleFilePath, visiblePath, workspaceFilePath, workspacePath } from "./workspace-path.ts";
 
-/** What a result carries of a file, and the most of what a job works on in memory. */
+/** Maximum of file content in a result, and of content that a job processes in memory. */
 export const maxInlineBytes = 1024 * 1024;
-/** A request that is longer as JSON is put beside the queue, never in it. */
+/** A larger request (as JSON) is staged beside the queue. */
 export const stagedAboveBytes = 256 * 1024;
-/** A request that is longer as JSON is not taken at all. */
+/** A larger request (as JSON) is refused. */
 export const maxRequestBytes = 64 * 1024 * 1024;
-/** Leaves room for the rest of the request and for what JSON adds. */
+/** Leaves room for the rest of the request and for JSON escapes. */
 const maxContentLength = 48 * 1024 * 1024;
 
 const positive = z.number().int().positive();
@@ -35,7 +35,7 @@ const artifacts = z
   .optional()
   .describe("globs of files that are kept as artifacts when the job ends");
 
-/** Base64 is checked here: Node decodes whatever it is given, and leaves out what it cannot. */
+/** Validates base64, because Node decodes any text and skips what is invalid. */
 const isSound = ({ content, encoding }: { content: string; encoding: "utf8" | "base64" }) =>
   encoding === "utf8" || z.base64().safeParse(content).success;
 const notBase64 = { path: ["content"], error: "it is not base64" };
@@ -230,8 +230,8 @@ const toolKind = z.strictObject({
 });
 
 /**
- * Names the kinds that there are, since a wrong one is mostly a typing mistake. A discriminated union tries only the form
- * of the given kind: an ordinary one would try all of them, and collect the problems of each, for every step.
+ * Lists the valid kinds on an error, because a wrong kind is mostly a typing mistake. A discriminated union tries only the form of
+ * the given kind; an ordinary one would collect the problems of every form, for every step.
  */
 const knownKind = {
   error: (issue: { code?: string; input?: unknown; options?: unknown }) => {
@@ -243,7 +243,7 @@ const knownKind = {
   },
 };
 
-/** One thing a job does. Everything but `steps`, which holds these. */
+/** One thing a job does. Everything but `steps`, which contains these. */
 export const step = z.discriminatedUnion(
   "kind",
   [
@@ -274,13 +274,13 @@ const stepsKind = z.strictObject({
   onFailure: z.enum(["stop", "continue"]).default("stop"),
 });
 
-/** Ends the sandbox: its container, its workspace and what was persisted in it go. What comes after finds an empty one. */
+/** Removes the sandbox: its container, workspace and persisted files. Later jobs find an empty one. */
 const destroyKind = z.strictObject({ kind: z.literal("destroy") });
 
-/** Ends the container and what runs in it. The workspace stays, and the next job finds a fresh container. */
+/** Ends the container and everything in it. The workspace stays, and the next job gets a fresh container. */
 const stopKind = z.strictObject({ kind: z.literal("stop") });
 
-/** Keeps the workspace as it is now under a name of the tenant's. What runs in the background is ended first. */
+/** Saves the workspace under a name of the tenant's. Background processes are ended first. */
 const snapshotKind = z.strictObject({
   kind: z.literal("snapshot"),
   name: z.string().pipe(snapshotName),
@@ -291,7 +291,7 @@ const snapshotKind = z.strictObject({
   replace: z.boolean().default(false).describe("replace a snapshot of that name"),
 });
 
-/** The workspace becomes what a snapshot has; everything else in it goes. */
+/** Replaces the workspace by a snapshot's files; everything else in it is removed. */
 const restoreKind = z.strictObject({ kind: z.literal("restore"), name: z.string().pipe(snapshotName) });
 
 export const jobRequest = z.discriminatedUnion(
@@ -301,9 +301,9 @@ export const jobRequest = z.discriminatedUnion(
 );
 export type JobRequest = z.infer<typeof jobRequest>;
 export type JobRequestInput = z.input<typeof jobRequest>;
-/** About the workspace as a whole: nothing else runs in the sandbox meanwhile. */
+/** Concerns the whole workspace: nothing else runs in the sandbox meanwhile. */
 export type WorkspaceRequest = Extract<JobRequest, { kind: "snapshot" | "restore" }>;
-/** Everything but the end of the sandbox or its container, and what is done with its workspace, which are not carried out in it. */
+/** Kinds that run inside the sandbox. Others end the sandbox or container, or copy the workspace, from outside. */
 export type SandboxRequest = Exclude<JobRequest, WorkspaceRequest | { kind: "destroy" | "stop" }>;
 export type JobKind = JobRequest["kind"];
 export type ToolRequest = Extract<Step, { kind: "tool" }>;
@@ -323,7 +323,7 @@ const fillNothing: ReadonlySet<JobKind> = new Set([
   ...(["remove", "move", "destroy", "stop", "snapshot"] as const),
 ]);
 
-/** Whether what a job does may leave more bytes in the workspace. */
+/** Whether a job may add bytes to the workspace. */
 export function fillsWorkspace(request: JobRequest): boolean {
   if (request.kind === "steps") return request.steps.some(fillsWorkspace);
   if (request.kind === "archive") return request.direction === "in";

@@ -30,7 +30,7 @@ export const jobUsage = z
   .describe("what the job used besides time: its last run's");
 export type JobUsage = Readonly<z.infer<typeof jobUsage>>;
 
-/** Every field that a job of some kind leaves besides its outcome. */
+/** Every field besides the outcome that a job of any kind may leave. */
 export const jobValue = z
   .strictObject({
     stdout: z.string().exactOptional(),
@@ -119,8 +119,8 @@ const copied = counted.extend({ name: needed.name, size: needed.size, method: ne
 const content = { content: needed.content, encoding: needed.encoding, size: needed.size };
 
 /**
- * What a job of each kind leaves when it was done. A command's `stdout`, `stderr` and `cutBytes` are there however it
- * ended; of other kinds that were not done, fields are missing.
+ * The value of a finished job, by kind. A command's `stdout`, `stderr` and `cutBytes` are present for every outcome; jobs of other
+ * kinds that did not succeed may lack fields.
  */
 export const jobValues = {
   exec: command,
@@ -156,7 +156,7 @@ export const jobValues = {
 export type ValueOf<K extends JobKind> = Readonly<z.infer<(typeof jobValues)[K]>>;
 type CommandKind = "exec" | "code" | "tool";
 
-/** A result of a job whose kind is known, without the step down to `value`. */
+/** The result of a job of known kind, with the fields of `value` at its top level. */
 export type ResultOf<K extends JobKind> = Pick<JobResult, "outcome" | "timing" | "usage" | "egress"> &
   (JobKind extends K
     ? JobValue & Pick<JobResult, "text">
@@ -184,15 +184,15 @@ export interface JobResult {
   readonly outcome: z.infer<typeof outcome>;
   readonly value: JobValue;
   readonly timing: JobTiming;
-  /** Absent when no worker had the job, or one of an older version. */
+  /** Absent if no worker took the job, or one of an older version did. */
   readonly usage?: JobUsage;
-  /** Absent when nothing went out. */
+  /** Absent if nothing was sent. */
   readonly egress?: EgressUse;
   /** The job's own; absent when it has none. */
   readonly labels?: Labels;
-  /** Which ran it, and where. Absent when none did, and for tenant keys. */
+  /** The worker and host that ran it. Absent if none did, and for tenant keys. */
   readonly worker?: string;
   readonly host?: string;
-  /** What an agent reads. Absent in Redis; readers add it. Absent from results that are `done`, and from those with steps. */
+  /** The text for agents. Redis does not store it; readers add it. Absent from `done` results and from those with steps. */
   readonly text?: string;
 }

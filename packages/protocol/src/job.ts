@@ -24,7 +24,7 @@ import { snapshotName } from "./snapshot.ts";
 
 const outcomeKinds = outcome.options.map((option) => option.shape.kind.value);
 
-/** Runs again after a bad end, later each time. Only the last run's end is the job's. */
+/** Retries after failures, with growing pauses. Only the last attempt's end is the job's. */
 export const retry = z.strictObject({
   attempts: z.number().int().min(1).max(20).describe("runs in all"),
   backoffMs: z.number().int().min(0).max(3_600_000).default(1_000).describe("pause before the second run"),
@@ -43,7 +43,7 @@ export const retry = z.strictObject({
 });
 export type Retry = z.infer<typeof retry>;
 
-/** One unit of work as it travels. Versioned: a worker refuses what it does not know instead of guessing. */
+/** One unit of work as it travels. Versioned: a worker refuses an unknown version instead of guessing. */
 export const job = z.strictObject({
   version: z.literal(1),
   id: jobId,
@@ -103,7 +103,7 @@ export const job = z.strictObject({
 export type Job = z.infer<typeof job>;
 export type JobInput = z.input<typeof job>;
 
-/** What a sandbox key was made of, as a job says it; undefined for the sandbox that all tenants share. */
+/** The tenant, session and agent in a sandbox's key; undefined for the sandbox that all tenants share. */
 export function placeIn(
   key: SandboxKey,
 ):
@@ -116,7 +116,7 @@ export function placeIn(
   return kind === "a" ? { tenant, scope: "agent", agent: name as AgentName } : undefined;
 }
 
-/** Which sandbox a job belongs to. Jobs with the same key share container, workspace, queue and lease. */
+/** The key of a job's sandbox. Jobs with the same key share container, workspace, queue and lease. */
 export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "scope">): SandboxKey {
   switch (of.scope) {
     case "tenant":
@@ -126,7 +126,7 @@ export function sandboxKeyOf(of: Pick<Job, "tenant" | "session" | "agent" | "sco
     case "agent":
       return sandboxKey.parse(`${of.tenant}.a.${of.agent ?? "default"}`);
     case "shared":
-      // Two names: no other scope makes that many, so no tenant's key can be the same.
+      // Two names: no other scope makes exactly two here, so no tenant's key can be equal.
       return sandboxKey.parse(`${sharedOwner}.all`);
   }
 }

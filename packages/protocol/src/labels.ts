@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** The fleet's own, such as `berth.schedule`: they do not count against a caller's room. */
+/** Prefix of the fleet's own labels, such as `berth.schedule`: they do not count against a caller's limit. */
 const fleetPrefix = "berth.";
 const most = { own: 32, fleet: 4 } as const;
 const maxBytes = 4_096;
@@ -13,7 +13,7 @@ const value = z
   .max(256, { error: "a label's value is at most 256 characters long" })
   .regex(/^\P{Cc}*$/u, { error: "a label's value has no control characters" });
 
-/** What a caller calls its jobs by. Travels with the job and comes back with its result. */
+/** A caller's labels of a job. They travel with the job and return with its result. */
 export const labels = z.record(name, value).superRefine((given, context) => {
   const isOwn = ([key]: [string, string]) => !key.startsWith(fleetPrefix);
   const own = Object.entries(given).filter(isOwn);

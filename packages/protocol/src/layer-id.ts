@@ -3,12 +3,12 @@ import { agentName, profileName, tenantId } from "./ids.ts";
 
 const form =
   "a layer is fleet, profile.NAME, tenant.ID or agent.TENANT.NAME, with a name that has a dot in double quotes";
-/** A name in quotes is as JSON has it. */
+/** A quoted name is a JSON string. */
 const twoNames = /^("(?:[^"\\]|\\.)*"|[^".]+)\.("(?:[^"\\]|\\.)*"|[^".]+)$/;
-/** Two names of 255 bytes, all of them escaped. */
+/** Room for two names of 255 bytes, fully escaped. */
 const longest = 4_096;
 
-/** A layer that is kept in Redis: `fleet`, `profile.NAME`, `tenant.ID` or `agent.TENANT.NAME`. Given names become ids. */
+/** A live layer in Redis: `fleet`, `profile.NAME`, `tenant.ID` or `agent.TENANT.NAME`. Given names become ids. */
 export const layerId = z
   .string()
   .transform((text, context) => {
@@ -20,10 +20,10 @@ export const layerId = z
   .brand<"LayerId">();
 export type LayerId = z.infer<typeof layerId>;
 
-/** The same, left as it was written. */
+/** Validates it and leaves it as written. */
 export const givenLayer = z.string().refine((text) => layerId.safeParse(text).success, { error: form });
 
-/** Whose layer it is, as it was written; undefined for those of the operator. */
+/** The layer's tenant, as written; undefined for the operator's layers. */
 export function tenantInLayer(text: string): string | undefined {
   const { kind, rest } = split(text);
   if (kind === "tenant") return nameIn(rest);

@@ -1,6 +1,6 @@
 import type { JobValue } from "./job-result.ts";
 
-/** What a `list` found, as an agent reads it: what its conversation has persisted there, then the workspace's own. */
+/** A `list` result for agents: first the persisted files of the conversation, then the workspace. */
 export function listText(path: string, { entries = [], persisted = [], truncated }: JobValue): string {
   const kept = persisted.map(
     ({ path, size, mime, id }) => `${path} (${size} bytes, ${mime}, artifact ${id})`,

@@ -1,18 +1,18 @@
 import { hash } from "node:crypto";
 
 const canonicalForm = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/;
-/** What a mapped name ends in: 130 bits of its SHA-256 in base32. Only the mapping makes ids of this form. */
+/** Suffix of a mapped name: 130 bits of its SHA-256 in base32. Only the mapping makes ids of this form. */
 const mappedForm = /--[a-z2-7]{26}$/;
 const hashLength = 26;
 const slugLength = 63 - hashLength - "--".length;
-/** In UTF-8, composed. */
+/** In UTF-8 bytes, after composition. */
 export const maxNameBytes = 255;
-/** Before it is composed, which takes a time that grows with the length. */
+/** Before composition, whose cost grows with the length. */
 const maxGivenLength = 4 * maxNameBytes;
 
 /**
- * Controls, unassigned and private characters, lone surrogates, what shows nothing or changes the direction of the text, and U+FFFD,
- * which stands for bytes that were no UTF-8: different bytes would be one name.
+ * Control, unassigned and private characters, lone surrogates, invisible characters, characters that change the text's direction, and U+FFFD,
+ * which replaces invalid UTF-8: with it, different bytes would be one name.
  */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\uFFFD]/u;
 /** Emoji as Unicode recommends them, with the joiners and selectors that make them: without these they look otherwise. */
@@ -26,17 +26,17 @@ const partingNonJoiner = new RegExp(`(?<=[${joinsNext}]\\p{Mn}*)\\u200c(?=\\p{Mn
 /** Spaces that look like the plain one. */
 const oddSpace = /(?! )\p{Zs}/u;
 
-/** An id as Redis, containers and directories have it. */
+/** An id as Redis, containers and directories accept it. */
 export function isCanonicalName(text: string): boolean {
   return canonicalForm.test(text);
 }
 
-/** An id that the mapping has made of a name, or that a caller spelled like one. */
+/** An id that the mapping made of a name, or that a caller wrote in that form. */
 export function isMappedName(text: string): boolean {
   return canonicalForm.test(text) && mappedForm.test(text);
 }
 
-/** What is wrong with a tenant's, session's or agent's name as a user has it. Undefined: it names one. */
+/** The problem of a tenant's, session's or agent's name; undefined: it is valid. */
 export function nameProblem(given: string): string | undefined {
   if (canonicalForm.test(given)) return undefined;
   if (given === "") return "is empty";
@@ -56,8 +56,8 @@ function codePointOf(character: string): string {
 }
 
 /**
- * The id of a name that `nameProblem` finds nothing wrong with. A canonical name is its own id. Any other, composed (NFC), becomes
- * `<slug>--<hash>`: two names have the same id only if they are the same text.
+ * The id of a valid name. A canonical name is its own id. Any other, composed (NFC), becomes `<slug>--<hash>`: two names have the same id
+ * only if they are the same text.
  */
 export function canonicalName(given: string): string {
   if (canonicalForm.test(given)) return given;

@@ -1,4 +1,4 @@
-/** The known word that was probably meant, if one is close enough. */
+/** The known word closest to a mistyped one, if one is close enough. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const [best] = known
     .map((one) => ({ one, steps: distance(word, one) }))
@@ -7,7 +7,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best?.one;
 }
 
-/** Letters to add, drop or change to make one word of the other. */
+/** Edit distance between two words. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -2,7 +2,7 @@ import { byteSize, quotaText } from "./agent-text.ts";
 import { assertNever, type Outcome } from "./outcome.ts";
 import { signalName } from "./signals.ts";
 
-/** How a job ended, as the reason that people read: `exited 3`, `timed out after 30 s`, `lost: its worker died`. */
+/** A job's outcome as text for people: `exited 3`, `timed out after 30 s`, `lost: its worker died`. */
 export function outcomeText(outcome: Outcome): string {
   switch (outcome.kind) {
     case "done":

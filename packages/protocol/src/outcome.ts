@@ -3,8 +3,8 @@ import { z } from "zod";
 const bytes = z.number().int().min(0);
 
 /**
- * How a job ended, as a value. What the tenant's command did, or what stopped it; our own machinery failing is a
- * `Fault` instead, except `lost`: there a command had begun and it is unknown how it ended.
+ * How a job ended, as a value: what the tenant's command did, or what stopped it. A failure of our own machinery is a `Fault`
+ * instead, except `lost`: a command had begun and its end is unknown.
  */
 export const outcome = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("done") }),
@@ -32,13 +32,13 @@ export function isSuccess(value: Outcome): boolean {
   return value.kind === "done" || (value.kind === "exited" && value.code === 0);
 }
 
-/** Of a program that init could not start. */
+/** Reason for a program that init could not start. */
 const refusedExitCodes: Readonly<Record<string, number>> = {
   "command-not-found": 127,
   "not-executable": 126,
 };
 
-/** The shell's convention for each way of ending; absent where no command ran to an end. */
+/** The shell's exit code for each outcome; absent where no command ran to its end. */
 export function exitCodeOf(value: Outcome): number | undefined {
   switch (value.kind) {
     case "done":

@@ -5,15 +5,15 @@ interface Issue {
   readonly keys?: readonly string[];
 }
 
-/** Bound on reported problems. A hostile value can have one problem for every few of its bytes. */
+/** Maximum of reported problems: a hostile value can have one problem for every few bytes. */
 export const maxProblems = 100;
-/** Some messages quote names of the value, which may be as long as the value is. */
+/** Some messages quote names from the value, which may be very long. */
 const maxProblemLength = 500;
 
-/** As zod says that there is nothing where something has to be. */
+/** How zod reports a missing field. */
 const absent = /^Invalid input: expected .*, received undefined$/;
 
-/** The first problems of a value that did not parse, each as `where: what` and once. `above` is where the value is. */
+/** The first problems of an invalid value, each as `where: what` and once. `above` is the value's own path. */
 export function problemsOf(
   error: { readonly issues: readonly Issue[] },
   above: readonly PropertyKey[] = [],

@@ -14,7 +14,7 @@ import { type DefaultScope, defaultScope } from "./scope.ts";
 
 type Partially<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
-/** Fields that stand together. */
+/** Fields that form a group. */
 export const profileGroups = ["limits", "exec", "setup"] as const;
 export type ProfileGroup = (typeof profileGroups)[number];
 
@@ -22,7 +22,7 @@ function isGroup(name: string): name is ProfileGroup {
   return (profileGroups as readonly string[]).includes(name);
 }
 
-/** Some of a profile's fields. What a layer does not name, it leaves as it is above. */
+/** Some fields of a profile. Fields that a layer does not name stay as in the layer above. */
 export type ProfileLayer = Partially<Omit<SandboxProfile, ProfileGroup>> & {
   readonly [K in ProfileGroup]?: Partially<SandboxProfile[K]> | undefined;
 };
@@ -37,7 +37,7 @@ export interface ProfileField {
   readonly rule: MergeRule;
 }
 
-/** Of all fields, those in groups too. */
+/** All fields, including those in groups. */
 export const profileFields: readonly ProfileField[] = Object.entries(sandboxProfile.shape).flatMap(
   ([name, schema]) => {
     if (!isGroup(name)) return [fieldOf(undefined, name, schema)];
@@ -56,7 +56,7 @@ function groupOf(schema: z.ZodType): z.ZodObject {
   return (schema as z.ZodPrefault<z.ZodObject>).unwrap();
 }
 
-/** The same fields, none of them needed and none filled in. */
+/** The same fields, all optional and without defaults. */
 function partly(object: z.ZodObject): z.ZodObject {
   const shape = Object.entries(object.shape).map(([name, schema]) => {
     const { def } = schema as z.ZodType & { def: { type: string; innerType?: z.ZodType } };
@@ -70,10 +70,10 @@ function partly(object: z.ZodObject): z.ZodObject {
 
 const layerObject = partly(sandboxProfile);
 
-/** Any field: a named profile of the operator's, in the workers' file or live. */
+/** Any field: the operator's named profiles, in the workers' file or live. */
 export const profileLayer = layerObject as unknown as z.ZodType<ProfileLayer, ProfileLayerInput>;
 
-/** Fields, and groups of nothing else, that only the operator's layers may say. */
+/** Fields, and groups of only such fields, that only the operator's layers may set. */
 const operatorOnly = Object.keys(sandboxProfile.shape).filter((top) =>
   profileFields
     .filter(({ name, group }) => (group ?? name) === top)
@@ -84,12 +84,12 @@ const tightening = layerObject.omit(
   Object.fromEntries(operatorOnly.map((name) => [name, true as const])) as Record<string, true>,
 );
 
-/** What a layer below the operator's may say. */
+/** Fields that layers below the operator's may set. */
 export const tighteningLayer = tightening.meta({
   description: "settings that may only tighten the profile's; see docs/profiles.md",
 }) as unknown as z.ZodType<ProfileLayer, ProfileLayerInput>;
 
-/** Fields of a live layer that are no fields of a profile: they are looked up when a job is submitted, or when its profile is. */
+/** Fields of a live layer outside of profiles: read when a job is submitted, or when its profile is resolved. */
 export const layerChoices = ["profile", "scope"] as const;
 interface Choices {
   readonly profile?: string | undefined;
@@ -97,7 +97,7 @@ interface Choices {
 }
 export type NamedLayer = ProfileLayer &
   Choices & {
-    /** Of a tenant as a whole, not of a sandbox. */
+    /** Fields of a tenant as a whole, not of a sandbox. */
     readonly ceilings?: CeilingChanges | undefined;
   };
 export type NamedLayerInput = ProfileLayerInput &
@@ -107,7 +107,7 @@ const fleetLayer = tightening.extend({
   scope: defaultScope.optional().describe("of jobs that name no scope"),
 });
 
-/** The same of a tenant or an agent, which may have another profile than `default`. */
+/** The same for a tenant or an agent, which may use another profile than `default`. */
 const choosingLayer = fleetLayer.extend({
   profile: z
     .string()
@@ -128,7 +128,7 @@ const tenantLayer = (choosingLayer as unknown as z.ZodObject).extend(withCeiling
   NamedLayerInput
 >;
 
-/** As fields of the layers that have them: `ceilings.waitingJobs`. */
+/** As fields of their layers: `ceilings.waitingJobs`. */
 export const ceilingFields = Object.entries(ceilings.shape).map(([name, schema]) => ({
   group: "ceilings" as const,
   name,
@@ -136,7 +136,7 @@ export const ceilingFields = Object.entries(ceilings.shape).map(([name, schema])
   schema: schema as z.ZodType,
 }));
 
-/** A job's limits of its commands. Nothing is filled in: what it does not say is as its profile says. */
+/** A job's limits of its commands. Without defaults: what it does not set comes from its profile. */
 export const execLayer = partly(execLimits) as unknown as z.ZodType<
   Partially<z.infer<typeof execLimits>>,
   z.input<typeof execLimits>
@@ -149,7 +149,7 @@ export const layers = {
   agent: (tenant: string, agent: string) => `agent.${tenant}.${agent}` as LayerId,
 } as const;
 
-/** The schema of what a layer may say. */
+/** The schema of what a layer may set. */
 export function layerSchema(id: LayerId): typeof choosingLayer {
   const [kind] = id.split(".");
   if (kind === "profile") return profileLayer;

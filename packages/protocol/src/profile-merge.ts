@@ -10,19 +10,19 @@ import {
   profileGroups,
 } from "./profile-layer.ts";
 
-/** Something that a layer may not say. */
+/** A setting that its layer may not have. */
 export interface Excess {
   /** `limits.memoryBytes`. */
   readonly path: string;
   readonly problem: string;
-  /** It chose something that the layers above do not grant. */
+  /** The layer chose something that the layers above do not grant. */
   readonly ungranted?: { readonly what: "image" | "network" | "mount"; readonly name: string };
 }
 
 type Value = string | number | boolean | readonly unknown[] | Readonly<Record<string, unknown>>;
 type Fields = Readonly<Record<string, unknown>>;
 
-/** An operator's layer over what is above it: what it says holds instead. Variables of `env` are added by name. */
+/** Applies an operator's layer: its fields replace those above. Variables of `env` are added by name. */
 export function replaceWith(above: SandboxProfile, layer: ProfileLayer): SandboxProfile {
   const said = withoutUndefined(layer);
   const groups = profileGroups.map((name) => {
@@ -34,8 +34,8 @@ export function replaceWith(above: SandboxProfile, layer: ProfileLayer): Sandbox
 }
 
 /**
- * A lower layer under what is above it, field by field as its rule says. Where it would loosen, what is above holds, and `excess`
- * tells. `above` may be a layer itself: then a field that only one of them names is as that one says.
+ * Applies a lower layer, field by field by its merge rule. Where it would loosen, the value above stays, and `excess` reports it.
+ * `above` may be a layer itself: then a field that only one of them sets keeps that value.
  */
 export function tightenBy<A extends ProfileLayer>(
   above: A,
@@ -117,14 +117,14 @@ function meet(field: ProfileField, held: Value | undefined, wanted: Value, above
   }
 }
 
-/** A field that two layers say different things about; undefined: it says nothing. */
+/** A field that differs between two layers; undefined: not set. */
 export interface LayerChange {
   readonly path: string;
   readonly from: unknown;
   readonly to: unknown;
 }
 
-/** What differs between two layers, in the order of the profile's fields. */
+/** The differences between two layers, in the order of the profile's fields. */
 export function layerChanges(from: NamedLayer, to: NamedLayer): LayerChange[] {
   const choices = layerChoices.map((name) => ({ group: undefined, name, path: name }));
   const own = [...choices, ...profileFields, ...ceilingFields];

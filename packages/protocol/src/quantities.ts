@@ -9,14 +9,14 @@ const times: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Bytes of a text such as `512m`, `1.5g` or `1048576`; undefined when it is none. */
+/** Parses bytes such as `512m`, `1.5g` or `1048576`; undefined if invalid. */
 export function readSize(text: string): number | undefined {
   const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim()) ?? [];
   const bytes = Number(amount) * (sizes[unit.toLowerCase()] ?? Number.NaN);
   return Number.isFinite(bytes) ? Math.round(bytes) : undefined;
 }
 
-/** Milliseconds of a text such as `500ms`, `30s`, `5m`, `2h` or `1d`. Without a unit only 0, which is the same in all of them. */
+/** Parses milliseconds such as `500ms`, `30s`, `5m`, `2h` or `1d`. Without a unit only 0, which is the same in all of them. */
 export function readTime(text: string): number | undefined {
   if (text.trim() === "0") return 0;
   const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/i.exec(text.trim()) ?? [];
@@ -26,7 +26,7 @@ export function readTime(text: string): number | undefined {
 
 type Amount = z.ZodType<number, number | string>;
 
-/** A text stays what it is when it cannot be read, and the number's own check then refuses it. */
+/** Text that cannot be parsed stays text, and the number's own validation refuses it. */
 function readBy(read: (text: string) => number | undefined, number: z.ZodNumber): Amount {
   const parse = (value: unknown) => (typeof value === "string" ? (read(value) ?? value) : value);
   return z.preprocess(parse, number) as unknown as Amount;
@@ -48,7 +48,7 @@ export function millisecondsField(narrow: (number: z.ZodNumber) => z.ZodNumber):
   return readBy(readTime, narrow(number.min(0)));
 }
 
-/** A count, also as a text: environment variables and command lines have nothing else. */
+/** A count, also as text: environment variables and command lines are text. */
 export function countField(narrow: (number: z.ZodNumber) => z.ZodNumber): Amount {
   const read = (text: string) => (/^\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : undefined);
   return readBy(read, narrow(z.number(notA("it is a number")).min(0)));

@@ -14,45 +14,45 @@ interface Credentials {
   readonly password?: string;
 }
 
-/** Where Redis is. */
+/** The address of Redis. */
 export type RedisAddress =
-  /** `url` is ioredis' to read: it takes further options from the query. */
+  /** ioredis parses `url`, and reads further options from its query. */
   | { readonly kind: "single"; readonly url: string }
   | { readonly kind: "socket"; readonly path: string }
   | {
       readonly kind: "sentinel";
       readonly hosts: readonly RedisHost[];
       readonly tls: boolean;
-      /** What the Sentinels call the primary. */
+      /** The primary's name at the Sentinels. */
       readonly primary: string;
       readonly database: number;
-      /** For Redis. */
+      /** Credentials for Redis. */
       readonly user: Credentials;
-      /** For the Sentinels themselves. */
+      /** Credentials for the Sentinels. */
       readonly sentinelUser: Credentials;
     }
   | {
       readonly kind: "cluster";
-      /** Some of its nodes; they name the others. */
+      /** Some of its nodes; they report the others. */
       readonly hosts: readonly RedisHost[];
       readonly tls: boolean;
       readonly user: Credentials;
     };
 
-/** An address of Redis, as text. Its problem never repeats the text: that may hold a password. */
+/** An address of Redis as text. Its error never repeats the text, which may hold a password. */
 export const redisUrl = z.string().superRefine((text, context) => {
   const parsed = parse(text);
   if (typeof parsed === "string") context.addIssue({ code: "custom", message: `${parsed}; ${forms}` });
 });
 
-/** Throws on a text that is not a `redisUrl`. */
+/** Throws unless the text is a `redisUrl`. */
 export function redisAddress(text: string): RedisAddress {
   const parsed = parse(text);
   if (typeof parsed === "string") throw new TypeError(`the address of Redis: ${parsed}`);
   return parsed;
 }
 
-/** The address, or what is wrong with the text. */
+/** The address, or the problem with the text. */
 function parse(text: string): RedisAddress | string {
   if (/^unix:\/\/\/./.test(text)) return { kind: "socket", path: text.slice("unix://".length) };
   const [, scheme, ofMany] = /^(rediss?)(?:\+(sentinel|cluster))?:\/\//.exec(text) ?? [];
@@ -71,7 +71,7 @@ function parseSingle(text: string): RedisAddress | string {
   return { kind: "single", url: text };
 }
 
-/** `URL` knows no lists of hosts. */
+/** `URL` cannot parse lists of hosts. */
 function parseMany(text: string, tls: boolean, of: string): RedisAddress | string {
   const shape = /^[^:]+:\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(text);
   if (!shape) return "it is not a URL (write special characters of a password percent-encoded)";

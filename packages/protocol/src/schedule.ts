@@ -4,12 +4,12 @@ import { agentName, scheduleId, sessionName, tenantId } from "./ids.ts";
 import { type JobInput, job } from "./job.ts";
 import { problemsOf } from "./problems.ts";
 
-/** What a schedule orders each time: a job without what belongs to one run of it. */
+/** What a schedule submits each time: a job without the fields of a single run. */
 export type ScheduledOrder = Omit<JobInput, "version" | "id" | "inbox" | "attempt" | "deadlineAtMs">;
 
 const notInAnOrder = ["version", "id", "inbox", "attempt", "deadlineAtMs"] as const;
 const storedInstead = "a schedule has no secrets of its own; its jobs get those of the tenant's store";
-/** All schedules live in one hash; a request that large belongs in a file of the workspace. */
+/** All schedules share one hash, so a large request belongs in a file of the workspace. */
 const maxOrderBytes = 64 * 1024;
 /** 2039: BullMQ multiplies due times by 4,096, and a double is exact up to here. */
 export const latestDueMs = Math.floor(Number.MAX_SAFE_INTEGER / 4_096);
@@ -34,7 +34,7 @@ const scheduledOrder = z
   })
   .transform(withIds);
 
-/** With ids, and the names that they were given beside them. */
+/** With ids, and the given names beside them. */
 function withIds(order: ScheduledOrder): ScheduledOrder {
   const { tenant, session, agent } = order;
   return {
@@ -45,7 +45,7 @@ function withIds(order: ScheduledOrder): ScheduledOrder {
   };
 }
 
-/** When and what. `cron` or `everyMs`, one of the two. The expression itself is read where schedules are kept. */
+/** When and what. Exactly one of `cron` and `everyMs`. The ledger parses the expression. */
 export const scheduleSpec = z
   .strictObject({
     id: scheduleId.describe("names the schedule; its jobs are <id>@<due time in ms>"),
@@ -91,7 +91,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** When a job is to run, if not at once: after a while, or at a time. */
+/** A job's start: after a delay, or at a time. */
 export const dueTime = z
   .strictObject({ delayMs: timeMs.optional(), runAtMs: timeMs.optional() })
   .refine(({ delayMs, runAtMs }) => delayMs === undefined || runAtMs === undefined, {

@@ -4,9 +4,9 @@ import { z } from "zod";
 export const scope = z.enum(["tenant", "session", "agent", "shared"]);
 export type Scope = z.infer<typeof scope>;
 
-/** What jobs get that name none. Never the sandbox that all tenants share: that has to be asked for. */
+/** Default scopes. Never `shared`: a job must ask for the sandbox that all tenants share. */
 export const defaultScope = scope.exclude(["shared"]);
 export type DefaultScope = z.infer<typeof defaultScope>;
 
-/** Where no layer says it. */
+/** The default if no layer sets one. */
 export const builtInScope: DefaultScope = "tenant";

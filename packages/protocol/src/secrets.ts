@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { variableName } from "./environment-names.ts";
 
-/** Shorter values cannot be distinguished from ordinary output, and could not be masked in it. */
+/** Shorter values cannot be told from ordinary output, so they could not be masked. */
 export const shortestSecretBytes = 8;
 export const longestSecretBytes = 8 * 1024;
-/** Of one tenant, or of one job. */
+/** Maximum per tenant, and per job. */
 export const secretLimits = {
   tenant: { most: 1_000, bytes: 64 * 1024 },
   job: { most: 32, bytes: 32 * 1024 },
 } as const;
 
-/** The variable that has the value. */
+/** The variable that holds the value. */
 export const secretName = variableName.max(128).brand<"SecretName">();
 export type SecretName = z.infer<typeof secretName>;
 
@@ -42,7 +42,7 @@ export type JobSecrets = z.infer<typeof jobSecrets>;
 
 const sealedForm = /^s1\.[0-9a-f]{16}\.[A-Za-z0-9_-]{38,}$/;
 
-/** A value that only holders of a key can read: `s1.<key id>.<nonce, tag and ciphertext>`. */
+/** A sealed value, which only holders of a key can open: `s1.<key id>.<nonce, tag and ciphertext>`. */
 export const sealedText = z
   .string()
   .max(64 * 1024)

@@ -1,16 +1,16 @@
 import { z } from "zod";
 
-/** How the set-up command of a sandbox's container ended last. */
+/** The last end of the set-up command of a sandbox's container. */
 export const setUpReport = z.strictObject({
   ok: z.boolean(),
   /** As people read it: `exited 0`. */
   how: z.string(),
-  /** The last of its output. */
+  /** The end of its output. */
   output: z.string(),
   endedAtMs: z.number(),
   wallMs: z.number(),
 });
 export type SetUpReport = z.infer<typeof setUpReport>;
 
-/** Of its output, so many bytes are kept. */
+/** Bytes kept of its output. */
 export const setUpOutputBytes = 4_096;

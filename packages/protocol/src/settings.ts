@@ -1,8 +1,8 @@
 import { nearest } from "./nearest.ts";
 
 /**
- * Every variable of Berth's, whichever program reads it. Programs are often given one environment together, so that each has to know
- * the names of the others. A test keeps this equal to the schemas and the Compose files.
+ * Every variable of Berth, for all programs. Programs often share one environment, so each must know the others' names. A test keeps
+ * this equal to the schemas and the Compose files.
  */
 export const settingNames: readonly string[] = [
   // everything that uses Redis
@@ -119,7 +119,7 @@ export const settingNames: readonly string[] = [
   "BERTH_WORKER_USER",
 ];
 
-/** A sentence for each variable that has Berth's prefix and that no program reads: probably a slip, and without effect. `own`: the program's. */
+/** One warning per variable with Berth's prefix that no program reads: probably a typing mistake, without effect. `own` lists the program's. */
 export function unknownSettings(
   variables: Readonly<Record<string, unknown>>,
   own: readonly string[],

@@ -14,14 +14,14 @@ export interface SeenCommands {
   readonly isVector?: true;
 }
 
-/** Assignments and words that stand before the program itself. */
+/** Assignments and words that may precede the program. */
 const before =
   /^(?:[A-Za-z_][A-Za-z0-9_]*=.*|if|then|else|elif|do|while|until|!|\{|\(|exec|command|env|nohup|time|sudo)$/;
 /** Shells within shells. */
 const deepest = 4;
 
 /**
- * Takes a line apart at `;`, `&`, `|`, brackets and newlines, with quotes respected. A guard rail and no boundary: a program can start
+ * Splits a line at `;`, `&`, `|`, brackets and newlines, respecting quotes. A guard rail, not a security boundary: a program can start
  * any other, and a line can hide what it runs in more ways than these.
  */
 export function shellCommands(line: string, depth = 0): SeenCommands {

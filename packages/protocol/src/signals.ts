@@ -19,7 +19,7 @@ const names: Record<number, string> = {
   31: "SIGSYS",
 };
 
-/** Linux's names, which are the sandbox's whatever the worker runs on. */
+/** Linux's signal names: the sandbox runs Linux on every worker. */
 export function signalName(signal: number): string {
   return names[signal] ?? `signal ${signal}`;
 }

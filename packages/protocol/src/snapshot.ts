@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { named } from "./ids.ts";
 
-/** One tenant's own: two tenants may use the same name. */
+/** Per tenant: two tenants may use the same name. */
 export const snapshotName = named("a snapshot name").brand<"SnapshotName">();
 export type SnapshotName = z.infer<typeof snapshotName>;
 
-/** How a snapshot's files were had: of the file system as a whole, by sharing each file's blocks, or by copying them. */
+/** How a snapshot's files were made: as a file system snapshot, by sharing blocks, or by copying. */
 export const snapshotMethod = z.enum(["btrfs", "reflink", "copy"]);
 export type SnapshotMethod = z.infer<typeof snapshotMethod>;
 

@@ -5,7 +5,7 @@ import { charactersPattern } from "./tool-characters.ts";
 import { matchesWildcard } from "./wildcard.ts";
 import { withoutWorkspacePrefix, workspaceDirectory, workspacePath } from "./workspace-path.ts";
 
-/** As they travel in a job. A tool's own schema says more. */
+/** Arguments as they travel in a job. A tool's own schema is stricter. */
 export const toolArguments = z
   .record(
     z.string().max(64),
@@ -23,11 +23,11 @@ export interface PreparedTool {
     readonly stdin?: string;
     readonly artifacts?: string[];
   };
-  /** In the workspace, that its arguments name. */
+  /** Paths in the workspace that its arguments name. */
   readonly paths: readonly string[];
 }
 
-/** The schema of a tool's arguments. What it cannot say in JSON Schema, such as a leading `-`, is checked all the same. */
+/** The schema of a tool's arguments. Checks also what JSON Schema cannot express, such as a leading `-`. */
 export function toolArgumentsSchema({ parameters }: Pick<ToolDefinition, "parameters">) {
   const shape = Object.entries(parameters).map(([name, parameter]) => {
     const schema = valueSchema(parameter);
@@ -123,13 +123,13 @@ function argumentsOf({ flag }: ToolSlot, value: unknown): string[] {
   return values.flatMap((one) => (flag === undefined ? [one] : [flag, one]));
 }
 
-/** Absolute, so that it means the same in every directory, and is no option when it begins with `-`. */
+/** Absolute, so that it works in every directory and is not an option if it begins with `-`. */
 function absolutePath(path: string): string {
   const inside = withoutWorkspacePrefix(path);
   return inside === "" ? workspaceDirectory : `${workspaceDirectory}/${inside}`;
 }
 
-/** Why that job may not use the tool; undefined: it may. */
+/** Why the job may not use the tool; undefined: it may. */
 export function toolRefusal(
   { tenants, agents, profile }: Pick<ToolDefinition, "tenants" | "agents" | "profile">,
   job: {

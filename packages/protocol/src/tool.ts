@@ -4,10 +4,10 @@ import { profileName } from "./ids.ts";
 import { isCharacterList } from "./tool-characters.ts";
 import { workspacePath } from "./workspace-path.ts";
 
-/** MCP's own tools of a sandbox, whose names no custom tool may take. */
+/** Names of MCP's own tools, which no custom tool may take. */
 export const reservedToolNames: readonly string[] = [
   ...["bash", "read", "write", "edit", "glob", "grep", "list", "run_code", "job", "sandbox"],
-  // For tools to come: a new one must not hide an operator's.
+  // Reserved for future tools, which must not hide an operator's.
   ...["exec", "code", "fetch", "process", "tool", "session", "approvals"],
 ];
 
@@ -55,7 +55,7 @@ const text = {
     .describe("true: it may begin with `-`, which most programs take for an option"),
 };
 
-/** What a caller gives. `path` is a path in the workspace, and the program gets it as an absolute one. */
+/** A caller's argument. `path` is a workspace path; the program gets it as an absolute path. */
 export const toolParameter = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("string"),
@@ -101,7 +101,7 @@ export type ToolSlot = z.infer<typeof slot>;
 const literalOrSlot = z.union([literal, slot], { error: "it is a text, or {param: NAME}" });
 const patterns = z.array(z.string().min(1).max(128)).max(256).default([]);
 
-/** A named command that an operator defines. Parameters become whole arguments, never parts of a shell's line. */
+/** A named command that an operator defines. Parameters become whole arguments, never parts of a shell line. */
 export const toolDefinition = z
   .strictObject({
     description: z.string().min(1).max(4_096).describe("what a model reads to decide whether to call it"),
@@ -191,7 +191,7 @@ const interpreters =
   /^(?:.*\/)?(?:sh|bash|dash|ash|zsh|ksh|fish|busybox|python[\d.]*|perl|ruby|node|php|lua|env|su|xargs)$/;
 const codeOption = /^(?:-[a-zA-Z]*[ceSr]|--(?:eval|command|print|split-string|run))=?$/;
 
-/** `sh -c {param}` would make a shell's line of the parameter; so would `python -c` and their like make code. */
+/** `sh -c {param}` would turn the parameter into a shell line; `python -c` and others into code. */
 function isCodeOption(argv: Template["argv"], index: number): boolean {
   const earlier = argv.slice(0, index);
   if (!earlier.some((part) => typeof part === "string" && interpreters.test(part))) return false;

@@ -1,9 +1,9 @@
 /**
- * Matching with stars, in time linear in pattern times text: a pattern comes from a tenant too, and a regular expression made from it
- * could take forever.
+ * Matches stars in time linear in pattern times text. A pattern may come from a tenant, and a regular expression made from it could run
+ * forever.
  */
 
-/** `*` stands for any characters, `?` for one. */
+/** `*` matches any characters, `?` one. */
 export function matchesWildcard(pattern: string, text: string): boolean {
   let at = 0;
   let from = 0;
@@ -25,21 +25,21 @@ export function matchesWildcard(pattern: string, text: string): boolean {
   return at === pattern.length;
 }
 
-/** Of paths: `*` stays within a name, `**` is any number of directories. A directory's pattern is also that of all beneath it. */
+/** For paths: `*` stays within a name, `**` matches any number of directories. A directory's pattern also matches everything beneath it. */
 export function matchesPath(pattern: string, path: string): boolean {
   const names = namesOf(path);
   return startsWith(namesOf(pattern), names, (one, name) => matchesWildcard(one, name), "**");
 }
 
 /**
- * Of a command's words: one word of the pattern for each, with stars as above. The pattern may be shorter: `git push` is also the
- * pattern of `git push origin`.
+ * For a command's words: one pattern word per word, with stars as above. The pattern may be shorter: `git push` also matches
+ * `git push origin`.
  */
 export function matchesCommand(pattern: string, words: readonly string[]): boolean {
   return startsWith(wordsOf(pattern), words, (one, word) => matchesWildcard(one, word), "**");
 }
 
-/** Whether the first of the items are as the patterns say. Each row says which numbers of items the patterns so far can cover. */
+/** Whether the first items match the patterns. Each row holds the numbers of items that the patterns so far can cover. */
 function startsWith(
   patterns: readonly string[],
   items: readonly string[],

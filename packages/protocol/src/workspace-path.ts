@@ -1,19 +1,19 @@
 import { z } from "zod";
 
 export const workspaceDirectory = "/workspace";
-/** The agent's own directory, where its profile lets it have one. */
+/** The agent's own directory, if its profile allows one. */
 export const agentDirectory = "/agent";
 /** The tenant's tools, likewise; their programs are in `bin`. */
 export const toolsDirectory = "/tools";
 
-/** Snapshots of the files of tenants that it may read, each in a directory of the tenant's name. */
+/** Copies of other tenants' files that it may read, each in a directory of the tenant's name. */
 export const teamDirectory = "/team";
 
 /** Bytes, not characters: the kernel counts bytes. */
 const maxPathBytes = 4095;
 const maxNameBytes = 255;
 
-/** Why a path cannot name something in a workspace, or undefined when it can. */
+/** Why a path cannot name something in a workspace; undefined if it can. */
 export function pathProblem(path: string): string | undefined {
   for (let index = 0; index < path.length; index++) {
     const code = path.charCodeAt(index);
@@ -48,7 +48,7 @@ export const visiblePath = z.string().superRefine((path, context) => {
   if (problem) context.addIssue({ code: "custom", message: `invalid path: ${problem}` });
 });
 
-/** Of an absolute path in such a directory: which, and where in it. */
+/** Splits an absolute path in such a directory: which directory, and where in it. */
 export function sharedPath(path: string): { readonly directory: string; readonly rest: string } | undefined {
   const directory = [agentDirectory, toolsDirectory, teamDirectory].find(
     (one) => path === one || path.startsWith(`${one}/`),
@@ -56,7 +56,7 @@ export function sharedPath(path: string): { readonly directory: string; readonly
   return directory === undefined ? undefined : { directory, rest: path.slice(directory.length + 1) };
 }
 
-/** The same, of a file. */
+/** The same for a file. */
 export const visibleFilePath = visiblePath.refine(
   (path) => namesSomething(sharedPath(path)?.rest ?? withoutWorkspacePrefix(path)),
   { error: "invalid path: it names the directory itself" },

@@ -3,9 +3,9 @@ import type { JobRequest } from "./job-kinds.ts";
 import type { JobResult } from "./job-result.ts";
 import { withoutWorkspacePrefix } from "./workspace-path.ts";
 
-/** A file that a job wrote whole, as its `file` event tells. */
+/** A file that a job wrote, as its `file` event reports it. */
 export const writtenFile = z.strictObject({
-  /** From the workspace's root, without a leading slash. */
+  /** Relative to the workspace, without a leading slash. */
   path: z.string(),
   size: z.number().int().min(0),
   sha256: z.string(),
@@ -15,7 +15,7 @@ export type WrittenFile = Readonly<z.infer<typeof writtenFile>>;
 /** A thousand steps may each write one. */
 const toldMost = 100;
 
-/** What `write` and `edit` wrote, in a job of their own or as steps. Commands, patches and archives do not tell. */
+/** Files that `write` and `edit` wrote, as jobs or as steps. Commands, patches and archives do not report theirs. */
 export function writtenFiles(request: JobRequest, { outcome, value }: JobResult): WrittenFile[] {
   if (request.kind === "steps") {
     const results = value.steps ?? [];

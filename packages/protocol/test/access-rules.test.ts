@@ -7,7 +7,7 @@ const asks = (request: object) => jobRequest.parse(request);
 const run = (command: string) => asks({ kind: "exec", command });
 
 describe("rule about kinds", () => {
-  test("a rule about kinds refuses what it denies, also where it allows it, and what is not allowed", () => {
+  test("a rule about kinds refuses what it denies, even if it also allows it, and what it does not allow", () => {
     const some = rules({ kinds: { allow: ["re*", "exec"], deny: ["remove"] } });
     expect(refusalBy(some, asks({ kind: "read", path: "a" }))).toBeUndefined();
     expect(refusalBy(some, run("ls"))).toBeUndefined();
@@ -94,14 +94,17 @@ describe("rule about commands", () => {
     'echo "x" | curl http://a',
     "exec curl x",
     "rm -rf /",
-  ])("denies %s", (command) => {
+  ])("a rule about commands denies %s", (command) => {
     expect(refusalBy(denied, run(command))).toMatch(/not allowed/);
     expect(refusalBy(denied, asks({ kind: "exec", argv: ["sh", "-c", command] }))).toMatch(/not allowed/);
   });
 
-  test.for(["git status", "echo 'git push'", "rm -r a", "echo curl"])("lets %s pass", (command) => {
-    expect(refusalBy(denied, run(command))).toBeUndefined();
-  });
+  test.for(["git status", "echo 'git push'", "rm -r a", "echo curl"])(
+    "a rule about commands lets %s pass",
+    (command) => {
+      expect(refusalBy(denied, run(command))).toBeUndefined();
+    },
+  );
 
   const pushes: readonly (readonly string[])[] = [
     ["bash", "-lc", "git push"],
@@ -212,7 +215,7 @@ describe("stars", () => {
     expect(matchesCommand("git push", ["git"])).toBe(false);
   });
 
-  test("take no longer than the product of both lengths", () => {
+  test("matching stars takes no longer than the product of both lengths", () => {
     const before = performance.now();
     expect(matchesWildcard("*a".repeat(60), "a".repeat(20_000).concat("b"))).toBe(false);
     expect(matchesPath("**/".repeat(80), "a/".repeat(200))).toBe(true);

@@ -74,7 +74,7 @@ describe("the agent's text of a result", () => {
     expect(Buffer.byteLength(shown)).toBeLessThan(shownBytes + 100);
   });
 
-  test("output that was already cut when kept says how much in all", () => {
+  test("output that was already cut when kept shows its total size", () => {
     const kept = output("start\n", {
       tail: [{ stream: "stderr", bytes: Buffer.from("end\n") }],
       cutBytes: 1_000_000,
@@ -92,7 +92,7 @@ describe("the agent's text of a result", () => {
     expect(shown.endsWith("€€")).toBe(true);
   });
 
-  test("sizes read as people say them", () => {
+  test("sizes are shown as people write them", () => {
     expect([0, 1023, 1024, 1536, 1024 ** 2, 1024 ** 3 * 2].map(byteSize)).toEqual([
       "0 bytes",
       "1023 bytes",

@@ -24,7 +24,7 @@ describe("bounded wait", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  test("a bounded wait says whether its time ended it", async () => {
+  test("a bounded wait knows whether its time ended it", async () => {
     const wait = new BoundedWait().endAfter(1);
     // Its own timer lets the process end.
     const alive = setInterval(() => {}, 1_000);

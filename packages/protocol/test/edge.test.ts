@@ -29,7 +29,7 @@ describe("names at the edge", () => {
 
 describe("paths at the edge", () => {
   test.each(["a", "a/b.txt", "/workspace/a", "./a", ".hidden", "a b", "é", "..a", "a.."])(
-    "%j is fine",
+    "the path %j is valid",
     (path) => {
       expect(pathProblem(path)).toBeUndefined();
     },
@@ -47,7 +47,7 @@ describe("paths at the edge", () => {
     ["x".repeat(256), /255 bytes/],
     ["é".repeat(128), /255 bytes/],
     ["a/".repeat(2048), /4095 bytes/],
-  ])("%j is refused with its reason", (path, reason) => {
+  ])("the path %j is refused with its reason", (path, reason) => {
     expect(pathProblem(path)).toMatch(reason);
   });
 

@@ -31,7 +31,7 @@ describe("job request", () => {
     ["an archive in", { kind: "archive", direction: "in", content: "AAAA" }],
     ["an archive out", { kind: "archive", direction: "out" }],
     ["steps", { kind: "steps", steps: [{ kind: "read", path: "a" }] }],
-  ])("may be %s", (_, request) => {
+  ])("a job request may be %s", (_, request) => {
     expect(accepted(request)).toBe(true);
   });
 
@@ -57,7 +57,7 @@ describe("job request", () => {
     ["no steps", { kind: "steps", steps: [] }],
     ["setuid", { kind: "write", path: "a", content: "", mode: 0o4755 }],
     ["a part of a file to persist", { kind: "write", path: "a", content: "", append: true, persist: true }],
-  ])("is refused with %s", (_, request) => {
+  ])("a job request is refused with %s", (_, request) => {
     expect(accepted(request)).toBe(false);
   });
 
@@ -98,7 +98,7 @@ describe("what is too long for a job", () => {
       /the whole file instead/,
     ],
     ["a diff", { kind: "patch", diff: "x".repeat(mebibyte + 1) }, /split it by file/],
-  ])("is refused with what to do instead: %s", (_, request, what) => {
+  ])("what is too long for a job is refused with what to do instead: %s", (_, request, what) => {
     expect(problems(request)).toEqual([expect.stringMatching(what)]);
   });
 
@@ -121,7 +121,7 @@ describe("job whose worker died", () => {
     expect(repeatable({ kind: "exec", command: "make" }, true)).toBe(true);
   });
 
-  test("a job whose worker died does not when a second run could differ from the first", () => {
+  test("a job whose worker died does not run again when a second run could differ from the first", () => {
     expect(repeatable({ kind: "exec", command: "make" })).toBe(false);
     expect(repeatable({ kind: "code", language: "sh", source: "" })).toBe(false);
     expect(repeatable({ kind: "write", path: "a", content: "x", append: true })).toBe(false);
@@ -132,7 +132,7 @@ describe("job whose worker died", () => {
     expect(repeatable({ kind: "remove", path: "a" })).toBe(false);
   });
 
-  test("repeats steps only when each of them may be repeated", () => {
+  test("steps whose worker died run again only when each of them may be repeated", () => {
     const read = { kind: "read", path: "a" } as const;
     expect(repeatable({ kind: "steps", steps: [read, read] })).toBe(true);
     expect(repeatable({ kind: "steps", steps: [read, { kind: "exec", command: "make" }] })).toBe(false);
@@ -161,7 +161,7 @@ describe("job", () => {
     expect(job.safeParse({ ...parsed, version: 2 }).success).toBe(false);
   });
 
-  test.each(["123", "a:b", "", "a b", "x".repeat(129)])("cannot have the id %j", (id) => {
+  test.each(["123", "a:b", "", "a b", "x".repeat(129)])("a job cannot have the id %j", (id) => {
     expect(jobId.safeParse(id).success).toBe(false);
     expect(chosenJobId.safeParse(id).success).toBe(false);
   });
@@ -171,13 +171,13 @@ describe("job", () => {
     "acme.build-1",
     "acme.nightly@1731880000000-redrive-2",
     "build-redrive-1",
-  ])("of the fleet's own making may have the id %j, which no caller can choose", (id) => {
+  ])("a job that the fleet makes may have the id %j, which no caller can choose", (id) => {
     expect(jobId.safeParse(id).success).toBe(true);
     expect(chosenJobId.safeParse(id).success).toBe(false);
   });
 
   test.each(["wait", "meta", "events", "waiting-children", "id"])(
-    "cannot be given the id %j: the queue keeps a key of that name beside its jobs",
+    "a job cannot have the id %j, which is a key of BullMQ's own",
     (id) => {
       expect(chosenJobId.safeParse(id).success).toBe(false);
     },

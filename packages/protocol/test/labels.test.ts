@@ -19,11 +19,11 @@ describe("labels", () => {
       Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`l${i}`, "x".repeat(250)])),
     ],
     ["five of the fleet's", Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`berth.l${i}`, ""]))],
-  ])("are refused: %s", (_, given) => {
+  ])("labels are refused: %s", (_, given) => {
     expect(labels.safeParse(given).success).toBe(false);
   });
 
-  test("leave room for those that the fleet adds", () => {
+  test("labels leave room for those that the fleet adds", () => {
     const own = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`l${index}`, "x"]));
     expect(labels.safeParse({ ...own, "berth.schedule": "nightly" }).success).toBe(true);
   });

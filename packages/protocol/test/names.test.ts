@@ -6,7 +6,7 @@ const problemOf = (name: string) => tenantId.safeParse(name).error?.issues[0]?.m
 
 describe("name as users have it", () => {
   test.each(["a", "acme", "a-b_c", "0", "a".repeat(63), "6f1c1a52-0d8e-4c1f-9d0a-7f1f3d5c7a10", "a--b"])(
-    "is its own id where it is canonical: %s",
+    "a canonical name is its own id: %s",
     (name) => {
       expect(idOf(name)).toBe(name);
     },
@@ -23,7 +23,7 @@ describe("name as users have it", () => {
     ["a.b", "a-b--"],
     ["../../etc/passwd", "etc-passwd--"],
     ["x'; rm -rf $(pwd) #", "x-rm-rf-pwd--"],
-  ])("becomes an id of 63 characters at most: %s", (name, slug) => {
+  ])("any other name becomes an id of at most 63 characters: %s", (name, slug) => {
     const id = idOf(name);
     expect(id).toMatch(/^[a-z0-9][a-z0-9-]{0,60}--[a-z2-7]{26}$/);
     expect(id.slice(0, -26)).toBe(slug);
@@ -71,7 +71,7 @@ describe("name as users have it", () => {
     [".", /step of a path/],
     ["..", /step of a path/],
     ["shared", /reserved/],
-  ])("is refused where it cannot be shown as it is: %j", (name, problem) => {
+  ])("a name that cannot be shown as it is, is refused: %j", (name, problem) => {
     expect(problemOf(name)).toMatch(problem);
   });
 

@@ -38,7 +38,7 @@ describe("sandbox profile", () => {
     expect(problemsIn(parsed)).toMatch(/memory.*privileged/s);
   });
 
-  test("a sandbox profile takes sizes as 1g and times as 30s, and tells how to write what it cannot read", () => {
+  test("a sandbox profile takes sizes as 1g and times as 30s, and explains how to write others", () => {
     const { limits, exec, idleMs } = sandboxProfile.parse({
       idleMs: "2h",
       limits: { memoryBytes: "1g", workspaceBytes: "1.5GiB", cpus: "0.5" },
@@ -65,7 +65,7 @@ describe("sandbox profile", () => {
       expect(sandboxProfile.safeParse({ network }).success, network).toBe(false);
   });
 
-  test("a sandbox profile refuses the jobs of main agents, or all, as its mode says", () => {
+  test("a sandbox profile's mode refuses the jobs of main agents, or all", () => {
     const of = (mode: typeof base.mode) =>
       [undefined, "main", "default", "coder"].map((one) => isDisabled(mode, one));
     expect(of("all")).toEqual([false, false, false, false]);
@@ -91,7 +91,7 @@ describe("layer", () => {
     expect(profileLayer.parse({})).toEqual({});
   });
 
-  test("a layer is named by what it is of", () => {
+  test("a layer is named after the fleet, profile, tenant or agent it belongs to", () => {
     for (const id of ["fleet", "profile.net", "tenant.acme", "agent.acme.coder"])
       expect(layerId.safeParse(id).success, id).toBe(true);
     for (const id of ["", "fleet.x", "profile", "tenant.shared", "tenant. Acme", "agent.acme", "key.a"])
@@ -111,14 +111,14 @@ describe("layer", () => {
     expect(layerSchema(layers.profile("net")).parse({ runtime: "runsc" })).toEqual({ runtime: "runsc" });
   });
 
-  test("a layer of the operator's holds instead of what is above, and adds variables by name", () => {
+  test("an operator's layer replaces what is above it, and adds variables by name", () => {
     const first = replaceWith(base, { env: { A: "1", B: "1" }, limits: { cpus: 4 }, exec: { timeoutMs: 0 } });
     const both = replaceWith(first, { env: { B: "2" }, limits: { memoryBytes: 0 }, runtime: "runsc" });
     expect(both).toMatchObject({ env: { A: "1", B: "2" }, runtime: "runsc", exec: { timeoutMs: 0 } });
     expect([both.limits.cpus, both.limits.memoryBytes]).toEqual([4, 0]);
   });
 
-  test("below may lower, choose from lists, and make stricter; for the rest what is above holds, and the difference is reported", () => {
+  test("a lower layer may only lower, choose from lists and tighten; the rest is reported", () => {
     const above = replaceWith(base, { images: ["a", "b"], networks: ["web"], exec: { timeoutMs: 0 } });
     const good = { image: "b", network: "web", mode: "non-main", exec: { timeoutMs: 60_000 } } as const;
     const fine = tightenBy(above, { ...good, images: ["b"], limits: { cpus: 0.5 } });

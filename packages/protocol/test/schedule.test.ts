@@ -29,7 +29,7 @@ describe("schedule's specification", () => {
       /at most 65536 bytes/,
     ],
     ["an unknown name", { colour: "red" }, /colour/],
-  ])("with %s is refused, and says why", (_, change, why) => {
+  ])("a schedule's specification with %s is refused with the reason", (_, change, why) => {
     expect(problems({ ...good, ...change }).join("\n")).toMatch(why);
   });
 });
@@ -37,7 +37,7 @@ describe("schedule's specification", () => {
 describe("pause before another attempt", () => {
   const backoff = { backoffMs: 1_000, maxBackoffMs: 5_000, factor: 2, jitter: 0.5 };
 
-  test("grows by the factor up to the longest", () => {
+  test("the pause before another attempt grows by the factor up to its maximum", () => {
     const pauses = [1, 2, 3, 4, 20].map((attempt) => backoffMs(attempt, backoff, () => 0));
     expect(pauses).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });

@@ -14,7 +14,7 @@ describe("address of Redis", () => {
     "rediss+sentinel://user:p%40ss@s1:26379/my-master.1/2?sentinel_username=s&sentinel_password=p%40ss",
     "redis+cluster://10.0.0.1:7000,10.0.0.2:7001,n3.example",
     "rediss+cluster://user:pass@[::1]:7000/0",
-  ])("may be %s", (url) => {
+  ])("the address of Redis may be %s", (url) => {
     expect(redisUrl.safeParse(url).success).toBe(true);
   });
 
@@ -37,7 +37,7 @@ describe("address of Redis", () => {
     ["redis+cluster://:pass@a:7000/1", "no database but 0"],
     ["redis+cluster://us:pa%ss@a:7000", "not percent-encoding"],
     ["redis+cluster://a:7000?tls=1", '"tls" is not an option of redis+cluster://'],
-  ])("cannot be %s, and the problem names the accepted forms without the text", (url, says) => {
+  ])("the address of Redis cannot be %s, and the problem does not repeat the text", (url, says) => {
     const message = redisUrl.safeParse(url).error?.issues[0]?.message ?? "";
     expect(message).toContain(says);
     expect(message).toContain("for TLS");

@@ -3,46 +3,46 @@ import { translateFailure } from "./connection.ts";
 import { isPasswordRefusal } from "./refusal.ts";
 
 type NodeOptions = NonNullable<ClusterOptions["redisOptions"]>;
-/** Replies as ioredis gave them before Redis 6, which is its default. */
+/** RESP2 replies, which ioredis used by default before Redis 6. */
 type OwnOptions = ClusterOptions & { redisOptions?: NodeOptions & { replyMapping?: "legacy" } };
 type Host = { readonly host: string; readonly port: number };
 
-/** A call that is redirected or cannot be carried out for now is sent again after so long. */
+/** Retry delay of a call that is redirected or cannot run now. */
 const againMs = 50;
-/** A frozen primary closes no connection: only a look at the topology finds that another has its slots. */
+/** How often to refresh the topology. A frozen primary closes no connection, so only a refresh finds its successor. */
 const lookForChangesMs = 3_000;
 const lookTimeoutMs = 1_000;
 const connectTimeoutMs = 3_000;
 
-/** An event: the cluster has other primaries than at the last look. What was sent to one of those before may be lost. */
+/** Event: the cluster has other primaries than before. Commands sent to the former ones may be lost. */
 export const newPrimaries = "newPrimaries";
 
-/** What ioredis keeps to itself. The tests of this package notice when it changes. */
+/** Private parts of ioredis. This package's tests fail when they change. */
 interface Kept {
-  /** Fails the commands that no node has. */
+  /** Fails commands that no node has. */
   flushQueue(error: Error): void;
-  /** No longer looks for changes of the topology. */
+  /** Stops the topology refresh. */
   clearNodesRefreshInterval(): void;
 }
 
 /**
  * An ioredis cluster with the changes of `Connection`.
  *
- * - A call waits while its slot has no primary, moves, or is not to be reached, whatever the reason: for as long as its command
- *   timeout, or without one for as long as it takes. ioredis alone gives up after 16 tries, which take less than a failover.
- * - Where the nodes refuse the user name or password, calls fail with that, as on a single Redis. ioredis alone lets them wait.
- * - A call after the end fails. ioredis alone lets it wait for ever where the connection ended before it knew any node.
- * - A command that has failed is never sent afterwards, and one without an answer fails with the fault `redis-unreachable`.
- * - It and its duplicates always have an error listener, and duplicates have no socket timeout unless they are given one.
+ * - A call waits while its slot has no primary, moves, or is unreachable: up to its command timeout, or without one
+ *   indefinitely. ioredis alone gives up after 16 attempts, which take less time than a failover.
+ * - If the nodes refuse the user name or password, calls fail with that error, as on a single Redis. ioredis alone lets them wait.
+ * - A call after the end fails. ioredis alone lets it wait forever if the connection ended before it knew any node.
+ * - A failed command is never sent afterwards, and one without an answer fails with the fault `redis-unreachable`.
+ * - It and its duplicates always have an error listener. Duplicates have no socket timeout unless given one.
  *
- * No `#` fields: BullMQ calls it through a Proxy, which has none.
+ * No `#` fields: BullMQ calls it through a Proxy, which cannot reach them.
  */
 export class ClusterConnection extends Cluster {
   /** Aborts when the connection ends. */
   companion?: Redis;
   readonly hosts: readonly Host[];
   private isClosed = false;
-  /** The primaries at the last look. */
+  /** The primaries at the last refresh. */
   private primaries = "";
 
   constructor(hosts: readonly Host[], options: ClusterOptions) {
@@ -67,7 +67,7 @@ export class ClusterConnection extends Cluster {
       slotsRefreshInterval: lookForChangesMs,
       slotsRefreshTimeout: lookTimeoutMs,
       redisOptions: { connectTimeout: connectTimeoutMs, ...nodes },
-      // A certificate is for the host's name.
+      // A certificate names a host, so connect by host name.
       ...(nodes.tls ? { dnsLookup: (host, done) => done(null, host) } : {}),
     });
     return cluster as unknown as Redis;
@@ -85,7 +85,7 @@ export class ClusterConnection extends Cluster {
     return new ClusterConnection(this.hosts, { ...this.options, ...override, redisOptions });
   }
 
-  /** BullMQ closes a connection that is silent for too long, and opens the same one again. */
+  /** BullMQ closes a connection that is silent for too long, and reopens the same one. */
   override connect(): Promise<void> {
     this.isClosed = false;
     return super.connect();
@@ -98,7 +98,7 @@ export class ClusterConnection extends Cluster {
     }
     const isAway = this.nodes().length === 0;
     super.disconnect(reconnect);
-    // Without nodes, no node's end would end it.
+    // Without nodes, no node would emit the end.
     if (isAway && !reconnect) this.failWaiting(new Error("Connection is closed."));
   }
 
@@ -106,7 +106,7 @@ export class ClusterConnection extends Cluster {
     (this as unknown as Kept).flushQueue(error);
   }
 
-  /** ioredis' timer comes back where the connection ends during a look for changes, and keeps the process alive. */
+  /** If the connection ends during a refresh, ioredis starts its timer again, which would keep the process alive. */
   override refreshSlotsCache(callback?: (error?: Error | null) => void): void {
     super.refreshSlotsCache((error) => {
       callback?.(error);
@@ -115,7 +115,7 @@ export class ClusterConnection extends Cluster {
     });
   }
 
-  /** A promoted replica has its connection already: ioredis tells of new nodes only. */
+  /** A promoted replica is connected already, and ioredis reports only new nodes. */
   private lookAtPrimaries(): void {
     const primaries = this.nodes("master").map(({ options: { host, port } }) => `${host}:${port}`);
     const before = this.primaries;
@@ -132,14 +132,14 @@ export class ClusterConnection extends Cluster {
     const timeoutMs = this.options.redisOptions?.commandTimeout;
     if (timeoutMs !== undefined) {
       translateFailure(command);
-      // Also while no node has it.
+      // Fail commands even while no node has them.
       command.setTimeout(timeoutMs);
     }
     return super.sendCommand(command, ...(rest as [never]));
   }
 }
 
-/** ioredis would send on what waited for a redirection or for a connection, however late. */
+/** ioredis would later send the commands that waited for a redirection or a connection. */
 function dropFailed(node: Redis): void {
   const send = node.sendCommand.bind(node);
   node.sendCommand = (command, stream) => (command.isSettled ? command.promise : send(command, stream));

@@ -14,12 +14,12 @@ import { redisFault } from "./refusal.ts";
 import { Replicated } from "./replicated.ts";
 
 export interface RedisOptions {
-  /** As `redisUrl` of the protocol. */
+  /** A `redisUrl`, as `protocol` defines it. */
   readonly url: string;
   readonly role: RedisRole;
-  /** The connection's name in Redis; see `countConnections`. No spaces. */
+  /** The connection's name in Redis, for `countConnections`. No spaces. */
   readonly name?: string;
-  /** When a step counts as made. Default: when the primary has made it. */
+  /** When a write counts as made. Default: when the primary has it. */
   readonly accept?: Acceptance | undefined;
   /** What is in Redis is checked by it before the first command that may touch a key. That command, and all others, fail with its error. */
   readonly check?: RedisCheck | undefined;
@@ -38,15 +38,15 @@ export type RedisRole = "commands" | "patient" | "blocking" | "listening";
 
 const commandTimeoutMs = 10_000;
 /**
- * A connection on which an answer is due and nothing arrives for this long is made anew. One whose other end vanished without a word
- * would otherwise be used until the kernel stops retransmitting, after about 15 minutes. The largest request, 64 MiB, has to be
+ * A connection that owes an answer and receives nothing for this long is reopened. Otherwise, if the peer vanished silently,
+ * it would stay in use until the kernel stops retransmitting, after about 15 minutes. The largest request, 64 MiB, must be
  * sent within this time.
  */
 const silentMs = 5_000;
-/** Timeout for connecting: the host may be gone, and another may have taken over. */
+/** Connect timeout: the host may be gone, and another may have taken over. */
 const connectTimeoutMs = 3_000;
 
-/** A cluster's connection, too, has the type of a single Redis': the commands are the same. */
+/** A cluster connection has the type of a single Redis connection, because the commands are the same. */
 export function connectRedis(options: RedisOptions): Redis {
   const redis = connect(options);
   const { accept, onOutage } = options;
@@ -115,14 +115,14 @@ function sentinelOptions(address: Extract<RedisAddress, { kind: "sentinel" }>): 
     connectTimeout: connectTimeoutMs,
     sentinelCommandTimeout: connectTimeoutMs,
     sentinelRetryStrategy: retryMs,
-    // Its message about a new primary would end for ever a connection that is just being made again.
+    // ioredis' message about a new primary would permanently end a connection that is being reopened.
     failoverDetector: false,
-    // A primary that became a replica: asks the Sentinels again, and sends the command there.
+    // A primary that became a replica: ask the Sentinels again, and send the command there.
     reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
   };
 }
 
-/** Throws with the reason if this Redis cannot be used, before anything depends on it. */
+/** Throws the reason if this Redis cannot be used. Call it before anything depends on Redis. */
 export async function checkRedis(redis: Redis, address: string): Promise<{ readonly version: string }> {
   try {
     const info = await redis.info("server");
@@ -135,7 +135,7 @@ export async function checkRedis(redis: Redis, address: string): Promise<{ reado
   }
 }
 
-/** An address for messages and logs. */
+/** An address without its password, for messages and logs. */
 export function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, "//***@").replace(/(sentinel_password=)[^&]*/, "$1***");
 }

@@ -1,7 +1,7 @@
 import { type Command, Redis, type RedisOptions } from "ioredis";
 import { connectionFault, isPasswordRefusal } from "./refusal.ts";
 
-/** The queue that ioredis keeps until it is connected again. Private there; the tests of this package notice when it changes. */
+/** ioredis' offline queue. Private there; this package's tests fail when it changes. */
 interface Kept {
   readonly offlineQueue: KeptCommands;
   readonly prevCommandQueue?: KeptCommands | null;
@@ -12,11 +12,11 @@ interface KeptCommands {
   shift(): { readonly command: Command } | undefined;
 }
 
-/** Replies as ioredis gave them before Redis 6. */
+/** RESP2 replies. */
 export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
 
 /**
- * An ioredis connection with six changes.
+ * An ioredis connection with six changes:
  *
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
  *   (redis/ioredis#2130): the caller got an error, and the call is carried out afterwards all the same.
@@ -25,10 +25,10 @@ export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
  *   a timeout waits for ever.
  * - Where the Sentinels refuse the user name or password, calls fail with that, as where Redis does. ioredis alone lets them wait.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
- * - Duplicates have no socket timeout unless they are given one: BullMQ makes them for calls that block in Redis, and watches those
+ * - Duplicates have no socket timeout unless given one: BullMQ uses them for calls that block in Redis, and watches them
  *   itself.
  *
- * No `#` fields: BullMQ calls it through a Proxy, which has none.
+ * No `#` fields: BullMQ calls it through a Proxy, which cannot reach them.
  */
 export class Connection extends Redis {
   /** Aborts when the connection ends. */
@@ -69,7 +69,7 @@ export class Connection extends Redis {
     return super.sendCommand(command, stream);
   }
 
-  /** All commands have the same timeout, so that the first in the queue fail first. Keeps the queue as long as one timeout. */
+  /** All commands have the same timeout, so the queue's first fails first. Entries stay for at most one timeout. */
   private dropFailed(): void {
     const { offlineQueue } = this as unknown as Kept;
     while (offlineQueue.peekFront()?.command.isSettled) offlineQueue.shift();
@@ -79,7 +79,7 @@ export class Connection extends Redis {
 const translated = new WeakSet<Command>();
 
 export function translateFailure(command: Command): void {
-  // A command comes here again for each connection on which it is sent.
+  // Called again for each connection that the command is sent on.
   if (translated.has(command)) return;
   translated.add(command);
   const { reject } = command;

@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import { primariesOf } from "./topology.ts";
 
 /**
- * How many connections of that name Redis has, or undefined where it may not say. A process that died has none: its host closes them.
- * One that is frozen keeps them.
+ * Counts Redis' connections with that name; undefined if this user may not list them. A dead process has none, because its host
+ * closes them. A frozen process keeps them.
  */
 export async function countConnections(redis: Redis, name: string): Promise<number | undefined> {
   const lists = await Promise.all(primariesOf(redis).map((node) => node.client("LIST"))).catch(

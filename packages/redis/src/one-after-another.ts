@@ -1,4 +1,4 @@
-/** Runs something once at a time. Callers that come while it runs share the run that begins after it. */
+/** Runs a task once at a time. Callers that arrive during a run share the next run. */
 export class OneAfterAnother<T> {
   readonly #run: () => Promise<T>;
   #current: Promise<unknown> = Promise.resolve();
@@ -14,7 +14,7 @@ export class OneAfterAnother<T> {
     return this.#asked === 0;
   }
 
-  /** Resolves with a run that begins after this call. */
+  /** Resolves with a run that starts after this call. */
   async next(): Promise<T> {
     this.#asked++;
     this.#next ??= this.#following();

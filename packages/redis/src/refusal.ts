@@ -2,19 +2,19 @@ import { Fault, isFault } from "@berth/protocol";
 
 const unreachable =
   /Connection is closed|aborted due to connection close|isn't writeable|timed out|ECONN|max retries/i;
-/** Also in the middle: Redis before 7 puts a script's own words before it. */
+/** Not anchored: Redis before 7 puts the script's text before the error code. */
 const full = /\bOOM command not allowed\b/;
-/** Answers of a Redis that wants another user name or password. */
+/** Errors of a Redis that requires another user name or password. */
 const wrongPassword = /\b(NOAUTH|WRONGPASS|NOPERM|invalid password)\b/;
 
-/** The answer of a cluster's node to a client that takes it for a single Redis. */
+/** The error of a cluster node to a client that treats it as a single Redis. */
 const oneOfMany = /^MOVED\b/;
 
 type RedisFault = Fault<
   "redis-unreachable" | "redis-unauthorized" | "redis-full" | "redis-refused" | "redis-unreplicated"
 >;
 
-/** The error of Redis, or of the connection to it, for one command or script. */
+/** Translates an error of Redis, or of the connection to it, for one command or script. */
 export function redisFault(change: string, error: unknown): RedisFault {
   const known = isFault(error) ? (error as RedisFault) : connectionFault(error);
   if (known) return known;
@@ -26,7 +26,7 @@ export function redisFault(change: string, error: unknown): RedisFault {
   return new Fault("redis-refused", { script: change, detail: why }, { cause: error });
 }
 
-/** Undefined for an answer that is about the command itself: ioredis and BullMQ read those. */
+/** Undefined for an error about the command itself, which ioredis and BullMQ must see. */
 export function connectionFault(
   error: unknown,
 ): Fault<"redis-unreachable" | "redis-unauthorized"> | undefined {
@@ -42,15 +42,15 @@ export function isPasswordRefusal(detail: string): boolean {
 }
 
 /**
- * Whether Redis answered that it refuses all writes, since it cannot write to its disk. Anything else may be true for this
- * client alone: a replica (READONLY), too few replicas, a lost connection, no answer. Scripts that must run on a Redis without memory
- * have a flag for it in their first line.
+ * Whether Redis refuses all writes because it cannot write to its disk. Other errors may concern only this client: a replica
+ * (READONLY), too few replicas, a lost connection, no answer. Scripts that must run on a Redis without memory have a flag for it
+ * in their first line.
  */
 export function refusesWrites(error: unknown): boolean {
   return isFault(error, "redis-refused") && /\bMISCONF\b/.test(error.context.detail);
 }
 
-/** For errors of a Redis library: `no room` becomes a fault of ours, any other error stays as it is. */
+/** For errors of a Redis library: translates "out of memory", and rethrows any other error unchanged. */
 export function orRedisFull(change: string): (error: unknown) => never {
   return (error) => {
     throw error instanceof Error && full.test(error.message) ? redisFault(change, error) : error;

@@ -3,22 +3,21 @@ import type { Redis } from "ioredis";
 import { OneAfterAnother } from "./one-after-another.ts";
 import { nodeOf } from "./topology.ts";
 
-/** Replicas answer within milliseconds. One that is away counts as connected until its primary's `repl-timeout`. */
+/** Replicas answer within milliseconds. A vanished replica counts as connected until its primary's `repl-timeout`. */
 const waitMs = 1_000;
-/** How long a count of replicas is used. */
+/** Cache time of the replica count. */
 const countedForMs = 1_000;
-/** A slot that moves or fails over has another primary soon. */
+/** A slot that moves or fails over gets its new primary within this time. */
 const triesMost = 5;
 
 const attached = new WeakMap<Redis, Replicated>();
 
 /**
- * Makes steps that count only once replicas have them: a primary that dies takes none of them along.
+ * Makes writes that count only once replicas have them, so that no primary's death loses them.
  *
- * It has a connection of its own, on which each step is followed by WAIT. Replicas acknowledge for the whole connection, so steps
- * that were sent together wait once. The step and its WAIT go through the same socket: after a reconnection another primary might
- * acknowledge what it never got. A step that was not acknowledged may have been made all the same, so each has to be
- * idempotent.
+ * Each write is followed by WAIT on a connection of its own. Replicas acknowledge per connection, so writes sent together wait
+ * once. A write and its WAIT use the same socket: after a reconnection, a new primary could acknowledge a write it never got. An
+ * unacknowledged write may have been made, so each must be idempotent.
  */
 export class Replicated {
   readonly #redis: Redis;
@@ -30,18 +29,18 @@ export class Replicated {
     this.#least = replicas;
   }
 
-  /** Steps of `redis` go through `own` from now on, which ends with it. */
+  /** Sends the writes of `redis` through `own` from now on, and closes `own` with it. */
   static attach(redis: Redis & { companion?: Redis }, own: Redis, acceptance: Acceptance): void {
     redis.companion = own;
     attached.set(redis, new Replicated(own, acceptance));
   }
 
-  /** Undefined where a step counts when the primary has made it. */
+  /** Undefined if the primary's acknowledgement suffices. */
   static of(redis: Redis): Replicated | undefined {
     return attached.get(redis);
   }
 
-  /** Makes a step on the primary that has `key`. */
+  /** Runs a write on the primary that owns `key`. */
   async make<R>(key: string, step: (primary: Redis) => Promise<R>): Promise<R> {
     for (let tries = 1; ; tries++) {
       const primary = nodeOf(this.#redis, key);
@@ -50,7 +49,7 @@ export class Replicated {
       } catch (error) {
         if (tries >= triesMost || !isElsewhere(error)) throw error;
       }
-      // On a cluster this follows redirections, and so finds the primary. Waits for it as any call would.
+      // On a cluster this call follows redirections and so finds the primary. It waits for one like any call.
       await this.#redis.exists(key);
     }
   }
@@ -84,7 +83,7 @@ class Waits {
     this.#least = least;
   }
 
-  /** Covers all that was answered on the connection before this call. */
+  /** Covers every answer received on the connection before this call. */
   next(): Promise<Waited> {
     return this.#waits.next();
   }
@@ -93,7 +92,7 @@ class Waits {
     let wanted = Math.max(this.#least, await this.#connected());
     const acknowledged = await this.#primary.wait(wanted, waitMs);
     if (acknowledged < wanted) {
-      // One may have left since it was counted.
+      // A replica may have left since the count.
       this.#counted = undefined;
       wanted = Math.max(this.#least, await this.#connected());
     }
@@ -105,7 +104,7 @@ class Waits {
     const nowMs = performance.now();
     const counted = this.#counted;
     const isFresh = counted?.stream === stream && nowMs - counted.atMs < countedForMs;
-    // The first replica has to acknowledge from the moment it is there: it may be promoted.
+    // The first replica must acknowledge as soon as it connects: it may be promoted.
     if (isFresh && counted.replicas > 0) return counted.replicas;
     const [role, , list] = (await this.#primary.role()) as unknown[];
     if (role !== "master" || !Array.isArray(list)) throw unreplicated(`it is no primary but a ${role}`);

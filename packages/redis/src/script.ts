@@ -17,8 +17,8 @@ export interface ScriptOptions<R> {
 }
 
 /**
- * A line `--- @include name.lua` stands for the file of that name beside it. `'@name'` is the key of that name, with `%s` for what it
- * depends on; `'@topology'` is `'single'` or `'cluster'`.
+ * A line `--- @include name.lua` inserts the file of that name from the same folder. `'@name'` is the key of that name, with `%s`
+ * for its parameters; `'@topology'` is `'single'` or `'cluster'`.
  */
 function sourceOf(file: URL, topology: Topology): string {
   return readFileSync(file, "utf8")
@@ -50,13 +50,13 @@ function textOf(file: URL, topology: Topology): Text {
   };
 }
 
-/** One change that Redis makes as a whole. Read when it is first run: a short command runs few of the scripts that it loads. */
+/** A Lua script. The file is read on the first run: a short CLI command runs few of the scripts it imports. */
 export class Script<R> {
   readonly #name: string;
   readonly #file: URL;
   readonly #texts = new Map<Topology, Text>();
   readonly #parse: (reply: unknown) => R;
-  /** Connections on which Redis is known to have the script. A new connection may reach a Redis that restarted. */
+  /** Connections on which Redis has the script. A new connection may reach a Redis that restarted. */
   readonly #loadedOn = new WeakSet<object>();
 
   constructor({ name, file, parse }: ScriptOptions<R>) {
@@ -81,7 +81,7 @@ export class Script<R> {
     }
   }
 
-  /** As `run`, for a step whose answer a program acts on: with `BERTH_ACCEPT=replicated` it counts once replicas have it. */
+  /** Like `run`, for a write whose answer a program acts on: with `BERTH_ACCEPT=replicated` it counts once replicas have it. */
   runAccepted(redis: Redis, keys: readonly string[], args: readonly ScriptArgument[]): Promise<R> {
     const replicated = Replicated.of(redis);
     if (!replicated) return this.run(redis, keys, args);
@@ -99,8 +99,8 @@ export class Script<R> {
   }
 
   /**
-   * With its source until this connection has answered once. A hash that Redis does not know would have to be sent again, and
-   * calls behind it would overtake it.
+   * Sends the source until this connection has answered once. A hash that Redis does not know would have to be resent, and later
+   * calls would overtake it.
    */
   async #send(
     redis: Redis,
@@ -113,7 +113,7 @@ export class Script<R> {
       try {
         return await redis.evalsha(sha1, keys.length, ...keys, ...args);
       } catch (error) {
-        // Its scripts were flushed.
+        // Someone flushed its scripts.
         if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
       }
     }

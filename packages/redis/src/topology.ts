@@ -1,7 +1,7 @@
 import { Command, type Redis } from "ioredis";
 import { ClusterConnection, newPrimaries } from "./cluster-connection.ts";
 
-/** On a cluster one script may use keys of one hash slot only. */
+/** On a cluster, a script may use keys of one hash slot only. */
 export type Topology = "single" | "cluster";
 
 const known = new WeakMap<Redis, Topology>();
@@ -18,7 +18,7 @@ async function ask(redis: Redis): Promise<Topology> {
   return topology;
 }
 
-/** The connection to the primary that has a key; undefined while none is known. */
+/** The connection to the primary that owns a key; undefined while none is known. */
 export function nodeOf(redis: Redis, key: string): Redis | undefined {
   const cluster = clusterOf(redis);
   if (!cluster) return redis;
@@ -27,19 +27,19 @@ export function nodeOf(redis: Redis, key: string): Redis | undefined {
   return cluster.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === address);
 }
 
-/** Every primary; of a single Redis that one. */
+/** Every primary; for a single Redis, that one. */
 export function primariesOf(redis: Redis): Redis[] {
   return clusterOf(redis)?.nodes("master") ?? [redis];
 }
 
-/** Whether a replica may take the place of a primary behind its back: behind Sentinels, and on a cluster. */
+/** Whether a replica can replace a primary without the client: with Sentinels, and on a cluster. */
 export function failsOver(redis: Redis): boolean {
   return clusterOf(redis) !== undefined || (redis.options.sentinels ?? []).length > 0;
 }
 
 /**
- * Calls the listener when a connection was made anew: what was sent on the one before may be lost. On a cluster: to any of its
- * nodes.
+ * Calls the listener after a reconnection, when commands sent before it may be lost. On a cluster: after a reconnection to any
+ * node.
  */
 export function onReconnect(redis: Redis, listener: () => void): () => void {
   const events = clusterOf(redis) ? ["ready", "+node", newPrimaries] : ["ready"];
@@ -49,7 +49,7 @@ export function onReconnect(redis: Redis, listener: () => void): () => void {
   };
 }
 
-/** Another connection of the same kind, for calls that block in Redis. One that is silent for longer is made anew. */
+/** Another connection of the same kind, for calls that block in Redis. Reopened when it is silent for longer. */
 export function blockingDuplicate(redis: Redis, silentMs: number): Redis {
   const own = { commandTimeout: undefined, socketTimeout: silentMs };
   const cluster = clusterOf(redis);

@@ -7,7 +7,7 @@ import { listen } from "../src/listening.ts";
 const away = { name: "Fault", code: "redis-unreachable", retry: true };
 
 describe("commands connection whose Redis is away", () => {
-  test("a commands connection whose Redis is away fails a call with a code after its timeout, and does not carry it out when Redis is back", async ({
+  test("a commands connection fails a call after its timeout, and does not send it when Redis is back", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -25,7 +25,7 @@ describe("commands connection whose Redis is away", () => {
     expect(await commands.keys("*")).toEqual(["kept"]);
   });
 
-  test("a commands connection whose Redis is away does not send again what was on its way and has failed since", async ({
+  test("a commands connection does not resend a call that was on its way and has failed since", async ({
     redis,
   }) => {
     const commands = redis.connect();

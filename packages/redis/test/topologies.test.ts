@@ -74,7 +74,7 @@ describe("a connection to a cluster that is closed while it looks for changes", 
 
 describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s", (topology) => {
   withRedis.extend({ topology })(
-    "that was closed carries out calls when it is opened again",
+    "a connection that was closed carries out calls when it is opened again",
     async ({ redis }) => {
       const client = connectRedis({ url: redis.url, role: "blocking" });
       await client.set("key", "value");
@@ -88,7 +88,7 @@ describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s"
   );
 
   withRedis.extend({ topology })(
-    "that was closed before it was made fails every call, also those that come later",
+    "a connection that was closed before it was made fails every call, also later ones",
     async ({ redis }) => {
       const client = connectRedis({ url: redis.url, role: "blocking" });
       const early = client.get("key");

@@ -4,11 +4,11 @@ import type { CallOptions } from "./port.ts";
 
 export type { FileToWrite } from "@berth/init";
 
-/** Many files in one stream. For each a request of its own would take longer than what it asks for. */
+/** Reads or writes many files in one stream: a request per file would take longer than the files themselves. */
 export interface ManyFiles {
-  /** Entries with their contents, by path. One that cannot be read is reported; the others are read. */
+  /** Yields entries with their contents, by path. Reports entries that cannot be read, and reads the others. */
   readMany(paths: readonly string[], options?: ReadManyOptions): Promise<ManyRead>;
-  /** Each whole or not at all, as `write` does. One that is refused is reported; the others are written. */
+  /** Writes each file whole or not at all, as `write` does. Reports refused files, and writes the others. */
   writeMany(files: readonly FileToWrite[], options?: CallOptions): Promise<ManyWritten>;
   /**
    * Unpacks a tar archive, plain or in gzip, inside the sandbox. Throws `bad-archive`, and writes nothing, if any of its entries is
@@ -18,11 +18,11 @@ export interface ManyFiles {
 }
 
 export interface ReadManyOptions extends CallOptions {
-  /** Include what is in a directory. */
+  /** Include a directory's content. */
   readonly recursive?: boolean;
   /** Follow a symlink that is named itself. */
   readonly followLinks?: boolean;
-  /** Of content in all; a file beyond it is reported as `too-large`. Default 64 MiB. */
+  /** Maximum of content in all; reports a file beyond it as `too-large`. Default 64 MiB. */
   readonly maxBytes?: number;
   readonly maxItems?: number;
 }
@@ -30,12 +30,12 @@ export interface ReadManyOptions extends CallOptions {
 export interface ManyRead {
   readonly entries: readonly ReadEntry[];
   readonly refused: readonly RefusedFile[];
-  /** There was more than `maxItems` or `maxBytes`. */
+  /** There were more than `maxItems` or `maxBytes`. */
   readonly truncated: boolean;
 }
 
 export interface ReadEntry extends FileEntry {
-  /** Of a regular file. */
+  /** Content of a regular file. */
   readonly bytes?: Uint8Array;
 }
 
@@ -51,18 +51,18 @@ export interface ManyWritten {
 }
 
 export interface UnpackOptions extends CallOptions {
-  /** Where its names begin; default the workspace. */
+  /** Base of its names; default the workspace. */
   readonly path?: string;
 }
 
 export interface ArchiveSize {
-  /** A name that comes twice counts once. */
+  /** A name that appears twice counts once. */
   readonly entries: number;
   readonly bytes: number;
 }
 
 export interface Unpacked extends ManyWritten {
-  /** In the archive. `count` of them were made. */
+  /** Entries in the archive. `count` of them were written. */
   readonly entries: number;
 }
 

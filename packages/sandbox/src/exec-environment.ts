@@ -1,14 +1,14 @@
 import type { ExecRequest, SandboxProfile } from "@berth/protocol";
 import { readEgressRule, toolsDirectory, workspaceDirectory } from "@berth/protocol";
 
-/** Where the image says nothing. */
+/** Used where the image sets none. */
 const fallback = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   LANG: "C.UTF-8",
   TERM: "dumb",
 };
 
-/** What a sandbox is, whatever its image says. */
+/** Variables that describe the sandbox and override the image's. */
 const own: Readonly<Record<string, string>> = {
   HOME: workspaceDirectory,
   TMPDIR: "/tmp",

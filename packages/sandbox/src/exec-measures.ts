@@ -1,6 +1,6 @@
 import type { ExecResult, Outcome } from "@berth/protocol";
 import type { LinkExit } from "./link.ts";
-import { OutputKeeper } from "./output/kept-output.ts";
+import { OutputKeeper } from "./output/output-keeper.ts";
 
 /** Of a command that never ran. */
 export function unstarted(outcome: Outcome): ExecResult {

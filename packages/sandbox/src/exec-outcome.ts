@@ -3,7 +3,7 @@ import type { LinkExit } from "./link.ts";
 import type { QuotaExceeded } from "./quota-guard.ts";
 
 const sigkill = 9;
-/** What the kernel sends a command that writes although the workspace was full when it began. */
+/** The signal that the kernel sends to a command that writes although the workspace was full when it started. */
 const sigxfsz = 25;
 
 export interface OutcomeFacts {
@@ -13,7 +13,7 @@ export interface OutcomeFacts {
   readonly full: QuotaExceeded | undefined;
 }
 
-/** What we stopped it for, if we did. */
+/** Why the worker stopped it; undefined if it did not. */
 export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | "cancelled" }>;
 
 /**

@@ -8,7 +8,7 @@ import type { CallOptions, SandboxFiles, SandboxStats, SharedPlace, WriteOptions
  * quota, output limits and replacement of dead containers; the link only carries.
  */
 export interface Link {
-  /** Settles once, when nothing more can be carried. The value says why; it never rejects. */
+  /** Settles once, when nothing more can be carried. The value is the reason; it never rejects. */
   readonly closed: Promise<LinkEnd>;
   readonly files: LinkFiles;
   exec(command: LinkCommand): LinkExecution;

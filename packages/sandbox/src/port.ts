@@ -179,7 +179,7 @@ export interface ExecOptions extends CallOptions {
    */
   readonly onOutput?: (chunk: OutputChunk) => void | Promise<void>;
   readonly onStarted?: (started: { readonly pid: number }) => void;
-  /** Sees every byte before it is kept or shown, and says what may leave. */
+  /** Sees every byte before it is kept or shown, and returns what may leave. */
   readonly filter?: OutputFilter;
   /** Variables that are not the request's: above the profile's, beneath the request's own. */
   readonly env?: Readonly<Record<string, string>>;
@@ -247,7 +247,7 @@ export interface ReadOptions extends CallOptions {
 
 export interface FileContent {
   readonly bytes: Uint8Array;
-  /** Of the whole file, whatever the range. */
+  /** Of the whole file, for any range. */
   readonly size: number;
   readonly mode: number;
   readonly modifiedMs: number;

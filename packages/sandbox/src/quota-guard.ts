@@ -36,7 +36,7 @@ const countedSlackBytes = 1024 * 1024;
 const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
 
 export interface QuotaHooks {
-  /** Whether the host's disk is so full that nothing may grow, whatever its quota. */
+  /** Whether the host's disk is so full that nothing may grow, for any quota. */
   readonly low: () => Promise<QuotaExceeded | undefined>;
   /** Whether there is a container in which anything could be writing. Looking must not start one. */
   readonly alive: () => boolean;

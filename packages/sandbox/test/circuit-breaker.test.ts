@@ -23,7 +23,7 @@ describe("circuit breaker", () => {
     expect(() => target.enter()).not.toThrow();
   });
 
-  test("the circuit breaker fails at once while open, and says when the next try is", () => {
+  test("the circuit breaker fails at once while open, and gives the time of the next try", () => {
     const { breaker: target, clock } = breaker();
     fail(target, 3);
     clock.ms = 400;
@@ -40,7 +40,7 @@ describe("circuit breaker", () => {
     expect(() => target.enter()).not.toThrow();
   });
 
-  test("doubles its pause with each failed try, up to its limit", () => {
+  test("the circuit breaker doubles its pause with each failed try, up to its limit", () => {
     const { breaker: target, clock } = breaker();
     fail(target, 3);
     for (const pause of [1000, 2000, 3000, 3000]) {

@@ -158,7 +158,7 @@ describe("shape of a sandbox's container", () => {
     ["a system user", ["User"], "1:1"],
     ["an image that is not listed", ["Image"], "three"],
     ["another runtime", ["HostConfig", "Runtime"], "io.containerd.runc.v2"],
-  ])("refuses %s", ([, path, value]) => {
+  ])("the shape of a sandbox's container refuses %s", ([, path, value]) => {
     expect(accepts(changed(path, value))).toBe(false);
   });
 
@@ -207,7 +207,7 @@ describe("shape of a container that works on a tree", () => {
   const clear = ["clear", "/workspace"];
   const sandbox = fixedFields.Cmd;
 
-  test("the shape of a container that works on a tree lets init copy a workspace or a snapshot aside, and clear what is there", () => {
+  test("a container that works on a tree may copy a workspace or snapshot aside, and clear the old one", () => {
     const copies = [
       tree(clone, at("/workspace", aside), at("/.berth/from", "/w/acme.s.main")),
       tree(clone, at("/workspace", aside), at("/.berth/from", snapshot)),
@@ -216,7 +216,7 @@ describe("shape of a container that works on a tree", () => {
     expect(copies.map((one) => accepts(one))).toEqual([true, true, true]);
   });
 
-  test("the shape of a container that works on a tree lets nothing else be called, and no command run where a snapshot is mounted", () => {
+  test("a container that works on a tree may do nothing else, and run no command over a snapshot", () => {
     const from = at("/.berth/from", snapshot);
     const refused = {
       "commands beside a snapshot": tree(sandbox, at("/workspace", "/w/acme"), from),

@@ -9,7 +9,7 @@ const docker = new Docker(
 );
 
 describe("build of a derived image", () => {
-  test("takes the place of a builder that died, and waits for one that may be alive", async () => {
+  test("building a derived image takes over from a dead builder, and waits for one that may be alive", async () => {
     const build = new DerivedBuild(new Engine({ ...defaultEngineOptions, host: process.env.DOCKER_HOST }));
     const tag = randomBytes(16).toString("hex");
     const name = `berth-derived:${tag}`;

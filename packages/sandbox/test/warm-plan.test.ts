@@ -34,7 +34,7 @@ describe("how many containers should wait", () => {
     expect(targets([...asked(base, 1, 100_000), ...asked(other, 2, 100_000)])).toEqual({ base: 1, other: 1 });
   });
 
-  test("a base that cannot be had ahead of time has none, and others still may", () => {
+  test("no container waits for a base image that cannot be prepared, and others still may", () => {
     expect(Object.fromEntries(warmTargets([], undefined, sizes, nowMs))).toEqual({});
     const found = [...warmTargets(asked(other, 1, 10_000), undefined, sizes, nowMs)];
     expect(found).toEqual([[other, 2]]);

@@ -1,4 +1,4 @@
-/** A shorter value would be found in ordinary output by chance. */
+/** Shorter values would match ordinary output by chance. */
 export const shortestSecretBytes = 8;
 
 /**

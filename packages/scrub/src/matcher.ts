@@ -57,7 +57,7 @@ export class Matcher {
       const found = matched[state] as number;
       if (found > 0) addSpan(spans, at - found, at);
     };
-    // Until whatever is under way began in these bytes.
+    // Continue until the match that is under way began in these bytes.
     while (at < length && at < (depth[state] as number)) read();
     /** All patterns that begin before it are found, or the automaton is within them. */
     let probe = at - (depth[state] as number);
@@ -97,7 +97,7 @@ export class Matcher {
     return probe;
   }
 
-  /** Where a pattern may begin whose first bytes are there; otherwise the last three bytes, which are too few to tell. */
+  /** Where a pattern may begin whose first bytes are present; otherwise the last three bytes, which are too few to decide. */
   #nextHead(bytes: DataView, from: number): number {
     const heads = this.#heads;
     const { bits, shift } = heads;

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 
-/** Exit code of a configuration that cannot be used, as in sysexits.h. */
+/** Exit code of an invalid configuration, from sysexits.h. */
 export const exitBadConfig = 78;
 
-/** Returns the values, or every problem at once. An empty variable counts as absent: that is how compose files pass on what is not set. */
+/** Returns the values, or every problem at once. An empty variable counts as absent: Compose files pass unset variables on as empty. */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
   variables: Readonly<Record<string, unknown>>,
@@ -14,7 +14,7 @@ export function readEnvironment<S extends z.ZodType>(
   return { problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) };
 }
 
-/** The message of a program before it leaves with `exitBadConfig`. */
+/** The message that a program prints before it exits with `exitBadConfig`. */
 export function configComplaint(program: string, problems: readonly string[]): string {
   return `${program}: the configuration cannot be used:\n${problems.map((one) => `  ${one}\n`).join("")}`;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** `HOST:PORT` of a setting. */
+/** Parses `HOST:PORT`. */
 export const listenAddress = z
   .string()
   .regex(/^(\[[0-9a-f:]+\]|[^\s:]+):\d{1,5}$/i, {

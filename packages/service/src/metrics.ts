@@ -7,13 +7,13 @@ export interface Sample<Label extends string> {
   readonly value: number;
 }
 
-/** The metrics of one process. Every combination of label values stays in memory: give labels only few values. */
+/** The metrics of one process. Every combination of label values stays in memory, so give labels few values. */
 export class Metrics {
   static readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #registry = new Registry();
   readonly #registers = [this.#registry];
 
-  /** `berth_build_info`, and prom-client's metrics of the process, the event loop and the garbage collector. */
+  /** Adds `berth_build_info`, and prom-client's metrics of the process, the event loop and the garbage collector. */
   describeProcess(app: string, version: string): void {
     const help = "Always 1; the labels are the program and its version.";
     this.labelledGauge("berth_build_info", help, ["app", "version"], () => [
@@ -26,7 +26,7 @@ export class Metrics {
     return new Counter({ name, help, labelNames, registers: this.#registers });
   }
 
-  /** Read at each scrape. Without a value, it has no sample. */
+  /** Read at each scrape. Undefined yields no sample. */
   gauge(name: string, help: string, read: () => number | undefined | Promise<number | undefined>): void {
     new Gauge({
       name,

@@ -10,7 +10,7 @@ export interface MetricsServer {
   close(): void;
 }
 
-/** Serves metrics, and nothing else, to everyone who reaches the address. Throws when the address cannot be listened on. */
+/** Serves metrics, and nothing else, to anyone who can reach the address. Throws if it cannot listen there. */
 export async function serveMetrics(metrics: Metrics, { host, port }: ListenAddress): Promise<MetricsServer> {
   const server = createServer(async ({ method, url }, response) => {
     const known = method === "GET" && url === "/metrics";

@@ -6,11 +6,11 @@ export type TarType = "file" | "directory" | "symlink" | "hardlink";
 
 export interface TarEntry {
   readonly type: TarType;
-  /** As the archive says it. */
+  /** As in the archive. */
   readonly path: string;
   readonly size: number;
   readonly mode: number;
-  /** Of a link, as the archive says it. */
+  /** A link's target, as in the archive. */
   readonly target: string;
   /** To be read before the next entry is asked for, or not at all. */
   readonly content: AsyncIterable<Uint8Array>;

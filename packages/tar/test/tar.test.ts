@@ -113,7 +113,7 @@ describe("archive we make", () => {
 
 describe("an archive that tar(1) made", () => {
   test.each(["ustar", "gnu", "pax"])(
-    "in the format %s gives its files, links and long names",
+    "an archive of tar(1) in the format %s gives its files, links and long names",
     async (format) => {
       const root = mkdtempSync(join(tmpdir(), "berth-tar-"));
       onTestFinished(() => rmSync(root, { recursive: true, force: true }));
@@ -205,13 +205,16 @@ describe("archive that is not sound", async () => {
     ["in its header", [block(Buffer.from([0x61, 0xff]), "0")]],
     ["in a GNU record", [block("long", "L", Buffer.from([0x61, 0xff, 0])), block("a", "0")]],
     ["in a pax record", [block("pax", "x", Buffer.from("11 path=\xff\n", "latin1")), block("a", "0")]],
-  ])("for a name that is not UTF-8, %s, is refused", async (_, blocks) => {
+  ])("an archive with a name that is not UTF-8, %s, is refused", async (_, blocks) => {
     await expect(entries(Buffer.concat(blocks))).rejects.toThrow(/not UTF-8/);
   });
 
-  test.each(["3", "4", "6", "S", "V", "Z"])("for an entry of the type %s is refused", async (flag) => {
-    await expect(entries(block("a", flag))).rejects.toThrow(/neither a file nor a directory nor a link/);
-  });
+  test.each(["3", "4", "6", "S", "V", "Z"])(
+    "an archive with an entry of the type %s is refused",
+    async (flag) => {
+      await expect(entries(block("a", flag))).rejects.toThrow(/neither a file nor a directory nor a link/);
+    },
+  );
 
   test("an archive that is not sound for a sparse file is refused", async () => {
     const sparse = [block("pax", "x", "22 GNU.sparse.major=1\n"), block("a", "0")];

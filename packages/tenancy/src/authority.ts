@@ -54,7 +54,7 @@ export class Authority {
     this.#keeper.round();
   }
 
-  /** How long commands may still run in the sandbox if this worker is never heard of again. */
+  /** How long commands may keep running in the sandbox if init never hears from this worker again. */
   readonly leaseLeftMs = (): number => this.#keeper.leftInSandboxMs;
 
   /** Throws when it has ended. A process that was stopped for a while comes here before its timers have fired. */

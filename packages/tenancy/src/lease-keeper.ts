@@ -58,7 +58,7 @@ export class LeaseKeeper {
     return this.#options.clock.now() >= this.#lastMs;
   }
 
-  /** How long commands may still run in the sandbox if this worker is never heard of again. */
+  /** How long commands may keep running in the sandbox if init never hears from this worker again. */
   get leftInSandboxMs(): number {
     const { leaseMs, clock } = this.#options;
     return this.#countedFromMs + leaseMs * (1 - sandboxMarginShare) - clock.now();

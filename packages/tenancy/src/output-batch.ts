@@ -38,7 +38,7 @@ export class OutputBatch {
     return undefined;
   }
 
-  /** Not while another is being published: what comes meanwhile is one batch. */
+  /** Waits while another batch is being published: output that arrives meanwhile becomes one batch. */
   #flushSoon(): void {
     const timer = new AbortController();
     this.#timer = timer;

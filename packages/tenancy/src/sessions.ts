@@ -62,7 +62,7 @@ export class Sessions<J> {
     return next !== undefined && this.#sessionOf(next) === session ? next : undefined;
   }
 
-  /** Marks the heir as running. Its session was never free in between. */
+  /** Starts the heir: the next job of the session. The session is never free in between. */
   inherit(heir: J): void {
     this.remove((one) => one === heir);
     this.#busy.set(this.#sessionOf(heir), heir);

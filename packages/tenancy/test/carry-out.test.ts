@@ -18,7 +18,7 @@ const artifact = (id: string): ArtifactRef => ({
   ...{ mime: "text/plain", expiresAtMs: 0 },
 });
 
-test("a job says one thing at a time: saying it again is noticed only while it is the last thing said", async () => {
+test("a job publishes one event at a time, and drops a repeated one only while it is the latest", async () => {
   const time = new VirtualTime();
   const { clock } = new SimProcess(time, new Random(1));
   let saying = 0;

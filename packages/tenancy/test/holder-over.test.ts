@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 describe("Redis that refuses to write for many leases", () => {
-  test("a Redis that refuses to write for many leases fences no worker, ends nothing that runs, and gets every end afterwards", async () => {
+  test("a Redis that refuses writes for many leases fences no worker, and gets every end afterwards", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
     rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     const held = rig.hold("worker-1");
@@ -63,7 +63,7 @@ describe("holder whose time is over", () => {
     });
   });
 
-  test("a holder whose time is over is one that has waited for a job for three leases: no other sandbox would get a turn", async () => {
+  test("a holder that has waited for a job for three leases gives up, so that other sandboxes get a turn", async () => {
     rig.weather.deaf = true;
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(2_900);

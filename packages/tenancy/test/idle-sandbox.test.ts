@@ -28,7 +28,7 @@ describe("sandbox with nothing to do", () => {
     expect(rig.redis.leases.isLive("ash")).toBe(false);
   });
 
-  test("a sandbox with nothing to do is given up although the completing of its last job failed", async () => {
+  test("an idle sandbox is given up even if completing its last job failed", async () => {
     rig.add("a", ...deadLetter);
     rig.weather.next("complete a", "refused");
     const held = rig.hold("worker-1");
@@ -52,7 +52,7 @@ describe("a sandbox on storage that other hosts see", () => {
   test.each([
     ["asked for", { idleMs: 60_000 }],
     ["idle for long", { idleMs: 700 }],
-  ])("has no container any more when its lease is released, %s", async (_, options) => {
+  ])("a sandbox on shared storage has no container when its lease is released, %s", async (_, options) => {
     rig.add("a");
     const held = rig.hold("worker-1", { ...options, closesFirst: true });
     await rig.time.pass(1_000);
@@ -69,7 +69,7 @@ describe("a sandbox whose container is parked", () => {
   test.each([
     ["asked for", { idleMs: 60_000 }],
     ["idle for long", { idleMs: 700 }],
-  ])("is so before its lease is released, %s", async (_, options) => {
+  ])("a container is parked before its sandbox's lease is released, %s", async (_, options) => {
     rig.add("a");
     const held = rig.hold("worker-1", { ...options, parks: true });
     await rig.time.pass(1_000);
@@ -84,7 +84,7 @@ describe("a sandbox whose container is parked", () => {
 });
 
 describe("sandbox that a dead life of its worker left", () => {
-  test("a sandbox that a dead life of its worker left is not given up before it is open: what that life started ends then", async () => {
+  test("a sandbox of the worker's dead predecessor is kept until it is open, which ends what still runs", async () => {
     const held = rig.hold("worker-1", { idleMs: 1 });
     let open = false;
     const adopting = held.tenancy.adopt().then(() => {
@@ -100,7 +100,7 @@ describe("sandbox that a dead life of its worker left", () => {
     expect(held.end).toBe("released");
   });
 
-  test("a sandbox that a dead life of its worker left and cannot be opened is held until that life's lease would be over", async () => {
+  test("a sandbox of a dead predecessor that cannot be opened is held until its lease would be over", async () => {
     rig.weather.fault = new Fault("engine-unreachable", { address: "unix:///nowhere", detail: "simulated" });
     const held = rig.hold("worker-1", { idleMs: 1 });
     void held.tenancy.adopt();

@@ -82,7 +82,7 @@ describe("ends of jobs", () => {
 });
 
 describe("attempt that waits while the end of the one before is still being published", () => {
-  test("an attempt that waits while the end of the one before is still being published has not begun, whatever was said of that one", async () => {
+  test("an attempt has not begun while the end of the one before is still being published", async () => {
     const retry = { attempts: 2, backoffMs: 100, jitter: 0 };
     rig.add("a", { session: "s1", retry }, { commands: [{ runMs: 100, code: 1, chunks: [] }] });
     rig.add("b", { ...deadLetter[0], session: "s2" }, { commands: [{ runMs: 500, code: 1, chunks: [] }] });
@@ -135,7 +135,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(1_000);
   });
 
-  test("jobs that wait behind their session hide no other session when the answer to taking its job was lost, or the call was sent twice", async () => {
+  test("jobs that wait for their session hide no other session when the answer to a take was lost", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 100; index++) rig.add(`behind-${index}`, { session: "s1" });
     for (const id of ["a", "b"]) rig.add(id, { session: "chat" });

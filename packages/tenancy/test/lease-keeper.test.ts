@@ -99,7 +99,7 @@ describe("lease is kept", () => {
     expect(lease.asked.map(sinceTick)).toEqual(lease.asked.map(() => 0));
   });
 
-  test("a lease is kept without anything of past renewals staying on the tenancy's signal", async () => {
+  test("past renewals of a lease leave nothing on the tenancy's signal", async () => {
     const { signal } = lease.stop;
     await lease.pass(leaseMs);
     const before = heldBy(signal);
@@ -155,7 +155,7 @@ describe("lease is lost", () => {
     expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
   });
 
-  test("a lease is lost counted from the question that was answered, not from the answer", async () => {
+  test("a lease's deadline counts from the renewal's request, not from its answer", async () => {
     lease.answerMs = 400;
     lease.plan.push("renewed", "silence");
     await lease.pass(2_000);

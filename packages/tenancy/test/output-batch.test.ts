@@ -113,7 +113,7 @@ describe("caller that adds output", () => {
     expect(waited).toBe(true);
   });
 
-  test("a caller that adds output waits when a batch has gathered behind one that is being published, however small the pieces", async () => {
+  test("a caller that adds output waits when a full batch has gathered behind one being published", async () => {
     out.publishMs = 60_000;
     out.add("first");
     await out.time.pass(100);

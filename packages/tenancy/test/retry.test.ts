@@ -24,7 +24,7 @@ describe("job that ended badly", () => {
     ["its deadline has passed", job({ retry: everything }), refused("deadline")],
     ["it ended in a way it did not name", job(), refused("engine-timeout")],
     ["its deadline would pass meanwhile", job({ deadlineAtMs: 10_400 }), exited],
-  ])("does not run again when %s", (_, of, outcome) => {
+  ])("a job that ended badly does not run again when %s", (_, of, outcome) => {
     expect(retryAtMs(of, outcome, 10_000)).toBeUndefined();
   });
 });
@@ -40,7 +40,7 @@ describe("a job that ended for good", () => {
     ["it ended well at last", job({ attempt: 3 }), { kind: "exited", code: 0 }, undefined],
     ["its request was refused", jobSchema.parse(base), refused("not-found"), undefined],
     ["it was cancelled", job({ attempt: 3 }), { kind: "cancelled", reason: "by request" }, undefined],
-  ])("is kept or not to be looked at: %s", (_, of, outcome, reason) => {
+  ])("a job that ended for good becomes a dead letter or not: %s", (_, of, outcome, reason) => {
     expect(deadReasonOf(of, outcome)).toBe(reason);
   });
 });

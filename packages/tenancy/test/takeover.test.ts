@@ -120,7 +120,7 @@ describe("job whose records have expired", () => {
 });
 
 describe("job that never began", () => {
-  test("a job that never began is run by the next holder when Redis hears of its beginning too late", async () => {
+  test("a job whose beginning reaches Redis too late is run by the next holder", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.queue.active.length === 0) await rig.time.step();
@@ -136,7 +136,7 @@ describe("job that never began", () => {
     });
   });
 
-  test("a job that never began is run by its worker when that slept between telling of it and starting it", async () => {
+  test("a job runs when its worker slept between recording its beginning and starting it", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.said("a").length === 0) await rig.time.step();

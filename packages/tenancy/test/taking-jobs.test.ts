@@ -71,23 +71,26 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     await rig.time.pass(60_000);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done begins in the step that takes it", async () => {
+  test("a job that comes to an idle open sandbox begins in the step that takes it", async () => {
     await open();
     rig.add("a");
     expect(await ended("a")).toEqual(["started", "exited"]);
     expect(rig.trace.counts.get("begun-at-once")).toBe(1);
   });
 
-  test.each(["answer-lost", "sent-again"] as const)("runs once although that call was %s", async (mishap) => {
-    await open();
-    rig.weather.next("fetch", mishap);
-    rig.add("a");
-    expect(await ended("a")).toEqual(["started", "exited"]);
-    expect(rig.started).toEqual(["first", "a"]);
-    expect(rig.trace.counts.get("begun-at-once")).toBe(1);
-  });
+  test.each(["answer-lost", "sent-again"] as const)(
+    "a job that is taken and begun in one step runs once although that call was %s",
+    async (mishap) => {
+      await open();
+      rig.weather.next("fetch", mishap);
+      rig.add("a");
+      expect(await ended("a")).toEqual(["started", "exited"]);
+      expect(rig.started).toEqual(["first", "a"]);
+      expect(rig.trace.counts.get("begun-at-once")).toBe(1);
+    },
+  );
 
-  test("a job that comes to an open sandbox where nothing else is to be done runs in its turn although that call was sent again and took another", async () => {
+  test("a job that is taken and begun in one step runs in its turn although the call was sent twice", async () => {
     await open();
     rig.weather.next("fetch", "sent-again");
     rig.add("a");
@@ -96,7 +99,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(rig.started.slice(0, 3)).toEqual(["first", "a", "b0"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done is not lost when the answer is, and the sandbox is given up", async () => {
+  test("a job that is taken and begun in one step is not lost with the answer when the sandbox is released", async () => {
     const held = await open();
     rig.weather.next("fetch", "answer-lost");
     rig.add("a");
@@ -129,7 +132,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done stays in line when the sandbox is to be given up before the answer comes", async () => {
+  test("a job stays queued when its sandbox must be released before the answer that took it comes", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -146,7 +149,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done and is cancelled before the answer comes never runs", async () => {
+  test("a job that is cancelled before the answer that took and began it comes never runs", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -159,7 +162,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(rig.started).toEqual(["first"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done does not begin so while the worker has no turn for it", async () => {
+  test("a job is not begun in the step that takes it while the worker has no turn for it", async () => {
     const held = await open();
     const turns = [held.turns.takeNow(), held.turns.takeNow()];
     rig.add("a");

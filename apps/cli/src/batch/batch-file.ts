@@ -4,18 +4,18 @@ import type { JobOrder } from "../door.ts";
 import { fileLines } from "./file-lines.ts";
 
 export interface BatchLine {
-  /** Among the orders, from 0; empty lines do not count. */
+  /** Position among the orders, from 0; empty lines do not count. */
   readonly index: number;
-  /** In the file, from 1. */
+  /** Line number in the file, from 1. */
   readonly line: number;
   readonly order: JobOrder;
-  /** As it will run: with what the order leaves out. */
+  /** The order with its defaults filled in. */
   readonly job: Pick<Job, "tenant" | "session" | "agent" | "labels">;
 }
 
 const shownProblems = 10;
 
-/** How many orders a file has. All lines are looked at before anything is submitted, and what is wrong is named by line. */
+/** Counts the orders of a file. Checks every line before anything is submitted, and names each bad line by its number. */
 export async function checkBatchFile(file: string, labels: Labels): Promise<number> {
   const problems: string[] = [];
   let count = 0;
@@ -36,7 +36,7 @@ export async function checkBatchFile(file: string, labels: Labels): Promise<numb
   return count;
 }
 
-/** The orders as they are asked for; never the whole file. Each has the labels of all, and its own before those. */
+/** Reads the orders one at a time, so the whole file is never in memory. An order's own labels come before the common ones. */
 export async function* batchLines(file: string, labels: Labels): AsyncGenerator<BatchLine> {
   let index = 0;
   for await (const { number, text } of fileLines(file)) {

@@ -4,7 +4,7 @@ import { type BatchLine, batchLines } from "./batch-file.ts";
 import { type ResultLine, resultLine } from "./result-line.ts";
 import type { Selection } from "./selection.ts";
 
-/** After this long without an end a batch that was stopped is left: something that runs does not end. */
+/** A stopped batch is left after this long without a result: a running job may never end. */
 const stoppedMs = 60_000;
 
 type About = Omit<BatchLine, "order">;
@@ -15,12 +15,12 @@ export interface LinesToRun {
   readonly selection: Selection;
 }
 
-/** The lines of a file on their way through a batch: orders in, lines of results out. */
+/** Feeds the lines of a file to a batch and turns its ends into lines of results. */
 export class BatchRun {
   readonly #lines: LinesToRun;
-  /** What was submitted and has not ended, by position. */
+  /** Jobs that were submitted and have not ended, by position. */
   readonly #open = new Map<number, About>();
-  /** By position: a result is there. */
+  /** 1 at each position that has a result. */
   readonly #ended: Uint8Array;
   readonly #before = new Set<number>();
 
@@ -45,7 +45,7 @@ export class BatchRun {
     }
   }
 
-  /** Ends by itself when the batch is over, or was stopped and does not come to an end. */
+  /** Ends when the batch is over, or when a stopped batch stays silent. */
   async *results(batch: DoorBatch): AsyncGenerator<ResultLine> {
     let quiet: NodeJS.Timeout | undefined;
     let isLeft = false;
@@ -73,7 +73,7 @@ export class BatchRun {
     if (batch.cancelled && !isLeft) yield* this.#neverSubmitted(batch.prefix);
   }
 
-  /** So that every job has a line: what was cancelled before it was submitted failed, too. */
+  /** Gives every job a line: one that was cancelled before it was submitted counts as failed. */
   async *#neverSubmitted(prefix: string): AsyncGenerator<ResultLine> {
     for await (const { position, order: _, ...about } of this.#selected()) {
       if (this.#ended[position] === 1) continue;

@@ -3,7 +3,7 @@ import type { ResultLine } from "./result-line.ts";
 
 const slowestKept = 20;
 const failuresKept = 30;
-/** Of a failed job's output, its end. */
+/** Bytes kept from the end of a failed job's output. */
 const tailLength = 2_000;
 
 export interface TenantCount {
@@ -14,7 +14,7 @@ export interface TenantCount {
 
 export interface FailedJob extends Pick<ResultLine, "id" | "line" | "tenant" | "session"> {
   readonly outcome: string;
-  /** The last of what it wrote, or why it was not done. */
+  /** The end of its output, or the reason why it did not run. */
   readonly tail: string;
 }
 
@@ -24,18 +24,18 @@ export interface SlowJob extends Pick<ResultLine, "id" | "line" | "tenant" | "se
   readonly waitMs: number | undefined;
 }
 
-/** What is counted of a batch's results, for the summary and the report. Keeps three numbers of each job. */
+/** Counts a batch's results for the summary and the report. Keeps three numbers per job. */
 export class BatchStatistics {
   readonly tenants = new Map<string, TenantCount>();
   readonly failedBy = new Map<string, number>();
   readonly outcomes = new Map<string, number>();
   readonly wallMs: number[] = [];
   readonly waitMs: number[] = [];
-  /** When jobs ended, and whether well. */
+  /** When each job ended, and whether it succeeded. */
   readonly ends: { readonly atMs: number; readonly ok: boolean }[] = [];
   readonly slowest: SlowJob[] = [];
   readonly failures: FailedJob[] = [];
-  /** When the first of them was queued. */
+  /** When the batch's first job was queued. */
   firstAtMs: number | undefined;
   finished = 0;
   failed = 0;
@@ -58,7 +58,7 @@ export class BatchStatistics {
     const { startedAtMs, queuedAtMs, finishedAtMs } = timing;
     if (queuedAtMs !== undefined) this.firstAtMs = Math.min(this.firstAtMs ?? queuedAtMs, queuedAtMs);
     if (finishedAtMs !== undefined) this.ends.push({ atMs: finishedAtMs, ok });
-    // One that did not begin took no time and waited for nothing.
+    // A job that never started took no time and has no waiting time.
     if (startedAtMs === undefined) return;
     const waitMs = queuedAtMs === undefined ? undefined : Math.max(0, startedAtMs - queuedAtMs);
     this.wallMs.push(timing.wallMs);
@@ -105,7 +105,7 @@ export function outcomeName(outcome: Outcome): string {
   return outcome.kind === "exited" ? `exited ${outcome.code}` : outcome.kind;
 }
 
-/** The nearest-rank percentile; undefined of nothing. */
+/** The nearest-rank percentile; undefined for an empty list. */
 export function percentileOf(values: readonly number[], percent: number): number | undefined {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)];

@@ -9,17 +9,17 @@ export interface BatchSummary {
   readonly finished: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** Of those failed: whether they ran is not known. */
+  /** Failed jobs of which Berth does not know whether they ran. */
   readonly lost: number;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly failedBy: Readonly<Record<string, number>>;
   readonly wallMs: Percentiles;
-  /** From the queue to the beginning. */
+  /** From queued to started. */
   readonly waitMs: Percentiles;
-  /** Those that used most first. */
+  /** By tenant, the largest first. */
   readonly cpuSeconds: Readonly<Record<string, number>>;
   readonly seconds: number;
-  /** Of this run, without what an earlier one brought. */
+  /** Throughput of this run, without results of earlier runs. */
   readonly perSecond: number;
 }
 
@@ -59,7 +59,7 @@ function percentiles(values: readonly number[]): Percentiles {
   return { ...(p50 === undefined ? {} : { p50 }), ...(p95 === undefined ? {} : { p95 }) };
 }
 
-/** For a person, one fact a line. */
+/** The summary as text, one fact per line. */
 export function summaryLines(summary: BatchSummary): string[] {
   const { total, finished, succeeded, failed, failedBy, wallMs, waitMs, cpuSeconds } = summary;
   const { seconds, perSecond } = summary;

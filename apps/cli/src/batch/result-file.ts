@@ -4,7 +4,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { readResults } from "./read-results.ts";
 import type { ResultLine } from "./result-line.ts";
 
-/** Where a batch's results go, one JSON line each. */
+/** Receives a batch's results, one JSON line each. */
 export interface ResultSink {
   add(line: ResultLine): Promise<void>;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export const noResults: ResultSink = { add: async () => {}, close: async () => {
 export class ResultFile implements ResultSink {
   readonly #file: FileHandle;
 
-  /** `onEarlier`: of each result that an earlier run of the same batch wrote. `prefix`: what its jobs' ids begin with. */
+  /** `onEarlier` gets each result that an earlier run of the same batch wrote. `prefix` is how the ids of its jobs begin. */
   static async open(
     path: string,
     prefix: string,

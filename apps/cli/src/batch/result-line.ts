@@ -2,11 +2,11 @@ import { exitCodeOf, type JobResult, type JobTiming, type JobUsage, type Labels 
 import { z } from "zod";
 import type { BatchLine } from "./batch-file.ts";
 
-/** One job of a batch as its line in the file of results. */
+/** One job of a batch as a line of the results file. */
 export interface ResultLine {
-  /** Among the jobs of the batch's file, from 0. */
+  /** Position among the jobs of the batch's file, from 0. */
   readonly index: number;
-  /** In that file, from 1. */
+  /** Line number in that file, from 1. */
   readonly line: number;
   readonly id: string;
   readonly tenant: string;
@@ -14,7 +14,7 @@ export interface ResultLine {
   readonly agent?: string | undefined;
   readonly labels?: Labels;
   readonly outcome: JobResult["outcome"];
-  /** As a shell has it; absent where no command ran to an end. */
+  /** The shell's exit code; absent when no command ran to its end. */
   readonly exitCode?: number;
   readonly timing: JobTiming;
   readonly usage?: JobUsage;
@@ -47,7 +47,7 @@ export function resultLine(
   };
 }
 
-/** What later runs need of a line. Lines of earlier versions have no tenant, session or number. */
+/** The fields that later runs need. Lines of older versions lack tenant, session and number. */
 const stored = z.looseObject({
   index: z.int().nonnegative(),
   id: z.string(),
@@ -59,7 +59,7 @@ const stored = z.looseObject({
   value: z.looseObject({}),
 });
 
-/** Undefined for what is no line of results. */
+/** Undefined when the text is not a line of results. */
 export function readResultLine(text: string): ResultLine | undefined {
   try {
     return stored.safeParse(JSON.parse(text)).data as ResultLine | undefined;

@@ -12,7 +12,7 @@ export interface BatchFlags {
   readonly json: boolean;
 }
 
-/** The command line that goes on with a batch, with every flag that it was begun with, for a shell. */
+/** A shell command that resumes the batch with the flags it was started with. */
 export function resumeCommand(file: string, { json, labels, ...flags }: BatchFlags): string {
   const { id, out, artifacts, report, timeout, patience, "in-flight": inFlight } = flags;
   const { "retry-failed": retry, "max-failures": failures } = flags;

@@ -3,12 +3,12 @@ import { Complaint } from "../complaint.ts";
 import type { BatchLine } from "./batch-file.ts";
 import { readResults } from "./read-results.ts";
 
-/** Which lines of a file of jobs are the batch, and at which position of it each is. */
+/** Selects the lines of a file of jobs that form the batch, and gives each its position. */
 export interface Selection {
   readonly total: number;
-  /** By a line's index in the file. */
+  /** The position of a line, by its index in the file. */
   positionOf(index: number): number | undefined;
-  /** Throws when the line is not the one that was meant. */
+  /** Throws when the line differs from the one in the earlier results. */
   check(line: BatchLine): void;
 }
 

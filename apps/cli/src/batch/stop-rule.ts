@@ -1,18 +1,18 @@
 import { counted, spanText } from "../terminal/quantities.ts";
 
 export interface StopLimits {
-  /** This many failures end the batch. */
+  /** The batch stops after this many failures. */
   readonly maxFailures: number | undefined;
   readonly timeoutMs: number | undefined;
 }
 
-/** Why a batch ended before its jobs had. */
+/** Why a batch was stopped before all its jobs ended. */
 export interface Stopped {
   readonly why: "failures" | "timeout";
   readonly text: string;
 }
 
-/** Decides once that a batch is to end early, and calls `onStop` then. */
+/** Decides whether a batch stops early, and calls `onStop` at most once. */
 export class StopRule {
   readonly #limits: StopLimits;
   readonly #onStop: () => void;
@@ -26,7 +26,7 @@ export class StopRule {
     const { timeoutMs } = limits;
     if (timeoutMs === undefined) return;
     const text = `its time was over (--timeout ${spanText(timeoutMs)})`;
-    // A time beyond a timer's range means no limit in practice.
+    // A longer time overflows Node's timer, and means "no limit" in practice.
     this.#timer = setTimeout(() => this.#stop({ why: "timeout", text }), Math.min(timeoutMs, 2 ** 31 - 1));
   }
 

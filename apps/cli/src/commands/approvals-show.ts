@@ -12,7 +12,7 @@ export const approvalsShow = command({
   summary: "the whole of what a job would run that waits for an approval",
   positionals: ["JOB"],
   about: "Its secrets are masked. The first line is what `berth approve` takes.",
-  examples: [{ line: "berth approvals show JOB", says: "" }],
+  examples: [{ line: "berth approvals show JOB", note: "" }],
   options,
   run,
 });

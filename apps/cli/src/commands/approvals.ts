@@ -18,8 +18,8 @@ export const approvals = command({
     "A rule of a profile says which jobs need one: docs/policy.md. A job is refused when the rule's time limit passes. `berth approvals " +
     "show` shows all that a job would run; `berth approve` and `berth refuse` decide, by what the first column has.",
   examples: [
-    { line: "berth approvals", says: "" },
-    { line: "berth approvals acme --json", says: "with everything that they would run" },
+    { line: "berth approvals", note: "" },
+    { line: "berth approvals acme --json", note: "with everything that they would run" },
   ],
   options,
   run,

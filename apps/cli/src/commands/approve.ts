@@ -12,7 +12,7 @@ export const approve = command({
   about:
     "The digest is of what `berth approvals` and `berth approvals show` have shown. A job that would run something else by now is not " +
     "approved. A job that was approved runs also when it is retried.",
-  examples: [{ line: "berth approve JOB:DIGEST", says: "" }],
+  examples: [{ line: "berth approve JOB:DIGEST", note: "" }],
   options,
   run,
 });

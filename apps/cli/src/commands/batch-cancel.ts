@@ -11,7 +11,7 @@ export const batchCancel = command({
   positionals: ["ID"],
   about:
     "Without a gateway (REDIS_URL), stop `berth batch run` first if it still submits. A gateway accepts no more jobs of the batch.",
-  examples: [{ line: "berth batch cancel nightly-7", says: "" }],
+  examples: [{ line: "berth batch cancel nightly-7", note: "" }],
   options,
   run,
 });

@@ -69,23 +69,23 @@ cancelled, and has such a line in the results: --retry-failed runs those again.
 The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 124 when --timeout was over,
 130 when it was interrupted.`,
   examples: [
-    { line: "berth batch run jobs.jsonl --out results.jsonl", says: "" },
-    { line: "berth batch run jobs.jsonl --out results.jsonl --id nightly-7", says: "a name to go on with" },
+    { line: "berth batch run jobs.jsonl --out results.jsonl", note: "" },
+    { line: "berth batch run jobs.jsonl --out results.jsonl --id nightly-7", note: "a name to go on with" },
     {
       line: "berth batch run jobs.jsonl --out results.jsonl --report run.html",
-      says: "and a page to look at",
+      note: "and a page to look at",
     },
     {
       line: "berth batch run jobs.jsonl --retry-failed results.jsonl --out again.jsonl",
-      says: "what failed, once more",
+      note: "what failed, once more",
     },
     {
       line: "berth batch run jobs.jsonl --artifacts out",
-      says: "with the files that jobs name in request.artifacts",
+      note: "with the files that jobs name in request.artifacts",
     },
     {
       line: "berth batch run jobs.jsonl --out - | jq -c 'select(.exitCode != 0)'",
-      says: "into another program",
+      note: "into another program",
     },
   ],
   options,
@@ -134,7 +134,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     const seconds = (performance.now() - beganMs) / 1_000;
     const summary = summaryOf({ id, total, statistics, before, seconds });
     const resume = resumeCommand(positionals[0] ?? "", { ...values, id, json: terminal.json });
-    await tellEnd(context, summary, { ...ended, resume, statistics, out: values.out });
+    await printEnd(context, summary, { ...ended, resume, statistics, out: values.out });
     if (values.report !== undefined) await writeReport(context, values.report, summary, statistics);
   };
   try {
@@ -145,7 +145,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
       await sink.add(line);
       statistics.add(line);
       draw();
-      // What is cancelled because of it does not count against it.
+      // Stopping the batch cancels jobs; those do not count as failures.
       if (!isSuccess(line.outcome) && !rule.stopped) rule.failed();
     }
   } catch (error) {
@@ -169,7 +169,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
 }
 
 interface Ended {
-  /** Why it was ended before its jobs had. */
+  /** Why the batch was stopped before all its jobs ended. */
   stopped: string | undefined;
   /** Every job has a result. */
   isComplete: boolean;
@@ -234,7 +234,7 @@ async function sinkOf(
   return ResultFile.open(resolve(context.directory, out), prefix, onEarlier);
 }
 
-/** Also ends with a failure that is none of the results'. */
+/** Passes results on until they end, or throws as soon as `failed` rejects. */
 async function* untilFailed<T>(results: AsyncGenerator<T>, failed: Promise<never>): AsyncGenerator<T> {
   try {
     for (;;) {
@@ -245,7 +245,7 @@ async function* untilFailed<T>(results: AsyncGenerator<T>, failed: Promise<never
       yield value;
     }
   } finally {
-    // Not waited for: one that waits for the next end is over when the batch is left.
+    // Do not await: the pending next() settles only when the batch is left.
     void results.return(undefined).catch(() => {});
   }
 }
@@ -256,7 +256,7 @@ interface Ending extends Ended {
   readonly out: string | undefined;
 }
 
-async function tellEnd({ terminal }: Context, summary: BatchSummary, ending: Ending): Promise<void> {
+async function printEnd({ terminal }: Context, summary: BatchSummary, ending: Ending): Promise<void> {
   const { stopped, isComplete, resume, out } = ending;
   const { id, failed } = summary;
   const toStdout = out === "-";

@@ -12,8 +12,8 @@ export const batchStatus = command({
   positionals: ["ID"],
   about: "Works from any terminal. Jobs are counted from their submission to a day after their end.",
   examples: [
-    { line: "berth batch status nightly-7", says: "" },
-    { line: "berth batch status nightly-7 --json | jq .finished", says: "for a program" },
+    { line: "berth batch status nightly-7", note: "" },
+    { line: "berth batch status nightly-7 --json | jq .finished", note: "for a program" },
   ],
   options,
   run,

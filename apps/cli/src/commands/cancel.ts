@@ -11,10 +11,10 @@ export const cancel = command({
   positionals: ["JOB..."],
   about: "A job that has ended stays as it ended. The exit code is 1 when one of them is not known.",
   examples: [
-    { line: "berth cancel JOB", says: "its result then says cancelled" },
+    { line: "berth cancel JOB", note: "its outcome becomes cancelled" },
     {
       line: "berth ps acme --json | jq -r '.jobs[].id' | xargs berth cancel",
-      says: "everything of a tenant",
+      note: "everything of a tenant",
     },
   ],
   options,
@@ -37,7 +37,7 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
 interface Cancelled {
   readonly id: string;
   readonly known: boolean;
-  /** Before it could be asked to. */
+  /** The job ended before the cancellation reached it. */
   readonly ended: boolean;
 }
 

@@ -14,9 +14,9 @@ export const completion = command({
   positionals: ["SHELL"],
   about: "SHELL is bash, zsh or fish.",
   examples: [
-    { line: "source <(berth completion bash)", says: "for this terminal; put it into ~/.bashrc for all" },
-    { line: "berth completion zsh > ~/.zfunc/_berth", says: "where fpath has ~/.zfunc" },
-    { line: "berth completion fish > ~/.config/fish/completions/berth.fish", says: "" },
+    { line: "source <(berth completion bash)", note: "for this terminal; put it into ~/.bashrc for all" },
+    { line: "berth completion zsh > ~/.zfunc/_berth", note: "where fpath has ~/.zfunc" },
+    { line: "berth completion fish > ~/.config/fish/completions/berth.fish", note: "" },
   ],
   options,
   run,

@@ -27,11 +27,11 @@ export const cp = command({
     "TENANT:PATH is in the tenant's workspace, anything else is here; write ./a:b for a name here that has a colon. As with cp, what\n" +
     "is copied goes into TO when that is a directory or ends with a slash, and becomes TO otherwise. DIR/. means what is in it.",
   examples: [
-    { line: "berth cp main.py acme:", says: "a file into the workspace" },
-    { line: "berth cp ./project acme:src", says: "a directory, as src" },
-    { line: "berth cp ./project/. acme:", says: "what is in it" },
-    { line: "berth cp acme:out/report.pdf .", says: "a file out of it" },
-    { line: "berth cp acme:out ./results", says: "a directory out of it" },
+    { line: "berth cp main.py acme:", note: "a file into the workspace" },
+    { line: "berth cp ./project acme:src", note: "a directory, as src" },
+    { line: "berth cp ./project/. acme:", note: "what is in it" },
+    { line: "berth cp acme:out/report.pdf .", note: "a file out of it" },
+    { line: "berth cp acme:out ./results", note: "a directory out of it" },
   ],
   options,
   run,

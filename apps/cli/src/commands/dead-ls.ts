@@ -18,10 +18,10 @@ export const deadLs = command({
   about:
     "Lost, unreadable, failed by a fault of the fleet's own, or out of retries; the newest first, kept for a week.",
   examples: [
-    { line: "berth dead ls", says: "" },
+    { line: "berth dead ls", note: "" },
     {
       line: "berth dead ls --json | jq -r '.letters[].jobId' | xargs berth dead redrive",
-      says: "run them all again",
+      note: "run them all again",
     },
   ],
   options,

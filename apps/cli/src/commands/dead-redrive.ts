@@ -10,7 +10,7 @@ export const deadRedrive = command({
   summary: "run dead letters' jobs again",
   positionals: ["JOB..."],
   about: "Each under a new id, which is printed. The first run's result and events stay.",
-  examples: [{ line: "berth dead redrive JOB", says: "JOB-redrive-1" }],
+  examples: [{ line: "berth dead redrive JOB", note: "JOB-redrive-1" }],
   options,
   run,
 });

@@ -9,7 +9,7 @@ export const deadRm = command({
   name: "dead rm",
   summary: "remove dead letters",
   positionals: ["JOB..."],
-  examples: [{ line: "berth dead rm JOB", says: "looked at, and not worth another run" }],
+  examples: [{ line: "berth dead rm JOB", note: "looked at, and not worth another run" }],
   options,
   run,
 });

@@ -27,11 +27,11 @@ export const dev = command({
   examples: [
     {
       line: "berth dev",
-      says: "then, in another terminal: BERTH_URL=http://127.0.0.1:8080 berth exec acme -- ls",
+      note: "then, in another terminal: BERTH_URL=http://127.0.0.1:8080 berth exec acme -- ls",
     },
-    { line: "berth dev --workers 4 --port 9000", says: "" },
-    { line: "REDIS_URL=redis://127.0.0.1 berth dev", says: "with a Redis of yours" },
-    { line: "berth dev --port 0 --json", says: "its addresses as one line, for a program" },
+    { line: "berth dev --workers 4 --port 9000", note: "" },
+    { line: "REDIS_URL=redis://127.0.0.1 berth dev", note: "with a Redis of yours" },
+    { line: "berth dev --port 0 --json", note: "its addresses as one line, for a program" },
   ],
   options,
   run,
@@ -74,7 +74,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   return exitCodes.ok;
 }
 
-/** A second Redis would take the first one's socket away. */
+/** Refuses a second fleet in one directory: its Redis would take over the first one's socket. */
 async function refuseSecond(directory: string): Promise<void> {
   const { openRedis } = await import("../door/open-redis.ts");
   const redis = await openRedis(`unix://${join(directory, "redis.sock")}`).catch(() => undefined);

@@ -14,10 +14,10 @@ export const doctor = command({
   about: `AREA is one or more of ${areas.join(", ")}; all when absent. Starts a sandbox and tries to escape from it, instead
 of trusting the settings. The exit code is 1 when something is bad.`,
   examples: [
-    { line: "berth doctor", says: "everything" },
-    { line: "berth doctor redis fleet", says: "on a machine without an engine" },
-    { line: "BERTH_RUNTIME=runsc berth doctor sandbox", says: "what gVisor holds back here" },
-    { line: "berth doctor --json | jq '.findings[] | select(.state == \"bad\")'", says: "for a monitor" },
+    { line: "berth doctor", note: "everything" },
+    { line: "berth doctor redis fleet", note: "on a machine without an engine" },
+    { line: "BERTH_RUNTIME=runsc berth doctor sandbox", note: "what gVisor holds back here" },
+    { line: "berth doctor --json | jq '.findings[] | select(.state == \"bad\")'", note: "for a monitor" },
   ],
   options,
   run,
@@ -44,7 +44,7 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   return bad === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
-/** Each brings what it looks at; loaded only when asked for. */
+/** The checks of each area, imported only when the area is chosen. */
 async function checkOf(area: Area, { config, door, interrupts }: Context): Promise<Check> {
   switch (area) {
     case "engine":

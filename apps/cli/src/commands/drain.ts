@@ -17,10 +17,10 @@ export const drain = command({
   positionals: ["WORKER"],
   about: "Its sandboxes move to other workers, or wait for one. Berth does not start the worker again.",
   examples: [
-    { line: "berth drain worker-2", says: "" },
+    { line: "berth drain worker-2", note: "" },
     {
       line: "berth drain worker-2 --wait && systemctl restart berth-worker",
-      says: "an upgrade, one worker at a time",
+      note: "an upgrade, one worker at a time",
     },
   ],
   options,

@@ -15,9 +15,9 @@ export const edit = command({
   about:
     "FIND is text, not a pattern. Without --all it must be there exactly once, so that nothing else is changed by mistake.",
   examples: [
-    { line: "berth edit acme main.py 'print(42)' 'print(43)'", says: "the one place" },
-    { line: "berth edit acme config.ini --all localhost db.internal", says: "every place" },
-    { line: "berth edit acme notes.md -- '- old' '- new'", says: "text that begins with a dash" },
+    { line: "berth edit acme main.py 'print(42)' 'print(43)'", note: "the one place" },
+    { line: "berth edit acme config.ini --all localhost db.internal", note: "every place" },
+    { line: "berth edit acme notes.md -- '- old' '- new'", note: "text that begins with a dash" },
   ],
   options,
   run,

@@ -9,7 +9,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { LargeStdin } from "../large-stdin.ts";
 import { endOf, placeOf, submitJob } from "../run-job.ts";
 import { saveArtifacts } from "../save-artifacts.ts";
-import { shownOutput, tellEnd } from "../shown-command.ts";
+import { printEnd, shownOutput } from "../shown-command.ts";
 import { readStdin, type Stdin } from "../stdin.ts";
 import { printable } from "../terminal/printable.ts";
 import { assignments, durationMs, wholeNumber } from "../values.ts";
@@ -33,7 +33,7 @@ const options = {
     type: "string",
     value: "NAME",
     multiple: true,
-    about: "give it this variable of yours, sealed on its way and masked in whatever comes back",
+    about: "pass this environment variable as a secret: encrypted on its way, masked in all output",
   },
   cwd: { type: "string", short: "C", value: "DIR", about: "directory beneath the workspace" },
   interactive: { type: "boolean", short: "i", about: "pass stdin to the command, of any length" },
@@ -77,22 +77,22 @@ export const exec = command({
     "All jobs of a tenant share one sandbox unless --scope says otherwise. HTTP's /v1/sandbox/* gives each session a sandbox of its own;\n" +
     "`--scope session` reaches those.",
   examples: [
-    { line: "berth exec acme -- python3 main.py", says: "a program and its arguments, no shell" },
-    { line: "berth exec acme -- 'ls | wc -l'", says: "one word: a shell's line" },
+    { line: "berth exec acme -- python3 main.py", note: "a program and its arguments, no shell" },
+    { line: "berth exec acme -- 'ls | wc -l'", note: "one word: a shell's line" },
     {
       line: "berth exec acme --timeout 5m --session build -- make -j2",
-      says: "beside whatever the session main does",
+      note: "in parallel with the session main",
     },
     {
       line: "berth exec acme --scope session -- ls",
-      says: "the sandbox of POST /v1/sandbox/bash with tenant_id acme",
+      note: "the sandbox of POST /v1/sandbox/bash with tenant_id acme",
     },
-    { line: "tar c . | berth exec acme -i -- tar x", says: "with stdin" },
+    { line: "tar c . | berth exec acme -i -- tar x", note: "with stdin" },
     {
       line: "berth exec acme --artifact '*.png' --save plots -- python3 plot.py",
-      says: "and the files it made",
+      note: "and the files it made",
     },
-    { line: "berth exec acme --detach -- make && berth logs -f JOB", says: "in the background" },
+    { line: "berth exec acme --detach -- make && berth logs -f JOB", note: "in the background" },
   ],
   options,
   run,
@@ -140,7 +140,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   await large?.removeAfter(whole);
   const ended = ofCommand(whole);
   const result = block ? { ...ended, text: execBlock(words.join(" "), ended.text ?? "") } : ended;
-  await tellEnd(context, job, result, block);
+  await printEnd(context, job, result, block);
   if (isMissing(result) && cwd !== undefined && !context.terminal.json)
     context.terminal.note(
       `  --cwd: is there a directory ${printable(cwd)} in the workspace? berth ls ${tenant}`,
@@ -149,7 +149,7 @@ async function run(args: Arguments<typeof options>, context: Context): Promise<n
   return exitCodeOf(result.outcome) ?? exitCodes.failed;
 }
 
-/** Never on the command line, where every process of the machine can read it. */
+/** Takes secrets from the environment: every process of the machine can read a command line. */
 function ownSecrets(names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names.map((name) => {
@@ -163,7 +163,7 @@ function ownSecrets(names: readonly string[]): Record<string, string> {
   );
 }
 
-/** Its command finds stdin once only. */
+/** Writes large stdin to a file. The command removes that file, so it cannot be retried. */
 async function writeStdin(
   large: LargeStdin,
   stdin: Stdin,
@@ -178,12 +178,12 @@ async function writeStdin(
   await large.write(stdin);
 }
 
-/** Refused before it began, for want of a place to run in. */
+/** The worker refused the job because its cwd does not exist. */
 function isMissing({ outcome }: JobResult): boolean {
   return outcome.kind === "refused" && outcome.code === "not-found";
 }
 
-/** Behind a file for its stdin, the command is the last of two steps. */
+/** With large stdin the job is two steps (write file, run); the command is the last. */
 function ofCommand(result: JobResult): JobResult {
   return result.value.steps?.at(-1) ?? result;
 }

@@ -24,7 +24,7 @@ export const fetchUrl = command({
   examples: [
     {
       line: "berth fetch acme https://example.com/data.csv data/in.csv",
-      says: "size, type and sha256 are printed",
+      note: "size, type and sha256 are printed",
     },
   ],
   options,

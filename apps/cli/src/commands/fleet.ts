@@ -19,9 +19,9 @@ export const fleet = command({
   positionals: [],
   about: "Like top; q or Ctrl-C quits.",
   examples: [
-    { line: "berth fleet", says: "" },
-    { line: "berth fleet --once", says: "as it is now" },
-    { line: "berth fleet --json | jq .scale.freeSlots", says: "for a program" },
+    { line: "berth fleet", note: "" },
+    { line: "berth fleet --once", note: "as it is now" },
+    { line: "berth fleet --json | jq .scale.freeSlots", note: "for a program" },
   ],
   options,
   run,

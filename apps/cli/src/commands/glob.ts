@@ -17,8 +17,8 @@ export const glob = command({
   summary: "find files of a tenant's workspace by name",
   positionals: ["TENANT", "PATTERN..."],
   examples: [
-    { line: "berth glob acme '**/*.py'", says: "quoted, so that your own shell leaves it alone" },
-    { line: "berth glob acme 'out/*.csv' 'out/*.png'", says: "several at once" },
+    { line: "berth glob acme '**/*.py'", note: "quoted, so that your own shell leaves it alone" },
+    { line: "berth glob acme 'out/*.csv' 'out/*.png'", note: "several at once" },
   ],
   options,
   run,

@@ -19,9 +19,9 @@ export const grep = command({
   positionals: ["TENANT", "PATTERN", "[PATH]"],
   about: "The exit code is 0 when something was found and 1 when nothing was.",
   examples: [
-    { line: "berth grep acme TODO", says: "in the whole workspace" },
-    { line: "berth grep acme -E 'def [a-z]+' src --include '*.py'", says: "a pattern, in some files" },
-    { line: "berth grep acme TODO --json | jq .matches", says: "for a program" },
+    { line: "berth grep acme TODO", note: "in the whole workspace" },
+    { line: "berth grep acme -E 'def [a-z]+' src --include '*.py'", note: "a pattern, in some files" },
+    { line: "berth grep acme TODO --json | jq .matches", note: "for a program" },
   ],
   options,
   run,

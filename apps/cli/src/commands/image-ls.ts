@@ -13,7 +13,7 @@ export const imageLs = command({
   summary: "list the images that sandboxes of this machine were made of",
   positionals: [],
   about: "PIN is the name that always means this very image; a profile may have it as `image`.",
-  examples: [{ line: "berth image ls", says: "" }],
+  examples: [{ line: "berth image ls", note: "" }],
   options,
   run,
 });

@@ -16,7 +16,7 @@ export const imagePrune = command({
   about:
     "Images that other programs pulled or built stay, and so do those that a container uses. Workers do the same (BERTH_IMAGE_DAYS). What a\n" +
     "running worker's profiles name counts as used.",
-  examples: [{ line: "berth image prune --unused-for 7d", says: "" }],
+  examples: [{ line: "berth image prune --unused-for 7d", note: "" }],
   options,
   run,
 });

@@ -13,8 +13,8 @@ export const imagePull = command({
   positionals: ["IMAGE"],
   about:
     "Workers pull what their profiles name when they start. Prints the name to pin it by: a profile with that name as `image` always gets\n" +
-    "this very image, whatever becomes of the tag.",
-  examples: [{ line: "berth image pull python:3.13-slim", says: "" }],
+    "exactly this image, even if the tag moves.",
+  examples: [{ line: "berth image pull python:3.13-slim", note: "" }],
   options,
   run,
 });

@@ -40,21 +40,21 @@ export const keyCreate = command({
     "NAME is a label for people. The key is printed this once, alone on stdout; the fleet has only its hash. Through Redis no key is needed\n" +
     "to make one, which is how the first is made.",
   examples: [
-    { line: "berth key create ops --admin", says: "the first one" },
-    { line: "berth key create 'acme backend' --tenant acme --expires 90d", says: "for one tenant" },
+    { line: "berth key create ops --admin", note: "the first one" },
+    { line: "berth key create 'acme backend' --tenant acme --expires 90d", note: "for one tenant" },
     {
       line: "berth key create 'acme train' --tenant acme --pool gpu",
-      says: "after `berth tenant grant acme --pool gpu`",
+      note: "after `berth tenant grant acme --pool gpu`",
     },
     {
       line: "berth key create web --tenant acme --set limits.cpus=0.5",
-      says: "docs/profiles.md has the fields",
+      note: "docs/profiles.md has the fields",
     },
     {
       line: "berth key create coder --tenant acme --agent coder",
-      says: "held to the layer agent.acme.coder",
+      note: "held to the layer agent.acme.coder",
     },
-    { line: "export BERTH_KEY=$(berth key create laptop --admin)", says: "straight into use" },
+    { line: "export BERTH_KEY=$(berth key create laptop --admin)", note: "straight into use" },
   ],
   options,
   run,

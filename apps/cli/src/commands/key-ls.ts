@@ -10,7 +10,7 @@ export const keyLs = command({
   name: "key ls",
   summary: "keys of the gateway, without their secrets",
   positionals: [],
-  examples: [{ line: "berth key ls", says: "" }],
+  examples: [{ line: "berth key ls", note: "" }],
   options,
   run,
 });

@@ -10,7 +10,7 @@ export const keyRevoke = command({
   summary: "revoke a key of the gateway",
   positionals: ["KEY"],
   about: "KEY is its id, as `berth key ls` shows it. Gateways refuse it within two seconds.",
-  examples: [{ line: "berth key revoke k3x9a0b1c2d4", says: "" }],
+  examples: [{ line: "berth key revoke k3x9a0b1c2d4", note: "" }],
   options,
   run,
 });

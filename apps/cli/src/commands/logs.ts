@@ -24,11 +24,11 @@ export const logs = command({
     "stdout and stderr separately, as the job wrote them. With -f the exit code is the job's own. With --json one event in each line,\n" +
     "with ids that --after takes; output is text, or base64 where it is not UTF-8.",
   examples: [
-    { line: "berth logs JOB", says: "so far" },
-    { line: "berth logs -f JOB", says: "and on, until it ends" },
+    { line: "berth logs JOB", note: "so far" },
+    { line: "berth logs -f JOB", note: "and on, until it ends" },
     {
       line: "berth logs -f --json JOB | jq .type",
-      says: "started, stdout, …, finished; retrying between two runs",
+      note: "started, stdout, …, finished; retrying between two runs",
     },
   ],
   options,
@@ -43,7 +43,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     ]);
   const job = await knownJob(context, positionals[0] ?? "");
   const events = job.events(values.after);
-  // Behind its last event nothing comes, not even an end.
+  // A reader that resumes after the last event would wait forever.
   const over = values.after !== undefined && (await job.status()) === "finished";
   for await (const event of values.follow && !over ? events : soFar(events)) {
     if (terminal.json) await terminal.line(JSON.stringify(inJson(event)));

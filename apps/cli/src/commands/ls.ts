@@ -17,9 +17,9 @@ export const ls = command({
   summary: "list a directory of a tenant's workspace",
   positionals: ["TENANT", "[PATH]"],
   examples: [
-    { line: "berth ls acme", says: "the workspace itself" },
-    { line: "berth ls acme src -lR", says: "src and everything beneath it, with details" },
-    { line: "berth ls acme --json | jq '.entries[].path'", says: "for a program" },
+    { line: "berth ls acme", note: "the workspace itself" },
+    { line: "berth ls acme src -lR", note: "src and everything beneath it, with details" },
+    { line: "berth ls acme --json | jq '.entries[].path'", note: "for a program" },
   ],
   options,
   run,

@@ -39,12 +39,12 @@ export const mcp = command({
     "were when it started. The model cannot choose tenant, profile or pool. docs/mcp.md has the\n" +
     "lines to paste. It ends when its stdin does, and cancels the jobs whose calls are open then.",
   examples: [
-    { line: "berth mcp --tenant acme", says: "through REDIS_URL, or BERTH_URL with BERTH_KEY" },
+    { line: "berth mcp --tenant acme", note: "through REDIS_URL, or BERTH_URL with BERTH_KEY" },
     {
       line: "berth mcp --tenant acme --scope session --session chat-42",
-      says: "a sandbox for this conversation alone",
+      note: "a sandbox for this conversation alone",
     },
-    { line: "claude mcp add berth -- berth mcp --tenant acme", says: "for Claude Code" },
+    { line: "claude mcp add berth -- berth mcp --tenant acme", note: "for Claude Code" },
   ],
   options,
   run,
@@ -61,7 +61,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   const signal = context.interrupts.signal();
   const door = await openDoor(chosen(context.config, values));
   try {
-    // Once for the whole server: its tools offer other sessions only where those are not other sandboxes.
+    // The tools offer a session argument only if sessions share a sandbox, so find the scope once at the start.
     const place = { ...named, scope: named.scope ?? (await door.scopeOf(named)) };
     const tools = await door.tools.usableBy(named);
     await serveMcpStdio(mcpPort(door, { tenant: named.tenant, onNoSandbox, onBug: say }), {
@@ -80,7 +80,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
 
 const names = { session: givenSession, agent: givenAgent, profile: profileName, pool: poolName } as const;
 
-/** Before it serves: a model could do nothing about a wrong one. */
+/** Checked at the start: a model could not correct a wrong name. */
 function checkNames(values: Readonly<Record<keyof typeof names, string | undefined>>): void {
   for (const [option, schema] of Object.entries(names)) {
     const [problem] = schema.optional().safeParse(values[option as keyof typeof names]).error?.issues ?? [];
@@ -88,7 +88,7 @@ function checkNames(values: Readonly<Record<keyof typeof names, string | undefin
   }
 }
 
-/** What the command line names goes before what the environment names. */
+/** The command line takes precedence over the environment. */
 function chosen(
   config: Config,
   { url, redis }: { url: string | undefined; redis: string | undefined },

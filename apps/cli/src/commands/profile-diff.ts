@@ -9,7 +9,7 @@ export const profileDiff = command({
   summary: "preview a change of a live layer",
   positionals: ["LAYER", "[FIELD=VALUE...]"],
   about: "Takes the arguments of `berth profile set`, fails where that would fail, and changes nothing.",
-  examples: [{ line: "berth profile diff tenant.acme --file acme.yaml", says: "" }],
+  examples: [{ line: "berth profile diff tenant.acme --file acme.yaml", note: "" }],
   options: settingOptions,
   run,
 });

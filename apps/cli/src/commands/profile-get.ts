@@ -14,10 +14,10 @@ export const profileGet = command({
     "A layer is fleet, profile.NAME, tenant.ID or agent.TENANT.NAME; without one, all are shown. Settings from the workers' own\n" +
     "files and variables are not shown. docs/profiles.md has the fields.",
   examples: [
-    { line: "berth profile get", says: "everything that is set" },
+    { line: "berth profile get", note: "everything that is set" },
     {
       line: "berth profile get tenant.acme --json | jq .settings > acme.json",
-      says: "to change it in a file",
+      note: "to change it in a file",
     },
   ],
   options,

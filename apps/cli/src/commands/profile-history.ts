@@ -9,7 +9,7 @@ export const profileHistory = command({
   name: "profile history",
   summary: "the last 50 changes of a live layer",
   positionals: ["LAYER"],
-  examples: [{ line: "berth profile history tenant.acme", says: "" }],
+  examples: [{ line: "berth profile history tenant.acme", note: "" }],
   options,
   run,
 });

@@ -10,7 +10,7 @@ export const profileRm = command({
   summary: "remove a live layer of the profiles",
   positionals: ["LAYER"],
   about: "Its history stays for 90 days, and it can be rolled back to.",
-  examples: [{ line: "berth profile rm tenant.acme", says: "" }],
+  examples: [{ line: "berth profile rm tenant.acme", note: "" }],
   options,
   run,
 });

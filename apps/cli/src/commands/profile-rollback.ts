@@ -11,7 +11,7 @@ export const profileRollback = command({
   summary: "restore an earlier version of a live layer",
   positionals: ["LAYER", "VERSION"],
   about: "The rollback is itself a change, with a new version.",
-  examples: [{ line: "berth profile rollback tenant.acme 7", says: "7 is in `berth profile history`" }],
+  examples: [{ line: "berth profile rollback tenant.acme 7", note: "7 is in `berth profile history`" }],
   options,
   run,
 });

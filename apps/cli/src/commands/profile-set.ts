@@ -28,10 +28,10 @@ export const profileSet = command({
     "Fields are put into the layer as it is; --file replaces it. Refused as a whole, with every reason, when it is not valid. Workers\n" +
     "apply it at once: idle sandboxes are rebuilt before their next job, busy ones when their jobs have ended.",
   examples: [
-    { line: "berth profile set tenant.acme limits.memoryBytes=256m network=none", says: "" },
-    { line: "berth profile set profile.net network=bridge exec.timeoutMs=5m", says: "a profile to grant" },
-    { line: "berth profile set fleet mode=off", says: "until `berth profile set fleet --unset mode`" },
-    { line: "berth profile set tenant.acme --file acme.yaml", says: "" },
+    { line: "berth profile set tenant.acme limits.memoryBytes=256m network=none", note: "" },
+    { line: "berth profile set profile.net network=bridge exec.timeoutMs=5m", note: "a profile to grant" },
+    { line: "berth profile set fleet mode=off", note: "until `berth profile set fleet --unset mode`" },
+    { line: "berth profile set tenant.acme --file acme.yaml", note: "" },
   ],
   options,
   run,
@@ -43,7 +43,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const known = await profiles.get(layer);
   const given = values["if-version"];
   const settings = await settingsGiven(values, assignments, known?.settings ?? {}, context);
-  // Fields are put into what was read: it must still be that.
+  // The new fields extend the layer that was just read, so it must not have changed since.
   const read = values.file === undefined ? (known?.version ?? 0) : undefined;
   const ifVersion = given === undefined ? read : wholeNumber("--if-version", given, 0);
   const now = await profiles.set(layer, settings, ifVersion);
@@ -51,7 +51,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   return exitCodes.ok;
 }
 
-/** A layer as the command line gives it: from a file, or what is there with fields put in and taken out. */
+/** The layer to store: read from a file, or the stored one with fields set and removed. */
 export async function settingsGiven(
   { file, unset }: { readonly file: string | undefined; readonly unset: readonly string[] },
   assignments: readonly string[],

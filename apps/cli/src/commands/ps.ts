@@ -20,9 +20,9 @@ export const ps = command({
     "Lists jobs that wait, run, or will be retried (scheduled). A job with --delay is listed once it is due;\n" +
     "`berth why JOB` shows when that is. It searches the oldest 10,000 unfinished jobs of the fleet, also for one TENANT.",
   examples: [
-    { line: "berth ps", says: "of all tenants, the oldest first" },
-    { line: "berth ps acme", says: "of one" },
-    { line: "berth ps --sandboxes", says: "who holds what, the most recently used first" },
+    { line: "berth ps", note: "of all tenants, the oldest first" },
+    { line: "berth ps acme", note: "of one" },
+    { line: "berth ps --sandboxes", note: "who holds what, the most recently used first" },
   ],
   options,
   run,

@@ -12,7 +12,7 @@ export const refuse = command({
   summary: "refuse jobs that wait for an approval",
   positionals: ["JOB..."],
   about: "They end as refused, and nothing of them runs. `JOB:DIGEST` refuses only what was shown.",
-  examples: [{ line: "berth refuse JOB --reason 'not on a Friday'", says: "" }],
+  examples: [{ line: "berth refuse JOB --reason 'not on a Friday'", note: "" }],
   options,
   run,
 });

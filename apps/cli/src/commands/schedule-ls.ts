@@ -10,8 +10,8 @@ export const scheduleLs = command({
   summary: "schedules, and when each runs next",
   positionals: [],
   examples: [
-    { line: "berth schedule ls", says: "" },
-    { line: "berth schedule ls --json | jq '.schedules[].nextDueMs'", says: "for a program" },
+    { line: "berth schedule ls", note: "" },
+    { line: "berth schedule ls --json | jq '.schedules[].nextDueMs'", note: "for a program" },
   ],
   options,
   run,

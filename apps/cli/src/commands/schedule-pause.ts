@@ -10,7 +10,7 @@ export const schedulePause = command({
   summary: "pause a schedule until it is resumed",
   positionals: ["ID"],
   about: "Jobs that it has already submitted still run.",
-  examples: [{ line: "berth schedule pause nightly", says: "" }],
+  examples: [{ line: "berth schedule pause nightly", note: "" }],
   options,
   run,
 });

@@ -53,12 +53,12 @@ export const schedulePut = command({
   examples: [
     {
       line: "berth schedule put nightly --tenant acme --cron '0 3 * * *' -- python3 report.py",
-      says: "at three, UTC",
+      note: "at three, UTC",
     },
-    { line: "berth schedule put poll --tenant acme --every 10m -- ./poll.sh", says: "every ten minutes" },
+    { line: "berth schedule put poll --tenant acme --every 10m -- ./poll.sh", note: "every ten minutes" },
     {
       line: "berth schedule put nightly --file nightly.json",
-      says: '{"cron": "…", "order": {"tenant": …, "request": …}}',
+      note: '{"cron": "…", "order": {"tenant": …, "request": …}}',
     },
   ],
   options,

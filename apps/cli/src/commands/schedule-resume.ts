@@ -10,7 +10,7 @@ export const scheduleResume = command({
   summary: "resume a paused schedule",
   positionals: ["ID"],
   about: "Its --catch-up decides what happens to the runs it missed.",
-  examples: [{ line: "berth schedule resume nightly", says: "" }],
+  examples: [{ line: "berth schedule resume nightly", note: "" }],
   options,
   run,
 });

@@ -10,7 +10,7 @@ export const scheduleRm = command({
   summary: "remove a schedule",
   positionals: ["ID"],
   about: "Jobs that it has already submitted still run.",
-  examples: [{ line: "berth schedule rm nightly", says: "" }],
+  examples: [{ line: "berth schedule rm nightly", note: "" }],
   options,
   run,
 });

@@ -10,7 +10,7 @@ export const secretLs = command({
   summary: "names of a tenant's secrets",
   positionals: ["TENANT"],
   about: "Values are never shown.",
-  examples: [{ line: "berth secret ls acme", says: "" }],
+  examples: [{ line: "berth secret ls acme", note: "" }],
   options,
   run,
 });

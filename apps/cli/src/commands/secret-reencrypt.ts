@@ -9,7 +9,7 @@ export const secretReencrypt = command({
   about:
     "The last step of replacing the sealing key: give every program the new key behind the old one, then put it first, then run this,\n" +
     "then take the old one away. docs/secrets.md has the steps.",
-  examples: [{ line: "berth secret reencrypt", says: "" }],
+  examples: [{ line: "berth secret reencrypt", note: "" }],
   options: {},
   run: (_given, context) => reencrypt(context),
 });

@@ -11,7 +11,7 @@ export const secretRm = command({
   summary: "remove a secret of a tenant",
   positionals: ["TENANT", "NAME"],
   about: "Running commands keep it; later ones do not have it.",
-  examples: [{ line: "berth secret rm acme OPENAI_KEY", says: "" }],
+  examples: [{ line: "berth secret rm acme OPENAI_KEY", note: "" }],
   options,
   run,
 });

@@ -15,14 +15,14 @@ export const secretSet = command({
     "Every command of the tenant has it in the variable NAME. It is sealed (encrypted) before it is stored, no command prints it, and\n" +
     "it is masked in everything that leaves a sandbox. One line break at its end is left out.",
   examples: [
-    { line: "berth secret set acme OPENAI_KEY < key.txt", says: "" },
-    { line: "pass show openai | berth secret set acme OPENAI_KEY", says: "" },
+    { line: "berth secret set acme OPENAI_KEY < key.txt", note: "" },
+    { line: "pass show openai | berth secret set acme OPENAI_KEY", note: "" },
   ],
   options,
   run: (given, context) => storeSecret(given, context, { mustExist: false, done: "is stored" }),
 });
 
-/** Sets or rotates. The value never is an argument, where every process of this machine could read it. */
+/** Sets or rotates a secret. The value comes from stdin: every process of this machine could read an argument. */
 export async function storeSecret(
   { positionals }: Arguments<typeof options>,
   context: Context,

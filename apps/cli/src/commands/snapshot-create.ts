@@ -20,8 +20,8 @@ export const snapshotCreate = command({
     "Runs after the jobs that wait in its session, and alone in the sandbox. Background processes are killed. On btrfs and\n" +
     "where the file system shares blocks (reflink), no bytes are copied.",
   examples: [
-    { line: "berth snapshot create acme ready --ttl 7d", says: "after everything is installed" },
-    { line: "berth snapshot create acme ready --replace", says: "again, in the place of the first" },
+    { line: "berth snapshot create acme ready --ttl 7d", note: "after everything is installed" },
+    { line: "berth snapshot create acme ready --replace", note: "again, in the place of the first" },
   ],
   options,
   run,

@@ -19,10 +19,10 @@ export const snapshotFork = command({
     "Each is a session with a sandbox of its own, and stays until it is destroyed. Prints the sessions' names. `berth exec --fork-of` and\n" +
     "`forkOf` in a batch's line need no such call before them.",
   examples: [
-    { line: "berth snapshot fork acme ready -n 3 --prefix try", says: "try-1, try-2 and try-3" },
+    { line: "berth snapshot fork acme ready -n 3 --prefix try", note: "try-1, try-2 and try-3" },
     {
       line: "berth snapshot fork acme ready --prefix a && berth exec acme --scope session -s a-1 -- make test",
-      says: "a command in one of them",
+      note: "a command in one of them",
     },
   ],
   options,

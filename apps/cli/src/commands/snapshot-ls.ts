@@ -15,7 +15,7 @@ export const snapshotLs = command({
   positionals: ["TENANT"],
   about:
     "Their number and their total size count against the tenant's ceilings `snapshots` and `snapshotBytes`.",
-  examples: [{ line: "berth snapshot ls acme", says: "" }],
+  examples: [{ line: "berth snapshot ls acme", note: "" }],
   options,
   run,
 });

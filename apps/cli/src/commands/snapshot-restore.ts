@@ -10,7 +10,7 @@ export const snapshotRestore = command({
   summary: "replace a sandbox's files with those of a snapshot",
   positionals: ["TENANT", "NAME"],
   about: "All other files of its workspace are removed, and background processes are killed.",
-  examples: [{ line: "berth snapshot restore acme ready", says: "" }],
+  examples: [{ line: "berth snapshot restore acme ready", note: "" }],
   options,
   run,
 });

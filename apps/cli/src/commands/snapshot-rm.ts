@@ -11,7 +11,7 @@ export const snapshotRm = command({
   summary: "remove a snapshot of a tenant",
   positionals: ["TENANT", "NAME"],
   about: "Its forks stay. A worker of its host removes the files within seconds.",
-  examples: [{ line: "berth snapshot rm acme ready", says: "" }],
+  examples: [{ line: "berth snapshot rm acme ready", note: "" }],
   options,
   run,
 });

@@ -12,8 +12,8 @@ export const stop = command({
   about:
     "Runs after the jobs that wait in its session. Every process in the container is killed. The next job starts a fresh one.",
   examples: [
-    { line: "berth stop acme", says: "" },
-    { line: "berth stop acme --scope session --session build", says: "of a session that has its own" },
+    { line: "berth stop acme", note: "" },
+    { line: "berth stop acme --scope session --session build", note: "of a session that has its own" },
   ],
   options,
   run,

@@ -17,7 +17,7 @@ export const tenantDestroy = command({
   summary: "end every sandbox of a tenant and remove its files",
   positionals: ["TENANT"],
   about: "Each sandbox is ended after the jobs that already wait for it. Later jobs find an empty workspace.",
-  examples: [{ line: "berth tenant destroy acme --yes", says: "" }],
+  examples: [{ line: "berth tenant destroy acme --yes", note: "" }],
   options,
   run,
 });

@@ -27,8 +27,8 @@ export const tenantGrant = command({
   positionals: ["TENANT"],
   about: "Every tenant may use `default`. A tenant key must also have been made with the same names.",
   examples: [
-    { line: "berth tenant grant acme --profile net --pool gpu", says: "" },
-    { line: "berth tenant grant acme --peer globex", says: "docs/teams.md" },
+    { line: "berth tenant grant acme --profile net --pool gpu", note: "" },
+    { line: "berth tenant grant acme --peer globex", note: "docs/teams.md" },
   ],
   options: grantOptions,
   run: (given, context) => changeGrants("grant", given, context),
@@ -39,7 +39,7 @@ export function grantsText({ profiles, pools, peers }: GrantList): string {
   return `profiles ${profiles.join(", ")}; pools ${pools.join(", ")}${read}`;
 }
 
-/** Grants or revokes what was named, and tells what the tenant may use now. */
+/** Grants or revokes, then prints what the tenant may use now. */
 export async function changeGrants(
   change: "grant" | "revoke",
   { values, positionals }: Arguments<typeof grantOptions>,

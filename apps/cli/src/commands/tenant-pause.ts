@@ -10,7 +10,7 @@ export const tenantPause = command({
   summary: "start no more jobs of a tenant",
   positionals: ["TENANT"],
   about: "Running jobs go on to their end; queued jobs wait until `berth tenant resume`.",
-  examples: [{ line: "berth tenant pause acme", says: "" }],
+  examples: [{ line: "berth tenant pause acme", note: "" }],
   options,
   run,
 });

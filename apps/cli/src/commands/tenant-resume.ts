@@ -10,7 +10,7 @@ export const tenantResume = command({
   summary: "start a paused tenant's jobs again",
   positionals: ["TENANT"],
   about: "Its queued jobs start within seconds.",
-  examples: [{ line: "berth tenant resume acme", says: "" }],
+  examples: [{ line: "berth tenant resume acme", note: "" }],
   options,
   run,
 });

@@ -8,7 +8,7 @@ export const tenantRevoke = command({
   about:
     "Its jobs that need them are refused from now on, also those that wait. Running jobs go on.\n" +
     "A peer's files are missing from its next containers; `berth stop TENANT` makes the next job start one.",
-  examples: [{ line: "berth tenant revoke acme --pool gpu --peer globex", says: "" }],
+  examples: [{ line: "berth tenant revoke acme --pool gpu --peer globex", note: "" }],
   options: grantOptions,
   run: (given, context) => changeGrants("revoke", given, context),
 });

@@ -14,8 +14,8 @@ export const tenantUsage = command({
   summary: "what a tenant has now; `berth usage` shows what its jobs used",
   positionals: ["TENANT"],
   examples: [
-    { line: "berth tenant usage acme", says: "" },
-    { line: "berth tenant usage acme --json | jq .artifactBytes", says: "for a program" },
+    { line: "berth tenant usage acme", note: "" },
+    { line: "berth tenant usage acme --json | jq .artifactBytes", note: "for a program" },
   ],
   options,
   run,

@@ -10,7 +10,7 @@ export const toolGet = command({
   name: "tool get",
   summary: "a custom tool's definition",
   positionals: ["NAME"],
-  examples: [{ line: "berth tool get lint > lint.yaml", says: "to change it in a file" }],
+  examples: [{ line: "berth tool get lint > lint.yaml", note: "to change it in a file" }],
   options,
   run,
 });

@@ -13,8 +13,8 @@ export const toolLs = command({
   summary: "custom tools: all, or those that a tenant may use",
   positionals: ["[TENANT]"],
   examples: [
-    { line: "berth tool ls", says: "" },
-    { line: "berth tool ls acme --agent reviewer", says: "" },
+    { line: "berth tool ls", note: "" },
+    { line: "berth tool ls acme --agent reviewer", note: "" },
   ],
   options,
   run,

@@ -10,7 +10,7 @@ export const toolRm = command({
   summary: "remove a custom tool",
   positionals: ["NAME"],
   about: "Jobs that call it are refused from now on; running jobs go on.",
-  examples: [{ line: "berth tool rm lint", says: "" }],
+  examples: [{ line: "berth tool rm lint", note: "" }],
   options,
   run,
 });

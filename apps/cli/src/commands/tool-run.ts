@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { notFound } from "../not-found.ts";
 import { endOf, placeOf, submitJob } from "../run-job.ts";
-import { shownOutput, tellEnd } from "../shown-command.ts";
+import { printEnd, shownOutput } from "../shown-command.ts";
 import { tenantName } from "../values.ts";
 
 const options = { ...jobOptions } as const;
@@ -18,7 +18,7 @@ export const toolRun = command({
     "Output and exit code are as for `berth exec`. A list has commas between its items; a boolean is true or false. The job runs under\n" +
     "the tool's profile unless --profile names one.",
   examples: [
-    { line: "berth tool run acme lint path=src fix=true", says: "docs/tools.md defines such a tool" },
+    { line: "berth tool run acme lint path=src fix=true", note: "docs/tools.md defines such a tool" },
   ],
   options,
   run,
@@ -38,7 +38,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     ...{ tenant, request: { kind: "tool", name, args } },
   });
   const result = await endOf(context, job, shownOutput(context, job));
-  await tellEnd(context, job, result, false);
+  await printEnd(context, job, result, false);
   return exitCodeOf(result.outcome) ?? exitCodes.failed;
 }
 
@@ -60,7 +60,7 @@ function argumentsOf(
   return Object.fromEntries(pairs);
 }
 
-/** What does not fit is left as it is: the worker says what is wrong with it. */
+/** Converts the text to the parameter's type. Text that does not parse is sent unchanged, and the worker's error names the problem. */
 function readValue(type: ToolParameter["type"], text: string): ToolArguments[string] {
   switch (type) {
     case "boolean":

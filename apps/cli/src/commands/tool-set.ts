@@ -21,7 +21,7 @@ export const toolSet = command({
   about:
     "A named command with parameters, for jobs and for MCP; docs/tools.md has the fields. Refused as a whole, with every reason, when it\n" +
     "is not valid. Jobs that begin from now on use the new definition.",
-  examples: [{ line: "berth tool set lint --file lint.yaml", says: "" }],
+  examples: [{ line: "berth tool set lint --file lint.yaml", note: "" }],
   options,
   run,
 });

@@ -5,7 +5,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { longListing } from "../file-listing.ts";
 import { placeOf, runJob } from "../run-job.ts";
 
-/** As many as one job lists. */
+/** The limit of one list job. */
 const maxItems = 10_000;
 const options = {
   ...jobOptions,
@@ -19,9 +19,9 @@ export const toolsLs = command({
   about:
     "Lists /tools of the tenant's sandboxes. Their profile needs a `toolsAccess` other than none (docs/profiles.md).",
   examples: [
-    { line: "berth tools ls acme", says: "" },
-    { line: "berth tools ls acme --prompt >> system-prompt.txt", says: "" },
-    { line: "berth tools ls acme --json | jq '.entries[].path'", says: "for a program" },
+    { line: "berth tools ls acme", note: "" },
+    { line: "berth tools ls acme --prompt >> system-prompt.txt", note: "" },
+    { line: "berth tools ls acme --json | jq '.entries[].path'", note: "for a program" },
   ],
   options,
   run,
@@ -39,7 +39,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   return exitCodes.ok;
 }
 
-/** Names come from those who install tools: only plain ones get into a prompt. */
+/** Tenants can install tools under any name, so only plain names may enter a prompt. */
 function promptText(entries: readonly FileEntry[]): string {
   const programs = entries.flatMap(({ path, type }) => {
     const [, name] = new RegExp(`^${toolsDirectory}/bin/([A-Za-z0-9._+-]{1,64})$`).exec(path) ?? [];

@@ -23,9 +23,9 @@ export const tour = command({
     "Ctrl-C. WHAT may be `sandbox`: a walk through one sandbox without a fleet. Every step says what it expects; the exit code is 1\n" +
     "when one saw something else.",
   examples: [
-    { line: "berth tour", says: "what npm start runs" },
-    { line: "berth tour --exit", says: "and leaves, for CI" },
-    { line: "berth tour sandbox", says: "limits, quotas and kills, one by one" },
+    { line: "berth tour", note: "what npm start runs" },
+    { line: "berth tour --exit", note: "and leaves, for CI" },
+    { line: "berth tour sandbox", note: "limits, quotas and kills, one by one" },
   ],
   options,
   run,
@@ -36,7 +36,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const port = values.port === undefined ? 0 : wholeNumber("--port", values.port, 0);
   const failures =
     what === "sandbox" ? await walkSandbox(context) : await walkFleet(context, port, !values.exit);
-  if (what === "sandbox") await tellVerdict(context.terminal, failures);
+  if (what === "sandbox") await printVerdict(context.terminal, failures);
   return failures === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
@@ -82,7 +82,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     berth = new Berth({ redis: fleet.redisUrl });
     const walking = walk({ berth, gatewayUrl: fleet.gatewayUrl, say, draw });
     const failures = await interrupts.race(walking);
-    await tellVerdict(terminal, failures);
+    await printVerdict(terminal, failures);
     if (stay && !interrupted.aborted) {
       say(`${addresses(fleet)}\nIt stays up; Ctrl-C ends it.`);
       await new Promise((end) => interrupted.addEventListener("abort", end, { once: true }));
@@ -95,12 +95,12 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
   }
 }
 
-/** Where a program reads the answer, the telling goes to stderr. */
+/** With --json, stdout belongs to the program that reads it, so the tour's text goes to stderr. */
 function sayer(terminal: Terminal): (text: string) => void {
   return (text) => void (terminal.json ? process.stderr : process.stdout).write(`${text}\n`);
 }
 
-function tellVerdict(terminal: Terminal, failures: number): Promise<void> {
+function printVerdict(terminal: Terminal, failures: number): Promise<void> {
   return terminal.answer({ failures }, () =>
     failures === 0 ? "\nAll of it as promised." : `\n${failures} steps did not go as promised.`,
   );

@@ -19,9 +19,9 @@ export const usage = command({
     "Days are those of UTC. Memory is the largest resident set of any one process. IN is what was submitted, OUT what commands wrote, what\n" +
     "was read, and artifacts.",
   examples: [
-    { line: "berth usage acme", says: "day by day" },
-    { line: "berth usage --from 2026-11-01 --to 2026-11-30", says: "by tenant, who used the most cpu first" },
-    { line: "berth usage acme --json | jq .total.cpuSeconds", says: "for a program" },
+    { line: "berth usage acme", note: "day by day" },
+    { line: "berth usage --from 2026-11-01 --to 2026-11-30", note: "by tenant, who used the most cpu first" },
+    { line: "berth usage acme --json | jq .total.cpuSeconds", note: "for a program" },
   ],
   options,
   run,

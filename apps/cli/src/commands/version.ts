@@ -10,8 +10,8 @@ export const version = command({
   summary: "which version this is",
   positionals: [],
   examples: [
-    { line: "berth version", says: "" },
-    { line: "berth version --json", says: "with Node's" },
+    { line: "berth version", note: "" },
+    { line: "berth version --json", note: "with Node's" },
   ],
   options,
   run,

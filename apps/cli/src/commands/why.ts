@@ -13,8 +13,8 @@ export const why = command({
   about:
     "What it waits for, or how it ended; the main reason first. The exit code is 1 when no such job is known.",
   examples: [
-    { line: "berth why JOB", says: "waiting: no worker of the pool gpu is there" },
-    { line: "berth why JOB --json | jq -r .state", says: "for a program" },
+    { line: "berth why JOB", note: "waiting: no worker of the pool gpu is there" },
+    { line: "berth why JOB --json | jq -r .state", note: "for a program" },
   ],
   options,
   run,

@@ -20,9 +20,9 @@ export const write = command({
   about:
     "The content is FILE's, or what comes on stdin. Directories are made. A long file appears when it is complete.",
   examples: [
-    { line: "echo 'print(6 * 7)' | berth write acme main.py", says: "from stdin" },
-    { line: "berth write acme data/input.csv input.csv", says: "from a file here" },
-    { line: "berth write acme run.sh --mode 755 run.sh", says: "executable" },
+    { line: "echo 'print(6 * 7)' | berth write acme main.py", note: "from stdin" },
+    { line: "berth write acme data/input.csv input.csv", note: "from a file here" },
+    { line: "berth write acme run.sh --mode 755 run.sh", note: "executable" },
   ],
   options,
   run,

@@ -9,10 +9,10 @@ import { type LocalTarget, leadsOut } from "./local-target.ts";
 import { readInParts } from "./read-parts.ts";
 import type { SendJob } from "./write-parts.ts";
 
-/** A result carries a megabyte of archive; names, padding and growth need room. */
+/** An archive must fit one result with its file names, its padding, and files that grow meanwhile. */
 const archiveBytes = maxInlineBytes - 128 * 1024;
 const archiveEntries = 200;
-/** Of the archive, for each entry: its header, and pax records for a long name. */
+/** Archive overhead per entry: its header, and pax records for a long name. */
 const entryBytes = 2_048;
 const smallBytes = 256 * 1024;
 const archivesAtOnce = 3;
@@ -20,19 +20,19 @@ const archivesAtOnce = 3;
 export interface DownloadOptions {
   readonly send: SendJob;
   readonly target: LocalTarget;
-  /** What a path of the workspace is called beneath the target. */
+  /** Maps a workspace path to a path beneath the target. */
   readonly nameOf: (path: string) => string;
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Fetches entries to where they belong. Gives what could not be brought. */
+/** Downloads entries into the target. Returns those it had to leave out. */
 export async function download(entries: readonly FileEntry[], options: DownloadOptions): Promise<LeftOut[]> {
   const { send, target, nameOf, onBytes } = options;
   const leftOut: LeftOut[] = [];
   for (const { path, type, mode } of entries)
     if (type === "directory") await target.directory(nameOf(path), mode);
   const files = entries.filter(({ type }) => type === "file");
-  // One that was named itself may be a link to a file, which an archive would give as a link.
+  // A single named path may be a link to a file, which an archive would hold as a link.
   const inArchive = ({ size }: FileEntry) => entries.length > 1 && size <= smallBytes;
   const missing = new Map(files.filter(inArchive).map((entry) => [entry.path, entry]));
   await pipelined(archivesAtOnce, archives([...missing.values()]), async (some) => {
@@ -40,7 +40,7 @@ export async function download(entries: readonly FileEntry[], options: DownloadO
     const { value } = await send({ kind: "archive", direction: "out", paths });
     const archive = Readable.from([Buffer.from(value.content ?? "", "base64")]);
     for await (const { path, type, mode, size, content } of readTar(archive, bad)) {
-      // Only what was asked for: the archive's names are the sandbox's word.
+      // The sandbox chose the archive's names: accept only those we asked for.
       if (type !== "file" || !missing.delete(path)) continue;
       await target.file(nameOf(path), mode, [await buffer(content)]);
       onBytes(size);

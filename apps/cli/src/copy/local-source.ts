@@ -5,9 +5,9 @@ import { pathProblem } from "@berth/protocol";
 import { Complaint } from "../complaint.ts";
 
 export interface LocalEntry {
-  /** Here. */
+  /** The path on this machine. */
   readonly place: string;
-  /** There, from the workspace's root. */
+  /** The path in the sandbox, relative to the workspace. */
   readonly path: string;
   readonly type: "file" | "directory" | "symlink";
   readonly size: number;
@@ -26,7 +26,7 @@ export interface LocalListing {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** `dir/.` and `.` mean what is in it, not the directory itself. */
+/** `dir/.` and `.` mean the content of the directory, not the directory itself. */
 export function meansContents(source: string): boolean {
   return source === "." || source.endsWith("/.");
 }
@@ -35,11 +35,11 @@ export function nameOf(source: string): string {
   return basename(resolve(source));
 }
 
-/** A file, or a directory with all that is in it, as it is to be called in the workspace. Directories before what is in them. */
+/** Lists a file, or a directory with everything in it, under the names it gets in the workspace. Directories come before their content. */
 export async function listLocal(place: string, path: string): Promise<LocalListing> {
   const entries: LocalEntry[] = [];
   const leftOut: LeftOut[] = [];
-  // What was named may be a link; what is found beneath it stays one.
+  // Follow a link that the user named; copy links found beneath it as links.
   const top = await stat(place).catch(() => undefined);
   if (!top) throw new Complaint(`${place}: there is no such file or directory here`);
   await add(place, path, top);

@@ -5,8 +5,8 @@ import { pathProblem } from "@berth/protocol";
 import { Complaint } from "../complaint.ts";
 
 /**
- * A directory here that is filled with a tenant's files. Names and links are the tenant's, so nothing is written but
- * beneath it: no name that leads out, and no link on the way is followed, whichever process made it.
+ * A local directory that receives a tenant's files. The tenant chose the names and links, so this class writes only beneath
+ * the directory: it refuses names that lead out and follows no link on the way, whichever process made it.
  */
 export class LocalTarget {
   readonly root: string;
@@ -27,7 +27,7 @@ export class LocalTarget {
     }
   }
 
-  /** All of it or nothing: a file that is there keeps its old content until the new one is complete. */
+  /** Writes atomically: an existing file keeps its old content until the new content is complete. */
   async file(
     path: string,
     mode: number,
@@ -50,7 +50,7 @@ export class LocalTarget {
     }
   }
 
-  /** Last of all: what is written afterwards could pass through it. */
+  /** Make links last: a later write could pass through one. */
   async link(path: string, target: string): Promise<void> {
     const parent = posix.dirname(checked(path));
     if (leadsOut(path, target))
@@ -71,7 +71,7 @@ export class LocalTarget {
     if (this.#sound.has(path)) return;
     const place = join(this.root, path);
     try {
-      // Its owner must be able to fill it.
+      // The owner needs write permission to fill it.
       await mkdir(place, { mode: (mode & 0o777) | 0o700 });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw inWords(path, error);
@@ -82,7 +82,7 @@ export class LocalTarget {
   }
 }
 
-/** Whether a link at `path` would lead out of what both are beneath. */
+/** Whether a link at `path` would lead out of the copied tree. */
 export function leadsOut(path: string, target: string): boolean {
   if (target === "" || target.startsWith("/")) return true;
   const leads = posix.normalize(posix.join(posix.dirname(path), target));

@@ -3,13 +3,13 @@ import { UsageError } from "../complaint.ts";
 export interface RemotePlace {
   readonly tenant: string;
   readonly path: string;
-  /** What is in it, not itself. */
+  /** Copy the content of the directory, not the directory itself. */
   readonly contents: boolean;
 }
 
 /**
- * `acme:dir/file` and `bob@example.com:dir/file` are tenants'; anything else is here. A path here that looks like one is written
- * `./a:b`. A tenant whose name has a colon or a slash is named by its id.
+ * `acme:dir/file` and `bob@example.com:dir/file` are paths of tenants; every other text is a local path. Write a local path
+ * that looks remote as `./a:b`. Name a tenant whose name has a colon or a slash by its id.
  */
 export function remotePlace(text: string): RemotePlace | undefined {
   const [, tenant, path] = /^([^:/]+):(.*)$/s.exec(text) ?? [];
@@ -17,7 +17,7 @@ export function remotePlace(text: string): RemotePlace | undefined {
   return { tenant, path: withoutEnds(path), contents: path === "." || path.endsWith("/.") };
 }
 
-/** Whether what is copied goes into it, by how it is written. */
+/** Whether the spelling of a target means "into this directory". */
 export function meansInside(text: string): boolean {
   return /(:|\/|\/\.)$/.test(text) || text === "." || text.endsWith(":.");
 }

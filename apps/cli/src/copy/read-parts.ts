@@ -4,8 +4,8 @@ import { Complaint } from "../complaint.ts";
 import type { SendJob } from "./write-parts.ts";
 
 /**
- * The bytes of a file of any length, a job for each megabyte. A file that changes on the way makes it throw at the end,
- * since what was given is then halves of two.
+ * Reads a file of any length with one job per megabyte. Throws at the end if the file changed meanwhile, since the bytes
+ * then mix two versions.
  */
 export async function* readInParts(send: SendJob, path: string): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
@@ -17,7 +17,7 @@ export async function* readInParts(send: SendJob, path: string): AsyncGenerator<
     offset += bytes.length;
     yield bytes;
     if (value.truncated && bytes.length > 0) continue;
-    // One job reads one state of the file. What the conversation persisted is not the workspace's, and does not change.
+    // One job reads one version of the file. A persisted file lies outside the workspace and never changes.
     if (offset === bytes.length || value.persisted !== undefined) return;
     const now = await send({ kind: "stat", path, hash: true });
     if (now.value.sha256 === hash.digest("hex")) return;

@@ -4,7 +4,7 @@ import { Complaint } from "../complaint.ts";
 import type { LeftOut } from "./local-source.ts";
 import type { SendJob } from "./write-parts.ts";
 
-/** The most that one listing gives. */
+/** Limit of one list job. */
 const listedMost = 10_000;
 
 export interface RemoteListing {
@@ -12,17 +12,17 @@ export interface RemoteListing {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** A file, or a directory with all that is in it. Paths are from the workspace's root, directories before what is in them. */
+/** Lists a file, or a directory with everything in it. Paths are relative to the workspace, directories before their content. */
 export async function listRemote(send: SendJob, path: string): Promise<RemoteListing> {
   const { value } = await send({ kind: "stat", path });
   const top = value.entries?.[0];
-  if (!top) throw new Complaint(`${path}: nothing is known of it`);
+  if (!top) throw new Complaint(`${path}: no such file or directory in the sandbox`);
   if (top.type !== "directory") return sorted([{ ...top, path }]);
   const own = path === "" ? [] : [{ ...top, path }];
   return sorted([...own, ...(await beneath(send, path))]);
 }
 
-/** At once where that is possible, else a listing for each directory. */
+/** Lists recursively with one job if it fits, else with one job per directory. */
 async function beneath(send: SendJob, path: string): Promise<FileEntry[]> {
   const all = await listing(send, path, true);
   if (!all.truncated) return all.entries;

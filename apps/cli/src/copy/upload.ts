@@ -6,12 +6,12 @@ import { pipelined } from "../pipelined.ts";
 import type { LocalEntry } from "./local-source.ts";
 import { type SendJob, writeInParts } from "./write-parts.ts";
 
-/** What one archive holds. As base64 in JSON it stays under every limit on the way. */
+/** Bytes of one archive. As base64 in JSON it stays under every limit on the way. */
 const archiveBytes = 4 * 1024 * 1024;
 const archiveEntries = 4_000;
-/** Larger ones are written by themselves, in parts. */
+/** Larger files are written one by one, in parts. */
 const smallBytes = 1024 * 1024;
-/** Hides the way to the fleet and back; more would only wait in the session's line. */
+/** Enough to hide the round trip to the fleet; more archives would only wait in the session's queue. */
 const archivesAtOnce = 3;
 
 export interface UploadOptions {
@@ -19,7 +19,7 @@ export interface UploadOptions {
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Brings entries to their paths. Links come in the last archives: what they point at is there by then. */
+/** Uploads entries. Links go in the last archives, when their targets exist. */
 export async function upload(
   entries: readonly LocalEntry[],
   { send, onBytes }: UploadOptions,

@@ -3,10 +3,10 @@ import { posix } from "node:path";
 import type { JobResult } from "@berth/protocol";
 import type { JobOrder } from "../door.ts";
 
-/** Runs one request to its end; throws when it was not done. */
+/** Runs one request to its end; throws if it did not succeed. */
 export type SendJob = (request: JobOrder["request"]) => Promise<JobResult>;
 
-/** One job's share of a large file. As base64 in JSON it stays under every limit on the way. */
+/** Bytes that one job writes. As base64 in JSON it stays under every limit on the way. */
 const partBytes = 4 * 1024 * 1024;
 
 export interface WriteMore {
@@ -15,8 +15,8 @@ export interface WriteMore {
 }
 
 /**
- * Writes content of any length. What fits into one job is written by one; anything longer grows under another name and
- * takes its own when it is complete, so that no reader gets half of it. Gives the last job's result.
+ * Writes content of any length. Content that fits one job is written by one. Longer content grows in a temporary file that
+ * is renamed when complete, so that no reader sees half of it. Returns the last job's result.
  */
 export async function writeInParts(
   { send, onBytes }: { readonly send: SendJob; readonly onBytes?: (bytes: number) => void },

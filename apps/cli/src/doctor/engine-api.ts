@@ -3,7 +3,7 @@ import https from "node:https";
 
 const deadlineMs = 10_000;
 
-/** What the engine says of itself, of which the sandbox driver tells only what it needs. */
+/** The engine's own report. The sandbox driver passes on only the part that it needs. */
 export function askEngine(host: string | undefined, path: string): Promise<Record<string, unknown>> {
   const address = host ?? "unix:///var/run/docker.sock";
   const url = address.startsWith("unix://") ? undefined : new URL(address.replace(/^tcp:/, "http:"));

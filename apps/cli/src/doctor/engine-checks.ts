@@ -4,7 +4,7 @@ import { DockerDriver, diskOf } from "@berth/sandbox";
 import { z } from "zod";
 import type { Config } from "../config.ts";
 import { askEngine } from "./engine-api.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 import { knobs } from "./knob-checks.ts";
 import { runcReport } from "./runc-advisories.ts";
 
@@ -31,9 +31,9 @@ const infoAnswer = z.object({
   CpuCfsQuota: z.boolean().default(true),
 });
 
-const { ok, warn, bad } = tellerOf("engine");
+const { ok, warn, bad } = findingsOf("engine");
 
-/** The container engine: that it answers, what it runs things with, and what it can hold back. */
+/** Checks that the container engine answers, which runtime it uses, and which limits it can enforce. */
 export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   const driver = new DockerDriver({
     fleet: fleetId.parse("doctor"),
@@ -76,14 +76,14 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   });
 }
 
-/** Tried as a worker that is started here would try it. */
+/** Starts a container with this worker's settings. */
 async function warmth(driver: DockerDriver): Promise<Finding> {
   const why = await driver.whyNotWarm();
   return why === undefined
     ? ok("a container can be given its workspace while it runs: new sandboxes start from the warm pool")
     : warn(
         `no warm pool for a worker with this user's rights: each new sandbox waits for the engine (${why})`,
-        "docs/operations.md, Warm pool, says what a worker needs for it; without it, only first jobs are slower",
+        "docs/operations.md, Warm pool, lists what a worker needs; without a warm pool only first jobs are slower",
       );
 }
 
@@ -162,7 +162,7 @@ function* runtime(
   }
 }
 
-/** What the engine confines containers with. Each option is like `name=seccomp,profile=builtin`. */
+/** The engine's security options, such as `name=seccomp,profile=builtin`. */
 export function* security(options: readonly string[]): Generator<Finding> {
   const has = (name: string) => options.some((option) => option.includes(`name=${name}`));
   if (!has("seccomp")) {

@@ -2,25 +2,25 @@
 export interface Finding {
   readonly area: Area;
   readonly state: "ok" | "warn" | "bad";
-  /** What was seen. */
+  /** What the check saw. */
   readonly text: string;
-  /** What to do about it. */
+  /** What the operator should do. */
   readonly todo?: string;
 }
 
 export const areas = ["engine", "host", "redis", "gateway", "fleet", "sandbox"] as const;
 export type Area = (typeof areas)[number];
 
-/** Looks at one area, and tells as it goes. */
+/** Checks one area and yields each finding as soon as it has it. */
 export type Check = AsyncIterable<Finding>;
 
-export interface Teller {
+export interface Findings {
   ok(text: string): Finding;
   warn(text: string, todo: string): Finding;
   bad(text: string, todo: string): Finding;
 }
 
-export function tellerOf(area: Area): Teller {
+export function findingsOf(area: Area): Findings {
   return {
     ok: (text) => ({ area, state: "ok", text }),
     warn: (text, todo) => ({ area, state: "warn", text, todo }),

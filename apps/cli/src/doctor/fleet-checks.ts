@@ -2,12 +2,12 @@ import { readFile } from "node:fs/promises";
 import { complaintOf } from "../complaint.ts";
 import type { Door } from "../door.ts";
 import { counted, spanText } from "../terminal/quantities.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
-const { ok, warn, bad } = tellerOf("fleet");
+const { ok, warn, bad } = findingsOf("fleet");
 const longWaitMs = 60_000;
 
-/** The workers that are alive, and whether work gets to them. */
+/** Checks that workers are alive and that jobs reach them. */
 export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerator<Finding> {
   try {
     const door = await openDoor();

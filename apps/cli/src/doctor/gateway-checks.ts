@@ -3,12 +3,12 @@ import { Complaint } from "../complaint.ts";
 import type { Config } from "../config.ts";
 import { HttpCalls } from "../door/http-call.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
-const { ok, warn, bad } = tellerOf("gateway");
+const { ok, warn, bad } = findingsOf("gateway");
 const readyAnswer = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
 
-/** The gateway that BERTH_URL names, and the key. */
+/** Checks the gateway of BERTH_URL, and the key. */
 export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Config): AsyncGenerator<Finding> {
   if (url === undefined) {
     yield warn("BERTH_URL is not set, so there is no gateway to look at", "set BERTH_URL (and BERTH_KEY)");
@@ -19,7 +19,7 @@ export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Confi
     const beforeMs = Date.now();
     const response = await calls.response("GET", "/healthz");
     yield ok(`a gateway answers at ${calls.address}`);
-    // Its header has seconds only; half of one is what that is off by on average.
+    // The Date header has whole seconds, so on average it is half a second behind.
     const saidMs = Date.parse(response.headers.get("date") ?? "") + 500;
     if (!Number.isNaN(saidMs))
       yield clockFinding("gateway", "the gateway", saidMs - (beforeMs + Date.now()) / 2);
@@ -40,7 +40,7 @@ export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Confi
   }
 }
 
-/** Asked once: that it is not ready is an answer here, not something to wait for. */
+/** Asks once: "not ready" is a finding here, so do not retry. */
 async function readiness(url: string): Promise<Finding> {
   const response = await fetch(`${url.replace(/\/+$/, "")}/readyz`).catch(() => undefined);
   const said = readyAnswer.safeParse(await response?.json().catch(() => undefined));

@@ -3,13 +3,13 @@ import { dirname, resolve } from "node:path";
 import { byteSize, fleetId, workerId } from "@berth/protocol";
 import { DockerDriver, type QuotaChoice } from "@berth/sandbox";
 import type { Config } from "../config.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
-const { ok, warn, bad } = tellerOf("host");
+const { ok, warn, bad } = findingsOf("host");
 const leastFreeBytes = 1024 ** 3;
 const leastNode = 24;
 
-/** This machine: its Node, the disk of the workspaces, what the kernel allows. */
+/** Checks this machine: Node, the disk of the workspaces, kernel settings. */
 export async function* hostChecks(config: Config): AsyncGenerator<Finding> {
   const node = Number(process.versions.node.split(".")[0]);
   yield node >= leastNode
@@ -48,7 +48,7 @@ function* quota({ kind, problem }: QuotaChoice): Generator<Finding> {
         );
 }
 
-/** As a worker with these settings would have it. */
+/** The quota backend that a worker with these settings would choose. */
 function quotaHere(config: Config): Promise<QuotaChoice> {
   const driver = new DockerDriver({
     fleet: fleetId.parse("doctor"),
@@ -59,7 +59,7 @@ function quotaHere(config: Config): Promise<QuotaChoice> {
   return driver.quota();
 }
 
-/** The kernel's count; tenants cannot make any in the sandbox, which its probes show. */
+/** Whether this kernel allows user namespaces. Sandboxes cannot make any; the sandbox probes check that. */
 async function* userNamespaces(): AsyncGenerator<Finding> {
   const most = Number(await readFile("/proc/sys/user/max_user_namespaces", "utf8").catch(() => "0"));
   const byAnybody = (

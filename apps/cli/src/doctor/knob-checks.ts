@@ -1,6 +1,6 @@
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
-/** What the engine says of itself, as far as it decides which fields of a profile have an effect. */
+/** The engine's report, as far as it decides which profile fields have an effect. */
 export interface EngineFacts {
   readonly securityOptions: readonly string[];
   readonly runtimes: readonly string[];
@@ -12,14 +12,14 @@ export interface EngineFacts {
   /** The workspaces are on a block device, which the engine can bound. */
   readonly disk: boolean;
   readonly cgroupVersion: string;
-  /** The storage driver, and the file system beneath it. */
+  /** The storage driver and its file system. */
   readonly driver: string;
   readonly backingFilesystem: string | undefined;
 }
 
-const { ok, warn } = tellerOf("engine");
+const { ok, warn } = findingsOf("engine");
 
-/** Fields of a profile that this engine or its kernel does not enforce, or with which it starts no sandbox. */
+/** Profile fields that this engine or its kernel does not enforce, or that keep a sandbox from starting. */
 export function* knobs(facts: EngineFacts): Generator<Finding> {
   const missing = unenforced(facts);
   yield missing.length === 0
@@ -32,7 +32,7 @@ export function* knobs(facts: EngineFacts): Generator<Finding> {
 
 function unenforced({ securityOptions, runtimes, ...facts }: EngineFacts): string[] {
   const hasAppArmor = securityOptions.some((option) => option.includes("name=apparmor"));
-  // Whether xfs was mounted with pquota, the engine does not tell; it refuses the container if not.
+  // The engine does not report whether xfs was mounted with pquota; without it the engine refuses the container.
   const canBoundRoot = facts.driver !== "overlay2" || facts.backingFilesystem === "xfs";
   return [
     ...(hasAppArmor ? [] : ["`apparmor` (the engine has no AppArmor, and ignores it)"]),

@@ -4,12 +4,12 @@ import type { Config } from "../config.ts";
 import { defaultRedis, openRedis } from "../door/open-redis.ts";
 import { spanText } from "../terminal/quantities.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
-const { ok, warn, bad } = tellerOf("redis");
+const { ok, warn, bad } = findingsOf("redis");
 const leastVersion = [7, 0] as const;
 
-/** The fleet's Redis: what every accepted job depends on. */
+/** Checks the fleet's Redis, which holds every accepted job. */
 export async function* redisChecks(config: Config): AsyncGenerator<Finding> {
   const { redisUrl: url = defaultRedis } = config;
   let redis: Redis;
@@ -67,7 +67,7 @@ function* place(info: Info, kind: RedisAddress["kind"]): Generator<Finding> {
     yield bad("it is a replica and refuses writes", "point REDIS_URL at the primary");
 }
 
-/** Where replicas have to acknowledge. */
+/** For fleets where replicas must acknowledge writes. */
 function* replicas(info: Info, { accept, replicas: least }: Config): Generator<Finding> {
   const connected = Number(info.get("connected_slaves") ?? 0);
   if (accept !== "replicated") return;

@@ -1,12 +1,12 @@
 interface Advisory {
   readonly names: string;
-  /** The first sound version of each line of releases, oldest line first. Lines before the first have none. */
+  /** The first fixed version of each release line, oldest line first. Older lines have no fix. */
   readonly fixedIn: readonly string[];
 }
 
 /**
- * Ways out that a tenant has in a container like ours, by the versions in runc's changelog. Left out is what takes a hostile image
- * (CVE-2026-41579) or restoring a checkpoint (CVE-2026-119101): images are the operator's, and nothing here is checkpointed.
+ * Container escapes that a tenant of ours could use, by the versions in runc's changelog. Two are left out: CVE-2026-41579 needs a
+ * hostile image, and our operators choose the images; CVE-2026-119101 needs a restored checkpoint, and Berth restores none.
  */
 const advisories: readonly Advisory[] = [
   { names: "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881", fixedIn: ["1.2.8", "1.3.3", "1.4.0-rc.3"] },
@@ -15,15 +15,15 @@ const advisories: readonly Advisory[] = [
 ];
 
 export interface RuncReport {
-  /** By its number alone. */
+  /** Vulnerable by its version number. */
   readonly open: readonly string[];
-  /** A distribution's build: it may have the fixes under an older number. */
+  /** A distribution's build, which may have the fixes under an older number. */
   readonly repackaged: boolean;
 }
 
 const distributions = /[+~]|ubuntu|deb\d|\.el\d|\.fc\d|amzn/;
 
-/** What is known against a runc, by what it says of itself; undefined when its version cannot be read. */
+/** Advisories for a runc, by its version text; undefined when that cannot be parsed. */
 export function runcReport(version: string, commit = ""): RuncReport | undefined {
   const parts = partsOf(version);
   if (!parts) return undefined;

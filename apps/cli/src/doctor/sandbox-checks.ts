@@ -12,16 +12,16 @@ import {
 } from "@berth/protocol";
 import { DockerDriver, type Sandbox } from "@berth/sandbox";
 import type { Config } from "../config.ts";
-import { type Finding, tellerOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 import { type ProbedWith, probesFor, seenOf } from "./sandbox-probes.ts";
 
-const { ok, warn, bad } = tellerOf("sandbox");
+const { ok, warn, bad } = findingsOf("sandbox");
 const mebibyte = 1024 * 1024;
 const quotaBytes = 16 * mebibyte;
 const todo =
   "do not run tenants here before this is understood; compare the engine, its runtime and the image with docs/operations.md";
 
-/** Starts a sandbox as a worker would and tries to get out of it. What a setting promises is not what is asked; what holds is. */
+/** Starts a sandbox as a worker would and tries to escape. It tests what holds, not what a setting promises. */
 export async function* sandboxChecks(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const root = join(config.workspacesRoot, `.doctor-${process.pid}`);
   const driver = new DockerDriver({
@@ -82,11 +82,11 @@ async function* contained(
 async function refusal(name: string, code: string, attempt: () => Promise<unknown>): Promise<Finding> {
   try {
     await attempt();
-    return bad(`${name}: it does not hold: nothing was refused`, todo);
+    return bad(`${name}: the sandbox refused nothing`, todo);
   } catch (error) {
     if (!(error instanceof FileRefusal)) throw error;
     return error.code === code
       ? ok(name)
-      : warn(`${name}, but as ${error.code}: ${error.message}`, "nothing, if the sentence makes sense");
+      : warn(`${name}, but as ${error.code}: ${error.message}`, "no action if the error explains itself");
   }
 }

@@ -1,10 +1,10 @@
 import { type ExecRequestInput, type ExecResult, outputText } from "@berth/protocol";
 
-/** One thing that is tried in a real sandbox. */
+/** One attempt inside a real sandbox. */
 export interface Probe {
   readonly name: string;
   readonly request: ExecRequestInput;
-  /** Undefined: as it should be. Otherwise what was seen instead. */
+  /** Undefined when the sandbox held; otherwise what the probe saw. */
   readonly problem: (seen: Seen) => string | undefined;
 }
 
@@ -18,14 +18,14 @@ export function seenOf({ outcome, output }: ExecResult): Seen {
   return { outcome, stdout: outputText(output, "stdout"), stderr: outputText(output, "stderr") };
 }
 
-/** Prints a file with nothing but what a shell has built in: an image need not have more. */
+/** Prints a file with shell built-ins only: an image need not have `cat`. */
 const show = (path: string) => `while IFS= read -r line; do echo "$line"; done < ${path}`;
 const field = (text: string, name: string) => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(text)?.[1];
 
 export interface ProbedWith {
-  /** Root in the sandbox then has no rights outside it. */
+  /** Root in the sandbox then has no rights outside of it. */
   readonly rootless: boolean;
-  /** Another kernel serves the sandbox, and its own filter is outside of what can be seen here. */
+  /** gVisor's own kernel serves the sandbox; its seccomp filter is not visible from here. */
   readonly ownKernel: boolean;
 }
 
@@ -48,7 +48,7 @@ export const probesFor = ({ rootless, ownKernel }: ProbedWith): readonly Probe[]
       const wrong = Object.entries(wanted)
         .filter(([name, form]) => !form.test(field(stdout, name) ?? ""))
         .map(([name]) => `${name} is ${field(stdout, name) ?? "not reported"}`);
-      // The container's filter and init's. Kernels before 5.9 do not show their number.
+      // Two filters: the container's and init's. Kernels before 5.9 do not report the number.
       const filters = ownKernel ? undefined : field(stdout, "Seccomp_filters");
       if (filters !== undefined && Number(filters) < 2)
         wrong.push(`Seccomp_filters is ${filters} where the container's and init's are 2`);

@@ -2,7 +2,7 @@ import type { Berth, JobView } from "@berth/client";
 
 const atOnce = 200;
 
-/** The jobs of a batch that are known, by their ids. Ends where a whole page of numbers has none. */
+/** The known jobs of a batch, by their ids. Stops at the first page of positions without a job. */
 export async function* batchJobs(berth: Berth, id: string): AsyncGenerator<JobView> {
   for (let from = 0; ; from += atOnce) {
     const numbers = Array.from({ length: atOnce }, (_, offset) => from + offset);

@@ -3,7 +3,7 @@ import { isSuccess } from "@berth/protocol";
 import type { BatchesDoor, BatchToRun, DoorBatch } from "../door.ts";
 import { batchJobs } from "./client-batch-jobs.ts";
 
-/** Batches straight to Redis: their jobs are submitted by this process, no faster than they end. */
+/** Batches without a gateway: this process submits the jobs, no faster than they end. */
 export function clientBatches(berth: Berth): BatchesDoor {
   return {
     run: async (given) => runHere(berth, given),

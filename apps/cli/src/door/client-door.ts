@@ -30,11 +30,11 @@ export interface ClientDoorOptions {
   readonly artifactsDirectory: string | undefined;
   readonly accept: "primary" | "replicated";
   readonly replicas: number;
-  /** Absent: what has secrets is refused. */
+  /** Absent: jobs with secrets are refused. */
   readonly secretsKey: string | undefined;
 }
 
-/** Straight to the fleet's Redis. */
+/** Connects straight to the fleet's Redis. */
 export class ClientDoor implements Door {
   readonly address: string;
   readonly batches: BatchesDoor;

@@ -3,7 +3,7 @@ import { givenTenant } from "@berth/protocol";
 import { UsageError } from "../complaint.ts";
 import type { KeysDoor } from "../door.ts";
 
-/** The gateway's keys, in the Redis that it shares with the fleet: how the first one is made. */
+/** Gateway keys, written straight to the Redis that gateway and fleet share. The first key can be made only this way. */
 export function clientKeys({ keys }: Berth): KeysDoor {
   return {
     async create({ tenant, expiresInSeconds, ...key }) {

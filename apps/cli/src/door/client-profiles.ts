@@ -20,7 +20,7 @@ export function clientProfiles({ profiles }: Berth): ProfilesDoor {
   };
 }
 
-/** A call straight to Redis has no key: the layer's history names the user of this machine. */
+/** Without a gateway there is no key, so the layer's history names this machine's user. */
 export function actor(): string {
   return `${userInfo().username}@${hostname()}`;
 }

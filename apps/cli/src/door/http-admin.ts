@@ -19,7 +19,7 @@ import type {
 } from "../door.ts";
 import { type HttpCalls, path } from "./http-call.ts";
 
-/** A gateway's answers of what operators do. */
+/** Answers of the gateway's admin routes. */
 export function httpTenants(calls: HttpCalls): TenantsDoor {
   return {
     holdings: (tenant) => calls.json("GET", path`/v1/tenants/${tenant}`),

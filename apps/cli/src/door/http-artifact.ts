@@ -1,6 +1,6 @@
 import { type HttpCalls, path } from "./http-call.ts";
 
-/** Connections in a row that broke before they brought a byte. */
+/** Connections in a row that broke before the first byte. */
 const mostFailures = 20;
 
 /** An artifact's bytes. A connection that breaks is made again behind the last byte: an artifact never changes. */

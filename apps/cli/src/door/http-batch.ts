@@ -24,9 +24,9 @@ interface ResultsLine {
   readonly expired?: true;
 }
 
-/** One request's part of the upload: what is sent again when its connection breaks. */
+/** One upload request; it is sent again when its connection breaks. */
 const part = { orders: 1_000, bytes: 1024 * 1024 } as const;
-/** A connection on which nothing came for this long is made again: its other end may be gone without a word. */
+/** A connection is reopened after this long without data: its peer may have vanished silently. */
 const quietMs = 60_000;
 const pauseMs = 200;
 
@@ -34,15 +34,15 @@ const pauseMs = 200;
  * A batch that a gateway runs.
  *
  *   orders ──part by part, each again until the gateway has it──▶ gateway ──results, again from the last one read──▶ reader
- *
- * The gateway names jobs by their position, so what is sent twice runs once. `cancel` ends the upload, and then everything;
+ * The gateway derives job ids from positions, so an order that is sent twice runs once. `cancel` stops the upload, then cancels
+ * the jobs; `ends` still yields the results of what was sent.
  * the results of what had been sent still come.
  */
 export class HttpBatch implements DoorBatch {
   readonly #calls: HttpCalls;
   readonly #given: BatchToRun;
   readonly #id: string;
-  /** The gateway has all orders that it will ever have. */
+  /** The upload is complete on the gateway's side. */
   readonly #isWhole: boolean;
   readonly #left = new AbortController();
   readonly #stopped = new AbortController();
@@ -50,12 +50,12 @@ export class HttpBatch implements DoorBatch {
   #read = 0;
   #ordersRead = false;
   #finished = 0;
-  /** The last position of which an end has come. */
+  /** The highest position with a result. */
   #furthest = -1;
   readonly #failed = new AbortController();
   #cancelled: boolean;
 
-  /** Makes the batch, or finds it. */
+  /** Creates the batch, or finds it. */
   static async open(calls: HttpCalls, given: BatchToRun): Promise<HttpBatch> {
     calls.outageMs = given.patienceMs;
     const opened = await sendPart(calls, given.id, { from: 0, more: true, lines: "" });
@@ -101,7 +101,7 @@ export class HttpBatch implements DoorBatch {
           await this.#until(() => this.#read > line.index || this.#ordersRead);
           if (!done.has(line.index)) yield { position: line.index, id: line.jobId, result: resultOf(line) };
         }
-        // Also an answer that was cut off may look complete: fetch takes a reset connection for the end of it.
+        // A cut-off answer may look complete, because fetch treats a reset connection as its end.
         if (await this.#isOver(after)) return await uploaded;
       } catch (error) {
         if (this.#left.signal.aborted) return;
@@ -120,7 +120,7 @@ export class HttpBatch implements DoorBatch {
     this.#cancelled = true;
     this.#stopped.abort();
     this.#change();
-    // A part that the gateway holds up, as for a fleet that is full, is then refused. The upload's end tells how many there are.
+    // The gateway then refuses a part that it holds back, as it does for a full fleet. The upload's end reports how many orders it took.
     await this.#calls.json("DELETE", path`/v1/batches/${this.#id}`);
   }
 
@@ -151,7 +151,7 @@ export class HttpBatch implements DoorBatch {
         this.#read++;
         this.#change();
       }
-      // What was left is for the next run; what was cancelled ends with what was sent.
+      // The next run continues a batch that was left. A cancelled batch ends with the orders that were sent.
       if (signal.aborted) lines = [];
       if (!this.#left.signal.aborted) await send(false);
     } finally {
@@ -160,10 +160,10 @@ export class HttpBatch implements DoorBatch {
     }
   }
 
-  /** Without a window the gateway has all of them: it holds the sender up when the fleet is full. */
+  /** Without a window the gateway gets everything: its backpressure slows the upload when the fleet is full. */
   get #hasRoom(): boolean {
     const { inFlight } = this.#given;
-    // What an earlier run submitted has ended already, in any order.
+    // Jobs of an earlier run have ended already, in any order.
     if (inFlight === undefined || this.#read <= this.#furthest) return true;
     return this.#read - this.#finished < inFlight;
   }
@@ -175,7 +175,7 @@ export class HttpBatch implements DoorBatch {
       if (!(error instanceof Complaint && error.code === "conflict")) throw error;
       const { cancelledAtMs } = await this.#calls.json<BatchView>("GET", path`/v1/batches/${this.#id}`);
       if (cancelledAtMs === undefined) throw error;
-      // Cancelled by another caller, while it was sent.
+      // Another caller cancelled the batch during the upload.
       this.#cancelled = true;
       this.#stopped.abort();
     }
@@ -212,7 +212,7 @@ export class HttpBatch implements DoorBatch {
     return state === "finished" && after >= finished;
   }
 
-  /** Or the upload has failed, or the batch was left. */
+  /** Waits for a condition; also returns when the upload failed or the batch was left. */
   async #until(isSo: () => boolean): Promise<void> {
     const isOver = () => this.#failed.signal.aborted || this.#left.signal.aborted;
     while (!isSo() && !isOver()) await this.#changed.promise;
@@ -224,7 +224,7 @@ export class HttpBatch implements DoorBatch {
   }
 }
 
-/** Nothing came for long. A batch of long jobs is like that. */
+/** No data for a while, which is normal for a batch of long jobs. */
 class Quiet extends Error {}
 
 interface Part {
@@ -242,7 +242,7 @@ function sendPart(calls: HttpCalls, id: string, { from, more, lines }: Part): Pr
   });
 }
 
-/** The gateway names the jobs. */
+/** The gateway assigns the job ids. */
 function lineOf({ id: _, ...order }: JobOrder): string {
   return `${JSON.stringify(order)}\n`;
 }

@@ -2,7 +2,7 @@ import type { BatchesDoor } from "../door.ts";
 import { type BatchView, HttpBatch } from "./http-batch.ts";
 import { type HttpCalls, path } from "./http-call.ts";
 
-/** Batches of a gateway. What the CLI calls a batch is its Idempotency-Key there. */
+/** Batches of a gateway. The CLI's name of a batch is its Idempotency-Key. */
 export function httpBatches(calls: HttpCalls): BatchesDoor {
   const find = async (id: string) => {
     const query = { key: id };

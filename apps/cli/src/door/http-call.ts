@@ -5,22 +5,22 @@ import { exitCodes } from "../exit-codes.ts";
 
 export interface CallOptions {
   readonly body?: unknown;
-  /** A body as it is, of the type that `headers` names. */
+  /** A raw body, of the type that `headers` names. */
   readonly text?: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Sent again when the connection breaks or the gateway is away; GET and DELETE are, unless this says no. */
+  /** Safe to retry on a broken connection or an unavailable gateway. Default: true for GET and DELETE. */
   readonly repeatable?: boolean;
   /** Called before it is sent again when it may have been carried out already. */
   readonly onLost?: () => void;
 }
 
-/** A gateway that says how long to wait is asked again, this often. */
+/** Retries of a request that the gateway answers with Retry-After. */
 const patience = 8;
 const longestPauseMs = 5_000;
 const firstPauseMs = 200;
-/** What a broken connection, a proxy without a gateway behind it, and a gateway without its Redis answer. */
+/** Codes of a broken connection, of a proxy without its gateway, and of a gateway without its Redis. */
 const away = new Set([
   ...["gateway-unreachable", "redis-unreachable", "unavailable"],
   ...["http-502", "http-503", "http-504"],
@@ -35,7 +35,7 @@ export class HttpCalls {
   readonly #base: URL;
   readonly #key: string | undefined;
   readonly #closed = new AbortController();
-  /** Repeatable calls go on for this long while the gateway is away. */
+  /** How long repeatable calls are retried while the gateway is away. */
   outageMs = 10_000;
   #answeredMs = 0;
 
@@ -45,7 +45,7 @@ export class HttpCalls {
     this.#key = key;
   }
 
-  /** The answer's JSON as its route declares it; undefined where it has none. */
+  /** The JSON of the answer; undefined for an empty body. */
   async json<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
     const text = await this.#patiently(method, options, async () => {
       const response = await this.#answered(method, path, options);
@@ -84,7 +84,7 @@ export class HttpCalls {
     return this.#closed.signal.aborted;
   }
 
-  /** Ends what is still open. */
+  /** Aborts open requests. */
   close(): void {
     this.#closed.abort();
   }
@@ -99,7 +99,7 @@ export class HttpCalls {
         if (!repeatable || !(error instanceof Complaint) || !away.has(error.code ?? "")) throw error;
         const now = performance.now();
         failedMs ??= now;
-        // While the gateway answers other calls it is not away.
+        // The gateway is not away while it answers other calls.
         if (now - Math.max(failedMs, this.#answeredMs) >= this.outageMs) throw error;
         if (mayBeDone(error)) options.onLost?.();
         await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: this.#closed.signal });
@@ -210,7 +210,7 @@ function undefinedWhenMissing(error: unknown): undefined {
   throw error;
 }
 
-/** A path whose values are data: path`/v1/jobs/${id}`. */
+/** Builds a path and escapes its values: path`/v1/jobs/${id}`. */
 export function path(texts: TemplateStringsArray, ...values: readonly string[]): string {
   return texts.reduce((whole, text, index) => whole + encodeURIComponent(values[index - 1] ?? "") + text);
 }

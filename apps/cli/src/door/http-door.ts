@@ -40,9 +40,9 @@ import { httpBatches } from "./http-batches.ts";
 import { HttpCalls, path } from "./http-call.ts";
 import { httpEvents } from "./http-events.ts";
 
-/** How long one request waits for a result; then it asks again. Under every proxy's patience. */
+/** Long-poll interval, below common proxy timeouts. */
 const waitSeconds = 25;
-/** What a gateway lists at once. */
+/** Maximum page size of the gateway's lists. */
 const mostListed = 1_000;
 
 interface JobView {
@@ -65,7 +65,7 @@ export class HttpDoor implements Door {
   readonly tools: ToolsDoor;
   readonly #calls: HttpCalls;
 
-  /** Fails at once when no gateway answers; does not check that the gateway is ready. */
+  /** Fails at once if no gateway answers. Does not check that the gateway is ready. */
   static async open({
     url,
     key,
@@ -73,7 +73,7 @@ export class HttpDoor implements Door {
   }: {
     readonly url: string;
     readonly key: string | undefined;
-    /** A gateway that is away for longer fails a call; default 10 s. */
+    /** A call fails when the gateway is away for longer; default 10 s. */
     readonly outageMs?: number;
   }): Promise<HttpDoor> {
     const calls = new HttpCalls(url, key);
@@ -100,7 +100,7 @@ export class HttpDoor implements Door {
     return this.#calls.address;
   }
 
-  /** With an id of our own: sending it again after a broken connection runs nothing twice. */
+  /** Sends its own job id, so that a retry after a broken connection runs nothing twice. */
   async submit(order: JobOrder): Promise<DoorJob> {
     const id = order.id ?? `cli_${randomBytes(12).toString("base64url")}`;
     try {
@@ -191,7 +191,7 @@ export class HttpDoor implements Door {
   }
 }
 
-/** The gateway may have taken the job before the connection broke. */
+/** The gateway may have accepted the job before the connection broke. */
 function withJobId(error: Complaint, id: string): Complaint {
   const { exitCode, code, advice, cause } = error;
   return new Complaint(`${error.message}; the job ${id} may have been accepted`, {

@@ -7,10 +7,10 @@ import { type HttpCalls, path } from "./http-call.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;
-/** A gateway that restarts is back within this; each event begins it anew. */
+/** Time that a gateway has to restart. Each event resets it. */
 const mostFailures = 20;
 
-/** A job's events until its end. A connection that breaks is made again behind the last event, so that none comes twice. */
+/** A job's events until its end. Resumes a broken connection after the last event, so that no event comes twice. */
 export async function* httpEvents(
   calls: HttpCalls,
   jobId: string,
@@ -27,7 +27,7 @@ export async function* httpEvents(
         repeatable: false,
         ...(signal ? { signal } : {}),
       });
-      // Nothing will ever follow the last event.
+      // No event follows the last one.
       if (status === 204) return;
       const events = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
       for await (const event of events ?? []) {
@@ -51,7 +51,7 @@ export async function* httpEvents(
   }
 }
 
-/** Undefined for what this version has no word for. */
+/** Undefined for an event type that this version does not know. */
 function readEvent(id: string, { event: type, data }: EventSourceMessage): IdentifiedEvent | undefined {
   const { text = "", encoding = "utf8", ...more } = JSON.parse(data);
   switch (type) {

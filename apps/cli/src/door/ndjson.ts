@@ -1,4 +1,4 @@
-/** The lines of an answer as JSON. The last one counts only with its newline: what was cut off is no line. */
+/** Parses the lines of an answer. A last line without its newline was cut off and does not count. */
 export async function* ndjsonLines<T>(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<T> {
   const decoder = new TextDecoder();
   let rest: string[] = [];

@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import type { Door } from "../door.ts";
 
-/** The gateway when one is named, else Redis. Only what is used is loaded: the client brings BullMQ with it. */
+/** Opens the gateway if one is named, else Redis. Imports only that one: the client loads BullMQ. */
 export async function openDoor(config: Config): Promise<Door> {
   if (config.gatewayUrl !== undefined) {
     const { HttpDoor } = await import("./http-door.ts");

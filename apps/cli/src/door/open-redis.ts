@@ -5,7 +5,7 @@ import { ConfigError } from "../complaint.ts";
 
 export const defaultRedis = "redis://127.0.0.1:6379";
 
-/** A connection that works. Fails at once when no Redis answers, instead of trying again as a worker would. */
+/** Connects to Redis. Fails at once if none answers, where a worker would retry. */
 export async function openRedis(url: string): Promise<Redis> {
   const address = withoutPassword(url);
   const refused = Promise.withResolvers<never>();

@@ -1,9 +1,9 @@
 import type { LocalFleet } from "./local-fleet.ts";
 
-/** How this program is called: where npm installed it, or in a clone. */
+/** How the user calls this program: as npm installed it, or in a clone. */
 const berth = import.meta.url.includes("/node_modules/") ? "npx berth" : "npm run -s berth --";
 
-/** What to do with a fleet that is up, to be copied from the terminal. */
+/** What to try with a running fleet, to copy from the terminal. */
 export function addresses({ gatewayUrl, redisUrl }: LocalFleet): string {
   return `
   dashboard   ${gatewayUrl}/board

@@ -12,24 +12,24 @@ export interface ChildOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly logFile: string;
-  /** A program of ours: it stops by itself when the IPC channel to this process ends. */
+  /** A program of ours, which stops when its IPC channel to this process closes. */
   readonly endsWithUs?: boolean;
-  /** Held open for as long as it runs. */
+  /** File descriptors that stay open while it runs. */
   readonly holds?: Writable | undefined;
-  /** It is ready when a line of its output has this; at once when absent. */
+  /** Text in a line of output that means "ready"; absent: ready at once. */
   readonly readyWord?: string;
-  /** It ended without being asked to. */
+  /** Called when it exits without being asked to. */
   readonly onEnd?: (name: string, how: string) => void;
 }
 
-/** The grace period of a child that was asked to stop, before it is killed. */
+/** Grace period between the request to stop and the kill. */
 const stopMs = 40_000;
 const shownLines = 8;
 const lookMs = 25;
 
 /**
- * A program as a process of its own. It writes to its log file itself: a pipe to us would break when we are killed, and
- * pino tries for ever to flush into a broken pipe.
+ * Runs a program as its own process. The program writes its log file itself: a pipe would break when this process is killed, and
+ * pino would try forever to flush into it.
  */
 export class LocalChild {
   /** The output line that reported readiness. */
@@ -42,16 +42,16 @@ export class LocalChild {
     this.#options = options;
     const log = openSync(options.logFile, "w");
     const { endsWithUs, holds } = options;
-    // In a group of its own: Ctrl-C is for us, and we stop the children in their order.
+    // Its own process group: Ctrl-C reaches only us, and we stop the children in order.
     this.#process = spawn(options.program, options.args, {
       env: options.env,
       stdio: ["ignore", log, log, endsWithUs ? "ipc" : "ignore", holds ?? "ignore"],
       detached: true,
     });
     closeSync(log);
-    // `ready` tells of it; without a listener here an error outside of it would end this process.
+    // `ready` reports an early error; without a listener, a late one would crash this process.
     this.#process.on("error", () => {});
-    // We leave without waiting, on a second Ctrl-C: to a child that is stopping, a second signal means "at once".
+    // On a second Ctrl-C we exit without waiting. A stopping child takes the second signal as "at once".
     if (endsWithUs) process.once("exit", () => this.#process.kill("SIGTERM"));
     this.#process.on("exit", (code, signal) => {
       if (!this.#stopping) options.onEnd?.(options.name, signal ?? `exit code ${code}`);
@@ -75,7 +75,7 @@ export class LocalChild {
     }
   }
 
-  /** Settles when it has reported readiness; throws when it ends before. */
+  /** Resolves when the child reports readiness; throws when it exits before. */
   async ready(): Promise<void> {
     const { name, program, readyWord, logFile } = this.#options;
     const stopped = new AbortController();
@@ -91,7 +91,8 @@ export class LocalChild {
         });
       });
       if (readyWord === undefined) return;
-      const [code, signal] = (await Promise.race([ended, this.#says(readyWord, stopped.signal)])) ?? [];
+      const [code, signal] =
+        (await Promise.race([ended, this.#waitForLine(readyWord, stopped.signal)])) ?? [];
       if (code === undefined) return;
       const last = (await this.#lines()).slice(-shownLines);
       throw new Complaint(`${name} ended at once (${signal ?? `exit code ${code}`})`, {
@@ -102,7 +103,7 @@ export class LocalChild {
     }
   }
 
-  async #says(word: string, signal: AbortSignal): Promise<undefined> {
+  async #waitForLine(word: string, signal: AbortSignal): Promise<undefined> {
     while (!signal.aborted) {
       const line = (await this.#lines()).find((one) => one.includes(word));
       if (line !== undefined) {
@@ -113,7 +114,7 @@ export class LocalChild {
     }
   }
 
-  /** Whole lines of its log. */
+  /** Complete lines of its log. */
   async #lines(): Promise<string[]> {
     return (await readFile(this.#options.logFile, "utf8")).split("\n").slice(0, -1);
   }

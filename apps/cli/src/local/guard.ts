@@ -1,21 +1,21 @@
 /**
- * A process beside a local fleet, for the case that the fleet's own process is killed. Workers and gateway then stop by
- * themselves. This one stops Redis after them, since workers write their last records to it.
+ * Runs beside a local fleet, in case the fleet's own process is killed. Workers and gateway then stop by themselves. The guard
+ * stops Redis after them, since workers write their last records to it.
  *
- * Its stdin is a pipe whose other end is held by the fleet's process, the workers and the gateway. It ends when all of
- * them are gone. The only argument is what to clear up then, as JSON.
+ * Its stdin is a pipe. The fleet's process, the workers and the gateway hold the other end, so it closes when all of them are
+ * gone. The only argument is a JSON list of what to clean up then.
  */
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 
-/** Redis writes its append-only file to the disk before it ends. */
+/** Redis writes its append-only file to disk before it exits. */
 const redisEndsMs = 30_000;
 
 const estate = z.object({
   redis: z.object({ pid: z.number(), socket: z.string() }).optional(),
-  /** A temporary directory of the fleet. */
+  /** A temporary directory of the fleet, to remove. */
   directory: z.string().optional(),
 });
 
@@ -28,7 +28,7 @@ if (import.meta.main) {
   if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** By its socket, not by a signal: the pid may be another program's by now. */
+/** Stops Redis through its socket, not by a signal: the pid may belong to another program by now. */
 async function endRedis({ pid, socket }: NonNullable<Estate["redis"]>): Promise<void> {
   const giveUpAtMs = performance.now() + redisEndsMs;
   while (isAlive(pid) && performance.now() < giveUpAtMs) {
@@ -37,7 +37,7 @@ async function endRedis({ pid, socket }: NonNullable<Estate["redis"]>): Promise<
   }
 }
 
-/** True when Redis ended: it then closes the connection without an answer. */
+/** True when Redis exits, because it then closes the connection without an answer. */
 function shutDown(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = connect(socket, () => connection.write("SHUTDOWN\r\n"));

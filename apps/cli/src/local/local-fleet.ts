@@ -12,24 +12,24 @@ import { secretsEnvironment } from "./secrets-key.ts";
 
 export interface LocalFleetOptions {
   readonly workers: number;
-  /** A Redis that is there; otherwise one of our own is started in `directory`. */
+  /** An existing Redis; absent: start one in `directory`. */
   readonly redisUrl: string | undefined;
-  /** Absolute. Logs, and what the fleet keeps. */
+  /** Absolute path for logs and the fleet's data. */
   readonly directory: string;
-  /** The directory goes with the fleet, also when this process is killed; otherwise the caller removes it. */
+  /** Remove the directory with the fleet, even when this process is killed; otherwise the caller removes it. */
   readonly temporary?: boolean;
-  /** Labels the containers. Two fleets on one engine need two names: a worker removes what its earlier life left. */
+  /** Labels the containers. Two fleets on one engine need different names: a worker removes containers of its predecessor. */
   readonly fleet: string;
-  /** The workers are this, `-` and a number. */
+  /** Worker ids are this, `-` and a number. */
   readonly workerPrefix: string;
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly config: Config;
   readonly onEnd?: ChildOptions["onEnd"];
 }
 
 /**
- * Redis, some workers and a gateway on this machine, as processes of their own that end with this one, however it ends:
+ * Runs Redis, workers and a gateway on this machine as separate processes. They end with this process, however it ends:
  *
  *   stop()              workers and gateway are stopped, then Redis, then the guard
  *   this process dies   workers and gateway see the end of their IPC channel and stop; the guard then stops Redis
@@ -49,7 +49,7 @@ export class LocalFleet {
     this.redisUrl = options.redisUrl ?? `unix://${join(options.directory, "redis.sock")}`;
   }
 
-  /** Where the gateway listens, once started. */
+  /** The gateway's address, once started. */
   get gatewayUrl(): string {
     return this.#gatewayUrl;
   }
@@ -66,7 +66,7 @@ export class LocalFleet {
     for (const one of begun) if (one.status === "rejected") throw one.reason;
   }
 
-  /** Those that were started last first: workers give back what they hold while Redis is still there. */
+  /** In reverse order: workers release their leases while Redis still runs. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#probe?.disconnect();
@@ -74,7 +74,7 @@ export class LocalFleet {
       this.#options.redisUrl === undefined ? this.#children : [undefined, ...this.#children];
     await Promise.all(rest.map((child) => child?.stop()));
     await redis?.stop();
-    // Last: until here it is needed. Left alone it would act on a fleet that is started after us in the same directory.
+    // Last, since it is needed until here. A guard left behind would act on the next fleet in the same directory.
     if (this.#guard?.kill("SIGKILL")) await once(this.#guard, "exit");
   }
 
@@ -88,7 +88,7 @@ export class LocalFleet {
       args: [...where, ...policy],
       env: this.#environment(),
     });
-    // Before anything is waited for: killed from now on, we leave no Redis behind.
+    // Before the first await: a kill from here on leaves no Redis behind.
     const pid = this.#children[0]?.pid;
     this.#startGuard(pid === undefined ? {} : { redis: { pid, socket: join(directory, "redis.sock") } });
     await starting;
@@ -104,7 +104,7 @@ export class LocalFleet {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true,
     });
-    // Without a guard the fleet works; only a kill of this process would leave Redis.
+    // The fleet works without a guard. Only a kill of this process would then leave Redis running.
     this.#guard.on("error", () => {});
     this.#guard.stdin?.on("error", () => {});
   }
@@ -137,7 +137,7 @@ export class LocalFleet {
     return child;
   }
 
-  /** Only what is named: a key or an address from the caller's environment must not get into a child by accident. */
+  /** Passes only named variables, so that no key or address leaks from the caller's environment into a child. */
   #environment(): Record<string, string> {
     const { directory, config } = this.#options;
     const given = Object.entries({
@@ -159,7 +159,7 @@ export class LocalFleet {
 
 const fromSource = import.meta.url.endsWith(".ts");
 
-/** Beside this package, as sources or as built. */
+/** Next to this package, as source or as built. */
 function programOf(app: string): string {
   const main = fromSource ? "src/main.ts" : "dist/main.js";
   return fileURLToPath(new URL(`../../../${app}/${main}`, import.meta.url));

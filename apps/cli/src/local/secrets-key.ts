@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 
-/** The configured keys, or a file with one that was made for this fleet's directory. */
+/** The configured keys, or a generated key in the fleet's directory. */
 export async function secretsEnvironment({
   directory,
   config,

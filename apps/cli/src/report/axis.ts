@@ -2,14 +2,14 @@ import { type Markup, markup } from "./markup.ts";
 
 const [left, right] = [52, 16];
 
-/** The room of one plot. Widths are about as wide as they are shown, so that all text has one size. */
+/** Size of one plot. Close to the displayed width, so that text has one size in all plots. */
 export class Plot {
   readonly #width: number;
   readonly #height: number;
   readonly #top: number;
   readonly #bottom: number;
 
-  /** `top` and `bottom` are the margins; the labels of the horizontal axis are in the lower one. */
+  /** `top` and `bottom` are the margins; the lower one holds the labels of the horizontal axis. */
   constructor(width: number, { height = 240, top = 12, bottom = 32 } = {}) {
     this.#width = width;
     this.#height = height;
@@ -17,7 +17,7 @@ export class Plot {
     this.#bottom = bottom;
   }
 
-  /** From a share of the width or height, 0 to 1, to coordinates. */
+  /** Maps a share of the width or height, 0 to 1, to a coordinate. */
   x(share: number): number {
     return round(left + share * (this.#width - left - right));
   }
@@ -36,7 +36,7 @@ export class Plot {
     return this.valueAxis(counts.map((count) => ({ share: count / most, text: count.toLocaleString("en") })));
   }
 
-  /** Lines across the plot, each with its value on the left. */
+  /** Horizontal grid lines, each with its value on the left. */
   valueAxis(ticks: readonly Tick[]): Markup {
     return markup`${ticks.map(({ share, text }) => {
       const y = this.y(share);
@@ -69,7 +69,7 @@ export interface Tick {
   readonly text: string;
 }
 
-/** Even steps from 0 on. */
+/** Even steps from 0. */
 export function spanTicks(mostMs: number): Tick[] {
   const unitMs = mostMs > 7_200_000 ? 3_600_000 : mostMs > 120_000 ? 60_000 : 1_000;
   const step = Math.max(niceStep(mostMs / unitMs / 6), unitMs === 1_000 ? 0.1 : 1) * unitMs;
@@ -82,7 +82,7 @@ export function spanTicks(mostMs: number): Tick[] {
 
 const marksMs = [0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
 
-/** Round times between the two, on a logarithmic axis. */
+/** Round durations between the two, on a logarithmic axis. */
 export function roundTicks(fromMs: number, toMs: number): Tick[] {
   const span = Math.log(toMs / fromMs);
   return marksMs

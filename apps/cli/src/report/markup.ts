@@ -8,7 +8,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** HTML or SVG that was made here. */
+/** HTML or SVG that this module built. */
 export class Markup {
   readonly text: string;
 
@@ -19,7 +19,7 @@ export class Markup {
 
 type Part = string | number | Markup | readonly (string | number | Markup)[];
 
-/** Markup with values in it: all but other markup is escaped, in elements and in quoted attributes. */
+/** Builds markup. Escapes every value that is not markup, for use in elements and quoted attributes. */
 export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(String.raw({ raw: strings }, ...parts.map(partText)));
 }
@@ -30,10 +30,10 @@ function partText(part: Part): string {
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
 }
 
-/** A line break in front of a bracket begins no move of the cursor. */
+/** A line break before a bracket is text, not part of a cursor sequence. */
 const moveOrReturn = /(?![\n\t])\p{Cc}\[[0-9;?]*[ -/]*[@-~]|\r(?=\n)/gu;
 
-/** Output of a command: its lines, without the colours and moves of a terminal. */
+/** Splits a command's output into lines and removes terminal escape sequences. */
 export function outputMarkup(text: string): Markup {
   const plain = text.replaceAll(moveOrReturn, "").replaceAll("\t", "    ");
   return new Markup(plain.split("\n").map(partText).join("\n"));

@@ -7,11 +7,11 @@ const steps = 180;
 const bins = 36;
 const tenantsShown = 20;
 const [wide, half] = [1_040, 500];
-/** Above the highest bar, for the names of the marks. */
+/** Room above the highest bar for the names of the marks. */
 const headroom = 1.3;
 const nothing = markup`<p class="none">No job has ended.</p>`;
 
-/** How many jobs had ended at each moment, and how many of them had failed. */
+/** Jobs ended over time, and how many of them failed. */
 export function progressPlot({ ends, firstAtMs }: BatchStatistics): Markup {
   if (ends.length === 0) return nothing;
   const plot = new Plot(wide);
@@ -38,10 +38,10 @@ export function progressPlot({ ends, firstAtMs }: BatchStatistics): Markup {
   return markup`${drawn}${legend(["ok", "ended"], ["bad", "of them failed"])}`;
 }
 
-/** How many jobs took how long; the axis of times is logarithmic. */
+/** Distribution of run times, on a logarithmic axis. */
 export function spanHistogram(values: readonly number[], title: string): Markup {
   if (values.length === 0) return markup`<p class="none">No job began.</p>`;
-  // A clock cannot tell less than a tenth of a millisecond from nothing.
+  // The clock cannot measure less than a tenth of a millisecond.
   const floored = values.map((ms) => Math.max(ms, 0.1));
   const [least, longest] = floored.reduce(
     ([low, high], ms) => [Math.min(low, ms), Math.max(high, ms)],
@@ -72,7 +72,7 @@ export function spanHistogram(values: readonly number[], title: string): Markup 
   return plot.drawn(title, plot.countAxis(most), ...bars, plot.spanAxis(roundTicks(fromMs, toMs)), ...marks);
 }
 
-/** One bar for each tenant, the one with most failures first. */
+/** One bar per tenant, most failures first. */
 export function tenantBars(tenants: ReadonlyMap<string, TenantCount>): Markup {
   if (tenants.size === 0) return nothing;
   const rows = [...tenants].map(([tenant, { succeeded, failed, cpuMs }]) => {

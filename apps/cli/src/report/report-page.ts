@@ -7,7 +7,7 @@ import { Markup, markup, outputMarkup } from "./markup.ts";
 import { progressPlot, spanHistogram, tenantBars } from "./plots.ts";
 import { reportStyle } from "./report-style.ts";
 
-/** A page that needs nothing else: it opens from disk, and asks for no program, font or address. */
+/** A self-contained page: opens from disk and loads no script, font or address. */
 export async function writeReportPage(
   file: string,
   summary: BatchSummary,
@@ -16,7 +16,7 @@ export async function writeReportPage(
   await writeFile(file, reportPage(summary, statistics));
 }
 
-/** What jobs wrote is shown as text. No script runs in the page, whatever is in it. */
+/** Shows job output as text. The policy blocks every script in the page. */
 export function reportPage(summary: BatchSummary, statistics: BatchStatistics): string {
   const { id, total, finished, seconds, perSecond } = summary;
   const rate = perSecond > 0 ? `, ${perSecond.toFixed(1)} a second` : "";

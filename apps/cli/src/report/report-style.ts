@@ -1,4 +1,4 @@
-/** Follows the reader's choice of light or dark. */
+/** Follows the reader's light or dark setting. */
 export const reportStyle = `
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1c2430; --soft: #5d6878; --line: #dfe3e9;
   --ok: #2f7d5b; --bad: #c8432f; --lost: #b07a12; --bar: #3d6fb4; }

@@ -6,7 +6,7 @@ const styleStart = "\x1b[";
 const styleOrCharacter = /\p{Cc}\[[0-9;]*m|./gsu;
 const leave = "\x1b[?25h\x1b[?1049l";
 
-/** Draws a page again and again over the whole screen, which is given back as it was. Ends with q or Ctrl-C. */
+/** Redraws a page over the whole screen, then restores the screen. Ends with q or Ctrl-C. */
 export async function showLive(
   context: Context,
   everyMs: number,
@@ -34,7 +34,7 @@ export async function showLive(
   }
 }
 
-/** By characters. Styles take no room, and end before what is cut off. */
+/** Cuts by characters. Styles take no width, and end before the cut. */
 function cut(line: string, width: number): string {
   let room = width;
   return line.replaceAll(styleOrCharacter, (part) => (part.startsWith(styleStart) || room-- > 0 ? part : ""));
@@ -44,7 +44,7 @@ function listenForKeys(end: () => void): { stop(): void } {
   const { stdin } = process;
   if (!stdin.isTTY) return { stop() {} };
   const onKey = (bytes: Buffer) => {
-    // In raw mode Ctrl-C is a byte like any other.
+    // In raw mode Ctrl-C arrives as a byte.
     if (bytes.includes("q") || bytes.includes(3)) end();
   };
   stdin.setRawMode(true);

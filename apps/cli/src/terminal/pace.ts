@@ -1,19 +1,19 @@
-/** Of what has ended, the last so many seconds count most; older ends fade. */
+/** Time constant of the rate: recent ends count most, older ones fade. */
 const rateFadeMs = 15_000;
-/** The estimate follows what the rate says with this delay: ends come in bursts, and it should not jump with each. */
+/** Time constant of the estimate: ends come in bursts, and the estimate should not jump with each. */
 const estimateFadeMs = 4_000;
 const sampleMs = 200;
-/** Less than this tells nothing about the rest. */
+/** No estimate before this much time: too few samples. */
 const firstEstimateMs = 2_000;
 
 export interface PaceNow {
-  /** 0 until something has ended. */
+  /** 0 until the first end. */
   readonly perSecond: number;
-  /** How much longer; undefined until it can be estimated. */
+  /** Time left; undefined until it can be estimated. */
   readonly leftMs: number | undefined;
 }
 
-/** How fast something goes on, and when it will be over: steady numbers from uneven progress. */
+/** Estimates the rate and the time left: steady numbers from uneven progress. */
 export class Pace {
   #beganMs: number | undefined;
   #sampledMs = 0;
@@ -40,7 +40,7 @@ export class Pace {
   #sample(nowMs: number, done: number, total: number | undefined): void {
     const ms = nowMs - this.#sampledMs;
     const kept = Math.exp(-ms / rateFadeMs);
-    // Divided by the weight of all samples so far, a young average is not drawn towards zero.
+    // Dividing by the weight of all samples keeps a young average from being drawn towards zero.
     this.#fading = this.#fading * kept + (1 - kept) * ((done - this.#sampledDone) / ms);
     this.#weight = this.#weight * kept + (1 - kept);
     this.#sampledMs = nowMs;

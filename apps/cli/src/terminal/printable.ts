@@ -1,6 +1,6 @@
 /**
- * Text of a tenant's for a terminal: names, reasons, paths. Control characters could move the cursor, recolour what is
- * around them or answer questions the terminal was not asked, so they are shown instead of sent.
+ * Makes a tenant's text safe for a terminal: names, reasons, paths. Control characters could move the cursor, change colours or
+ * make the terminal send an answer, so they are shown escaped.
  */
 export function printable(text: string): string {
   return text.replaceAll(/\p{Cc}|\p{Cf}|\u2028|\u2029/gu, (character) => {

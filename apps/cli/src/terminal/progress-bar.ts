@@ -5,13 +5,13 @@ import type { Terminal } from "./terminal.ts";
 const redrawMs = 100;
 
 export interface ProgressUnit {
-  /** `12,000 jobs`, `4.5 MB`. */
+  /** For example `12,000 jobs` or `4.5 MB`. */
   readonly amount: (count: number) => string;
-  /** Of what comes in a second, where that is finer: `84.1`. */
+  /** The rate, where it needs more digits: `84.1`. */
   readonly rate?: (perSecond: number) => string;
 }
 
-/** One moving line on stderr: how much of how much, how fast, how much longer. Nothing when stderr is no terminal. */
+/** A progress line on stderr: how much of how much, rate, time left. Draws nothing when stderr is not a terminal. */
 export class ProgressBar {
   readonly #terminal: Terminal;
   readonly #title: string;
@@ -26,7 +26,7 @@ export class ProgressBar {
     this.#unit = unit;
   }
 
-  /** `total` is undefined when it is not known yet. */
+  /** `total` is undefined while unknown. */
   show(done: number, total: number | undefined, more = ""): void {
     const columns = this.#terminal.noteColumns;
     const now = performance.now();
@@ -36,7 +36,7 @@ export class ProgressBar {
     process.stderr.write(`\r\x1b[2K${this.#line(done, total, more, now).slice(0, columns - 1)}`);
   }
 
-  /** Leaves the line as it is, or takes it away. */
+  /** Keeps the line, or erases it. */
   end(keep = true): void {
     if (!this.#drawn) return;
     process.stderr.write(keep ? "\n" : "\r\x1b[2K");

@@ -1,4 +1,4 @@
-/** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: as exact as is of use. */
+/** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: only as precise as useful. */
 export function spanText(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   const seconds = ms / 1_000;

@@ -1,9 +1,9 @@
 import { printable } from "./printable.ts";
 
-/** Styles a cell; without a row it is of the header. */
+/** Styles a cell; `row` is undefined for the header. */
 export type Paint = (text: string, column: string, row?: number) => string;
 
-/** Columns as wide as they need to be; the last one unbounded. Numbers to the right. */
+/** Columns are as wide as their content; the last one has no limit. Numbers align right. */
 export function table(
   header: readonly string[],
   rows: readonly (readonly (string | number)[])[],

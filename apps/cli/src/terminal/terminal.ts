@@ -17,28 +17,28 @@ export interface TerminalOptions {
 }
 
 /**
- * Where a command's words go: answers to stdout, everything about the answering to stderr. Colours and moving lines only
- * where a person looks.
+ * A command's output: answers go to stdout, messages to stderr. Colours and moving lines are used
+ * only on a terminal.
  */
 export class Terminal {
-  /** One value for a program, instead of text for a person. */
+  /** With --json a command prints one value for a program instead of text. */
   json: boolean;
   readonly #noColor: boolean;
 
   constructor({ noColor, json }: TerminalOptions) {
     this.#noColor = noColor;
     this.json = json;
-    // The writer gets the error from the write itself; without a listener the program would end with a stack.
+    // The write itself reports the error to its caller; without a listener it would also crash the program.
     process.stdout.on("error", () => {});
     process.stderr.on("error", () => {});
   }
 
-  /** Columns of the terminal that stderr is, if it is one: where moving lines go. */
+  /** Width of stderr if it is a terminal, for progress lines. */
   get noteColumns(): number | undefined {
     return this.json ? undefined : columnsOf(process.stderr);
   }
 
-  /** The same of stdout. */
+  /** Width of stdout if it is a terminal. */
   get columns(): number | undefined {
     return columnsOf(process.stdout);
   }
@@ -51,7 +51,7 @@ export class Terminal {
     return this.#noColor || this.columns === undefined ? text : `\x1b[${codes[style]}m${text}\x1b[0m`;
   }
 
-  /** Settles when it has been taken: a slow reader slows the writer, and nothing piles up here. */
+  /** Resolves when the reader took it: backpressure slows the writer, and nothing piles up here. */
   write(bytes: string | Uint8Array, to: "stdout" | "stderr" = "stdout"): Promise<void> {
     return new Promise((resolve, reject) => {
       process[to].write(bytes, (error) => (error ? reject(error) : resolve()));
@@ -62,12 +62,12 @@ export class Terminal {
     await this.write(`${text}\n`);
   }
 
-  /** About the answer, not part of it. */
+  /** A message, which is not part of the answer. */
   note(text: string): void {
     process.stderr.write(`${text}\n`);
   }
 
-  /** One value: as JSON where that was asked for, else as the text that is made of it. */
+  /** Prints one value: with --json as JSON, else as text. */
   async answer(value: unknown, text: () => string): Promise<void> {
     if (this.json) return this.line(JSON.stringify(value, null, this.columns === undefined ? 0 : 2));
     const said = text();
@@ -75,12 +75,12 @@ export class Terminal {
   }
 }
 
-/** A terminal without a size reports 0. */
+/** A terminal of unknown size reports 0. */
 function columnsOf(stream: WriteStream): number | undefined {
   return stream.isTTY ? stream.columns || 80 : undefined;
 }
 
-/** The reader of our output has gone, as `head` does when it has seen enough. */
+/** The reader closed our output, as `head` does after its last line. */
 export function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

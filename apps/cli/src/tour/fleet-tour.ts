@@ -5,14 +5,14 @@ export interface FleetTour {
   readonly berth: Berth;
   readonly gatewayUrl: string;
   readonly say: (text: string) => void;
-  /** How far something is, on one line. */
+  /** Progress on one line. */
   readonly draw: (done: number, total: number) => void;
 }
 
 const tenants = ["acme", "globex", "initech"];
 const jobsEach = 20;
 
-/** A walk through a fleet that is up. Every step checks what it shows; gives how many saw something else. */
+/** A tour of a running fleet. Every step checks its result; returns the number of failed checks. */
 export async function walkFleet(tour: FleetTour): Promise<number> {
   const steps = [runBatch, runLive, runArtifact, runTimeout, runHttp];
   let wrong = 0;

@@ -20,8 +20,8 @@ const leaseMs = 10_000;
 type Say = (text: string) => void;
 
 /**
- * A walk through one sandbox on the real engine. Every step says what it expects; returns how many saw something else. It
- * is an example that is run, not one that is shown.
+ * A tour of one sandbox on the real engine. Every step prints what it expects. Returns the number of failed checks. It is an
+ * example that CI runs, so it stays correct.
  */
 export async function runSandboxTour(config: Config, say: Say): Promise<number> {
   const driver = new DockerDriver({

@@ -11,7 +11,7 @@ export const batchSchema = output(
     total: z.number().optional().describe("known once all orders are in"),
     finished: z.number(),
     failed: z.number().describe("of those finished: not exited with 0, or refused"),
-    refused: z.number().describe("orders that did not fit; they count as finished and failed"),
+    refused: z.number().describe("invalid orders; they count as finished and failed"),
     createdAtMs: z.number(),
     finishedAtMs: z.number().optional(),
     cancelledAtMs: z.number().optional(),
@@ -25,7 +25,7 @@ export const batchSchema = output(
   }),
 );
 
-/** What people see of a batch. */
+/** A batch as the API shows it. */
 export function batchView(batch: StoredBatch): z.infer<typeof batchSchema> {
   const { id, state, submitted, total, finished, failed, refused, createdAtMs, finishedAtMs, cancelledAtMs } =
     batch;

@@ -1,6 +1,6 @@
 /**
- * Runs tasks side by side, those of one key one after another. At most `most` at once, and no more once they hold
- * `mostBytes` together. The first failure stops the rest.
+ * Runs tasks in parallel, but tasks of one key in order. Admits at most `most` tasks, and none while they hold `mostBytes`
+ * together. The first failure stops the rest.
  */
 export class InOrder {
   readonly #most: number;
@@ -15,7 +15,7 @@ export class InOrder {
     this.#mostBytes = mostBytes;
   }
 
-  /** Waits for a place; throws what an earlier task failed with. */
+  /** Waits for a free slot; throws if an earlier task failed. */
   async add(key: string, task: () => Promise<void>, bytes = 0): Promise<void> {
     const before = this.#lastOf.get(key) ?? Promise.resolve();
     const done = before
@@ -33,7 +33,7 @@ export class InOrder {
     this.#throwFailure();
   }
 
-  /** When all have ended. */
+  /** Resolves when all tasks have ended. */
   async idle(): Promise<void> {
     await Promise.all(this.#running);
   }
@@ -51,7 +51,7 @@ export class InOrder {
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Throws what a task failed with, after all have ended. */
+  /** Waits until all tasks have ended; throws if one failed. */
   async finish(): Promise<void> {
     await this.idle();
     this.#throwFailure();

@@ -3,7 +3,7 @@ import type { Jobs } from "@berth/client";
 import { type BatchEnd, type BatchStore, batchJobId } from "@berth/ledger";
 import { type JobResult, sandboxKey } from "@berth/protocol";
 
-/** One line of a batch's results. `position` is where a reader that comes back goes on: `?after=`. */
+/** One line of a batch's results. A reader resumes with `?after=` and its last `position`. */
 export interface BatchLine {
   readonly position: number;
   readonly index: number;
@@ -15,11 +15,11 @@ export interface BatchLine {
   readonly expired?: true;
 }
 
-/** Results held at once; each may be megabytes. */
+/** Results in memory at once; each may take megabytes. */
 const pageSize = 32;
 const lookMs = 300;
 
-/** The ends of a batch in their order, each with its result; while it goes on, as they come. */
+/** Yields a batch's results in the order of their ends; waits for more while the batch runs. */
 export async function* batchLines(
   parts: { readonly batches: BatchStore; readonly jobs: Jobs },
   id: string,
@@ -27,7 +27,7 @@ export async function* batchLines(
 ): AsyncGenerator<readonly BatchLine[]> {
   const { batches } = parts;
   for (let position = options.after; !options.signal.aborted; ) {
-    // Looked at before the page: an end after it is seen with the next.
+    // Read the state before the page: an end that comes later appears on the next page.
     const batch = await batches.get(id);
     const page = await batches.ends(id, position, pageSize);
     if (page.length > 0)

@@ -12,25 +12,25 @@ export interface TrackerParts {
   readonly berth: Berth;
   readonly batches: BatchStore;
   readonly log: Logger;
-  /** Called with every result this gateway sees, of a batch or not. */
+  /** Called with every result this gateway reads, of a batch or not. */
   readonly onResult: (result: GroupResult) => void;
 }
 
 const lookEveryMs = 2_000;
-/** Between two looks at the same batch, by whichever gateway. */
+/** Minimum time between two sweeps of one batch, over all gateways. */
 const lookAgainMs = 15_000;
 const batchesPerLook = 10;
 const indexesPerLook = 2_000;
-/** An upload that has not been heard of for this long has been left. */
+/** An upload that made no progress for this long counts as disconnected. */
 const uploadGoneMs = 30_000;
-/** Its sender will not come back: its jobs would not be known any more. The batch ends with the orders that it has. */
+/** After this long the sender cannot resume, since Redis forgets its jobs. The batch ends with the orders it has. */
 const uploadLeftMs = 24 * 3_600_000;
 const retryMs = 1_000;
 const cancelledAtOnce = 32;
 
 /**
- * Notes the ends of batches' jobs, shared among all gateways. The results' stream tells of nearly all of them; what it
- * trimmed before a gateway read it is found by looking at the jobs themselves.
+ * Records the ends of batch jobs; all gateways share the work. Nearly all ends come from the result stream. If Redis trimmed the
+ * stream before a gateway read it, a sweep finds the rest in the job records.
  */
 export class BatchTracker {
   readonly #parts: TrackerParts;
@@ -117,7 +117,7 @@ export class BatchTracker {
     if (batch.total !== undefined) await this.#findMissed(batch, batch.total);
   }
 
-  /** Some at a time, and how far is remembered: another gateway goes on where this one stops. */
+  /** Sweeps in steps and stores the position, so that another gateway can continue. */
   async #cancelSome(batch: StoredBatch): Promise<void> {
     const { batches, berth } = this.#parts;
     const { id, total = batch.submitted } = batch;
@@ -136,7 +136,7 @@ export class BatchTracker {
     }
   }
 
-  /** Jobs whose end should be known by now, but is not: found in the jobs' own records, or lost for good. */
+  /** Looks up jobs whose end is overdue: their records hold it, or they are lost. */
   async #findMissed({ id }: StoredBatch, total: number): Promise<void> {
     const { batches, berth } = this.#parts;
     const from = await batches.firstNotEnded(id);
@@ -152,7 +152,7 @@ export class BatchTracker {
   async #settle(id: string, index: number): Promise<void> {
     const { batches, berth } = this.#parts;
     const job = await berth.jobs.find(batchJobId(id, index));
-    if (!job) return batches.noteRefused(id, index, "nothing is known of this job any more");
+    if (!job) return batches.noteRefused(id, index, "the job's record has expired");
     if (job.result) await this.#noteEnd(id, index, job.sandbox, job.result);
   }
 }

@@ -10,20 +10,20 @@ import type { Parts } from "../parts.ts";
 import { order } from "../schemas/job.ts";
 import { InOrder } from "./in-order.ts";
 
-/** An order as it was sent. */
+/** An order as the client sent it. */
 export interface SentOrder {
   readonly bytes: number;
-  /** Throws a `Problem` when it is not JSON. */
+  /** Throws a `Problem` if the order is not JSON. */
   read(): unknown;
-  /** The fleet has it, or it was refused: its bytes need not stay. */
+  /** Frees the order's bytes: the fleet accepted or refused it. */
   done(): void;
 }
 
-/** Some orders of a batch, whose other parts come in other requests. */
+/** One request's share of a batch. */
 export interface Part {
-  /** Position of its first order in the batch. */
+  /** Position of the part's first order in the batch. */
   readonly from: number;
-  /** Others follow. */
+  /** More parts follow. */
   readonly more: boolean;
 }
 
@@ -31,33 +31,33 @@ export interface UploadOptions extends Part {
   readonly batch: StoredBatch;
   readonly principal: Principal;
   readonly headers: SubmissionHeaders;
-  /** Bytes of orders being enqueued at once; past it the sender is held up. */
+  /** Maximum bytes of orders being enqueued; beyond it, backpressure stops the sender. */
   readonly inFlightBytes: number;
-  /** The sender has gone. */
+  /** Fires when the sender disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** Orders being enqueued at once. */
+/** Maximum number of orders being enqueued at once. */
 const inFlightMost = 64;
 const noteEveryMs = 1_000;
 /** Ends are looked up for so many orders at once. */
 const endsAtOnce = 4_096;
-/** Past so many orders that do not fit, the upload is taken for garbage. */
+/** With this many invalid orders, the whole upload is rejected as garbage. */
 const refusedMost = 1_000;
 
 /**
- * Hands the orders of a batch to the fleet as they come, and no faster than it takes them: a full fleet holds the sender up.
- * Orders of one sandbox stay in their order. One that does not fit ends as refused and does not stop the others.
+ * Submits a batch's orders as they arrive, as fast as the fleet accepts them: a full fleet slows the sender (backpressure).
+ * Orders of one sandbox stay in order. An invalid order ends as refused and does not stop the others.
  */
 export class Upload {
   readonly #parts: Pick<Parts, "batches" | "berth">;
   readonly #options: UploadOptions;
   readonly #work: InOrder;
-  /** How far the batch has got, earlier parts included. */
+  /** Position after the last order read, earlier parts included. */
   #taken: number;
   #refused = 0;
   #cancelled: boolean;
-  /** Of the orders from one position on, those whose end is not known. */
+  /** Cache: from position `from` on, the orders whose end is unknown. */
   #open: { readonly from: number; readonly isOpen: Promise<ReadonlySet<number>> } | undefined;
 
   constructor(parts: Pick<Parts, "batches" | "berth">, options: UploadOptions) {
@@ -83,13 +83,13 @@ export class Upload {
       clearInterval(noting);
       await this.#work.idle();
       await batches.noteSubmitted(id, this.#furthest);
-      // The rest will not be sent: the cancellation needs to know where the end is.
+      // No more orders will come. The cancellation needs to know how many there are.
       if (this.#cancelled) await batches.noteUploaded(id, this.#furthest);
     }
     if (!more) await batches.noteUploaded(id, this.#furthest);
   }
 
-  /** A part that is sent again does not take back those behind it. */
+  /** A repeated part must not lower the count past the parts that follow it. */
   get #furthest(): number {
     return Math.max(this.#taken, this.#options.batch.submitted);
   }
@@ -115,7 +115,7 @@ export class Upload {
     await this.#work.add(sandboxKeyOf(made.job), submit, sent.bytes);
   }
 
-  /** The batch remembers that longer than Redis remembers the job, which would run again. */
+  /** The batch remembers an end longer than Redis remembers the job. Without this check such a job would run again. */
   async #hasEnded(index: number): Promise<boolean> {
     const { batch } = this.#options;
     if (batch.finished === 0) return false;
@@ -128,7 +128,7 @@ export class Upload {
     return !(await this.#open.isOpen).has(index);
   }
 
-  /** The job to be, or what is wrong with it. */
+  /** The job to submit, or the reason why the order is invalid. */
   async #draft(sent: SentOrder, index: number): Promise<CheckedOrder | string> {
     const { batch, principal, headers } = this.#options;
     try {
@@ -149,7 +149,7 @@ export class Upload {
     if (this.#refused > refusedMost) {
       throw new Problem(
         "invalid-request",
-        `more than ${refusedMost} orders do not fit; the last: ${problem}`,
+        `more than ${refusedMost} orders are invalid; the last: ${problem}`,
       );
     }
     await this.#parts.batches.noteRefused(this.#options.batch.id, index, problem);

@@ -4,16 +4,16 @@ import { redactedEvent, type ShownEvent } from "../jobs/redaction.ts";
 
 type Frames = WeakMap<IdentifiedEvent, string>;
 
-/** The listeners of a job get the same event objects, so each event is serialised once, however many listen. */
+/** All listeners of a job share the event objects, so each event is serialised once. */
 const made: Frames = new WeakMap();
 const madeForTenants: Frames = new WeakMap();
 
-/** An event as `text/event-stream` has it. The data is one line of JSON, so nothing in it can look like another field. */
+/** Formats an event as `text/event-stream`. The data is one line of JSON, so nothing in it can pass for another field. */
 export function frameOf(event: IdentifiedEvent): string {
   return once(made, event, () => event);
 }
 
-/** The same without the fields that tenants may not see. */
+/** The same, without fields that tenants may not see. */
 export function tenantFrameOf(event: IdentifiedEvent): string {
   return once(madeForTenants, event, () => redactedEvent(event));
 }
@@ -26,7 +26,7 @@ function once(frames: Frames, event: IdentifiedEvent, shown: () => ShownEvent): 
   return frame;
 }
 
-/** Bytes as text where they are text. A character that was cut in two by the chunking comes as base64, both halves. */
+/** Output as text if it is UTF-8, else as base64. If a chunk boundary splits a character, both chunks are base64. */
 function dataOf(event: ShownEvent): Record<string, unknown> {
   if (event.type !== "stdout" && event.type !== "stderr") {
     const { id: _, ...data } = event;

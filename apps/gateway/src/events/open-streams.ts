@@ -7,22 +7,22 @@ export interface OpenStreamsOptions {
   readonly max: number;
   readonly maxPerKey: number;
   readonly heartbeatMs: number;
-  /** Asked at each heartbeat: a key that was revoked ends what it opened. */
+  /** Called at each heartbeat: revoking a key ends the streams it opened. */
   readonly stillGood: (principal: Principal) => Promise<boolean>;
 }
 
-/** Reconnect after this long, says the gateway that goes away; others are there by then. */
+/** Reconnect delay that a stopping gateway sends; other gateways are up by then. */
 const retryMs = 1_000;
 
 interface OpenStream {
   readonly principal: Principal;
   readonly response: ServerResponse;
   readonly over: AbortController;
-  /** Whether a line of ours may stand in it. */
+  /** Whether this stream's format allows comment lines. */
   readonly comments: boolean;
 }
 
-/** The long answers this gateway is giving: how many, their heartbeat, and their end when it stops. */
+/** Counts this gateway's long answers, sends their heartbeats, and ends them when the gateway stops. */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
   readonly #places: Places;
@@ -43,7 +43,7 @@ export class OpenStreams {
     return this.#open.size;
   }
 
-  /** Takes a place, or refuses. The signal fires when the stream has to end: the listener left, or the gateway stops. */
+  /** Opens a stream, or refuses. The signal fires when the stream must end: the listener left, or the gateway stops. */
   open(
     principal: Principal,
     response: ServerResponse,
@@ -65,7 +65,7 @@ export class OpenStreams {
     return { signal: stream.over.signal, close };
   }
 
-  /** Tells every listener to come back, elsewhere or later. */
+  /** Asks every listener to reconnect, to another gateway or later. */
   stop(): void {
     this.#closing = true;
     clearInterval(this.#timer);
@@ -85,11 +85,11 @@ export class OpenStreams {
   async #beatFor(streams: readonly OpenStream[]): Promise<void> {
     const [first] = streams;
     if (!first) return;
-    // Redis being away says nothing of the key.
+    // If Redis is down the key may still be valid, so keep the stream.
     const good = await this.#options.stillGood(first.principal).catch(() => true);
     for (const { response, over, comments } of streams) {
       if (!good) over.abort();
-      // A listener that does not read gets no more to not read.
+      // Skip the heartbeat of a listener that does not read, so that nothing piles up.
       const idle = !response.writableNeedDrain && !over.signal.aborted;
       if (comments && idle) response.write(": still here\n\n");
     }

@@ -1,22 +1,22 @@
 import { Fault } from "@berth/protocol";
 import { Problem } from "./problem.ts";
 
-/** One owner's part of the whole: a quarter, so that one that fills its own leaves room for others. */
+/** One owner may take at most a quarter of the total, so that others always have room. */
 const shareOfOne = 4;
 
-/** What one request's body takes of the budget. */
+/** One request's share of the budget. */
 export interface BodyHold {
-  /** Counts bytes; throws when there is no room for them. */
+  /** Counts bytes; throws if they exceed the budget. */
   readonly take: (bytes: number) => void;
-  /** Of a body that is carried out line by line: these are no longer in memory. */
+  /** Returns bytes of a body that is processed line by line: these lines have left memory. */
   readonly giveBack: (bytes: number) => void;
-  /** Gives back all that is left, once. */
+  /** Returns everything that is left. Idempotent. */
   readonly end: () => void;
 }
 
-/** Whose bodies count together. */
+/** The owner whose bodies share one limit. */
 export interface BodyOwner {
-  /** The tenant, over all its keys; the key where there is none. */
+  /** The tenant, over all its keys; without a tenant, the key. */
   readonly id: string;
   /** Absent: its key's, which no tenant's ceiling bounds. */
   readonly tenant?: string | undefined;
@@ -24,7 +24,7 @@ export interface BodyOwner {
   readonly most: number;
 }
 
-/** Bytes of request bodies in memory at once, of all requests and of each owner. */
+/** Bytes of request bodies in memory, in total and per owner. */
 export class BodyBudget {
   readonly #max: number;
   readonly #perOwner = new Map<string, number>();
@@ -38,7 +38,7 @@ export class BodyBudget {
     return this.#used;
   }
 
-  /** One request's part. */
+  /** Opens one request's share. */
   hold(owner: BodyOwner): BodyHold {
     let taken = 0;
     let ended = false;
@@ -49,7 +49,7 @@ export class BodyBudget {
     };
     return {
       take: (bytes) => {
-        // The request is over: nothing would give these bytes back.
+        // The request has ended, so nothing would ever return these bytes.
         if (ended) return;
         this.#take(owner, bytes, taken);
         taken += bytes;
@@ -74,7 +74,7 @@ export class BodyBudget {
     if (most > 0 && ofOwner > most)
       throw new Fault("tenant-full", { tenant, ceiling: "bodyBytes", used, limit: most });
     if (this.#used + bytes > this.#max || ofOwner > this.#max / shareOfOne) {
-      throw new Problem("too-many-requests", "too many bytes of requests are in memory", {
+      throw new Problem("too-many-requests", "the gateway's memory for request bodies is full; try again", {
         headers: { "retry-after": "1" },
       });
     }

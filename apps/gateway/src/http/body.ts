@@ -7,11 +7,11 @@ import { Problem } from "./problem.ts";
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly maxMs: number;
-  /** Called with the size of each piece before it is kept; throws when there is no room for it. */
+  /** Called with each chunk's size before the chunk is kept; throws when the budget is exhausted. */
   readonly onBytes: (bytes: number) => void;
 }
 
-/** The whole body, or a problem as soon as it is too large or too slow. Nothing is allocated by what the headers claim. */
+/** Reads the whole body. Fails as soon as it is too large or too slow. Allocates by what arrives, not by what the headers claim. */
 export async function readBody(message: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, maxMs, onBytes } = limits;
   const claimed = Number(message.headers["content-length"] ?? 0);
@@ -45,14 +45,14 @@ export async function readBody(message: IncomingMessage, limits: BodyLimits): Pr
 }
 
 export function tooLarge(maxBytes: number): Problem {
-  return new Problem("body-too-large", `a body of at most ${maxBytes} bytes is read with this key`);
+  return new Problem("body-too-large", `this key may send at most ${maxBytes} bytes in a body`);
 }
 
 export function tooSlow(maxMs: number): Problem {
   return new Problem("request-timeout", `the body did not arrive within ${maxMs} ms`);
 }
 
-/** A member called `__proto__` would reach into the objects it is merged into. The schemas refuse one called `constructor`. */
+/** Rejects `__proto__`, which would change the prototype of the object it is merged into. The schemas reject `constructor`. */
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new Problem("malformed-json", "it is not UTF-8");
   try {

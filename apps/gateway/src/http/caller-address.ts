@@ -1,13 +1,13 @@
 import { type BlockList, isIP } from "node:net";
 import type { FastifyRequest } from "fastify";
 
-/** More hops than that name nothing that is worth following. */
+/** Longest X-Forwarded-For chain that is read. */
 const mostHops = 10;
 
 /**
- * From where a request came: of its connection, or, behind proxies that the operator trusts, what the outermost of them saw. A caller
- * writes into X-Forwarded-For what it likes, and each proxy adds to its end: what stands before an address that is not trusted counts
- * for nothing.
+ * The caller's address: the connection's, or, behind proxies that the operator trusts, the one that the outermost trusted proxy
+ * saw. A caller can put anything into X-Forwarded-For and each proxy appends to it, so entries before the last untrusted address
+ * are ignored.
  */
 export function callerAddress({ ip, headers }: FastifyRequest, trusted: BlockList): string {
   const forwarded = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",");
@@ -24,7 +24,7 @@ function isTrusted(address: string, trusted: BlockList): boolean {
   return trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
-/** Of a socket that listens on both families. */
+/** A dual-stack socket reports IPv4 addresses as IPv6. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }

@@ -11,10 +11,10 @@ export interface Failure {
   readonly title: string;
   readonly detail: string;
   readonly problems?: readonly string[] | undefined;
-  /** A job whose submission failed. */
+  /** Errors of a job whose submission failed carry its id. */
   readonly job?: SubmittedJob | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Ours, not the caller's: worth a line in the log. */
+  /** The gateway's fault, not the caller's; logged. */
   readonly ours: boolean;
 }
 
@@ -30,8 +30,8 @@ const fastifyCodes: Readonly<Record<string, ProblemCode>> = {
 };
 
 /**
- * Turns anything thrown while answering into the caller's answer. It never has a stack or an inner message of a library;
- * what a fault says of the fleet's machines is for admins.
+ * Turns any error into the caller's answer. The answer never has a stack or a library's message. Only admins see which
+ * machine a fault names.
  */
 export function failureOf(error: unknown, principal?: Principal): Failure {
   if (error instanceof Problem) return ofProblem(error);
@@ -46,7 +46,10 @@ export function failureOf(error: unknown, principal?: Principal): Failure {
   if (statusCode >= 400 && statusCode < 500) {
     return ofProblem(new Problem("malformed-request", message ?? "the request cannot be read"));
   }
-  return { ...ofProblem(new Problem("internal", "this is logged with the request's id")), ours: true };
+  return {
+    ...ofProblem(new Problem("internal", "the gateway has logged the error with this request's id")),
+    ours: true,
+  };
 }
 
 function ofProblem({ code, message, more }: Problem): Failure {
@@ -62,31 +65,31 @@ function ofProblem({ code, message, more }: Problem): Failure {
   };
 }
 
-/** Faults that the caller can do something about, or that only time can. */
+/** Faults that the caller can fix, or that pass with time. */
 const faultAnswers: Partial<Readonly<Record<FaultCode, { status: number; title: string }>>> = {
   "sandbox-full": { status: 429, title: "Too many of its jobs wait" },
-  "tenant-full": { status: 429, title: "The tenant has as much as it may have" },
+  "tenant-full": { status: 429, title: "The tenant is at its limit" },
   "fleet-full": { status: 429, title: "Too many jobs wait" },
   "job-unknown": { status: 410, title: "The job is gone" },
   "job-id-taken": { status: 409, title: "The id was used before" },
-  "secrets-unavailable": { status: 501, title: "No secrets here" },
+  "secrets-unavailable": { status: 501, title: "This gateway has no secrets key" },
   "secret-unreadable": { status: 409, title: "The secret cannot be opened" },
   "secret-refused": { status: 409, title: "The secret was not taken" },
   "wrong-pool": { status: 409, title: "The sandbox is in another pool" },
   "unknown-tenant": { status: 404, title: "There is no such tenant" },
   "not-granted": { status: 409, title: "The tenant was not granted it" },
-  "invalid-tool": { status: 400, title: "The tool does not fit" },
-  "invalid-profile": { status: 400, title: "The layer does not fit" },
+  "invalid-tool": { status: 400, title: "The tool is invalid" },
+  "invalid-profile": { status: 400, title: "The layer is invalid" },
   "profile-changed": { status: 409, title: "The layer was changed meanwhile" },
   "payload-too-large": { status: 413, title: "The request is too large" },
-  "invalid-argument": { status: 400, title: "The request does not fit" },
+  "invalid-argument": { status: 400, title: "The request is invalid" },
   "artifact-missing": { status: 410, title: "Its bytes are gone" },
   "artifact-elsewhere": { status: 409, title: "Its bytes cannot be seen from here" },
 };
 
 function ofFault(fault: Fault, principal: Principal | undefined): Failure {
   const known = faultAnswers[fault.code];
-  const { status, title } = known ?? { status: 503, title: "Not now" };
+  const { status, title } = known ?? { status: 503, title: "Temporarily unavailable" };
   return {
     code: fault.code,
     status,
@@ -104,14 +107,14 @@ function submittedJob({ context }: Fault, principal: Principal | undefined): Sub
   return { jobId: principal ? shownId(principal, jobId) : jobId, accepted };
 }
 
-/** What this caller may know of a fault. */
+/** The part of a fault that this caller may see. */
 export function detailOf({ code, message }: Fault, principal: Principal | undefined): string {
-  // Whose the other job is, is not for everybody.
+  // Do not reveal which tenant owns the other job.
   if (code === "job-id-taken") return "another job has this id; ids are remembered for a day";
   return principal?.role === "admin" ? message : (meaningForTenants(code) ?? message);
 }
 
-/** What the driver says when Redis is away, where no script translated it. */
+/** Redis errors that no script translated. */
 function asRedisFault(error: unknown): Fault | undefined {
   if (!(error instanceof Error)) return undefined;
   if (!/Connection is closed|Command timed out|ECONNREFUSED|ECONNRESET|max retries/i.test(error.message))

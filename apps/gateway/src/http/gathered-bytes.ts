@@ -1,6 +1,6 @@
 /**
- * Bytes gathered from pieces. Each piece is copied: a client that sends a body one byte at a time would otherwise make this
- * process keep an object of a hundred bytes for each of them. Takes at most twice the room of the bytes.
+ * Collects bytes from chunks and copies each chunk. Without the copy, a client that sends single bytes would make this process
+ * keep an object of a hundred bytes for each one. Uses at most twice the bytes' size.
  */
 export class GatheredBytes {
   #room = Buffer.alloc(0);
@@ -21,7 +21,7 @@ export class GatheredBytes {
     this.#length = length;
   }
 
-  /** All bytes so far. Gathering begins anew. */
+  /** Returns all bytes so far and starts anew. */
   take(): Buffer {
     const bytes = this.#room.subarray(0, this.#length);
     this.#room = Buffer.alloc(0);

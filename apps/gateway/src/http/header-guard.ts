@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import { isLoopback } from "../config.ts";
 import { Problem } from "./problem.ts";
 
-/** Headers that decide something. Node keeps the first of two, a proxy perhaps the last: then the two would decide differently. */
+/** Headers that must not be sent twice. Node uses the first, a proxy perhaps the last; the two would then disagree. */
 const once = new Set([
   "authorization",
   "berth-agent",
@@ -22,7 +22,7 @@ const once = new Set([
   "transfer-encoding",
 ]);
 
-/** Refuses what two readers of the same bytes could take for two different requests. */
+/** Refuses requests that a proxy and Node could parse differently (request smuggling). */
 export function refuseAmbiguous(request: FastifyRequest): void {
   const { rawHeaders } = request.raw;
   const seen = new Set<string>();
@@ -41,8 +41,8 @@ export function refuseAmbiguous(request: FastifyRequest): void {
 const proxyHeader = /^(forwarded|via|x-forwarded-.*|x-real-ip)$/;
 
 /**
- * For a gateway without keys, which takes every caller on its loopback address for the admin. Through a reverse proxy on
- * the same machine that would be everybody. HTTP/1.0 is what nginx speaks to the servers behind it unless configured otherwise.
+ * For a gateway without keys, which treats every caller on its loopback address as the admin. A reverse proxy on the same machine
+ * would make every caller one. nginx speaks HTTP/1.0 to its upstreams unless configured otherwise.
  */
 function refuseProxied(request: FastifyRequest): void {
   const header = Object.keys(request.headers).find((name) => proxyHeader.test(name));
@@ -56,8 +56,8 @@ function refuseProxied(request: FastifyRequest): void {
 }
 
 /**
- * For a gateway without keys: a page in a browser on the same machine must not reach it. A name that a hostile DNS server
- * points at 127.0.0.1 is not ours; an Origin or Sec-Fetch-Site of elsewhere is a page's doing.
+ * For a gateway without keys: keeps web pages in a local browser out. Refuses a foreign Host, which DNS rebinding sends, and a
+ * foreign Origin or Sec-Fetch-Site, which a page of another site sends.
  */
 export function refuseStrangers(request: FastifyRequest): void {
   refuseProxied(request);

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from "fastify";
 
-/** What is still to come of a body whose request was answered may take so long. */
+/** Time limit for the rest of a body after its request was answered. */
 const lateBodyMs = 10_000;
 
-/** Ends the connection of a request that was answered, and whose body no handler reads, if the rest of it does not come. */
+/** Closes a connection if its request was answered, no handler reads the body, and the rest of the body is late. */
 export function boundLateBody({ raw }: FastifyRequest): void {
   if (raw.complete || raw.destroyed) return;
   const end = () => {

@@ -6,19 +6,19 @@ import { Problem } from "./problem.ts";
 const newline = 0x0a;
 
 export interface LineLimits extends BodyLimits {
-  /** Called with the size of what has left memory. `maxBytes` is of one line, `maxMs` between two pieces. */
+  /** `done` gets the bytes that left memory. `maxBytes` bounds a line, `maxMs` the time between two chunks. */
   readonly onDone: (bytes: number) => void;
 }
 
-/** One line of a body. Its bytes count as being in memory until it is done. */
+/** One line of a body. Its bytes count as in memory until `done` is called. */
 export interface Line {
   readonly bytes: Buffer;
   done(): void;
 }
 
 /**
- * The lines of a body, as they come. Nothing is kept but the line that is not complete yet; the sender is held up while
- * the next is not taken. Empty lines are left out.
+ * Yields the lines of a body as they arrive. Keeps only the incomplete last line; the sender waits while the consumer works on a
+ * line. Skips empty lines.
  */
 export async function* linesOf(message: IncomingMessage, limits: LineLimits): AsyncGenerator<Line> {
   const { maxBytes, maxMs, onBytes } = limits;
@@ -47,7 +47,7 @@ function* lineOf(bytes: Buffer, ending: number, { onDone }: LineLimits): Generat
   else yield { bytes, done };
 }
 
-/** The clock runs only while bytes are waited for. */
+/** The timer runs only while waiting for bytes. */
 async function* pieces(message: IncomingMessage, maxMs: number): AsyncGenerator<Buffer> {
   const iterator = message[Symbol.asyncIterator]();
   for (;;) {

@@ -1,20 +1,20 @@
 import type { FastifyReply } from "fastify";
 
-/** Of the rest of a body, so much is read, for so long in all, and for so long while nothing comes. */
+/** Bounds on the rest of a body: bytes, total time, time without data. */
 const mostBytes = 64 * 1024 * 1024;
 const mostMs = 10_000;
 const idleMs = 2_000;
 
 /**
- * Answers a request whose body is still on its way. If the connection were closed at once, a client that first writes all of its body
- * would find the connection reset, and no answer. So what it still sends is read and dropped, within bounds, and then the connection
- * ends.
+ * Answers a request whose body is still arriving. Closing at once would reset the connection, and a client that writes its whole
+ * body first would never see the answer. So this reads and drops the rest within bounds, and then closes the
+ * connection.
  */
 export function answerAndLinger(reply: FastifyReply, status: number, body: string): void {
   const { raw, request } = reply;
   const message = request.raw;
   reply.hijack();
-  // What came of the body is not kept any more.
+  // The part received so far is not needed.
   request.bodyHold?.end();
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) raw.setHeader(name, value);
@@ -35,7 +35,7 @@ export function answerAndLinger(reply: FastifyReply, status: number, body: strin
   };
   const whole = setTimeout(end, mostMs);
   const idle = setTimeout(end, idleMs);
-  // The reader of its lines has stopped.
+  // The reader of the lines has stopped.
   message.removeAllListeners("readable");
   message.on("error", () => {});
   message.on("data", drop).once("end", end).once("close", end).resume();

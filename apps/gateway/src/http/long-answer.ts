@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { BoundedWait } from "@berth/protocol";
 import type { FastifyReply } from "fastify";
 
-/** A client that takes nothing for this long has gone, or means harm. */
+/** A client that reads nothing for this long is treated as gone. */
 const stallMs = 60_000;
 
-/** An answer that is written as it comes, past Fastify's own way of sending one. */
+/** An answer that is written piece by piece, without Fastify's reply. */
 export class LongAnswer {
   readonly #reply: FastifyReply;
   readonly #signal: AbortSignal;
 
-  /** The signal ends it: nothing is waited for after it. */
+  /** Ends the answer and every wait in it. */
   constructor(reply: FastifyReply, type: string, signal: AbortSignal) {
     this.#reply = reply;
     this.#signal = signal;
@@ -18,14 +18,14 @@ export class LongAnswer {
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value);
     }
-    // The connection has served its purpose then, and would keep a gateway from stopping.
+    // A kept-alive connection would delay the gateway's stop.
     reply.raw.writeHead(200, { "content-type": type, "x-accel-buffering": "no", connection: "close" });
     reply.raw.flushHeaders();
-    // The stream lasts as long as the client listens, so its duration is no measure of this gateway.
+    // A stream lasts as long as its client listens, so do not count its duration as latency.
     reply.request.endSpan?.();
   }
 
-  /** Waits while the other side does not read. Throws when it takes too long, or the signal fired. */
+  /** Waits for the client to read (backpressure). Throws on the time limit or the signal. */
   async write(text: string): Promise<void> {
     const { raw } = this.#reply;
     if (raw.write(text)) return;
@@ -33,14 +33,14 @@ export class LongAnswer {
     await once(raw, "drain", { signal: wait.signal });
   }
 
-  /** Complete. */
+  /** Ends a complete answer. */
   end(): void {
     const { raw } = this.#reply;
     if (raw.writableNeedDrain) raw.destroy();
     else raw.end();
   }
 
-  /** Breaks the connection off, so that no client takes a part for the whole. */
+  /** Resets the connection, so that no client takes a partial answer for a complete one. */
   breakOff(): void {
     this.#reply.raw.destroy();
   }

@@ -3,14 +3,14 @@ import { maxProblems, problemsOf } from "@berth/protocol";
 import type { z } from "zod";
 import { Problem } from "./problem.ts";
 
-/** Of one job or one body. Zod makes an issue of each value that is wrong: with this bound it takes about 0.1 s at worst. */
+/** Largest input, per job or body. Zod makes an issue per wrong value; at this size it takes about 0.1 s at worst. */
 const maxValues = 100_000;
-/** Work on a list makes way for other requests this often. */
+/** Yields to other requests this often while working on a list. */
 const turnMs = 10;
 
 export type ParsedInput<T> = { readonly data: T } | { readonly problems: readonly string[] };
 
-/** Parses what a caller sent, in a bounded time. `index`: which item of a list it is. */
+/** Parses input in bounded time. `index` is the item's position in a list. */
 export function parseInput<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -25,7 +25,7 @@ export function parseInput<S extends z.ZodType>(
   return parsed.success ? { data: parsed.data } : { problems: problemsOf(parsed.error, above) };
 }
 
-/** Parses a body that is one item or a list of them. Stops at the bound of reported problems. */
+/** Parses a body that is one item or a list. Stops after the maximum of reported problems. */
 export async function parseItems<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -52,7 +52,7 @@ export async function parseItems<S extends z.ZodType>(
   );
 }
 
-/** The same items. When working on them takes long, other requests are answered in between. */
+/** Iterates over items and lets other requests run in between. */
 async function* inTurns<T>(items: Iterable<T>): AsyncGenerator<T> {
   let endsMs = performance.now() + turnMs;
   for (const item of items) {
@@ -73,14 +73,14 @@ export async function mapInTurns<T, R>(
   return made;
 }
 
-/** What was parsed, or its problems as the answer. */
+/** The parsed value; otherwise throws its problems as the answer. */
 export function dataOf<T>(parsed: ParsedInput<T>, where: string): T {
   if ("data" in parsed) return parsed.data;
   const { problems } = parsed;
-  throw new Problem("invalid-request", `the ${where} does not fit: ${problems[0]}`, { problems });
+  throw new Problem("invalid-request", `the ${where} is invalid: ${problems[0]}`, { problems });
 }
 
-/** Without recursion: JSON may be nested deeper than the stack is. */
+/** Iterative, because JSON may be nested deeper than the stack. */
 function hasMoreValues(value: unknown, max: number): boolean {
   const unseen: unknown[] = [value];
   let seen = 1;

@@ -1,42 +1,42 @@
 import type { SubmittedJob } from "@berth/protocol";
 
-/** Everything this door refuses or fails with, by code. What a fault says has the fault's own code instead. */
+/** Every error of this door, by code. Faults keep their own codes. */
 export const problemTable = {
-  "invalid-request": { status: 400, title: "The request does not fit" },
+  "invalid-request": { status: 400, title: "The request is invalid" },
   "malformed-json": { status: 400, title: "The body is not JSON" },
   "malformed-request": { status: 400, title: "The request is not well-formed HTTP" },
   "duplicate-header": { status: 400, title: "A header that may be given once was given twice" },
   unauthorized: { status: 401, title: "A key is needed" },
   forbidden: { status: 403, title: "This key may not do that" },
   "cross-origin": { status: 403, title: "Pages of other origins may not use this gateway" },
-  "not-found": { status: 404, title: "There is no such thing" },
-  "method-not-allowed": { status: 405, title: "Not with this method" },
+  "not-found": { status: 404, title: "Not found" },
+  "method-not-allowed": { status: 405, title: "Method not allowed" },
   "request-timeout": { status: 408, title: "The request took too long to arrive" },
-  conflict: { status: 409, title: "It does not fit with what is there" },
-  "precondition-failed": { status: 412, title: "It has changed since" },
+  conflict: { status: 409, title: "Conflicts with the current state" },
+  "precondition-failed": { status: 412, title: "The file has changed meanwhile" },
   "body-too-large": { status: 413, title: "The body is too large" },
-  "unsupported-media-type": { status: 415, title: "The body is of another type than can be read here" },
-  "range-not-satisfiable": { status: 416, title: "There are no such bytes" },
-  "wrong-host": { status: 421, title: "This gateway does not go by that name" },
-  refused: { status: 422, title: "It was understood and refused" },
+  "unsupported-media-type": { status: 415, title: "Unsupported media type" },
+  "range-not-satisfiable": { status: 416, title: "Range not satisfiable" },
+  "wrong-host": { status: 421, title: "This host name is not served by this gateway" },
+  refused: { status: 422, title: "The operation was refused" },
   "idempotency-key-reused": { status: 422, title: "The same Idempotency-Key came with another request" },
   "too-many-requests": { status: 429, title: "Too many requests" },
   "too-many-streams": { status: 429, title: "Too many event streams are open" },
   "headers-too-large": { status: 431, title: "The headers are too large" },
   internal: { status: 500, title: "The gateway failed" },
-  unavailable: { status: 503, title: "Not now" },
+  unavailable: { status: 503, title: "Temporarily unavailable" },
   "no-sandbox": { status: 503, title: "No worker can start its sandbox" },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ProblemCode = keyof typeof problemTable;
 
 export interface ProblemMore {
-  /** Every single thing that was wrong. */
+  /** Each single problem of the input. */
   readonly problems?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that is not what was asked for. Thrown anywhere in a request; becomes `application/problem+json`. */
+/** An error answer. May be thrown anywhere in a request; sent as `application/problem+json`. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly code: ProblemCode;

@@ -4,10 +4,10 @@ import { dataOf, parseInput, parseItems } from "./parse-input.ts";
 import { Problem } from "./problem.ts";
 import type { AnyRoute } from "./route.ts";
 
-/** Every answer ends in a close: one reason for all, since a signal without one makes an error with its stack. */
+/** The reason of every close. Shared, because an abort without a reason creates an error with a stack. */
 const closed = new DOMException("the connection is closed, or the answer was given", "AbortError");
 
-/** Adds routes to the server: what reaches a handler has passed its schemas. */
+/** Adds routes to the server. A handler gets only input that passed the route's schemas. */
 export function registerRoutes(app: FastifyInstance, routes: readonly AnyRoute[]): void {
   for (const route of routes) {
     app.route({
@@ -57,7 +57,7 @@ async function bodyOf({ body, items, raw }: AnyRoute, value: unknown): Promise<u
   return items ? parseItems(items.schema, value, items.max) : checked(body, value, "body");
 }
 
-/** A known path with another method gets 405 and the methods that it has. */
+/** Answers other methods on known paths with 405 and the allowed methods. */
 function refuseOtherMethods(app: FastifyInstance, routes: readonly AnyRoute[]): void {
   const byPath = Map.groupBy(routes, ({ path }) => path);
   for (const [path, known] of byPath) {
@@ -69,7 +69,7 @@ function refuseOtherMethods(app: FastifyInstance, routes: readonly AnyRoute[]): 
       url: path,
       config: { access, raw: true },
       handler: async () => {
-        throw new Problem("method-not-allowed", `${methods.join(" or ")} it`, {
+        throw new Problem("method-not-allowed", `allowed methods: ${methods.join(", ")}`, {
           headers: { allow: methods.join(", ") },
         });
       },

@@ -4,11 +4,11 @@ import { submissionHeaders } from "../jobs/submission.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Ends its span before its answer does; absent when it has none. */
+    /** Ends the request's span before its answer; absent when it has none. */
     endSpan: (() => void) | undefined;
   }
   interface FastifyContextConfig {
-    /** Its requests have spans. Probes, metrics, pages and Bull Board's polling have none. */
+    /** Marks routes with spans. Probes, metrics, pages and Bull Board's polling have none. */
     traced?: boolean;
   }
 }
@@ -16,8 +16,8 @@ declare module "fastify" {
 const traceHeaders = submissionHeaders.pick({ traceparent: true, tracestate: true });
 
 /**
- * One span for each request of a traced route. Of the request itself only the method and the route's pattern are in it: paths
- * and queries hold names and ids that are the caller's.
+ * One span per request of a traced route. It records only the method and the route's pattern: paths and queries contain the
+ * caller's names and ids.
  */
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.decorateRequest("endSpan", undefined);
@@ -45,12 +45,12 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
         error: statusCode >= 500 ? String(statusCode) : undefined,
       });
     };
-    // `close`, not `finish`: an answer to a client that has gone is never finished, but always closed.
+    // `close`, not `finish`: when the client disconnects, only `close` is emitted.
     reply.raw.once("close", request.endSpan);
   });
 }
 
-/** What does not fit is left as it is: the routes that take a trace context say what is wrong with it. */
+/** Ignores an invalid trace context here; routes that accept one report the error. */
 function callerOf({ headers }: FastifyRequest): { valid: boolean; context?: TraceContext | undefined } {
   const { success, data } = traceHeaders.safeParse(headers);
   if (!success) return { valid: false };
@@ -58,7 +58,7 @@ function callerOf({ headers }: FastifyRequest): { valid: boolean; context?: Trac
   return { valid: true, context: traceparent === undefined ? undefined : { traceparent, tracestate } };
 }
 
-/** From here on the request is its span's: jobs are given this context where they would be given the caller's. */
+/** Replaces the caller's trace context with the span's, so that jobs become children of the span. */
 function continueIn({ traceparent, tracestate }: TraceContext, { headers }: FastifyRequest): void {
   headers.traceparent = traceparent;
   if (tracestate === undefined) delete headers.tracestate;

@@ -30,7 +30,7 @@ export interface AnswerSpec {
 
 export type Answers = Readonly<Record<number, AnswerSpec>>;
 
-/** What the call is allowed to look at: parsed input, and who asks. */
+/** A handler's input: the parsed request and its principal. */
 export interface Call<P, Q, H, B> {
   readonly params: P;
   readonly query: Q;
@@ -39,7 +39,7 @@ export interface Call<P, Q, H, B> {
   readonly principal: Principal;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  /** Fires when the caller has gone. */
+  /** Fires when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -57,12 +57,12 @@ type OneReply<K, S extends AnswerSpec> = S extends { schema: z.ZodType }
   ? { readonly status: K; readonly headers?: Readonly<Record<string, string>>; readonly body: BodyOf<S> }
   : { readonly status: K; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown };
 
-/** One of the answers that the route declares; or `sent`, when the handler wrote to the socket itself. */
+/** One of the route's declared answers; or `sent`, if the handler wrote to the socket. */
 export type Reply<A extends Answers> =
   | { [K in keyof A & number]: OneReply<K, A[K]> }[keyof A & number]
   | "sent";
 
-/** One route: the source of its validation, its types and its page in the OpenAPI document. */
+/** One route: the source of its validation, its types and its OpenAPI entry. */
 export interface RouteSpec<
   P extends z.ZodType,
   Q extends z.ZodType,
@@ -77,22 +77,22 @@ export interface RouteSpec<
   readonly summary: string;
   readonly about?: string;
   readonly access: Access;
-  /** What a call counts as against its key's rate; 1 when absent. */
+  /** Cost of a call against the key's rate limit; default 1. */
   readonly cost?: number;
   readonly params?: P;
   readonly query?: Q;
-  /** Headers that mean something here, in lower case. */
+  /** Accepted headers, in lower case. */
   readonly headers?: H;
-  /** Absent: the route takes no body. */
+  /** Absent: no body. */
   readonly body?: B;
-  /** `body` is one of these or a list of them. They are parsed one by one, so that a long list holds up no other request. */
+  /** `body` is one item or a list. Items are parsed one by one, so that a long list does not block other requests. */
   readonly items?: { readonly schema: z.ZodType; readonly max: number };
-  /** The handler reads the request itself; with `body`, that describes what `application/json` holds. */
+  /** The handler reads the request itself; then `body` only documents `application/json`. */
   readonly raw?: { readonly types: readonly string[]; readonly about: string };
   readonly answers: A;
 }
 
-/** A route whose handler sees only what its own schemas let through. */
+/** Builds a route whose handler sees only what its schemas let through. */
 export interface AnyRoute extends RouteSpec<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Answers> {
   readonly handle: (call: Call<unknown, unknown, unknown, unknown>) => Promise<Reply<Answers>>;
 }
@@ -108,6 +108,6 @@ export function route<
   spec: RouteSpec<P, Q, H, B, A>,
   handle: (call: Call<z.output<P>, z.output<Q>, z.output<H>, z.output<B>>) => Promise<R>,
 ): AnyRoute {
-  // The registration parses with these very schemas before it calls.
+  // Safe: registration parses with these schemas before it calls the handler.
   return { ...spec, handle: handle as unknown as AnyRoute["handle"] };
 }

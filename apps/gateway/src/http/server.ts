@@ -21,9 +21,9 @@ import type { Access } from "./route.ts";
 declare module "fastify" {
   interface FastifyRequest {
     principal: Principal;
-    /** For the log, the audit and the limit of logins; never for a permission. */
+    /** For logs, the audit log and the login limit; never for a permission. */
     callerAddress: string;
-    /** Counts bytes of its body until its answer has been given: parsed, a body takes no less room. */
+    /** Counts the body's bytes until the answer is sent: parsed, a body needs at least as much memory. */
     bodyHold: BodyHold;
   }
   interface FastifyContextConfig {
@@ -38,7 +38,7 @@ export interface ServerParts {
   readonly config: Config;
   readonly authenticator: Authenticator;
   readonly tracing?: Tracing | undefined;
-  /** Fires when the gateway was asked to stop. */
+  /** Fires when the gateway is stopping. */
   readonly stopping: AbortSignal;
   /** Called with each answer, for the log and the metrics. */
   readonly onAnswer: (request: FastifyRequest, reply: FastifyReply) => void;
@@ -46,12 +46,12 @@ export interface ServerParts {
 }
 
 const maxHeaderBytes = 16 * 1024;
-/** Longer than any id, and any name of 255 bytes that is escaped: what does not fit names nothing. */
+/** Longer than any id and any escaped name of 255 bytes: a longer parameter names nothing. */
 const maxParamLength = 2_048;
-/** How often Node looks for connections whose headers are late. */
+/** How often Node checks for connections whose headers are late. */
 const lateLookMs = 1_000;
 
-/** The server before it has routes: limits, who asks, bodies, and what becomes of errors. */
+/** The server without routes: limits, authentication, bodies, and error handling. */
 export function makeServer(parts: ServerParts): FastifyInstance {
   const { config } = parts;
   const budget = new BodyBudget(config.maxBodiesBytes);
@@ -61,10 +61,10 @@ export function makeServer(parts: ServerParts): FastifyInstance {
       headersTimeout: config.maxHeadersMs,
       connectionsCheckingInterval: Math.min(lateLookMs, config.maxHeadersMs),
       requireHostHeader: true,
-      // The default joins some doubled headers; those that decide something are refused in any case.
+      // The default joins some repeated headers; the important ones are refused in any case.
       joinDuplicateHeaders: false,
     },
-    // Bodies have their own clock in `readBody`; a batch may take hours as long as it keeps coming.
+    // `readBody` has its own timer. A batch may take hours while data keeps coming.
     requestTimeout: 0,
     keepAliveTimeout: 65_000,
     routerOptions: { maxParamLength, ignoreTrailingSlash: false, caseSensitive: true },
@@ -77,9 +77,9 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     clientErrorHandler: answerBrokenClient,
     frameworkErrors: (error, request, reply) => sendFailure(parts, error, request, reply),
   });
-  // Past it Node closes a connection before anything is read of it.
+  // Beyond this, Node closes new connections without reading.
   app.server.maxConnections = config.maxConnections;
-  // Node would close without a word.
+  // Node would close the socket without an answer.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
   app.decorateRequest("callerAddress", "");
@@ -94,7 +94,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (!request.routeOptions.config.raw)
       throw new Problem("unsupported-media-type", "send application/json");
   });
-  // Before anything can refuse the request: a refusal has a span, too.
+  // Before anything can refuse the request, so that refusals get a span too.
   if (parts.tracing) traceRequests(app, parts.tracing);
   app.addHook("onRequest", async (request, reply) => {
     request.callerAddress = callerAddress(request, config.trustedProxies);
@@ -106,11 +106,11 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (access !== "open" && (await parts.authenticator.isOpen())) refuseStrangers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
     request.bodyHold = budget.hold(ownerOf(request.principal));
-    // `close`, not `finish`: an answer to a client that has gone is never finished, but always closed.
+    // `close`, not `finish`: when the client disconnects, only `close` is emitted.
     reply.raw.once("close", request.bodyHold.end);
   });
   app.addHook("onSend", async (_, reply) => {
-    // A connection that is kept alive would keep a gateway from stopping.
+    // A kept-alive connection would delay the gateway's stop.
     if (parts.stopping.aborted) void reply.header("connection", "close");
   });
   app.addHook("onResponse", async (request, reply) => {
@@ -121,7 +121,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   app.setNotFoundHandler((request, reply) =>
     sendFailure(
       parts,
-      new Problem("not-found", `nothing is at ${request.url.split("?", 1)[0]}`),
+      new Problem("not-found", `there is no route ${request.url.split("?", 1)[0]}`),
       request,
       reply,
     ),
@@ -165,7 +165,7 @@ const brokenCodes: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request-timeout",
 };
 
-/** What did not even parse. There is no request to answer, only a socket. */
+/** Handles requests that did not parse. There is no request to answer, only a socket. */
 function answerBrokenClient(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

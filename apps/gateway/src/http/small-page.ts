@@ -1,4 +1,4 @@
-/** Pages of a few lines, without scripts. */
+/** Short pages without scripts. */
 export function smallPage(title: string, body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${title}</title><style>${style}</style></head><body><h1>${title}</h1>${body}</body></html>`;
@@ -9,7 +9,7 @@ export function htmlOf(text: string): string {
   return text.replaceAll(/[&<>"]/g, (mark) => marks[mark] ?? mark);
 }
 
-/** For these pages: no script at all. */
+/** Content-Security-Policy of these pages: no scripts. */
 export const smallPagePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

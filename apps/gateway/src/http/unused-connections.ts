@@ -2,8 +2,8 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
 /**
- * Connections that have not brought a whole request yet. Clients open some ahead of need, and a server that stops would wait for them:
- * to Node only one that has had an answer is idle.
+ * Tracks connections that have not sent a complete request. Clients open some in advance, and a stopping server would wait for
+ * them: Node treats a connection as idle only after its first answer.
  */
 export class UnusedConnections {
   readonly #sockets = new Set<Socket>();

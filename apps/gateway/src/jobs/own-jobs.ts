@@ -6,7 +6,7 @@ import { mayTouch, type Principal } from "../keys/principal.ts";
 import type { JobView } from "../schemas/job.ts";
 import { resultFor } from "./redaction.ts";
 
-/** A job by the id that the caller knows it by. One that the caller may not see does not exist. */
+/** Finds a job by the caller's id for it. A job the caller may not see counts as missing. */
 export async function findJob(berth: Berth, id: string, principal: Principal): Promise<ClientJob> {
   const known = await Promise.all(storedIds(principal, id).map((one) => berth.jobs.find(one)));
   const job = known.find((one) => one !== undefined && mayTouch(principal, one.tenant));
@@ -31,7 +31,7 @@ export function viewFor(principal: Principal, { id, state, result, ...job }: Cli
   };
 }
 
-/** The job as it is once its end was waited for; read again when the wait ended first. */
+/** The job after waiting for its end; if the wait timed out, its current state. */
 export async function afterWait(
   berth: Berth,
   job: ClientJob,

@@ -11,7 +11,7 @@ import {
 import { shownId } from "../keys/own-ids.ts";
 import type { Principal } from "../keys/principal.ts";
 
-/** Faults whose sentences name paths, addresses, images and programs of the fleet's machines. */
+/** Faults whose messages name paths, addresses, images or programs of the fleet's machines. */
 const ofTheMachines: ReadonlySet<string> = new Set<FaultCode>([
   ...hostFaults,
   "artifact-store-failed",
@@ -20,12 +20,12 @@ const ofTheMachines: ReadonlySet<string> = new Set<FaultCode>([
   "redis-full",
 ]);
 
-/** A fault's general meaning, without the names in its message; undefined where the message itself may be shown. */
+/** The fault's generic meaning, without names; undefined when the message itself may be shown. */
 export function meaningForTenants(code: string): string | undefined {
   return ofTheMachines.has(code) ? faultTable[code as FaultCode].meaning : undefined;
 }
 
-/** What the caller may know of an end: tenants learn the code of a fleet's fault, and not what it says of the machines. */
+/** The part of an outcome that the caller may see. Of the fleet's own faults tenants see only the code. */
 export function resultFor({ role }: Pick<Principal, "role">, result: JobResult): JobResult {
   return role === "admin" ? result : redactedResult(result);
 }
@@ -70,12 +70,12 @@ function redactedResult({ value, timing, usage, labels, ...result }: JobResult):
     ...(usage ? { usage } : {}),
     ...(labels ? { labels } : {}),
   };
-  // The text repeats the outcome's message. What was refused has left no output beside it.
+  // The text repeats the outcome's message. A refused job has no other output.
   if (outcome.kind === "refused") return steps ? redacted : withText(redacted);
   return result.text === undefined ? redacted : { ...redacted, text: result.text };
 }
 
-/** `not-kept` may be a fault of the artifact directory, in its own words; a path of the host's begins with a slash. */
+/** The message of `not-kept` may contain a path of the host, which begins with a slash. */
 function redactedRefusal(refusal: ArtifactRefusal): ArtifactRefusal {
   if (refusal.code !== "not-kept" || !/(^|[\s('"])\//.test(refusal.reason)) return refusal;
   return { ...refusal, reason: faultTable["artifact-store-failed"].meaning };

@@ -12,7 +12,7 @@ import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
 
-/** Ids the gateway makes itself; a caller's own must not collide with them. */
+/** Prefixes of ids that the gateway generates; a caller's own id must not collide with them. */
 export const reservedIds = /^(bat_|ik_)/;
 
 export const submissionHeaders = z.object({
@@ -30,7 +30,7 @@ export const submissionHeaders = z.object({
 });
 export type SubmissionHeaders = z.infer<typeof submissionHeaders>;
 
-/** An order as a job of the caller's tenant, checked. Throws what the caller can do something about. */
+/** Validates an order as a job of the caller's tenant. Throws problems that the caller can fix. */
 export function draftOf(
   order: OrderInput,
   principal: Principal,
@@ -52,7 +52,7 @@ export function draftOf(
         ...(agent === undefined ? {} : { agent }),
         ...traceOf(headers),
       },
-      // Also an id made here: a caller whose submission failed sends it again as its own.
+      // Include a generated id: after a failed submission the caller retries with it as its own.
       {
         id: id ?? storedId(principal, chosen ?? nanoid()),
         isNewId: id === undefined && chosen === undefined,
@@ -63,14 +63,17 @@ export function draftOf(
   } catch (error) {
     if (!isFault(error, "invalid-job")) throw error;
     const { problems } = error.context;
-    throw new Problem("invalid-request", `the job does not fit: ${problems[0]}`, { problems });
+    throw new Problem("invalid-request", `the job is invalid: ${problems[0]}`, { problems });
   }
 }
 
-/** What lies in the shared sandbox is everybody's: a tenant's key must neither see it nor leave anything there. */
+/** All tenants share this sandbox: a tenant's key must neither read nor write it. */
 export function refuseShared(scope: string | undefined, principal: Principal): void {
   if (scope === "shared" && principal.role !== "admin") {
-    throw new Problem("forbidden", "the shared sandbox is everybody's: only an admin key may use it");
+    throw new Problem(
+      "forbidden",
+      "the shared sandbox is shared by all tenants: only an admin key may use it",
+    );
   }
 }
 
@@ -80,8 +83,8 @@ function traceOf({ traceparent, tracestate }: SubmissionHeaders): Pick<Job, "tra
 }
 
 /**
- * What an Idempotency-Key makes of a request: an id that only the same key of the same owner gives. The same key with
- * another request is refused, since one of the two would get the other's answer.
+ * Derives a job id from an Idempotency-Key; only the same key of the same owner gives the same id. Refuses the key with a
+ * different request, since that caller would get the other request's answer.
  */
 export async function idempotentId(
   redis: Redis,
@@ -98,7 +101,7 @@ export async function idempotentId(
   return id;
 }
 
-/** An id that only this owner's key makes. Admins use the empty name, which no tenant has. */
+/** An id that only this owner's key produces. Admins use the empty name, which no tenant has. */
 export function ownerHash(principal: Principal, key: string, tenant?: TenantId): string {
   return digest(`${tenant ?? principal.tenant ?? ""}\0${key}`);
 }

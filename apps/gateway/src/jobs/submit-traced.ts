@@ -3,8 +3,8 @@ import { isFault } from "@berth/protocol";
 import type { Parts } from "../parts.ts";
 
 /**
- * Submits a request's only job in a span of its own, which the job carries, so that the worker's spans continue there.
- * Requests with many jobs have none: a span for each of thousands would bury the rest.
+ * Submits a request's only job in its own span. The job carries the span's context, so that the worker's spans continue it.
+ * Requests with many jobs have no such spans: thousands would hide the rest.
  */
 export async function submitTraced(
   { berth, tracing }: Pick<Parts, "berth" | "tracing">,

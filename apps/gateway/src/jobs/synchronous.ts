@@ -13,7 +13,7 @@ import type { Parts } from "../parts.ts";
 import { resultFor, whyFor } from "./redaction.ts";
 import { submitTraced } from "./submit-traced.ts";
 
-/** Fires when a request has waited long enough, its connection is closed, or the gateway stops. Undefined: it does not wait at all. */
+/** Fires when the wait is over, the connection closes, or the gateway stops. Undefined: do not wait. */
 export function patience(
   { stopping }: Pick<Parts, "stopping">,
   gone: AbortSignal,
@@ -26,14 +26,14 @@ export interface ToEndOptions {
   readonly maxMs: number;
   readonly signal: AbortSignal;
   readonly principal: Principal;
-  /** It goes on behind the answer that it takes longer, also while no worker can start its sandbox. */
+  /** Keep the job queued while no worker can start its sandbox; it continues after the "still running" answer. */
   readonly mayWait?: boolean;
 }
 
-/** A job that is cancelled because no worker can run it has ended by then, or is known to run after all. */
+/** Wait for the end of a cancelled job: within this time it ends, or a worker has started it after all. */
 const cancelledMs = 5_000;
 
-/** Submits a job and waits for its end; undefined when it takes longer than a request may, or the caller has gone. */
+/** Submits a job and waits for its end; undefined if the wait is over first or the caller disconnects. */
 export async function runToEnd(
   parts: Pick<Parts, "berth" | "config" | "tracing" | "stopping" | "waits">,
   order: CheckedOrder,
@@ -51,7 +51,7 @@ export async function runToEnd(
   return result && resultFor(principal, result);
 }
 
-/** Undefined: the job has begun or ended, or is waited for no longer. */
+/** Undefined: the job started or ended, or the wait is over. */
 async function noSandboxBefore(
   end: Promise<unknown>,
   why: () => Promise<Why>,
@@ -64,7 +64,7 @@ async function noSandboxBefore(
   return await Promise.race([over, whenNoSandbox({ why, signal: looking.signal })]);
 }
 
-/** A worker may have begun it meanwhile: then it ends as it ends. */
+/** A worker may have started the job meanwhile; then it keeps its own outcome. */
 async function refuseWithoutSandbox(
   job: EnqueuedJob,
   no: NoSandbox,
@@ -88,7 +88,7 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }
 
-/** A job's result; undefined when the signal came first. */
+/** A job's result; undefined if the signal fires first. */
 export async function ended(result: Promise<JobResult>, until: AbortSignal): Promise<JobResult | undefined> {
   try {
     return await result;
@@ -105,7 +105,7 @@ const refusals: Readonly<Record<string, ProblemCode>> = {
   mismatch: "precondition-failed",
 };
 
-/** A file operation either succeeds, or the caller gets the refusal's own message. */
+/** A file operation either succeeds, or the caller gets the refusal's message. */
 export function expectDone(outcome: Outcome): void {
   switch (outcome.kind) {
     case "done":
@@ -116,7 +116,7 @@ export function expectDone(outcome: Outcome): void {
     case "cancelled":
       throw new Problem("conflict", `cancelled: ${outcome.reason}`);
     case "lost":
-      throw new Problem("conflict", `lost: ${outcome.message}; whether it was done is not known`);
+      throw new Problem("conflict", `lost: ${outcome.message}; it may have run`);
     default:
       throw new Problem("refused", `it ended as ${outcome.kind}`);
   }

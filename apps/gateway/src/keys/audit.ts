@@ -1,7 +1,7 @@
 import type { AuditLog } from "@berth/ledger";
 import type { FastifyRequest } from "fastify";
 
-/** What is written down, by what was done. */
+/** What the audit log records, by action. */
 export type AuditAction =
   | "key.created"
   | "key.revoked"
@@ -36,7 +36,7 @@ export type AuditAction =
 
 export type Audit = AuditLog<AuditAction>;
 
-/** Who asks and from where, for an entry. */
+/** The principal and address of an entry. */
 export function noted(
   request: FastifyRequest,
   target: string,

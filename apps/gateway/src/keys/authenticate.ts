@@ -9,21 +9,21 @@ import { TokenBuckets } from "./token-bucket.ts";
 
 export interface AuthenticateOptions {
   readonly adminKey: string | undefined;
-  /** Only then may there be no key at all. */
+  /** Only a loopback gateway may run without keys. */
   readonly loopbackOnly: boolean;
   readonly bodyBytes: number;
   readonly rate: number;
-  /** How much the tenant of a key may have. */
+  /** The ceilings of a key's tenant. */
   readonly ceilings: (tenant: TenantId) => Promise<Ceilings>;
 }
 
-/** How long a key that was found is believed without another look: how long a revoked one still opens. */
+/** Cache time of a key: a revoked key works for at most this long. */
 const believedMs = 2_000;
 const maxBelieved = 10_000;
-/** Revoking the last key, or letting it expire, does not open the gateway again. */
+/** Revoking the last key, or its expiry, does not reopen the gateway. */
 const whenAllAreLost = "if every key is lost, set BERTH_ADMIN_KEY and restart the gateway";
 
-/** Tells who asks, by `Authorization: Bearer`. */
+/** Identifies the caller by `Authorization: Bearer`. */
 export class Authenticator {
   readonly #keys: ApiKeys;
   readonly #options: AuthenticateOptions;
@@ -49,7 +49,7 @@ export class Authenticator {
     return principal;
   }
 
-  /** Whether a key that was good when a long answer began still is. */
+  /** Whether a key is still valid, for answers that last long. */
   async stillGood(principal: Principal): Promise<boolean> {
     if (principal.id === "admin") return true;
     if (principal.id === "local") return this.isOpen();
@@ -67,13 +67,13 @@ export class Authenticator {
     return this.#open.is;
   }
 
-  /** A key was made or revoked here: look again at once. */
+  /** Clears the cache after this gateway made or revoked a key. */
   forget(): void {
     this.#open = { is: false, untilMs: 0 };
     this.#believed.clear();
   }
 
-  /** The one with an admin key, for those who cannot send a header: the board's login. */
+  /** Accepts an admin key from the board's login form, where a browser cannot send a header. */
   async admin(token: string): Promise<Principal> {
     const principal = await this.#withKey(token);
     if (principal.role !== "admin") throw new Problem("forbidden", "this needs an admin key");
@@ -128,7 +128,7 @@ export class Authenticator {
     if (rate === undefined) return;
     const waitMs = this.#rates.draw(id, rate, cost);
     if (waitMs === 0) return;
-    throw new Problem("too-many-requests", `this key may ask ${rate} times a second`, {
+    throw new Problem("too-many-requests", `this key may send ${rate} requests a second`, {
       headers: { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1_000))) },
     });
   }

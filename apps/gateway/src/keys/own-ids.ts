@@ -2,14 +2,14 @@ import { ownedId } from "@berth/protocol";
 import type { Principal } from "./principal.ts";
 
 /**
- * Ids that a tenant key chose for jobs and schedules are kept as `<tenant>.<id>`, and shown without the tenant. So two
- * tenants may use the same id, and neither can take, suppress or probe the other's. An admin key sees and names what is kept.
+ * A tenant's own job and schedule ids are stored as `<tenant>.<id>` and shown without the prefix. Two tenants may use the same
+ * id, and neither can take, suppress or probe the other's. An admin key uses the stored ids.
  */
 export function storedId({ tenant }: Principal, chosen: string): string {
   return tenant === undefined ? chosen : ownedId(tenant, chosen);
 }
 
-/** Under which ids something may be kept that the caller calls so: its own first, then what others made for its tenant. */
+/** The stored ids that the caller's id may mean: first its own, then what others made for its tenant. */
 export function storedIds(principal: Principal, named: string): readonly string[] {
   return [...new Set([storedId(principal, named), named])];
 }

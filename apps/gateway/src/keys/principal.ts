@@ -9,7 +9,7 @@ import {
 } from "@berth/protocol";
 import { Problem } from "../http/problem.ts";
 
-/** Who asks, and what they may use. */
+/** The caller, and what it may use. */
 export interface Principal {
   /** The key's id; `admin` for the configured key, `local` without keys, `anybody` for open routes. */
   readonly id: string;
@@ -18,23 +18,23 @@ export interface Principal {
   readonly tenant?: TenantId;
   /** Profiles and pools that jobs may name; absent: all. */
   readonly grants?: { readonly profiles: readonly string[]; readonly pools: readonly string[] };
-  /** Every job of the key is this agent's, by its name or its id; absent: as jobs say. */
+  /** The agent of every job of this key, by name or id; absent: jobs may name any. */
   readonly agent?: string;
-  /** What every job of the key is held to. */
+  /** Settings that bound every job of the key. */
   readonly settings?: ProfileLayer;
   /** What this gateway holds the tenant to; absent: no tenant's. */
   readonly ceilings?: Pick<Ceilings, "streams" | "waits" | "bodyBytes">;
   readonly bodyBytes: number;
-  /** Requests a second; absent: no limit. */
+  /** Requests per second; absent: no limit. */
   readonly rate?: number;
 }
 
-/** Whether whatever belongs to this tenant may be seen and touched. */
+/** Whether the caller may see and change what belongs to this tenant. */
 export function mayTouch(principal: Principal, tenant: string): boolean {
   return principal.role === "admin" || (principal.role === "tenant" && principal.tenant === tenant);
 }
 
-/** The tenant a request is for: as named, by its name or its id, or the key's own. Naming another's is refused. */
+/** The tenant of a request: the named one, or the key's own. Refuses another tenant. */
 export function tenantFor(
   principal: Principal,
   named: string | undefined,
@@ -51,7 +51,7 @@ export function tenantFor(
   return tenant;
 }
 
-/** The agent that a request is for: as named, or the key's own. Another's layer might hold it back less, so naming that is refused. */
+/** The agent of a request: the named one, or the key's own. Refuses another agent, whose layer may be less strict. */
 export function agentFor({ agent: own }: Principal, named: string | undefined): string | undefined {
   if (own === undefined) return named;
   if (named !== undefined && agentName.parse(named) !== agentName.parse(own))
@@ -59,7 +59,7 @@ export function agentFor({ agent: own }: Principal, named: string | undefined): 
   return own;
 }
 
-/** A profile or pool that does not exist is answered as one that was not granted: names are not for guessing. */
+/** Answers the same for an unknown profile or pool as for one not granted, so that names cannot be guessed. */
 export function refuseUngranted(
   { grants, tenant = "" as TenantId }: Principal,
   { profile, pool }: { readonly profile?: string | undefined; readonly pool?: string | undefined },

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 
-/** An unused bucket is full again after two seconds; no gateway serves so many names in that time. */
+/** An unused bucket refills within two seconds; no gateway sees this many names in that time. */
 const maxBuckets = 10_000;
 
 interface Bucket {
@@ -8,7 +8,7 @@ interface Bucket {
   atMs: number;
 }
 
-/** So many a second per name, twice that at once. */
+/** A token bucket per name: so many tokens per second, bursts of twice that. */
 export class TokenBuckets {
   readonly #buckets = new LRUCache<string, Bucket>({ max: maxBuckets });
 
@@ -16,7 +16,7 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** Milliseconds to wait before trying again; 0: go on. What costs more than there can be takes all there is. */
+  /** Milliseconds to wait before a retry; 0: go on. A cost above the capacity takes the whole bucket. */
   draw(name: string, perSecond: number, cost = 1, nowMs: number = performance.now()): number {
     const burst = perSecond * 2;
     const bucket = this.#buckets.get(name) ?? { tokens: burst, atMs: nowMs };

@@ -1,6 +1,6 @@
 import { htmlOf } from "../http/small-page.ts";
 
-/** Nothing from elsewhere, and no script at all. */
+/** No external resources and no scripts. */
 export const docsPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
@@ -32,12 +32,12 @@ interface Operation {
 }
 
 const access: Readonly<Record<string, string>> = {
-  open: "anybody",
+  open: "anyone",
   key: "any key, for its own tenant",
   admin: "an admin key",
 };
 
-/** The OpenAPI document as one page to read, made once. */
+/** Renders the OpenAPI document as one page, once. */
 export function docsPage(document: unknown): string {
   const { info, paths, components } = document as Document;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -77,7 +77,7 @@ function operationText({
   const body = Object.entries(operation.requestBody?.content ?? {}).map(
     ([type, { schema }]) => `<h4>Body: <code>${htmlOf(type)}</code></h4>${schema ? json(schema) : ""}`,
   );
-  // Those that are references are the same for many routes.
+  // Answers given by reference are the same for many routes.
   const own = Object.entries(operation.responses).filter(([, { description }]) => description !== undefined);
   const answers = own.map(([status, { description, content = {} }]) => {
     const [[type, { schema }] = ["", {} as { schema?: unknown }]] = Object.entries(content);

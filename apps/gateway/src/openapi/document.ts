@@ -10,7 +10,7 @@ type Json = Record<string, unknown>;
 export const version = "0.1.0";
 const reference = (id: string) => `#/components/schemas/${id}`;
 
-/** The OpenAPI 3.1 document of these routes. Its schemas are the ones that check the requests. */
+/** The OpenAPI 3.1 document of these routes, from the same schemas that validate requests. */
 export function openApiDocument(routes: readonly AnyRoute[]): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
@@ -62,7 +62,7 @@ function operation(route: AnyRoute): Json {
         ]),
       ),
       default: {
-        description: "It could not be done; the code says why",
+        description: "It failed; `code` names the reason",
         content: { [problemType]: { schema: schemaOf(problem, "output") } },
       },
     },
@@ -118,7 +118,7 @@ function parameters(place: "path" | "query" | "header", schema: z.ZodType | unde
   }));
 }
 
-/** A named schema is a reference; of any other, the named ones inside are. */
+/** Turns named schemas into references, at any depth. */
 function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
   const registry = io === "input" ? inputs : outputs;
   const id = registry.get(schema)?.id;
@@ -143,13 +143,13 @@ function named(registry: typeof inputs, io: "input" | "output"): Json {
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, cleaned(schema as Json)]));
 }
 
-/** The names come from a registry of ours, so the texts of `describe` have to be fetched from zod's own. */
+/** The names are in our own registry, so texts from `describe` must be copied from zod's global one. */
 function described({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: object }): void {
   const description = z.globalRegistry.get(zodSchema)?.description;
   if (description !== undefined) Object.assign(jsonSchema, { description });
 }
 
-/** Inside a document neither `$schema` nor `$id` has anything to say, and `id` would be read as one. */
+/** Drops `$schema`, `$id` and `id`: the first two mean nothing inside a document, and readers would take `id` for one. */
 function cleaned(schema: Json): Json {
   const { $schema: _, $id: __, id: ___, ...rest } = schema;
   return rest;

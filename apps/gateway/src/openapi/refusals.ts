@@ -3,24 +3,20 @@ import type { AnyRoute } from "../http/route.ts";
 
 type Json = Record<string, unknown>;
 
-/** What a client may get instead of what a route answers, by status. Each is described once, among the components. */
+/** Error answers that any route may give, by status. Each is described once, among the components. */
 const refusals = {
-  400: ["BadRequest", "malformed-request", "or it does not fit; `problems` has every single thing"],
+  400: ["BadRequest", "malformed-request", "or it is invalid; `problems` lists every reason"],
   401: ["Unauthorized", "unauthorized", "or it is not good any more"],
   403: ["Forbidden", "forbidden", "or the request comes from a page of another origin"],
   404: ["NotFound", "not-found", "or it is another tenant's"],
   413: ["TooLarge", "body-too-large", "for this key"],
   415: ["UnsupportedMediaType", "unsupported-media-type", "or it is compressed"],
-  429: [
-    "TooManyRequests",
-    "too-many-requests",
-    "or too many jobs wait; `Retry-After` says when to come back",
-  ],
+  429: ["TooManyRequests", "too-many-requests", "or too many jobs wait; `Retry-After` has the time to wait"],
 } as const satisfies Record<number, readonly [name: string, code: ProblemCode, more: string]>;
 
 type Status = keyof typeof refusals;
 
-/** References to the refusals that a route may answer with. */
+/** References to the errors that a route may answer. */
 export function refusalsOf(route: AnyRoute): Json {
   const guarded: Status[] = route.access === "open" ? [] : [401, 403, 429];
   const body: Status[] = route.body || route.raw ? [413, 415] : [];

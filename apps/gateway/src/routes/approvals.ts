@@ -33,7 +33,7 @@ const wholeView = output(
 const decision = z.object({ jobId: z.string() });
 const digest = z.string().min(1).max(64);
 
-/** Jobs that a rule of their profile lets run only after an administrator has approved them. */
+/** Jobs that a profile's rule holds back until an administrator approves them. */
 export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
   const by = (request: FastifyRequest) => `key ${request.principal.id}`;
 

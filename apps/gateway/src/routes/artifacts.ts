@@ -71,7 +71,7 @@ export function artifactRoutes({ artifacts }: Parts): AnyRoute[] {
   return [fetch];
 }
 
-/** A name for the file: in ASCII for everybody, and as it is for those who know how. */
+/** A file name for the download: in ASCII for all clients, and exact for those that support it (RFC 6266). */
 function disposition(path: string): string {
   const name = path.split("/").at(-1) ?? "artifact";
   const plain = name.replaceAll(/[^A-Za-z0-9._ -]/g, "_");

@@ -45,7 +45,7 @@ const part = z.object({
   more: z.stringbool().default(false).describe("further parts follow; the batch has not all its orders yet"),
 });
 
-/** Of the bytes of bodies in memory, as much may be lines of one upload that the fleet has not taken yet. */
+/** Share of the body budget that one upload's unsubmitted lines may take. */
 const shareOfOneUpload = 16;
 
 const line = output(
@@ -225,7 +225,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
     }),
   );
 
-  /** To a caller that may not see it, a batch does not exist. */
+  /** A batch that the caller may not see counts as missing. */
   async function find(id: string, principal: Principal): Promise<StoredBatch> {
     const batch = await batches.get(id);
     if (!batch || !mayTouch(principal, batch.owner)) throw new Problem("not-found", "there is no such batch");
@@ -235,7 +235,7 @@ export function batchRoutes(parts: Parts): AnyRoute[] {
   return [submit, list, look, results, cancel, secret];
 }
 
-/** Parts come in their order: a gap would never be filled, and the batch never end. */
+/** Requires parts in order: a gap would never be filled, and the batch would never end. */
 function refuseLostPart({ submitted }: StoredBatch, { from, more }: Part, key: string | undefined): void {
   if ((from > 0 || more) && key === undefined)
     throw new Problem("invalid-request", "the parts of a batch need an Idempotency-Key, the same for all");
@@ -247,15 +247,15 @@ function lineFor(principal: Principal, { result, ...one }: BatchLine): BatchLine
   return result ? { ...one, result: resultFor(principal, result) } : one;
 }
 
-/** The orders are read one by one, as lines are: one that does not fit must not refuse the others. */
+/** Parses orders one by one, like lines: an invalid order must not refuse the others. */
 function read(bytes: Buffer): z.output<typeof looseBatch> {
   const parsed = looseBatch.safeParse(parseJson(bytes));
   if (parsed.success) return parsed.data;
   const problems = problemsOf(parsed.error);
-  throw new Problem("invalid-request", `the batch does not fit: ${problems[0]}`, { problems });
+  throw new Problem("invalid-request", `the batch is invalid: ${problems[0]}`, { problems });
 }
 
-/** Their bytes are one body's, which stays until the answer. */
+/** These orders share one body, which stays in memory until the answer. */
 async function* orders(jobs: readonly unknown[]): AsyncGenerator<SentOrder> {
   for (const job of jobs) yield { bytes: 0, read: () => job, done: () => {} };
 }

@@ -2,7 +2,7 @@ import { type AnyRoute, route } from "../http/route.ts";
 import { docsPage, docsPolicy } from "../openapi/docs-page.ts";
 import { openApiDocument } from "../openapi/document.ts";
 
-/** The document of all other routes, and the page made of it. */
+/** The OpenAPI document of all other routes, and its page. */
 export function docsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
   let made: { readonly json: string; readonly page: string } | undefined;
   const make = () => {

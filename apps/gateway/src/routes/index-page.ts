@@ -4,7 +4,7 @@ import { smallPage, smallPagePolicy } from "../http/small-page.ts";
 import { version } from "../openapi/document.ts";
 import type { Parts } from "../parts.ts";
 
-/** Where a person who has only the address of a gateway finds the rest. */
+/** A start page for people who have only the gateway's address. */
 export function indexRoutes({ config }: Parts): AnyRoute[] {
   const metricsAreOpen = config.metricsAccess === "open";
   const links = [
@@ -33,8 +33,8 @@ export function indexRoutes({ config }: Parts): AnyRoute[] {
         answers: { 200: { about: "The page", type: "text/html" } },
       },
       async ({ request }) => {
-        // `GET *` would arrive here, too.
-        if (!request.url.startsWith("/")) throw new Problem("not-found", "nothing is there");
+        // `GET *` would match here too.
+        if (!request.url.startsWith("/")) throw new Problem("not-found", "there is no such page");
         const type = "text/html; charset=utf-8";
         return {
           status: 200,

@@ -26,7 +26,7 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       about:
         "Server-sent events: `started`, `stdout`, `stderr`, `artifact`, `file` (`write` or `edit` wrote it), `retrying` (an attempt ended, and another follows at `dueAtMs`), `finished`. " +
         "The ids are those of the job's stream; `Last-Event-ID` resumes " +
-        "behind it, also at another gateway. The stream ends after `finished`. Output is text, or base64 where it is not UTF-8; `encoding` says which.",
+        "behind it, also at another gateway. The stream ends after `finished`. Output is text, or base64 where it is not UTF-8; `encoding` names which.",
       access: "key",
       params: jobParams,
       query: z.strictObject({
@@ -47,7 +47,7 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
         const answer = new LongAnswer(reply, "text/event-stream; charset=utf-8", stream.signal);
         const words = principal.role === "admin" ? frameOf : tenantFrameOf;
         await follow(answer, job, after, words, stream.signal).catch(() => {});
-        // However it came to an end: the listener resumes from its last id.
+        // On any error the listener resumes from its last event id.
         answer.end();
       } finally {
         stream.close();

@@ -16,7 +16,7 @@ import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } 
 
 export const jobParams = z.object({ id: jobId });
 
-/** Jobs of one request on their way to Redis at once; those of a sandbox one after another. */
+/** Jobs of one request being submitted at once; jobs of one sandbox go one after another. */
 const submittedAtOnce = 32;
 
 const answer = z.union([jobView, z.array(jobView)]).describe("as it was asked: one job, or as many");
@@ -52,7 +52,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     async ({ body, query, headers, principal, signal }) => {
       const many = Array.isArray(body) ? body : [body];
       const drafts = await makeDrafts(many, principal, headers, Array.isArray(body));
-      // Before anything is submitted: a request that is refused has done nothing.
+      // Check every job before submitting any: a refused request has no effect.
       using _ = query.wait > 0 ? parts.waits.take(principal, drafts.length) : undefined;
       using wait = new BoundedWait();
       const options = query.wait > 0 ? { signal: wait.signal } : { detached: true };
@@ -160,7 +160,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       summary: "Why a job is where it is",
       access: "key",
       params: jobParams,
-      answers: { 200: { about: "The reasons, the most telling first", schema: whyView } },
+      answers: { 200: { about: "The reasons, the most important first", schema: whyView } },
     },
     async ({ params, principal }) => {
       const job = await findJob(berth, params.id, principal);
@@ -178,7 +178,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     if (key !== undefined && many.some(({ id }) => id !== undefined)) {
       throw new Problem("invalid-request", "give either an Idempotency-Key or ids, not both");
     }
-    // Checked before the key is remembered: a request that does not fit may be corrected and sent again.
+    // Validate before storing the key, so that an invalid request can be corrected and sent again.
     const drafts = await mapInTurns(many, (one) => draftOf(one, principal, { headers }));
     if (key === undefined) return drafts;
     const base = await idempotentId(parts.redis, key, { principal, tenant: drafts[0]?.job.tenant }, many);
@@ -189,7 +189,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     return viewFor(principal, await findJob(berth, id, principal));
   }
 
-  /** Of a job that this request submitted nothing has to be read. What came before under its id may say otherwise. */
+  /** The result of a job that this request submitted needs no read. If the id was known before, its record may differ, so read it. */
   async function endedView(
     { id, tenant, session, names, request: { kind } }: Job,
     { key: sandbox, acceptedAtMs }: EnqueuedJob,

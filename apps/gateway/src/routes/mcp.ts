@@ -18,7 +18,7 @@ const placeHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend(
   "berth-pool": poolName.optional().describe("one that the tenant was granted"),
 });
 
-/** Node reads a header's bytes as Latin-1; names are UTF-8. */
+/** Node decodes headers as Latin-1; names are UTF-8. */
 function headerText(name: z.ZodType<string, string>) {
   return z.preprocess(
     (value) => (typeof value === "string" ? Buffer.from(value, "latin1").toString() : value),
@@ -26,7 +26,7 @@ function headerText(name: z.ZodType<string, string>) {
   );
 }
 
-/** One message. A list of them would be many calls for the price of one. */
+/** One message. A batch would be many calls for the price of one. */
 const message = z
   .looseObject({
     jsonrpc: z.literal("2.0"),
@@ -46,7 +46,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
       summary: "A sandbox as tools of the Model Context Protocol",
       about:
         "Streamable HTTP without sessions, protocol revisions 2026-07-28 and 2025-11-25 and before. The headers choose the sandbox, so " +
-        "that a model cannot. Answers are JSON, or server-sent events when there is progress to tell. docs/mcp.md says how clients are set up.",
+        "that a model cannot. Answers are JSON, or server-sent events when there is progress to tell. docs/mcp.md has the set-up of clients.",
       access: "key",
       headers: placeHeaders,
       body: message,
@@ -63,7 +63,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
       const named = placeOf(call);
       const { agent } = named;
       const tenant = tenantFor(principal, named.tenant);
-      // Once for the whole server: its tools offer other sessions only where those are not other sandboxes.
+      // The tools offer a session argument only if sessions share a sandbox, so find the scope once at the start.
       const place = { ...named, scope: named.scope ?? (await parts.berth.scopeOf(tenant, agent)) };
       const usesTools = body.method === "tools/list" || body.method === "tools/call";
       const tools = usesTools ? await parts.berth.tools.usableBy(named) : [];
@@ -88,7 +88,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
         return "sent";
       }
       const text = await response.text();
-      // As the protocol's own library chose it; the declared ones are those it is known to choose.
+      // Pass on the status of the protocol's library; the declared ones are those it uses.
       const status = response.status as 200;
       return text === "" ? { status } : { status, headers: { "content-type": type }, body: text };
     },
@@ -96,7 +96,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
   return [post];
 }
 
-/** What the headers name, checked before anything is done: a client that is set up wrongly learns it when it connects. */
+/** Checks the names in the headers first, so that a misconfigured client learns it when it connects. */
 function placeOf({ headers, principal }: Call<unknown, unknown, Place, unknown>) {
   const of = tenantFor(principal, headers["berth-tenant"], undefined, "the header Berth-Tenant");
   const place = {
@@ -124,7 +124,7 @@ async function passOn(
       await answer.write(decoder.decode(bytes, { stream: true }));
     answer.end();
   } catch {
-    // Leaving the loop has cancelled the answer: the caller has gone, or reads nothing.
+    // Leaving the loop cancels the answer: the caller disconnected, or does not read.
     answer.breakOff();
   }
 }

@@ -21,18 +21,18 @@ export interface SandboxCall<B extends z.ZodType, A extends z.ZodType> {
   readonly summary: string;
   readonly body: B;
   readonly answer: A;
-  /** What it becomes; checked as any job's request. */
+  /** Builds the job's request; validated like any job's. */
   readonly request: (body: z.output<B>) => calls.Request;
   readonly shape: (result: JobResult, body: z.output<B>, job: Job) => z.input<A>;
 }
 
-/** Commands end as they end, and the answer says how. File operations are done or refused. */
+/** A command's answer reports how it ended. A file operation succeeds or is refused. */
 const runs = new Set(["execute", "bash"]);
 
 /** By names or ids. */
 type Place = { tenant_id?: string | undefined; session_id: string };
 
-/** The routes of a code sandbox: one job each, waited for. A session has a container and a workspace of its own. */
+/** The code sandbox API: one job per call, waited for. Each session has its own container and workspace. */
 export function sandboxRoutes(parts: Parts): AnyRoute[] {
   function call<B extends z.ZodType<Place>, A extends z.ZodType>(spec: SandboxCall<B, A>): AnyRoute {
     return route(
@@ -68,7 +68,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
     );
   }
 
-  /** With an Idempotency-Key: the same job again, not another. */
+  /** With an Idempotency-Key, a repeated call returns the first call's job. */
   async function once(
     draft: CheckedOrder,
     headers: SubmissionHeaders,
@@ -230,7 +230,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
   ];
 }
 
-/** A job of one session's own sandbox. */
+/** A job in its session's own sandbox. */
 export function sessionDraft(
   principal: Principal,
   { tenant_id, session_id }: Place,
@@ -261,7 +261,7 @@ function running(asked: Omit<z.output<typeof calls.bash>, "command" | "block">) 
   };
 }
 
-/** `named`: what the text's block is of; undefined for a text without one. */
+/** `named` is the command in the text's block; undefined for a plain text. */
 function ranShape(
   { outcome, value, timing, text = "" }: JobResult,
   { id }: Job,

@@ -70,7 +70,7 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       const order = { ...body.order, tenant, keySettings, ...(agent === undefined ? {} : { agent }) };
       const spec = { ...body, id, order };
       const made = await berth.schedules.put(spec, {
-        // Inside the change itself: no other's schedule can slip in between.
+        // Checked inside the atomic change, so that another tenant's schedule cannot slip in between.
         replaceable: (known) => {
           if (!mayTouch(principal, ownerOf(known)))
             throw new Problem("conflict", "another schedule has this id");
@@ -159,7 +159,7 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
     return known;
   }
 
-  /** What the caller calls so, if it is there and the caller's to touch. */
+  /** The schedule of that id, if it exists and the caller may change it. */
   async function kept(id: string, principal: Principal): Promise<ScheduleView | undefined> {
     for (const stored of storedIds(principal, id)) {
       const known = await berth.schedules.get(stored);
@@ -194,6 +194,6 @@ function viewOf({ id, lastJobId, ...view }: ScheduleView, principal: Principal) 
     tenant: ownerOf(view),
     order: view.order as Record<string, unknown>,
   };
-  // Absent rather than undefined, as JSON has it.
+  // Omit the field instead of sending null or undefined.
   return JSON.parse(JSON.stringify(said)) as z.infer<typeof scheduleView>;
 }

@@ -62,7 +62,7 @@ export function secretRoutes({ berth, audit }: Parts): AnyRoute[] {
       method: "POST",
       path: "/v1/tenants/:tenant/secrets/:name/rotate",
       tag: "secrets",
-      summary: "Replace the value of a secret that is there",
+      summary: "Replace the value of an existing secret",
       about: "The old value is masked as well for as long as its sandbox is held.",
       access: "key",
       params,

@@ -18,8 +18,6 @@ import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import type { OrderInput } from "../schemas/job.ts";
 import { input, output } from "../schemas/registry.ts";
-import { stillRunning } from "../schemas/sandbox-calls.ts";
-import { pending } from "./sandbox.ts";
 
 const ofTenant = z.object({ tenant: tenantId });
 const params = ofTenant.extend({ name: snapshotName });
@@ -57,6 +55,10 @@ const copied = output(
   "SnapshotCopy",
   snapshotView.pick({ name: true, size: true, count: true, method: true, expiresAtMs: true }),
 );
+const snapshotPending = output(
+  "SnapshotPending",
+  z.object({ jobId: z.string(), url: z.string().describe("where to look for its end") }),
+);
 const forkView = output(
   "Forks",
   z.object({
@@ -91,11 +93,15 @@ export function snapshotRoutes(parts: Parts): AnyRoute[] {
     },
   );
 
-  /** A job about a whole workspace, waited for. */
+  /** Runs a job about a whole workspace and waits for it. */
   async function carryOut(order: OrderInput, principal: Principal, signal: AbortSignal) {
     const draft = draftOf(order, principal, { headers: {} });
     const result = await runToEnd(parts, draft, { maxMs: config.maxWaitMs, signal, principal });
-    if (!result) return pending(draft.job);
+    if (!result) {
+      const { id } = draft.job;
+      const url = `/v1/jobs/${id}`;
+      return { status: 202, headers: { location: url }, body: { jobId: id, url } } as const;
+    }
     expectDone(result.outcome);
     return { status: 200, body: copied.parse(result.value) } as const;
   }
@@ -104,7 +110,7 @@ export function snapshotRoutes(parts: Parts): AnyRoute[] {
     200: { about: "It is done", schema: copied },
     202: {
       about: "It takes longer than a request may; the answer names where to look",
-      schema: stillRunning,
+      schema: snapshotPending,
     },
   };
 

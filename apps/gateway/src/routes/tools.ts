@@ -41,7 +41,7 @@ const storedTool = output(
   }),
 );
 
-/** Custom tools. They are run as jobs of kind `tool`. */
+/** Custom tools. Jobs of kind `tool` run them. */
 export function toolRoutes({ berth, audit }: Parts): AnyRoute[] {
   const list = route(
     {

@@ -34,7 +34,7 @@ const fleetReport = output(
 const about =
   "Days are those of UTC, the last thirty if no others are given, at most 400 of them. What a job used counts for the day on which it ended.";
 
-/** What jobs used, day by day. */
+/** What jobs used, by day. */
 export function usageRoutes({ berth }: Parts): AnyRoute[] {
   const ofTenant = route(
     {

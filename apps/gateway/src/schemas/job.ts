@@ -19,7 +19,7 @@ import { input, output } from "./registry.ts";
 input("JobRequest", jobRequest);
 output("Outcome", outcome);
 
-/** The fields of a job that a caller may set. The fleet sets the rest; above all, a caller may not choose the inbox that gets the result. */
+/** The job fields that a caller may set. The fleet sets the rest; above all, no caller may choose the inbox of the result. */
 const orderFields = job
   .omit({
     ...{ version: true, id: true, tenant: true, inbox: true, attempt: true, trace: true, secrets: true },
@@ -38,13 +38,13 @@ const orderFields = job
       .describe(
         "its jobs run in order, one at a time; absent: `main`, or with `forkOf` one of the job's own",
       ),
-    scope: scope.optional().describe("which jobs share its sandbox; when absent, as the tenant's layers say"),
+    scope: scope.optional().describe("which jobs share its sandbox; when absent, as the tenant's layers set"),
     tenant: tenantId.optional().describe("with a tenant key: its own, and may be left out"),
     ...dueTime.shape,
   });
 export const order = input("JobOrder", z.preprocess(withGivenNames, orderFields));
 
-/** What a schedule orders each time. */
+/** What a schedule submits on each run. */
 export const scheduledOrder = z.preprocess(
   withGivenNames,
   orderFields.omit({ id: true, delayMs: true, runAtMs: true, deadlineAtMs: true }),
@@ -55,7 +55,7 @@ export type OrderInput = z.input<typeof orderFields>;
 export const maxOrders = 1_000;
 export const orders = z.union([order, z.array(order).min(1).max(maxOrders)]);
 
-/** Beside ids, wherever those are shown. */
+/** Fields shown next to ids. */
 export const namesView = givenNames
   .optional()
   .describe("tenant, session and agent as they were given, where the ids are others");
@@ -84,7 +84,7 @@ export const whyView = output(
   z.object({
     jobId: z.string(),
     state: z.enum(["unknown", "scheduled", "waiting", "running", "finished"]),
-    reasons: z.array(z.string()).describe("a tenant key does not see workers, hosts and their troubles"),
+    reasons: z.array(z.string()).describe("for a tenant key without workers, hosts and their errors"),
     codes: z.array(z.enum(whyCodes)).describe("the same reasons, for programs"),
     tenant: z.string().optional(),
     sandbox: z.string().optional(),

@@ -9,7 +9,7 @@ export const problem = output(
     status: z.number(),
     code: z.string().describe("a code of this API, a fault's, or a refusal's"),
     detail: z.string(),
-    problems: z.array(z.string()).optional().describe("each thing that does not fit"),
+    problems: z.array(z.string()).optional().describe("every reason why the request is invalid"),
     requestId: z.string().optional(),
     jobId: z
       .string()

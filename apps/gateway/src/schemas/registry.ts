@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Schemas that have a name in the OpenAPI document, apart for what comes in and what goes out: defaults differ. */
+/** Named schemas of the OpenAPI document. Input and output are separate, because defaults make fields optional only in input. */
 export const inputs = z.registry<{ id: string }>();
 export const outputs = z.registry<{ id: string }>();
 

@@ -14,7 +14,7 @@ const positive = z.number().int().positive();
 
 export const defaultTenant = tenantId.parse("default");
 
-/** Whose sandbox: a session has its own container and workspace. */
+/** The caller's sandbox: each session has its own container and workspace. */
 export const where = {
   tenant_id: givenTenant.optional().describe("with a tenant key: its own; otherwise `default` when absent"),
   session_id: givenSession.default("main"),
@@ -207,5 +207,5 @@ export const stillRunning = output(
   z.object({ job_id: z.string(), url: z.string().describe("where to look for its end") }),
 );
 
-/** What a call becomes: still to be checked as the job's request, with its own limits and paths. */
+/** Converts a call to a job request, which is then validated with its own limits and paths. */
 export type Request = z.input<typeof jobRequest>;

@@ -4,12 +4,12 @@ import type { BlockList } from "node:net";
 import { pinnedAddress } from "@berth/egress";
 import { webhookResolver } from "./resolver.ts";
 
-/** From the look-up of the name to the last byte of the answer. */
+/** From the DNS look-up to the last byte of the answer. */
 const deadlineMs = 10_000;
 
 /**
- * Sends a body to a tenant's address. The connection goes to the address that was checked, whatever the name says by then;
- * redirections are not followed, since they would lead anywhere.
+ * Posts a body to a tenant's URL. Connects to the address that was checked, even if the name's DNS changes meanwhile. Does not
+ * follow redirects, which could lead to any address.
  */
 export async function post(
   url: URL,
@@ -38,7 +38,7 @@ export async function post(
       },
     });
     request.on("response", (response) => {
-      // The answer's body is not kept; only that it answered counts.
+      // The answer's body is dropped; only its status counts.
       response.destroy();
       resolve(response.statusCode ?? 0);
     });

@@ -2,13 +2,13 @@ import { promises as dns } from "node:dns";
 import { isIP } from "node:net";
 import { type PinnedAddress, type Resolver, systemResolver } from "@berth/egress";
 
-/** Of one question to one server. */
+/** Per question and server. */
 const questionMs = 2_000;
 const tries = 2;
 
 /**
- * Looks names up without the threads of `getaddrinfo`: there are four in all, and a name server of a tenant's that never answers would
- * hold one for long. Names without a dot, which only the operator's own machines answer, are the system's.
+ * Resolves names without `getaddrinfo`, which has only four threads: a tenant's name server that never answers would block one
+ * for long. The system resolves names without a dot, which only the operator's own machines have.
  */
 export function webhookResolver(signal: AbortSignal): Resolver {
   return async (host) => {

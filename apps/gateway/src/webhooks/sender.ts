@@ -6,7 +6,7 @@ import type { Redis } from "@berth/redis";
 import type { Logger } from "pino";
 import { batchView } from "../batches/batch-view.ts";
 import { post } from "./post.ts";
-import type { WebhookSecrets } from "./signature.ts";
+import type { WebhookSecrets } from "./webhook-secrets.ts";
 
 export interface SenderParts {
   readonly redis: Redis;
@@ -17,16 +17,16 @@ export interface SenderParts {
 }
 
 const lookEveryMs = 1_000;
-/** At one gateway. */
+/** Per gateway. */
 const ownersAtOnce = 32;
-/** By all gateways together. */
+/** Over all gateways. */
 const ofOwnerAtOnce = 4;
-/** 5 s, 10 s, 20 s … an hour: about eight hours in all. */
+/** Backoff: 5 s, 10 s, 20 s … an hour; about eight hours in total. */
 const firstPauseMs = 5_000;
 const longestPauseMs = 3_600_000;
 const triesMost = 16;
 
-/** Calls the webhooks of batches that are over, until the receiver answers with a 2xx. Delivery is at least once: receivers deduplicate by `webhook-id`. */
+/** Calls the webhooks of finished batches until the receiver answers 2xx. Delivery is at-least-once: receivers deduplicate by `webhook-id`. */
 export class WebhookSender {
   readonly #parts: SenderParts;
   readonly #queue: WebhookQueue;
@@ -66,7 +66,7 @@ export class WebhookSender {
     }
   }
 
-  /** Beside those of other owners, however long they take. */
+  /** Owners do not wait for each other. */
   #serve({ owner, batches }: ClaimedCalls): void {
     const serving = this.#callAll(owner, batches).finally(() => this.#calling.delete(owner));
     this.#calling.set(owner, serving);
@@ -78,7 +78,7 @@ export class WebhookSender {
       await Promise.all(batches.map((id) => this.#call(owner, id)));
       await this.#queue.settle(owner);
     } catch (error) {
-      // The hold runs out, and the calls are made again.
+      // The claim expires, and a gateway calls the webhook again.
       log.warn({ event: "webhooks.look-failed", err: error });
     }
   }
@@ -99,7 +99,7 @@ export class WebhookSender {
     await this.#queue.again(owner, id, Date.now() + Math.round(pauseMs));
   }
 
-  /** Undefined: it was taken. */
+  /** Undefined: delivered. */
   async #problemOf(batch: StoredBatch, webhook: string): Promise<string | undefined> {
     const { secrets, allowed, log } = this.#parts;
     const event = { type: "batch.finished", timestamp: new Date().toISOString(), data: batchView(batch) };
@@ -120,7 +120,7 @@ export class WebhookSender {
   }
 }
 
-/** For the tenant. Neither addresses nor whether a name has any: it would learn names of the operator's network. */
+/** The error as the tenant sees it. Hides addresses and DNS results, which would reveal names of the operator's network. */
 function problemFor(error: unknown): string {
   if (error instanceof AddressRefused) return "its address is not one that webhooks may reach";
   const { name, code = name } = error as Error & { readonly code?: string };

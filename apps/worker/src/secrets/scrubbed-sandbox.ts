@@ -5,7 +5,7 @@ import type { FileContent, Listing, ReadEntry, ReadOptions, SandboxFiles } from 
 import type { Outlet } from "./outlet.ts";
 import type { Values } from "./tenant-secrets.ts";
 
-/** The same sandbox for one job: its commands get the variables, and whatever is read of it comes through the outlet. */
+/** The same sandbox for one job: its commands get the variables, and everything read from it comes through the outlet. */
 export function scrubbedSandbox(sandbox: JobSandbox, outlet: Outlet, env: Values): JobSandbox {
   return {
     files: scrubbedFiles(sandbox.files, outlet),

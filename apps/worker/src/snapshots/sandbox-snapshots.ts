@@ -75,7 +75,7 @@ export class SandboxSnapshots {
     await this.checkFork(name);
   }
 
-  /** Throws unless the workspace was made of that snapshot, whatever has happened in it since. */
+  /** Throws unless the workspace was made of that snapshot, even if its files have changed since. */
   async checkFork(name: SnapshotName): Promise<void> {
     const origin = await this.#trees.originOf(this.#options.key);
     if (origin.kind === "fork" && origin.of === name) return;

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class BerthError(Exception):
     """Something that was asked for was not done.
 
-    `code` is a code of docs/faults.md, of the HTTP API, or one of this package's own. `retry` tells whether the
-    same call may succeed later without anybody changing anything.
+    `code` is a code of docs/faults.md, of the HTTP API, or one of this package's own. `retry` is true if the
+    same call may succeed later without any change.
     """
 
     def __init__(

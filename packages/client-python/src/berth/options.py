@@ -35,7 +35,7 @@ class _AnyJob(TypedDict, total=False):
 
 
 class JobOptions(_AnyJob, total=False):
-    """Of any job. docs/python.md says what each does."""
+    """Of any job. docs/python.md explains each."""
 
     retry: Retry
     delay_ms: int

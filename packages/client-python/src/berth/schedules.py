@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """Either `cron` or `every_ms`. docs/client.md says what each does."""
+    """Either `cron` or `every_ms`. docs/client.md explains each."""
 
     cron: str
     every_ms: int
@@ -67,7 +67,7 @@ class Schedules:
         return self._call("POST", schedule_id, "pause")
 
     def resume(self, schedule_id: str) -> Schedule:
-        """What was missed meanwhile is made up for as `catch_up` says."""
+        """`catch_up` decides about the runs missed meanwhile."""
         return self._call("POST", schedule_id, "resume")
 
     def remove(self, schedule_id: str) -> None:

@@ -10,7 +10,7 @@ from .wire import items
 
 
 class Secrets:
-    """Each command of the tenant has them in its environment; whatever leaves the sandbox has them masked."""
+    """Each command of the tenant has them in its environment; they are masked in everything that leaves the sandbox."""
 
     def __init__(self, transport: Transport, tenant: str | None) -> None:
         self._transport = transport

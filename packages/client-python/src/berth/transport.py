@@ -193,7 +193,7 @@ class Transport:
             try:
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The gateway may have refused a long body before all of it was there: its answer says why.
+                # The gateway may have refused a long body before all of it was there: its answer has the reason.
                 if connection.sock is None:
                     raise
             return connection.getresponse()

@@ -3,28 +3,28 @@ import type { Listing, SandboxFiles } from "@berth/sandbox/port";
 import { joinNames, workspaceName } from "../files/workspace-name.ts";
 import type { RefusedArtifacts } from "./refused-artifacts.ts";
 
-/** What a command leaves here is kept without being named. */
+/** Files that a command leaves here are kept without a glob. */
 const directoryName = "artifacts";
-/** Names that are looked at, before and after. */
+/** Maximum number of files listed, before and after the command. */
 const listedMost = 10_000;
 const tooMany = `there are more than ${listedMost} files; not all were looked at`;
 
 export interface WantedFiles {
-  /** Relative to the workspace. Files that match are kept whether or not the command touched them. */
+  /** Relative to the workspace. Keeps matching files whether or not the command touched them. */
   readonly globs: readonly string[];
-  /** Where the command runs: what it changes in `artifacts/` there is kept. Undefined: not looked at. */
+  /** The command's directory: files it changes in its `artifacts/` are kept. Undefined: not searched. */
   readonly cwd: string | undefined;
-  /** What it makes or changes anywhere in the workspace is kept, but for hidden files and what others can make again. */
+  /** Keeps what the command makes or changes anywhere in the workspace, except hidden files and build products. */
   readonly anywhere?: boolean | undefined;
 }
 
-/** A command that unpacks a source tree leaves thousands. */
+/** A command that unpacks a source tree leaves thousands of files. */
 const keptAnywhereMost = 32;
 const remade: ReadonlySet<string> = new Set(["node_modules", "__pycache__", "target", "venv"]);
 
 /**
- * Which files a command leaves. Looks at `artifacts/` before it runs, so that afterwards its own are known from older ones
- * whatever time they bear: a copied or unpacked file is often older than the job.
+ * Finds the files that a command leaves. Lists `artifacts/` before the command runs, because times do not tell old files from new
+ * ones: a copied or unpacked file is often older than the job.
  */
 export class ArtifactFiles {
   readonly #files: SandboxFiles;
@@ -40,7 +40,7 @@ export class ArtifactFiles {
     this.#before = await this.#inDirectory(signal);
   }
 
-  /** Regular files by path, each once. What cannot be kept for its name or type is refused here. */
+  /** Regular files by path, each once. Refuses files that cannot be kept for their name or type. */
   async found(signal: AbortSignal, refused: RefusedArtifacts): Promise<FileEntry[]> {
     const entries = new Map<string, FileEntry>();
     for (const entry of await this.#named(signal, refused)) entries.set(entry.path, entry);
@@ -68,7 +68,7 @@ export class ArtifactFiles {
     const { items, truncated } = await this.#inDirectory(signal);
     if (this.#before.truncated || truncated)
       refused.add(this.#wanted.anywhere ? "." : directoryName, "too-many", tooMany);
-    // Old files cannot be distinguished from new ones.
+    // Old files cannot be told from new ones.
     if (this.#before.truncated) return [];
     const old = new Map(this.#before.items.map((entry) => [entry.path, stampOf(entry)]));
     const changed = items.filter((entry) => old.get(entry.path) !== stampOf(entry));
@@ -85,14 +85,14 @@ export class ArtifactFiles {
     try {
       return await this.#files.list(directory, { recursive: true, maxItems: listedMost, signal });
     } catch (error) {
-      // Not there, not a directory, or a link that leads out: then nothing of the command's is in it.
+      // Missing, not a directory, or a link that leads out: it holds nothing of the command's.
       if (error instanceof FileRefusal) return none;
       throw error;
     }
   }
 }
 
-/** What is in `artifacts/` was put there to be kept; of all others only so many are. */
+/** Files in `artifacts/` are there to be kept; of all others only a few are. */
 function fewest(changed: readonly FileEntry[], directory: string, refused: RefusedArtifacts): FileEntry[] {
   const [meant, others]: [FileEntry[], FileEntry[]] = [[], []];
   for (const entry of changed) {

@@ -1,22 +1,22 @@
 import type { ArtifactRef, ArtifactRefusal } from "@berth/protocol";
 
 /**
- * Where one job's artifacts go, and what its conversation has persisted. A file over a limit is an answer; what is thrown is
+ * Stores one job's artifacts and its conversation's persisted files. A file over a limit is an answer; a failure of ours is thrown as
  * a fault.
  */
 export interface ArtifactsPort {
   /** Of one artifact. */
   readonly maxBytes: number;
-  /** Reads the source unless it is clear before that the file would be refused. */
+  /** Does not read the source if the file will be refused anyway. */
   keep(path: string, source: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<KeepAnswer>;
-  /** Later reads of the same conversation find it too. When it is refused, nothing is persisted at the path any more. */
+  /** Later reads of the same conversation find it. If it is refused, nothing stays persisted at the path. */
   persist(path: string, bytes: Uint8Array): Promise<KeepAnswer>;
-  /** By its id, whichever job of the same tenant kept it. */
+  /** By id, from any job of the same tenant. */
   artifact(id: string): Promise<PersistedFile | undefined>;
   persisted(path: string): Promise<PersistedFile | undefined>;
   /** At a path and beneath it, by path; all for the empty path. */
   persistedBelow(path: string): Promise<readonly ArtifactRef[]>;
-  /** What is no longer persisted. */
+  /** Paths that are no longer persisted. */
   forget(path: string, options: { readonly recursive: boolean }): Promise<readonly ArtifactRef[]>;
 }
 

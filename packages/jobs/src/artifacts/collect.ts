@@ -8,13 +8,13 @@ import { RefusedArtifacts } from "./refused-artifacts.ts";
 import { withSmallContents } from "./small-files.ts";
 
 const keptAtOnce = 4;
-/** For all files of one command. Files that are not kept by then are reported as refused. */
+/** Time limit for all files of a command. Files not kept by then are reported as refused. */
 const collectMs = 120_000;
 
-/** Adds to a command's result what was kept of its files. How the command ended is not changed by it. */
+/** Adds the kept files to a command's result. Does not change the outcome. */
 export type Collect = (result: JobResult) => Promise<JobResult>;
 
-/** Before the command; what it gives back is for after it. */
+/** Call before the command; call the returned function after it. */
 export async function watchArtifacts(wanted: WantedFiles, context: RunContext): Promise<Collect> {
   const { artifacts } = context;
   if (wanted.globs.length === 0 && (wanted.cwd === undefined || !artifacts)) return async (result) => result;
@@ -26,7 +26,7 @@ export async function watchArtifacts(wanted: WantedFiles, context: RunContext): 
   const files = new ArtifactFiles(context.sandbox.files, wanted);
   await files.look(context.signal);
   return async (result) => {
-    // Nothing ran, or it is unknown what did, or the result is not wanted any more.
+    // Nothing ran, or the outcome is unknown, or the caller cancelled.
     if (["refused", "lost", "cancelled"].includes(result.outcome.kind)) return result;
     const kept = await keepAll(files, refused, artifacts, context);
     const value = { ...result.value, ...(kept.length > 0 ? { artifacts: kept } : {}), ...refused.value() };
@@ -34,7 +34,7 @@ export async function watchArtifacts(wanted: WantedFiles, context: RunContext): 
   };
 }
 
-/** Does not throw for what happens to a file, to the sandbox or to the store: the command has run, and its result must be published. */
+/** Does not throw if a file, the sandbox or the store fails: the command has run, and its result must be published. */
 async function keepAll(
   files: ArtifactFiles,
   refused: RefusedArtifacts,
@@ -58,7 +58,7 @@ async function keepAll(
   ): Promise<KeepAnswer | undefined> => {
     try {
       signal.throwIfAborted();
-      // One byte more than may be kept: what has grown since it was listed is noticed, and read no further.
+      // Reads one byte past the limit, to notice a file that grew since it was listed.
       const maxBytes = artifacts.maxBytes + 1;
       const source = held ? oneChunk(held) : fileChunks(context.sandbox.files, path, { maxBytes, signal });
       return await artifacts.keep(path, source, held?.length ?? size);

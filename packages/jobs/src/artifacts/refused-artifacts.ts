@@ -3,7 +3,7 @@ import type { ArtifactRefusal, JobValue } from "@berth/protocol";
 const mostReported = 20;
 const reportedPathLength = 256;
 
-/** Files that were not kept: the first few with their reasons, since a tenant can leave as many as it has inodes. */
+/** Counts files that were not kept, and keeps the first few reasons: a tenant can leave as many as it has inodes. */
 export class RefusedArtifacts {
   readonly #reported: ArtifactRefusal[] = [];
   #count = 0;

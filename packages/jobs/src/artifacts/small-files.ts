@@ -1,19 +1,19 @@
 import type { FileEntry } from "@berth/protocol";
 import type { SandboxFiles } from "@berth/sandbox/port";
 
-/** A larger file passes through in pieces, by itself. */
+/** A larger file is streamed by itself. */
 const smallBytes = 64 * 1024;
-/** What is held in memory of one command's files, at most. */
+/** Maximum of one command's files in memory. */
 const groupBytes = 2 * 1024 * 1024;
 const groupFiles = 500;
 
 export interface FileGroup {
   readonly entries: readonly FileEntry[];
-  /** Of those that were small, still there, and no larger than they were listed. */
+  /** Small files that still exist and have not grown since they were listed. */
   readonly contents: ReadonlyMap<string, Uint8Array>;
 }
 
-/** The entries in their order, small ones with their contents: a request for each would take longer than reading them all. */
+/** Yields the entries in order, small ones with their contents: a request per file takes longer than reading them all. */
 export async function* withSmallContents(
   files: SandboxFiles,
   entries: readonly FileEntry[],
@@ -21,7 +21,7 @@ export async function* withSmallContents(
 ): AsyncGenerator<FileGroup, void, void> {
   for (const group of groupsOf(entries)) {
     const small = group.filter(({ size }) => size <= smallBytes).map(({ path }) => path);
-    // A failure is reported per file: each is then read by itself.
+    // On failure every file is read by itself, so that errors are reported per file.
     const read =
       small.length < 2
         ? undefined

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { FileRefusal } from "@berth/protocol";
 import { problemText, Refusal, type RunContext } from "../run-context.ts";
 
-/** One file before and after; absent where there is none. */
+/** One file before and after; absent where it does not exist. */
 export interface FileChange {
   readonly path: string;
   readonly before: { readonly bytes: Uint8Array; readonly sha256: string; readonly mode: number } | undefined;
@@ -10,12 +10,12 @@ export interface FileChange {
 }
 
 /**
- * Makes all changes or none. Each is made only if the file still is what `before` says; when one cannot be, those already
- * made are taken back, again only where no other process has touched the file since. Directories made on the way stay.
+ * Makes all changes or none. Makes each only if the file still equals `before`. If one fails, it undoes the earlier ones, again only
+ * where no other process has touched the file since. Directories made on the way stay.
  */
 export async function applyChanges(changes: readonly FileChange[], context: RunContext): Promise<void> {
   const made: FileChange[] = [];
-  // Removals last: they are the only ones that cannot be checked in the same step.
+  // Removals come last: their condition cannot be checked in the same step.
   const ordered = changes.toSorted((a, b) => Number(a.after === undefined) - Number(b.after === undefined));
   for (const change of ordered) {
     try {
@@ -23,7 +23,7 @@ export async function applyChanges(changes: readonly FileChange[], context: RunC
       made.push(change);
     } catch (error) {
       const refused = error instanceof FileRefusal;
-      // After a fault it is unknown whether this change was made; undoing one that was not is refused and harmless.
+      // After a fault this change may have been made or not; undoing one that was not is refused and harmless.
       const undone = await takeBack(refused ? made : [...made, change], context);
       if (!refused) throw error;
       const why =
@@ -52,7 +52,7 @@ async function make(
   });
 }
 
-/** The same changes backwards, without the job's signal: it may be what stopped them. */
+/** Undoes the changes, without the job's signal: it may have stopped them. */
 async function takeBack(made: readonly FileChange[], context: RunContext): Promise<string> {
   const left: string[] = [];
   for (const { path, before, after } of made.toReversed()) {

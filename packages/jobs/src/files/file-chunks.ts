@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import type { SandboxFiles } from "@berth/sandbox/port";
 
-/** How much may wait for its reader; the sandbox sends no more meanwhile. */
+/** Read-ahead; beyond it the sandbox sends nothing (backpressure). */
 const heldBytes = 256 * 1024;
 
-/** A file's bytes, at the reader's pace. Nothing is read before the first is asked for, nor after the reader leaves. */
+/** Streams a file at the reader's pace. Reads nothing before the first chunk is requested, nor after the reader leaves. */
 export async function* fileChunks(
   files: SandboxFiles,
   path: string,

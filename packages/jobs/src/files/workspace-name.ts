@@ -1,6 +1,6 @@
 import { withoutWorkspacePrefix } from "@berth/protocol";
 
-/** The one spelling of a path: `/workspace/./a//b/` is `a/b`, the workspace itself is the empty name. */
+/** Normalises a path: `/workspace/./a//b/` becomes `a/b`, the workspace itself the empty name. */
 export function workspaceName(path: string): string {
   return withoutWorkspacePrefix(path)
     .split("/")

@@ -4,7 +4,7 @@ import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 
 type InRequest = Extract<RequestOf<"archive">, { direction: "in" }>;
 
-/** The sandbox unpacks it itself, with its own share of memory and time: an archive may be made to cost its reader much. */
+/** The sandbox unpacks it with its own memory and time limits: an archive can be made expensive to read. */
 export async function runArchiveIn(
   request: InRequest,
   { sandbox, signal }: RunContext,

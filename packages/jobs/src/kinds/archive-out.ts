@@ -4,12 +4,12 @@ import { minTarBytes, packTar } from "@berth/tar";
 import { ancestors, workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 
-/** Each takes a block of 512 bytes, so that more could not fit. */
+/** Each entry takes at least a block of 512 bytes, so more cannot fit. */
 const maxEntries = maxInlineBytes / 512;
 
 type OutRequest = Extract<RequestOf<"archive">, { direction: "out" }>;
 
-/** Files, directories and symlinks; sockets and the like are left out, and so is what vanishes meanwhile. */
+/** Files, directories and symlinks. Skips sockets and the like, and files that vanish meanwhile. */
 export async function runArchiveOut(request: OutRequest, context: RunContext): Promise<ValueOf<"archive">> {
   const items = await wanted(request.paths.map(workspaceName), context);
   const stated = minTarBytes(items.map(({ bytes }) => bytes?.length ?? 0));
@@ -24,7 +24,7 @@ export async function runArchiveOut(request: OutRequest, context: RunContext): P
   };
 }
 
-/** By path, so that a directory comes before what is in it. An entry that is named twice, or through its directory too, comes once. */
+/** By path, so that a directory comes before its content. An entry that is named twice appears once. */
 async function wanted(paths: readonly string[], { sandbox, signal }: RunContext): Promise<ReadEntry[]> {
   const { entries, refused, truncated } = await sandbox.files.readMany(outermost(paths), {
     recursive: true,

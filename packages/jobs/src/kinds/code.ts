@@ -19,9 +19,9 @@ const interpreters = {
  */
 export async function runCode(request: RequestOf<"code">, context: RunContext): Promise<JobResult> {
   const { artifacts: globs = [], newFiles: anywhere, cwd } = request;
-  // Beside the writing of the source: alone it would take as long again.
+  // In parallel with writing the source: alone it would take as long again.
   const watching = watchArtifacts({ globs, cwd, anywhere }, context);
-  // Thrown where it is awaited, if the source could be written.
+  // Rethrown where it is awaited, if the source could be written.
   watching.catch(() => {});
   const result = await runSource(request, context, watching);
   return (await watching)(result);
@@ -54,7 +54,7 @@ async function runSource(
     const message = `${request.language} code needs ${program}, which is not in this sandbox's image`;
     return { ...result, outcome: { ...outcome, message } };
   } finally {
-    // Without the job's signal, which may be what ended it. How the command ended matters more than a file left over.
+    // Without the job's signal, which may have ended it. A left-over file matters less than the outcome.
     await files.remove(path, { missingOk: true }).catch(() => {});
   }
 }

@@ -3,7 +3,7 @@ import { workspaceName } from "../files/workspace-name.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 import { contentBytes } from "./write.ts";
 
-/** Writes every file it can, and then says which it could not. */
+/** Writes every file it can, then reports those it could not. */
 export async function runCopy(
   { files }: RequestOf<"copy">,
   { sandbox, signal }: RunContext,
@@ -32,7 +32,7 @@ export async function runCopy(
   );
 }
 
-/** Side by side, one of the two would win by chance. */
+/** Refused: in parallel, chance would decide which of the two wins. */
 function refuseTwice(paths: readonly string[]): void {
   const seen = new Set<string>();
   const twice = new Set<string>();

@@ -3,7 +3,7 @@ import { readWhole } from "../files/read-whole.ts";
 import { problemText, Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 import { findBytes } from "../text/byte-search.ts";
 
-/** The search holds the worker's one thread: a file of this size takes it for some tenths of a second at worst. */
+/** The search blocks the worker's thread: a file of this size takes some tenths of a second at worst. */
 const maxEditedBytes = 8 * 1024 * 1024;
 const maxMatches = 100_000;
 const shownLines = 10;
@@ -29,7 +29,7 @@ function changed(path: string): (error: unknown) => never {
   };
 }
 
-/** In bytes, so that what is not text around the match stays as it is. */
+/** Works on bytes, so that text outside the match stays unchanged even if it is not UTF-8. */
 export function edited(
   content: Buffer,
   { path, find, replace, all }: Pick<RequestOf<"edit">, "path" | "find" | "replace" | "all">,
@@ -98,7 +98,7 @@ function noMatchText(content: Buffer, path: string, find: string): string {
   return problemText(hints);
 }
 
-/** Where the first line that says something is, when the text has more than one. */
+/** The position of the first line that is not blank, if the text has several lines. */
 function nearby(content: Buffer, find: string): number[] {
   const first = find.split("\n").find((line) => line.trim() !== "");
   if (first === undefined || first === find) return [];

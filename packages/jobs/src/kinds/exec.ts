@@ -13,13 +13,13 @@ import type { RequestOf, RunContext } from "../run-context.ts";
 
 export async function runExec(request: RequestOf<"exec">, context: RunContext): Promise<JobResult> {
   const { kind: _kind, artifacts: globs = [], newFiles: anywhere, ...command } = request;
-  // Without globs nothing is looked at: a command takes about a millisecond, and so does a look.
+  // Without globs, list nothing: listing takes about a millisecond, as long as a command.
   const cwd = globs.length > 0 || anywhere ? command.cwd : undefined;
   const collect = await watchArtifacts({ globs, cwd, anywhere }, context);
   return collect(await runCommand(command, context));
 }
 
-/** Runs a command within the job's limits, its output passed on as it comes. */
+/** Runs a command within the job's limits and passes its output on as it arrives. */
 export async function runCommand(
   command: ExecRequestInput & Pick<ExecRequest, "limits">,
   context: RunContext,

@@ -4,15 +4,15 @@ import { BoundedWait, type ValueOf } from "@berth/protocol";
 import { workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext, throwIfAborted } from "../run-context.ts";
 
-/** What is held of a body at a time. */
+/** Maximum of a body in memory. */
 const partBytes = 1024 * 1024;
 
-/** What answers a GET by the sandbox's egress rules. It throws `Refusal`. */
+/** Sends a GET within the sandbox's egress rules. Throws `Refusal`. */
 export type DownloadPort = (
   url: string,
   signal: AbortSignal,
 ) => Promise<{
-  /** After redirects. */
+  /** The URL after redirects. */
   readonly url: string;
   readonly status: number;
   readonly type: string | undefined;
@@ -21,7 +21,7 @@ export type DownloadPort = (
   readonly chunks: AsyncIterable<Uint8Array>;
 }>;
 
-/** The file appears when it is whole: until then its bytes are in another beside it. */
+/** The file appears when complete: until then its bytes are in a temporary file beside it. */
 export async function runFetch(request: RequestOf<"fetch">, context: RunContext): Promise<ValueOf<"fetch">> {
   const { download, signal } = context;
   if (!download) throw new Refusal("egress-denied", "this worker fetches nothing");

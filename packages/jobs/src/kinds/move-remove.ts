@@ -10,7 +10,7 @@ export async function runMove(
   return {};
 }
 
-/** What the conversation has persisted there goes too, also when the workspace has no such file. */
+/** Also removes what the conversation persisted there, even if the workspace has no such file. */
 export async function runRemove(
   { path, recursive, missingOk }: RequestOf<"remove">,
   { sandbox, signal, artifacts }: RunContext,

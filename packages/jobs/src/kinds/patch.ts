@@ -6,7 +6,7 @@ import { problemText, Refusal, type RequestOf, type RunContext } from "../run-co
 import { applyHunks, SearchBudget } from "../text/apply-hunks.ts";
 import { type FilePatch, parseDiff } from "../text/unified-diff.ts";
 
-/** Of all files of one patch together: they are in memory at once. */
+/** Sum over all files of one patch, because they are in memory at once. */
 const maxPatchedBytes = 8 * 1024 * 1024;
 
 export async function runPatch({ diff }: RequestOf<"patch">, context: RunContext): Promise<ValueOf<"patch">> {
@@ -21,7 +21,7 @@ export async function runPatch({ diff }: RequestOf<"patch">, context: RunContext
   return { count: changes.length };
 }
 
-/** A file of the draft; `content` has one character a byte and is absent where the patch leaves no file. */
+/** A file of the draft. `content` has one character per byte, and is absent where the patch leaves no file. */
 interface DraftFile {
   readonly before: FileChange["before"];
   content: string | undefined;
@@ -39,7 +39,7 @@ class Draft {
     this.#context = context;
   }
 
-  /** What is wrong with it, file and hunk by name. */
+  /** Names the file and the hunk of a problem. */
   async apply(patch: FilePatch): Promise<string[]> {
     const name = patch.newPath ?? patch.oldPath ?? "";
     try {

@@ -4,10 +4,10 @@ import { workspaceName } from "../files/workspace-name.ts";
 import { Refusal, type RequestOf, type RunContext } from "../run-context.ts";
 import { LineWindow } from "../text/line-window.ts";
 
-/** Most files that agents read are smaller, and are then read in one go. */
+/** Most files that agents read are smaller, and are read with one request. */
 const firstRangeBytes = 256 * 1024;
 
-/** An artifact by its id, or a file: what the conversation has persisted comes before the workspace's file, and the result is marked. */
+/** Reads an artifact by id, or a file. A persisted file of the conversation comes before the workspace's; the result is marked. */
 export async function runRead(request: RequestOf<"read">, context: RunContext): Promise<ValueOf<"read">> {
   const { sandbox, artifacts, signal } = context;
   const { artifact } = request;
@@ -55,7 +55,7 @@ async function readText(
   let window = newWindow(request);
   window.add(bytes);
   const whole = bytes.length === size;
-  // From the start again, in one stream: what is read in two goes could be halves of two different files.
+  // Start again, in one stream: two reads could return halves of two different files.
   if (!whole && !window.full) window = await streamedWindow(request, read, signal);
   const text = window.finish({ atEnd: window.seenBytes >= size });
   if (window.tooLongLine !== undefined) {
@@ -78,7 +78,7 @@ function newWindow({ line, lines }: RequestOf<"read">): LineWindow {
   return new LineWindow(line, lines, maxInlineBytes);
 }
 
-/** Reads until the lines asked for are there, and not to the file's end. */
+/** Reads until it has the requested lines, not to the file's end. */
 async function streamedWindow(
   request: RequestOf<"read">,
   read: ReadSource,

@@ -14,7 +14,7 @@ export async function runStat(
   };
 }
 
-/** The workspace's, and beside it what the conversation has persisted there. */
+/** Searches the workspace, and the conversation's persisted files. */
 export async function runList(
   { path, recursive, maxItems }: RequestOf<"list">,
   { sandbox, signal, artifacts }: RunContext,

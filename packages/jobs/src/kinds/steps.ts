@@ -8,14 +8,14 @@ import {
 } from "@berth/protocol";
 import type { RequestOf, RunContext } from "../run-context.ts";
 
-/** A thousand steps may each read a megabyte; one result must not carry them all. */
+/** A thousand steps may each read a megabyte; one result must not carry all of it. */
 const maxResultBytes = 8 * 1024 * 1024;
-/** Of a command's output, when the steps before it left no room. */
+/** Output kept of a command when the steps before it left no room. */
 const minKeptBytes = 1024;
 
 export type RunStep = (step: Step, context: RunContext) => Promise<JobResult>;
 
-/** In order. The whole ends as its first failing step did. */
+/** Runs steps in order. The whole ends as its first failing step did. */
 export async function runSteps(
   { steps, onFailure }: RequestOf<"steps">,
   context: RunContext,
@@ -44,7 +44,7 @@ export async function runSteps(
   };
 }
 
-/** What only reads can be left out of the result and asked for again; a command's output was already cut to fit. */
+/** A read can be left out of the result and repeated; a command's output was already cut to fit. */
 function fitting(result: JobResult, roomBytes: number): JobResult {
   if (valueBytes(result.value) <= Math.max(roomBytes, minKeptBytes)) return result;
   if (result.value.stdout !== undefined) {

@@ -21,7 +21,7 @@ export async function runWrite(request: RequestOf<"write">, context: RunContext)
   return { size, created, sha256, ...persisted };
 }
 
-/** The file is in the workspace by now: an artifact over the quota is reported as refused and does not change that. */
+/** The file is already in the workspace: an artifact over the quota is only reported as refused. */
 async function persistedValue(
   path: string,
   bytes: Buffer,

@@ -6,10 +6,10 @@ export type Applied =
   | { readonly kind: "failed"; readonly problems: readonly string[] };
 
 const maxLines = 500_000;
-/** Taking a file apart and putting it together again costs about as much per line as this many comparisons. */
+/** Splitting and joining a file costs about as much per line as this many comparisons. */
 const workPerLine = 40;
 
-/** What one patch may cost in comparisons of lines. They hold the worker's one thread: 0.3 s of cpu for all of these. */
+/** Maximum of line comparisons per patch. They block the worker's thread: 0.3 s of CPU for all of these. */
 export class SearchBudget {
   #left = 40_000_000;
 
@@ -21,8 +21,8 @@ export class SearchBudget {
 }
 
 /**
- * A file's content with the hunks applied. A hunk goes where its header says, moved by what the hunks before it were moved, or to
- * the nearest place after them where all its old lines stand exactly. Content is a string with one character a byte.
+ * Applies the hunks to a file's content. A hunk goes to the line in its header, shifted like the hunk before it, or to the nearest place
+ * after that one where all its old lines match exactly. Content has one character per byte.
  */
 export function applyHunks(content: string, hunks: readonly Hunk[], budget = new SearchBudget()): Applied {
   const lines = splitLines(content);
@@ -37,7 +37,7 @@ export function applyHunks(content: string, hunks: readonly Hunk[], budget = new
   let drift = 0;
   for (const [index, hunk] of adapted.entries()) {
     const old = hunk.lines.filter(({ sign }) => sign !== "+");
-    // With nothing old to find, the header's number is the line it comes after.
+    // Without old lines, the header's number is the line before the new ones.
     const stated = old.length === 0 ? hunk.oldStart : hunk.oldStart - 1;
     const at = old.length === 0 ? stated + drift : finder.find(index, stated + drift, done);
     if (at === undefined || at < done || at > lines.length) {
@@ -61,7 +61,7 @@ export function applyHunks(content: string, hunks: readonly Hunk[], budget = new
   return problems.length > 0 ? { kind: "failed", problems } : { kind: "applied", content: result.join("") };
 }
 
-/** Finds where a hunk's old lines stand. Equal lines have equal numbers, so that long ones cost no more than short ones. */
+/** Finds a hunk's old lines. Equal lines have equal numbers, so that long lines cost no more than short ones. */
 class HunkFinder {
   readonly #file: Int32Array;
   readonly #hunks: readonly Int32Array[];
@@ -84,7 +84,7 @@ class HunkFinder {
     this.#budget = budget;
   }
 
-  /** The place nearest to `stated`, not before `from`. */
+  /** The match nearest to `stated`, not before `from`. */
   find(index: number, stated: number, from: number): number | undefined {
     const wanted = this.#hunks[index] ?? new Int32Array();
     const last = this.#file.length - wanted.length;
@@ -107,7 +107,7 @@ class HunkFinder {
   }
 }
 
-/** With their line ends; undefined when there are too many. */
+/** Lines with their line ends; undefined if there are too many. */
 export function splitLines(content: string): string[] | undefined {
   const lines: string[] = [];
   let at = 0;
@@ -121,7 +121,7 @@ export function splitLines(content: string): string[] | undefined {
   return lines;
 }
 
-/** A diff whose lines all end in LF is meant for a file whose lines all end in CRLF too, and the other way round. */
+/** Applies a diff with LF line ends to a file with CRLF, and the other way round. */
 function withLineEndsOf(lines: readonly string[], hunks: readonly Hunk[]): readonly Hunk[] {
   const file = lineEnds(lines);
   const all = hunks.flatMap((hunk) => hunk.lines);
@@ -132,7 +132,7 @@ function withLineEndsOf(lines: readonly string[], hunks: readonly Hunk[]): reado
   return hunks.map((hunk) => ({ ...hunk, lines: hunk.lines.map(change) }));
 }
 
-/** Undefined when they are mixed or there are none. */
+/** Undefined if line ends are mixed, or there are none. */
 function lineEnds(lines: readonly string[]): "\n" | "\r\n" | undefined {
   let plain = 0;
   let returns = 0;
@@ -162,7 +162,7 @@ function shown(line: string): string {
   return `${JSON.stringify(cut)}${line.endsWith("\n") ? "" : " without a newline"}`;
 }
 
-/** Not by spread: a call takes only some hundred thousand arguments. */
+/** Not with spread: a call takes only some hundred thousand arguments. */
 function pushAll(to: string[], from: readonly string[]): void {
   for (const line of from) to.push(line);
 }

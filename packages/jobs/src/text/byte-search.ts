@@ -1,8 +1,8 @@
 /**
- * Where `wanted` is in `content`: matches that do not overlap, from the front, at most `most` of them.
+ * Finds `wanted` in `content`: matches that do not overlap, from the start, at most `most`.
  *
- * Knuth, Morris and Pratt's way, one look at each byte. `Buffer.indexOf` is faster on what people write, but a tenant can write
- * what makes it compare every byte with every other: 16 MB and a text of 100 KB held the worker for over a minute.
+ * Uses Knuth-Morris-Pratt, which looks at each byte once. `Buffer.indexOf` is faster on ordinary text, but a tenant can write
+ * content that makes it compare every byte with every other: 16 MB and a text of 100 KB held the worker for over a minute.
  */
 export function findBytes(content: Uint8Array, wanted: Uint8Array, most: number): number[] {
   const found: number[] = [];
@@ -21,7 +21,7 @@ export function findBytes(content: Uint8Array, wanted: Uint8Array, most: number)
   return found;
 }
 
-/** For each beginning of it, how long a shorter beginning also ends it. */
+/** For each prefix, the length of the longest shorter prefix that also ends it. */
 function bordersOf(wanted: Uint8Array): Int32Array {
   const borders = new Int32Array(wanted.length);
   let matched = 0;

@@ -1,8 +1,8 @@
 const newline = 0x0a;
 
 /**
- * Some lines of a file whose bytes come in pieces. Holds the bytes of the lines asked for and no others, at most `maxBytes`
- * of them: past that it ends with the last line that fits whole.
+ * Selects lines of a file that arrives in chunks. Keeps only the bytes of the selected lines, at most `maxBytes`; beyond that it ends
+ * with the last line that fits whole.
  */
 export class LineWindow {
   readonly first: number;
@@ -13,7 +13,7 @@ export class LineWindow {
   /** The part of `keptBytes` that is whole lines. */
   #wholeBytes = 0;
   #wholeLines = 0;
-  /** The line the next byte belongs to, counted from 1. */
+  /** The line of the next byte, counted from 1. */
   #line = 1;
   #seenBytes = 0;
   #full = false;
@@ -25,12 +25,12 @@ export class LineWindow {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether all lines asked for are here; bytes after them only make `more` true. */
+  /** Whether all selected lines are complete; bytes after them only make `more` true. */
   get full(): boolean {
     return this.#full;
   }
 
-  /** Whether the file is known to go on after what is kept. */
+  /** Whether the file continues after the kept part. */
   get more(): boolean {
     return this.#more;
   }
@@ -39,7 +39,7 @@ export class LineWindow {
     return this.#seenBytes;
   }
 
-  /** The line that alone is longer than may be kept, if that is why nothing is. */
+  /** The line that alone exceeds the limit, if that is why nothing was kept. */
   get tooLongLine(): number | undefined {
     return this.#full && this.#wholeLines === 0 ? this.first : undefined;
   }
@@ -65,21 +65,21 @@ export class LineWindow {
       if (end >= 0) this.#lineEnds(this.#keptBytes + at - start);
     }
     if (at > start) {
-      // A copy: the piece may be part of a buffer that is used again.
+      // Copy: the chunk may be part of a reused buffer.
       this.#kept.push(Buffer.from(bytes.subarray(start, at)));
       this.#keptBytes += at - start;
     }
     if (this.#full && at < bytes.length) this.#more = true;
   }
 
-  /** Call it once, when no more bytes come or none are wanted. */
+  /** Call once, when no more bytes come or are wanted. */
   finish({ atEnd }: { readonly atEnd: boolean }): Buffer {
     if (atEnd && !this.#full && this.#keptBytes > this.#wholeBytes) this.#lineEnds(this.#keptBytes);
     if (!atEnd) this.#more = true;
     return Buffer.concat(this.#kept).subarray(0, this.#wholeBytes);
   }
 
-  /** The last line kept; the one before `first` when there is none. */
+  /** The last line kept; the one before `first` if there is none. */
   get last(): number {
     return this.first + this.#wholeLines - 1;
   }

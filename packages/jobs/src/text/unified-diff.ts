@@ -1,6 +1,6 @@
 import { Refusal } from "../run-context.ts";
 
-/** What a diff does to one file. A side that is /dev/null has no path. */
+/** A diff's change of one file. A side that is /dev/null has no path. */
 export interface FilePatch {
   readonly oldPath: string | undefined;
   readonly newPath: string | undefined;
@@ -12,7 +12,7 @@ export interface Hunk {
   /** `@@ -1,2 +1,3 @@` */
   readonly header: string;
   readonly oldStart: number;
-  /** With their line ends; only the last line of a file may lack one. Each character is one byte. */
+  /** Lines with their line ends; only a file's last line may lack one. One character per byte. */
   readonly lines: readonly HunkLine[];
 }
 
@@ -21,7 +21,7 @@ export interface HunkLine {
   readonly text: string;
 }
 
-/** A section of the diff while it is read. */
+/** A section of the diff while it is parsed. */
 interface Section {
   oldPath: string | undefined;
   newPath: string | undefined;
@@ -33,9 +33,9 @@ interface Section {
 
 const hunkHeader = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@/;
 
-/** The files a unified diff changes, git's additions included. What cannot be applied is refused, with its line. */
+/** Parses a unified diff, git's extensions included. Refuses what cannot be applied, and names its line. */
 export function parseDiff(diff: string): FilePatch[] {
-  // One character a byte: what is not UTF-8 in a file passes through unchanged.
+  // One character per byte: content that is not UTF-8 passes through unchanged.
   const lines = Buffer.from(diff).toString("latin1").split("\n");
   if (lines.at(-1) === "") lines.pop();
   const sections: Section[] = [];
@@ -70,7 +70,8 @@ export function parseDiff(diff: string): FilePatch[] {
       const { hunk, end } = readHunk(lines, at);
       section.hunks.push(hunk);
       at = end;
-      if (goesOn(lines, at)) throw bad(at, `the hunk ${hunk.header} has more lines than its header says`);
+      if (goesOn(lines, at))
+        throw bad(at, `the hunk ${hunk.header} has more lines than its header announces`);
       continue;
     } else if (section?.hunks.length === 0) {
       readExtended(section, line, at);
@@ -93,7 +94,7 @@ function readHunk(lines: readonly string[], start: number): { hunk: Hunk; end: n
   let at = start + 1;
   while (oldLeft > 0 || newLeft > 0) {
     const line = lines[at];
-    if (line === undefined) throw bad(start, `the hunk ${header} has fewer lines than its header says`);
+    if (line === undefined) throw bad(start, `the hunk ${header} has fewer lines than its header announces`);
     // Editors strip the space of an empty context line.
     const sign = line === "" || line === "\r" ? " " : line[0];
     if (sign === "\\") {
@@ -102,12 +103,12 @@ function readHunk(lines: readonly string[], start: number): { hunk: Hunk; end: n
       continue;
     }
     if (sign !== " " && sign !== "-" && sign !== "+") {
-      throw bad(at, `the hunk ${header} has fewer lines than its header says`);
+      throw bad(at, `the hunk ${header} has fewer lines than its header announces`);
     }
     if (sign !== "+" && --oldLeft < 0)
-      throw bad(at, `the hunk ${header} has more old lines than its header says`);
+      throw bad(at, `the hunk ${header} has more old lines than its header announces`);
     if (sign !== "-" && --newLeft < 0)
-      throw bad(at, `the hunk ${header} has more new lines than its header says`);
+      throw bad(at, `the hunk ${header} has more new lines than its header announces`);
     body.push({ sign, text: `${line === "" || line === "\r" ? line : line.slice(1)}\n` });
     at++;
   }
@@ -118,14 +119,14 @@ function readHunk(lines: readonly string[], start: number): { hunk: Hunk; end: n
   return { hunk: { header, oldStart: Number(oldStart), lines: body }, end: at };
 }
 
-/** Whether the line looks like one more of the hunk before it. A lone `-- ` begins the signature of a mail. */
+/** Whether the line looks like one more of the hunk before it. A lone `-- ` begins a mail signature. */
 function goesOn(lines: readonly string[], at: number): boolean {
   const line = withoutReturn(lines[at] ?? "");
   if (line === "-- " || (line.startsWith("--- ") && lines[at + 1]?.startsWith("+++ "))) return false;
   return /^[ +-]/.test(line);
 }
 
-/** `\ No newline at end of file` speaks of the line before it. */
+/** `\ No newline at end of file` refers to the line before it. */
 function endWithoutNewline(body: HunkLine[]): void {
   const last = body.pop();
   if (last) body.push({ ...last, text: last.text.replace(/\r?\n$/, (end) => end.slice(0, -1)) });
@@ -157,11 +158,11 @@ function finished(section: Section): FilePatch[] {
   if (oldPath === undefined && newPath === undefined) {
     throw new Refusal("bad-patch", "the diff has a file that is /dev/null on both sides");
   }
-  // Without rename lines, two names are those of a copy kept aside (x.orig): the new one is the file's.
+  // Without rename lines, two names mean a backup copy (x.orig): the new name is the file's.
   return [{ oldPath: oldPath === undefined ? undefined : (newPath ?? oldPath), newPath, mode, hunks }];
 }
 
-/** `a/` and `b/` are git's, and only when both sides have them. */
+/** git's `a/` and `b/`, if both sides have them. */
 function headerPaths(oldText: string, newText: string): Pick<Section, "oldPath" | "newPath"> {
   const oldPath = decodedPath(oldText);
   const newPath = decodedPath(newText);
@@ -171,7 +172,7 @@ function headerPaths(oldText: string, newText: string): Pick<Section, "oldPath" 
   return { oldPath: named(oldPath), newPath: named(newPath) };
 }
 
-/** Of `a/x b/x`; undefined when the two differ, and then other lines name them. */
+/** The name in `a/x b/x`; undefined if the two differ, since other lines then name them. */
 function gitPath(text: string): string | undefined {
   const [, first, second] = /^("(?:[^"\\]|\\.)*") ("(?:[^"\\]|\\.)*")$/.exec(text) ?? [
     text,
@@ -184,7 +185,7 @@ function gitPath(text: string): string | undefined {
 
 const escapes: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", f: "\f", v: "\v" };
 
-/** A name as diff writes it: up to a tab and a time, or in quotes with escapes. */
+/** A name as diff writes it: up to a tab and a time, or quoted with escapes. */
 function decodedPath(text: string): string {
   const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
   const bytes =

@@ -20,7 +20,7 @@ export const treeSourcePath = "/.berth/from";
 /** Beside the workspaces: their snapshots. */
 export const treeFolder = ".snapshots";
 
-/** The fields that all of Berth's containers share, whatever their profile. The engine proxy refuses others. */
+/** The fields that all of Berth's containers share for every profile. The engine proxy refuses others. */
 export const fixedFields = {
   Hostname: "sandbox",
   WorkingDir: workspaceDirectory,
@@ -70,7 +70,7 @@ export interface MountRule {
   readonly folder: string;
   readonly name: z.ZodType<string>;
   readonly is: "directory" | "file";
-  /** Either: as the profile says. */
+  /** Read-only or writable, by the profile. */
   readonly readOnly: boolean | "either";
   /** It belongs to the uid that the container runs as. */
   readonly ownedByUser: boolean;

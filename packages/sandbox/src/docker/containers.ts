@@ -41,7 +41,7 @@ export class Containers {
   async create(spec: Docker.ContainerCreateOptions, call: Call): Promise<string> {
     const created = await this.#engine.call(
       "create container",
-      // Not aborted: the engine would go on all the same, and the container that it made would be unknown.
+      // Without the signal: the engine would create the container all the same, and we would not know it.
       () => this.#engine.docker.createContainer(spec),
       {
         deadlineMs: this.#engine.slowDeadlineMs,
@@ -100,7 +100,7 @@ export class Containers {
     }
   }
 
-  /** In whatever state; anonymous volumes with it. Gone already is fine. */
+  /** Removes it in any state, with its anonymous volumes. Idempotent. */
   async remove(id: string, call: Call): Promise<void> {
     try {
       await this.#engine.call(
@@ -142,7 +142,7 @@ export class Containers {
     }));
   }
 
-  /** Somebody else is removing it: wait for them, a bounded while. */
+  /** Another process is removing it: wait for a bounded time. */
   async #untilGone(id: string, call: Call): Promise<void> {
     const deadline = performance.now() + this.#engine.slowDeadlineMs;
     while (performance.now() < deadline) {

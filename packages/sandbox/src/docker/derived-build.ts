@@ -1,6 +1,6 @@
 import { BoundedWait, Fault, type Outcome, setUpOutputBytes, setUpReport } from "@berth/protocol";
 import type Docker from "dockerode";
-import { OutputKeeper } from "../output/kept-output.ts";
+import { OutputKeeper } from "../output/output-keeper.ts";
 import type { CallOptions } from "../port.ts";
 import { abortable } from "./abortable.ts";
 import { Containers } from "./containers.ts";
@@ -14,7 +14,7 @@ import { StdioDemux } from "./stdio-demux.ts";
 const commitMs = 180_000;
 /** Until then its builder may be at work. In milliseconds since 1970. */
 const untilLabel = "berth.set-up-until";
-/** No sandbox's container is named so, whatever its fleet. */
+/** No sandbox's container is named so in any fleet. */
 const namePrefix = "berth.set-up.";
 
 export interface BuildOrder {

@@ -5,7 +5,7 @@ import {
   type SandboxProfile,
   type SetUpReport,
 } from "@berth/protocol";
-import { OutputKeeper } from "../output/kept-output.ts";
+import { OutputKeeper } from "../output/output-keeper.ts";
 import type { CallOptions } from "../port.ts";
 import type { QuotaExceeded } from "../quota-guard.ts";
 import { specHash } from "./container-spec.ts";

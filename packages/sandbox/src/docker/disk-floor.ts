@@ -9,7 +9,7 @@ const watchMs = 300;
 
 /**
  * The free space that workspaces leave to everything else on their disk. A quota bounds each workspace, and all together may
- * still fill a disk: below the floor nothing grows, whatever its quota.
+ * still fill a disk: below the floor nothing grows, for any quota.
  */
 export class DiskFloor {
   readonly #directory: string;

@@ -221,7 +221,7 @@ export class DockerDriver implements SandboxDriver {
     );
   }
 
-  /** A container that was adopted is its adopter's, whatever worker its labels name. */
+  /** A container that was adopted is its adopter's; its labels may name another worker. */
   async list(options: CallOptions = {}): Promise<SandboxRecord[]> {
     const found = await this.#containers.list(this.#options.fleet, options);
     if (found.length === 0) return found;

@@ -38,12 +38,12 @@ export interface HeldContainer {
 /**
  * Which containers of this host wait for their sandbox's next holder. Each has one file, whose name is its state:
  *
- *   held by W (no file, or KEY.held.W) ──park(): init says that nothing runs──▶ KEY.parked ──claim() by V──▶ KEY.held.V
+ *   held by W (no file, or KEY.held.W) ──park(): init confirms nothing runs──▶ KEY.parked ──claim() by V──▶ KEY.held.V
  *
- * A container of the warm pool is `held` from the moment it is assigned: its own name says nothing of its sandbox.
+ * A container of the warm pool is `held` from the moment it is assigned: its own name does not name its sandbox.
  *
  * A claim is one rename, so exactly one worker gets a parked container, be it to adopt or to remove it. A container that was
- * claimed is the claimer's from then on, whatever its labels say. A worker that dies at any point leaves a file in one of the two
+ * claimed is the claimer's from then on; its labels may name another. A worker that dies at any point leaves a file in one of the two
  * states: parked, for any worker of the host, or held, and then its next life or the sandbox's next holder takes or removes it.
  */
 export class ParkedContainers {

@@ -30,7 +30,7 @@ import { outcomeOf, type Stop } from "../exec-outcome.ts";
 import { endFault } from "../init/connection.ts";
 import type { Link, LinkEnd } from "../link.ts";
 import { FilteredOutput } from "../output/filtered-output.ts";
-import { OutputKeeper } from "../output/kept-output.ts";
+import { OutputKeeper } from "../output/output-keeper.ts";
 import type {
   CallOptions,
   ExecOptions,

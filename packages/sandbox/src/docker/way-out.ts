@@ -27,7 +27,7 @@ export async function openWayOut(
     void folder.close().catch(() => {});
   };
   try {
-    // A socket's path has at most 107 bytes, whatever the directory's has.
+    // A socket's path has at most 107 bytes, a directory's up to 4,096.
     const within = `/proc/self/fd/${folder.fd}`;
     const path = `${within}/${randomBytes(16).toString("hex")}`;
     await new Promise<void>((resolve, reject) => {

@@ -95,7 +95,7 @@ export class BulkFiles {
     };
   }
 
-  /** What came is complete, and may still be anything. */
+  /** The answer is complete, but its content is not trusted. */
   #trusted<T>(read: () => T): T {
     try {
       return read();
@@ -173,7 +173,7 @@ function wholeNumber(value: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(value)));
 }
 
-/** What init refuses an entry with is always the request's doing, or the disk's. */
+/** init refuses an entry only because of the request, or because the disk is full. */
 function refusalFrom(code: string, path: string, detail: string): FileRefusal {
   return refusalOf(code, path, detail) ?? new FileRefusal("denied", `${path}: ${printable(code)}`);
 }

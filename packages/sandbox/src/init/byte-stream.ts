@@ -1,6 +1,6 @@
 /** An ordered stream of bytes to and from init: the container's attached stdio, or a socket. */
 export interface ByteStream {
-  /** False when the stream holds more than it likes; `onDrain` tells when it is ready again. */
+  /** Returns false when the stream's buffer is full; `onDrain` is called when it has room again (backpressure). */
   send(bytes: Uint8Array): boolean;
   /** Called before anything is sent. */
   listen(listener: ByteListener): void;

@@ -55,7 +55,7 @@ export class Carriers {
     if (!more) this.#drain ??= Promise.withResolvers<void>();
   }
 
-  /** Past what the protocol frames, and over stdio: for whatever reads there now. */
+  /** Sends bytes without a frame over stdio, to whatever process reads there. */
   sendRaw(bytes: Uint8Array): void {
     this.#stdio.send(bytes);
   }
@@ -71,7 +71,7 @@ export class Carriers {
     send(FrameType.link, listener.offer);
   }
 
-  /** Of an init that was asked, and knows links. Resolves when it is settled what carries the frames. */
+  /** Asks an init that supports links. Resolves when it is decided which transport carries the frames. */
   async join(listener: LinkListener, send: (type: number, payload: Uint8Array) => void): Promise<void> {
     const timer = setTimeout(() => listener.giveUp(), linkTryMs);
     const link = await listener.accepted;
@@ -93,7 +93,7 @@ export class Carriers {
     await this.#linked.promise;
   }
 
-  /** Over the link: it carries from now on. Over stdio: there is none, and the number says why. */
+  /** An answer over the link: it carries the frames from now on. An answer over stdio: there is no link, and the number is the reason. */
   onLinked(records: Records, from: Carrier): void {
     if (!this.#isTrying) throw new FrameError("an answer to no LINK");
     this.#isTrying = false;

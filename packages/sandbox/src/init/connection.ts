@@ -109,7 +109,7 @@ export class InitConnection implements ChannelWire {
     });
   }
 
-  /** What carries commands and files. */
+  /** The transport of commands and files: the link or stdio. */
   get carrier(): Carrier {
     return this.#carriers.carrier;
   }
@@ -202,7 +202,7 @@ export class InitConnection implements ChannelWire {
 
   /** Has init end everything, for the next holder. Nothing may be asked for after it. */
   park(): FileChannel {
-    // Nothing may follow it on a stream that the next holder speaks on.
+    // The next holder uses the same stream, so nothing may follow this frame.
     clearInterval(this.#pinger);
     const channel = new FileChannel(this.#takeId(), this, {});
     this.#request(channel, FrameType.park, Buffer.alloc(0));
@@ -230,7 +230,7 @@ export class InitConnection implements ChannelWire {
     this.#close({ why: "unresponsive", waitedMs });
   }
 
-  /** What came was well framed, and yet nothing that an honest init sends. */
+  /** The frames were valid, but no honest init sends them. */
   distrust(detail: string): Fault {
     this.#close({ why: "protocol", detail });
     return new Fault("init-protocol", { detail });
@@ -240,7 +240,7 @@ export class InitConnection implements ChannelWire {
     this.#close({ why: "closed" });
   }
 
-  /** As `close`, but the attached stream stays for its next listener. Undefined: it has ended. */
+  /** Like `close`, but the attached stream stays open for its next listener. Undefined: it has ended. */
   release(): ByteStream | undefined {
     if (this.#isClosed) return undefined;
     this.#isReleased = true;

@@ -8,14 +8,14 @@ import type { FileAnswers } from "./file-channel.ts";
 export interface FileOperationsOptions {
   readonly sandboxKey: string;
   readonly epoch: number;
-  /** For one operation, whatever it is; reading or writing a stream may take as long as the stream does. */
+  /** For one operation, of any kind; reading or writing a stream may take as long as the stream does. */
   readonly deadlineMs: number;
 }
 
 /** How long init may take to end an operation that the worker asked it to kill. */
 const killDeadlineMs = 5_000;
 
-/** Runs one FILE request of whatever kind to its DONE, and makes a refusal or a fault of everything else. */
+/** Runs one FILE request to its DONE, and makes a refusal or a fault of everything else. */
 export class FileOperations {
   readonly #connection: InitConnection;
   readonly #options: FileOperationsOptions;

@@ -63,7 +63,7 @@ export class LinkListener implements AsyncDisposable {
     const folder = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     const listener = new LinkListener(folder, name, epoch);
     try {
-      // A socket's path has at most 107 bytes, whatever the directory's has.
+      // A socket's path has at most 107 bytes, a directory's up to 4,096.
       const path = `/proc/self/fd/${folder.fd}/${name}`;
       await new Promise<void>((resolve, reject) => {
         listener.#server.once("error", reject).listen({ path, exclusive: true }, resolve);

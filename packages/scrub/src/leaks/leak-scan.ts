@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import type { Span } from "../spans.ts";
 import { type KeyFound, keysIn, type LeakKind } from "./key-patterns.ts";
 
-/** Something that looks like a key. What it was is not in it. */
+/** A text that looks like a key. Does not contain it. */
 export interface Leak extends Span {
   readonly kind: LeakKind;
   readonly encoding: "plain" | "base64" | "hex" | "url";
-  /** The first 12 digits of the key's SHA-256: the same key has the same one. */
+  /** The first 12 digits of the key's SHA-256: equal keys have equal fingerprints. */
   readonly fingerprint: string;
 }
 

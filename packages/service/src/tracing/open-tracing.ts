@@ -2,15 +2,15 @@ import { type TracingSettings, tracesAddress } from "./settings.ts";
 import type { SpanAttributes, Tracing } from "./tracing.ts";
 
 export interface TracingOptions {
-  /** The service's name, unless OTEL_SERVICE_NAME has another. */
+  /** The service's name, unless OTEL_SERVICE_NAME sets another. */
   readonly service: string;
   /** Attributes of every span of this process. */
   readonly attributes: SpanAttributes;
-  /** Once when the collector cannot be reached or refuses, once when it takes spans again. */
+  /** Called once when the collector is unreachable or refuses, and once when it accepts spans again. */
   readonly onOutage: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;
 }
 
-/** Undefined when no collector is named: then no SDK of OpenTelemetry is loaded, and no span is ever made. */
+/** Undefined if no collector is configured: then no OpenTelemetry SDK is loaded and no span is made. */
 export async function openTracing(
   settings: TracingSettings,
   options: TracingOptions,

@@ -27,7 +27,7 @@ import { OutageExporter } from "./outage-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 import type { OpenSpan, PastSpan, SpanEnd, SpanStart, TraceContext, Tracing } from "./tracing.ts";
 
-/** A collector that does not answer must not keep a process from leaving. */
+/** A collector that does not answer must not delay a process's exit. */
 const lastWordsMs = 2_000;
 
 const kinds = {
@@ -39,8 +39,8 @@ const kinds = {
 const w3c = new W3CTraceContextPropagator();
 
 /**
- * Spans over OTLP, in batches of 512 or every five seconds. At most 2,048 wait; what comes while the collector is away and they
- * are full is dropped. Nothing global is touched: whatever else in the process uses OpenTelemetry's API sees none of this.
+ * Sends spans over OTLP, in batches of 512 or every five seconds. Queues at most 2,048; further spans are dropped while the
+ * collector is away. Changes nothing global, so other users of OpenTelemetry's API in the process are not affected.
  */
 export class OtlpTracing implements Tracing {
   readonly #provider: TracerProvider;

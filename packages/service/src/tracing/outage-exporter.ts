@@ -2,7 +2,7 @@ import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
 import type { TracingOptions } from "./open-tracing.ts";
 
-/** Tells of an outage once, however many batches it takes, and once of its end. */
+/** Reports an outage once, not once per batch, and its end once. */
 export class OutageExporter implements SpanExporter {
   readonly #inner: SpanExporter;
   readonly #onOutage: TracingOptions["onOutage"];
@@ -36,7 +36,7 @@ export class OutageExporter implements SpanExporter {
   }
 }
 
-/** An HTTP status, a network error's code, or both with words. Never the collector's answer: it may repeat our headers. */
+/** An HTTP status, or a network error's code and message. Never the collector's answer, which may repeat our headers. */
 function detailOf(error: (Error & { code?: string | number }) | undefined): string {
   const words = [error?.code, error?.message].filter((word) => word !== undefined && word !== "");
   return words.length > 0 ? words.join(" ").slice(0, 200) : "it gave no reason";

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const address = z.url({ protocol: /^https?$/, error: "an address that begins with http:// or https://" });
 
-/** OpenTelemetry's own names, for an app's schema. Without an address nothing is traced, and nothing of it is loaded. */
+/** OpenTelemetry's own variable names, for an app's schema. Without an address nothing is traced or loaded. */
 export const tracingSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: address
     .optional()
@@ -48,14 +48,14 @@ export const tracingSettings = {
 
 export type TracingSettings = z.infer<z.ZodObject<typeof tracingSettings>>;
 
-/** These alone, of all that an app's schema read. */
+/** Picks these settings from everything that an app's schema read. */
 export function tracingOf(read: TracingSettings): TracingSettings {
   return Object.fromEntries(
     Object.entries(read).filter(([name]) => name in tracingSettings),
   ) as TracingSettings;
 }
 
-/** Where spans are sent, or undefined: nowhere. */
+/** Where to send spans; undefined: nowhere. */
 export function tracesAddress(settings: TracingSettings): string | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = settings;
   if (settings.OTEL_SDK_DISABLED) return undefined;

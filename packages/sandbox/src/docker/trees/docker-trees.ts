@@ -280,7 +280,7 @@ export class DockerTrees implements Trees {
   }
 }
 
-/** Of files without bytes nothing can be shared, and nothing need be. */
+/** Files without bytes have no blocks to share, so a tree of empty files counts as copied. */
 function methodOf({ shared, copied }: TreeCopy): SnapshotMethod {
   return shared > 0 && copied === 0 ? "reflink" : "copy";
 }

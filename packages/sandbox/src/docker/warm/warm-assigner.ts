@@ -90,7 +90,7 @@ export class WarmAssigner {
     const { request, config, workspace, linkDirectory } = assignment;
     const { mounter, parked, root } = this.#options;
     const { key, epoch, profile } = request;
-    // Before the mount: from here on, whatever becomes of this worker, the container is known as this sandbox's.
+    // Before the mount: from here on, even if this worker dies, the container is known as this sandbox's.
     await (await parked()).hold({ containerId: container.id, key, epoch, config, memoryBytes: 0 });
     const access = profile.workspace === "ro" ? "ro" : "rw";
     const mounts: WarmMount[] = [

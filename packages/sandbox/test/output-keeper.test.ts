@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OutputKeeper } from "../src/output/kept-output.ts";
+import { OutputKeeper } from "../src/output/output-keeper.ts";
 
 const chunk = fc.record({
   stream: fc.constantFrom("stdout" as const, "stderr" as const),
@@ -8,7 +8,7 @@ const chunk = fc.record({
 });
 
 describe("kept output", () => {
-  test("under the limit is kept whole and in order", () => {
+  test("output under the limit is kept whole and in order", () => {
     const keeper = new OutputKeeper(1024);
     keeper.add("stdout", Buffer.from("a"));
     keeper.add("stderr", Buffer.from("b"));

@@ -5,10 +5,10 @@ import type { Failure } from "./http/failure.ts";
 
 const secondsBounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** Asked every few seconds by machines: at `info` they would be most of the log. */
+/** Paths that machines poll every few seconds: at `info` they would fill the log. */
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
-/** One line in the log and one count for each answer. Never a payload, a header, or a query: those may hold secrets. */
+/** Writes one log line and one count per answer. Never a payload, header or query: those may hold secrets. */
 export class AnswerRecord {
   readonly #log: Logger;
   readonly #requests;

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { webhookSecret } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 
-/** Signs as the Standard Webhooks do, so that their libraries verify it. Each owner has a secret of its own. */
+/** Signs like Standard Webhooks, so that their libraries can verify. Each owner has its own secret. */
 export class WebhookSecrets {
   readonly #redis: Redis;
 
@@ -10,7 +10,7 @@ export class WebhookSecrets {
     this.#redis = redis;
   }
 
-  /** As `whsec_…`. The owner is a tenant; nothing for the admins. */
+  /** As `whsec_…`. The owner is a tenant, or empty for the admins. */
   async of(owner: string): Promise<string> {
     return `whsec_${(await this.#bytes(owner)).toString("base64")}`;
   }
