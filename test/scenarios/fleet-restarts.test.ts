@@ -4,6 +4,8 @@ import { plannedLoad } from "../support/load.ts";
 import { LoadRun } from "../support/load-run.ts";
 
 const brisk = { ...busybox, BERTH_LEASE_MS: "4000", BERTH_SWEEP_MS: "500", BERTH_QUANTUM_MS: "1000" };
+/** Longer than a busy machine stands still. A worker that stops gives its leases back; none has to run out. */
+const patient = { ...brisk, BERTH_LEASE_MS: "30000" };
 
 /** Hands jobs over one after another while something else happens. */
 async function underLoad(run: LoadRun, load: Parameters<typeof plannedLoad>[0]): Promise<void> {
@@ -15,8 +17,8 @@ describe("fleet whose workers are restarted one after another, under load", () =
     timeout: 120_000,
   }, async ({ fleet }) => {
     const workers: TestWorker[] = [
-      await fleet.worker("worker-1", brisk),
-      await fleet.worker("worker-2", brisk),
+      await fleet.worker("worker-1", patient),
+      await fleet.worker("worker-2", patient),
     ];
     const run = new LoadRun(fleet.client());
     const loading = underLoad(run, { seed: 11, tenants: 6, sessions: 3, jobs: 600, sleepMs: 120 });
@@ -28,7 +30,7 @@ describe("fleet whose workers are restarted one after another, under load", () =
       old.signal("SIGTERM");
       expect(await old.ended()).toBe(0);
       drains.push(Math.round(performance.now() - stoppedAt));
-      workers[index] = await fleet.worker(old.id, brisk);
+      workers[index] = await fleet.worker(old.id, patient);
     }
     await loading;
     const results = await run.results();

@@ -4,7 +4,8 @@ import { redisKeys, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, type TestFleet, type TestWorker, test } from "../support/fleet.ts";
 
-const leaseMs = 3_000;
+/** Long enough that a busy machine renews it in time. */
+const leaseMs = 10_000;
 const brisk = { ...busybox, BERTH_LEASE_MS: String(leaseMs), BERTH_SWEEP_MS: "250" };
 /** Long enough for every lease to run out several times. */
 const manyLeasesMs = 2.5 * leaseMs;

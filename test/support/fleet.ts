@@ -147,9 +147,13 @@ export class TestFleet {
     return (await Promise.all([...this.#hosts].map((host) => this.#driver(host).parked()))).flat();
   }
 
-  /** The ends of the workers' logs, for a test that failed. */
+  /** The ends of the workers' logs, for a test that failed, and before them how they lost Redis, leases or jobs. */
   lastWords(): string {
-    const tails = this.#workers.map(({ id, log }) => `${id}:\n${log.split("\n").slice(-12).join("\n")}`);
+    const tells = (line: string) => /"(redis\.lost|tenancy\.fenced)"|"outcome":"lost"/.test(line);
+    const tails = this.#workers.map(({ id, log }) => {
+      const lines = log.split("\n");
+      return [`${id}:`, ...lines.slice(0, -12).filter(tells), ...lines.slice(-12)].join("\n");
+    });
     return tails.join("\n");
   }
 
