@@ -55,14 +55,15 @@ describe("tenant that submits as much as it can", () => {
         })
         .enqueued();
     try {
+      // Which of the others are accepted is a race.
+      const delayed = await submit(berth, 3);
       const tries = producers.flatMap((one) => Array.from({ length: 15 }, (_, at) => submit(one, at)));
-      expect(await accepted(tries, "waitingJobs", 20)).toBe(20);
+      expect(await accepted(tries, "waitingJobs", 20)).toBe(19);
       const { ceilings } = await berth.tenant("evil").usage();
       expect(ceilings).toContainEqual({ ceiling: "waitingJobs", used: 20, limit: 20 });
       // Others are not held up, and what has ended makes room.
       await berth.submit({ ...evil, tenant: "acme" }).enqueued();
-      const delayed = await redis.connect().zrange(redisKeys.delayedOf("evil", "evil"), "0", "0");
-      await berth.cancel(String(delayed[0]).split(" ")[0] ?? "");
+      await delayed.cancel();
       const again = Array.from({ length: 3 }, () => berth.submit(evil).enqueued());
       expect(await accepted(again, "waitingJobs", 20)).toBe(1);
     } finally {

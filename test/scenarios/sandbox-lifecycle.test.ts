@@ -53,6 +53,7 @@ describe("sandbox's container", () => {
       ["/etc/group", false],
       ["/etc/hosts", false],
       ["/etc/passwd", false],
+      ["/etc/resolv.conf", false],
       ["/workspace", true],
     ]);
     expect(Config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/);
