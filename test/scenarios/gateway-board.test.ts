@@ -1,6 +1,6 @@
 import type { Redis } from "@berth/redis";
 import { describe, expect } from "vitest";
-import { Shelf } from "../../apps/gateway/src/board/shelf.ts";
+import { BoardQueues } from "../../apps/gateway/src/board/board-queues.ts";
 import { busybox } from "../support/fleet.ts";
 import { adminKey, type TestGateway, fleetTest as test } from "../support/gateway.ts";
 
@@ -93,21 +93,21 @@ test("all pages that ask a fresh board at once see its queues, and a found tenan
   const berth = fleet.client();
   for (const tenant of ["first", ...Array.from({ length: 20 }, (_, index) => `later-${index}`)])
     await berth.submit(exec(tenant, "true")).enqueued();
-  const shelf = new Shelf(fleet.redis.connect(), berth, { isReadOnly: true });
-  const names = (shown: Awaited<ReturnType<Shelf["adapters"]>>) => shown.map((one) => one.getName());
+  const queues = new BoardQueues(fleet.redis.connect(), berth, { isReadOnly: true });
+  const names = (shown: Awaited<ReturnType<BoardQueues["adapters"]>>) => shown.map((one) => one.getName());
   try {
     const [first = [], ...others] = await Promise.all(
-      Array.from({ length: 3 }, () => shelf.adapters().then(names)),
+      Array.from({ length: 3 }, () => queues.adapters().then(names)),
     );
     expect(first).toContain("tenants:later-19");
     for (const other of others) expect(other).toEqual(first);
     expect(first).not.toContain("tenants:first");
-    const [found, shown] = await Promise.all([shelf.find("first"), shelf.adapters()]);
+    const [found, shown] = await Promise.all([queues.find("first"), queues.adapters()]);
     expect(names(shown)).toContain("tenants:later-19");
     expect(found).toBe("tenants:first");
-    expect(names(await shelf.adapters())).toContain("tenants:first");
+    expect(names(await queues.adapters())).toContain("tenants:first");
   } finally {
-    shelf.close();
+    queues.close();
   }
 });
 

@@ -67,7 +67,7 @@ export interface RunningWorker {
 /** Share of the host's memory that parked containers may hold by default. */
 const parkedMemoryShare = 0.1;
 /** Time limit for the last writes: Redis may be down when the worker exits. */
-const lastWordsMs = 3_000;
+const closingMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
 export interface Orders {
@@ -353,13 +353,13 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
       const drainedByMs = performance.now() + config.drainMs;
       await member.drain(config.drainMs);
       // A host may have dozens parked, and its engine be busy.
-      const leftMs = Math.max(lastWordsMs, drainedByMs - performance.now());
+      const leftMs = Math.max(closingMs, drainedByMs - performance.now());
       const parked = parking.stop({ remove: config.removeOnStop });
       await within(leftMs, Promise.all([parked, cooling]));
-      await within(lastWordsMs, Promise.all([snapshots.stop(), images.stop()]));
+      await within(closingMs, Promise.all([snapshots.stop(), images.stop()]));
       egress.stop();
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
-      await within(lastWordsMs, Promise.all(letting));
+      await within(closingMs, Promise.all(letting));
       metricsServer?.close();
       wakes.stop();
       redis.disconnect();

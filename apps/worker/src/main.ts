@@ -16,7 +16,7 @@ await probeWorkspaces(read.config.workspacesRoot).catch((error: unknown) => {
   process.exit(exitBadConfig);
 });
 /** Time for publishing results and releasing leases after the last job. Leases that are not released expire. */
-const lastWordsMs = 10_000;
+const closingMs = 10_000;
 const { drainMs } = read.config;
 let asked = false;
 let exitCode = 0;
@@ -34,11 +34,11 @@ function stop(): void {
   if (!worker) process.exit(exitCode);
   if (asked) {
     worker.abandon();
-    exitAfter(lastWordsMs);
+    exitAfter(closingMs);
     return;
   }
   asked = true;
-  exitAfter(drainMs + lastWordsMs);
+  exitAfter(drainMs + closingMs);
   void worker.stop().then(() => process.exit(exitCode));
 }
 

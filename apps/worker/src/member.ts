@@ -153,7 +153,7 @@ export class FleetMember {
 
   hear(message: ControlMessage): void {
     if (message.type === "cancel") this.#tenancies.get(message.key)?.tenancy.cancel(message.jobId);
-    if (message.type === "room") this.#room.spareOne(message.tenant as TenantId);
+    if (message.type === "room") this.#room.yieldOne(message.tenant as TenantId);
     if (message.type !== "pause") return;
     for (const [key, { tenancy }] of this.#tenancies) if (tenantOf(key) === message.tenant) tenancy.yield();
   }

@@ -69,8 +69,8 @@ export class RoomMaker {
     }
   }
 
-  /** One sandbox of a tenant that has as many as it may, and more of which wait. */
-  spareOne(tenant: TenantId): void {
+  /** Makes one sandbox yield, of a tenant that has as many as it may while more of its sandboxes wait. */
+  yieldOne(tenant: TenantId): void {
     const isOf = ({ key }: Yieldable) => tenantOf(key) === tenant;
     const { idle, busy } = this.#yieldable();
     [...idle, ...busy].find(isOf)?.yield();

@@ -42,7 +42,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
 
 async function walkSandbox({ config, terminal }: Context): Promise<number> {
   const { runSandboxTour } = await import("../tour/sandbox-tour.ts");
-  return runSandboxTour(config, sayer(terminal));
+  return runSandboxTour(config, textWriter(terminal));
 }
 
 async function walkFleet(context: Context, port: number, stay: boolean): Promise<number> {
@@ -68,7 +68,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
     config,
   });
   let berth: InstanceType<typeof Berth> | undefined;
-  const say = sayer(terminal);
+  const say = textWriter(terminal);
   const progress = new ProgressBar(terminal, " ", { amount: (count) => String(Math.round(count)) });
   const draw = (done: number, total: number) => {
     progress.show(done, total);
@@ -96,7 +96,7 @@ async function walkFleet(context: Context, port: number, stay: boolean): Promise
 }
 
 /** With --json, stdout belongs to the program that reads it, so the tour's text goes to stderr. */
-function sayer(terminal: Terminal): (text: string) => void {
+function textWriter(terminal: Terminal): (text: string) => void {
   return (text) => void (terminal.json ? process.stderr : process.stdout).write(`${text}\n`);
 }
 

@@ -3,18 +3,18 @@ import { isFault } from "@berth/protocol";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { readBody } from "../http/body.ts";
 import { failureOf } from "../http/failure.ts";
-import { refuseForeign, refuseStrangers } from "../http/header-guard.ts";
+import { refuseCrossOrigin, refuseForeignCallers } from "../http/header-guard.ts";
 import { Problem, problemBody } from "../http/problem.ts";
 import { smallPagePolicy } from "../http/small-page.ts";
 import { noted } from "../keys/audit.ts";
 import { TokenBuckets } from "../keys/token-bucket.ts";
 import type { Parts } from "../parts.ts";
 import { approvalsPage } from "./approvals-page.ts";
+import { BoardQueues } from "./board-queues.ts";
 import { BoardSessions } from "./board-sessions.ts";
 import { bullBoard } from "./bull-board.ts";
 import { Changes } from "./changes.ts";
 import { boardPage, boardPolicy, boardProblem, findPage, loginPage } from "./pages.ts";
-import { Shelf } from "./shelf.ts";
 
 const loginsPerSecond = 2;
 const loginBytes = 2_000;
@@ -28,7 +28,7 @@ const unguarded = new Set(["/board/login", "/board/static/*"]);
 export class Board {
   readonly #parts: Parts;
   readonly #sessions: BoardSessions;
-  readonly #shelf: Shelf;
+  readonly #queues: BoardQueues;
   readonly #changes: Changes;
   readonly #isReadOnly: boolean;
   readonly #bull = bullBoard();
@@ -43,8 +43,8 @@ export class Board {
       secure: config.boardCookie === "secure",
       adminKey: config.adminKey,
     });
-    this.#shelf = new Shelf(redis, berth, { isReadOnly });
-    this.#changes = new Changes({ berth, audit, shelf: this.#shelf, isReadOnly });
+    this.#queues = new BoardQueues(redis, berth, { isReadOnly });
+    this.#changes = new Changes({ berth, audit, queues: this.#queues, isReadOnly });
   }
 
   async mount(app: FastifyInstance): Promise<void> {
@@ -52,7 +52,7 @@ export class Board {
   }
 
   close(): void {
-    this.#shelf.close();
+    this.#queues.close();
   }
 
   readonly #plugin: FastifyPluginAsync = async (board) => {
@@ -106,14 +106,14 @@ export class Board {
     const { method, headers, routeOptions } = request;
     // Not `no-referrer`: a browser then sends a form's Origin as null, and we could not tell our own page from another's.
     void reply.header("content-security-policy", boardPolicy).header("referrer-policy", "same-origin");
-    if (method !== "GET") refuseForeign(headers.host ?? "", headers.origin, headers["sec-fetch-site"]);
+    if (method !== "GET") refuseCrossOrigin(headers.host ?? "", headers.origin, headers["sec-fetch-site"]);
     if (unguarded.has(routeOptions.url ?? "")) return undefined;
     const actor = await this.#actor(request);
     if (actor === undefined) return askToLogIn(request, reply);
     request.principal = { ...request.principal, id: actor, role: "admin" };
     if (isBullApi(request) || isBullPage(request)) {
-      const adapters = await this.#shelf.adapters();
-      this.#bull.show(adapters, this.#shelf.says);
+      const adapters = await this.#queues.adapters();
+      this.#bull.show(adapters, this.#queues.summary);
     }
     return undefined;
   }
@@ -122,7 +122,7 @@ export class Board {
   async #actor(request: FastifyRequest): Promise<string | undefined> {
     const { authenticator } = this.#parts;
     if (await authenticator.isOpen()) {
-      refuseStrangers(request);
+      refuseForeignCallers(request);
       return "local";
     }
     const actor = await this.#sessions.actor(request.headers.cookie);
@@ -166,10 +166,10 @@ export class Board {
 
   async #find(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { tenant: name } = request.query as { tenant?: unknown };
-    await this.#shelf.adapters();
-    const shown = { shown: this.#shelf.sandboxes, says: this.#shelf.says };
+    await this.#queues.adapters();
+    const shown = { shown: this.#queues.sandboxes, summary: this.#queues.summary };
     if (typeof name !== "string" || name === "") return html(reply, findPage(shown));
-    const queue = await this.#shelf.find(name);
+    const queue = await this.#queues.find(name);
     if (queue !== undefined) return reply.redirect(`/board/queue/${encodeURIComponent(queue)}`, 303);
     const found = await this.#parts.berth.tenantsLike(name);
     return html(reply.code(found.length === 0 ? 404 : 200), findPage({ ...shown, name, found }));

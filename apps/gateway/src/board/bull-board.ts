@@ -9,8 +9,8 @@ import { boardProblem } from "./pages.ts";
 
 export interface BullBoard {
   readonly plugin: FastifyPluginCallback;
-  /** Exactly these from now on. `says` is in the strip above them. */
-  show(adapters: readonly BullMQAdapter[], says: string): void;
+  /** Exactly these from now on. `summary` is in the strip above them. */
+  show(adapters: readonly BullMQAdapter[], summary: string): void;
 }
 
 /** Bull Board itself, as we want it. */
@@ -44,8 +44,8 @@ export function bullBoard(): BullBoard {
   });
   return {
     plugin: adapter.registerPlugin() as unknown as FastifyPluginCallback,
-    show: (adapters, says) => {
-      environment.label = says;
+    show: (adapters, summary) => {
+      environment.label = summary;
       replaceQueues([...adapters]);
     },
   };

@@ -4,7 +4,7 @@ import { isFault, isSuccess } from "@berth/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "../http/problem.ts";
 import { type Audit, noted } from "../keys/audit.ts";
-import type { Shelf } from "./shelf.ts";
+import type { BoardQueues } from "./board-queues.ts";
 
 const retryOne = "/board/api/queues/:queueName/:jobId/retry";
 const retryAll = "/board/api/queues/:queueName/retry/:queueStatus";
@@ -14,7 +14,7 @@ const mostAtOnce = 500;
 export interface ChangesParts {
   readonly berth: Berth;
   readonly audit: Audit;
-  readonly shelf: Shelf;
+  readonly queues: BoardQueues;
   readonly isReadOnly: boolean;
 }
 
@@ -35,7 +35,7 @@ export class Changes {
     if (request.method !== "PUT" || (route !== retryOne && route !== retryAll))
       throw notAllowed("the board only runs failed jobs again; use the client, HTTP or the berth command");
     const { queueName = "", jobId = "", queueStatus } = request.params as Record<string, string>;
-    const place = this.#parts.shelf.placeOf(queueName);
+    const place = this.#parts.queues.placeOf(queueName);
     if (place === undefined) throw new Problem("not-found", "the board does not show that queue");
     if (place.kind !== "sandbox" && place.kind !== "dead")
       throw notAllowed("nothing of this queue can be run again");

@@ -19,10 +19,10 @@ export interface FindPage {
   /** Sandboxes that the board shows now. */
   readonly shown: readonly string[];
   /** How many those are, of how many. */
-  readonly says: string;
+  readonly summary: string;
 }
 
-export function findPage({ name = "", found, shown, says }: FindPage): string {
+export function findPage({ name = "", found, shown, summary }: FindPage): string {
   const none = found?.length === 0 ? "No tenant of such a name is known." : undefined;
   const links = found?.map(
     (tenant) => `<li><a href="/board/find?tenant=${htmlOf(tenant)}">${htmlOf(tenant)}</a>`,
@@ -33,7 +33,7 @@ export function findPage({ name = "", found, shown, says }: FindPage): string {
 <form method="get" action="/board/find"><label>Tenant, or a part of its name<input name="tenant" required autofocus maxlength="63" value="${htmlOf(name)}"></label>
 <button type="submit">Show on the board</button></form>
 ${links?.length ? `<p>Tenants with “${htmlOf(name)}” in their names:</p><ul>${links.join("")}</ul>` : ""}
-<p>The sandboxes of a tenant that was found stay on the board for ten minutes. On the board now: ${htmlOf(says)}.</p>
+<p>The sandboxes of a tenant that was found stay on the board for ten minutes. On the board now: ${htmlOf(summary)}.</p>
 <ul>${shown.map((key) => `<li><a href="/board/queue/tenants%3A${htmlOf(key)}">${htmlOf(key)}</a>`).join("")}</ul>
 <p><a href="/board/">Back to the board</a></p>
 <form method="post" action="/board/logout" id="log-out"><button type="submit">Log out</button></form>`,

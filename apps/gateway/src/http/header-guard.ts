@@ -59,7 +59,7 @@ function refuseProxied(request: FastifyRequest): void {
  * For a gateway without keys: keeps web pages in a local browser out. Refuses a foreign Host, which DNS rebinding sends, and a
  * foreign Origin or Sec-Fetch-Site, which a page of another site sends.
  */
-export function refuseStrangers(request: FastifyRequest): void {
+export function refuseForeignCallers(request: FastifyRequest): void {
   refuseProxied(request);
   const { host = "", origin, "sec-fetch-site": site } = request.headers;
   if (!isLoopback(hostName(host))) {
@@ -68,11 +68,11 @@ export function refuseStrangers(request: FastifyRequest): void {
       "without keys this gateway answers only to localhost, 127.0.0.1 and [::1]",
     );
   }
-  refuseForeign(host, origin, site);
+  refuseCrossOrigin(host, origin, site);
 }
 
 /** Neither another origin's page nor a link from one. */
-export function refuseForeign(host: string, origin: string | undefined, site: unknown): void {
+export function refuseCrossOrigin(host: string, origin: string | undefined, site: unknown): void {
   const ours = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   const near = site === undefined || site === "same-origin" || site === "none";
   if (!ours || !near) throw new Problem("cross-origin", "the request comes from a page of another origin");

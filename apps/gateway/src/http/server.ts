@@ -11,7 +11,7 @@ import { type BodyLimits, parseJson, readBody } from "./body.ts";
 import { BodyBudget, type BodyHold, type BodyOwner } from "./body-budget.ts";
 import { callerAddress } from "./caller-address.ts";
 import { type Failure, failureOf } from "./failure.ts";
-import { refuseAmbiguous, refuseStrangers } from "./header-guard.ts";
+import { refuseAmbiguous, refuseForeignCallers } from "./header-guard.ts";
 import { boundLateBody } from "./late-bodies.ts";
 import { answerAndLinger } from "./lingering-close.ts";
 import { Problem, type ProblemCode, problemBody, problemTable, problemType } from "./problem.ts";
@@ -103,7 +103,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
     if (parts.stopping.aborted) throw new Problem("unavailable", "this gateway is stopping");
     refuseAmbiguous(request);
     const { access = "open", cost = 1 } = request.routeOptions.config;
-    if (access !== "open" && (await parts.authenticator.isOpen())) refuseStrangers(request);
+    if (access !== "open" && (await parts.authenticator.isOpen())) refuseForeignCallers(request);
     request.principal = await parts.authenticator.authenticate(request, access, cost);
     request.bodyHold = budget.hold(ownerOf(request.principal));
     // `close`, not `finish`: when the client disconnects, only `close` is emitted.

@@ -212,7 +212,7 @@ export class ArtifactStore {
     ]);
     if (answer.answer === "changed") return this.#add(owner, path, content, options);
     if (answer.answer === "added" && answer.place === place && answer.file !== file)
-      await this.#files.mend(file, answer.file);
+      await this.#files.repair(file, answer.file);
     if (file !== "" && !(answer.answer === "added" && answer.file === file))
       await this.#files.discard({ place, file }).catch(() => {});
     if (answer.answer !== "added") return { refused: this.#refusal(owner, path, answer) };

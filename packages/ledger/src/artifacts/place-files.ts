@@ -53,7 +53,7 @@ export class PlaceFiles {
   }
 
   /** The same content is known as another file. Should that have been lost, this one takes its place. */
-  async mend(file: string, known: string): Promise<void> {
+  async repair(file: string, known: string): Promise<void> {
     if (!(await this.#place.has(known))) await this.#place.settle(file, known);
   }
 

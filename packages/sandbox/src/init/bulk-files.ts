@@ -61,7 +61,7 @@ export class BulkFiles {
         roomItems--;
         roomBytes -= bytes?.length ?? 0;
         if (roomItems < 0 || roomBytes < 0)
-          throw this.#operations.distrust("more was packed than was asked for");
+          throw this.#operations.refuseAnswer("more was packed than was asked for");
         if (code === undefined) entries.push(bytes === undefined ? entry : { ...entry, bytes });
         else refused.push({ path: entry.path, refusal: refusalFrom(code, entry.path, "") });
       }
@@ -100,7 +100,7 @@ export class BulkFiles {
     try {
       return read();
     } catch (error) {
-      throw error instanceof FrameError ? this.#operations.distrust(error.message) : error;
+      throw error instanceof FrameError ? this.#operations.refuseAnswer(error.message) : error;
     }
   }
 

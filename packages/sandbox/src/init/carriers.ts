@@ -8,7 +8,7 @@ export type Carrier = "unix" | "stdio";
 /** An init that knows LINK answers at once, connected or not; this is for one that hangs. */
 const linkTryMs = 1_000;
 /** A socket ends at once with its container, and what the engine says about that comes a little later. */
-const lastWordsMs = 1_000;
+const endDelayMs = 1_000;
 
 export interface CarrierEvents {
   readonly onFrame: (frame: Frame, from: Carrier) => void;
@@ -83,7 +83,7 @@ export class Carriers {
       onDrain: () => this.#releaseDrain("unix"),
       onEnd: (detail) => {
         if (!this.#isClosed)
-          setTimeout(() => this.#events.onEnd({ why: "stream-ended", detail }), lastWordsMs);
+          setTimeout(() => this.#events.onEnd({ why: "stream-ended", detail }), endDelayMs);
       },
     });
     this.#link = link;

@@ -231,7 +231,7 @@ export class InitConnection implements ChannelWire {
   }
 
   /** The frames were valid, but no honest init sends them. */
-  distrust(detail: string): Fault {
+  refuseAnswer(detail: string): Fault {
     this.#close({ why: "protocol", detail });
     return new Fault("init-protocol", { detail });
   }

@@ -30,8 +30,8 @@ export class FileOperations {
   }
 
   /** Closes the connection. */
-  distrust(detail: string): Fault {
-    return this.#connection.distrust(detail);
+  refuseAnswer(detail: string): Fault {
+    return this.#connection.refuseAnswer(detail);
   }
 
   async run(

@@ -28,7 +28,7 @@ import type { TracingSettings } from "./settings.ts";
 import type { OpenSpan, PastSpan, SpanEnd, SpanStart, TraceContext, Tracing } from "./tracing.ts";
 
 /** A collector that does not answer must not delay a process's exit. */
-const lastWordsMs = 2_000;
+const shutdownMs = 2_000;
 
 const kinds = {
   server: SpanKind.SERVER,
@@ -75,7 +75,7 @@ export class OtlpTracing implements Tracing {
   }
 
   async stop(): Promise<void> {
-    await within(lastWordsMs, this.#provider.shutdown());
+    await within(shutdownMs, this.#provider.shutdown());
   }
 
   #record(past: PastSpan, outside: Context): void {

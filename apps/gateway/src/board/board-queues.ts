@@ -32,7 +32,7 @@ interface Shown {
  * The queues the dashboard shows: offers, schedule, dead letters, and the sandboxes that were used lately or asked for. They
  * come and go; all of them would be as many as there are tenants. Bull Board only reads them: what is changed is done in `changes.ts`.
  */
-export class Shelf {
+export class BoardQueues {
   readonly #redis: Redis;
   readonly #berth: Berth;
   readonly #isReadOnly: boolean;
@@ -52,7 +52,7 @@ export class Shelf {
     this.#isReadOnly = options.isReadOnly;
   }
 
-  /** What is on it now; looks again when that was a while ago. */
+  /** The shown queues now; looks again when the last look was a while ago. */
   async adapters(): Promise<BullMQAdapter[]> {
     if (performance.now() - this.#atMs > freshMs) {
       this.#look ??= this.#lookAgain().finally(() => {
@@ -64,7 +64,7 @@ export class Shelf {
   }
 
   /** Which sandboxes those are, for people. */
-  get says(): string {
+  get summary(): string {
     const shown = this.sandboxes.length;
     if (shown >= this.#known) return `All ${shown} sandboxes`;
     return `${shown} of ${this.#known} sandboxes: the ${recentMost} used last, and those found by tenant`;
