@@ -350,7 +350,7 @@ export const keyDescriptions: { readonly [name in keyof typeof redisKeys]: KeyDe
   },
   deadOf: {
     type: "sorted set",
-    holds: "id of the tenant's dead letters by when they were buried",
+    holds: "id of the tenant's dead letters by when they were added",
     ends: "member: with the letter; the oldest when there are more than the tenant's ceiling",
   },
   schedulesDue: {

@@ -230,14 +230,14 @@ describe("tenant that makes as many things as it can", () => {
   }) => {
     await give(berth, { deadLetters: 3 });
     const letters = new DeadLetters(redis.connect());
-    const bury = (tenant: string, jobId: string) =>
-      letters.bury({
+    const addLetter = (tenant: string, jobId: string) =>
+      letters.add({
         ...{ jobId, sandboxKey: tenant, reason: "lost", outcome: { kind: "lost", message: "x" } },
         ...{ atMs: Date.now(), worker: "w1", job: { ...evil, tenant } },
       });
     try {
-      await bury("acme", "theirs");
-      for (let at = 0; at < 8; at++) await bury("evil", `own-${at}`);
+      await addLetter("acme", "theirs");
+      for (let at = 0; at < 8; at++) await addLetter("evil", `own-${at}`);
       const queue = await redis.connect().keys("berth:queue{queue}:dead:d-*");
       expect(queue.map((key) => key.split(":d-")[1]).sort()).toEqual(["own-5", "own-6", "own-7", "theirs"]);
     } finally {

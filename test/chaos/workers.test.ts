@@ -59,12 +59,12 @@ describe("worker that dies in the middle of a job", () => {
     const run = new LoadRun(berth);
     const risky = await run.submit(exec("acme", "risky", "echo up; sleep 60"));
     await running(risky);
-    const heir = await fleet.worker("worker-2", brisk);
+    const successor = await fleet.worker("worker-2", brisk);
     first.signal("SIGKILL");
     await first.ended();
     await expect.poll(async () => (await berth.why(risky.id)).state).toBe("finished");
     expect((await risky.result).outcome).toMatchObject({ kind: "lost" });
-    await expect.poll(() => heir.log).toContain("tenancy.settled");
+    await expect.poll(() => successor.log).toContain("tenancy.settled");
     expect((await berth.scale()).waitingSandboxes).toBe(tenants.length);
   });
 

@@ -189,8 +189,8 @@ describe("what is over a limit", () => {
 describe("between two steps", () => {
   test("a file that was swept before its artifact was added is not taken for one", async ({ artifacts }) => {
     class Slow extends DirectoryPlace {
-      override async settle(draft: string, final: string): Promise<void> {
-        await super.settle(draft, final);
+      override async commit(draft: string, final: string): Promise<void> {
+        await super.commit(draft, final);
         await artifacts.redis.zadd(redisKeys.artifactGarbage((await this.id()) ?? ""), 1, final);
         await artifacts.store.sweep();
       }

@@ -144,25 +144,25 @@ describe("lease", () => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     const old = await taken(leases, key, one, 10_000);
-    const heir = { ...one, instance: "restarted", heirOf: one.instance };
-    expect((await taken(leases, key, heir, 10_000)).epoch).toBeGreaterThan(old.epoch);
+    const successor = { ...one, instance: "restarted", predecessor: one.instance };
+    expect((await taken(leases, key, successor, 10_000)).epoch).toBeGreaterThan(old.epoch);
     expect(await renew(leases, key, old, 10_000)).toMatchObject({ state: "lost" });
   });
 
-  test("a lease of a dead life is inherited also by a call that was sent again, and no longer once it was given up", async ({
+  test("a lease of a dead life is taken over also by a call that was sent again, and no longer once it was given up", async ({
     redis,
   }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     await taken(leases, key, one, 10_000);
-    const heir = { ...one, instance: "restarted", heirOf: one.instance };
-    expect(await leases.take(key, heir, 10_000)).toMatchObject({ inherited: true });
-    const again = await leases.take(key, heir, 10_000);
+    const successor = { ...one, instance: "restarted", predecessor: one.instance };
+    expect(await leases.take(key, successor, 10_000)).toMatchObject({ takenOver: true });
+    const again = await leases.take(key, successor, 10_000);
     if (!again.taken) throw new Error(again.why);
-    expect(again.inherited).toBe(true);
-    const holding = { epoch: again.epoch, instance: heir.instance };
+    expect(again.takenOver).toBe(true);
+    const holding = { epoch: again.epoch, instance: successor.instance };
     await leases.release(key, holding, { onlyIfEmpty: false, queueKeys: [] });
-    expect(await leases.take(key, heir, 10_000)).toMatchObject({ inherited: false });
+    expect(await leases.take(key, successor, 10_000)).toMatchObject({ takenOver: false });
   });
 
   test("a lease of an earlier life that may still live has to expire, as any other worker's", async ({
@@ -173,7 +173,9 @@ describe("lease", () => {
     const { epoch } = await taken(leases, key, one, 10_000);
     const other = { ...one, instance: "second" };
     expect(await leases.take(key, other, 10_000)).toMatchObject({ taken: false, why: "held" });
-    expect(await leases.take(key, { ...other, heirOf: "older" }, 10_000)).toMatchObject({ taken: false });
+    expect(await leases.take(key, { ...other, predecessor: "older" }, 10_000)).toMatchObject({
+      taken: false,
+    });
     expect((await taken(leases, key, one, 10_000)).epoch).toBeGreaterThan(epoch);
   });
 

@@ -127,7 +127,7 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
         await schedule.add(next, Date.now() + 200);
         await schedule.close();
       },
-      tell: (event: JobEvent) => events.publish({ key: job.key, ...holding, jobId: id }, [event]),
+      publish: (event: JobEvent) => events.publish({ key: job.key, ...holding, jobId: id }, [event]),
       dies: async () => {
         worker.signal("SIGKILL");
         await fleet.worker("worker-2", brisk);
@@ -159,9 +159,9 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
   test("a worker that dies after publishing the next attempt does not run this one again", async ({
     fleet,
   }) => {
-    const { job, acme, putIn, tell, dies } = await inTheMiddle(fleet);
+    const { job, acme, putIn, publish, dies } = await inTheMiddle(fleet);
     await putIn(2);
-    expect(await tell(retrying())).toBe("published");
+    expect(await publish(retrying())).toBe("published");
     await dies();
     expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
     const starts = (await eventsOf(fleet, job)).filter((event) => event.type === "started");
@@ -171,13 +171,13 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
   });
 
   test("the next worker buries a job whose worker died after publishing the end", async ({ fleet }) => {
-    const { job, tell, dies } = await inTheMiddle(fleet, { retry: { attempts: 1 } });
+    const { job, publish, dies } = await inTheMiddle(fleet, { retry: { attempts: 1 } });
     const result = {
       outcome: { kind: "exited", code: 3 },
       value: {},
       timing: { wallMs: 0, cpuMs: 0 },
     } as const;
-    expect(await tell({ type: "finished", result })).toBe("published");
+    expect(await publish({ type: "finished", result })).toBe("published");
     await dies();
     const letters = () => fleet.client().deadLetters.list();
     await expect

@@ -38,9 +38,9 @@ class HaltingPlace implements BytePlace {
     return this.#place.write(draft, chunks);
   }
 
-  async settle(draft: string, final: string): Promise<void> {
+  async commit(draft: string, final: string): Promise<void> {
     await halt("before settling");
-    await this.#place.settle(draft, final);
+    await this.#place.commit(draft, final);
     await halt("after settling");
   }
 

@@ -20,7 +20,7 @@ const pauseMs = 1_000;
 /** Limit of a chat message, not of a log. */
 const shownLength = 500;
 
-/** Tells the operator that a job waits for an approval: one POST, tried three times. Not waited for: the job waits either way. */
+/** Notifies the operator that a job waits for an approval: one POST, tried three times. Not waited for: the job waits either way. */
 export class ApprovalWebhook {
   readonly #options: ApprovalWebhookOptions;
 
@@ -28,7 +28,7 @@ export class ApprovalWebhook {
     this.#options = options;
   }
 
-  tell(sandbox: SandboxKey, job: Job, { preview: whole, digest, expiresMs }: WaitingJob): void {
+  notify(sandbox: SandboxKey, job: Job, { preview: whole, digest, expiresMs }: WaitingJob): void {
     const { id: jobId, tenant, agent, session, request } = job;
     const { url, onFailed } = this.#options;
     if (url === undefined) return;

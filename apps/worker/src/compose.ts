@@ -130,7 +130,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const keptMs = Math.max(workerGoneMs, 2 * config.leaseMs);
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
   const claiming = claimWorkerId({ redis, ids, life, keptMs, status: starting, onWaiting });
-  const heirOf = await claiming.catch((error: unknown) => {
+  const predecessor = await claiming.catch((error: unknown) => {
     metricsServer?.close();
     redis.disconnect();
     subscriber.disconnect();
@@ -245,7 +245,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
   const member = new FleetMember({
     config,
     instance,
-    heirOf,
+    predecessor,
     redis,
     leases,
     renewals: new Renewals(leases, instance, config.leaseMs),
@@ -314,9 +314,9 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     life,
     onMessage: (message) => {
       if (message.type === "drain") onDrain();
-      else if (message.type === "profiles") profiles.hear(message);
-      else if (message.type === "secrets") secrets.hear(message.tenant);
-      else member.hear(message);
+      else if (message.type === "profiles") profiles.layerChanged(message);
+      else if (message.type === "secrets") secrets.secretsChanged(message.tenant);
+      else member.onMessage(message);
     },
     onBack: () => {
       profiles.lookAgain();

@@ -23,7 +23,7 @@ export class Control {
   constructor(options: ControlOptions) {
     this.#options = options;
     const { subscriber, onBack } = options;
-    subscriber.on("message", (_channel: string, text: string) => this.#hear(text));
+    subscriber.on("message", (_channel: string, text: string) => this.#receive(text));
     let lost = false;
     subscriber.on("close", () => {
       lost = true;
@@ -42,7 +42,7 @@ export class Control {
     this.#stopping.abort();
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     const { life, onMessage } = this.#options;
     const parsed = controlMessage.safeParse(parseJson(text));
     // Unknown messages are a newer version's.

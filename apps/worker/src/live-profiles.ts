@@ -34,7 +34,7 @@ export class LiveProfiles {
     clearInterval(this.#timer);
   }
 
-  hear(change: { readonly layer: LayerId; readonly version: number }): void {
+  layerChanged(change: { readonly layer: LayerId; readonly version: number }): void {
     this.#try(async () => {
       const { store, onChange } = this.#options;
       const now = await store.get(change.layer);
@@ -42,7 +42,7 @@ export class LiveProfiles {
       if (change.version === this.#version + 1) this.#version = change.version;
       if (now) this.#layers.set(change.layer, now);
       else this.#layers.delete(change.layer);
-      this.#tell();
+      this.#replaceLayers();
       onChange(change);
     });
   }
@@ -73,10 +73,10 @@ export class LiveProfiles {
     this.#layers.clear();
     for (const one of all) this.#layers.set(one.layer, one);
     this.#version = version;
-    this.#tell();
+    this.#replaceLayers();
   }
 
-  #tell(): void {
+  #replaceLayers(): void {
     this.#options.policy.replace(this.#layers.values());
   }
 }

@@ -151,7 +151,7 @@ export class FleetMember {
     for (const { tenancy } of this.#tenancies.values()) tenancy.abandon();
   }
 
-  hear(message: ControlMessage): void {
+  onMessage(message: ControlMessage): void {
     if (message.type === "cancel") this.#tenancies.get(message.key)?.tenancy.cancel(message.jobId);
     if (message.type === "room") this.#room.yieldOne(message.tenant as TenantId);
     if (message.type !== "pause") return;
@@ -192,10 +192,10 @@ export class FleetMember {
 
   async #answer(offer: Offer, place: OfferPlace): Promise<void> {
     // It could not be started here a moment ago. The sweep offers it again, perhaps to another worker.
-    if (this.#rests(offer.key)) return await offer.settle();
+    if (this.#rests(offer.key)) return await offer.acknowledge();
     // Its jobs may have been cancelled since it was offered.
     if (!(await this.#parts.leases.isPending(offer.key))) {
-      await offer.settle();
+      await offer.acknowledge();
       // A job that came in between found an offer in place, and added none.
       return await this.#offerAgain(offer.key);
     }
@@ -204,7 +204,7 @@ export class FleetMember {
       return await offer.putBack();
     if (place.home === undefined) this.#parts.health.tried();
     await this.#take(offer.key);
-    await offer.settle();
+    await offer.acknowledge();
   }
 
   async #mayTake(place: OfferPlace): Promise<boolean> {
@@ -233,9 +233,9 @@ export class FleetMember {
   }
 
   async #take(key: SandboxKey, obeyed?: number): Promise<Held | undefined> {
-    const { leases, config, instance, heirOf, clock } = this.#parts;
+    const { leases, config, instance, predecessor, clock } = this.#parts;
     if (this.#tenancies.has(key) || this.#taking.has(key) || this.#stopping.signal.aborted) return undefined;
-    const holder = { worker: config.workerId, instance, heirOf, obeyed, home: this.#home };
+    const holder = { worker: config.workerId, instance, predecessor, obeyed, home: this.#home };
     const takenAtMs = clock.now();
     this.#taking.add(key);
     try {
@@ -247,7 +247,7 @@ export class FleetMember {
       const { deadlineMs } = taken;
       const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
       // What the dead life left running ends before another worker can have the sandbox.
-      if (taken.inherited) void held.tenancy.adopt();
+      if (taken.takenOver) void held.tenancy.adopt();
       return held;
     } finally {
       this.#taking.delete(key);
@@ -312,7 +312,7 @@ export class FleetMember {
     if (how === "released" || how === "handed-back") await within(lastWordMs, this.#offerAgain(key));
   }
 
-  /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is settled already. */
+  /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is acknowledged already. */
   async #offerAgain(key: SandboxKey): Promise<void> {
     const { offers, leases } = this.#parts;
     if (await leases.isUnheld(key)) await offers.add(key, await leases.place(key));

@@ -70,7 +70,7 @@ export class Scheduler {
       onJob: enqueue,
       onRefused: (job, fault) => this.#refuse(job, fault),
       onTick: (id, dueAtMs) => this.#cron.run(id, dueAtMs),
-      onUnreadable: (entry, data, message) => this.#buryEntry(entry, data, message),
+      onUnreadable: (entry, data, message) => this.#addUnreadable(entry, data, message),
       onTrouble: (entry, message) => report({ event: "schedule.trouble", entry, message }),
     });
     this.#dead = new DeadLetterWorker({ redis, enqueue });
@@ -98,8 +98,8 @@ export class Scheduler {
     const { worker, clock } = this.#options;
     return {
       retry: (next, dueAtMs) => this.#schedule.add(next, dueAtMs),
-      bury: (jobId, job, outcome, reason) =>
-        this.#deadLetters.bury({
+      addDeadLetter: (jobId, job, outcome, reason) =>
+        this.#deadLetters.add({
           jobId,
           sandboxKey: key,
           job,
@@ -125,15 +125,15 @@ export class Scheduler {
     const waiting = { key, jobId, attempt, inbox, queue: queueKeys(key, jobId, attempt) };
     const reply = await events.cancel(waiting, { outcome, value: {}, timing: { wallMs: 0, cpuMs: 0 } });
     if (reply === "finished-before") return;
-    await this.later(key).bury(jobId, job, outcome, "fault");
+    await this.later(key).addDeadLetter(jobId, job, outcome, "fault");
     report({ event: "schedule.job-refused", jobId, message });
   }
 
-  async #buryEntry(entry: string, job: unknown, message: string): Promise<void> {
+  async #addUnreadable(entry: string, job: unknown, message: string): Promise<void> {
     const { worker, clock, report } = this.#options;
     const outcome = { kind: "refused", code: "invalid-job", message: message.slice(0, 2_000) } as const;
     const about = { jobId: entry, sandboxKey: "", worker, atMs: Math.round(clock.wall()) };
-    await this.#deadLetters.bury({ ...about, job, outcome, reason: "unreadable" });
+    await this.#deadLetters.add({ ...about, job, outcome, reason: "unreadable" });
     report({ event: "schedule.unreadable", entry, message });
   }
 

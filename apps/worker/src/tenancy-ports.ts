@@ -57,7 +57,7 @@ export interface TenancyParts {
   readonly config: Config;
   readonly instance: string;
   /** An earlier instance of this worker that is known to be dead. */
-  readonly heirOf?: string | undefined;
+  readonly predecessor?: string | undefined;
   readonly redis: Redis;
   readonly leases: Leases;
   readonly renewals: Renewals;
@@ -119,7 +119,7 @@ export function tenancyPorts(
     hurry: (jobId) => parts.scheduler.hurry(key, jobId),
     onAsked: (job, expiresMs, asked) => {
       report({ event: "approval.waiting", key, jobId: job.id, tenant: job.tenant, expiresMs });
-      parts.approvalWebhook.tell(key, job, { ...asked, expiresMs });
+      parts.approvalWebhook.notify(key, job, { ...asked, expiresMs });
     },
   });
   const sandbox = new DriverSandbox(driver, {

@@ -22,7 +22,7 @@ describe("worker's copy of the live layers", () => {
     await live.start();
     try {
       expect(pids()).toEqual([64, 256]);
-      live.hear(await store.set(layers.tenant(globex), ofPids(65), by));
+      live.layerChanged(await store.set(layers.tenant(globex), ofPids(65), by));
       await expect.poll(pids).toEqual([64, 65]);
       expect(heard).toEqual(["tenant.globex"]);
       await store.set(layers.tenant(acme), null, by);

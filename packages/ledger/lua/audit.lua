@@ -20,7 +20,7 @@
 --- @include tenant-jobs.lua
 --- @include result-bytes.lua
 --- @include forget-approval.lua
---- @include tell-end.lua
+--- @include publish-end.lua
 --- @include end-unheld.lua
 --- @include board-entry.lua
 local key, jobId, queuedId, walkedMost = ARGV[1], ARGV[2], ARGV[10], tonumber(ARGV[11])
@@ -56,7 +56,7 @@ for index = 8, #KEYS do
     return {'kept', 'queued'}
   end
 end
--- An entry may have been taken out by hand while its job runs: the holder still tells its end.
+-- An entry may have been taken out by hand while its job runs: the holder still publishes its end.
 local lease = redis.call('HMGET', KEYS[5], 'worker', 'epoch', 'deadline')
 local isHeld = lease[1] and lease[1] ~= '' and tonumber(lease[3] or '0') > redisNow()
 if isHeld and begun > 0 and begun >= added and known[5] == lease[2] and lastType ~= 'retrying' then

@@ -16,7 +16,7 @@
 --- @include tenant-jobs.lua
 --- @include result-bytes.lua
 --- @include forget-approval.lua
---- @include tell-end.lua
+--- @include publish-end.lua
 --- @include board-entry.lua
 --- @include end-unheld.lua
 local record, entry, key, queuedId = KEYS[2], KEYS[4], ARGV[1], ARGV[10]

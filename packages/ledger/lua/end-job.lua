@@ -1,6 +1,6 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
 -- do first: then the holder completes it. Needs board-entry.lua, leave-queue.lua, tenant-jobs.lua,
--- usage.lua, result-bytes.lua, forget-approval.lua and tell-end.lua.
+-- usage.lua, result-bytes.lua, forget-approval.lua and publish-end.lua.
 -- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, used, said}
 --           outcome is '' for an attempt that another follows; shown: as of board-entry.lua; said is {type, data, type, data, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there; used: as of usage.lua
@@ -52,7 +52,7 @@ local function endJob(ending, common)
   table.insert(common.gone, ending.staged)
   table.insert(common.ended, {ending.jobId, record[3], record[4]})
   local isLong = ending.excerpt ~= ''
-  tellEnd({
+  publishEnd({
     key = common.key, jobId = ending.jobId, inbox = ending.inbox, keptMs = common.keptMs, inboxMs = common.keptMs,
     field = isLong and 'excerpt' or 'd', result = isLong and ending.excerpt or ending.said[#ending.said],
   })

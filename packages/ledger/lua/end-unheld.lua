@@ -1,7 +1,7 @@
 -- Writes the terminal record of a job that no worker runs, for a caller that holds no lease. Needs now.lua,
--- tenant-jobs.lua, result-bytes.lua, forget-approval.lua and tell-end.lua.
+-- tenant-jobs.lua, result-bytes.lua, forget-approval.lua and publish-end.lua.
 -- Reads KEYS  1 events (stream)  2 job (hash)  3 staged (string)
--- `ending`: as of tell-end.lua, and outcome, stagedMs: how long a request is kept for a worker that is about to read it
+-- `ending`: as of publish-end.lua, and outcome, stagedMs: how long a request is kept for a worker that is about to read it
 local function endUnheld(ending)
   redis.call('XADD', KEYS[1], '*', 't', 'finished', 'd', ending.result)
   redis.call('PEXPIRE', KEYS[1], ending.keptMs)
@@ -15,5 +15,5 @@ local function endUnheld(ending)
   end
   forgetApproval(ending.key, ending.jobId)
   uncountJobs(ending.key, {{ending.jobId, counted[1], counted[2]}})
-  tellEnd(ending)
+  publishEnd(ending)
 end

@@ -28,7 +28,7 @@
 --- @include usage.lua
 --- @include result-bytes.lua
 --- @include forget-approval.lua
---- @include tell-end.lua
+--- @include publish-end.lua
 --- @include end-job.lua
 --- @include begin-job.lua
 --- @include take-jobs.lua

@@ -21,7 +21,7 @@ export { BatchStore, batchJobId, batchOf } from "./batches/batch-store.ts";
 export type { ClaimedCalls } from "./batches/webhook-queue.ts";
 export { WebhookQueue } from "./batches/webhook-queue.ts";
 export { checked, invalid } from "./checked.ts";
-export type { Burial, DeadLetter } from "./dead-letters/dead-letters.ts";
+export type { DeadLetter, NewDeadLetter } from "./dead-letters/dead-letters.ts";
 export { DeadLetters, deadQueue } from "./dead-letters/dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
 export type { EgressEntry } from "./egress/egress-log.ts";

@@ -3,13 +3,13 @@ import type { Redis } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { describe, expect } from "vitest";
 import { test as withRedis } from "../../../test/support/redis.ts";
-import { type Burial, DeadLetters } from "../src/dead-letters/dead-letters.ts";
+import { DeadLetters, type NewDeadLetter } from "../src/dead-letters/dead-letters.ts";
 import { DeadLetterWorker } from "../src/dead-letters/dead-letters-worker.ts";
 import { bullConnection } from "../src/queues/connection.ts";
 import { jobOf } from "./support.ts";
 
 const lost: Outcome = { kind: "lost", message: "its worker died" };
-const burial = (id: string, more: Partial<Burial> = {}): Burial => ({
+const letterOf = (id: string, more: Partial<NewDeadLetter> = {}): NewDeadLetter => ({
   jobId: id,
   sandboxKey: "acme",
   reason: "lost",
@@ -21,7 +21,7 @@ const burial = (id: string, more: Partial<Burial> = {}): Burial => ({
 });
 
 /** Dead letters, what was enqueued again, and the queue as a dashboard sees it. */
-class Cemetery {
+class DeadLetterRig {
   readonly letters: DeadLetters;
   readonly board: Queue;
   readonly worker: DeadLetterWorker;
@@ -34,7 +34,7 @@ class Cemetery {
     this.worker = new DeadLetterWorker({ redis, enqueue: this.enqueue, lockMs: 1_000 });
   }
 
-  readonly buried = async (count: number) => {
+  readonly listed = async (count: number) => {
     await expect.poll(() => this.letters.count()).toBe(count);
   };
 
@@ -45,22 +45,22 @@ class Cemetery {
   }
 }
 
-const test = withRedis.extend<{ cemetery: Cemetery }>({
-  cemetery: async ({ redis }, use) => {
-    const cemetery = new Cemetery(redis.connect("blocking"), { age: 1_000, count: 8 });
-    await use(cemetery);
-    await cemetery.close();
+const test = withRedis.extend<{ rig: DeadLetterRig }>({
+  rig: async ({ redis }, use) => {
+    const rig = new DeadLetterRig(redis.connect("blocking"), { age: 1_000, count: 8 });
+    await use(rig);
+    await rig.close();
   },
 });
 
 describe("dead letter", () => {
   test("a dead letter is a failed job with its reason, request, outcome, time and worker", async ({
-    cemetery,
+    rig,
   }) => {
-    const { letters, board, worker, buried } = cemetery;
+    const { letters, board, worker, listed } = rig;
     worker.start();
-    await letters.bury(burial("job-a"));
-    await buried(1);
+    await letters.add(letterOf("job-a"));
+    await listed(1);
     const [failed] = await board.getFailed();
     expect(failed?.failedReason).toBe("lost: lost: its worker died");
     expect(await letters.list()).toMatchObject([
@@ -68,25 +68,25 @@ describe("dead letter", () => {
     ]);
   });
 
-  test("a dead letter of the same job replaces the one before", async ({ cemetery }) => {
-    const { letters, worker, buried } = cemetery;
+  test("a dead letter of the same job replaces the one before", async ({ rig }) => {
+    const { letters, worker, listed } = rig;
     worker.start();
-    await letters.bury(burial("job-a"));
-    await buried(1);
-    await letters.bury(burial("job-a", { atMs: 2 }));
+    await letters.add(letterOf("job-a"));
+    await listed(1);
+    await letters.add(letterOf("job-a", { atMs: 2 }));
     await expect.poll(async () => (await letters.list()).map(({ atMs }) => atMs)).toEqual([2]);
   });
 
   test("a dead letter is listed newest first, page by page, however many came in one millisecond", async ({
-    cemetery,
+    rig,
     redis,
   }) => {
-    const { letters, worker, buried } = cemetery;
+    const { letters, worker, listed } = rig;
     const client = redis.connect();
     worker.start();
     const ids = Array.from({ length: 7 }, (_, index) => `job-${index}`);
-    for (const id of ids) await letters.bury(burial(id));
-    await buried(7);
+    for (const id of ids) await letters.add(letterOf(id));
+    await listed(7);
     for (const [index, id] of ids.entries())
       await client.zadd(`${fleetQueuePrefix}:dead:failed`, index < 5 ? 5 : 9, `d-${id}`);
     const seen: string[] = [];
@@ -99,39 +99,39 @@ describe("dead letter", () => {
     expect(seen).toEqual(["job-6", "job-5", "job-4", "job-3", "job-2", "job-1", "job-0"]);
   });
 
-  test("a dead letter goes when enough newer ones came, or when it is old", async ({ cemetery, redis }) => {
-    const { letters, worker } = cemetery;
+  test("a dead letter goes when enough newer ones came, or when it is old", async ({ rig, redis }) => {
+    const { letters, worker } = rig;
     const client = redis.connect();
     worker.start();
-    for (let index = 0; index < 10; index++) await letters.bury(burial(`job-${index}`));
+    for (let index = 0; index < 10; index++) await letters.add(letterOf(`job-${index}`));
     const ids = async () => (await letters.list()).map(({ jobId }) => jobId);
     const newest = Array.from({ length: 8 }, (_, index) => `job-${9 - index}`);
     await expect.poll(ids).toEqual(newest);
     await client.zadd(`${fleetQueuePrefix}:dead:failed`, Date.now() - 2_000_000, "d-job-4");
-    await letters.bury(burial("job-4-again"));
+    await letters.add(letterOf("job-4-again"));
     await expect.poll(ids).toEqual(["job-4-again", ...newest.filter((id) => id !== "job-4")]);
   });
 
-  test("a dead letter does not keep a request too large for a queue", async ({ cemetery }) => {
-    const { letters, worker, buried, enqueue } = cemetery;
+  test("a dead letter does not keep a request too large for a queue", async ({ rig }) => {
+    const { letters, worker, listed, enqueue } = rig;
     worker.start();
     const request = { kind: "write", path: "a", content: "x".repeat(300_000) };
-    await letters.bury(burial("job-a", { job: jobOf("job-a", { request }) }));
-    await buried(1);
+    await letters.add(letterOf("job-a", { job: jobOf("job-a", { request }) }));
+    await listed(1);
     await expect(letters.redrive("job-a", enqueue)).rejects.toThrow(/cannot be read: request/);
   });
 });
 
 describe("re-drive", () => {
   test("a re-drive enqueues the job again under a new id that names the first, and the letter is gone", async ({
-    cemetery,
+    rig,
     redis,
   }) => {
-    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+    const { letters, enqueued, enqueue, worker, listed } = rig;
     const client = redis.connect();
     worker.start();
-    await letters.bury(burial("job-a", { job: jobOf("job-a", { attempt: 3, retry: { attempts: 3 } }) }));
-    await buried(1);
+    await letters.add(letterOf("job-a", { job: jobOf("job-a", { attempt: 3, retry: { attempts: 3 } }) }));
+    await listed(1);
     expect(await letters.redrive("job-a", enqueue)).toBe("job-a-redrive-1");
     expect(enqueued).toMatchObject([
       { id: "job-a-redrive-1", attempt: 1, labels: { "berth.redrive-of": "job-a" }, tenant: "acme" },
@@ -139,31 +139,31 @@ describe("re-drive", () => {
     expect(await letters.count()).toBe(0);
     // The second one dies as well.
     await client.set(redisKeys.sandboxOf("job-a-redrive-1"), "acme");
-    await letters.bury(burial("job-a-redrive-1", { job: enqueued[0] }));
-    await buried(1);
+    await letters.add(letterOf("job-a-redrive-1", { job: enqueued[0] }));
+    await listed(1);
     expect(await letters.redrive("job-a-redrive-1", enqueue)).toBe("job-a-redrive-2");
     expect(enqueued[1]?.labels["berth.redrive-of"]).toBe("job-a");
   });
 
   test("a re-drive drops the deadline and the inbox of the first, since no client waits there any more", async ({
-    cemetery,
+    rig,
   }) => {
-    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+    const { letters, enqueued, enqueue, worker, listed } = rig;
     worker.start();
-    await letters.bury(burial("job-a"));
-    await buried(1);
+    await letters.add(letterOf("job-a"));
+    await listed(1);
     await letters.redrive("job-a", enqueue);
     expect(enqueued[0]).toMatchObject({ labels: { team: "blue" } });
     expect(enqueued[0]).not.toHaveProperty("deadlineAtMs");
     expect(enqueued[0]).not.toHaveProperty("inbox");
   });
 
-  test("a re-drive that died after enqueueing uses the same id again", async ({ cemetery, redis }) => {
-    const { letters, enqueued, enqueue, worker, buried } = cemetery;
+  test("a re-drive that died after enqueueing uses the same id again", async ({ rig, redis }) => {
+    const { letters, enqueued, enqueue, worker, listed } = rig;
     const client = redis.connect();
     worker.start();
-    await letters.bury(burial("job-a"));
-    await buried(1);
+    await letters.add(letterOf("job-a"));
+    await listed(1);
     const dying = async (job: Job) => {
       await enqueue(job);
       await client.set(redisKeys.sandboxOf(job.id), "acme");
@@ -176,11 +176,11 @@ describe("re-drive", () => {
 
   test.for([{}, { resetAttemptsMade: true, resetAttemptsStarted: true }])(
     "a re-drive is what a dashboard's retry button does, with %o",
-    async (options, { cemetery }) => {
-      const { letters, board, enqueued, worker, buried } = cemetery;
+    async (options, { rig }) => {
+      const { letters, board, enqueued, worker, listed } = rig;
       worker.start();
-      await letters.bury(burial("job-a"));
-      await buried(1);
+      await letters.add(letterOf("job-a"));
+      await listed(1);
       const [failed] = await board.getFailed();
       await failed?.retry("failed", options);
       await expect.poll(() => enqueued.map(({ id }) => id)).toEqual(["job-a-redrive-1"]);
@@ -188,28 +188,28 @@ describe("re-drive", () => {
     },
   );
 
-  test("a re-drive of an unreadable job is refused, from a dashboard too", async ({ cemetery }) => {
-    const { letters, board, enqueued, enqueue, worker, buried } = cemetery;
+  test("a re-drive of an unreadable job is refused, from a dashboard too", async ({ rig }) => {
+    const { letters, board, enqueued, enqueue, worker, listed } = rig;
     worker.start();
-    await letters.bury(burial("job-a", { reason: "unreadable", job: { version: 9 } }));
-    await buried(1);
+    await letters.add(letterOf("job-a", { reason: "unreadable", job: { version: 9 } }));
+    await listed(1);
     await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
       context: { reason: "unreadable" },
       message: expect.stringContaining("cannot be read"),
     });
     await (await board.getJob("d-job-a"))?.retry();
     await expect.poll(async () => (await board.getJob("d-job-a"))?.failedReason).toMatch(/cannot be read/);
-    await buried(1);
+    await listed(1);
     expect(enqueued).toEqual([]);
   });
 
-  test("a re-drive never happens by accident: a letter whose burial was cut short is buried, not run", async ({
-    cemetery,
+  test("a re-drive never happens by accident: a letter whose addition was cut short is listed, not run", async ({
+    rig,
     redis,
   }) => {
     const client = redis.connect("blocking");
-    const { letters, enqueued, worker, buried } = cemetery;
-    await letters.bury(burial("job-a"));
+    const { letters, enqueued, worker, listed } = rig;
+    await letters.add(letterOf("job-a"));
     // Taken, and its taker is never heard of again.
     const options = {
       connection: bullConnection(client),
@@ -221,12 +221,12 @@ describe("re-drive", () => {
     expect((await taker.getNextJob("a-taker-that-dies"))?.id).toBe("d-job-a");
     await taker.close(true);
     worker.start();
-    await buried(1);
+    await listed(1);
     expect(enqueued).toEqual([]);
   });
 
-  test("a re-drive of an unknown letter is refused with that reason", async ({ cemetery }) => {
-    const { letters, enqueue } = cemetery;
+  test("a re-drive of an unknown letter is refused with that reason", async ({ rig }) => {
+    const { letters, enqueue } = rig;
     await expect(letters.redrive("job-a", enqueue)).rejects.toMatchObject({
       context: { reason: "not-found" },
       message: "there is no dead letter of the job job-a",

@@ -22,7 +22,7 @@ async function take(taker: OfferTaker, count: number): Promise<string[]> {
   const taken: string[] = [];
   for (let index = 0; index < count; index++) {
     const offer = await taker.next();
-    await offer?.settle();
+    await offer?.acknowledge();
     taken.push(offer?.key ?? "nothing");
   }
   return taken;
@@ -125,7 +125,7 @@ test("an offer that is put back is the next to be taken, by a taker that waits f
     await offers.add(sandboxKey.parse("globex"), place);
     const again = await waits;
     expect(again?.key).toBe("acme");
-    await again?.settle();
+    await again?.acknowledge();
     expect(await take(other, 1)).toEqual(["globex"]);
     await other.close();
   });

@@ -52,8 +52,8 @@ describe("renewals of one worker", () => {
     if (!kept || !paused || !released || !taken) throw new Error("four are held");
     await leases.pause(tenantOf(paused.key));
     await leases.release(released.key, { ...released, ...holder }, { onlyIfEmpty: true, queueKeys: [] });
-    const heir = { ...holder, instance: "i2", heirOf: holder.instance };
-    const next = await leases.take(taken.key, heir, lengthMs);
+    const successor = { ...holder, instance: "i2", predecessor: holder.instance };
+    const next = await leases.take(taken.key, successor, lengthMs);
     const answers = await Promise.all(held.map(({ key, epoch }) => renewals.renew(key, epoch)));
     expect(answers).toEqual([
       { state: "renewed", deadlineMs: expect.any(Number) },

@@ -135,9 +135,9 @@ describe("group that reads results", () => {
     const taken = await take(dead, 2);
     await taken[1]?.ack();
     await dead.close();
-    const heir = groups.join({ consumer: "b", claimIdleMs: 400 });
+    const successor = groups.join({ consumer: "b", claimIdleMs: 400 });
     const began = performance.now();
-    const left = await take(heir, 5);
+    const left = await take(successor, 5);
     expect(performance.now() - began).toBeGreaterThan(200);
     expect(idsOf(left).sort()).toEqual(["job-0", ...jobs(2, 6)]);
   });

@@ -30,5 +30,5 @@ export async function serveMcpStdio(
   if (signal.aborted) end();
   await closed.promise;
   await handle.close();
-  await Promise.all(toolboxes.map((toolbox) => toolbox.settle()));
+  await Promise.all(toolboxes.map((toolbox) => toolbox.finishOpenCalls()));
 }

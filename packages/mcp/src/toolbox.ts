@@ -117,7 +117,7 @@ export class Toolbox {
   }
 
   /** Waits for open calls: a cancelled call must first cancel its job. */
-  async settle(): Promise<void> {
+  async finishOpenCalls(): Promise<void> {
     await Promise.allSettled(this.#open);
   }
 

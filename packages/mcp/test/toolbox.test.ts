@@ -78,7 +78,7 @@ test("a call that its client cancelled cancels the job, and the toolbox waits fo
   const gone = new AbortController();
   void toolbox.run({ kind: "list" }, { cancelled: gone.signal });
   gone.abort();
-  await toolbox.settle();
+  await toolbox.finishOpenCalls();
   expect(fleet.cancelled).toEqual(["j1"]);
 });
 

@@ -169,7 +169,7 @@ export const redisKeys = {
   batchesOf: (owner: string): string => `berth:batches-of{batches}:${owner}`,
   /** Sorted set: id of one owner's batches that are not over by when they were made. */
   batchesOpenOf: (owner: string): string => `berth:batches-open-of{batches}:${owner}`,
-  /** Sorted set: id of one tenant's dead letters by when they were buried. */
+  /** Sorted set: id of one tenant's dead letters by when they were added. */
   deadOf: (tenant: string): string => `berth:dead-of{queue}:${tenant}`,
   /** Sorted set: id of a batch that is not over, by when a gateway is to look at it next. */
   batchesOpen: "berth:batches-open{batches}",

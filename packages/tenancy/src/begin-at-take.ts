@@ -12,7 +12,7 @@ export interface BeginAtTakeOptions {
   /** The job itself; undefined if it could not be read and was ended for that. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
   readonly cancel: (jobId: string) => void;
-  readonly onDoubt: () => void;
+  readonly onStale: () => void;
 }
 
 /**
@@ -38,7 +38,7 @@ export class BeginAtTake {
 
   /** As `JobsPort.next`. The caller has to pass a job that has begun to `begin`. */
   async next(waitMs: number): Promise<FetchedJob | undefined> {
-    const { ports, beginnings, onDoubt } = this.#options;
+    const { ports, beginnings, onStale } = this.#options;
     let fetched: FetchedJob | undefined;
     let take: string | undefined;
     const atOnce = {
@@ -49,7 +49,7 @@ export class BeginAtTake {
       // Perhaps behind the one that this same call began, if it was sent twice.
       onBehind: () => {
         take = undefined;
-        onDoubt();
+        onStale();
       },
     };
     try {

@@ -8,7 +8,7 @@ export interface DeadEpoch {
   readonly left: readonly FetchedJob[];
   readonly key: SandboxKey;
   readonly ports: Pick<TenancyPorts, "events" | "report">;
-  readonly endings: Pick<Endings, "buryFailed">;
+  readonly endings: Pick<Endings, "addMissingDeadLetter">;
   /** The job itself; undefined if it could not be read and was ended for that. */
   readonly read: (fetched: FetchedJob) => Promise<Job | undefined>;
   /** Takes its beginning back, if this tenancy itself began it and the answer was lost. */
@@ -32,20 +32,20 @@ const lost = bareResult({
  * Takeover of a dead epoch's jobs, one by one: completes those whose end is published, lines up those that never began or are safe to
  * repeat, and ends the others as lost.
  */
-export async function settleDeadEpoch(options: DeadEpoch): Promise<void> {
+export async function takeOverDeadEpoch(options: DeadEpoch): Promise<void> {
   const { left, key, ports, onStep } = options;
   const counts: Record<Fate, number> = { lost: 0, again: 0, done: 0 };
   for (const fetched of left) {
-    counts[await settle(options, fetched)]++;
+    counts[await takeOverJob(options, fetched)]++;
     onStep();
   }
   if (left.length > 0) ports.report({ event: "tenancy.settled", key, ...counts });
 }
 
-async function settle(options: DeadEpoch, fetched: FetchedJob): Promise<Fate> {
+async function takeOverJob(options: DeadEpoch, fetched: FetchedJob): Promise<Fate> {
   const { ports, endings, read, takeBack, onAgain, onLost } = options;
   const progress = await ports.events.progress(fetched.id, fetched.attempt);
-  if (progress.state === "finished") await endings.buryFailed(fetched, progress.result);
+  if (progress.state === "finished") await endings.addMissingDeadLetter(fetched, progress.result);
   if (progress.state === "finished" || progress.state === "retried") {
     await fetched.complete();
     return "done";

@@ -34,10 +34,10 @@ export interface EndOptions {
   /** What decides whether it runs again, where the tenant sees another outcome. */
   readonly endedAs?: Outcome | undefined;
   /** Called just before the job's final end is published. Returns the job that is to begin in the same step. */
-  readonly heir?: () => Heir | undefined;
+  readonly successor?: () => Successor | undefined;
 }
 
-export interface Heir {
+export interface Successor {
   readonly beginner: Beginner;
   /** Called with the step's answer about that beginning. */
   readonly onSent: (answer: Promise<BeginResult>) => void;
@@ -84,10 +84,10 @@ export class Endings {
     const { attempt, inbox } = job;
     const ender = { id: jobId, attempt, inbox };
     const files = writtenFiles(job.request, result);
-    const heir = hasLeft ? options.heir?.() : undefined;
-    if (heir) await this.#endAndBegin(ender, result, files, heir);
+    const successor = hasLeft ? options.successor?.() : undefined;
+    if (successor) await this.#endAndBegin(ender, result, files, successor);
     else await publish(() => ports.events.finished(ender, result, { leaves: hasLeft, files }));
-    await this.#bury(jobId, job, job, result.outcome);
+    await this.#addDeadLetter(jobId, job, job, result.outcome);
     return { retriedInMs: undefined, hasLeft };
   }
 
@@ -112,7 +112,7 @@ export class Endings {
     ender: Ender,
     result: JobResult,
     files: readonly WrittenFile[],
-    { beginner: next, onSent }: Heir,
+    { beginner: next, onSent }: Successor,
   ): Promise<void> {
     const { ports, publish } = this.#options;
     let begun: BeginResult = "late";
@@ -130,17 +130,17 @@ export class Endings {
     const { ports, publish } = this.#options;
     const { id, attempt } = fetched;
     await publish(() => ports.events.finished({ id, attempt }, result, { leaves: false }));
-    await this.#bury(fetched.id, data, undefined, result.outcome);
+    await this.#addDeadLetter(fetched.id, data, undefined, result.outcome);
   }
 
   /** Another process published its end, and may not have done what follows that. */
-  async buryFailed(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
+  async addMissingDeadLetter(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
     // Most jobs succeed. The job itself is needed only for the others.
     if (isSuccess(outcome)) return;
     const data = await fetched.load().catch((error: unknown) => {
       if (mayPass(error)) throw error;
     });
-    await this.#bury(fetched.id, data, jobSchema.safeParse(data).data, outcome);
+    await this.#addDeadLetter(fetched.id, data, jobSchema.safeParse(data).data, outcome);
   }
 
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {
@@ -154,14 +154,14 @@ export class Endings {
     await publish(() => ports.events.retrying(jobId, ended));
   }
 
-  async #bury(jobId: string, data: unknown, job: Job | undefined, outcome: Outcome): Promise<void> {
+  async #addDeadLetter(jobId: string, data: unknown, job: Job | undefined, outcome: Outcome): Promise<void> {
     const { key, ports, publish } = this.#options;
     const reason = deadReasonOf(job, outcome);
     if (reason === undefined) return;
     await publish(async () => {
-      await ports.later.bury(jobId, data, outcome, reason);
-      return "buried";
+      await ports.later.addDeadLetter(jobId, data, outcome, reason);
+      return "added";
     });
-    ports.report({ event: "job.buried", key, jobId, reason });
+    ports.report({ event: "job.dead-lettered", key, jobId, reason });
   }
 }

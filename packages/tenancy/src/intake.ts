@@ -39,7 +39,7 @@ export class Intake {
   async #unreadable(fetched: FetchedJob, error: Fault): Promise<void> {
     const { events, endings, complete } = this.#options;
     const progress = await events.progress(fetched.id, fetched.attempt);
-    if (progress.state === "finished") await endings.buryFailed(fetched, progress.result);
+    if (progress.state === "finished") await endings.addMissingDeadLetter(fetched, progress.result);
     if (progress.state === "finished" || progress.state === "retried") complete(fetched);
     else await this.#refuse(fetched, undefined, error.code, error.message);
   }

@@ -1,7 +1,7 @@
 import type { SandboxKey } from "@berth/protocol";
 import type { Admitted } from "./attempt-record.ts";
 import type { Beginnings } from "./beginnings.ts";
-import { settleDeadEpoch } from "./dead-epoch.ts";
+import { takeOverDeadEpoch } from "./dead-epoch.ts";
 import type { Endings } from "./endings.ts";
 import type { Intake } from "./intake.ts";
 import type { Line } from "./line.ts";
@@ -25,7 +25,7 @@ export interface LineUp {
 /** Lines up again the jobs that any holder took from the queue and that have not begun here. */
 export async function lineUp(parts: LineUp): Promise<void> {
   const { key, ports, line, runs, sessions, endings, intake, beginnings, onStep } = parts;
-  const { doubts } = line;
+  const { staleMarks } = line;
   await runs.backInLine();
   sessions.empty();
   const taken = await ports.jobs.active();
@@ -33,14 +33,14 @@ export async function lineUp(parts: LineUp): Promise<void> {
   const queuedIds = taken.map(({ queuedId }) => queuedId);
   line.found(queuedIds);
   beginnings.found(queuedIds);
-  await settleDeadEpoch({
+  await takeOverDeadEpoch({
     ...{ left, key, ports, endings, onStep },
     read: (fetched) => intake.read(fetched),
     takeBack: (fetched) => beginnings.takeBack(fetched),
     onAgain: (fetched) => admit(parts, fetched),
     onLost: (fetched, job, result) => runs.finish({ fetched, job }, result),
   });
-  line.settle(doubts);
+  line.refreshed(staleMarks);
 }
 
 /** Puts a job in its session's line. */

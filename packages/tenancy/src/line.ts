@@ -1,23 +1,23 @@
 /**
  * The jobs that were taken from the sandbox's queue, in the order in which they were taken. That is the order of the line for every
  * holder, since no job is ever put back. This copy may be wrong: at first it lacks what a dead holder left, an answer may be lost,
- * and a worker that lost the lease may take something. While there are doubts nothing begins.
+ * and a worker that lost the lease may take something. While it is marked stale nothing begins.
  */
 export class Line {
   readonly #taken = new Set<string>();
-  #doubts = 1;
+  #staleMarks = 1;
 
-  get doubts(): number {
-    return this.#doubts;
+  get staleMarks(): number {
+    return this.#staleMarks;
   }
 
-  doubt(): void {
-    this.#doubts++;
+  markStale(): void {
+    this.#staleMarks++;
   }
 
-  /** The line is now as the queue has it. `doubts`: how many there were before the look; later ones remain. */
-  settle(doubts: number): void {
-    this.#doubts -= doubts;
+  /** The line is now as the queue has it. `staleMarks`: how many there were before the look; later marks remain. */
+  refreshed(staleMarks: number): void {
+    this.#staleMarks -= staleMarks;
   }
 
   found(queuedIds: readonly string[]): void {

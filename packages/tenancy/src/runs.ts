@@ -11,7 +11,7 @@ import { type Admitted, attemptRecord, stamped } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import type { Beginnings } from "./beginnings.ts";
-import type { Endings, Heir } from "./endings.ts";
+import type { Endings, Successor } from "./endings.ts";
 import type { Line } from "./line.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Sessions } from "./sessions.ts";
@@ -32,7 +32,7 @@ export interface RunsOptions {
   /** Called when a run or a completion has ended. */
   readonly onEnded: () => void;
   /** Called when the queue may differ from what this tenancy knows. */
-  readonly onDoubt: () => void;
+  readonly onStale: () => void;
   /** Called when the sandbox cannot be started here, and the job waits for another worker. */
   readonly onNoSandboxHere: (error: Fault) => void;
   readonly onTrouble: (error: unknown) => void;
@@ -134,16 +134,16 @@ export class Runs {
     await authority.whileOurs(beginnings.takeBack(fetched));
   }
 
-  /** `onOver` runs after doubts about the job are noted, so that no other job begins before. */
+  /** `onOver` runs after the line is marked stale because of the job, so that no other job begins before. */
   #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, onOver = () => {}): void {
-    const { authority, onEnded, onTrouble, onDoubt } = this.#options;
+    const { authority, onEnded, onTrouble, onStale } = this.#options;
     const run = new Run(fetched.id);
     this.#running.set(fetched.queuedId, run);
     void work(run)
       .catch((error: unknown) => {
         if (authority.signal.aborted) return;
         onTrouble(error);
-        onDoubt();
+        onStale();
       })
       .finally(() => {
         onOver();
@@ -155,7 +155,7 @@ export class Runs {
   }
 
   async #execute(admitted: Admitted, run: Run): Promise<void> {
-    const { ports, authority, line, beginnings, onTrouble, onDoubt } = this.#options;
+    const { ports, authority, line, beginnings, onTrouble, onStale } = this.#options;
     const before = (queuedId: string) => line.before(queuedId);
     const attempted = await attempt({ ports, authority, before, beginnings, onTrouble }, admitted, run);
     switch (attempted.next) {
@@ -164,7 +164,7 @@ export class Runs {
       case "complete":
         return this.complete(admitted.fetched);
       case "look-again":
-        return onDoubt();
+        return onStale();
       case "untouched":
         return await this.#untouched(admitted);
       case "no-sandbox":
@@ -183,7 +183,7 @@ export class Runs {
     const { queuedId } = admitted.fetched;
     const times = (this.#untouchedTimes.get(queuedId) ?? 0) + 1;
     this.#untouchedTimes.set(queuedId, times);
-    if (times < untouchedMost) return this.#options.onDoubt();
+    if (times < untouchedMost) return this.#options.onStale();
     const message = "the sandbox went on refusing it, as if its worker's lease were over";
     await this.finish(admitted, bareResult({ kind: "lost", message }));
   }
@@ -212,7 +212,7 @@ export class Runs {
     const endedMs = clock.now();
     const { retriedInMs: inMs, hasLeft } = await endings.end(fetched.id, job, result, {
       endedAs,
-      heir: () => this.#heirOf(admitted),
+      successor: () => this.#successorOf(admitted),
     });
     if (hasLeft) line.left(fetched.queuedId);
     else this.complete(fetched);
@@ -225,50 +225,51 @@ export class Runs {
   }
 
   /** The next job of the session, if it could begin at once. It then begins in the step that ends this one. */
-  #heirOf(ended: Admitted): Heir | undefined {
+  #successorOf(ended: Admitted): Successor | undefined {
     const { ports, sessions, line, beginnings, mayBegin } = this.#options;
-    const heir = mayBegin() ? sessions.heirOf(ended) : undefined;
-    if (!heir || !ports.sandbox.isOpen(heir.job) || isTooLate(heir.job, ports)) return undefined;
-    heir.turnOver = ports.turns.takeNow();
-    if (heir.turnOver === undefined) return undefined;
-    sessions.inherit(heir);
-    beginnings.recording(heir.fetched);
-    const { id: jobId, queuedId } = heir.fetched;
+    const successor = mayBegin() ? sessions.successorOf(ended) : undefined;
+    if (!successor || !ports.sandbox.isOpen(successor.job) || isTooLate(successor.job, ports))
+      return undefined;
+    successor.turnOver = ports.turns.takeNow();
+    if (successor.turnOver === undefined) return undefined;
+    sessions.beginSuccessor(successor);
+    beginnings.recording(successor.fetched);
+    const { id: jobId, queuedId } = successor.fetched;
     return {
-      beginner: { jobId, attempt: heir.job.attempt, place: { queuedId, before: line.before(queuedId) } },
+      beginner: { jobId, attempt: successor.job.attempt, place: { queuedId, before: line.before(queuedId) } },
       onSent: (answer) =>
         this.#track(
-          heir,
-          (run) => this.#inherit(heir, run, answer),
-          () => sessions.done(heir),
+          successor,
+          (run) => this.#runSuccessor(successor, run, answer),
+          () => sessions.done(successor),
         ),
     };
   }
 
-  async #inherit(heir: Admitted, run: Run, answer: Promise<BeginResult>): Promise<void> {
+  async #runSuccessor(successor: Admitted, run: Run, answer: Promise<BeginResult>): Promise<void> {
     const { beginnings } = this.#options;
     run.isBegun = true;
     try {
-      heir.isBegun = (await answer) === "begun";
-      if (!heir.isBegun) beginnings.forget(heir.fetched);
+      successor.isBegun = (await answer) === "begun";
+      if (!successor.isBegun) beginnings.forget(successor.fetched);
     } catch (error) {
-      heir.turnOver?.();
+      successor.turnOver?.();
       // It may have begun in a step whose answer was lost.
-      void beginnings.takeBack(heir.fetched).catch(() => {});
+      void beginnings.takeBack(successor.fetched).catch(() => {});
       throw error;
     }
-    await this.#execute(heir, run);
+    await this.#execute(successor, run);
   }
 
   /** Removes an attempt whose end is published from its queue. Its session goes on meanwhile. */
   complete(fetched: FetchedJob): void {
-    const { authority, line, onDoubt, onEnded } = this.#options;
+    const { authority, line, onStale, onEnded } = this.#options;
     const completing = authority
       .whileOurs(fetched.complete())
       .then(
         () => line.left(fetched.queuedId),
         // Perhaps only the answer was lost. The next look at the queue finds its end published.
-        () => onDoubt(),
+        () => onStale(),
       )
       .finally(() => {
         this.#completing.delete(fetched.queuedId);

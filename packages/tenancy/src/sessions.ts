@@ -54,7 +54,7 @@ export class Sessions<J> {
   }
 
   /** The next job of the same session, if `take` would return it once this job is done. */
-  heirOf(job: J): J | undefined {
+  successorOf(job: J): J | undefined {
     const session = this.#sessionOf(job);
     if (this.#busy.get(session) !== job || this.#busy.size > this.#parallel()) return undefined;
     const isFree = (one: string) => one === session || !this.#busy.has(one);
@@ -62,10 +62,10 @@ export class Sessions<J> {
     return next !== undefined && this.#sessionOf(next) === session ? next : undefined;
   }
 
-  /** Starts the heir: the next job of the session. The session is never free in between. */
-  inherit(heir: J): void {
-    this.remove((one) => one === heir);
-    this.#busy.set(this.#sessionOf(heir), heir);
+  /** Starts the successor: the next job of the session. The session is never free in between. */
+  beginSuccessor(successor: J): void {
+    this.remove((one) => one === successor);
+    this.#busy.set(this.#sessionOf(successor), successor);
   }
 
   done(job: J): void {

@@ -28,6 +28,6 @@ export class StrangerWatch {
     const nowMs = ports.clock.now();
     if (nowMs - this.#lookedMs < leaseMs * leasesApart) return;
     this.#lookedMs = nowMs;
-    if ((await ports.jobs.active()).some(({ queuedId }) => !line.has(queuedId))) line.doubt();
+    if ((await ports.jobs.active()).some(({ queuedId }) => !line.has(queuedId))) line.markStale();
   }
 }

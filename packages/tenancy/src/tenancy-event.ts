@@ -6,7 +6,7 @@ export type TenancyEvent =
   | ({ readonly event: "job.finished" } & AttemptRecord)
   | ({ readonly event: "job.retrying"; readonly inMs: number } & AttemptRecord)
   | {
-      readonly event: "job.buried";
+      readonly event: "job.dead-lettered";
       readonly key: SandboxKey;
       readonly jobId: string;
       readonly reason: DeadReason;

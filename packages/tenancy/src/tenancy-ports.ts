@@ -149,7 +149,7 @@ export type Progress =
 export interface LaterPort {
   retry(next: Job, dueAtMs: number): Promise<void>;
   /** `job`: as it was found. */
-  bury(jobId: string, job: unknown, outcome: Outcome, reason: DeadReason): Promise<void>;
+  addDeadLetter(jobId: string, job: unknown, outcome: Outcome, reason: DeadReason): Promise<void>;
 }
 
 export interface OutputPiece {

@@ -31,7 +31,7 @@ const roundMs = 1_000;
  *     │  └──asked, no sandbox here, or the worker stops──▶ yielding ──what runs has ended──▶ over (released, handed back)
  *     └──lease lost, or not renewed in time, also while yielding──▶ over (fenced)
  *
- * While it holds the sandbox and there are doubts about the queue (`Line`), as at its start, it first settles what other holders
+ * While it holds the sandbox and its view of the queue is marked stale (`Line`), as at its start, it first handles what other holders
  * left; nothing begins until then. Promises: a job leaves its queue only with or after its terminal record; nothing is published
  * with an epoch that no longer holds; a job that began and whose end is unknown is not begun again unless it is safe to repeat.
  * When it cannot renew in time it stops by itself, without reaching any other process. A container that does not answer is its link's to
@@ -85,7 +85,7 @@ export class Tenancy {
       ...{ ...shared, key, epoch, onNoSandbox, ports, authority, onTrouble },
       mayBegin: () => this.#mayBegin,
       onEnded: () => this.#becameIdle(),
-      onDoubt: () => this.#lookAgain(),
+      onStale: () => this.#lookAgain(),
       onNoSandboxHere: (error) => {
         this.#trouble(error);
         this.#yield("no-sandbox");
@@ -99,7 +99,7 @@ export class Tenancy {
       ...{ ports, beginnings, runs: this.#runs, read: (fetched) => intake.read(fetched) },
       isFree: () => this.#mayBegin && this.#runs.isEmpty && this.idleSinceMs !== undefined,
       cancel: (jobId) => this.cancel(jobId),
-      onDoubt: () => this.#line.doubt(),
+      onStale: () => this.#line.markStale(),
     });
     this.#lineUp = {
       ...{ ...shared, key, ports, intake, runs: this.#runs, onStep: () => authority.round() },
@@ -129,7 +129,7 @@ export class Tenancy {
   }
 
   get #mayBegin(): boolean {
-    return this.#phase.name === "holding" && this.#line.doubts === 0;
+    return this.#phase.name === "holding" && this.#line.staleMarks === 0;
   }
 
   /** The ids of the jobs that run or wait here. */
@@ -206,7 +206,7 @@ export class Tenancy {
         this.#authority.signal.throwIfAborted();
         if (!isReported) this.#trouble(error);
         isReported = true;
-        this.#line.doubt();
+        this.#line.markStale();
         await this.#ports.clock.sleep(troublePauseMs, this.#authority.signal);
       }
     }
@@ -214,7 +214,7 @@ export class Tenancy {
 
   /** Returns whether that was the last round. */
   async #round(): Promise<boolean> {
-    if (this.#line.doubts > 0) await lineUp(this.#lineUp);
+    if (this.#line.staleMarks > 0) await lineUp(this.#lineUp);
     this.#runs.begin();
     const { jobs, clock } = this.#ports;
     const isFull = this.#sessions.parked >= this.#options.parkedMost;
@@ -237,7 +237,7 @@ export class Tenancy {
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#authority.lose("the lease was taken over");
     // Because a job came, or because one is taken that this holder does not know.
-    if (result === "kept") this.#line.doubt();
+    if (result === "kept") this.#line.markStale();
     return result === "released";
   }
 
@@ -281,7 +281,7 @@ export class Tenancy {
   }
 
   #lookAgain(): void {
-    this.#line.doubt();
+    this.#line.markStale();
     this.#changes.notify();
     void this.#ports.jobs.wake().catch(() => {});
   }

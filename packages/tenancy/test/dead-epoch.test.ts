@@ -1,10 +1,10 @@
 import { job as jobSchema, sandboxKey } from "@berth/protocol";
 import { expect, test } from "vitest";
-import { settleDeadEpoch } from "../src/dead-epoch.ts";
+import { takeOverDeadEpoch } from "../src/dead-epoch.ts";
 import type { EventsPort, FetchedJob, Progress } from "../src/tenancy-ports.ts";
 
 /** What became of each entry of a dead epoch's queue, where each attempt of the one job got as far as `progress` says. */
-async function settled(progress: Record<number, Progress>): Promise<Record<number, string>> {
+async function takenOver(progress: Record<number, Progress>): Promise<Record<number, string>> {
   const became: Record<number, string> = {};
   const note = (how: string) => async (fetched: FetchedJob) => {
     became[fetched.attempt] = how;
@@ -26,11 +26,11 @@ async function settled(progress: Record<number, Progress>): Promise<Record<numbe
     tenant: "acme",
     request: { kind: "exec", command: "x" },
   });
-  await settleDeadEpoch({
+  await takeOverDeadEpoch({
     ...{ left, key: sandboxKey.parse("acme"), read: async () => job, onStep: () => {} },
     ports: { events: events as EventsPort, report: () => {} },
     takeBack: async () => false,
-    endings: { buryFailed: note("buryFailed") },
+    endings: { addMissingDeadLetter: note("addMissingDeadLetter") },
     onAgain: note("again"),
     onLost: note("lost"),
   });
@@ -38,11 +38,11 @@ async function settled(progress: Record<number, Progress>): Promise<Record<numbe
 }
 
 test("each attempt is judged by how far it got itself: the one before a lost one has only to leave the queue", async () => {
-  expect(await settled({ 1: { state: "retried" }, 2: { state: "started" } })).toEqual({
+  expect(await takenOver({ 1: { state: "retried" }, 2: { state: "started" } })).toEqual({
     1: "out of the queue",
     2: "lost",
   });
-  expect(await settled({ 1: { state: "retried" }, 2: { state: "not-started" } })).toEqual({
+  expect(await takenOver({ 1: { state: "retried" }, 2: { state: "not-started" } })).toEqual({
     1: "out of the queue",
     2: "again",
   });

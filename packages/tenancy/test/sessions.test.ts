@@ -71,31 +71,31 @@ describe("job that has not begun", () => {
   });
 });
 
-describe("heir of a job that ends", () => {
+describe("successor of a job that ends", () => {
   const begun = (sessions: Sessions<Job>) => {
     const job = sessions.take();
     if (!job) throw new Error("none may begin");
     return job;
   };
 
-  test("the heir of a job that ends is the next of its session, which is never free in between", () => {
+  test("the successor of a job that ends is the next of its session, which is never free in between", () => {
     const sessions = sessionsOf(4, "a1", "a2", "a3");
     const ending = begun(sessions);
-    const heir = sessions.heirOf(ending);
-    expect(heir?.id).toBe("a2");
-    if (heir) sessions.inherit(heir);
+    const successor = sessions.successorOf(ending);
+    expect(successor?.id).toBe("a2");
+    if (successor) sessions.beginSuccessor(successor);
     sessions.done(ending);
     expect(takeAll(sessions)).toEqual([]);
-    if (heir) sessions.done(heir);
+    if (successor) sessions.done(successor);
     expect(takeAll(sessions)).toEqual(["a3"]);
   });
 
-  test("the heir of a job that ends is none while another session's job waits for the same place, and came before", () => {
+  test("the successor of a job that ends is none while another session's job waits for the same place, and came before", () => {
     const sessions = sessionsOf(1, "a1", "b1", "a2");
-    expect(sessions.heirOf(begun(sessions))).toBeUndefined();
+    expect(sessions.successorOf(begun(sessions))).toBeUndefined();
   });
 
-  test("the heir of a job that ends is none while more run than may", () => {
+  test("the successor of a job that ends is none while more run than may", () => {
     let parallel = 2;
     const sessions = new Sessions<Job>(
       () => parallel,
@@ -105,11 +105,11 @@ describe("heir of a job that ends", () => {
     const ending = begun(sessions);
     begun(sessions);
     parallel = 1;
-    expect(sessions.heirOf(ending)).toBeUndefined();
+    expect(sessions.successorOf(ending)).toBeUndefined();
   });
 
-  test("the heir of a job that ends is none for a job that does not run", () => {
+  test("the successor of a job that ends is none for a job that does not run", () => {
     const sessions = sessionsOf(1, "a1");
-    expect(sessions.heirOf({ id: "a0", session: "a" })).toBeUndefined();
+    expect(sessions.successorOf({ id: "a0", session: "a" })).toBeUndefined();
   });
 });

@@ -145,11 +145,11 @@ export class BatchTracker {
     if (open.length === 0) return;
     const unfinished = await berth.jobs.areUnfinished(open.map((index) => batchJobId(id, index)));
     for (const [at, index] of open.entries()) {
-      if (!unfinished[at]) await this.#settle(id, index);
+      if (!unfinished[at]) await this.#noteMissed(id, index);
     }
   }
 
-  async #settle(id: string, index: number): Promise<void> {
+  async #noteMissed(id: string, index: number): Promise<void> {
     const { batches, berth } = this.#parts;
     const job = await berth.jobs.find(batchJobId(id, index));
     if (!job) return batches.noteRefused(id, index, "the job's record has expired");

@@ -76,7 +76,7 @@ export class WebhookSender {
     const { log } = this.#parts;
     try {
       await Promise.all(batches.map((id) => this.#call(owner, id)));
-      await this.#queue.settle(owner);
+      await this.#queue.release(owner);
     } catch (error) {
       // The claim expires, and a gateway calls the webhook again.
       log.warn({ event: "webhooks.look-failed", err: error });

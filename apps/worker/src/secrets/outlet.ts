@@ -154,7 +154,7 @@ class ByteOutlet {
 
   push(bytes: Buffer): Buffer[] {
     const leaving = this.#scrub.push(bytes);
-    this.#tell();
+    this.#reportMasked();
     const leaks = this.#leaks;
     return leaks ? [leaks.push(Buffer.concat(leaving))].filter(({ length }) => length > 0) : leaving;
   }
@@ -166,11 +166,11 @@ class ByteOutlet {
 
   end(): Buffer {
     const leaving = this.#scrub.end();
-    this.#tell();
+    this.#reportMasked();
     return this.#leaks ? Buffer.concat([this.#leaks.push(leaving), this.#leaks.end()]) : leaving;
   }
 
-  #tell(): void {
+  #reportMasked(): void {
     const { masked } = this.#scrub;
     if (masked > this.#reported) this.#onMasked(masked - this.#reported);
     this.#reported = masked;

@@ -34,7 +34,7 @@ export class TenantSecrets {
     this.#keyring = keyring;
   }
 
-  hear(tenant: TenantId): void {
+  secretsChanged(tenant: TenantId): void {
     this.#loaded.delete(tenant);
   }
 

@@ -72,7 +72,7 @@ interface Content {
  * Files that jobs leave for others, until they expire.
  *
  *   artifact:  added ──expired, replaced or removed──▶ dropped
- *   its file:  draft ──▶ settled ──▶ adopted by an artifact ──the last one dropped──▶ garbage ──▶ removed
+ *   its file:  draft ──▶ committed ──▶ adopted by an artifact ──the last one dropped──▶ garbage ──▶ removed
  *                └──────────┴── not adopted within the hour ─────────────────────────────▲
  *
  * Promises: an artifact that was added has its bytes until it expires, and counts against its tenant's quota until it is

@@ -13,7 +13,7 @@ export interface BytePlace {
   /** Writes a draft. After a crash it is gone, or left under this name. */
   write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void>;
   /** Gives a whole draft its final name, where it survives a crash of the machine. */
-  settle(draft: string, final: string): Promise<void>;
+  commit(draft: string, final: string): Promise<void>;
   has(name: string): Promise<boolean>;
   /** Ends early when there is less than that, or no such name. */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;

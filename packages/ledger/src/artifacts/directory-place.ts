@@ -75,7 +75,7 @@ export class DirectoryPlace implements BytePlace {
     }
   }
 
-  settle(draft: string, final: string): Promise<void> {
+  commit(draft: string, final: string): Promise<void> {
     return this.#guard(async () => {
       const path = this.#path(final);
       const made = await mkdir(dirname(path), { recursive: true, mode: 0o750 });

@@ -41,7 +41,7 @@ export class PlaceFiles {
         const hash = sha256();
         const file = this.#place.finalName(nonce, hash);
         await this.#await(place, file);
-        await this.#place.settle(draft, file);
+        await this.#place.commit(draft, file);
         return { place, file, sha256: hash };
       } finally {
         // It has its final name by now, or never will.
@@ -54,7 +54,7 @@ export class PlaceFiles {
 
   /** The same content is known as another file. Should that have been lost, this one takes its place. */
   async repair(file: string, known: string): Promise<void> {
-    if (!(await this.#place.has(known))) await this.#place.settle(file, known);
+    if (!(await this.#place.has(known))) await this.#place.commit(file, known);
   }
 
   async discard({ place, file }: PlacedFile): Promise<void> {

@@ -7,9 +7,9 @@ const claim = new Script({
   file: new URL("../../lua/webhook-claim.lua", import.meta.url),
   parse: (reply) => z.array(z.tuple([z.string()]).rest(z.string())).parse(reply),
 });
-const settle = new Script({
-  name: "webhook-settle",
-  file: new URL("../../lua/webhook-settle.lua", import.meta.url),
+const release = new Script({
+  name: "webhook-release",
+  file: new URL("../../lua/webhook-release.lua", import.meta.url),
   parse: (reply) => z.literal(1).parse(reply),
 });
 
@@ -28,7 +28,7 @@ export interface ClaimedCalls {
  * Calls of webhooks by owner. Only a few of one owner are made at a time, by all gateways together, so that an owner whose receivers
  * are slow delays its own calls only.
  *
- *   batch over ──▶ waiting ──claim──▶ being made ──remove, again──▶ settled
+ *   batch over ──▶ waiting ──claim──▶ being made ──remove, again──▶ released
  */
 export class WebhookQueue {
   readonly #redis: Redis;
@@ -60,8 +60,8 @@ export class WebhookQueue {
     await this.#redis.zrem(redisKeys.webhooksOf(owner), batch);
   }
 
-  async settle(owner: string): Promise<void> {
+  async release(owner: string): Promise<void> {
     const keys = [redisKeys.webhookOwners, redisKeys.webhooksOf(owner), redisKeys.webhookHold(owner)];
-    await settle.run(this.#redis, keys, [owner]);
+    await release.run(this.#redis, keys, [owner]);
   }
 }

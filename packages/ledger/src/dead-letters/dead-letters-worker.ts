@@ -46,8 +46,8 @@ export class DeadLetterWorker {
 
   async #pass(entry: BullJob): Promise<void> {
     // A dashboard may reset the attempts; the trace of the first failure stays.
-    const buried = entry.attemptsMade > 0 || (entry.stacktrace?.length ?? 0) > 0;
-    if (!buried) throw new UnrecoverableError(reasonText(entry.data));
+    const isListed = entry.attemptsMade > 0 || (entry.stacktrace?.length ?? 0) > 0;
+    if (!isListed) throw new UnrecoverableError(reasonText(entry.data));
     await redriveEntry(this.#options.redis, entry, this.#options.enqueue);
   }
 }

@@ -33,10 +33,10 @@ const letter = z.object({
   /** Chosen before it is enqueued again, so that doing so twice enqueues it once. */
   redriveAs: z.string().optional(),
 });
-export type Burial = Omit<z.infer<typeof letter>, "redriveAs">;
+export type NewDeadLetter = Omit<z.infer<typeof letter>, "redriveAs">;
 
 /** A job that ended in a way that an operator should see. */
-export interface DeadLetter extends Burial {
+export interface DeadLetter extends NewDeadLetter {
   /** Where a list goes on after this one. */
   readonly cursor: string;
 }
@@ -65,18 +65,18 @@ export class DeadLetters {
   }
 
   /** The same job again replaces what was there. */
-  async bury(burial: Burial): Promise<void> {
-    const known = await this.#queue.getJob(letterId(burial.jobId));
+  async add(added: NewDeadLetter): Promise<void> {
+    const known = await this.#queue.getJob(letterId(added.jobId));
     await known?.remove();
-    await this.#queue.add(burial.reason, slim(burial), {
-      jobId: letterId(burial.jobId),
+    await this.#queue.add(added.reason, slim(added), {
+      jobId: letterId(added.jobId),
       attempts: 1,
       stackTraceLimit: 1,
       removeOnComplete: true,
       removeOnFail: this.#kept,
     });
-    const key = sandboxKey.safeParse(burial.sandboxKey);
-    if (key.success) await this.#dropOldest(tenantOf(key.data), burial.jobId);
+    const key = sandboxKey.safeParse(added.sandboxKey);
+    if (key.success) await this.#dropOldest(tenantOf(key.data), added.jobId);
   }
 
   /** Past its ceiling a tenant's own oldest letters go: it pushes out no other's. */
@@ -178,10 +178,10 @@ export function reasonText(data: unknown): string {
 }
 
 /** A request that was too large for a queue is not kept: seven days of them would fill Redis. */
-function slim(burial: Burial): Burial {
-  const { job } = burial;
+function slim(added: NewDeadLetter): NewDeadLetter {
+  const { job } = added;
   const large = Buffer.byteLength(JSON.stringify(job ?? null)) > stagedAboveBytes;
-  return large && typeof job === "object" ? { ...burial, job: { ...job, request: undefined } } : burial;
+  return large && typeof job === "object" ? { ...added, job: { ...job, request: undefined } } : added;
 }
 
 /** With a letter before it: BullMQ takes no id of digits alone, and an unreadable job may have one. */

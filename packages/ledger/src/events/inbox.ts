@@ -70,7 +70,7 @@ export class Inbox {
   #take(entries: readonly StreamEntry[]): void {
     for (const [id, fields] of entries) {
       this.#last = id.toString();
-      this.#tell(parseEnd(fields));
+      this.#deliver(parseEnd(fields));
     }
     this.#readSinceTrim += entries.length;
     if (this.#readSinceTrim >= readBeforeTrim) {
@@ -81,7 +81,7 @@ export class Inbox {
     this.#rest();
   }
 
-  #tell(end: PublishedEnd): void {
+  #deliver(end: PublishedEnd): void {
     const those = this.#waiting.get(end.jobId);
     if (!those) return;
     this.#waiting.delete(end.jobId);

@@ -26,7 +26,7 @@ const takeReply = z.union([
     taken: true as const,
     epoch,
     deadlineMs,
-    inherited: word === "inherited",
+    takenOver: word === "inherited",
   })),
   z
     .tuple([z.literal(["held", "elsewhere", "replaced"]), z.string()])
@@ -135,7 +135,7 @@ export interface Holder {
   /** Differs for each process of that worker. */
   readonly instance: string;
   /** An earlier instance on this machine that is known to be dead: its leases can be taken before they expire. */
-  readonly heirOf?: string | undefined;
+  readonly predecessor?: string | undefined;
   /** The highest epoch that its container obeys. A Redis that lost its data would begin again below it. */
   readonly obeyed?: number | undefined;
   /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
@@ -206,7 +206,7 @@ export class Leases {
       lengthMs,
       tenantOf(key),
       holder.home ?? "",
-      holder.heirOf ?? "",
+      holder.predecessor ?? "",
       holder.obeyed ?? 0,
       writesRefusedMs,
       ceilingDefaults,

@@ -108,7 +108,7 @@ const exchange = new Script({
 
 interface Waiting<T, R> {
   readonly what: T;
-  readonly settle: PromiseWithResolvers<R>;
+  readonly answer: PromiseWithResolvers<R>;
 }
 
 /** The messages that one holder publishes in this tick. */
@@ -119,16 +119,16 @@ class Gathered {
   bytes = 0;
 
   end(what: Ending): Promise<Published> {
-    const settle = Promise.withResolvers<Published>();
-    this.ends.push({ what, settle });
+    const answer = Promise.withResolvers<Published>();
+    this.ends.push({ what, answer });
     for (const said of what.said) this.bytes += said.length;
-    return settle.promise;
+    return answer.promise;
   }
 
   begin(what: Beginning): Promise<Begun> {
-    const settle = Promise.withResolvers<Begun>();
-    this.begins.push({ what, settle });
-    return settle.promise;
+    const answer = Promise.withResolvers<Begun>();
+    this.begins.push({ what, answer });
+    return answer.promise;
   }
 
   get isFull(): boolean {
@@ -168,9 +168,9 @@ export class Exchanges {
 
   /** Takes the next jobs of the queue. One call at a time. */
   take(holder: Holder, what: Taking): Promise<Taken | "fenced"> {
-    const settle = Promise.withResolvers<Taken | "fenced">();
-    this.#of(holder).take = { what, settle };
-    return settle.promise;
+    const answer = Promise.withResolvers<Taken | "fenced">();
+    this.#of(holder).take = { what, answer };
+    return answer.promise;
   }
 
   #of(holder: Holder): Gathered {
@@ -178,7 +178,7 @@ export class Exchanges {
     let found = this.#gathered.get(name);
     if (found?.gathered.isFull) {
       this.#gathered.delete(name);
-      void this.#say(found.holder, found.gathered);
+      void this.#send(found.holder, found.gathered);
       found = undefined;
     }
     if (found === undefined) {
@@ -187,39 +187,39 @@ export class Exchanges {
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(() => this.#sayAll());
+      setImmediate(() => this.#sendAll());
     }
     return found.gathered;
   }
 
-  #sayAll(): void {
+  #sendAll(): void {
     this.#scheduled = false;
     const all = [...this.#gathered.values()];
     this.#gathered.clear();
-    for (const { holder, gathered } of all) void this.#say(holder, gathered);
+    for (const { holder, gathered } of all) void this.#send(holder, gathered);
   }
 
-  async #say(holder: Holder, gathered: Gathered): Promise<void> {
+  async #send(holder: Holder, gathered: Gathered): Promise<void> {
     const { ends, begins, take } = gathered;
     try {
       const { key } = holder;
       const [keys, args] = [keysOf(key), argumentsOf(holder, gathered, this.#usageDays)];
       const reply = await runInSlot(this.#redis, { key, script: exchange, keys, args });
       if (reply === "fenced") {
-        for (const { settle } of [...ends, ...begins]) settle.resolve("fenced");
-        take?.settle.resolve("fenced");
+        for (const { answer } of [...ends, ...begins]) answer.resolve("fenced");
+        take?.answer.resolve("fenced");
         return;
       }
-      ends.forEach(({ settle }, index) => {
-        settle.resolve(wordIn(published, reply[index]));
+      ends.forEach(({ answer }, index) => {
+        answer.resolve(wordIn(published, reply[index]));
       });
-      begins.forEach(({ settle }, index) => {
-        settle.resolve(wordIn(begun, reply[ends.length + index]));
+      begins.forEach(({ answer }, index) => {
+        answer.resolve(wordIn(begun, reply[ends.length + index]));
       });
-      take?.settle.resolve(takenIn(reply.slice(ends.length + begins.length)));
+      take?.answer.resolve(takenIn(reply.slice(ends.length + begins.length)));
     } catch (error) {
-      for (const { settle } of [...ends, ...begins]) settle.reject(error);
-      take?.settle.reject(error);
+      for (const { answer } of [...ends, ...begins]) answer.reject(error);
+      take?.answer.reject(error);
     }
   }
 }

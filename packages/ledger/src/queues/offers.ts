@@ -7,7 +7,7 @@ import { OneWait } from "./one-wait.ts";
 
 const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
-/** An offer is settled within a round trip or two; one whose taker died is offered again by the sweep after this. */
+/** An offer is acknowledged within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;
 /** Tenants whose turns are remembered for a place, and for how long after the last offer. A tenant that is forgotten counts as new. */
 const tenantsRemembered = 10_000;
@@ -132,7 +132,7 @@ function offerId(key: SandboxKey): `o-${string}` {
 export interface Offer {
   readonly key: SandboxKey;
   /** Removes the offer. The caller checks afterwards whether the sandbox still needs one. */
-  settle(): Promise<void>;
+  acknowledge(): Promise<void>;
   /** Puts it back where it was: this worker has no room for it. */
   putBack(): Promise<void>;
 }
@@ -168,7 +168,7 @@ export class OfferTaker {
     if (!job) return undefined;
     return {
       key: sandboxKey.parse((job.data as { key: unknown }).key),
-      settle: async () => {
+      acknowledge: async () => {
         await job.moveToCompleted("taken", this.#token, false);
       },
       putBack: async () => {

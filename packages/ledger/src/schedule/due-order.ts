@@ -11,7 +11,7 @@ const note = new Script({
 export interface DueJob {
   readonly jobId: string;
   /** Takes the note away: the job has been handed on, or is gone. */
-  settle(): Promise<void>;
+  remove(): Promise<void>;
 }
 
 /**
@@ -35,7 +35,7 @@ export class DueOrder {
     const name = redisKeys.dueOrder(key);
     const [member] = await this.#redis.zrangebyscore(name, "-inf", dueByMs, "LIMIT", 0, 1);
     if (member === undefined) return undefined;
-    const settle = async () => void (await this.#redis.zrem(name, member));
-    return { jobId: member.slice(member.indexOf(":") + 1), settle };
+    const remove = async () => void (await this.#redis.zrem(name, member));
+    return { jobId: member.slice(member.indexOf(":") + 1), remove };
   }
 }

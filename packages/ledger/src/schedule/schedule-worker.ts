@@ -119,12 +119,12 @@ export class ScheduleWorker {
       const first = await this.#options.schedule.firstDue(key, dueAtMs);
       if (first === undefined || first.jobId === id) {
         await this.#handJob(id, job);
-        await first?.settle();
+        await first?.remove();
         return;
       }
       const earlier = dueEntry.safeParse(first.data);
       if (earlier.success) await this.#handJob(first.jobId, earlier.data.job);
-      await first.settle();
+      await first.remove();
     }
   }
 

@@ -51,7 +51,7 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
     rules.broken("attempts follow each other", `${job.id}: ${retried}`, about);
   if (
     deadReasonOf(job.job, end.result.outcome) !== undefined &&
-    !redis.buried.has(job.id) &&
+    !redis.deadLetters.has(job.id) &&
     !rules.hasVanished(job.id)
   )
     rules.broken("what an operator should see becomes a dead letter", job.id, about);

@@ -29,7 +29,7 @@ export interface SimHolding {
 export interface SimLife {
   readonly worker: string;
   readonly instance: string;
-  readonly heirOf?: string | undefined;
+  readonly predecessor?: string | undefined;
 }
 
 /** What `claim.lua`, `take.lua`, `renew.lua`, `release.lua`, `mark.lua` and `unheld.lua` do, by the time of the Redis of the simulation. */
@@ -89,13 +89,13 @@ export class LeaseModel {
 
   take(
     key: string,
-    { worker, instance, heirOf }: SimLife,
+    { worker, instance, predecessor }: SimLife,
     lengthMs: number,
-  ): { readonly epoch: number; readonly deadlineMs: number; readonly inherited: boolean } | undefined {
+  ): { readonly epoch: number; readonly deadlineMs: number; readonly takenOver: boolean } | undefined {
     if ((this.#lives.get(worker) ?? instance) !== instance) return undefined;
     const free = { worker: "", instance: "", epoch: 0, deadlineMs: 0, lengthMs };
     const held = this.#leases.get(key) ?? free;
-    const own = held.worker === worker && (held.instance === instance || held.instance === heirOf);
+    const own = held.worker === worker && (held.instance === instance || held.instance === predecessor);
     const live = this.#isRunning(held);
     if (live && !own) return undefined;
     const writes = this.writesSince();
@@ -107,7 +107,7 @@ export class LeaseModel {
     this.#leases.set(key, { worker, instance, epoch, deadlineMs, lengthMs });
     this.#rules.took(key, epoch, worker);
     this.#rules.lasts(key, epoch, deadlineMs);
-    return { epoch, deadlineMs, inherited: live && held.instance !== instance };
+    return { epoch, deadlineMs, takenOver: live && held.instance !== instance };
   }
 
   renew(

@@ -169,7 +169,7 @@ export class Nemesis {
     time.after(lostMs, restart);
     if (random.chance(0.5)) return;
     this.#world.onActed = (_worker, call) => {
-      if (call === "retry" || call === "bury") restart();
+      if (call === "retry" || call === "addDeadLetter") restart();
     };
   }
 

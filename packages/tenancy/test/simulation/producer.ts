@@ -71,10 +71,10 @@ export class Producer {
   /** By its inbox, unless its connection is away just then. */
   #noteEnd(jobId: string): void {
     const { random } = this.#world;
-    if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#settle(jobId));
+    if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#noteHeard(jobId));
   }
 
-  #settle(jobId: string): void {
+  #noteHeard(jobId: string): void {
     if (this.#waiting.delete(jobId)) this.#heard.add(jobId);
   }
 
@@ -90,7 +90,7 @@ export class Producer {
       const state = await this.#connection.script(`check ${id}`, look).catch(() => "unfinished" as const);
       if (state === "ended") {
         trace.note("client", "found", id);
-        return this.#settle(id);
+        return this.#noteHeard(id);
       }
       unknown = state === "unknown" ? unknown + 1 : 0;
       if (unknown < 2) continue;

@@ -50,7 +50,7 @@ export function simPorts(options: SimPortsOptions): TenancyPorts {
     later: {
       retry: (next, dueAtMs) =>
         connection.bull("retry", () => redis.schedule(entryOf(redis, key, next.id, next.attempt), dueAtMs)),
-      bury: (jobId) => connection.bull("bury", () => void redis.buried.add(jobId)),
+      addDeadLetter: (jobId) => connection.bull("addDeadLetter", () => void redis.deadLetters.add(jobId)),
     },
     sandbox: sandboxModel({ ...options, jobOf: (jobId) => begunEntry(redis, key, jobId) }),
   };

@@ -17,7 +17,7 @@ export class SimRedis {
   readonly leases: LeaseModel;
   readonly events: EventsModel;
   readonly offered = new Marker();
-  readonly buried = new Set<string>();
+  readonly deadLetters = new Set<string>();
 
   constructor(time: VirtualTime, rules: Rules, bug?: PlantedBug) {
     this.#rules = rules;

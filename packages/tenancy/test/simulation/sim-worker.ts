@@ -171,7 +171,7 @@ export class SimWorker {
     );
     if (!taken || this.#held.has(key)) return undefined;
     const tenancy = this.#hold(key, taken, takenAtMs);
-    if (taken.inherited) void tenancy.adopt();
+    if (taken.takenOver) void tenancy.adopt();
     return tenancy;
   }
 

@@ -17,7 +17,7 @@ const corners = [
   ...["begun-at-once", "behind", "end-and-begin:begun", "end-and-begin:cancelled"],
   ...["begin:fenced", "begin:cancelled", "begin:out-of-turn", "begin:finished-before"],
   ...["cancel:told", "cancel:begun", "cancel:finished-before"],
-  ...["job.retrying", "job.buried", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
+  ...["job.retrying", "job.dead-lettered", "tenancy.fenced", "tenancy.settled", "tenancy.trouble"],
 ];
 
 /** The rule that a planted bug breaks first. */

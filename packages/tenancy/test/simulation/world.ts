@@ -51,8 +51,8 @@ export class WorkerPlace {
 
   #liveAgain(): void {
     const { life, process } = this.current;
-    const heirOf = process.state === "dead" ? life.instance : undefined;
-    const next = { worker: this.#name, instance: `${this.#name}.${++this.#lives}`, heirOf };
+    const predecessor = process.state === "dead" ? life.instance : undefined;
+    const next = { worker: this.#name, instance: `${this.#name}.${++this.#lives}`, predecessor };
     this.current = new SimWorker(this.#world, next, this.#host);
     this.current.start();
   }
