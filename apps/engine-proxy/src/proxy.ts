@@ -1,9 +1,9 @@
 import http, { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ContainerRules } from "@berth/sandbox/container";
+import { CallRewriter } from "./call-rewriter.ts";
 import { type Known, knownCall, knownStream } from "./calls.ts";
 import { type Engine, textOf } from "./engine.ts";
-import { Orders } from "./orders.ts";
 import { Refusal } from "./refusal.ts";
 
 const maxBodyBytes = 1024 * 1024;
@@ -26,13 +26,13 @@ export interface Refused {
  */
 export class EngineProxy {
   readonly #engine: Engine;
-  readonly #orders: Orders;
+  readonly #rewriter: CallRewriter;
   readonly #onRefused: (refused: Refused) => void;
   readonly #server = http.createServer({ headersTimeout: 10_000, requestTimeout: 30_000 });
 
   constructor(engine: Engine, rules: ContainerRules, onRefused: (refused: Refused) => void) {
     this.#engine = engine;
-    this.#orders = new Orders(engine, rules);
+    this.#rewriter = new CallRewriter(engine, rules);
     this.#onRefused = onRefused;
     this.#server.on("request", (request, response) => void this.#answer(request, response));
     this.#server.on("upgrade", (request, socket, head) => void this.#join(request, socket, head));
@@ -51,14 +51,14 @@ export class EngineProxy {
       const { path, query } = targetOf(request);
       const known = knownCall(request.method ?? "", path);
       if (!known) throw new Refusal(403, "not a call that workers make");
-      const order = await this.#orders.forCall(known, query, await bodyOf(request));
-      if ("value" in order) {
-        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(order.value));
+      const rewritten = await this.#rewriter.forCall(known, query, await bodyOf(request));
+      if ("value" in rewritten) {
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(rewritten.value));
         return;
       }
       // The engine finishes what it has begun to make or remove, whether or not a client waits for it.
-      const signal = order.method === "GET" || known.call === "pull" ? gone.signal : undefined;
-      const answer = await this.#engine.answer({ ...order, signal });
+      const signal = rewritten.method === "GET" || known.call === "pull" ? gone.signal : undefined;
+      const answer = await this.#engine.answer({ ...rewritten, signal });
       const type = answer.headers["content-type"];
       response.writeHead(answer.statusCode ?? 502, type ? { "content-type": type } : {});
       response.on("close", () => answer.destroy());
@@ -105,7 +105,7 @@ export class EngineProxy {
     { id }: Known<"attach">,
     socket: Duplex,
   ): Promise<{ readonly stream: Duplex; readonly first: Buffer; readonly type: string }> {
-    const call = await this.#orders.forAttach(id);
+    const call = await this.#rewriter.forAttach(id);
     const upgrade = this.#engine.request({ ...call, headers: { connection: "Upgrade", upgrade: "tcp" } });
     socket.once("close", () => upgrade.destroy());
     return new Promise((resolve, reject) => {

@@ -24,13 +24,13 @@ const containerFacts = z.looseObject({
 type ContainerFacts = z.infer<typeof containerFacts>;
 
 /** A call to the engine, or an answer that needs none. */
-export type Order = EngineCall | { readonly value: unknown };
+export type RewrittenCall = EngineCall | { readonly value: unknown };
 
 /**
  * What the engine is asked in the place of what a worker asked: the same call, made anew from the parts that are understood,
  * and only about containers of the fleet.
  */
-export class Orders {
+export class CallRewriter {
   readonly #engine: Engine;
   readonly #rules: ContainerRules;
   readonly #container: ReturnType<typeof sandboxContainer>;
@@ -41,7 +41,7 @@ export class Orders {
     this.#container = sandboxContainer(rules);
   }
 
-  async forCall({ call, id }: Known<CallName>, query: URLSearchParams, body: string): Promise<Order> {
+  async forCall({ call, id }: Known<CallName>, query: URLSearchParams, body: string): Promise<RewrittenCall> {
     switch (call) {
       case "ping":
         return { method: "GET", target: "/_ping" };
