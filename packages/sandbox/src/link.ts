@@ -1,7 +1,7 @@
 import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
 import type { ArchiveSize, FileToWrite, ManyWritten, Room, UnpackOptions } from "./bulk.ts";
 import type { ByteStream } from "./init/byte-stream.ts";
-import type { CallOptions, SandboxFiles, SandboxStats, SharedPlace, WriteOptions } from "./port.ts";
+import type { CallOptions, SandboxFiles, SandboxStats, SharedPath, WriteOptions } from "./port.ts";
 
 /**
  * A way to reach the inside of one running container, such as init's frames. The sandbox above it adds
@@ -23,7 +23,7 @@ export interface Link {
 export interface UsageOptions extends CallOptions {
   readonly maxEntries: number;
   /** A directory that the sandbox shares, alone. Absent: the workspace, and with it those that can be written. */
-  readonly path?: SharedPlace;
+  readonly path?: SharedPath;
 }
 
 export interface ParkedLink {

@@ -137,7 +137,7 @@ export interface Sandbox extends AsyncDisposable {
   /** In its workspace, as last measured; undefined before the first time. Costs nothing, and has a stale one measured for the next call. */
   readonly lastBytes: number | undefined;
   /** Of those bytes, what is in each directory that it shares and may write, as last measured. As with `lastBytes`, a stale one is measured. */
-  readonly lastShared: ReadonlyMap<SharedPlace, number>;
+  readonly lastShared: ReadonlyMap<SharedPath, number>;
   /** Measures those directories now. Nothing to do where there are none, or no container. */
   measureShared(options?: CallOptions): Promise<void>;
   stats(options?: CallOptions): Promise<SandboxStats>;
@@ -153,7 +153,7 @@ export interface Sandbox extends AsyncDisposable {
 }
 
 /** Where in a sandbox a directory is that other sandboxes of the tenant have too. */
-export type SharedPlace = typeof agentDirectory | typeof toolsDirectory;
+export type SharedPath = typeof agentDirectory | typeof toolsDirectory;
 
 export interface SandboxOrigin {
   /** warm: with a container that had been started before its sandbox was known. */

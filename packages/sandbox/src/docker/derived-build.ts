@@ -17,7 +17,7 @@ const untilLabel = "berth.set-up-until";
 /** No sandbox's container is named so in any fleet. */
 const namePrefix = "berth.set-up.";
 
-export interface BuildOrder {
+export interface BuildRequest {
   readonly spec: Docker.ContainerCreateOptions;
   readonly timeoutMs: number;
 }
@@ -55,20 +55,20 @@ export class DerivedBuild {
   }
 
   /** By this worker, unless another is at it. */
-  async make(name: string, order: BuildOrder, call: CallOptions): Promise<DerivedImage | FailedBuild> {
+  async make(name: string, request: BuildRequest, call: CallOptions): Promise<DerivedImage | FailedBuild> {
     await this.sweep(call);
     for (;;) {
       const known = await this.find(name, call);
       if (known) return known;
       const containerName = `${namePrefix}${name.slice(name.indexOf(":") + 1)}`;
-      const id = await this.#claim(containerName, order, call);
+      const id = await this.#claim(containerName, request, call);
       if (id === undefined) {
         await this.#untilOver(containerName, call);
         continue;
       }
       try {
         // Another may have made it between the look and the claim.
-        return (await this.find(name, call)) ?? (await this.#run(id, name, order, call));
+        return (await this.find(name, call)) ?? (await this.#run(id, name, request, call));
       } finally {
         await this.#containers.remove(id, {});
       }
@@ -95,7 +95,7 @@ export class DerivedBuild {
   /** Undefined: there is one of that name. */
   async #claim(
     name: string,
-    { spec, timeoutMs }: BuildOrder,
+    { spec, timeoutMs }: BuildRequest,
     call: CallOptions,
   ): Promise<string | undefined> {
     const until = Date.now() + timeoutMs + commitMs + this.#engine.slowDeadlineMs;
@@ -110,7 +110,7 @@ export class DerivedBuild {
   async #run(
     id: string,
     name: string,
-    { timeoutMs }: BuildOrder,
+    { timeoutMs }: BuildRequest,
     call: CallOptions,
   ): Promise<DerivedImage | FailedBuild> {
     const begunMs = performance.now();

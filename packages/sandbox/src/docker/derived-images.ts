@@ -9,7 +9,7 @@ import { OutputKeeper } from "../output/output-keeper.ts";
 import type { CallOptions } from "../port.ts";
 import type { QuotaExceeded } from "../quota-guard.ts";
 import { specHash } from "./container-spec.ts";
-import { type BuildOrder, DerivedBuild } from "./derived-build.ts";
+import { type BuildRequest, DerivedBuild } from "./derived-build.ts";
 import type { DiskFloor } from "./disk-floor.ts";
 import type { Engine } from "./engine.ts";
 import type { ImageFacts } from "./image.ts";
@@ -91,12 +91,12 @@ export class DerivedImages {
 
   async #makeWithRoom(
     name: string,
-    order: BuildOrder,
+    request: BuildRequest,
     signal: AbortSignal,
   ): Promise<DerivedImage | FailedBuild> {
     const begunMs = performance.now();
     const full = (outcome: QuotaExceeded) => new FullDisk(outcome);
-    const make = (room: AbortSignal) => this.#build.make(name, order, { signal: room });
+    const make = (room: AbortSignal) => this.#build.make(name, request, { signal: room });
     return this.#floor.whileRoom(signal, full, make).catch((error: unknown) => {
       if (!(error instanceof FullDisk)) throw error;
       const wallMs = Math.round(performance.now() - begunMs);

@@ -38,7 +38,7 @@ import type {
   SandboxFiles,
   SandboxOrigin,
   SandboxStats,
-  SharedPlace,
+  SharedPath,
   StartRequest,
 } from "../port.ts";
 import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
@@ -91,7 +91,7 @@ export class DockerSandbox implements Sandbox {
   readonly #parts: SandboxParts;
   readonly #quota: QuotaGuard;
   readonly #lifetime = new AbortController();
-  readonly #sharedBytes = new Map<SharedPlace, number>();
+  readonly #sharedBytes = new Map<SharedPath, number>();
   /** The whole was measured since. */
   #isSharedStale = false;
   #started: Started;
@@ -174,7 +174,7 @@ export class DockerSandbox implements Sandbox {
     return this.#quota.lastBytes;
   }
 
-  get lastShared(): ReadonlyMap<SharedPlace, number> {
+  get lastShared(): ReadonlyMap<SharedPath, number> {
     // Beside the quota's own looks, which a second walk would make later.
     if (this.#isSharedStale) this.measureShared({ signal: this.#lifetime.signal }).catch(() => {});
     return this.#sharedBytes;
@@ -184,14 +184,14 @@ export class DockerSandbox implements Sandbox {
     this.#isSharedStale = false;
     if (this.#end !== undefined) return;
     const { link } = this.#started;
-    for (const path of this.#sharedPlaces) {
+    for (const path of this.#sharedPaths) {
       const { bytes } = await link.usage({ path, maxEntries: this.#maxEntries, signal });
       this.#sharedBytes.set(path, bytes);
     }
   }
 
   /** Those that it may write: one that is read-only cannot grow by it. */
-  get #sharedPlaces(): readonly SharedPlace[] {
+  get #sharedPaths(): readonly SharedPath[] {
     const { agentAccess, toolsAccess } = this.#profile;
     const isShared = tenantOf(this.key) === sharedOwner;
     return [

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { lchown, open, rename } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { forwardSocket } from "@berth/init";
-import type { LinkPlace } from "../init/link-listener.ts";
+import type { LinkDirectory } from "../init/link-listener.ts";
 
 /**
  * Listens in one sandbox's directory for the connections that its init forwards. Only that sandbox has the directory, so whatever
@@ -11,7 +11,7 @@ import type { LinkPlace } from "../init/link-listener.ts";
  * which unlinks the name that it was bound to, cannot remove its successor's.
  */
 export async function openWayOut(
-  { directory, owner }: LinkPlace,
+  { directory, owner }: LinkDirectory,
   onConnection: (socket: Socket) => void,
 ): Promise<() => void> {
   const folder = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);

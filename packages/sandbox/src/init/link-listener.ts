@@ -6,7 +6,7 @@ import { encodeFrame, FrameType, LinkedTag, LinkTag, RecordWriter } from "@berth
 import type { ByteStream } from "./byte-stream.ts";
 import { SocketStream } from "./socket-stream.ts";
 
-export interface LinkPlace {
+export interface LinkDirectory {
   /** On the host. The container has it read-only. */
   readonly directory: string;
   /** Who may connect; absent when that is the worker's own user. */
@@ -58,7 +58,7 @@ export class LinkListener implements AsyncDisposable {
     this.#server.on("error", () => this.giveUp());
   }
 
-  static async open({ directory, owner }: LinkPlace, epoch: number): Promise<LinkListener> {
+  static async open({ directory, owner }: LinkDirectory, epoch: number): Promise<LinkListener> {
     const name = randomBytes(proofBytes).toString("hex");
     const folder = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     const listener = new LinkListener(folder, name, epoch);

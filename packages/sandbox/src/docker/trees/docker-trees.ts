@@ -17,7 +17,7 @@ import { prepareWorkspace, type WorkspaceOptions } from "../workspace.ts";
 import { forgetOrigin, noteOrigin, readOrigin } from "./fork-origin.ts";
 import { type HostTool, isBtrfs, isSubvolume } from "./host-tool.ts";
 import type { TreeContainer, TreeCopy } from "./tree-container.ts";
-import { type Owner, TreePlaces } from "./tree-places.ts";
+import { type Owner, TreePaths } from "./tree-paths.ts";
 
 interface MadeTree {
   readonly path: string;
@@ -47,11 +47,11 @@ export interface DockerTreesParts {
  */
 export class DockerTrees implements Trees {
   readonly #parts: DockerTreesParts;
-  readonly #places: TreePlaces;
+  readonly #paths: TreePaths;
 
   constructor(parts: DockerTreesParts) {
     this.#parts = parts;
-    this.#places = new TreePlaces(parts.root);
+    this.#paths = new TreePaths(parts.root);
   }
 
   async take(
@@ -82,16 +82,16 @@ export class DockerTrees implements Trees {
   ): Promise<TakenTree> {
     const { tool, container } = this.#parts;
     const owner = await lstat(path);
-    await this.#places.prepare();
-    await this.#places.noteShared(owner);
+    await this.#paths.prepare();
+    await this.#paths.noteShared(owner);
     if (await this.#isVolume(path)) {
-      await tool.volume("freeze", path, this.#places.snapshot(id));
+      await tool.volume("freeze", path, this.#paths.snapshot(id));
       return { method: "btrfs", ...measured };
     }
-    const aside = await this.#places.makeAside(owner);
+    const aside = await this.#paths.makeAside(owner);
     return await this.#orCleared(aside, profile, async () => {
       const copied = await container.copy({ user, profile, path: aside, from: path }, call);
-      await rename(aside, this.#places.snapshot(id));
+      await rename(aside, this.#paths.snapshot(id));
       return { method: methodOf(copied), entries: copied.entries, bytes: measured.bytes };
     });
   }
@@ -146,9 +146,9 @@ export class DockerTrees implements Trees {
   }
 
   async remove(id: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
-    const aside = this.#places.aside();
+    const aside = this.#paths.aside();
     try {
-      await rename(this.#places.snapshot(id), aside);
+      await rename(this.#paths.snapshot(id), aside);
     } catch (error) {
       // Another worker of this host was faster.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
@@ -158,11 +158,11 @@ export class DockerTrees implements Trees {
   }
 
   list(): Promise<readonly TreeOnDisk[]> {
-    return this.#places.snapshots();
+    return this.#paths.snapshots();
   }
 
   async removeLeftovers(profile: SandboxProfile, call: CallOptions): Promise<void> {
-    for (const path of await this.#places.leftovers()) await this.#removeTree(path, profile, call);
+    for (const path of await this.#paths.leftovers()) await this.#removeTree(path, profile, call);
   }
 
   /** One that is an image is mounted first: files beneath the mount belong to no tenant. */
@@ -180,13 +180,13 @@ export class DockerTrees implements Trees {
   async #makeCopy(id: string, work: TreeOwner, isImage: boolean, call: CallOptions): Promise<MadeTree> {
     const { quotas } = this.#parts;
     const { key, profile } = work;
-    const from = this.#places.snapshot(id);
+    const from = this.#paths.snapshot(id);
     const owner = await lstat(from).catch(refuseRemoved);
     refuseOtherUser(owner, profile);
-    await this.#places.noteShared(owner);
+    await this.#paths.noteShared(owner);
     const user = await this.#userOf(owner);
     const isVolume = !isImage && (await this.#isVolume(from));
-    const path = isVolume ? this.#places.aside() : await this.#makeAside(owner, isImage);
+    const path = isVolume ? this.#paths.aside() : await this.#makeAside(owner, isImage);
     return await this.#orDropped(path, work, isImage, async () => {
       if (isImage) await this.#mountNew(path, work, owner);
       const method = isVolume ? await this.#snapshotVolume(from, path) : undefined;
@@ -201,7 +201,7 @@ export class DockerTrees implements Trees {
   /** On btrfs a tree that becomes a workspace is a subvolume, like any workspace. */
   async #makeAside(owner: Owner, isImage: boolean): Promise<string> {
     const { makeDirectory } = await this.#parts.workspaces();
-    return this.#places.makeAside(owner, isImage ? undefined : makeDirectory);
+    return this.#paths.makeAside(owner, isImage ? undefined : makeDirectory);
   }
 
   async #mountNew(path: string, { key, profile }: TreeOwner, { uid, gid }: Owner): Promise<void> {

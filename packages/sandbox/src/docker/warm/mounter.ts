@@ -10,7 +10,7 @@ export interface WarmMount {
   readonly access: "ro" | "rw";
 }
 
-export interface MountOrder {
+export interface MountRequest {
   /** uid and gid of the files on the disk. */
   readonly onDisk: number;
   /** What they are inside. */
@@ -58,7 +58,7 @@ export class Mounter {
   }
 
   /** Once for each slot. */
-  async mount(slot: number, { onDisk, inside, mounts }: MountOrder): Promise<void> {
+  async mount(slot: number, { onDisk, inside, mounts }: MountRequest): Promise<void> {
     const words = mounts.flatMap(({ access, name, target }) => [access, name, target]);
     throwProblem(await this.#ask("mount", slot, onDisk, inside, ...words));
   }

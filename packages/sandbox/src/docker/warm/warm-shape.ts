@@ -17,7 +17,7 @@ export interface WarmShape {
 export type HostShape = Pick<SpecInput, "initPath" | "hostMounts" | "seccomp" | "disk">;
 
 /** What only one container has. */
-export type WarmPlace = Pick<SpecInput, "workspace" | "etcFiles">;
+export type WarmMounts = Pick<SpecInput, "workspace" | "etcFiles">;
 
 /** In the workspace's place until it is mounted: nothing can be written there. */
 const placeholder = "ro,nosuid,nodev,noexec,size=4096,mode=0555";
@@ -51,7 +51,7 @@ export function warmShape(profile: SandboxProfile, image: ImageFacts, host: Host
 /** The very container of a sandbox, with two empty directories where its workspace and its link will be. */
 export function warmSpec(
   { profile, image, host }: Omit<WarmShape, "id">,
-  place: WarmPlace,
+  place: WarmMounts,
 ): Docker.ContainerCreateOptions {
   const spec = containerSpec({
     ...{ profile, ...host, ...place, imageVolumes: image.volumes },

@@ -18,7 +18,7 @@ export interface Owner {
  * Where snapshots lie, beside the workspaces. A tree that is being made, or removed, has a name that no snapshot has; it becomes a
  * snapshot, or ceases to be one, by a rename.
  */
-export class TreePlaces {
+export class TreePaths {
   readonly root: string;
   readonly #folder: string;
 
