@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { download } from "../copy/download.ts";
 import { type LeftOut, listLocal, meansContents, nameOf } from "../copy/local-source.ts";
 import { LocalTarget, leadsOut } from "../copy/local-target.ts";
-import { meansInside, type RemotePlace, remotePlace } from "../copy/place.ts";
+import { meansInside, type RemotePath, remotePath } from "../copy/remote-path.ts";
 import { listRemote } from "../copy/remote-source.ts";
 import { upload } from "../copy/upload.ts";
 import type { SendJob } from "../copy/write-parts.ts";
@@ -46,8 +46,8 @@ interface Copied {
 async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const sources = positionals.slice(0, -1);
   const to = positionals.at(-1) ?? "";
-  const remoteTo = remotePlace(to);
-  const remoteFrom = sources.map(remotePlace).filter((one) => one !== undefined);
+  const remoteTo = remotePath(to);
+  const remoteFrom = sources.map(remotePath).filter((one) => one !== undefined);
   if (remoteTo && remoteFrom.length > 0)
     throw new UsageError("one side has to be on this machine and the other in a sandbox", [
       "berth cp acme:file . && berth cp file globex:",
@@ -75,7 +75,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
 async function copyIn(
   context: Context,
   sources: readonly string[],
-  to: { readonly text: string; readonly place: RemotePlace },
+  to: { readonly text: string; readonly place: RemotePath },
   send: SendJob,
 ): Promise<Copied> {
   const { path } = to.place;
@@ -111,7 +111,7 @@ async function copyIn(
 
 async function copyOut(
   context: Context,
-  sources: readonly RemotePlace[],
+  sources: readonly RemotePath[],
   to: string,
   sender: (tenant: string) => SendJob,
 ): Promise<Copied> {

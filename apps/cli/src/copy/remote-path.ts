@@ -1,6 +1,6 @@
 import { UsageError } from "../complaint.ts";
 
-export interface RemotePlace {
+export interface RemotePath {
   readonly tenant: string;
   readonly path: string;
   /** Copy the content of the directory, not the directory itself. */
@@ -11,7 +11,7 @@ export interface RemotePlace {
  * `acme:dir/file` and `bob@example.com:dir/file` are paths of tenants; every other text is a local path. Write a local path
  * that looks remote as `./a:b`. Name a tenant whose name has a colon or a slash by its id.
  */
-export function remotePlace(text: string): RemotePlace | undefined {
+export function remotePath(text: string): RemotePath | undefined {
   const [, tenant, path] = /^([^:/]+):(.*)$/s.exec(text) ?? [];
   if (tenant === undefined || path === undefined) return undefined;
   return { tenant, path: withoutEnds(path), contents: path === "." || path.endsWith("/.") };
