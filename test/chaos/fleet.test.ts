@@ -67,8 +67,8 @@ describe("worker that dies between taking an offer and settling it", () => {
   }) => {
     const run = new LoadRun(fleet.client());
     const job = await found(run);
-    const place = { pool: "default", home: undefined };
-    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", place);
+    const target = { pool: "default", home: undefined };
+    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", target);
     await expect.poll(async () => (await taker.next())?.key).toBe("acme");
     await taker.close();
     await fleet.worker("worker-1", brisk);

@@ -3,7 +3,7 @@ import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Artifacts } from "@berth/client";
-import { ArtifactStore, DirectoryPlace } from "@berth/ledger";
+import { ArtifactStore, DirectoryStore } from "@berth/ledger";
 import { artifactRef, isFault, redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { chunksOf, owner, test } from "../support/artifacts.ts";
@@ -188,7 +188,7 @@ describe("what is over a limit", () => {
 
 describe("between two steps", () => {
   test("a file that was swept before its artifact was added is not taken for one", async ({ artifacts }) => {
-    class Slow extends DirectoryPlace {
+    class Slow extends DirectoryStore {
       override async commit(draft: string, final: string): Promise<void> {
         await super.commit(draft, final);
         await artifacts.redis.zadd(redisKeys.artifactGarbage((await this.id()) ?? ""), 1, final);
@@ -216,7 +216,7 @@ describe("between two steps", () => {
       },
     });
     const { directory } = artifacts;
-    const cut = new ArtifactStore(redis, new DirectoryPlace(directory));
+    const cut = new ArtifactStore(redis, new DirectoryStore(directory));
     await expect(cut.put(owner, "f", chunksOf(large))).rejects.toSatisfy((error) =>
       isFault(error, "redis-unreachable"),
     );
@@ -254,7 +254,7 @@ describe("between two steps", () => {
   }) => {
     const file = join(artifacts.directory, "a-file");
     await writeFile(file, "");
-    const store = new ArtifactStore(artifacts.redis, new DirectoryPlace(file));
+    const store = new ArtifactStore(artifacts.redis, new DirectoryStore(file));
     await expect(store.put(owner, "f", chunksOf(large))).rejects.toSatisfy((error) =>
       isFault(error, "artifact-store-failed"),
     );
@@ -329,7 +329,7 @@ describe("sweep", () => {
         };
       },
     });
-    const sweeping = new ArtifactStore(redis, new DirectoryPlace(artifacts.directory));
+    const sweeping = new ArtifactStore(redis, new DirectoryStore(artifacts.directory));
     expect(await sweeping.sweep()).toEqual({ expired: 0, removedFiles: 0 });
     expect(await artifacts.store.reader.bytes(first.id)).toEqual(large);
   });

@@ -341,7 +341,7 @@ describe("where a sandbox starts", () => {
     const leases = new Leases(client);
     const key = newKey();
     const early = await taken(leases, key, here, 10_000);
-    expect((await leases.place(key)).home).toBeUndefined();
+    expect((await leases.offerTarget(key)).home).toBeUndefined();
     expect(await leases.startFailed({ key, ...early }, one.worker, 60_000)).toEqual(["worker-1"]);
     await leases.release(key, early, nothingQueued);
     const later = await taken(leases, key, there, 10_000);
@@ -349,7 +349,7 @@ describe("where a sandbox starts", () => {
     expect(new Set(failed)).toEqual(new Set(["worker-1", "worker-2"]));
     expect(await leases.started(key, early, "host-1"), "it is another's by now").toBe(false);
     expect(await leases.started(key, later, "host-2")).toBe(true);
-    expect((await leases.place(key)).home).toBe("host-2");
+    expect((await leases.offerTarget(key)).home).toBe("host-2");
     const again = await leases.startFailed({ key, ...later }, two.worker, 60_000);
     expect(again, "a start forgets them").toEqual(["worker-2"]);
     await leases.release(key, later, nothingQueued);

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JobSandbox, RunContext } from "@berth/jobs";
-import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryPlace } from "@berth/ledger";
+import { type ArtifactLimits, type ArtifactOwner, ArtifactStore, DirectoryStore } from "@berth/ledger";
 import { type JobRequestInput, type JobResult, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { TestHost } from "./host.ts";
@@ -30,7 +30,7 @@ export class TestStore {
   constructor(redis: Redis, directory: string, limits: Partial<ArtifactLimits> = {}) {
     this.redis = redis;
     this.directory = directory;
-    this.store = new ArtifactStore(redis, new DirectoryPlace(directory), limits);
+    this.store = new ArtifactStore(redis, new DirectoryStore(directory), limits);
   }
 
   with(limits: Partial<ArtifactLimits>): TestStore {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ArtifactStore, type BytePlace, type ByteRange, DirectoryPlace } from "@berth/ledger";
+import { ArtifactStore, type ByteRange, type ByteStore, DirectoryStore } from "@berth/ledger";
 import { sandboxKey } from "@berth/protocol";
 import { connectRedis } from "@berth/redis";
 
@@ -15,46 +15,46 @@ async function halt(at: string): Promise<void> {
   await new Promise(() => setInterval(() => {}, 1_000));
 }
 
-class HaltingPlace implements BytePlace {
-  readonly #place = new DirectoryPlace(directory);
+class HaltingStore implements ByteStore {
+  readonly #store = new DirectoryStore(directory);
 
   prepare(): Promise<string> {
-    return this.#place.prepare();
+    return this.#store.prepare();
   }
 
   id(): Promise<string | undefined> {
-    return this.#place.id();
+    return this.#store.id();
   }
 
   draftName(nonce: string): string {
-    return this.#place.draftName(nonce);
+    return this.#store.draftName(nonce);
   }
 
   finalName(nonce: string, sha256: string): string {
-    return this.#place.finalName(nonce, sha256);
+    return this.#store.finalName(nonce, sha256);
   }
 
   write(draft: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-    return this.#place.write(draft, chunks);
+    return this.#store.write(draft, chunks);
   }
 
   async commit(draft: string, final: string): Promise<void> {
     await halt("before settling");
-    await this.#place.commit(draft, final);
+    await this.#store.commit(draft, final);
     await halt("after settling");
   }
 
   has(name: string): Promise<boolean> {
-    return this.#place.has(name);
+    return this.#store.has(name);
   }
 
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array> {
-    return this.#place.read(name, range);
+    return this.#store.read(name, range);
   }
 
   async remove(name: string): Promise<void> {
     if (name.startsWith("sha256/")) await halt("before removing");
-    await this.#place.remove(name);
+    await this.#store.remove(name);
   }
 }
 
@@ -66,7 +66,7 @@ async function* content(): AsyncGenerator<Uint8Array, void, void> {
   }
 }
 
-const store = new ArtifactStore(connectRedis({ url, role: "commands" }), new HaltingPlace());
+const store = new ArtifactStore(connectRedis({ url, role: "commands" }), new HaltingStore());
 const owner = {
   tenant: "acme",
   key: sandboxKey.parse("acme"),

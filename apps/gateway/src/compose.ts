@@ -9,6 +9,7 @@ import { pino } from "pino";
 import { AnswerRecord } from "./answer-record.ts";
 import { BatchTracker } from "./batches/tracker.ts";
 import { Board } from "./board/board.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { type Config, isLoopback, settingWarnings } from "./config.ts";
 import { OpenStreams } from "./events/open-streams.ts";
 import { FinishedJobs } from "./finished-jobs.ts";
@@ -19,7 +20,6 @@ import { UnusedConnections } from "./http/unused-connections.ts";
 import { Authenticator } from "./keys/authenticate.ts";
 import { version } from "./openapi/document.ts";
 import type { Parts } from "./parts.ts";
-import { Places } from "./places.ts";
 import { allRoutes } from "./routes/index.ts";
 import { WebhookSender } from "./webhooks/sender.ts";
 import { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
@@ -100,7 +100,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     heartbeatMs: config.heartbeatMs,
     stillGood: (principal) => authenticator.stillGood(principal),
   });
-  const waits = new Places({
+  const waits = new ConcurrencyLimit({
     max: config.maxStreams,
     maxPerKey: config.maxStreamsPerKey,
     code: "too-many-requests",

@@ -1,4 +1,4 @@
-import { shownState, whenNoSandbox } from "@berth/client";
+import { type JobAddress, shownState, whenNoSandbox } from "@berth/client";
 import type { FleetPort, FollowedEvent } from "@berth/mcp";
 import { sandboxKeyOf } from "@berth/protocol";
 import { failureOf } from "./http/failure.ts";
@@ -12,7 +12,6 @@ import type { Principal } from "./keys/principal.ts";
 import type { Parts } from "./parts.ts";
 
 type Used = Pick<Parts, "berth" | "config" | "artifacts" | "tracing">;
-type Place = Parameters<Parts["berth"]["jobs"]["events"]>[0];
 
 export interface Caller {
   readonly principal: Principal;
@@ -28,7 +27,7 @@ const lookedThrough = 20;
 /** The fleet as the MCP tools use it, for one caller: exactly what its key may do. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
   const refuses = parts.config.onNoSandbox === "refuse";
-  const followed = (job: Place) => ({
+  const followed = (job: JobAddress) => ({
     id: shownId(principal, job.id),
     events: (after: string, signal: AbortSignal) => shownEvents(parts, principal, job, after, signal),
     status: async () => {
@@ -83,11 +82,11 @@ export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Call
 async function* shownEvents(
   { berth }: Used,
   { role }: Principal,
-  place: Place,
+  address: JobAddress,
   after: string,
   signal: AbortSignal,
 ): AsyncGenerator<FollowedEvent> {
-  for await (const event of berth.jobs.events(place, after, signal)) {
+  for await (const event of berth.jobs.events(address, after, signal)) {
     const shown: ShownEvent = role === "admin" ? event : redactedEvent(event);
     yield shown as FollowedEvent;
   }

@@ -3,12 +3,11 @@ import type { ApiKeys, BatchStore, EgressLog } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 import type { Metrics, Tracing } from "@berth/service";
 import type { Logger } from "pino";
+import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { Config } from "./config.ts";
-
 import type { OpenStreams } from "./events/open-streams.ts";
 import type { Audit } from "./keys/audit.ts";
 import type { Authenticator } from "./keys/authenticate.ts";
-import type { Places } from "./places.ts";
 import type { WebhookSecrets } from "./webhooks/webhook-secrets.ts";
 
 /** The dependencies of routes. */
@@ -22,7 +21,7 @@ export interface Parts {
   readonly tracing: Tracing | undefined;
   readonly streams: OpenStreams;
   /** Requests that wait for jobs to end. */
-  readonly waits: Places;
+  readonly waits: ConcurrencyLimit;
   readonly batches: BatchStore;
   readonly webhookSecrets: WebhookSecrets;
   readonly keys: ApiKeys;

@@ -7,6 +7,7 @@ import { Fault, tenantId } from "@berth/protocol";
 import { Metrics } from "@berth/service";
 import { describe, expect, test } from "vitest";
 import { InOrder } from "../src/batches/in-order.ts";
+import { ConcurrencyLimit } from "../src/concurrency-limit.ts";
 import { FinishedJobs } from "../src/finished-jobs.ts";
 import { readBody } from "../src/http/body.ts";
 import { BodyBudget } from "../src/http/body-budget.ts";
@@ -17,7 +18,6 @@ import { linesOf } from "../src/http/lines.ts";
 import { mapInTurns } from "../src/http/parse-input.ts";
 import type { Principal } from "../src/keys/principal.ts";
 import { TokenBuckets } from "../src/keys/token-bucket.ts";
-import { Places } from "../src/places.ts";
 
 describe("rates", () => {
   test("a bucket gives twice its rate at once, then its rate", () => {
@@ -46,16 +46,16 @@ describe("rates", () => {
 describe("room", () => {
   const key = (id: string): Principal => ({ id, role: "tenant", bodyBytes: 0 });
 
-  test("one key has its places and the gateway its own, and each is given back once", () => {
-    const places = new Places({ max: 5, maxPerKey: 3, code: "too-many-streams", what: "things" });
-    const first = places.take(key("a"), 3);
-    expect(() => places.take(key("a"))).toThrow("this key may have 3 things");
-    places.take(key("b"), 2);
-    expect(() => places.take(key("c"))).toThrow("this gateway may have 5 things");
+  test("one key has its limit and the gateway its own, and each is given back once", () => {
+    const limit = new ConcurrencyLimit({ max: 5, maxPerKey: 3, code: "too-many-streams", what: "things" });
+    const first = limit.take(key("a"), 3);
+    expect(() => limit.take(key("a"))).toThrow("this key may have 3 things");
+    limit.take(key("b"), 2);
+    expect(() => limit.take(key("c"))).toThrow("this gateway may have 5 things");
     first[Symbol.dispose]();
     first[Symbol.dispose]();
-    expect(places.taken).toBe(2);
-    places.take(key("a"), 3);
+    expect(limit.taken).toBe(2);
+    limit.take(key("a"), 3);
   });
 
   test("bodies have a bound in all, a quarter of it for each key, and leave with their request", () => {
@@ -101,7 +101,7 @@ describe("room", () => {
   });
 
   test("a tenant's streams have its own ceiling over all its keys, and others' do not count", () => {
-    const places = new Places({
+    const limit = new ConcurrencyLimit({
       ...{ max: 9, maxPerKey: 9, code: "too-many-streams", what: "things" },
       ceiling: "streams",
     });
@@ -113,12 +113,12 @@ describe("room", () => {
         bodyBytes: 1,
         ceilings: { streams: 2, waits: 1, bodyBytes: 0 },
       }) as Principal;
-    const first = places.take(of("k1", "acme"));
-    places.take(of("k2", "acme"));
-    expect(() => places.take(of("k3", "acme"))).toThrow(/its ceiling streams is 2/);
-    places.take(of("k4", "globex"));
+    const first = limit.take(of("k1", "acme"));
+    limit.take(of("k2", "acme"));
+    expect(() => limit.take(of("k3", "acme"))).toThrow(/its ceiling streams is 2/);
+    limit.take(of("k4", "globex"));
     first[Symbol.dispose]();
-    places.take(of("k3", "acme"));
+    limit.take(of("k3", "acme"));
   });
 });
 

@@ -3,7 +3,7 @@ import { loadavg, totalmem } from "node:os";
 import {
   ArtifactStore,
   checkLayout,
-  DirectoryPlace,
+  DirectoryStore,
   EgressLog,
   Enqueuer,
   JobEvents,
@@ -40,7 +40,7 @@ import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
 import { EgressGates } from "./egress.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
-import { ImageKeeper } from "./image-keeper.ts";
+import { ImageMaintenance } from "./image-maintenance.ts";
 import { jobSpans } from "./job-spans.ts";
 import { LiveProfiles } from "./live-profiles.ts";
 import { FleetMember } from "./member.ts";
@@ -50,7 +50,7 @@ import { Registry } from "./registry.ts";
 import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
 import { TenantSecrets } from "./secrets/tenant-secrets.ts";
-import { SnapshotKeeper } from "./snapshots/snapshot-keeper.ts";
+import { SnapshotReaper } from "./snapshots/snapshot-reaper.ts";
 import { stageMetrics } from "./stage-metrics.ts";
 import { checkAtStart, isGood } from "./start-check.ts";
 import { Turns } from "./turns.ts";
@@ -70,7 +70,7 @@ const parkedMemoryShare = 0.1;
 const closingMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
-export interface Orders {
+export interface WorkerEvents {
   /** The worker was asked to stop. */
   readonly onDrain: () => void;
   /** Another process claimed this worker id. */
@@ -78,7 +78,10 @@ export interface Orders {
 }
 
 /** Builds the worker from its parts and starts it. The only place where the parts meet. Throws if another process has its id. */
-export async function composeWorker(config: Config, { onDrain, onReplaced }: Orders): Promise<RunningWorker> {
+export async function composeWorker(
+  config: Config,
+  { onDrain, onReplaced }: WorkerEvents,
+): Promise<RunningWorker> {
   const output = pino.destination({ dest: 1, sync: false });
   const options = {
     level: config.logLevel,
@@ -211,11 +214,11 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     clock: systemClock,
     onEvicted: (key) => log.info({ event: "sandbox.evicted", key } satisfies TenancyEvent),
   });
-  const snapshots = new SnapshotKeeper({
+  const snapshots = new SnapshotReaper({
     ...{ store: new SnapshotStore(redis), trees: driver.trees, profile: () => policy.resolve({}).profile },
     onRemoved: (id) => log.info({ event: "snapshot.removed", id }),
   });
-  const images = new ImageKeeper({
+  const images = new ImageMaintenance({
     images: driver.images,
     wanted: () => policy.images,
     unusedForMs: config.imageUnusedMs,
@@ -253,7 +256,7 @@ export async function composeWorker(config: Config, { onDrain, onReplaced }: Ord
     events,
     staging,
     scheduler,
-    artifacts: new ArtifactStore(redis, new DirectoryPlace(config.artifactsDirectory), config.artifactLimits),
+    artifacts: new ArtifactStore(redis, new DirectoryStore(config.artifactsDirectory), config.artifactLimits),
     driver,
     egress,
     policy,

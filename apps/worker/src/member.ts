@@ -2,9 +2,9 @@ import {
   areCancelled,
   FleetView,
   type Offer,
-  type OfferPlace,
   type Offers,
   OfferTaker,
+  type OfferTarget,
   type VanishedJob,
   type WorkerRecord,
 } from "@berth/ledger";
@@ -60,8 +60,8 @@ const lastWordMs = 2_000;
  */
 export class FleetMember {
   readonly #parts: MemberParts;
-  readonly #places: readonly OfferPlace[];
-  readonly #takers: readonly { readonly place: OfferPlace; readonly taker: OfferTaker }[];
+  readonly #targets: readonly OfferTarget[];
+  readonly #takers: readonly { readonly target: OfferTarget; readonly taker: OfferTaker }[];
   readonly #resting: Resting;
   readonly #room: RoomMaker;
   readonly #tenancies = new Map<SandboxKey, Held>();
@@ -77,19 +77,19 @@ export class FleetMember {
   constructor(parts: MemberParts) {
     this.#parts = parts;
     const { pools } = parts.config;
-    this.#places = pools.flatMap((pool) => [
+    this.#targets = pools.flatMap((pool) => [
       { pool, home: undefined },
       ...(this.#home === undefined ? [] : [{ pool, home: this.#home }]),
     ]);
-    this.#takers = this.#places.map((place) => ({
-      place,
-      taker: new OfferTaker(parts.redis, parts.instance, place),
+    this.#takers = this.#targets.map((target) => ({
+      target,
+      taker: new OfferTaker(parts.redis, parts.instance, target),
     }));
     this.#resting = parts.resting;
     this.#room = new RoomMaker({
       ...{ redis: parts.redis, instance: parts.instance, clock: parts.clock },
       ...{ offers: parts.offers, leases: parts.leases },
-      ...{ places: this.#places, held: this.#tenancies, freeSlots: () => this.#freeSlots },
+      ...{ targets: this.#targets, held: this.#tenancies, freeSlots: () => this.#freeSlots },
       quantumMs: parts.config.quantumMs,
     });
   }
@@ -107,7 +107,7 @@ export class FleetMember {
       offers,
       artifacts,
       clock,
-      places: this.#places,
+      targets: this.#targets,
       isResting: (key: SandboxKey) => this.#rests(key),
       sweepMs: config.sweepMs,
       forgetMs: config.forgetMs,
@@ -117,7 +117,7 @@ export class FleetMember {
       onVanished,
     };
     this.#loops.push(
-      ...this.#takers.map(({ place, taker }) => this.#takeOffers(taker, place)),
+      ...this.#takers.map(({ target, taker }) => this.#takeOffers(taker, target)),
       this.#watchPressure(),
       sweep(options, this.#stopping.signal),
       offerLapsed(options, this.#stopping.signal),
@@ -173,16 +173,16 @@ export class FleetMember {
     return homeOf(this.#parts.config);
   }
 
-  async #takeOffers(taker: OfferTaker, place: OfferPlace): Promise<void> {
+  async #takeOffers(taker: OfferTaker, target: OfferTarget): Promise<void> {
     const { clock } = this.#parts;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        if (!(await this.#mayTake(place))) await clock.sleep(pressureLookMs, signal);
+        if (!(await this.#mayTake(target))) await clock.sleep(pressureLookMs, signal);
         else if (!this.#hasRoom) await this.#slotFreed.promise;
         else {
           const offer = await taker.next();
-          if (offer) await this.#answer(offer, place);
+          if (offer) await this.#answer(offer, target);
         }
       } catch {
         await clock.sleep(pressureLookMs, signal).catch(() => {});
@@ -190,7 +190,7 @@ export class FleetMember {
     }
   }
 
-  async #answer(offer: Offer, place: OfferPlace): Promise<void> {
+  async #answer(offer: Offer, target: OfferTarget): Promise<void> {
     // It could not be started here a moment ago. The sweep offers it again, perhaps to another worker.
     if (this.#rests(offer.key)) return await offer.acknowledge();
     // Its jobs may have been cancelled since it was offered.
@@ -200,21 +200,21 @@ export class FleetMember {
       return await this.#offerAgain(offer.key);
     }
     // Another loop may have taken the last slot, or the engine gone, while this one waited.
-    if (!this.#hasRoom || this.#stopping.signal.aborted || !(await this.#mayTake(place)))
+    if (!this.#hasRoom || this.#stopping.signal.aborted || !(await this.#mayTake(target)))
       return await offer.putBack();
-    if (place.home === undefined) this.#parts.health.tried();
+    if (target.home === undefined) this.#parts.health.tried();
     await this.#take(offer.key);
     await offer.acknowledge();
   }
 
-  async #mayTake(place: OfferPlace): Promise<boolean> {
+  async #mayTake(target: OfferTarget): Promise<boolean> {
     const { health, config } = this.#parts;
-    if (health.admits({ livesHere: place.home !== undefined })) return true;
-    return config.onNoSandbox === "refuse" && health.state.state === "away" && this.#isAlone(place);
+    if (health.admits({ livesHere: target.home !== undefined })) return true;
+    return config.onNoSandbox === "refuse" && health.state.state === "away" && this.#isAlone(target);
   }
 
   /** Without an engine it takes jobs only to refuse them, and only those that no worker can run. */
-  async #isAlone({ pool, home }: OfferPlace): Promise<boolean> {
+  async #isAlone({ pool, home }: OfferTarget): Promise<boolean> {
     const { clock, redis } = this.#parts;
     if (this.#others === undefined || clock.now() - this.#others.atMs >= othersLookMs)
       this.#others = { atMs: clock.now(), known: await new FleetView(redis).workers() };
@@ -315,7 +315,7 @@ export class FleetMember {
   /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is acknowledged already. */
   async #offerAgain(key: SandboxKey): Promise<void> {
     const { offers, leases } = this.#parts;
-    if (await leases.isUnheld(key)) await offers.add(key, await leases.place(key));
+    if (await leases.isUnheld(key)) await offers.add(key, await leases.offerTarget(key));
   }
 
   async #watchPressure(): Promise<void> {

@@ -23,7 +23,7 @@ export function placementOf(
       // It has another holder already.
       if (failures === "fenced") return "elsewhere";
       const failed = new Set(failures);
-      const { pool, home } = await leases.place(key);
+      const { pool, home } = await leases.offerTarget(key);
       const others = (await fleet.workers()).filter(
         ({ id, pools, host, health }) =>
           !failed.has(id) && pools.includes(pool) && (home === undefined || host === home) && health === "ok",

@@ -19,7 +19,7 @@ import {
   tightenBy,
 } from "@berth/protocol";
 import { LRUCache } from "lru-cache";
-import { imagesOf } from "./image-keeper.ts";
+import { imagesOf } from "./image-maintenance.ts";
 import type { JobTools } from "./job-tools.ts";
 
 /** The inputs of a profile. Without a tenant, only the operator's layers apply. */

@@ -1,4 +1,4 @@
-import { type Leases, makeRoomFor, type OfferPlace, type Offers } from "@berth/ledger";
+import { type Leases, makeRoomFor, type Offers, type OfferTarget } from "@berth/ledger";
 import { type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Clock, Tenancy } from "@berth/tenancy";
@@ -21,7 +21,7 @@ export interface RoomMakerOptions {
   readonly instance: string;
   readonly offers: Pick<Offers, "waiting">;
   readonly leases: Pick<Leases, "heldCounts">;
-  readonly places: readonly OfferPlace[];
+  readonly targets: readonly OfferTarget[];
   readonly held: ReadonlyMap<SandboxKey, HeldTenancy>;
   readonly freeSlots: () => number;
   readonly quantumMs: number;
@@ -36,7 +36,7 @@ interface Busy {
 
 interface Asked {
   readonly tenancy: Yieldable;
-  readonly place: OfferPlace;
+  readonly target: OfferTarget;
   readonly atMs: number;
   /** Since when its slot is free. */
   overMs?: number;
@@ -50,8 +50,8 @@ interface Asked {
 export class RoomMaker {
   readonly #options: RoomMakerOptions;
   #asked: Asked[] = [];
-  /** By place: whether offers waited at the last check. */
-  readonly #waited = new Map<OfferPlace, boolean>();
+  /** By target: whether offers waited at the last check. */
+  readonly #waited = new Map<OfferTarget, boolean>();
 
   constructor(options: RoomMakerOptions) {
     this.#options = options;
@@ -59,13 +59,13 @@ export class RoomMaker {
 
   async look(): Promise<void> {
     this.#forgetReplaced();
-    const { offers, places, freeSlots } = this.#options;
-    for (const place of places) {
-      const asked = this.#asked.some((one) => one.place === place);
+    const { offers, targets, freeSlots } = this.#options;
+    for (const target of targets) {
+      const asked = this.#asked.some((one) => one.target === target);
       if (freeSlots() > 0 && !asked) continue;
-      const waiting = await offers.waiting([place]);
-      if (waiting > 0 || asked) await this.#ask(place, waiting);
-      this.#waited.set(place, waiting > 0);
+      const waiting = await offers.waiting([target]);
+      if (waiting > 0 || asked) await this.#ask(target, waiting);
+      this.#waited.set(target, waiting > 0);
     }
   }
 
@@ -76,20 +76,20 @@ export class RoomMaker {
     [...idle, ...busy].find(isOf)?.yield();
   }
 
-  async #ask(place: OfferPlace, waiting: number): Promise<void> {
+  async #ask(target: OfferTarget, waiting: number): Promise<void> {
     const { redis, instance, clock } = this.#options;
-    const ours = this.#asked.filter((one) => one.place === place);
+    const ours = this.#asked.filter((one) => one.target === target);
     const lately = ours.filter(({ atMs, overMs }) => overMs !== undefined || clock.now() - atMs < soonMs);
     const { idle, busy } = await this.#candidates();
-    const now = await makeRoomFor(redis, instance, place, {
+    const now = await makeRoomFor(redis, instance, target, {
       ...{ waiting, lately: lately.length, all: ours.length },
       ...{ idle: idle.length, busy: busy.map(({ count }) => count) },
-      busyGo: this.#waited.get(place) === true,
+      busyGo: this.#waited.get(target) === true,
     });
     const going = busy.slice(0, now.busy).map(({ tenancy }) => tenancy);
     for (const tenancy of [...idle.slice(0, now.idle), ...going]) {
       tenancy.yield();
-      this.#asked.push({ tenancy, place, atMs: clock.now() });
+      this.#asked.push({ tenancy, target, atMs: clock.now() });
     }
   }
 

@@ -4,8 +4,8 @@ import {
   forgetIdleQueues,
   type Leases,
   markMemory,
-  type OfferPlace,
   type Offers,
+  type OfferTarget,
   pruningJobs,
   repairIndexes,
   unfinishedKeys,
@@ -22,7 +22,7 @@ export interface SweepOptions {
   readonly artifacts: ArtifactStore;
   readonly clock: Clock;
   /** Where this worker takes offers. An offer to a pool or host without workers would wait for ever. */
-  readonly places: readonly OfferPlace[];
+  readonly targets: readonly OfferTarget[];
   /** It could not be started here a moment ago: leave it to other workers. */
   readonly isResting: (key: SandboxKey) => boolean;
   readonly sweepMs: number;
@@ -130,16 +130,18 @@ export async function offerLapsed(
 
 /** Walks on through what waits. Gives where the next sweep goes on: at the start again after the last page. */
 async function offerPages(options: SweepOptions, from: number): Promise<number> {
-  const { leases, offers, places, isResting, sweepMs } = options;
+  const { leases, offers, targets, isResting, sweepMs } = options;
   let after = from;
   let offered = 0;
   for (let page = 0; page < pagesPerSweep && offered < offeredPerSweep; page++) {
     const { keys, next } = await leases.unheld({ after, limit: pageSize, olderThanMs: sweepMs });
-    const found = await Promise.all(keys.map(async (key) => ({ key, place: await leases.place(key) })));
-    const ours = found.filter(
-      ({ key, place }) => !isResting(key) && places.some((one) => isSame(one, place)),
+    const found = await Promise.all(
+      keys.map(async (key) => ({ key, target: await leases.offerTarget(key) })),
     );
-    for (const { key, place } of ours) await offer({ leases, offers }, key, place);
+    const ours = found.filter(
+      ({ key, target }) => !isResting(key) && targets.some((one) => isSame(one, target)),
+    );
+    for (const { key, target } of ours) await offer({ leases, offers }, key, target);
     offered += ours.length;
     if (next === undefined) return 0;
     after = next;
@@ -150,12 +152,12 @@ async function offerPages(options: SweepOptions, from: number): Promise<number> 
 async function offer(
   { leases, offers }: Pick<SweepOptions, "leases" | "offers">,
   key: SandboxKey,
-  place?: OfferPlace,
+  target?: OfferTarget,
 ): Promise<void> {
   if (await leases.dropIdle(key, unfinishedKeys(key))) return;
-  await offers.addAgain(key, place ?? (await leases.place(key)));
+  await offers.addAgain(key, target ?? (await leases.offerTarget(key)));
 }
 
-function isSame(a: OfferPlace, b: OfferPlace): boolean {
+function isSame(a: OfferTarget, b: OfferTarget): boolean {
   return a.pool === b.pool && a.home === b.home;
 }

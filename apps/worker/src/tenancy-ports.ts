@@ -98,7 +98,7 @@ export function tenancyPorts(
   const source = new JobSource(redis, key, holding, parts.wakes, events.exchanges);
   const to = (jobId: string, inbox?: string) => ({ key, ...holding, jobId, inbox });
   let deadlineMs = taken.deadlineMs;
-  const timely = (place: Beginner["place"]) => ({ ...place, notAfterMs: deadlineMs });
+  const timely = (position: Beginner["position"]) => ({ ...position, notAfterMs: deadlineMs });
   const started = (attempt: number) => ({ worker, epoch, attempt, atMs: Math.round(clock.wall()) });
   let noted = "";
   const renew = async () => {
@@ -127,7 +127,7 @@ export function tenancyPorts(
     grants: new Grants(redis),
     // Redis need not be asked where there is one pool, which everybody may use.
     pool: async () =>
-      pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.place(key)).pool,
+      pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.offerTarget(key)).pool,
     tools: (job, profile) => toolsOf(job, profile, new ToolStore(redis)),
     approved: (job, options) => gate.check(job, options),
     tie: async (shared) => {
@@ -197,7 +197,7 @@ export function tenancyPorts(
       notAfterMs: deadlineMs,
     })),
     events: {
-      begin: (jobId, attempt, place) => events.begin(to(jobId), timely(place), started(attempt)),
+      begin: (jobId, attempt, position) => events.begin(to(jobId), timely(position), started(attempt)),
       unbegin: (jobId, attempt, takes) => events.unbegin(key, jobId, { worker, epoch, attempt, takes }),
       output: (jobId, part, pieces) =>
         events.publish(
@@ -217,7 +217,7 @@ export function tenancyPorts(
           {
             said: files.map(fileEvent),
             finished: { type: "finished", result: { ...result, worker, host } },
-            next: { jobId: next.jobId, place: timely(next.place), started: started(next.attempt) },
+            next: { jobId: next.jobId, position: timely(next.position), started: started(next.attempt) },
           },
         );
         return { published, begun };

@@ -1,4 +1,4 @@
-import { Leases, type OfferPlace, Offers } from "@berth/ledger";
+import { Leases, Offers, type OfferTarget } from "@berth/ledger";
 import { type SandboxKey, sandboxKey, tenantId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { expect } from "vitest";
@@ -6,7 +6,7 @@ import { test } from "../../../test/support/redis.ts";
 import { systemClock } from "../src/clock.ts";
 import { type HeldTenancy, RoomMaker } from "../src/room-maker.ts";
 
-const place: OfferPlace = { pool: "default", home: undefined };
+const target: OfferTarget = { pool: "default", home: undefined };
 const long = 1_000_000;
 
 /** A worker whose slots are all held, since long ago. Idle where the key says so. */
@@ -21,7 +21,7 @@ class FullWorker {
     this.#id = id;
     this.#leases = new Leases(redis);
     this.maker = new RoomMaker({
-      ...{ redis, instance: id, offers: new Offers(redis), leases: this.#leases, places: [place] },
+      ...{ redis, instance: id, offers: new Offers(redis), leases: this.#leases, targets: [target] },
       ...{ held: this.#held, freeSlots: () => 0, quantumMs: 0, clock: systemClock },
     });
   }
@@ -51,7 +51,7 @@ class FullWorker {
 
 async function offer(redis: Redis, count: number): Promise<void> {
   const offers = new Offers(redis);
-  for (let index = 0; index < count; index++) await offers.add(sandboxKey.parse(`waits-${index}`), place);
+  for (let index = 0; index < count; index++) await offers.add(sandboxKey.parse(`waits-${index}`), target);
 }
 
 test("exactly as many sandboxes yield as offers wait, the idle first, then those of the tenant that holds the most", async ({

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import {
   ArtifactStore,
-  DirectoryPlace,
+  DirectoryStore,
   Leases,
   Offers,
   submitJob,
@@ -33,15 +33,15 @@ function sweeping(redis: TestRedis, commands: Redis, more: Partial<SweepOptions>
   const vanished: VanishedJob[] = [];
   const stop = new AbortController();
   const offers = new Offers(commands);
-  const place = new DirectoryPlace(join(redis.directory, "artifacts"));
+  const store = new DirectoryStore(join(redis.directory, "artifacts"));
   const swept = sweep(
     {
       redis: commands,
       leases: new Leases(commands),
       offers,
-      artifacts: new ArtifactStore(commands, place, { quotaBytes: 1, keptMs: 1 }),
+      artifacts: new ArtifactStore(commands, store, { quotaBytes: 1, keptMs: 1 }),
       clock: systemClock,
-      places: [],
+      targets: [],
       isResting: () => false,
       sweepMs: 5,
       pruneMs: 0,
@@ -80,11 +80,11 @@ test("a worker's sweep keeps house on a Redis that is full and refuses its offer
   const waiting = await submitted(commands, "waiting", "waits");
   await commands.config("SET", "maxmemory", "1mb");
   const leases = new Leases(commands);
-  const places = [await leases.place(waiting)];
+  const targets = [await leases.offerTarget(waiting)];
   await expect(leases.unheld({ after: 0, limit: 10, olderThanMs: 0 })).resolves.toMatchObject({
     keys: [key, waiting],
   });
-  const { vanished, end } = sweeping(redis, commands, { leases, places });
+  const { vanished, end } = sweeping(redis, commands, { leases, targets });
   await expect.poll(() => vanished).toEqual([{ key, jobId: "phantom" }]);
   await end();
 });
@@ -101,8 +101,8 @@ test("a sandbox whose worker died is offered when its lease has expired, without
   await leases.take(key, { worker: workerId.parse("dead"), instance: "dead" }, 50);
   const stop = new AbortController();
   const looking = offerLapsed({ leases, offers, clock: systemClock }, stop.signal);
-  const place = await leases.place(key);
-  await expect.poll(() => offers.waiting([place])).toBe(1);
+  const target = await leases.offerTarget(key);
+  await expect.poll(() => offers.waiting([target])).toBe(1);
   stop.abort();
   await looking;
   await offers.close();

@@ -1,4 +1,4 @@
-import { type ArtifactMeta, ArtifactReader, type ByteRange, DirectoryPlace } from "@berth/ledger";
+import { type ArtifactMeta, ArtifactReader, type ByteRange, DirectoryStore } from "@berth/ledger";
 import type { Redis } from "@berth/redis";
 
 export interface ArtifactsOptions {
@@ -17,7 +17,7 @@ export class Artifacts {
   constructor(redis: Redis, { directory }: ArtifactsOptions = {}) {
     this.#reader = new ArtifactReader(
       redis,
-      directory === undefined ? undefined : new DirectoryPlace(directory),
+      directory === undefined ? undefined : new DirectoryStore(directory),
     );
   }
 

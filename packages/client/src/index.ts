@@ -59,7 +59,7 @@ export { Batch } from "./batch.ts";
 export type { BerthOptions, SubmitOptions } from "./berth.ts";
 export { Berth } from "./berth.ts";
 export { DeadLetters } from "./dead-letters.ts";
-export type { EndedJob, JobQuery, JobView } from "./jobs.ts";
+export type { EndedJob, JobAddress, JobQuery, JobView } from "./jobs.ts";
 export { Jobs } from "./jobs.ts";
 export type { NoSandbox, NoSandboxOptions } from "./no-sandbox.ts";
 export { whenNoSandbox } from "./no-sandbox.ts";

@@ -31,7 +31,7 @@ export interface JobView extends Pick<JobRecord, "id" | "tenant" | "session" | "
 }
 
 /** The ids that find a job's events. */
-export type JobPlace = Pick<JobView, "id" | "sandbox">;
+export type JobAddress = Pick<JobView, "id" | "sandbox">;
 
 export interface EndedJob extends Pick<JobView, "tenant" | "session"> {
   readonly result: JobResult;
@@ -97,7 +97,7 @@ export class Jobs {
   }
 
   /** Of a finished job, while Redis keeps its events. */
-  async ended({ id, sandbox }: JobPlace): Promise<EndedJob | undefined> {
+  async ended({ id, sandbox }: JobAddress): Promise<EndedJob | undefined> {
     const [record, progress] = await Promise.all([
       readJobRecord(this.#redis, id, sandbox),
       this.#events.progress(sandbox, id),
@@ -107,17 +107,17 @@ export class Jobs {
   }
 
   /** Waits for the job's result. If the signal fires first it throws the fault `aborted`; the job continues. */
-  result({ sandbox, id }: JobPlace, signal?: AbortSignal): Promise<JobResult> {
+  result({ sandbox, id }: JobAddress, signal?: AbortSignal): Promise<JobResult> {
     return this.#reader.result(sandbox, id, signal ? { signal } : {});
   }
 
   /** The job's events until its end, from the beginning or after an event id. */
-  events({ sandbox, id }: JobPlace, after = "", signal?: AbortSignal): AsyncGenerator<IdentifiedEvent> {
+  events({ sandbox, id }: JobAddress, after = "", signal?: AbortSignal): AsyncGenerator<IdentifiedEvent> {
     return this.#reader.follow(sandbox, id, after, signal);
   }
 
   /** Whether the job has ended and this event is its last. */
-  async isOverAfter({ sandbox, id }: JobPlace, eventId: string): Promise<boolean> {
+  async isOverAfter({ sandbox, id }: JobAddress, eventId: string): Promise<boolean> {
     const progress = await this.#events.progress(sandbox, id);
     return progress.state === "finished" && (await this.#events.read(sandbox, id, eventId, 1)).length === 0;
   }

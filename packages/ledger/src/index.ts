@@ -12,8 +12,8 @@ export type {
   SweepReport,
 } from "./artifacts/artifact-store.ts";
 export { ArtifactStore } from "./artifacts/artifact-store.ts";
-export type { BytePlace, ByteRange } from "./artifacts/byte-place.ts";
-export { DirectoryPlace } from "./artifacts/directory-place.ts";
+export type { ByteRange, ByteStore } from "./artifacts/byte-store.ts";
+export { DirectoryStore } from "./artifacts/directory-store.ts";
 export { JobArtifacts } from "./artifacts/job-artifacts.ts";
 export { mimeOf } from "./artifacts/mime.ts";
 export type { BatchEnd, StoredBatch } from "./batches/batch-store.ts";
@@ -92,7 +92,6 @@ export type {
   Holder,
   Holding,
   MeasuredBytes,
-  Place,
   ReleaseResult,
   RenewResult,
   TakeResult,
@@ -108,14 +107,14 @@ export { checkLayer, ProfileStore } from "./profiles/profile-store.ts";
 export type { ScopeQuestion } from "./profiles/scope-defaults.ts";
 export { ScopeDefaults } from "./profiles/scope-defaults.ts";
 export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
-export type { BoardPlace } from "./queues/board-queue.ts";
+export type { BoardQueueId } from "./queues/board-queue.ts";
 export { boardQueue } from "./queues/board-queue.ts";
 export { type Acceptance, Enqueuer } from "./queues/enqueuer.ts";
 export type { BeginningAtOnce } from "./queues/exchange.ts";
 export { forgetIdleQueues } from "./queues/idle-queues.ts";
 export type { HeldJob } from "./queues/job-source.ts";
 export { JobSource } from "./queues/job-source.ts";
-export type { Offer, OfferPlace } from "./queues/offers.ts";
+export type { Offer, OfferTarget } from "./queues/offers.ts";
 export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
 export {
   attemptOf,

@@ -4,9 +4,9 @@ import { Queue } from "bullmq";
 import { expect } from "vitest";
 import { type TestRedis, test } from "../../../test/support/redis.ts";
 import { bullConnection } from "../src/queues/connection.ts";
-import { type OfferPlace, Offers, OfferTaker, offerQueueName } from "../src/queues/offers.ts";
+import { Offers, OfferTaker, type OfferTarget, offerQueueName } from "../src/queues/offers.ts";
 
-const place: OfferPlace = { pool: "default", home: undefined };
+const target: OfferTarget = { pool: "default", home: undefined };
 
 /** `acme.s-3` is that session's sandbox. */
 function session(tenant: string, index: number) {
@@ -14,7 +14,7 @@ function session(tenant: string, index: number) {
 }
 
 async function offerMany(offers: Offers, tenant: string, count: number, from = 0): Promise<void> {
-  for (let index = 0; index < count; index++) await offers.add(session(tenant, from + index), place);
+  for (let index = 0; index < count; index++) await offers.add(session(tenant, from + index), target);
 }
 
 /** Takes so many offers. */
@@ -38,7 +38,7 @@ async function using<T>(
 ): Promise<void> {
   const commands = redis.connect();
   const offers = new Offers(commands);
-  const taker = new OfferTaker(redis.connect("blocking"), "taker", place);
+  const taker = new OfferTaker(redis.connect("blocking"), "taker", target);
   await run(offers, taker, commands);
   await taker.close();
   await offers.close();
@@ -48,10 +48,10 @@ async function comesFirst({ redis }: { readonly redis: TestRedis }): Promise<voi
   await using(redis, async (offers, taker) => {
     await offerMany(offers, "flood", 300);
     await take(taker, 3);
-    await offers.add(sandboxKey.parse("acme"), place);
-    expect(await offers.before(sandboxKey.parse("acme"), place)).toBe(0);
-    expect(await offers.before(session("flood", 3), place)).toBe(1);
-    expect(await offers.waiting([place])).toBe(298);
+    await offers.add(sandboxKey.parse("acme"), target);
+    expect(await offers.before(sandboxKey.parse("acme"), target)).toBe(0);
+    expect(await offers.before(session("flood", 3), target)).toBe(1);
+    expect(await offers.waiting([target])).toBe(298);
     expect(await take(taker, 3)).toEqual(["acme", "flood.s-3", "flood.s-4"]);
   });
 }
@@ -85,7 +85,7 @@ test("a tenant that is offered again after each turn shares the turns with one w
     await offerMany(offers, "flood", 20);
     const taken: string[] = [];
     for (let turn = 0; turn < 16; turn++) {
-      await offers.add(sandboxKey.parse("acme"), place);
+      await offers.add(sandboxKey.parse("acme"), target);
       taken.push(...(await take(taker, 1)));
     }
     expect(tenants(taken).filter((tenant) => tenant === "acme")).toHaveLength(8);
@@ -97,7 +97,7 @@ test("tenants that come one after the other are taken in the order in which they
   await using(redis, async (offers, taker) => {
     await offerMany(offers, "flood", 5);
     await take(taker, 2);
-    for (const tenant of ["a", "b", "c"]) await offers.add(sandboxKey.parse(tenant), place);
+    for (const tenant of ["a", "b", "c"]) await offers.add(sandboxKey.parse(tenant), target);
     expect(await take(taker, 4)).toEqual(["a", "b", "c", "flood.s-2"]);
   });
 });
@@ -105,24 +105,24 @@ test("tenants that come one after the other are taken in the order in which they
 test("a sandbox that is offered many times has one offer, and its tenant one turn", async ({ redis }) => {
   await using(redis, async (offers, taker) => {
     const acme = sandboxKey.parse("acme");
-    const added = await Promise.all(Array.from({ length: 50 }, () => offers.add(acme, place)));
+    const added = await Promise.all(Array.from({ length: 50 }, () => offers.add(acme, target)));
     expect(added.filter((isNew) => isNew)).toHaveLength(1);
-    for (let sweep = 0; sweep < 5; sweep++) await offers.addAgain(acme, place);
+    for (let sweep = 0; sweep < 5; sweep++) await offers.addAgain(acme, target);
     await offerMany(offers, "flood", 3);
-    await offers.add(session("acme", 1), place);
+    await offers.add(session("acme", 1), target);
     expect(await take(taker, 5)).toEqual(["acme", "flood.s-0", "flood.s-1", "acme.s-1", "flood.s-2"]);
   });
 });
 
 test("an offer that is put back is the next to be taken, by a taker that waits for it", async ({ redis }) => {
   await using(redis, async (offers, taker) => {
-    const other = new OfferTaker(redis.connect("blocking"), "other", place);
-    await offers.add(sandboxKey.parse("acme"), place);
+    const other = new OfferTaker(redis.connect("blocking"), "other", target);
+    await offers.add(sandboxKey.parse("acme"), target);
     const offer = await taker.next();
     expect(await other.next()).toBeUndefined();
     const waits = other.next();
     await offer?.putBack();
-    await offers.add(sandboxKey.parse("globex"), place);
+    await offers.add(sandboxKey.parse("globex"), target);
     const again = await waits;
     expect(again?.key).toBe("acme");
     await again?.acknowledge();
@@ -133,16 +133,16 @@ test("an offer that is put back is the next to be taken, by a taker that waits f
 
 test("turns are forgotten when they are over, and no tenant's count grows for good", async ({ redis }) => {
   await using(redis, async (offers, taker, commands) => {
-    const turns = redisKeys.turns(offerQueueName(place));
+    const turns = redisKeys.turns(offerQueueName(target));
     await offerMany(offers, "flood", 30);
     for (let index = 0; index < 25; index++) {
-      await offers.add(sandboxKey.parse(`once-${index}`), place);
+      await offers.add(sandboxKey.parse(`once-${index}`), target);
       // The newcomer, and one of the flood.
       await take(taker, 2);
     }
     expect(await commands.zcard(turns)).toBeLessThan(5);
-    await take(taker, await offers.waiting([place]));
-    await offers.add(session("flood", 99), place);
+    await take(taker, await offers.waiting([target]));
+    await offers.add(session("flood", 99), target);
     expect(await commands.zrange(turns, "0", "-1", "WITHSCORES")).toEqual(["flood", "1"]);
     expect(await commands.pttl(turns)).toBeGreaterThan(0);
     await take(taker, 1);
@@ -153,23 +153,23 @@ test("BullMQ sees an offer in the state that our script gave it, and one of an o
   redis,
 }) => {
   await using(redis, async (offers, taker, commands) => {
-    const queue = new Queue(offerQueueName(place), {
+    const queue = new Queue(offerQueueName(target), {
       ...{ connection: bullConnection(commands), prefix: fleetQueuePrefix, skipMetasUpdate: true },
     });
-    await offers.add(sandboxKey.parse("acme"), place);
+    await offers.add(sandboxKey.parse("acme"), target);
     const offer = await queue.getJob("o-acme");
     expect(offer).toMatchObject({ name: "offer", data: { key: "acme" }, priority: 1 });
     expect(await offer?.getState()).toBe("prioritized");
     const options = { jobId: "o-older", removeOnComplete: true, removeOnFail: true };
     await queue.add("offer", { key: "older" }, options);
-    expect(await offers.waiting([place])).toBe(2);
-    expect(await offers.before(sandboxKey.parse("older"), place)).toBe(0);
-    expect(await offers.before(sandboxKey.parse("acme"), place)).toBe(1);
+    expect(await offers.waiting([target])).toBe(2);
+    expect(await offers.before(sandboxKey.parse("older"), target)).toBe(0);
+    expect(await offers.before(sandboxKey.parse("acme"), target)).toBe(1);
     expect(await take(taker, 2)).toEqual(["older", "acme"]);
     expect(await queue.getJobCounts("wait", "prioritized", "active", "completed", "failed")).toEqual({
       ...{ wait: 0, prioritized: 0, active: 0, completed: 0, failed: 0 },
     });
-    expect(await offers.before(sandboxKey.parse("acme"), place)).toBeUndefined();
+    expect(await offers.before(sandboxKey.parse("acme"), target)).toBeUndefined();
     await queue.close();
   });
 });

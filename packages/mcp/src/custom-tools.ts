@@ -1,7 +1,7 @@
 import { type ToolDefinition, toolArgumentsSchema } from "@berth/protocol";
 import type { JobTool } from "./tools.ts";
 
-/** A command that the operator defined; the port returns those that this place's jobs may use. */
+/** A command that the operator defined; the port returns those that this sandbox's jobs may use. */
 export interface CustomTool
   extends Pick<ToolDefinition, "description" | "parameters" | "effect" | "profile"> {
   readonly name: string;

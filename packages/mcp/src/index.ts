@@ -9,7 +9,7 @@ export type {
   FollowedJob,
   FoundJob,
   Order,
-  Place,
+  SandboxAddress,
   SandboxState,
 } from "./port.ts";
 export type { StdioOptions } from "./stdio.ts";

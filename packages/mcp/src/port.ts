@@ -1,7 +1,7 @@
 import type { JobRequestInput, JobResult, Outcome, Scope } from "@berth/protocol";
 
 /** The sandbox of a server's jobs. The person who configures the server sets it; a model cannot change it. */
-export interface Place {
+export interface SandboxAddress {
   readonly tenant: string;
   readonly session?: string | undefined;
   readonly agent?: string | undefined;
@@ -10,7 +10,7 @@ export interface Place {
   readonly pool?: string | undefined;
 }
 
-export interface Order extends Place {
+export interface Order extends SandboxAddress {
   readonly request: JobRequestInput;
 }
 

@@ -18,7 +18,7 @@ export interface ServerOptions extends ToolboxOptions {
   readonly version: string;
   /** Whether a closed connection cancels its calls. */
   readonly cancelsWhenClosed: boolean;
-  /** Custom tools that this place's jobs may use. */
+  /** Custom tools that this sandbox's jobs may use. */
   readonly tools?: readonly CustomTool[] | undefined;
 }
 
@@ -115,7 +115,7 @@ export function makeMcpServer(
 }
 
 /** Where sessions share a sandbox, a call may choose a session to run in parallel. Otherwise another session has other files. */
-function sessionShape({ place: { scope = "tenant", session = "main" } }: Toolbox): z.ZodRawShape {
+function sessionShape({ address: { scope = "tenant", session = "main" } }: Toolbox): z.ZodRawShape {
   if (scope === "session") return {};
   const about = `calls of one session run in order; name another to run beside it in the same sandbox; default: ${session}`;
   return {

@@ -10,14 +10,14 @@ import {
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { type Answer, endedAnswer, failedAnswer, unfinishedAnswer } from "./answer.ts";
 import { follow } from "./follow.ts";
-import type { FleetPort, FollowedJob, Place } from "./port.ts";
+import type { FleetPort, FollowedJob, SandboxAddress } from "./port.ts";
 import type { Notify } from "./progress.ts";
 
 /** Answers every call within this time: clients commonly give up after 60 s. */
 export const defaultAnswerWithinMs = 50_000;
 
 export interface ToolboxOptions {
-  readonly place: Place;
+  readonly address: SandboxAddress;
   readonly answerWithinMs?: number | undefined;
   /** Fires when the server stops: calls answer at once, and their jobs continue. */
   readonly stopping?: AbortSignal | undefined;
@@ -27,9 +27,9 @@ export interface Call {
   /** Fires when the client cancelled the call. */
   readonly cancelled: AbortSignal;
   readonly notify?: Notify | undefined;
-  /** Overrides the place's session. */
+  /** Overrides the sandbox's session. */
   readonly session?: string | undefined;
-  /** Overrides the place's profile, for tools that run under their own. */
+  /** Overrides the sandbox's profile, for tools that run under their own. */
   readonly profile?: string | undefined;
 }
 
@@ -44,8 +44,8 @@ export class Toolbox {
     this.#options = options;
   }
 
-  get place(): Place {
-    return this.#options.place;
+  get address(): SandboxAddress {
+    return this.#options.address;
   }
 
   run(request: JobRequestInput, call: Call): Promise<CallToolResult> {
@@ -92,7 +92,7 @@ export class Toolbox {
 
   status(call: Call): Promise<CallToolResult> {
     return this.#explained(async () => {
-      const { tenant, session = "main", scope = "tenant", profile = "default" } = this.place;
+      const { tenant, session = "main", scope = "tenant", profile = "default" } = this.address;
       const key = this.#sandbox(call);
       const state = await this.#port.sandbox(tenant, key);
       const about = [
@@ -126,7 +126,7 @@ export class Toolbox {
       ...(session === undefined ? {} : { session }),
       ...(profile === undefined ? {} : { profile }),
     };
-    const order = { ...this.place, ...named, request };
+    const order = { ...this.address, ...named, request };
     return this.#port.submit(order);
   }
 
@@ -146,10 +146,10 @@ export class Toolbox {
   }
 
   #sandbox({ session }: Call): string {
-    const { tenant, agent, scope = "tenant" as Scope } = this.place;
+    const { tenant, agent, scope = "tenant" as Scope } = this.address;
     return sandboxKeyOf({
       tenant: tenantId.parse(tenant),
-      session: sessionName.parse(session ?? this.place.session ?? "main"),
+      session: sessionName.parse(session ?? this.address.session ?? "main"),
       scope,
       agent: agentName.optional().parse(agent),
     });

@@ -11,7 +11,7 @@ export interface JobTool {
   readonly shape: z.ZodRawShape;
   /** The call's job request; validated like any job's. */
   readonly request: (args: Readonly<Record<string, unknown>>) => JobRequestInput;
-  /** The profile it runs under, in place of the place's own. */
+  /** The profile it runs under, instead of the sandbox's own. */
   readonly profile?: string | undefined;
 }
 

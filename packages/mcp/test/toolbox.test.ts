@@ -54,19 +54,19 @@ class ScriptedFleet implements FleetPort {
 }
 
 const chunk = (id: string, text: string): FollowedEvent => ({ id, type: "stdout", bytes: Buffer.from(text) });
-const place = { tenant: "acme", profile: "small" };
+const address = { tenant: "acme", profile: "small" };
 
-test("a job goes to the configured place, in the call's session", async () => {
+test("a job goes to the configured sandbox, in the call's session", async () => {
   const fleet = new ScriptedFleet([chunk("1-0", "hi\n"), { id: "2-0", type: "finished", result: done }]);
-  const toolbox = new Toolbox(fleet, { place });
+  const toolbox = new Toolbox(fleet, { address });
   const answer = await toolbox.run({ kind: "list" }, { cancelled: never, session: "beside" });
-  expect(fleet.orders).toEqual([{ ...place, session: "beside", request: { kind: "list" } }]);
+  expect(fleet.orders).toEqual([{ ...address, session: "beside", request: { kind: "list" } }]);
   expect(answer).toMatchObject({ content: [{ text: "hi\n" }], structuredContent: { state: "finished" } });
 });
 
 test("a job that takes longer than a call may is answered with what there is, and is not cancelled", async () => {
   const fleet = new ScriptedFleet([chunk("1-0", "begun\n")]);
-  const toolbox = new Toolbox(fleet, { place, answerWithinMs: 20 });
+  const toolbox = new Toolbox(fleet, { address, answerWithinMs: 20 });
   const answer = await toolbox.run({ kind: "list" }, { cancelled: never });
   expect(answer.structuredContent).toMatchObject({ state: "running", job: "j1", after: "1-0" });
   expect(fleet.cancelled).toEqual([]);
@@ -74,7 +74,7 @@ test("a job that takes longer than a call may is answered with what there is, an
 
 test("a call that its client cancelled cancels the job, and the toolbox waits for that", async () => {
   const fleet = new ScriptedFleet([]);
-  const toolbox = new Toolbox(fleet, { place });
+  const toolbox = new Toolbox(fleet, { address });
   const gone = new AbortController();
   void toolbox.run({ kind: "list" }, { cancelled: gone.signal });
   gone.abort();
@@ -85,7 +85,7 @@ test("a call that its client cancelled cancels the job, and the toolbox waits fo
 test("a server that stops answers its calls at once, and their jobs go on", async () => {
   const fleet = new ScriptedFleet([]);
   const stopping = new AbortController();
-  const toolbox = new Toolbox(fleet, { place, stopping: stopping.signal });
+  const toolbox = new Toolbox(fleet, { address, stopping: stopping.signal });
   const answer = toolbox.run({ kind: "list" }, { cancelled: never });
   stopping.abort();
   expect((await answer).structuredContent).toMatchObject({ state: "running" });
@@ -96,7 +96,7 @@ test("the client is notified of output as it comes, with progress that only grow
   const fleet = new ScriptedFleet([chunk("1-0", "a"), chunk("2-0", "b")]);
   const notified: [number, string][] = [];
   const stopping = new AbortController();
-  const toolbox = new Toolbox(fleet, { place, stopping: stopping.signal });
+  const toolbox = new Toolbox(fleet, { address, stopping: stopping.signal });
   const notify = async (progress: number, message: string) => {
     notified.push([progress, message]);
     stopping.abort();
@@ -109,7 +109,7 @@ test("the client is notified of output as it comes, with progress that only grow
 test("a job of another sandbox does not exist, and is not cancelled", async () => {
   const fleet = new ScriptedFleet([]);
   fleet.sandboxKey = "acme.s.other";
-  const toolbox = new Toolbox(fleet, { place: { tenant: "acme", scope: "session", session: "mine" } });
+  const toolbox = new Toolbox(fleet, { address: { tenant: "acme", scope: "session", session: "mine" } });
   for (const id of ["j1", "unknown"]) {
     const answer = await toolbox.job({ id, action: "cancel" }, { cancelled: never });
     expect(answer).toMatchObject({ isError: true, structuredContent: { code: "not-found" } });
@@ -120,7 +120,7 @@ test("a job of another sandbox does not exist, and is not cancelled", async () =
 test("what the fleet throws is an answer", async () => {
   const fleet = new ScriptedFleet([]);
   fleet.submit = () => Promise.reject(new Error("Redis is away"));
-  const answer = await new Toolbox(fleet, { place }).run({ kind: "list" }, { cancelled: never });
+  const answer = await new Toolbox(fleet, { address }).run({ kind: "list" }, { cancelled: never });
   expect(answer).toMatchObject({
     isError: true,
     content: [{ text: "ERR: Error: Redis is away [internal]" }],

@@ -145,10 +145,10 @@ class Beginning {
     if (this.#admitted.isBegun) return "begun";
     const { ports, authority, before, beginnings } = this.#parts;
     const { fetched, job } = this.#admitted;
-    const place = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
+    const position = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
     beginnings.recording(fetched);
     const begun = await authority.publish(async () => {
-      const said = await ports.events.begin(fetched.id, job.attempt, place);
+      const said = await ports.events.begin(fetched.id, job.attempt, position);
       if (said === "late") throw new Error("the lease has to be renewed before a job begins");
       return said;
     });

@@ -236,7 +236,11 @@ export class Runs {
     beginnings.recording(successor.fetched);
     const { id: jobId, queuedId } = successor.fetched;
     return {
-      beginner: { jobId, attempt: successor.job.attempt, place: { queuedId, before: line.before(queuedId) } },
+      beginner: {
+        jobId,
+        attempt: successor.job.attempt,
+        position: { queuedId, before: line.before(queuedId) },
+      },
       onSent: (answer) =>
         this.#track(
           successor,

@@ -88,7 +88,7 @@ export type BeginResult = "begun" | "fenced" | "finished-before" | "cancelled" |
 export interface Beginner {
   readonly jobId: string;
   readonly attempt: number;
-  readonly place: { readonly queuedId: string; readonly before: readonly string[] };
+  readonly position: { readonly queuedId: string; readonly before: readonly string[] };
 }
 
 /** An attempt that ends. */
@@ -103,7 +103,7 @@ export interface EventsPort {
    * Records that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
    * before it and is not among those in `before`. `late`: the lease has to be renewed first.
    */
-  begin(jobId: string, attempt: number, place: Beginner["place"]): Promise<BeginResult>;
+  begin(jobId: string, attempt: number, position: Beginner["position"]): Promise<BeginResult>;
   /**
    * Takes its own `begin` back: nothing was handed to the sandbox. Works even if another worker holds the sandbox by now. False: this
    * tenancy did not begin it, or something was published about it since. `takes`: only if it began in one of them.

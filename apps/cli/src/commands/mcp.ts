@@ -62,10 +62,10 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   const door = await openDoor(chosen(context.config, values));
   try {
     // The tools offer a session argument only if sessions share a sandbox, so find the scope once at the start.
-    const place = { ...named, scope: named.scope ?? (await door.scopeOf(named)) };
+    const address = { ...named, scope: named.scope ?? (await door.scopeOf(named)) };
     const tools = await door.tools.usableBy(named);
     await serveMcpStdio(mcpPort(door, { tenant: named.tenant, onNoSandbox, onBug: say }), {
-      place,
+      address,
       tools,
       answerWithinMs,
       signal,

@@ -1,7 +1,7 @@
 import type { Berth } from "@berth/client";
 import {
   attemptOf,
-  type BoardPlace,
+  type BoardQueueId,
   boardQueue,
   jobIdOf,
   offerQueueName,
@@ -23,7 +23,7 @@ const foundKeptMs = 600_000;
 const sandboxesPerTenant = 10;
 
 interface Shown {
-  readonly place: BoardPlace;
+  readonly queueId: BoardQueueId;
   readonly adapter: BullMQAdapter;
   readonly close: () => void;
 }
@@ -72,12 +72,14 @@ export class BoardQueues {
 
   /** Whose sandboxes are shown, by sandbox. */
   get sandboxes(): readonly SandboxKey[] {
-    return [...this.#shown.values()].flatMap(({ place }) => (place.kind === "sandbox" ? [place.key] : []));
+    return [...this.#shown.values()].flatMap(({ queueId }) =>
+      queueId.kind === "sandbox" ? [queueId.key] : [],
+    );
   }
 
   /** What is shown under a name; undefined if nothing is. */
-  placeOf(name: string): BoardPlace | undefined {
-    return this.#shown.get(name)?.place;
+  queueIdOf(name: string): BoardQueueId | undefined {
+    return this.#shown.get(name)?.queueId;
   }
 
   /** Shows a tenant's sandboxes for a while. Gives the name of the one that was used last. */
@@ -99,16 +101,16 @@ export class BoardQueues {
   async #lookAgain(): Promise<void> {
     for (;;) {
       const before = this.#changes;
-      const places = await this.#wanted();
+      const queueIds = await this.#wanted();
       if (this.#isClosed) return;
       if (this.#changes !== before) continue;
-      this.#arrange(places);
+      this.#arrange(queueIds);
       this.#atMs = performance.now();
       return;
     }
   }
 
-  async #wanted(): Promise<BoardPlace[]> {
+  async #wanted(): Promise<BoardQueueId[]> {
     const workers = await this.#berth.workers();
     const offers = new Set([offerQueueName({ pool: "default", home: undefined })]);
     for (const { pools, host } of workers) {
@@ -121,54 +123,54 @@ export class BoardQueues {
     this.#known = recent.known;
     const keys = new Set([...recent.keys, ...this.#found.keys()]);
     return [
-      ...[...offers].sort().map((name): BoardPlace => ({ kind: "offers", name })),
+      ...[...offers].sort().map((name): BoardQueueId => ({ kind: "offers", name })),
       { kind: "schedule" },
       { kind: "dead" },
-      ...[...keys].sort().map((key): BoardPlace => ({ kind: "sandbox", key })),
+      ...[...keys].sort().map((key): BoardQueueId => ({ kind: "sandbox", key })),
     ];
   }
 
-  #arrange(places: readonly BoardPlace[]): void {
-    const wanted = new Map(places.map((place) => [labelOf(place), place]));
+  #arrange(queueIds: readonly BoardQueueId[]): void {
+    const wanted = new Map(queueIds.map((queueId) => [labelOf(queueId), queueId]));
     for (const [label, { close }] of this.#shown) {
       if (wanted.has(label)) continue;
       this.#shown.delete(label);
       close();
     }
-    for (const [label, place] of wanted) {
-      if (!this.#shown.has(label)) this.#shown.set(label, this.#show(label, place));
+    for (const [label, queueId] of wanted) {
+      if (!this.#shown.has(label)) this.#shown.set(label, this.#show(label, queueId));
     }
   }
 
-  #show(label: string, place: BoardPlace): Shown {
-    const queue = boardQueue(this.#redis, place);
-    const canRetry = !this.#isReadOnly && (place.kind === "dead" || place.kind === "sandbox");
-    const adapter = new PlaceAdapter(label, place, this.#berth, queue as never, {
+  #show(label: string, queueId: BoardQueueId): Shown {
+    const queue = boardQueue(this.#redis, queueId);
+    const canRetry = !this.#isReadOnly && (queueId.kind === "dead" || queueId.kind === "sandbox");
+    const adapter = new BoardQueueAdapter(label, queueId, this.#berth, queue as never, {
       delimiter: ":",
       readOnlyMode: !canRetry,
       allowRetries: canRetry,
-      description: descriptions[place.kind],
+      description: descriptions[queueId.kind],
     });
-    return { place, adapter, close: () => void queue.close().catch(() => {}) };
+    return { queueId, adapter, close: () => void queue.close().catch(() => {}) };
   }
 }
 
 /** All sandboxes' queues have the same name in BullMQ; on the board each has the one it is shown under. */
-class PlaceAdapter extends BullMQAdapter {
+class BoardQueueAdapter extends BullMQAdapter {
   readonly #name: string;
-  readonly #place: BoardPlace;
+  readonly #queueId: BoardQueueId;
   readonly #berth: Berth;
   override readonly allowCompletedRetries = false;
 
   constructor(
     name: string,
-    place: BoardPlace,
+    queueId: BoardQueueId,
     berth: Berth,
     ...rest: ConstructorParameters<typeof BullMQAdapter>
   ) {
     super(...rest);
     this.#name = name;
-    this.#place = place;
+    this.#queueId = queueId;
     this.#berth = berth;
   }
 
@@ -178,8 +180,8 @@ class PlaceAdapter extends BullMQAdapter {
 
   /** A job's output is in its events, and expires with them. */
   override async getJobLogs(id: string): Promise<string[]> {
-    if (this.#place.kind === "dead") return await this.#berth.jobs.lastLines(id.replace(/^d-/, ""));
-    if (this.#place.kind !== "sandbox") return [];
+    if (this.#queueId.kind === "dead") return await this.#berth.jobs.lastLines(id.replace(/^d-/, ""));
+    if (this.#queueId.kind !== "sandbox") return [];
     return await this.#berth.jobs.lastLines(jobIdOf(id), attemptOf(id));
   }
 }
@@ -194,15 +196,15 @@ const descriptions = {
 } as const;
 
 /** The board groups by what is before the colon. */
-function labelOf(place: BoardPlace): string {
-  switch (place.kind) {
+function labelOf(queueId: BoardQueueId): string {
+  switch (queueId.kind) {
     case "offers":
-      return `fleet:${place.name}`;
+      return `fleet:${queueId.name}`;
     case "schedule":
       return "fleet:schedule";
     case "dead":
       return "fleet:dead letters";
     case "sandbox":
-      return `tenants:${place.key}`;
+      return `tenants:${queueId.key}`;
   }
 }

@@ -1,5 +1,5 @@
 import type { Berth } from "@berth/client";
-import { type BoardPlace, type FailedJobs, jobIdOf } from "@berth/ledger";
+import { type BoardQueueId, type FailedJobs, jobIdOf } from "@berth/ledger";
 import { isFault, isSuccess } from "@berth/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "../http/problem.ts";
@@ -35,34 +35,34 @@ export class Changes {
     if (request.method !== "PUT" || (route !== retryOne && route !== retryAll))
       throw notAllowed("the board only runs failed jobs again; use the client, HTTP or the berth command");
     const { queueName = "", jobId = "", queueStatus } = request.params as Record<string, string>;
-    const place = this.#parts.queues.placeOf(queueName);
-    if (place === undefined) throw new Problem("not-found", "the board does not show that queue");
-    if (place.kind !== "sandbox" && place.kind !== "dead")
+    const queueId = this.#parts.queues.queueIdOf(queueName);
+    if (queueId === undefined) throw new Problem("not-found", "the board does not show that queue");
+    if (queueId.kind !== "sandbox" && queueId.kind !== "dead")
       throw notAllowed("nothing of this queue can be run again");
     if (route === retryOne) {
-      await this.#again(place, jobId, request);
+      await this.#again(queueId, jobId, request);
       return reply.code(204).send();
     }
     if (queueStatus !== "failed") throw new Problem("invalid-request", "only failed jobs are run again");
-    return reply.send(await this.#allAgain(place, queueName, request));
+    return reply.send(await this.#allAgain(queueId, queueName, request));
   }
 
-  async #again(place: BoardPlace, entry: string, request: FastifyRequest): Promise<void> {
+  async #again(queueId: BoardQueueId, entry: string, request: FastifyRequest): Promise<void> {
     const { berth, audit } = this.#parts;
-    const id = await this.#jobIdOf(place, entry);
+    const id = await this.#jobIdOf(queueId, entry);
     const again = await redriven(() =>
-      place.kind === "dead" ? berth.deadLetters.redrive(id) : berth.jobs.redrive(id),
+      queueId.kind === "dead" ? berth.deadLetters.redrive(id) : berth.jobs.redrive(id),
     );
-    const action = place.kind === "dead" ? "dead-letter.redriven" : "job.redriven";
+    const action = queueId.kind === "dead" ? "dead-letter.redriven" : "job.redriven";
     await audit.note(action, noted(request, `${id} as ${again}`));
   }
 
   /** The job of a queue's entry. Throws when it cannot be run again from there. */
-  async #jobIdOf(place: BoardPlace, entry: string): Promise<string> {
-    if (place.kind === "dead") return entry.replace(/^d-/, "");
+  async #jobIdOf(queueId: BoardQueueId, entry: string): Promise<string> {
+    if (queueId.kind === "dead") return entry.replace(/^d-/, "");
     const id = jobIdOf(entry);
     const job = await this.#parts.berth.jobs.find(id);
-    if (job === undefined || place.kind !== "sandbox" || job.sandbox !== place.key)
+    if (job === undefined || queueId.kind !== "sandbox" || job.sandbox !== queueId.key)
       throw new Problem("not-found", "no such job is known in this sandbox");
     if (job.result !== undefined && isSuccess(job.result.outcome))
       throw new Problem("conflict", "the job succeeded in the end");
@@ -70,14 +70,14 @@ export class Changes {
   }
 
   /** One after the other, in the order of their ends: jobs of a session keep theirs. Cancelled ones are run again one by one only. */
-  async #allAgain(place: BoardPlace, queueName: string, request: FastifyRequest) {
+  async #allAgain(queueId: BoardQueueId, queueName: string, request: FastifyRequest) {
     const { berth, audit } = this.#parts;
-    const { ids, others } = await this.#failedOf(place);
+    const { ids, others } = await this.#failedOf(queueId);
     let retried = 0;
     let trouble: unknown;
     for (const id of ids) {
       try {
-        await (place.kind === "dead" ? berth.deadLetters.redrive(id) : berth.jobs.redrive(id));
+        await (queueId.kind === "dead" ? berth.deadLetters.redrive(id) : berth.jobs.redrive(id));
         retried++;
       } catch (error) {
         // One that cannot be run again hinders no other; a limit or a Redis that is away stops all.
@@ -91,9 +91,9 @@ export class Changes {
     return { retried, skipped: others + ids.length - retried };
   }
 
-  async #failedOf(place: BoardPlace): Promise<FailedJobs> {
+  async #failedOf(queueId: BoardQueueId): Promise<FailedJobs> {
     const { berth } = this.#parts;
-    if (place.kind === "sandbox") return await berth.jobs.failed(place.key);
+    if (queueId.kind === "sandbox") return await berth.jobs.failed(queueId.key);
     const letters = await berth.deadLetters.list({ limit: mostAtOnce });
     return { ids: letters.map(({ jobId }) => jobId).reverse(), others: 0 };
   }

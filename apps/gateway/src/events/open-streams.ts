@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
+import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { Problem } from "../http/problem.ts";
 import type { Principal } from "../keys/principal.ts";
-import { Places } from "../places.ts";
 
 export interface OpenStreamsOptions {
   readonly max: number;
@@ -25,7 +25,7 @@ interface OpenStream {
 /** Counts this gateway's long answers, sends their heartbeats, and ends them when the gateway stops. */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
-  readonly #places: Places;
+  readonly #limit: ConcurrencyLimit;
   readonly #open = new Set<OpenStream>();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
@@ -33,7 +33,7 @@ export class OpenStreams {
   constructor(options: OpenStreamsOptions) {
     const { max, maxPerKey } = options;
     this.#options = options;
-    this.#places = new Places({
+    this.#limit = new ConcurrencyLimit({
       ...{ max, maxPerKey, code: "too-many-streams", what: "event streams open" },
       ceiling: "streams",
     });
@@ -50,7 +50,7 @@ export class OpenStreams {
     { comments = true }: { readonly comments?: boolean } = {},
   ): { readonly signal: AbortSignal; close(): void } {
     if (this.#closing) throw new Problem("unavailable", "this gateway is stopping");
-    const place = this.#places.take(principal);
+    const place = this.#limit.take(principal);
     const stream = { principal, response, comments, over: new AbortController() };
     this.#open.add(stream);
     this.#timer ??= setInterval(() => this.#beat(), this.#options.heartbeatMs);

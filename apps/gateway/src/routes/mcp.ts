@@ -9,7 +9,7 @@ import { mcpPort } from "../mcp-port.ts";
 import { version } from "../openapi/document.ts";
 import type { Parts } from "../parts.ts";
 
-const placeHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend({
+const addressHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend({
   "berth-tenant": headerText(givenTenant).optional().describe("whose sandbox; an admin key has to name one"),
   "berth-session": headerText(givenSession).optional().describe("its calls run in order; default: main"),
   "berth-scope": scope.optional().describe("who shares the sandbox; when absent: the tenant's default"),
@@ -35,7 +35,7 @@ const message = z
   })
   .describe("one JSON-RPC message of the Model Context Protocol");
 
-type Place = z.output<typeof placeHeaders>;
+type AddressHeaders = z.output<typeof addressHeaders>;
 
 export function mcpRoutes(parts: Parts): AnyRoute[] {
   const post = route(
@@ -48,7 +48,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
         "Streamable HTTP without sessions, protocol revisions 2026-07-28 and 2025-11-25 and before. The headers choose the sandbox, so " +
         "that a model cannot. Answers are JSON, or server-sent events when there is progress to tell. docs/mcp.md has the set-up of clients.",
       access: "key",
-      headers: placeHeaders,
+      headers: addressHeaders,
       body: message,
       answers: {
         200: { about: "The answer, as JSON or as server-sent events", type: "application/json" },
@@ -60,11 +60,11 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
     },
     async (call) => {
       const { body, principal, signal, request } = call;
-      const named = placeOf(call);
+      const named = addressOf(call);
       const { agent } = named;
       const tenant = tenantFor(principal, named.tenant);
       // The tools offer a session argument only if sessions share a sandbox, so find the scope once at the start.
-      const place = { ...named, scope: named.scope ?? (await parts.berth.scopeOf(tenant, agent)) };
+      const address = { ...named, scope: named.scope ?? (await parts.berth.scopeOf(tenant, agent)) };
       const usesTools = body.method === "tools/list" || body.method === "tools/call";
       const tools = usesTools ? await parts.berth.tools.usableBy(named) : [];
       using _ = body.method === "tools/call" ? parts.waits.take(principal) : undefined;
@@ -74,7 +74,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
         mcpPort(parts, { principal, tenant, headers: call.headers, onBug }),
         { headers: request.headers, body, signal },
         {
-          place,
+          address,
           tools,
           version,
           answerWithinMs: Math.min(defaultAnswerWithinMs, parts.config.maxWaitMs),
@@ -97,9 +97,9 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
 }
 
 /** Checks the names in the headers first, so that a misconfigured client learns it when it connects. */
-function placeOf({ headers, principal }: Call<unknown, unknown, Place, unknown>) {
+function addressOf({ headers, principal }: Call<unknown, unknown, AddressHeaders, unknown>) {
   const of = tenantFor(principal, headers["berth-tenant"], undefined, "the header Berth-Tenant");
-  const place = {
+  const address = {
     tenant: headers["berth-tenant"] ?? of,
     session: headers["berth-session"],
     scope: headers["berth-scope"],
@@ -107,9 +107,9 @@ function placeOf({ headers, principal }: Call<unknown, unknown, Place, unknown>)
     profile: headers["berth-profile"],
     pool: headers["berth-pool"],
   };
-  refuseShared(place.scope, principal);
-  refuseUngranted(principal, place);
-  return place;
+  refuseShared(address.scope, principal);
+  refuseUngranted(principal, address);
+  return address;
 }
 
 async function passOn(

@@ -30,11 +30,11 @@ export interface SandboxCall<B extends z.ZodType, A extends z.ZodType> {
 const runs = new Set(["execute", "bash"]);
 
 /** By names or ids. */
-type Place = { tenant_id?: string | undefined; session_id: string };
+type SessionRef = { tenant_id?: string | undefined; session_id: string };
 
 /** The code sandbox API: one job per call, waited for. Each session has its own container and workspace. */
 export function sandboxRoutes(parts: Parts): AnyRoute[] {
-  function call<B extends z.ZodType<Place>, A extends z.ZodType>(spec: SandboxCall<B, A>): AnyRoute {
+  function call<B extends z.ZodType<SessionRef>, A extends z.ZodType>(spec: SandboxCall<B, A>): AnyRoute {
     return route(
       {
         method: "POST",
@@ -233,7 +233,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
 /** A job in its session's own sandbox. */
 export function sessionDraft(
   principal: Principal,
-  { tenant_id, session_id }: Place,
+  { tenant_id, session_id }: SessionRef,
   request: calls.Request,
   headers: SubmissionHeaders,
 ): CheckedOrder {

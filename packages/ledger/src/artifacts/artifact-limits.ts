@@ -1,5 +1,5 @@
 export interface ArtifactLimits {
-  /** Up to this size the bytes are in Redis; larger ones are in the place. */
+  /** Up to this size the bytes are in Redis; larger ones are in the byte store. */
   readonly inRedisBytes: number;
   /** Largest size of one artifact. */
   readonly maxBytes: number;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { type ArtifactRef, Fault, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { type ArtifactRecord, artifactRecord, redisPlace } from "./artifact-scripts.ts";
-import type { BytePlace, ByteRange } from "./byte-place.ts";
+import { type ArtifactRecord, artifactRecord, inRedis } from "./artifact-scripts.ts";
+import type { ByteRange, ByteStore } from "./byte-store.ts";
 
 /** The facts of an artifact that its reference does not have. */
 export interface ArtifactMeta extends ArtifactRef {
@@ -19,11 +19,11 @@ export interface ArtifactMeta extends ArtifactRef {
 /** Reads artifacts by their id. The larger ones need access to the directory that has them. */
 export class ArtifactReader {
   readonly #redis: Redis;
-  readonly #place: BytePlace | undefined;
+  readonly #store: ByteStore | undefined;
 
-  constructor(redis: Redis, place?: BytePlace) {
+  constructor(redis: Redis, store?: ByteStore) {
     this.#redis = redis;
-    this.#place = place;
+    this.#store = store;
   }
 
   /** Undefined when there is none, or it has expired. */
@@ -66,9 +66,9 @@ export class ArtifactReader {
   }
 
   async #source(id: string, record: ArtifactRecord, range: ByteRange): Promise<AsyncIterable<Uint8Array>> {
-    if (record.place === redisPlace) return this.#inRedis(record.sha256, range);
-    const here = await this.#place?.id();
-    if (this.#place && here === record.place) return this.#place.read(record.file, range);
+    if (record.place === inRedis) return this.#inRedis(record.sha256, range);
+    const here = await this.#store?.id();
+    if (this.#store && here === record.place) return this.#store.read(record.file, range);
     const detail = here === undefined ? "this process has none" : `this process has ${here}`;
     throw new Fault("artifact-elsewhere", { artifact: id, place: record.place, detail });
   }

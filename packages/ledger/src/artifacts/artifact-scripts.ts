@@ -3,7 +3,7 @@ import { Script } from "@berth/redis";
 import { z } from "zod";
 
 /** The place of bytes that Redis itself holds. It equals no directory's id, since those are hexadecimal. */
-export const redisPlace = "redis";
+export const inRedis = "redis";
 
 const count = z.number().int().min(0);
 

@@ -19,15 +19,15 @@ import {
   addArtifact,
   artifactKeys,
   dropArtifact,
-  redisPlace,
+  inRedis,
 } from "./artifact-scripts.ts";
 import { type ArtifactUsage, readArtifactUsage } from "./artifact-usage.ts";
-import type { BytePlace } from "./byte-place.ts";
+import type { ByteStore } from "./byte-store.ts";
 import { JobArtifacts } from "./job-artifacts.ts";
 import { MeasuredBytes, TooLarge } from "./measured-bytes.ts";
 import { mimeOf, sniffedBytes } from "./mime.ts";
-import { PlaceFiles } from "./place-files.ts";
 import { splitHead } from "./split-head.ts";
+import { StoredFiles } from "./stored-files.ts";
 
 /** The owner of an artifact. */
 export interface ArtifactOwner {
@@ -83,13 +83,13 @@ export class ArtifactStore {
   readonly limits: ArtifactLimits;
   readonly reader: ArtifactReader;
   readonly #redis: Redis;
-  readonly #files: PlaceFiles;
+  readonly #files: StoredFiles;
 
-  constructor(redis: Redis, place: BytePlace, limits: Partial<ArtifactLimits> = {}) {
+  constructor(redis: Redis, store: ByteStore, limits: Partial<ArtifactLimits> = {}) {
     this.#redis = redis;
-    this.#files = new PlaceFiles(redis, place);
+    this.#files = new StoredFiles(redis, store);
     this.limits = { ...defaultArtifactLimits, ...limits };
-    this.reader = new ArtifactReader(redis, place);
+    this.reader = new ArtifactReader(redis, store);
   }
 
   /** The store as one job uses it. */
@@ -177,7 +177,7 @@ export class ArtifactStore {
     const mime = mimeOf(path, head);
     if (!all && head.length <= inRedisBytes) {
       const content = { size: head.length, sha256: measured.sha256(), mime };
-      return this.#add(owner, path, { ...content, place: redisPlace, file: "", bytes: head }, options);
+      return this.#add(owner, path, { ...content, place: inRedis, file: "", bytes: head }, options);
     }
     const placed = await this.#files.write(all ?? only(head), () => measured.sha256());
     // If the answer gets lost, this process cannot know whether the file was adopted: the index decides.

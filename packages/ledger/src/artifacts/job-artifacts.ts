@@ -2,7 +2,7 @@ import { type ArtifactRef, Fault, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { refOf } from "./artifact-reader.ts";
 import type { ArtifactOwner, ArtifactStore, PutAnswer } from "./artifact-store.ts";
-import type { ByteRange } from "./byte-place.ts";
+import type { ByteRange } from "./byte-store.ts";
 
 /** Lookups sent to Redis at once. */
 const lookupsAtOnce = 50;

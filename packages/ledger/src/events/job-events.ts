@@ -111,8 +111,8 @@ export interface EndingAttempt {
   readonly leaves: boolean;
 }
 
-/** Where a job is in its sandbox's queue. */
-export interface JobPlace {
+/** Where a job is in its sandbox's line. */
+export interface LinePosition {
   readonly queuedId: string;
   /** Jobs that were taken before it, as far as the holder that begins it knows. */
   readonly before: readonly string[];
@@ -178,8 +178,8 @@ export class JobEvents {
   }
 
   /** Records that a job begins, unless it ended, is to be cancelled, is another holder's, or would overtake one that no worker runs. */
-  begin(to: Publication, place: JobPlace, started: Started): Promise<Begun> {
-    return this.exchanges.begin(to, beginningOf(to.jobId, place, started));
+  begin(to: Publication, position: LinePosition, started: Started): Promise<Begun> {
+    return this.exchanges.begin(to, beginningOf(to.jobId, position, started));
   }
 
   /** The end of a job, and in the same script the beginning of another of the same holder. */
@@ -192,11 +192,11 @@ export class JobEvents {
     }: {
       readonly said: readonly JobEvent[];
       readonly finished: Extract<JobEvent, { type: "finished" }>;
-      readonly next: { readonly jobId: string; readonly place: JobPlace; readonly started: Started };
+      readonly next: { readonly jobId: string; readonly position: LinePosition; readonly started: Started };
     },
   ): Promise<[Published, Begun]> {
     const ending = endingOf(to, [...said, finished], finished);
-    return this.exchanges.endAndBegin(to, ending, beginningOf(next.jobId, next.place, next.started));
+    return this.exchanges.endAndBegin(to, ending, beginningOf(next.jobId, next.position, next.started));
   }
 
   /** Takes back a beginning that no event followed. False: one did, or that epoch did not record it in one of those takes. */
@@ -295,8 +295,8 @@ function endingOf(
   };
 }
 
-function beginningOf(jobId: string, place: JobPlace, started: Started): Beginning {
-  return { jobId, attempt: started.attempt, data: JSON.stringify(started), ...place };
+function beginningOf(jobId: string, position: LinePosition, started: Started): Beginning {
+  return { jobId, attempt: started.attempt, data: JSON.stringify(started), ...position };
 }
 
 /** The progress of a job that has only the mark on its queue entry left. */

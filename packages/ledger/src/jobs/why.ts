@@ -5,8 +5,7 @@ import type { JobEvents } from "../events/job-events.ts";
 import type { FleetView } from "../fleet/fleet-view.ts";
 import { readCeilings } from "../fleet/tenant-ceilings.ts";
 import { holderIn, readLease } from "../leases/lease-record.ts";
-import type { Place } from "../leases/leases.ts";
-import type { Offers } from "../queues/offers.ts";
+import type { Offers, OfferTarget } from "../queues/offers.ts";
 import { queuedId, unfinishedKeys } from "../queues/queue-layout.ts";
 import { redisNow } from "../redis-now.ts";
 import { type JobRecord, type JobState, readJobRecord, resultIn, stateOf } from "./job-record.ts";
@@ -154,8 +153,12 @@ async function heldCeiling(redis: Redis, key: SandboxKey): Promise<Reason | unde
   return { code: "tenant-full", text };
 }
 
-async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place: Place): Promise<Reason> {
-  const { pool, home } = place;
+async function unheldReason(
+  { offers, fleet }: WhyParts,
+  key: SandboxKey,
+  target: OfferTarget,
+): Promise<Reason> {
+  const { pool, home } = target;
   const workers = (await fleet.workers()).filter(({ pools }) => pools.includes(pool));
   if (workers.length === 0) return { code: "no-worker", text: `no worker of the pool ${pool} is there` };
   const able = workers.filter(({ host }) => home === undefined || host === home);
@@ -166,7 +169,7 @@ async function unheldReason({ offers, fleet }: WhyParts, key: SandboxKey, place:
   if (well.length === 0) {
     return { code: "no-engine", text: `no worker that could take it has an engine: ${able[0]?.health}` };
   }
-  const before = await offers.before(key, place);
+  const before = await offers.before(key, target);
   const line = before === undefined ? "it is about to be offered" : `${before} sandboxes are before its own`;
   if (well.some(({ slots, held }) => held < slots))
     return { code: "about-to-be-taken", text: `a worker is about to take its sandbox; ${line}` };

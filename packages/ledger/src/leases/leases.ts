@@ -12,6 +12,7 @@ import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readWorkerInstance } from "../fleet/worker-record.ts";
 import { ceilingDefaults, ceilingFacts, tenantFull } from "../queues/admission.ts";
+import type { OfferTarget } from "../queues/offers.ts";
 import { unfinishedKeys } from "../queues/queue-layout.ts";
 import { redisNow } from "../redis-now.ts";
 import { isCluster, runInSlot } from "../slots.ts";
@@ -167,12 +168,6 @@ interface HeldLease {
   readonly epoch: number;
   /** Undefined if nothing was measured yet. */
   readonly bytes?: MeasuredBytes | undefined;
-}
-
-/** Where a sandbox is offered: its pool, and its home host where it has one. */
-export interface Place {
-  readonly pool: string;
-  readonly home: string | undefined;
 }
 
 /** Redis serves no other call while it renews these. */
@@ -367,7 +362,8 @@ export class Leases {
     return new Map(await Promise.all(counts));
   }
 
-  async place(key: SandboxKey): Promise<Place> {
+  /** Where a sandbox is offered: its pool, and its home host where it has one. */
+  async offerTarget(key: SandboxKey): Promise<OfferTarget> {
     const { pool, home } = await readLease(this.#redis, key);
     return { pool, home };
   }

@@ -9,7 +9,7 @@ const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
 /** An offer is acknowledged within a round trip or two; one whose taker died is offered again by the sweep after this. */
 const lockMs = 5_000;
-/** Tenants whose turns are remembered for a place, and for how long after the last offer. A tenant that is forgotten counts as new. */
+/** Tenants whose turns are remembered for a target, and for how long after the last offer. A tenant that is forgotten counts as new. */
 const tenantsRemembered = 10_000;
 const turnsKeptMs = 86_400_000;
 
@@ -20,24 +20,27 @@ const offerScript = new Script({
 });
 
 /** The workers that an offer is for: a pool, on any host or on the one whose disk has the workspace. */
-export interface OfferPlace {
+export interface OfferTarget {
   readonly pool: string;
   readonly home: string | undefined;
 }
 
-/** `offers`, `offers-gpu`, `offers@host-1`, `offers-gpu@host-1`. Names have no `@`, so no two places share a queue. */
-export function offerQueueName({ pool, home }: OfferPlace): string {
+/** `offers`, `offers-gpu`, `offers@host-1`, `offers-gpu@host-1`. Names have no `@`, so no two targets share a queue. */
+export function offerQueueName({ pool, home }: OfferTarget): string {
   return `offers${pool === "default" ? "" : `-${pool}`}${home === undefined ? "" : `@${home}`}`;
 }
 
 /** What our scripts and calls touch of BullMQ's layout of these queues. `test/offers.test.ts` compares it with the pinned version. */
-function queueKey(place: OfferPlace, name: "wait" | "prioritized" | "pc" | "marker" | `o-${string}`): string {
-  return `${prefix}:${offerQueueName(place)}:${name}`;
+function queueKey(
+  target: OfferTarget,
+  name: "wait" | "prioritized" | "pc" | "marker" | `o-${string}`,
+): string {
+  return `${prefix}:${offerQueueName(target)}:${name}`;
 }
 
 /**
- * Announces to workers that a sandbox has work and no holder. At most one offer per sandbox and place: its id is the sandbox's key.
- * Offers of a place rotate by tenant, then by sandbox: BullMQ's priorities are rounds in which each tenant has one turn (`offer.lua`).
+ * Announces to workers that a sandbox has work and no holder. At most one offer per sandbox and target: its id is the sandbox's key.
+ * Offers of a target rotate by tenant, then by sandbox: BullMQ's priorities are rounds in which each tenant has one turn (`offer.lua`).
  */
 export class Offers {
   readonly #redis: Redis;
@@ -48,20 +51,20 @@ export class Offers {
   }
 
   /** False: it is offered already, and keeps its turn. */
-  async add(key: SandboxKey, place: OfferPlace): Promise<boolean> {
+  async add(key: SandboxKey, target: OfferTarget): Promise<boolean> {
     const id = offerId(key);
     const keys = [
-      ...[queueKey(place, id), queueKey(place, "prioritized"), queueKey(place, "pc")],
-      ...[queueKey(place, "marker"), redisKeys.turns(offerQueueName(place))],
+      ...[queueKey(target, id), queueKey(target, "prioritized"), queueKey(target, "pc")],
+      ...[queueKey(target, "marker"), redisKeys.turns(offerQueueName(target))],
     ];
     const args = [id, tenantOf(key), JSON.stringify({ key }), Date.now(), tenantsRemembered, turnsKeptMs];
     return offerScript.run(this.#redis, keys, args);
   }
 
   /** As `add`, past an offer whose taker died before settling it: while it exists, its id blocks any other. */
-  async addAgain(key: SandboxKey, place: OfferPlace): Promise<void> {
-    if (await this.add(key, place)) return;
-    const queue = this.#queue(place);
+  async addAgain(key: SandboxKey, target: OfferTarget): Promise<void> {
+    if (await this.add(key, target)) return;
+    const queue = this.#queue(target);
     try {
       const taken = await queue.getJob(offerId(key));
       if (!taken || !(await taken.isActive())) return;
@@ -70,31 +73,31 @@ export class Offers {
         () => true,
         () => false,
       );
-      if (removed) await this.add(key, place);
+      if (removed) await this.add(key, target);
     } catch (error) {
       // A BullMQ queue whose first call to Redis failed stays broken for ever.
-      this.#drop(place, queue);
+      this.#drop(target, queue);
       throw error;
     }
   }
 
-  async waiting(places: readonly OfferPlace[]): Promise<number> {
+  async waiting(targets: readonly OfferTarget[]): Promise<number> {
     const counts = await Promise.all(
-      places.flatMap((place) => [
+      targets.flatMap((target) => [
         // Older versions put theirs here; BullMQ takes them first.
-        this.#redis.llen(queueKey(place, "wait")),
-        this.#redis.zcard(queueKey(place, "prioritized")),
+        this.#redis.llen(queueKey(target, "wait")),
+        this.#redis.zcard(queueKey(target, "prioritized")),
       ]),
     );
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** How many offers are before this sandbox's, or undefined when it has none. */
-  async before(key: SandboxKey, place: OfferPlace): Promise<number | undefined> {
+  async before(key: SandboxKey, target: OfferTarget): Promise<number | undefined> {
     const [older, index, rank] = await Promise.all([
-      this.#redis.llen(queueKey(place, "wait")),
-      this.#redis.lpos(queueKey(place, "wait"), offerId(key)),
-      this.#redis.zrank(queueKey(place, "prioritized"), offerId(key)),
+      this.#redis.llen(queueKey(target, "wait")),
+      this.#redis.lpos(queueKey(target, "wait"), offerId(key)),
+      this.#redis.zrank(queueKey(target, "prioritized"), offerId(key)),
     ]);
     if (index !== null) return older - 1 - index;
     return rank === null ? undefined : older + rank;
@@ -105,15 +108,15 @@ export class Offers {
     this.#queues.clear();
   }
 
-  #drop(place: OfferPlace, queue: Queue): void {
-    const name = offerQueueName(place);
+  #drop(target: OfferTarget, queue: Queue): void {
+    const name = offerQueueName(target);
     if (this.#queues.get(name) !== queue) return;
     this.#queues.delete(name);
     queue.close().catch(() => {});
   }
 
-  #queue(place: OfferPlace): Queue {
-    const name = offerQueueName(place);
+  #queue(target: OfferTarget): Queue {
+    const name = offerQueueName(target);
     let queue = this.#queues.get(name);
     if (!queue) {
       queue = new Queue(name, { connection: bullConnection(this.#redis), prefix, skipMetasUpdate: true });
@@ -137,19 +140,19 @@ export interface Offer {
   putBack(): Promise<void>;
 }
 
-/** Takes offers of one place, one at a time, for one worker. */
+/** Takes offers of one target, one at a time, for one worker. */
 export class OfferTaker {
   readonly #redis: Redis;
-  readonly #place: OfferPlace;
+  readonly #target: OfferTarget;
   readonly #worker: Worker;
   readonly #token: string;
   readonly #wait = new OneWait();
 
-  constructor(redis: Redis, token: string, place: OfferPlace) {
+  constructor(redis: Redis, token: string, target: OfferTarget) {
     this.#redis = redis;
-    this.#place = place;
+    this.#target = target;
     this.#token = token;
-    this.#worker = new Worker(offerQueueName(place), undefined, {
+    this.#worker = new Worker(offerQueueName(target), undefined, {
       connection: bullConnection(redis),
       prefix,
       autorun: false,
@@ -174,7 +177,7 @@ export class OfferTaker {
       putBack: async () => {
         await job.moveToWait(this.#token);
         // BullMQ wakes no worker for a job with a priority that is put back.
-        await this.#redis.zadd(queueKey(this.#place, "marker"), 0, "0");
+        await this.#redis.zadd(queueKey(this.#target, "marker"), 0, "0");
       },
     };
   }

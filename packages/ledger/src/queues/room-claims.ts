@@ -1,7 +1,7 @@
 import { redisKeys } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
-import { type OfferPlace, offerQueueName } from "./offers.ts";
+import { type OfferTarget, offerQueueName } from "./offers.ts";
 
 /** A worker that makes room renews its claim several times in this time. */
 const goodForMs = 2_000;
@@ -16,7 +16,7 @@ const claimRoom = new Script({
 });
 
 export interface Room {
-  /** Offers of the place that wait. */
+  /** Offers of the target that wait. */
   readonly waiting: number;
   /** Sandboxes of this worker that were asked to make room for such offers and have not been replaced: lately, and all. */
   readonly lately: number;
@@ -33,17 +33,17 @@ export interface Room {
 }
 
 /**
- * How many sandboxes this worker gives up now for a place's offers, so that all workers together give up as many as are needed, idle
+ * How many sandboxes this worker gives up now for a target's offers, so that all workers together give up as many as are needed, idle
  * ones first, then those of the tenants that hold the most.
  */
 export async function makeRoomFor(
   redis: Redis,
   instance: string,
-  place: OfferPlace,
+  target: OfferTarget,
   { waiting, lately, all, idle, busy, busyGo }: Room,
 ): Promise<{ readonly idle: number; readonly busy: number }> {
   const counts = busy.slice(0, comparedMost).join(",");
   const args = [instance, waiting, lately, all, idle, goodForMs, busyGo ? "1" : "0", counts];
-  const [idleAsked, busyAsked] = await claimRoom.run(redis, [redisKeys.room(offerQueueName(place))], args);
+  const [idleAsked, busyAsked] = await claimRoom.run(redis, [redisKeys.room(offerQueueName(target))], args);
   return { idle: idleAsked, busy: busyAsked };
 }

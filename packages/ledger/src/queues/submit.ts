@@ -2,7 +2,6 @@ import { fillsWorkspace, type Job, redisKeys, type SandboxKey, tenantOf } from "
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { defaultPool } from "../leases/lease-record.ts";
-import type { Place } from "../leases/leases.ts";
 import { namesOfSandbox, namesText } from "../names.ts";
 import { runInSlot } from "../slots.ts";
 import {
@@ -14,6 +13,7 @@ import {
   requestMark,
 } from "./admission.ts";
 import { keptMs } from "./exchange.ts";
+import type { OfferTarget } from "./offers.ts";
 import {
   completedKey,
   entryKey,
@@ -31,7 +31,7 @@ export interface StagedPayload {
 }
 
 /** The state of a sandbox that has just got a job. */
-export interface SubmittedTo extends Place {
+export interface SubmittedTo extends OfferTarget {
   /** A worker holds it, and has been woken. */
   readonly live: boolean;
   readonly paused: boolean;

@@ -150,10 +150,10 @@ function eventsPort(
   const { events } = redis;
   const of = (jobId: string, attempt = 0) => ({ key, epoch, instance, jobId, attempt });
   return {
-    begin: (jobId, attempt, place) => {
+    begin: (jobId, attempt, position) => {
       const notAfterMs = deadlineMs();
       return connection.script(`begin ${jobId}`, () => {
-        const answer = events.begin({ ...of(jobId, attempt), ...place, notAfterMs });
+        const answer = events.begin({ ...of(jobId, attempt), ...position, notAfterMs });
         if (answer !== "begun") trace.note("redis", `begin:${answer}`, jobId);
         return answer;
       });
@@ -178,7 +178,7 @@ function eventsPort(
     },
     finishedAndBegun: ({ id, attempt }, result, { next }) => {
       const event = { type: "finished", result } as const;
-      const beginner = { ...of(next.jobId, next.attempt), ...next.place, notAfterMs: deadlineMs() };
+      const beginner = { ...of(next.jobId, next.attempt), ...next.position, notAfterMs: deadlineMs() };
       return connection.script(`finished ${id}, begin ${next.jobId}`, () => {
         const published = events.publish({ ...of(id, attempt), event, leaves: true });
         const begun = events.begin(beginner);

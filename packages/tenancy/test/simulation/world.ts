@@ -14,7 +14,7 @@ import { VirtualTime } from "./virtual-time.ts";
 import { Storm } from "./weather.ts";
 
 /** A machine on which one worker lives, again and again. */
-export class WorkerPlace {
+export class WorkerLives {
   readonly #world: World;
   readonly #name: string;
   readonly #host: Host;
@@ -81,7 +81,7 @@ export class World {
   readonly weather: Storm;
   readonly redis: SimRedis;
   readonly producer: Producer;
-  readonly workers: readonly WorkerPlace[];
+  readonly workers: readonly WorkerLives[];
   /** What a worker asked for was done, and it does not know yet. */
   onActed: ((worker: SimWorker, call: string) => void) | undefined;
 
@@ -98,7 +98,7 @@ export class World {
     this.producer = new Producer(this);
     this.workers = Array.from(
       { length: workers },
-      (_, index) => new WorkerPlace(this, `worker-${index + 1}`),
+      (_, index) => new WorkerLives(this, `worker-${index + 1}`),
     );
   }
 

@@ -2,7 +2,7 @@ import { Fault } from "@berth/protocol";
 import { Problem, type ProblemCode } from "./http/problem.ts";
 import type { Principal } from "./keys/principal.ts";
 
-export interface PlacesOptions {
+export interface ConcurrencyLimitOptions {
   readonly max: number;
   readonly maxPerKey: number;
   readonly code: ProblemCode;
@@ -13,13 +13,13 @@ export interface PlacesOptions {
 }
 
 /** Limits what stays open: in total, per key, and per tenant over all its keys. */
-export class Places {
-  readonly #options: PlacesOptions;
+export class ConcurrencyLimit {
+  readonly #options: ConcurrencyLimitOptions;
   readonly #perKey = new Map<string, number>();
   readonly #perTenant = new Map<string, number>();
   #taken = 0;
 
-  constructor(options: PlacesOptions) {
+  constructor(options: ConcurrencyLimitOptions) {
     this.#options = options;
   }
 

@@ -2,7 +2,7 @@ import type { SnapshotStore } from "@berth/ledger";
 import { type SandboxProfile, snapshotName, tenantId } from "@berth/protocol";
 import type { TreeOnDisk, Trees } from "@berth/sandbox";
 
-export interface SnapshotKeeperOptions {
+export interface SnapshotReaperOptions {
   readonly store: Pick<SnapshotStore, "fateOf" | "forget">;
   readonly trees: Pick<Trees, "list" | "remove" | "removeLeftovers">;
   /** The profile of containers that remove files. */
@@ -21,14 +21,14 @@ const leftoversEveryMs = 600_000;
  * Removes the files of snapshots that were removed or have expired. Every worker of the host does so; only one of them gets to remove
  * each.
  */
-export class SnapshotKeeper {
-  readonly #options: SnapshotKeeperOptions;
+export class SnapshotReaper {
+  readonly #options: SnapshotReaperOptions;
   readonly #stopping = new AbortController();
   #looking: Promise<void> = Promise.resolve();
   #stop = Promise.withResolvers<void>();
   #leftoversAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: SnapshotKeeperOptions) {
+  constructor(options: SnapshotReaperOptions) {
     this.#options = options;
   }
 

@@ -3,10 +3,10 @@
  * once; so what one process removes is never what another has just written. Which names are wanted is known in Redis
  * alone.
  */
-export interface BytePlace {
-  /** The same for every process that sees these bytes, and for no other. Makes the place ready when it is new. */
+export interface ByteStore {
+  /** The same for every process that sees these bytes, and for no other. Makes the store ready when it is new. */
   prepare(): Promise<string>;
-  /** The id of a place that is there already. */
+  /** The id of a store that is there already. */
   id(): Promise<string | undefined>;
   draftName(nonce: string): string;
   finalName(nonce: string, sha256: string): string;

@@ -1,7 +1,7 @@
 import { isFault } from "@berth/protocol";
 import type { Images, PullProgress } from "@berth/sandbox";
 
-export interface ImageKeeperOptions {
+export interface ImageMaintenanceOptions {
   readonly images: Images;
   /** The images of the profiles that this worker knows now. */
   readonly wanted: () => readonly string[];
@@ -33,13 +33,13 @@ const againMs = 60_000;
 const progressEveryMs = 5_000;
 
 /** Pulls the profiles' images before a job needs them, and removes those that nothing has used for long. */
-export class ImageKeeper {
-  readonly #options: ImageKeeperOptions;
+export class ImageMaintenance {
+  readonly #options: ImageMaintenanceOptions;
   readonly #stopping = new AbortController();
   #looking: Promise<void> = Promise.resolve();
   #woken = Promise.withResolvers<void>();
 
-  constructor(options: ImageKeeperOptions) {
+  constructor(options: ImageMaintenanceOptions) {
     this.#options = options;
   }
 

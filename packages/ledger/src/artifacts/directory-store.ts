@@ -12,7 +12,7 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Fault } from "@berth/protocol";
-import type { BytePlace, ByteRange } from "./byte-place.ts";
+import type { ByteRange, ByteStore } from "./byte-store.ts";
 
 const idFile = "place-id";
 const idPattern = /^[0-9a-f]{16}$/;
@@ -25,7 +25,7 @@ const readBytes = 64 * 1024;
  * The file `place-id` names the directory itself, so that two hosts know whether they share it. Only the worker's user
  * may look, and the directory's group: a gateway that serves them need not be the worker's user.
  */
-export class DirectoryPlace implements BytePlace {
+export class DirectoryStore implements ByteStore {
   readonly #directory: string;
 
   constructor(directory: string) {
@@ -49,7 +49,7 @@ export class DirectoryPlace implements BytePlace {
     });
   }
 
-  /** Looked at each time: a directory that was emptied under us is another place, and is made anew. */
+  /** Looked at each time: a directory that was emptied under us is another store, and is made anew. */
   async id(): Promise<string | undefined> {
     const path = join(this.#directory, idFile);
     const text = await this.#guard(() => readFile(path, "utf8").catch(unless("ENOENT", "ENOTDIR")));

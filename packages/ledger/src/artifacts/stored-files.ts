@@ -2,46 +2,46 @@ import { randomBytes } from "node:crypto";
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { redisNow } from "../redis-now.ts";
-import type { BytePlace } from "./byte-place.ts";
+import type { ByteStore } from "./byte-store.ts";
 
 /** The sweep leaves a file that is being written alone for this long. After that its writer counts as dead. */
 const draftMs = 3_600_000;
 
-export interface PlacedFile {
+export interface StoredFile {
   readonly place: string;
   readonly file: string;
 }
 
 /**
- * Files of a place, each named in an index in Redis from before it is made until an artifact adopts it, and again from when
+ * Files of a byte store, each named in an index in Redis from before it is made until an artifact adopts it, and again from when
  * it loses its last reference until it is removed. If a process dies between two steps, the sweep finds what it left by the
  * index; no directory is ever searched. A file that is due there is never adopted any more.
  */
-export class PlaceFiles {
+export class StoredFiles {
   readonly #redis: Redis;
-  readonly #place: BytePlace;
+  readonly #store: ByteStore;
 
-  constructor(redis: Redis, place: BytePlace) {
+  constructor(redis: Redis, store: ByteStore) {
     this.#redis = redis;
-    this.#place = place;
+    this.#store = store;
   }
 
   /** Writes a file that waits for its adoption. `sha256` is asked for when all chunks have passed. */
   async write(
     chunks: AsyncGenerator<Uint8Array, void, void>,
     sha256: () => string,
-  ): Promise<PlacedFile & { readonly sha256: string }> {
+  ): Promise<StoredFile & { readonly sha256: string }> {
     try {
-      const place = await this.#place.prepare();
+      const place = await this.#store.prepare();
       const nonce = randomBytes(16).toString("hex");
-      const draft = this.#place.draftName(nonce);
+      const draft = this.#store.draftName(nonce);
       try {
         await this.#await(place, draft);
-        await this.#place.write(draft, chunks);
+        await this.#store.write(draft, chunks);
         const hash = sha256();
-        const file = this.#place.finalName(nonce, hash);
+        const file = this.#store.finalName(nonce, hash);
         await this.#await(place, file);
-        await this.#place.commit(draft, file);
+        await this.#store.commit(draft, file);
         return { place, file, sha256: hash };
       } finally {
         // It has its final name by now, or never will.
@@ -54,21 +54,21 @@ export class PlaceFiles {
 
   /** The same content is known as another file. Should that have been lost, this one takes its place. */
   async repair(file: string, known: string): Promise<void> {
-    if (!(await this.#place.has(known))) await this.#place.commit(file, known);
+    if (!(await this.#store.has(known))) await this.#store.commit(file, known);
   }
 
-  async discard({ place, file }: PlacedFile): Promise<void> {
-    await this.#place.remove(file);
+  async discard({ place, file }: StoredFile): Promise<void> {
+    await this.#store.remove(file);
     await this.#redis.zrem(redisKeys.artifactGarbage(place), file);
   }
 
   async isHere(place: string): Promise<boolean> {
-    return (await this.#place.id()) === place;
+    return (await this.#store.id()) === place;
   }
 
   /** Removes files that are due, at most this many. */
   async sweep(atMost: number): Promise<number> {
-    const place = await this.#place.id();
+    const place = await this.#store.id();
     if (place === undefined) return 0;
     const garbage = redisKeys.artifactGarbage(place);
     const nowMs = await redisNow(this.#redis);
