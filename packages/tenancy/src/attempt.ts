@@ -29,7 +29,7 @@ export interface AttemptParts {
  */
 export type Attempted =
   | { readonly next: "end"; readonly result: JobResult; readonly endedAs?: Outcome | undefined }
-  | { readonly next: "complete" | "leave" | "look-again" | "untouched" }
+  | { readonly next: "ended-before" | "leave" | "look-again" | "untouched" }
   | { readonly next: "no-sandbox"; readonly error: Fault }
   | { readonly next: "postpone"; readonly error: Fault; readonly waitMs: number };
 
@@ -107,7 +107,7 @@ async function beginAndRun(
   if (isTooLate(job, ports)) return tooLate;
   run.isBegun = true;
   const begun = await beginning.record();
-  if (begun === "finished-before") return { next: "complete" };
+  if (begun === "finished-before") return { next: "ended-before" };
   if (begun === "cancelled") return interrupted(run, "by request, before it began");
   if (begun === "out-of-turn") return { next: "look-again" };
   authority.check();

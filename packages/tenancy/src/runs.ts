@@ -161,8 +161,8 @@ export class Runs {
     switch (attempted.next) {
       case "end":
         return await this.finish(admitted, attempted.result, attempted.endedAs);
-      case "complete":
-        return this.complete(admitted.fetched);
+      case "ended-before":
+        return await this.#endedBefore(admitted.fetched);
       case "look-again":
         return onStale();
       case "untouched":
@@ -176,6 +176,14 @@ export class Runs {
       default:
         return assertNever(attempted);
     }
+  }
+
+  /** Another holder published its end, and may have died before it wrote the dead letter. */
+  async #endedBefore(fetched: FetchedJob): Promise<void> {
+    const { ports, endings } = this.#options;
+    const progress = await ports.events.progress(fetched.id, fetched.attempt);
+    if (progress.state === "finished") await endings.addMissingDeadLetter(fetched, progress.result);
+    this.complete(fetched);
   }
 
   /** It begins again, unless the sandbox keeps refusing it although pings arrive. */
