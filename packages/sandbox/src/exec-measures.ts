@@ -1,10 +1,10 @@
 import type { ExecResult, Outcome } from "@berth/protocol";
 import type { LinkExit } from "./link.ts";
-import { OutputKeeper } from "./output/output-keeper.ts";
+import { HeadTailBuffer } from "./output/head-tail-buffer.ts";
 
 /** Of a command that never ran. */
 export function unstarted(outcome: Outcome): ExecResult {
-  return { outcome, output: new OutputKeeper(0).finish(), ...measuresOf(undefined) };
+  return { outcome, output: new HeadTailBuffer(0).finish(), ...measuresOf(undefined) };
 }
 
 /** What a command used, as far as is known. */

@@ -1,7 +1,7 @@
 import { isFault, writesRefusedMs } from "@berth/protocol";
-import { LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
+import { LeaseRenewer, type LeaseRenewerOptions } from "./lease-renewer.ts";
 
-export interface AuthorityOptions extends Omit<LeaseKeeperOptions, "onRefused"> {
+export interface AuthorityOptions extends Omit<LeaseRenewerOptions, "onRefused"> {
   /** Redis refuses to write, or refused a publication for a reason that waiting does not mend. */
   readonly onTrouble: (error: Error) => void;
 }
@@ -22,7 +22,7 @@ const againMs = 250;
  */
 export class Authority {
   readonly #options: AuthorityOptions;
-  readonly #keeper: LeaseKeeper;
+  readonly #renewer: LeaseRenewer;
   readonly #over = new AbortController();
   /** Reasons for failed publications since the last success: each is reported once. */
   readonly #unsaid = new Set<string>();
@@ -31,7 +31,7 @@ export class Authority {
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
-    this.#keeper = new LeaseKeeper({
+    this.#renewer = new LeaseRenewer({
       ...options,
       onLost: (why) => void this.lose(why),
       onRefused: () => options.onTrouble(new Error(writesRefused)),
@@ -46,21 +46,21 @@ export class Authority {
 
   /** Renews the lease until the end. Does not throw. */
   keep(): Promise<void> {
-    return this.#keeper.keep(this.signal);
+    return this.#renewer.keep(this.signal);
   }
 
   /** Reports that the tenancy's loop made progress. Without progress the lease is not renewed. */
   round(): void {
-    this.#keeper.round();
+    this.#renewer.round();
   }
 
   /** How long commands may keep running in the sandbox if init never hears from this worker again. */
-  readonly leaseLeftMs = (): number => this.#keeper.leftInSandboxMs;
+  readonly leaseLeftMs = (): number => this.#renewer.leftInSandboxMs;
 
   /** Throws when it has ended. A process that was stopped for a while comes here before its timers have fired. */
   check(): void {
     this.signal.throwIfAborted();
-    if (this.#keeper.isLate) throw this.lose("it could not renew in time");
+    if (this.#renewer.isLate) throw this.lose("it could not renew in time");
   }
 
   /** From here on this tenancy publishes nothing and runs nothing. */

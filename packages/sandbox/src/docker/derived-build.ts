@@ -1,6 +1,6 @@
 import { BoundedWait, Fault, type Outcome, setUpOutputBytes, setUpReport } from "@berth/protocol";
 import type Docker from "dockerode";
-import { OutputKeeper } from "../output/output-keeper.ts";
+import { HeadTailBuffer } from "../output/head-tail-buffer.ts";
 import type { CallOptions } from "../port.ts";
 import { abortable } from "./abortable.ts";
 import { Containers } from "./containers.ts";
@@ -156,7 +156,7 @@ export class DerivedBuild {
           .logs(abortable(abortSignal, { stdout: true, stderr: true, follow: false as const })),
       call,
     );
-    const kept = new OutputKeeper(setUpOutputBytes);
+    const kept = new HeadTailBuffer(setUpOutputBytes);
     new StdioDemux((stream, chunk) => kept.add(stream, chunk)).push(Buffer.from(bytes));
     return kept.finish();
   }

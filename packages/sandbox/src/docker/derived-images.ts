@@ -5,7 +5,7 @@ import {
   type SandboxProfile,
   type SetUpReport,
 } from "@berth/protocol";
-import { OutputKeeper } from "../output/output-keeper.ts";
+import { HeadTailBuffer } from "../output/head-tail-buffer.ts";
 import type { CallOptions } from "../port.ts";
 import type { QuotaExceeded } from "../quota-guard.ts";
 import { specHash } from "./container-spec.ts";
@@ -100,7 +100,7 @@ export class DerivedImages {
     return this.#floor.whileRoom(signal, full, make).catch((error: unknown) => {
       if (!(error instanceof FullDisk)) throw error;
       const wallMs = Math.round(performance.now() - begunMs);
-      return { outcome: error.outcome, output: new OutputKeeper(0).finish(), wallMs };
+      return { outcome: error.outcome, output: new HeadTailBuffer(0).finish(), wallMs };
     });
   }
 

@@ -30,7 +30,7 @@ import { outcomeOf, type Stop } from "../exec-outcome.ts";
 import { endFault } from "../init/connection.ts";
 import type { Link, LinkEnd } from "../link.ts";
 import { FilteredOutput } from "../output/filtered-output.ts";
-import { OutputKeeper } from "../output/output-keeper.ts";
+import { HeadTailBuffer } from "../output/head-tail-buffer.ts";
 import type {
   CallOptions,
   ExecOptions,
@@ -251,7 +251,7 @@ export class DockerSandbox implements Sandbox {
   ): Promise<ExecResult> {
     const profile = this.#profile;
     const argv = argvOf(request);
-    const kept = new OutputKeeper(limits.keptBytes);
+    const kept = new HeadTailBuffer(limits.keptBytes);
     let stop: Stop | undefined;
     let consumerError: { error: unknown } | undefined;
     const stopFor = (why: Stop, graceMs: number) => {

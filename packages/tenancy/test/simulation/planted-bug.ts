@@ -1,5 +1,5 @@
 import { Beginnings } from "../../src/beginnings.ts";
-import { LeaseKeeper } from "../../src/lease-keeper.ts";
+import { LeaseRenewer } from "../../src/lease-renewer.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /**
@@ -26,8 +26,8 @@ export type PlantedBug = (typeof plantedBugs)[number];
 
 /** Every loop of the process counts as come round. What it gives back restores the product's own function. */
 export function renewWithoutProgress(time: VirtualTime, everyMs: number): () => void {
-  const { keep } = LeaseKeeper.prototype;
-  LeaseKeeper.prototype.keep = function (signal) {
+  const { keep } = LeaseRenewer.prototype;
+  LeaseRenewer.prototype.keep = function (signal) {
     const comeRound = () => {
       if (signal.aborted) return;
       this.round();
@@ -37,7 +37,7 @@ export function renewWithoutProgress(time: VirtualTime, everyMs: number): () => 
     return keep.call(this, signal);
   };
   return () => {
-    LeaseKeeper.prototype.keep = keep;
+    LeaseRenewer.prototype.keep = keep;
   };
 }
 

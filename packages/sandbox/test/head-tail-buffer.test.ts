@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OutputKeeper } from "../src/output/output-keeper.ts";
+import { HeadTailBuffer } from "../src/output/head-tail-buffer.ts";
 
 const chunk = fc.record({
   stream: fc.constantFrom("stdout" as const, "stderr" as const),
@@ -9,12 +9,12 @@ const chunk = fc.record({
 
 describe("kept output", () => {
   test("output under the limit is kept whole and in order", () => {
-    const keeper = new OutputKeeper(1024);
-    keeper.add("stdout", Buffer.from("a"));
-    keeper.add("stderr", Buffer.from("b"));
-    keeper.add("stderr", Buffer.from("c"));
-    keeper.add("stdout", Buffer.from("d"));
-    const kept = keeper.finish();
+    const buffer = new HeadTailBuffer(1024);
+    buffer.add("stdout", Buffer.from("a"));
+    buffer.add("stderr", Buffer.from("b"));
+    buffer.add("stderr", Buffer.from("c"));
+    buffer.add("stdout", Buffer.from("d"));
+    const kept = buffer.finish();
     expect(
       [...kept.head, ...kept.tail].map(({ stream, bytes }) => `${stream}:${Buffer.from(bytes)}`),
     ).toEqual(["stdout:a", "stderr:bc", "stdout:d"]);
@@ -24,9 +24,9 @@ describe("kept output", () => {
   test("kept output is a prefix and a suffix of what came, and counts the rest, whatever the chunks", () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
-        const keeper = new OutputKeeper(limit);
-        for (const { stream, bytes } of chunks) keeper.add(stream, bytes);
-        const kept = keeper.finish();
+        const buffer = new HeadTailBuffer(limit);
+        for (const { stream, bytes } of chunks) buffer.add(stream, bytes);
+        const kept = buffer.finish();
         const all = Buffer.concat(chunks.map(({ bytes }) => bytes));
         const head = Buffer.concat(kept.head.map(({ bytes }) => bytes));
         const tail = Buffer.concat(kept.tail.map(({ bytes }) => bytes));
@@ -40,27 +40,27 @@ describe("kept output", () => {
   });
 
   test("kept output does not grow with single bytes that alternate between the streams", () => {
-    const keeper = new OutputKeeper(1024 * 1024);
+    const buffer = new HeadTailBuffer(1024 * 1024);
     for (let index = 0; index < 300_000; index++)
-      keeper.add(index % 2 ? "stdout" : "stderr", Buffer.from("x"));
-    const kept = keeper.finish();
+      buffer.add(index % 2 ? "stdout" : "stderr", Buffer.from("x"));
+    const kept = buffer.finish();
     expect(kept.head.length + kept.tail.length).toBeLessThan(20_000);
     expect(kept.totalBytes).toBe(300_000);
   });
 
   test("kept output does not hold on to the large buffer that a small chunk is a view of", () => {
-    const keeper = new OutputKeeper(1024 * 1024);
-    keeper.add("stdout", Buffer.alloc(65_536).subarray(0, 10));
-    expect(keeper.finish().head.map(({ bytes }) => bytes.buffer.byteLength < 65_536)).toEqual([true]);
+    const buffer = new HeadTailBuffer(1024 * 1024);
+    buffer.add("stdout", Buffer.alloc(65_536).subarray(0, 10));
+    expect(buffer.finish().head.map(({ bytes }) => bytes.buffer.byteLength < 65_536)).toEqual([true]);
   });
 
   test("kept output lets go of the large chunks it cut, while the command still runs", () => {
-    const keeper = new OutputKeeper(1024 * 1024);
+    const buffer = new HeadTailBuffer(1024 * 1024);
     for (let index = 0; index < 900; index++) {
-      keeper.add("stdout", Buffer.allocUnsafeSlow(65_536));
+      buffer.add("stdout", Buffer.allocUnsafeSlow(65_536));
       // The limit, and a chunk of which only a part is kept at the end of the head and at the beginning of the tail.
-      expect(keeper.heldBytes).toBeLessThanOrEqual(1024 * 1024 + 2 * 65_536);
+      expect(buffer.heldBytes).toBeLessThanOrEqual(1024 * 1024 + 2 * 65_536);
     }
-    expect(keeper.finish().totalBytes).toBe(900 * 65_536);
+    expect(buffer.finish().totalBytes).toBe(900 * 65_536);
   });
 });

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { LeaseKeeper } from "../src/lease-keeper.ts";
+import { LeaseRenewer } from "../src/lease-renewer.ts";
 import { Random } from "./simulation/random.ts";
 import { SimProcess } from "./simulation/sim-process.ts";
 import { VirtualTime } from "./simulation/virtual-time.ts";
@@ -11,14 +11,14 @@ const leaseMs = 1_000;
 /** A fifth before the deadline. */
 const lastMs = 800;
 
-/** A keeper whose questions are answered as planned, each after `answerMs`; when the plan is over, `renewed`. */
+/** A renewer whose questions are answered as planned, each after `answerMs`; when the plan is over, `renewed`. */
 class KeptLease {
   readonly time = new VirtualTime();
   readonly process = new SimProcess(this.time, new Random(1));
   readonly plan: Answer[] = [];
   readonly asked: number[] = [];
   readonly stop = new AbortController();
-  readonly keeper: LeaseKeeper;
+  readonly renewer: LeaseRenewer;
   readonly kept: Promise<void>;
   answerMs = 5;
   lost: { readonly why: string; readonly atMs: number } | undefined;
@@ -27,7 +27,7 @@ class KeptLease {
 
   constructor() {
     const { clock } = this.process;
-    this.keeper = new LeaseKeeper({
+    this.renewer = new LeaseRenewer({
       leaseMs,
       takenAtMs: clock.now(),
       clock,
@@ -42,14 +42,14 @@ class KeptLease {
         this.refused++;
       },
     });
-    this.kept = this.keeper.keep(this.stop.signal);
+    this.kept = this.renewer.keep(this.stop.signal);
   }
 
   /** Time passes while the tenancy's loop comes round. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 100) {
       await this.time.pass(100);
-      this.keeper.round();
+      this.renewer.round();
     }
   }
 
@@ -125,7 +125,7 @@ describe("lease is kept", () => {
     lease.plan.push(...refusals);
     await lease.pass(115_000);
     expect({ lost: lease.lost, refused: lease.refused }).toEqual({ lost: undefined, refused: 1 });
-    expect(lease.keeper.leftInSandboxMs).toBeGreaterThan(leaseMs / 2);
+    expect(lease.renewer.leftInSandboxMs).toBeGreaterThan(leaseMs / 2);
     await lease.pass(5_000);
     expect(lease.lost, "it was renewed afterwards").toBeUndefined();
   });
@@ -180,7 +180,7 @@ describe("lease is lost", () => {
     await lease.pass(300);
     lease.process.freeze();
     await lease.time.pass(2 * leaseMs);
-    expect({ isLate: lease.keeper.isLate, lost: lease.lost }).toEqual({ isLate: true, lost: undefined });
+    expect({ isLate: lease.renewer.isLate, lost: lease.lost }).toEqual({ isLate: true, lost: undefined });
     lease.process.thaw(true);
     await lease.time.pass(10);
     expect(lease.lost?.why).toBe("it could not renew in time");
@@ -207,6 +207,6 @@ describe("lease is lost", () => {
   test("a lease is not lost before its time by the clock", async () => {
     lease.plan.push("silence");
     await lease.pass(700);
-    expect(lease.keeper.isLate).toBe(false);
+    expect(lease.renewer.isLate).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import { writesRefusedMs } from "@berth/protocol";
 import type { Clock, LeasePort } from "./tenancy-ports.ts";
 
-export interface LeaseKeeperOptions {
+export interface LeaseRenewerOptions {
   readonly leaseMs: number;
   /** When the lease was asked for, by the same clock. */
   readonly takenAtMs: number;
@@ -33,15 +33,15 @@ const stuckLeases = 3;
  * It decides by this host's monotonic clock alone, so it stops in time without reaching any other process. A Redis that refuses
  * all writes gives the lease to no other worker, so the holder goes on; see docs/adr/0009.
  */
-export class LeaseKeeper {
-  readonly #options: LeaseKeeperOptions;
+export class LeaseRenewer {
+  readonly #options: LeaseRenewerOptions;
   #renewedAtMs: number;
   /** From when the lease's length counts: the last renewal, or a refusal that stands for one. */
   #countedFromMs: number;
   #isRefused = false;
   #roundAtMs: number;
 
-  constructor(options: LeaseKeeperOptions) {
+  constructor(options: LeaseRenewerOptions) {
     this.#options = options;
     this.#renewedAtMs = options.takenAtMs;
     this.#countedFromMs = options.takenAtMs;

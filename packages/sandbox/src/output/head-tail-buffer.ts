@@ -10,7 +10,7 @@ const switchCost = 128;
  * Keeps the first and the last half of `limitBytes` of a command's output, in order of arrival, and counts what it
  * drops between. Its memory is bounded by the limit however small the chunks are. It copies what it keeps.
  */
-export class OutputKeeper {
+export class HeadTailBuffer {
   readonly #headLimit: number;
   readonly #tailLimit: number;
   readonly #head = new ChunkRun();
