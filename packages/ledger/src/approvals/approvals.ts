@@ -1,7 +1,9 @@
 import { redisKeys, type SandboxKey, sandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import type { FieldOf } from "../key-record.ts";
 import { fairShare } from "./fair-share.ts";
+import type { approvalRecords } from "./records.ts";
 
 /** What an administrator sees of a job that waits for an approval. */
 export interface Approval {
@@ -82,7 +84,13 @@ const record = z.object({
   what: z.string(),
   digest: z.string(),
 });
-const recordFields = ["state", "askedAtMs", "expiresAtMs", "what", "digest"] as const;
+const recordFields = [
+  "state",
+  "askedAtMs",
+  "expiresAtMs",
+  "what",
+  "digest",
+] as const satisfies readonly FieldOf<typeof approvalRecords.approval>[];
 
 const asked = z.object({
   tenant: z.string(),

@@ -1,6 +1,8 @@
 import { redisKeys, sandboxKey } from "@berth/protocol";
 import { Script } from "@berth/redis";
 import { z } from "zod";
+import type { FieldOf } from "../key-record.ts";
+import type { artifactRecords } from "./records.ts";
 
 /** The place of bytes that Redis itself holds. It equals no directory's id, since those are hexadecimal. */
 export const inRedis = "redis";
@@ -61,7 +63,7 @@ export const artifactRecord = z.object({
   job: z.string(),
   place: z.string(),
   file: z.string(),
-});
+} satisfies Record<FieldOf<typeof artifactRecords.artifact>, z.ZodType>);
 export type ArtifactRecord = z.infer<typeof artifactRecord>;
 
 /** The arguments of both scripts, in order. */

@@ -2,7 +2,9 @@ import { Fault, redisKeys } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
 import { readCeilings } from "../fleet/tenant-ceilings.ts";
+import type { FieldOf } from "../key-record.ts";
 import { claimDue } from "./claim-due.ts";
+import type { batchRecords } from "./records.ts";
 
 /** While it is open, from the last time a gateway looked at it. */
 const openKeptMs = 7 * 24 * 3_600_000;
@@ -33,7 +35,7 @@ const stored = z.object({
     .string()
     .transform((text) => (text === "" ? undefined : text))
     .optional(),
-});
+} satisfies Record<FieldOf<typeof batchRecords.batch>, z.ZodType>);
 export type StoredBatch = z.infer<typeof stored> & { readonly id: string };
 
 const advance = new Script({

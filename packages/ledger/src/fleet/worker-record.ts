@@ -1,7 +1,9 @@
 import { redisKeys, type WorkerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
+import type { FieldOf } from "../key-record.ts";
+import type { fleetRecords } from "./records.ts";
 
-/** What a worker's process publishes with each heartbeat. This file alone spells the fields in Redis. */
+/** What a worker's process publishes with each heartbeat. The fields in Redis have these names. */
 export interface WorkerStatus {
   readonly host: string;
   /** The same for every process of a machine until it is started again. */
@@ -38,11 +40,14 @@ export interface WorkerRecord extends Omit<WorkerStatus, "machine" | "pid"> {
 /** Which process had a worker id last. */
 export type WorkerProcess = Pick<WorkerStatus, "host" | "machine"> & { readonly pid: string };
 
+/** `instance` is written by `claim.lua`. */
+type WorkerField = FieldOf<typeof fleetRecords.worker>;
+
 export function workerFields({
   pools,
   openNetworks,
   ...status
-}: WorkerStatus): Record<string, string | number> {
+}: WorkerStatus): Record<Exclude<WorkerField, "instance">, string | number> {
   return { ...status, pools: pools.join(","), openNetworks: openNetworks.join(",") };
 }
 

@@ -9,7 +9,9 @@ import {
 import type { Redis } from "@berth/redis";
 import { z } from "zod";
 import type { JobProgress } from "../events/job-events.ts";
+import type { FieldOf } from "../key-record.ts";
 import { readNames } from "../names.ts";
+import type { jobRecords } from "./records.ts";
 
 /** A job whose producer died before marking it has only `key` and `outcome`. */
 const stored = z.object({
@@ -23,7 +25,7 @@ const stored = z.object({
   begunAt: z.coerce.number().default(0),
   outcome: z.string().optional(),
   names: z.string().optional().transform(readNames),
-});
+} satisfies { readonly [name in FieldOf<typeof jobRecords.job>]?: z.ZodType });
 
 /** A job's record in Redis beside its events, from its acceptance to a day after its end. */
 export interface JobRecord {

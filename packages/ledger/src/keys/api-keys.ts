@@ -5,7 +5,9 @@ import { customAlphabet } from "nanoid";
 import { z } from "zod";
 import { checked } from "../checked.ts";
 import { readTenantNames, TenantNames } from "../fleet/tenant-names.ts";
+import type { FieldOf } from "../key-record.ts";
 import { Grants, grantedToAll } from "../leases/grants.ts";
+import type { apiKeyRecords } from "./records.ts";
 
 const newId = customAlphabet("abcdefghijklmnopqrstuvwxyz0123456789", 12);
 const tokenForm = /^berth_([a-z0-9]{12})_([A-Za-z0-9_-]{43})$/;
@@ -37,7 +39,7 @@ const stored = z.object({
   rate: optionalNumber,
   bodyBytes: optionalNumber,
   usedAtMs: optionalNumber,
-});
+} satisfies Record<FieldOf<typeof apiKeyRecords.apiKey>, z.ZodType>);
 
 const used = new Script({
   name: "key-used",

@@ -9,10 +9,14 @@ import {
 } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import type { FieldOf } from "../key-record.ts";
 import { readNames } from "../names.ts";
+import type { leaseRecords } from "./records.ts";
 
 /** The pool of a sandbox if no producer named one. */
 export const defaultPool = "default";
+
+type LeaseField = FieldOf<typeof leaseRecords.lease>;
 
 const fields = [
   "worker",
@@ -25,7 +29,7 @@ const fields = [
   "setup",
   "names",
   "destroyed",
-] as const;
+] as const satisfies readonly LeaseField[];
 
 /**
  * What Redis keeps of a sandbox besides its jobs. The scripts in `lua` write it; this file and `lua/fenced.lua` are where its fields
@@ -93,8 +97,14 @@ export interface Noter {
 }
 
 /** Nothing of this changes once another process has taken the sandbox. */
-function note(redis: Redis, { key, epoch }: Noter, ...[how, field, value = ""]: string[]) {
-  return leaseNote.run(redis, [redisKeys.lease(key)], [epoch, how ?? "", field ?? "", value]);
+function note(
+  redis: Redis,
+  { key, epoch }: Noter,
+  how: "set" | "set-once" | "remove",
+  field: LeaseField,
+  value = "",
+) {
+  return leaseNote.run(redis, [redisKeys.lease(key)], [epoch, how, field, value]);
 }
 
 export async function noteSetUp(redis: Redis, noter: Noter, report: SetUpReport): Promise<void> {
@@ -109,7 +119,7 @@ export async function giveHome(redis: Redis, noter: Noter, host: string): Promis
 }
 
 export async function readHome(redis: Redis, key: SandboxKey): Promise<string | undefined> {
-  return (await redis.hget(redisKeys.lease(key), "home")) || undefined;
+  return (await redis.hget(redisKeys.lease(key), "home" satisfies LeaseField)) || undefined;
 }
 
 /** Who holds the sandbox, by Redis' time `nowMs`. */

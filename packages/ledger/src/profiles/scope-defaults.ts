@@ -1,6 +1,8 @@
 import { builtInScope, type DefaultScope, defaultScope, layers, redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { LRUCache } from "lru-cache";
+import type { fleetRecords } from "../fleet/records.ts";
+import type { FieldOf } from "../key-record.ts";
 
 export interface ScopeQuestion {
   readonly tenant: string;
@@ -11,7 +13,7 @@ export interface ScopeQuestion {
 const validMs = 2_000;
 const mostKnown = 10_000;
 /** Of the fleet's settings: what its workers have as BERTH_SCOPE. */
-const settingName = "scope";
+const settingName = "scope" satisfies FieldOf<typeof fleetRecords.settings>;
 
 /**
  * The scope of jobs that name none: of the live layers `agent.TENANT.NAME`, `tenant.ID` and `fleet`, the first that says one, then

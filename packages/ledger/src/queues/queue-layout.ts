@@ -1,18 +1,17 @@
 import { queuePrefix, type SandboxKey } from "@berth/protocol";
+import type { bullNames } from "./bull-records.ts";
 
 /**
- * Everything of BullMQ's own layout that our scripts read or write, so that Bull Board shows sandbox queues: names of keys, and the
- * fields `name`, `data`, `opts`, `timestamp`, `delay`, `priority`, `processedOn`, `finishedOn`, `returnvalue`, `failedReason` and `atm` of an
- * entry.
- * `test/queue-layout.test.ts` compares it with the pinned version.
+ * Everything of BullMQ's own layout that our scripts read or write, so that Bull Board shows sandbox queues: names of keys, and
+ * fields of an entry. `bull-records.ts` describes both. `test/queue-layout.test.ts` compares it with the pinned version.
  */
 export const jobQueueName = "jobs";
 
 /** So many entries of attempts that succeeded, and of those that did not, for Bull Board only: results live in our streams. */
 export const finishedKept = 100;
 
-function queueKey(key: SandboxKey, name: string): string {
-  return `${queuePrefix(key)}:${jobQueueName}:${name}`;
+function queueKey(key: SandboxKey, name: Exclude<keyof typeof bullNames, `<${string}`>): string {
+  return `${entryPrefix(key)}${name}`;
 }
 
 /** BullMQ keeps finished jobs a while and would take a later attempt for the same. */
@@ -38,12 +37,12 @@ export function queueKeys(key: SandboxKey, id: string, attempt: number) {
 
 /** What the keys of a queue's entries begin with. */
 export function entryPrefix(key: SandboxKey): string {
-  return queueKey(key, "");
+  return `${queuePrefix(key)}:${jobQueueName}:`;
 }
 
 /** Hash: one attempt of a job. */
 export function entryKey(key: SandboxKey, queued: string): string {
-  return queueKey(key, queued);
+  return `${entryPrefix(key)}${queued}`;
 }
 
 /** List: what waits without a priority, the last added first. */

@@ -1,0 +1,77 @@
+import type { KeyRecord } from "../key-record.ts";
+
+export const artifactRecords = {
+  artifact: {
+    type: "hash",
+    of: ["<artifact>"],
+    holds: "one artifact's facts, and where its bytes are",
+    fields: {
+      path: "path of the file in its sandbox",
+      size: "bytes",
+      sha256: "of its content",
+      mime: "its MIME type",
+      expires: "when it expires (Redis time, ms)",
+      at: "when it was added (Redis time, ms)",
+      tenant: "its tenant",
+      key: "its sandbox",
+      agent: "its agent",
+      session: "its session",
+      job: "job that added it",
+      place: "`redis`, or the id of the directory that has its bytes",
+      file: "the file there, empty in Redis",
+    },
+    expires: false,
+    ends: "by the sweep after it expired; when replaced or removed",
+  },
+  artifactBytes: {
+    type: "string",
+    of: ["<sha256>"],
+    holds: "the bytes of small artifacts with that content",
+    expires: true,
+    ends: "with the last artifact that has it; by itself when that one expires",
+  },
+  artifactExpiry: {
+    type: "sorted set",
+    holds: "artifact id by when it expires",
+    expires: false,
+    ends: "member: with the artifact",
+  },
+  artifactBlob: {
+    type: "hash",
+    of: ["<place>", "<sha256>"],
+    holds: "the file that has a content, and how many artifacts refer to it",
+    fields: { file: "name of the file", refs: "artifacts that refer to it" },
+    expires: false,
+    ends: "with the last of them",
+  },
+  artifactGarbage: {
+    type: "sorted set",
+    of: ["<place>"],
+    holds:
+      "file of one artifact directory by when it may be removed: being written, or no longer referred to",
+    expires: false,
+    ends: "member: when adopted by an artifact, or removed",
+  },
+  artifactUsage: {
+    type: "hash",
+    holds: "what the artifacts of each tenant take",
+    fields: { "<tenant>": "bytes of the tenant's artifacts", "<tenant>/count": "their number" },
+    expires: false,
+    ends: "field: with the tenant's last artifact",
+  },
+  persisted: {
+    type: "hash",
+    of: ["<sandbox key>", "<tenant>", "<agent>", "<session>"],
+    holds: "what one conversation persisted",
+    fields: { "<path>": "artifact id" },
+    expires: false,
+    ends: "field: with the artifact; all by a destroy job",
+  },
+  conversations: {
+    type: "set",
+    of: ["<sandbox key>"],
+    holds: "those of the hashes above that are not empty",
+    expires: false,
+    ends: "member: with the last path persisted there",
+  },
+} as const satisfies Record<string, KeyRecord>;

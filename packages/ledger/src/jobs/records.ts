@@ -1,0 +1,50 @@
+import type { KeyRecord } from "../key-record.ts";
+
+export const jobRecords = {
+  job: {
+    type: "hash",
+    of: ["<tenant>", "<job id>"],
+    holds: "of the job (`<tenant>.<id>` where a tenant key submitted it), how far it got",
+    fields: {
+      key: "its sandbox",
+      tenant: "its tenant",
+      session: "its session",
+      kind: "kind of its request",
+      at: "when it was accepted (Redis time, ms)",
+      asks: "mark of what it asks for: the same id with another request is refused",
+      names: "tenant, session and agent as they were given, as JSON",
+      delayed: "bytes of its request, if it was accepted for later",
+      bytes: "bytes of its request that count as waiting",
+      added: "the last attempt that was added to the queue",
+      begun: "the last attempt that began",
+      begunAt: "when that began (Redis time, ms)",
+      epoch: "fencing token of the holder that began it",
+      part: "the part that its holder published last: one sent again is not published twice",
+      said: "bytes of its events so far",
+      cancel: "a cancellation was requested",
+      outcome: "how it ended",
+    },
+    expires: true,
+    ends: "a day after its end, or after the time for which it was due when it was cancelled before; an hour if nothing followed its acceptance",
+  },
+  sandboxOf: {
+    type: "string",
+    of: ["<job id>"],
+    holds: "the key of the sandbox that a job id belongs to, for those who know only the id",
+    expires: true,
+    ends: "with the job's hash",
+  },
+  unfinished: {
+    type: "sorted set",
+    holds: "job id by when it was added",
+    expires: false,
+    ends: "member: with the job's terminal record; by the audit, which writes one, or finds that no record of the job is left",
+  },
+  unfinishedOf: {
+    type: "sorted set",
+    of: ["<owner>", "<tenant>"],
+    holds: "one tenant's job ids by when they were added, in its own sandboxes or in the shared one",
+    expires: false,
+    ends: "member: in the step that writes the terminal record",
+  },
+} as const satisfies Record<string, KeyRecord>;
