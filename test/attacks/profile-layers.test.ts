@@ -105,6 +105,7 @@ const others: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   seccomp: fc.constantFrom("/one.json", "/two.json"),
   apparmor: fc.constantFrom("one", "two"),
   gpus: fc.constantFrom<unknown>(0, 1, "all", ["one"]),
+  quotaFor: fc.constantFrom("all", "writes"),
   ioWeight: fc.constantFrom(0, 10, 1_000),
   "setup.command": fc.constantFrom("", "true"),
   "setup.timeoutMs": fc.constantFrom(1_000, 2_000),

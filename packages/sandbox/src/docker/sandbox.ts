@@ -41,7 +41,7 @@ import type {
   SharedPath,
   StartRequest,
 } from "../port.ts";
-import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
+import { type QuotaExceeded, QuotaGuard, type QuotaHooks } from "../quota-guard.ts";
 import { abortableWait } from "./abortable-wait.ts";
 import type { Containers } from "./containers.ts";
 import type { DiskFloor } from "./disk-floor.ts";
@@ -108,7 +108,8 @@ export class DockerSandbox implements Sandbox {
     this.epoch = request.epoch;
     this.#parts = parts;
     this.#started = started;
-    this.#quota = new QuotaGuard(request.profile.limits, {
+    const { limits, quotaFor } = request.profile;
+    const hooks: QuotaHooks = {
       low: () => parts.floor.low(),
       alive: () => this.#end === undefined,
       measure: () => this.#measure(),
@@ -116,7 +117,8 @@ export class DockerSandbox implements Sandbox {
       isCounted: () => this.#isCounted,
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
-    });
+    };
+    this.#quota = new QuotaGuard(limits, hooks, quotaFor);
     this.files = new GuardedFiles(() => this.#link(), this.#quota);
     this.#follow(started);
   }
