@@ -67,6 +67,13 @@ export interface SandboxParts {
   readonly locale: Locale | undefined;
 }
 
+/** What bounds one command. */
+interface Bounds {
+  readonly full: QuotaExceeded | undefined;
+  readonly limits: ExecLimits;
+  readonly keptOutput: SandboxProfile["keptOutput"];
+}
+
 /** A container, and how its set-up ended if that had one of its own. */
 interface Prepared {
   readonly started: Started;
@@ -169,7 +176,8 @@ export class DockerSandbox implements Sandbox {
     const link = await this.#link(options);
     const full = await this.#full(link, options);
     const limits = tightenLimits(this.#profile.exec, parsed.data.limits ?? {});
-    return this.#run(link, parsed.data, { full, limits }, options);
+    const { keptOutput } = this.#profile;
+    return this.#run(link, parsed.data, { full, limits, keptOutput }, options);
   }
 
   get lastBytes(): number | undefined {
@@ -229,7 +237,8 @@ export class DockerSandbox implements Sandbox {
     const limits = { ...this.#profile.exec, timeoutMs, keptBytes: setUpOutputBytes };
     const { outputFilter } = this.#parts.request;
     const options = outputFilter ? { ...call, filter: outputFilter() } : call;
-    const result = await this.#run(this.#started.link, request, { full, limits }, options);
+    const bounds = { full, limits, keptOutput: "ends" as const };
+    const result = await this.#run(this.#started.link, request, bounds, options);
     if (call.signal?.aborted)
       throw new Fault("aborted", { operation: "set-up" }, { cause: call.signal.reason });
     return checkedSetUp(this.key, result);
@@ -248,12 +257,12 @@ export class DockerSandbox implements Sandbox {
   async #run(
     link: Link,
     request: ExecRequest,
-    { full, limits }: { readonly full: QuotaExceeded | undefined; readonly limits: ExecLimits },
+    { full, limits, keptOutput }: Bounds,
     options: ExecOptions,
   ): Promise<ExecResult> {
     const profile = this.#profile;
     const argv = argvOf(request);
-    const kept = new HeadTailBuffer(limits.keptBytes);
+    const kept = new HeadTailBuffer(limits.keptBytes, keptOutput);
     let stop: Stop | undefined;
     let consumerError: { error: unknown } | undefined;
     const stopFor = (why: Stop, graceMs: number) => {
