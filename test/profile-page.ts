@@ -160,7 +160,8 @@ the files need permissions for it. Give \`rw\` only to directories that tenants 
 Commands see the image's \`ENV\`, then Berth's own \`HOME\`, \`TMPDIR\`, \`USER\`, \`LOGNAME\` and \`SHELL\`, then \`env\` of the
 profile's layers, then what \`passthroughEnv\` names, then the [tenant's secrets](secrets.md), then the job's own
 variables. Where the image says nothing, \`PATH\` is Berth's, and \`LANG\` and \`TERM\` are the worker's, or \`C.UTF-8\` and
-\`dumb\`. Nothing else of the worker's environment is in it.
+\`dumb\`. Nothing else of the worker's environment is in it. With \`passthroughEnv=USER\`, \`USER\` is the worker's too, if it
+has one.
 
 Names such as \`LD_PRELOAD\`, \`NODE_OPTIONS\` and \`BASH_ENV\` make programs run code that their caller did not name. They
 are refused wherever a variable is set.

@@ -105,6 +105,8 @@ const others: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   seccomp: fc.constantFrom("/one.json", "/two.json"),
   apparmor: fc.constantFrom("one", "two"),
   gpus: fc.constantFrom<unknown>(0, 1, "all", ["one"]),
+  keptOutput: fc.constantFrom("ends", "start"),
+  quotaFor: fc.constantFrom("all", "writes"),
   ioWeight: fc.constantFrom(0, 10, 1_000),
   "setup.command": fc.constantFrom("", "true"),
   "setup.timeoutMs": fc.constantFrom(1_000, 2_000),
@@ -183,6 +185,8 @@ const isMore: Readonly<Record<string, (job: SandboxProfile, allowed: SandboxProf
   // A tenant's own business.
   env: () => false,
   workdir: () => false,
+  // Either is as much output.
+  keptOutput: () => false,
 };
 
 /** Not by the rules that Berth merges with, but by what each field means. Where nothing is said of one, only the operator sets it. */

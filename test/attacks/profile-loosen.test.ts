@@ -47,6 +47,7 @@ describe("tenant that wants more than it may have", () => {
     const operators = [
       ["runtime", "runc"],
       ["ioWeight", 1000],
+      ["quotaFor", "writes"],
       ["setup", { command: "touch set-up" }],
       ["setup", { root: true }],
     ] as const;

@@ -417,3 +417,28 @@ for number in range(500):
   });
   expect(outcome).toMatchObject({ kind: "quota-exceeded", limit, unit: "bytes" });
 });
+
+describe("profile that holds only writes to the quota", () => {
+  const writesOnly = { ...profile, quotaFor: "writes" as const };
+
+  test("a command passes the quota unhindered, one of its files does, and files of jobs are refused until there is room", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox({ profile: writesOnly });
+    await sandbox.files.write("mine", "precious");
+    // Some seconds, in which a command that is held to it would be stopped; the last file alone is over the limit.
+    const big = `head -c ${2 * limit} /dev/zero > /workspace/big`;
+    const { outcome } = await sh(sandbox, `${fill("fill", 40)}; ${big}; sleep 3`);
+    expect(outcome).toEqual({ kind: "exited", code: 0 });
+    expect((await sandbox.usage()).bytes).toBeGreaterThan(6.5 * limit);
+    for (const options of [{}, { append: true }])
+      expect(await refusalOf(sandbox.files.write("mine", Buffer.alloc(mebibyte), options))).toBe("quota");
+    expect(Buffer.from((await sandbox.files.read("mine")).bytes).toString()).toBe("precious");
+    // A command that begins over the quota may write too.
+    expect((await sh(sandbox, "echo more > more; cat more; rm big fill-*")).outcome).toEqual({
+      kind: "exited",
+      code: 0,
+    });
+    expect(await sandbox.files.write("mine", Buffer.alloc(mebibyte))).toMatchObject({ created: false });
+  });
+});

@@ -43,6 +43,18 @@ describe("exec", () => {
     expect(value).not.toHaveProperty("shown");
   });
 
+  test("exec with keptOutput start keeps and shows the first bytes of a long output, and none of its end", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox({ profile: { keptOutput: "start" } });
+    const limits = { keptBytes: 20, shownBytes: 8 };
+    const result = await run(sandbox, { kind: "exec", command: "seq 100 199; exit 2", limits });
+    expect(result.value).toMatchObject({ stdout: "100\n101\n102\n103\n104\n", cutBytes: 380 });
+    expect(withText(result).text).toBe("100\n101\n...[output truncated: 392 of 400 bytes cut]...\n[exit 2]");
+    const short = await run(sandbox, { kind: "exec", command: "echo whole", limits });
+    expect(withText(short).text).toBe("whole\n");
+  });
+
   test("exec that is aborted is cancelled, with the reason", async ({ host }) => {
     const sandbox = await host.sandbox();
     const controller = new AbortController();

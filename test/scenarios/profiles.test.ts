@@ -27,6 +27,21 @@ async function workerWith(fleet: TestFleet, yaml: string): Promise<TestWorker> {
   return await fleet.worker("worker-1", { ...busybox, BERTH_CONFIG: file });
 }
 
+test("a profile that passes USER on gives commands the worker's, and the sandbox's where the worker has none", async ({
+  fleet,
+}) => {
+  const berth = fleet.client();
+  const userOf = async () => (await berth.tenant("acme").exec("echo $USER $LOGNAME")).stdout;
+  const named = await fleet.worker("named", { ...busybox, USER: "ops" });
+  expect(await userOf()).toBe("sandbox sandbox\n");
+  await set(berth, named, "profile.default", { passthroughEnv: ["USER"] });
+  expect(await userOf()).toBe("ops sandbox\n");
+  named.signal("SIGTERM");
+  await named.ended();
+  await fleet.worker("unnamed", busybox);
+  expect(await userOf()).toBe("sandbox sandbox\n");
+});
+
 describe("live change of a profile", () => {
   test("a live change of a profile rebuilds an idle sandbox before its next job, a busy one after it, and no other", async ({
     fleet,

@@ -22,6 +22,7 @@ test("a worker's first log lines describe its sandboxes, engine, image, runtime 
       network: "none",
       mode: "non-main",
       limits: { memoryBytes: 64 * 1024 ** 2, pids: 256 },
+      ...{ idleMs: 1_800_000, maxAgeMs: expect.any(Number), pruneMs: 0 },
     },
   ]);
   const ok = { level: 30, engine: "ok", image: "ok", runtime: "ok", workspaces: "ok" };

@@ -88,6 +88,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
     loopbackOnly,
     bodyBytes: config.maxBodyBytes,
     rate: config.requestsPerSecond,
+    sessionsAccess: config.sessionsAccess,
     ceilings: (tenant) => readCeilings(redis, tenant),
   });
   const metrics = new Metrics();

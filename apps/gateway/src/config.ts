@@ -76,6 +76,12 @@ export const environment = z.object({
     .describe(
       "what happens to calls of /v1/sandbox and /mcp whose sandbox no worker can start now; jobs wait in any case",
     ),
+  BERTH_GATEWAY_SESSIONS: z
+    .enum(["own", "admin"])
+    .default("own")
+    .describe(
+      "who may list and destroy sessions: a tenant key its tenant's, or only admin keys; with admin, tenant keys may order no job of kind destroy either",
+    ),
   BERTH_GATEWAY_STREAMS: positive(5_000).describe(
     "event streams open at once at this gateway; as many jobs are waited for",
   ),
@@ -141,6 +147,7 @@ function namedSettings(set: z.infer<typeof environment>) {
     requestsPerSecond: set.BERTH_GATEWAY_RATE,
     maxWaitMs: set.BERTH_GATEWAY_WAIT_MS,
     onNoSandbox: set.BERTH_GATEWAY_ON_NO_SANDBOX,
+    sessionsAccess: set.BERTH_GATEWAY_SESSIONS,
     maxStreams: set.BERTH_GATEWAY_STREAMS,
     maxStreamsPerKey: set.BERTH_GATEWAY_STREAMS_PER_KEY,
     heartbeatMs: set.BERTH_GATEWAY_HEARTBEAT_MS,

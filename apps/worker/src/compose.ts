@@ -345,6 +345,7 @@ export async function composeWorker(
     slots: config.maxSandboxes,
     version,
     metrics: metricsServer?.url,
+    pruneMs: config.pruneMs,
     ...shownProfile(policy),
   });
   void logStartCheck(log, driver, policy, config);
@@ -445,7 +446,7 @@ function defaultProfileOf(policy: Policy): SandboxProfile | undefined {
 function shownProfile(policy: Policy): object {
   const profile = defaultProfileOf(policy);
   if (!profile) return {};
-  const { image, runtime, network, mode, limits, exec } = profile;
+  const { image, runtime, network, mode, limits, exec, idleMs, maxAgeMs } = profile;
   return {
     image,
     runtime: runtime ?? "the engine's default",
@@ -453,6 +454,8 @@ function shownProfile(policy: Policy): object {
     mode,
     limits,
     timeoutMs: exec.timeoutMs,
+    idleMs,
+    maxAgeMs,
   };
 }
 

@@ -113,7 +113,7 @@ export class FleetMember {
       forgetMs: config.forgetMs,
       pruneMs: config.pruneMs,
       enqueue,
-      onPruned: (key: SandboxKey) => report({ event: "sandbox.pruned", key }),
+      report,
       onVanished,
     };
     this.#loops.push(

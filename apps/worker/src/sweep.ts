@@ -13,7 +13,9 @@ import {
 } from "@berth/ledger";
 import { type Job, type SandboxKey, sandboxKeyOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import type { Clock } from "@berth/tenancy";
+import type { Clock, TenancyEvent } from "@berth/tenancy";
+
+type PruningEvent = Extract<TenancyEvent, { event: "pruning.begun" | "pruning.ended" | "sandbox.pruned" }>;
 
 export interface SweepOptions {
   readonly redis: Redis;
@@ -31,8 +33,7 @@ export interface SweepOptions {
   /** Sandboxes unused for this long are destroyed; 0: never. */
   readonly pruneMs: number;
   readonly enqueue: (job: Job) => Promise<unknown>;
-  /** A job is to destroy a sandbox that was not used for long. */
-  readonly onPruned: (key: SandboxKey) => void;
+  readonly report: (event: PruningEvent) => void;
   /** A job was in no queue and with no worker, and ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
 }
@@ -91,14 +92,21 @@ async function tried<R>(step: () => Promise<R>): Promise<R | undefined> {
   }
 }
 
-async function prune({ redis, pruneMs, enqueue, onPruned }: SweepOptions): Promise<void> {
-  for (const job of await pruningJobs(redis, { unusedMs: pruneMs, limit: prunedAtOnce })) {
+/** A pass that finds nothing logs nothing. */
+async function prune({ redis, pruneMs, enqueue, report }: SweepOptions): Promise<void> {
+  const jobs = await pruningJobs(redis, { unusedMs: pruneMs, limit: prunedAtOnce });
+  if (jobs.length === 0) return;
+  report({ event: "pruning.begun", sandboxes: jobs.length, unusedMs: pruneMs });
+  let ordered = 0;
+  for (const job of jobs) {
     // Another worker may have been first; the tenant may be paused, or have as many jobs as it may.
-    await enqueue(job).then(
-      () => onPruned(sandboxKeyOf(job)),
-      () => {},
-    );
+    try {
+      await enqueue(job);
+      ordered++;
+      report({ event: "sandbox.pruned", key: sandboxKeyOf(job) });
+    } catch {}
   }
+  report({ event: "pruning.ended", ordered, left: jobs.length - ordered });
 }
 
 /** Walks on through the jobs that have not ended. Gives where the next audit goes on. */

@@ -46,7 +46,7 @@ function sweeping(redis: TestRedis, commands: Redis, more: Partial<SweepOptions>
       sweepMs: 5,
       pruneMs: 0,
       enqueue: async () => {},
-      onPruned: () => {},
+      report: () => {},
       forgetMs: 3_600_000,
       onVanished: (found) => vanished.push(found),
       ...more,

@@ -7,7 +7,7 @@ export interface AgentTextOptions {
 }
 
 /**
- * A result as an agent reads it: both outputs in order of arrival, cut in the middle when long, then one bracketed line
+ * A result as an agent reads it: both outputs in order of arrival, cut in the middle or at the end when long, then one bracketed line
  * for each thing worth knowing, the exit code last. Success adds nothing; what never ran is one `ERR:` line.
  */
 export function agentText(
@@ -74,23 +74,33 @@ export function execBlock(command: string, text: string): string {
   return `[/exec ${first}${more.length > 0 ? " …" : ""}]\n${body}[END EXEC]`;
 }
 
-/** Both streams in order of arrival, cut in the middle when longer than `shownBytes`. */
+/** Both streams in order of arrival, cut when longer than `shownBytes`: in the middle, or at the end if only the start shows. */
 export function shownOutput(output: KeptOutput, shownBytes: number): string {
   const head = Buffer.concat(output.head.map((chunk) => chunk.bytes));
   const tail = Buffer.concat(output.tail.map((chunk) => chunk.bytes));
   const kept = head.length + tail.length;
   if (kept <= shownBytes && output.cutBytes === 0) return Buffer.concat([head, tail]).toString("utf8");
   const all = Buffer.concat([head, tail]);
+  if (output.shows === "start") {
+    const start = wholeCharactersFromStart(all.subarray(0, shownBytes));
+    return `${withLineEnd(start.toString("utf8"))}${cutNote(output, start.length)}`;
+  }
   const half = Math.floor(shownBytes / 2);
   // The kept middle is already cut where the head ends; showing more would hide the gap.
   const headBytes = output.cutBytes > 0 ? Math.min(half, head.length) : half;
   const tailBytes = output.cutBytes > 0 ? Math.min(half, tail.length) : half;
   const first = wholeCharactersFromStart(all.subarray(0, headBytes));
   const last = wholeCharactersFromEnd(all.subarray(all.length - tailBytes));
-  const cut = output.totalBytes - first.length - last.length;
-  const before = first.toString("utf8");
-  const gap = before === "" || before.endsWith("\n") ? "" : "\n";
-  return `${before}${gap}...[output truncated: ${cut} of ${output.totalBytes} bytes cut]...\n${last.toString("utf8")}`;
+  const note = cutNote(output, first.length + last.length);
+  return `${withLineEnd(first.toString("utf8"))}${note}\n${last.toString("utf8")}`;
+}
+
+function cutNote({ totalBytes }: KeptOutput, shown: number): string {
+  return `...[output truncated: ${totalBytes - shown} of ${totalBytes} bytes cut]...`;
+}
+
+function withLineEnd(text: string): string {
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
 /** One stream of the kept output as text; the cut middle is not marked. */

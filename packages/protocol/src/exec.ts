@@ -66,6 +66,8 @@ export interface KeptOutput {
   readonly tail: readonly OutputChunk[];
   readonly cutBytes: number;
   readonly totalBytes: number;
+  /** What a text cut to a size shows of it; absent: both ends. */
+  readonly shows?: "start";
 }
 
 export interface ExecResult {

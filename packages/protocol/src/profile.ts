@@ -261,6 +261,20 @@ export const sandboxProfile = z.strictObject({
       "what /workspace is: the workspace, to read and write; the same, only to read; or an empty `tmpfs` that goes with the container",
     )
     .register(mergeRules, { rule: { kind: "ranked", loosestFirst: ["rw", "ro", "none"] } }),
+  keptOutput: z
+    .enum(["ends", "start"])
+    .default("ends")
+    .describe(
+      "what stays of output beyond `exec.keptBytes`, and what an agent reads beyond `exec.shownBytes`: its two ends, or its start. Answers of MCP have both ends, and set-up commands keep them",
+    )
+    .register(mergeRules, { rule: { kind: "free" } }),
+  quotaFor: z
+    .enum(["all", "writes"])
+    .default("all")
+    .describe(
+      "who is held to `limits.workspaceBytes` and `limits.workspaceEntries`: files that jobs write, and commands, which are stopped; or only the former. The disk floor and a quota of the file system hold for commands all the same",
+    )
+    .register(mergeRules, operator),
   agentAccess: z
     .enum(["rw", "ro", "none"])
     .default("none")

@@ -85,6 +85,19 @@ describe("the agent's text of a result", () => {
     );
   });
 
+  test("long output of which only the start shows loses its end, and says how much", () => {
+    const start = { shows: "start" } as const;
+    const shown = text({ kind: "exited", code: 1 }, output("a".repeat(shownBytes + 10), start));
+    const note = `...[output truncated: 10 of ${shownBytes + 10} bytes cut]...`;
+    expect(shown).toBe(`${"a".repeat(shownBytes)}\n${note}\n[exit 1]`);
+    const cut = output("start\n", { ...start, cutBytes: 100, totalBytes: 106 });
+    expect(text({ kind: "exited", code: 0 }, cut)).toBe(
+      "start\n...[output truncated: 100 of 106 bytes cut]...",
+    );
+    expect(text({ kind: "exited", code: 0 }, output("short\n", start))).toBe("short\n");
+    expect(text({ kind: "exited", code: 0 }, output("€".repeat(20_000), start))).not.toContain("\uFFFD");
+  });
+
   test("a cut never splits a character", () => {
     const shown = text({ kind: "exited", code: 0 }, output("€".repeat(20_000)));
     expect(shown).not.toContain("\uFFFD");

@@ -5,6 +5,7 @@ import {
   type Outcome,
   quotaText,
   type SandboxLimits,
+  type SandboxProfile,
   type WorkspaceUsage,
 } from "@berth/protocol";
 import type { Room } from "./bulk.ts";
@@ -51,6 +52,9 @@ export interface QuotaHooks {
   readonly onBlind: () => void;
 }
 
+/** Who is held to the workspace's limits: files that jobs write, and commands; or only the former. */
+export type QuotaFor = SandboxProfile["quotaFor"];
+
 export interface DiskUsage {
   readonly bytes: number;
   readonly entries: number;
@@ -84,10 +88,13 @@ interface Watcher {
  * and a new container are measured before their first command. What was measured counts until a later measurement replaces
  * it; removals only cause one. The limit can be passed by what the disk takes between two looks; only a quota of the
  * filesystem itself would be exact.
+ *
+ * With `quotaFor: "writes"` commands are measured and not stopped, except by the disk floor: only `reserve` refuses.
  */
 export class QuotaGuard {
   readonly #limits: Pick<SandboxLimits, "workspaceBytes" | "workspaceEntries">;
   readonly #hooks: QuotaHooks;
+  readonly #quotaFor: QuotaFor;
   readonly #watchers = new Set<Watcher>();
   #last: Known | undefined;
   /** `#last` may be too small: something ran that was not measured afterwards. */
@@ -103,10 +110,11 @@ export class QuotaGuard {
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(limits: SandboxLimits, hooks: QuotaHooks) {
+  constructor(limits: SandboxLimits, hooks: QuotaHooks, quotaFor: QuotaFor = "all") {
     const { workspaceBytes, workspaceEntries } = limits;
     this.#limits = { workspaceBytes: capOf(workspaceBytes), workspaceEntries: capOf(workspaceEntries) };
     this.#hooks = hooks;
+    this.#quotaFor = quotaFor;
   }
 
   /** Room for a write of `bytes`, kept from other writes until `release`. Throws `quota` when not even an entry fits. */
@@ -173,7 +181,8 @@ export class QuotaGuard {
    * over and may no longer be; a workspace that is known to be below its limits costs nothing.
    */
   async full(): Promise<QuotaExceeded | undefined> {
-    return (await this.#fullQuota()) ?? (await this.#hooks.low());
+    const full = this.#quotaFor === "all" ? await this.#fullQuota() : undefined;
+    return full ?? (await this.#hooks.low());
   }
 
   async #fullQuota(): Promise<QuotaExceeded | undefined> {
@@ -284,7 +293,7 @@ export class QuotaGuard {
   }
 
   #judge(usage: WorkspaceUsage, earlier: WorkspaceUsage | undefined, low: QuotaExceeded | undefined): void {
-    const exceeded = this.#exceeded(usage) ?? low;
+    const exceeded = (this.#quotaFor === "all" ? this.#exceeded(usage) : undefined) ?? low;
     const slackBytes = this.#hooks.isCounted() ? countedSlackBytes : 0;
     const grewSince = (before: WorkspaceUsage) =>
       exceeded !== undefined &&

@@ -24,6 +24,7 @@ const profiles = fc
     workspace: fc.constantFrom("rw", "ro", "none"),
     agentAccess: fc.constantFrom("rw", "ro", "none"),
     toolsAccess: fc.constantFrom("rw", "ro", "none"),
+    quotaFor: fc.constantFrom("all", "writes"),
     ioWeight: fc.constantFrom(0, 10, 1_000),
     limits: fc.record({
       memoryBytes: fc.integer({ min: 16 * 1024 ** 2, max: 2 ** 40 }),

@@ -39,6 +39,24 @@ describe("kept output", () => {
     );
   });
 
+  test("kept output that keeps only the start is a prefix of what came, and counts the rest, whatever the chunks", () => {
+    fc.assert(
+      fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
+        const keeper = new HeadTailBuffer(limit, "start");
+        for (const { stream, bytes } of chunks) keeper.add(stream, bytes);
+        const kept = keeper.finish();
+        const all = Buffer.concat(chunks.map(({ bytes }) => bytes));
+        const head = Buffer.concat(kept.head.map(({ bytes }) => bytes));
+        expect(kept).toMatchObject({ tail: [], shows: "start", totalBytes: all.length });
+        expect(all.subarray(0, head.length)).toEqual(head);
+        expect(head.length + kept.cutBytes).toBe(all.length);
+        expect(head.length).toBeLessThanOrEqual(limit);
+        if (chunks.every(({ stream }) => stream === "stdout"))
+          expect(head.length).toBe(Math.min(limit, all.length));
+      }),
+    );
+  });
+
   test("kept output does not grow with single bytes that alternate between the streams", () => {
     const buffer = new HeadTailBuffer(1024 * 1024);
     for (let index = 0; index < 300_000; index++)

@@ -1,6 +1,12 @@
 import { sandboxProfile, type WorkspaceUsage } from "@berth/protocol";
 import { expect, onTestFinished, test } from "vitest";
-import { type DiskUsage, QuotaGuard } from "../src/quota-guard.ts";
+import {
+  type DiskUsage,
+  type QuotaExceeded,
+  type QuotaFor,
+  QuotaGuard,
+  type QuotaHooks,
+} from "../src/quota-guard.ts";
 
 const limit = 1_000_000;
 const { limits } = sandboxProfile.parse({ limits: { workspaceBytes: limit } });
@@ -10,10 +16,11 @@ class Seen {
   usage: WorkspaceUsage = { bytes: 1_000, entries: 1, unlinkedBytes: 0, partial: false };
   disk: DiskUsage = { bytes: 50_000_000, entries: 1_000 };
   looks = 0;
+  low: QuotaExceeded | undefined;
 
-  guard(): QuotaGuard {
-    const guard = new QuotaGuard(limits, {
-      low: async () => undefined,
+  guard(quotaFor: QuotaFor = "all"): QuotaGuard {
+    const hooks: QuotaHooks = {
+      low: async () => this.low,
       alive: () => true,
       measure: async () => {
         this.looks++;
@@ -23,7 +30,8 @@ class Seen {
       isCounted: () => false,
       onBackgroundGrowth: () => {},
       onBlind: () => {},
-    });
+    };
+    const guard = new QuotaGuard(limits, hooks, quotaFor);
     onTestFinished(() => guard.stop());
     return guard;
   }
@@ -61,4 +69,22 @@ test("a workspace that is counted to its end now and then is not charged with wh
     await looked(seen, look);
   }
   expect(stopped).toBe(false);
+});
+
+test("a guard of writes only leaves commands to the disk floor, which stops them all the same", async () => {
+  const seen = new Seen();
+  const guard = seen.guard("writes");
+  const exceeded = Promise.withResolvers<unknown>();
+  guard.watch(exceeded.resolve);
+  await looked(seen, 1);
+  seen.usage = { ...seen.usage, bytes: 3 * limit };
+  await looked(seen, seen.looks + 2);
+  expect(await Promise.race([exceeded.promise, "goes on"])).toBe("goes on");
+  expect(await guard.full()).toBeUndefined();
+  await expect(guard.reserve(1)).resolves.toMatchObject({ budgetBytes: 0 });
+  seen.low = { kind: "quota-exceeded", limit: 1, used: 0, unit: "disk" };
+  seen.usage = { ...seen.usage, bytes: 4 * limit };
+  expect(await exceeded.promise).toMatchObject({ unit: "disk" });
+  expect(await guard.full()).toMatchObject({ unit: "disk" });
+  await expect(guard.reserve(1)).rejects.toMatchObject({ code: "no-space" });
 });

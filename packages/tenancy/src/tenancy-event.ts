@@ -56,6 +56,14 @@ export type TenancyEvent =
     }
   /** A parked container was removed. */
   | { readonly event: "sandbox.evicted"; readonly key: SandboxKey }
+  /** Sandboxes were unused for longer than the operator allows, and clean-up of them begins. */
+  | { readonly event: "pruning.begun"; readonly sandboxes: number; readonly unusedMs: number }
+  | {
+      readonly event: "pruning.ended";
+      readonly ordered: number;
+      /** Their jobs were not accepted: the tenant is paused, or has as many jobs as it may. */
+      readonly left: number;
+    }
   /** It was not used for long: a job is to destroy it. */
   | { readonly event: "sandbox.pruned"; readonly key: SandboxKey }
   /** Its profile is another now: the container goes, and the next job gets one of the new profile. */

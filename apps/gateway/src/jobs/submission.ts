@@ -7,7 +7,14 @@ import { nanoid } from "nanoid";
 import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { storedId } from "../keys/own-ids.ts";
-import { agentFor, type Principal, refuseBeyondKey, refuseUngranted, tenantFor } from "../keys/principal.ts";
+import {
+  agentFor,
+  type Principal,
+  refuseBeyondKey,
+  refuseDestroy,
+  refuseUngranted,
+  tenantFor,
+} from "../keys/principal.ts";
 import type { OrderInput } from "../schemas/job.ts";
 
 const idempotencyKeptSeconds = 24 * 3_600;
@@ -39,6 +46,7 @@ export function draftOf(
   const tenant = tenantFor(principal, order.tenant);
   refuseShared(order.scope, principal);
   refuseUngranted(principal, order);
+  refuseDestroy(principal, order.request);
   if (order.id !== undefined && reservedIds.test(order.id)) {
     throw new Problem("invalid-request", "ids that begin with bat_ and ik_ are the gateway's own");
   }

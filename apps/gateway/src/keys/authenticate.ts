@@ -13,6 +13,8 @@ export interface AuthenticateOptions {
   readonly loopbackOnly: boolean;
   readonly bodyBytes: number;
   readonly rate: number;
+  /** `admin`: tenant keys may neither list nor destroy sessions. */
+  readonly sessionsAccess: "own" | "admin";
   /** The ceilings of a key's tenant. */
   readonly ceilings: (tenant: TenantId) => Promise<Ceilings>;
 }
@@ -86,7 +88,7 @@ export class Authenticator {
   }
 
   async #withKey(token: string): Promise<Principal> {
-    const { adminKey, bodyBytes, rate } = this.#options;
+    const { adminKey, bodyBytes, rate, sessionsAccess } = this.#options;
     if (adminKey !== undefined && sameSecret(token, adminKey))
       return { id: "admin", role: "admin", bodyBytes };
     const key = this.#believed.get(token) ?? (await this.#look(token));
@@ -100,6 +102,7 @@ export class Authenticator {
             tenant: key.tenant,
             grants: { profiles: key.profiles ?? [], pools: key.pools ?? [] },
             ceilings: await this.#ceilingsOf(key.tenant),
+            sessionsAccess,
           }),
       ...(key.agent === undefined ? {} : { agent: key.agent }),
       ...(key.settings === undefined ? {} : { settings: key.settings }),

@@ -24,6 +24,8 @@ export interface Principal {
   readonly settings?: ProfileLayer;
   /** What this gateway holds the tenant to; absent: no tenant's. */
   readonly ceilings?: Pick<Ceilings, "streams" | "waits" | "bodyBytes">;
+  /** `admin`: this gateway lets only admin keys list and destroy sessions. */
+  readonly sessionsAccess?: "own" | "admin";
   readonly bodyBytes: number;
   /** Requests per second; absent: no limit. */
   readonly rate?: number;
@@ -57,6 +59,20 @@ export function agentFor({ agent: own }: Principal, named: string | undefined): 
   if (named !== undefined && agentName.parse(named) !== agentName.parse(own))
     throw new Problem("forbidden", "this key belongs to another agent");
   return own;
+}
+
+/** With BERTH_GATEWAY_SESSIONS=admin a tenant's key has no way to list or destroy sessions, by whatever door. */
+export function refuseSessions({ sessionsAccess }: Principal, what: "list" | "destroy"): void {
+  if (sessionsAccess !== "admin") return;
+  throw new Problem(
+    "forbidden",
+    `only an admin key may ${what} sessions: BERTH_GATEWAY_SESSIONS is admin here`,
+  );
+}
+
+/** Every door that takes an order asks this: a job of kind `destroy` is the same as the call that destroys a session. */
+export function refuseDestroy(principal: Principal, { kind }: { readonly kind: string }): void {
+  if (kind === "destroy") refuseSessions(principal, "destroy");
 }
 
 /** Answers the same for an unknown profile or pool as for one not granted, so that names cannot be guessed. */

@@ -11,6 +11,7 @@ import {
   mayTouch,
   type Principal,
   refuseBeyondKey,
+  refuseDestroy,
   refuseUngranted,
   tenantFor,
 } from "../keys/principal.ts";
@@ -63,6 +64,7 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
       const tenant = tenantFor(principal, body.order.tenant);
       refuseShared(body.order.scope, principal);
       refuseUngranted(principal, body.order);
+      refuseDestroy(principal, body.order.request);
       const id = (await kept(params.id, principal))?.id ?? storedId(principal, params.id);
       refuseBeyondKey(principal, body.order.settings);
       const { settings: keySettings } = principal;
@@ -128,7 +130,8 @@ export function scheduleRoutes({ berth, audit }: Parts): AnyRoute[] {
         answers: { 200: { about: "As it is now", schema: scheduleView } },
       },
       async ({ params, principal, request }) => {
-        const { id } = await find(params.id, principal);
+        const { id, order } = await find(params.id, principal);
+        if (verb === "resume") refuseDestroy(principal, order.request);
         await berth.schedules[verb](id);
         await audit.note(action, noted(request, id));
         return { status: 200, body: viewOf(await find(params.id, principal), principal) };

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type AnyRoute, route } from "../http/route.ts";
 import { expectDone, runToEnd } from "../jobs/synchronous.ts";
 import { noted } from "../keys/audit.ts";
+import { refuseSessions } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { namesView } from "../schemas/job.ts";
 import { output } from "../schemas/registry.ts";
@@ -32,6 +33,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       path: "/v1/sandbox/sessions",
       tag: "sandbox",
       summary: "Sessions with a sandbox of their own; with a tenant key, the tenant's",
+      about: "With `BERTH_GATEWAY_SESSIONS=admin`, for admin keys only.",
       access: "key",
       cost: 50,
       query: z.strictObject({ limit: z.coerce.number().int().min(1).max(10_000).default(1_000) }),
@@ -40,6 +42,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       },
     },
     async ({ query, principal }) => {
+      refuseSessions(principal, "list");
       const known = await berth.sandboxes({
         ...query,
         ...(principal.tenant === undefined ? {} : { tenant: principal.tenant }),
@@ -63,7 +66,8 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       path: "/v1/sandbox/sessions/:tenant/:session",
       tag: "sandbox",
       summary: "Destroy a session: its container and its workspace",
-      about: "After the jobs that already wait for it. A later call starts with an empty workspace.",
+      about:
+        "After the jobs that already wait for it. A later call starts with an empty workspace. With `BERTH_GATEWAY_SESSIONS=admin`, for admin keys only: a tenant key's jobs of kind `destroy` are then refused too. A schedule that was running before goes on until it is removed.",
       access: "key",
       params: place,
       answers: {

@@ -129,12 +129,12 @@ function tmpfs({ profile, workspace, imageVolumes }: SpecInput): Record<string, 
 }
 
 function ulimits(
-  { limits, ulimits: named }: SandboxProfile,
+  { limits, quotaFor, ulimits: named }: SandboxProfile,
   workspace: WorkspaceHome,
 ): { Name: string; Soft: number; Hard: number }[] {
   const byName = {
     nofile: limits.openFiles,
-    ...(limits.workspaceBytes === 0 ? {} : { fsize: limits.workspaceBytes }),
+    ...(limits.workspaceBytes === 0 || quotaFor === "writes" ? {} : { fsize: limits.workspaceBytes }),
     // The kernel counts processes per uid on the whole host: with a shared uid, sandboxes would use up each other's.
     ...(workspace.ownUid && !workspace.sharesUid && limits.pids > 0 ? { nproc: limits.pids } : {}),
     ...named,

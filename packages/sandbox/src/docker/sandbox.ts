@@ -41,7 +41,7 @@ import type {
   SharedPath,
   StartRequest,
 } from "../port.ts";
-import { type QuotaExceeded, QuotaGuard } from "../quota-guard.ts";
+import { type QuotaExceeded, QuotaGuard, type QuotaHooks } from "../quota-guard.ts";
 import { abortableWait } from "./abortable-wait.ts";
 import type { Containers } from "./containers.ts";
 import type { DiskFloor } from "./disk-floor.ts";
@@ -65,6 +65,13 @@ export interface SandboxParts {
   readonly floor: Pick<DiskFloor, "low">;
   /** The worker's own. */
   readonly locale: Locale | undefined;
+}
+
+/** What bounds one command. */
+interface Bounds {
+  readonly full: QuotaExceeded | undefined;
+  readonly limits: ExecLimits;
+  readonly keptOutput: SandboxProfile["keptOutput"];
 }
 
 /** A container, and how its set-up ended if that had one of its own. */
@@ -108,7 +115,8 @@ export class DockerSandbox implements Sandbox {
     this.epoch = request.epoch;
     this.#parts = parts;
     this.#started = started;
-    this.#quota = new QuotaGuard(request.profile.limits, {
+    const { limits, quotaFor } = request.profile;
+    const hooks: QuotaHooks = {
       low: () => parts.floor.low(),
       alive: () => this.#end === undefined,
       measure: () => this.#measure(),
@@ -116,7 +124,8 @@ export class DockerSandbox implements Sandbox {
       isCounted: () => this.#isCounted,
       onBackgroundGrowth: () => this.#recycle("what a command left in the background fills the workspace"),
       onBlind: () => this.#recycle("the workspace could no longer be measured"),
-    });
+    };
+    this.#quota = new QuotaGuard(limits, hooks, quotaFor);
     this.files = new GuardedFiles(() => this.#link(), this.#quota);
     this.#follow(started);
   }
@@ -167,7 +176,8 @@ export class DockerSandbox implements Sandbox {
     const link = await this.#link(options);
     const full = await this.#full(link, options);
     const limits = tightenLimits(this.#profile.exec, parsed.data.limits ?? {});
-    return this.#run(link, parsed.data, { full, limits }, options);
+    const { keptOutput } = this.#profile;
+    return this.#run(link, parsed.data, { full, limits, keptOutput }, options);
   }
 
   get lastBytes(): number | undefined {
@@ -227,7 +237,8 @@ export class DockerSandbox implements Sandbox {
     const limits = { ...this.#profile.exec, timeoutMs, keptBytes: setUpOutputBytes };
     const { outputFilter } = this.#parts.request;
     const options = outputFilter ? { ...call, filter: outputFilter() } : call;
-    const result = await this.#run(this.#started.link, request, { full, limits }, options);
+    const bounds = { full, limits, keptOutput: "ends" as const };
+    const result = await this.#run(this.#started.link, request, bounds, options);
     if (call.signal?.aborted)
       throw new Fault("aborted", { operation: "set-up" }, { cause: call.signal.reason });
     return checkedSetUp(this.key, result);
@@ -246,12 +257,12 @@ export class DockerSandbox implements Sandbox {
   async #run(
     link: Link,
     request: ExecRequest,
-    { full, limits }: { readonly full: QuotaExceeded | undefined; readonly limits: ExecLimits },
+    { full, limits, keptOutput }: Bounds,
     options: ExecOptions,
   ): Promise<ExecResult> {
     const profile = this.#profile;
     const argv = argvOf(request);
-    const kept = new HeadTailBuffer(limits.keptBytes);
+    const kept = new HeadTailBuffer(limits.keptBytes, keptOutput);
     let stop: Stop | undefined;
     let consumerError: { error: unknown } | undefined;
     const stopFor = (why: Stop, graceMs: number) => {

@@ -1,4 +1,4 @@
-import type { KeptOutput, OutputChunk, OutputStream } from "@berth/protocol";
+import type { KeptOutput, OutputChunk, OutputStream, SandboxProfile } from "@berth/protocol";
 
 /** Small chunks of one stream share a block of this size. */
 const blockBytes = 16_384;
@@ -7,20 +7,22 @@ const maxSpare = 8;
 const switchCost = 128;
 
 /**
- * Keeps the first and the last half of `limitBytes` of a command's output, in order of arrival, and counts what it
- * drops between. Its memory is bounded by the limit however small the chunks are. It copies what it keeps.
+ * Keeps the first and the last half of `limitBytes` of a command's output, or with `start` the first `limitBytes`, in order
+ * of arrival, and counts what it drops. Its memory is bounded by the limit however small the chunks are. It copies what it keeps.
  */
 export class HeadTailBuffer {
   readonly #headLimit: number;
   readonly #tailLimit: number;
+  readonly #keeps: SandboxProfile["keptOutput"];
   readonly #head = new ChunkRun();
   readonly #tail = new ChunkRun();
   #headFull = false;
   #totalBytes = 0;
 
-  constructor(limitBytes: number) {
-    this.#headLimit = Math.ceil(limitBytes / 2);
-    this.#tailLimit = Math.floor(limitBytes / 2);
+  constructor(limitBytes: number, keeps: SandboxProfile["keptOutput"] = "ends") {
+    this.#keeps = keeps;
+    this.#tailLimit = keeps === "start" ? 0 : Math.floor(limitBytes / 2);
+    this.#headLimit = limitBytes - this.#tailLimit;
   }
 
   get totalBytes(): number {
@@ -55,6 +57,7 @@ export class HeadTailBuffer {
       tail: this.#tail.chunks(),
       cutBytes: this.#totalBytes - this.#head.bytes - this.#tail.bytes,
       totalBytes: this.#totalBytes,
+      ...(this.#keeps === "start" ? { shows: "start" as const } : {}),
     };
   }
 }
