@@ -219,6 +219,7 @@ describe("image cannot loosen its sandbox:", () => {
         "bind /etc/group",
         "bind /etc/hosts",
         "bind /etc/passwd",
+        "bind /etc/resolv.conf",
         "bind /workspace",
       ]);
       await sandbox.stop();
