@@ -1,5 +1,4 @@
 import { Fault, redisKeys } from "@berth/protocol";
-import type { Redis } from "@berth/redis";
 
 /** Grows when a key gets another name, or a record another form that an older version would misread. */
 const layout = "2";
@@ -19,11 +18,18 @@ const firstLayout = [
   "berth:artifact-expiry",
 ] as const;
 
+/** What it needs of a connection: the client's types name no Redis library. */
+export interface LayoutConnection {
+  get(key: string): Promise<string | null>;
+  exists(key: string): Promise<number>;
+  set(key: string, value: string, condition: "NX"): Promise<unknown>;
+}
+
 /**
  * Throws `redis-layout` if another version's records are in this Redis: this one would take them for absent, end their jobs as lost, and
  * admit requests without a key. Leaves a mark in a Redis without any, which is all that is read the next time.
  */
-export async function checkLayout(redis: Redis): Promise<void> {
+export async function checkLayout(redis: LayoutConnection): Promise<void> {
   const found = await redis.get(redisKeys.layout);
   if (found === layout) return;
   if (found !== null) throw refused(`its layout is ${found}, and this version's is ${layout}`);
