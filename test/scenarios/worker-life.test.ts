@@ -232,7 +232,7 @@ describe("worker's workspaces", () => {
 });
 
 describe("worker with a mistyped profile", () => {
-  test("a profile that no sandbox can start with holds back its own tenants, however many they are, and nobody else's new sandboxes", async ({
+  test("a profile that no sandbox can start with holds back its own tenants, however many they are, and no other tenant's new sandboxes", async ({
     fleet,
   }) => {
     const berth = fleet.client();

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Job } from "@berth/protocol";
 
-/** 96 bits: nobody finds a second job of the same digest. */
+/** 96 bits: too many to search for a second job of the same digest. */
 const length = 16;
 
 /**

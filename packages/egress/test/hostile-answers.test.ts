@@ -74,7 +74,7 @@ const hostile: Readonly<Record<string, string>> = {
   "status 999": "HTTP/1.1 999 a\r\nContent-Length: 2\r\n\r\nhi",
   "status 1000": "HTTP/1.1 1000 a\r\n\r\n",
   "a negative status": "HTTP/1.1 -1 a\r\n\r\n",
-  "an upgrade that nobody asked for": "HTTP/1.1 101 a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi",
+  "an upgrade without a request for one": "HTTP/1.1 101 a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi",
   "101 without an upgrade": "HTTP/1.1 101 a\r\n\r\nhi",
   "continue without an end": "HTTP/1.1 100 \x01\r\n\r\n".repeat(50),
   "early hints with bad links": `HTTP/1.1 103 \x01\r\nLink: \x01<>\r\n\r\n${ok}Content-Length: 0\r\n\r\n`,
@@ -134,7 +134,7 @@ test.for([
   ["status 999", /^HTTP\/1\.1 999 \r\n[\s\S]*hi$/],
   ["status 000", /^HTTP\/1\.1 502 [\s\S]*its status is 0/],
   ["status 099", /^HTTP\/1\.1 502 [\s\S]*its status is 99/],
-  ["an upgrade that nobody asked for", /^HTTP\/1\.1 502 /],
+  ["an upgrade without a request for one", /^HTTP\/1\.1 502 /],
   ["a header with a control byte", /^HTTP\/1\.1 502 /],
 ] as const)("the egress proxy gives words of its own for a site's %s", async ([name, wanted]) => {
   const { ask } = await worldOf(hostile[name] ?? "");

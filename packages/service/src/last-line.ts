@@ -10,7 +10,7 @@ interface Log {
 const writtenWithinMs = 1_000;
 
 /**
- * Writes a program's last line and waits until all lines are out, or nobody reads them any more. At the exit pino writes what is
+ * Writes a program's last line and waits until all lines are out, or their reader is gone. At the exit pino writes what is
  * left, and into a broken pipe it tries that for ever.
  */
 export async function writeLastLine(

@@ -1,11 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Rig } from "./simulation/rig.ts";
-
-/** A job that becomes a dead letter. Only such a job leaves its queue in a step of its own. */
-const deadLetter = [
-  { retry: { attempts: 1, backoffMs: 100, jitter: 0 } },
-  { commands: [{ runMs: 100, code: 1, chunks: [] }] },
-] as const;
+import { deadLetter, Rig } from "./simulation/rig.ts";
 
 let rig: Rig;
 

@@ -26,7 +26,7 @@ const away = new Set([
   ...["http-502", "http-503", "http-504"],
 ]);
 
-/** Those after which nobody knows whether it was carried out. */
+/** Failures after which the caller cannot know whether the gateway carried the call out. */
 const lost = new Set(["gateway-unreachable", "redis-unreachable", "http-502", "http-504"]);
 
 /** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */

@@ -17,6 +17,12 @@ import { VirtualTime } from "./virtual-time.ts";
 const leaseMs = 1_000;
 const key = "ash";
 
+/** A job that becomes a dead letter. Only such a job leaves its queue in a step of its own. */
+export const deadLetter = [
+  { retry: { attempts: 1, backoffMs: 100, jitter: 0 } },
+  { commands: [{ runMs: 100, code: 1, chunks: [] }] },
+] as const;
+
 export interface HeldSandbox {
   readonly tenancy: Tenancy;
   readonly process: SimProcess;

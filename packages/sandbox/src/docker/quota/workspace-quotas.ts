@@ -156,7 +156,7 @@ export class WorkspaceQuotas {
     return borne === 0 || borne === own ? [own] : [own, await this.#numbers(spareOf(key))];
   }
 
-  /** For whoever removed the sandbox's container. Nothing happens to a workspace that is no image. */
+  /** The caller has removed the sandbox's container. Nothing happens to a workspace that is no image. */
   async unmount(key: SandboxKey): Promise<void> {
     await this.#images.unmount(key);
   }
