@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { JobEvents, OfferTaker, submitJob } from "@berth/ledger";
+import { JobEvents, MarkerWaits, OfferTaker, submitJob } from "@berth/ledger";
 import { fleetQueuePrefix, sandboxKey } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
@@ -68,7 +68,8 @@ describe("worker that dies between taking an offer and settling it", () => {
     const run = new LoadRun(fleet.client());
     const job = await found(run);
     const target = { pool: "default", home: undefined };
-    const taker = new OfferTaker(fleet.redis.connect("blocking"), "a-taker-that-dies", target);
+    const redis = fleet.redis.connect("blocking");
+    const taker = new OfferTaker(redis, "a-taker-that-dies", target, new MarkerWaits(redis, "a-taker"));
     await expect.poll(async () => (await taker.next())?.key).toBe("acme");
     await taker.close();
     await fleet.worker("worker-1", brisk);

@@ -8,6 +8,7 @@ import {
   Enqueuer,
   JobEvents,
   Leases,
+  MarkerWaits,
   Offers,
   ProfileStore,
   Renewals,
@@ -182,9 +183,11 @@ export async function composeWorker(
   const events = new JobEvents(redis, { usageDays: config.usageDays });
   const enqueuer = new Enqueuer(redis);
   const wakes = new Wakes(redis, instance);
+  const waits = new MarkerWaits(redis, instance);
   const leases = new Leases(redis);
   const scheduler = new Scheduler({
     redis,
+    waits,
     staging,
     events,
     worker: config.workerId,
@@ -262,6 +265,7 @@ export async function composeWorker(
     policy,
     secrets,
     wakes,
+    waits,
     parking,
     turns,
     health,

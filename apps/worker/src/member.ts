@@ -1,6 +1,7 @@
 import {
   areCancelled,
   FleetView,
+  type MarkerWaits,
   type Offer,
   type Offers,
   OfferTaker,
@@ -29,6 +30,7 @@ export interface MemberParts extends TenancyParts {
   readonly offers: Offers;
   readonly health: EngineHealth;
   readonly resting: Resting;
+  readonly waits: MarkerWaits;
   readonly enqueue: (job: Job) => Promise<unknown>;
   /** A job that nothing would have ended has ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
@@ -83,7 +85,7 @@ export class FleetMember {
     ]);
     this.#takers = this.#targets.map((target) => ({
       target,
-      taker: new OfferTaker(parts.redis, parts.instance, target),
+      taker: new OfferTaker(parts.redis, parts.instance, target, parts.waits),
     }));
     this.#resting = parts.resting;
     this.#room = new RoomMaker({

@@ -3,6 +3,7 @@ import {
   DeadLetters,
   DeadLetterWorker,
   type JobEvents,
+  type MarkerWaits,
   queueKeys,
   Schedule,
   ScheduleStore,
@@ -17,6 +18,7 @@ import type { Clock, LaterPort } from "@berth/tenancy";
 
 export interface SchedulerOptions {
   readonly redis: Redis;
+  readonly waits: MarkerWaits;
   readonly staging: Staging;
   readonly events: Pick<JobEvents, "cancel">;
   readonly worker: string;
@@ -50,7 +52,7 @@ export class Scheduler {
   #sweeping: Promise<void> | undefined;
 
   constructor(options: SchedulerOptions) {
-    const { redis, staging, enqueue, report, clock } = options;
+    const { redis, waits, staging, enqueue, report, clock } = options;
     this.#options = options;
     this.#schedule = new Schedule(redis, staging);
     this.#deadLetters = new DeadLetters(redis);
@@ -65,6 +67,7 @@ export class Scheduler {
     });
     this.#due = new ScheduleWorker({
       redis,
+      waits,
       staging,
       schedule: this.#schedule,
       onJob: enqueue,
@@ -73,7 +76,7 @@ export class Scheduler {
       onUnreadable: (entry, data, message) => this.#addUnreadable(entry, data, message),
       onTrouble: (entry, message) => report({ event: "schedule.trouble", entry, message }),
     });
-    this.#dead = new DeadLetterWorker({ redis, enqueue });
+    this.#dead = new DeadLetterWorker({ redis, waits, enqueue });
   }
 
   start(): void {

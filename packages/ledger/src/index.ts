@@ -114,6 +114,7 @@ export type { BeginningAtOnce } from "./queues/exchange.ts";
 export { forgetIdleQueues } from "./queues/idle-queues.ts";
 export type { HeldJob } from "./queues/job-source.ts";
 export { JobSource } from "./queues/job-source.ts";
+export { MarkerWaits } from "./queues/marker-waits.ts";
 export type { Offer, OfferTarget } from "./queues/offers.ts";
 export { Offers, OfferTaker, offerQueueName } from "./queues/offers.ts";
 export {

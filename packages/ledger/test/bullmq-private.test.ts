@@ -1,7 +1,15 @@
 import { readFileSync } from "node:fs";
 import { chosenJobId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { type Job, Queue, UnrecoverableError, Worker } from "bullmq";
+import {
+  type BackendFactory,
+  createRedisBackend,
+  type Job,
+  Queue,
+  type RedisQueueBackend,
+  UnrecoverableError,
+  Worker,
+} from "bullmq";
 import { expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
 import type { bullmqPrivate } from "../src/queues/bullmq-private.ts";
@@ -103,6 +111,33 @@ const contracts: Record<keyof typeof bullmqPrivate, (redis: Redis) => Promise<vo
     await again?.moveToCompleted("taken", "token", false);
     expect(await redis.exists("p:q:active")).toBe(0);
     expect(await bull.queue.getJob("a")).toBeUndefined();
+  },
+  waitForJob: async (redis) => {
+    await using bull = new Bull(redis);
+    const found = Promise.withResolvers<{ member: string; score: number } | null>();
+    let marker = "";
+    const backend: BackendFactory<RedisQueueBackend> = (name, options, connections) => {
+      const made = createRedisBackend(name, options, { ...connections, withBlockingConnection: false });
+      marker = made.toKey("marker");
+      made.waitForJob = () => found.promise;
+      return made;
+    };
+    const worker = new Worker(
+      at.name,
+      undefined,
+      { connection: bullConnection(redis), prefix: at.prefix, autorun: false },
+      backend,
+    );
+    expect(await worker.getNextJob("token")).toBeUndefined();
+    expect(marker).toBe("p:q:marker");
+    await bull.queue.add("offer", {}, { jobId: "a" });
+    expect(await redis.zrange(marker, "0", "-1", "WITHSCORES")).toEqual(["0", "0"]);
+    const waits = worker.getNextJob("token");
+    const closing = worker.close(true);
+    found.reject(new Error("Connection is closed."));
+    expect(await waits).toBeUndefined();
+    await closing;
+    expect(await bull.queue.getWaitingCount()).toBe(1);
   },
   readOnlyQueue: async (redis) => {
     await using bull = new Bull(redis, { skipMetasUpdate: true });

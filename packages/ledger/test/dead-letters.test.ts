@@ -6,6 +6,7 @@ import { test as withRedis } from "../../../test/support/redis.ts";
 import { DeadLetters, type NewDeadLetter } from "../src/dead-letters/dead-letters.ts";
 import { DeadLetterWorker } from "../src/dead-letters/dead-letters-worker.ts";
 import { bullConnection } from "../src/queues/connection.ts";
+import { MarkerWaits } from "../src/queues/marker-waits.ts";
 import { jobOf } from "./support.ts";
 
 const lost: Outcome = { kind: "lost", message: "its worker died" };
@@ -31,7 +32,12 @@ class DeadLetterRig {
   constructor(redis: Redis, kept?: { age: number; count: number }) {
     this.letters = new DeadLetters(redis, kept);
     this.board = new Queue("dead", { connection: bullConnection(redis), prefix: fleetQueuePrefix });
-    this.worker = new DeadLetterWorker({ redis, enqueue: this.enqueue, lockMs: 1_000 });
+    this.worker = new DeadLetterWorker({
+      redis,
+      waits: new MarkerWaits(redis, "dead-letters"),
+      enqueue: this.enqueue,
+      lockMs: 1_000,
+    });
   }
 
   readonly listed = async (count: number) => {

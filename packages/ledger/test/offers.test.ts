@@ -4,6 +4,7 @@ import { Queue } from "bullmq";
 import { expect } from "vitest";
 import { type TestRedis, test } from "../../../test/support/redis.ts";
 import { bullConnection } from "../src/queues/connection.ts";
+import { MarkerWaits } from "../src/queues/marker-waits.ts";
 import { Offers, OfferTaker, type OfferTarget, offerQueueName } from "../src/queues/offers.ts";
 
 const target: OfferTarget = { pool: "default", home: undefined };
@@ -38,7 +39,7 @@ async function using<T>(
 ): Promise<void> {
   const commands = redis.connect();
   const offers = new Offers(commands);
-  const taker = new OfferTaker(redis.connect("blocking"), "taker", target);
+  const taker = new OfferTaker(commands, "taker", target, new MarkerWaits(commands, "taker"));
   await run(offers, taker, commands);
   await taker.close();
   await offers.close();
@@ -115,8 +116,8 @@ test("a sandbox that is offered many times has one offer, and its tenant one tur
 });
 
 test("an offer that is put back is the next to be taken, by a taker that waits for it", async ({ redis }) => {
-  await using(redis, async (offers, taker) => {
-    const other = new OfferTaker(redis.connect("blocking"), "other", target);
+  await using(redis, async (offers, taker, commands) => {
+    const other = new OfferTaker(commands, "other", target, new MarkerWaits(commands, "other"));
     await offers.add(sandboxKey.parse("acme"), target);
     const offer = await taker.next();
     expect(await other.next()).toBeUndefined();

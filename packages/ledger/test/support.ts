@@ -1,6 +1,7 @@
 import { type CeilingChanges, type Job, job as jobSchema, layerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { ProfileStore } from "../src/profiles/profile-store.ts";
+import { MarkerWaits } from "../src/queues/marker-waits.ts";
 import { Schedule, type StagingPort } from "../src/schedule/schedule.ts";
 import { ScheduleWorker, type ScheduleWorkerOptions } from "../src/schedule/schedule-worker.ts";
 
@@ -28,6 +29,7 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   const refused: string[] = [];
   const worker = new ScheduleWorker({
     redis,
+    waits: new MarkerWaits(redis, "handing-on"),
     staging: noStaging,
     schedule: scheduleOn(redis),
     // A loaded machine must not look like a dead worker.

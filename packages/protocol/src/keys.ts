@@ -109,6 +109,8 @@ export const redisKeys = {
   room: (offers: string): string => `berth:yields:${offers}`,
   /** Sorted set: tenant by the round in which its next offer in that queue is taken. In the hash slot of the queue. */
   turns: (offers: string): string => `berth:turns{queue}:${offers}`,
+  /** Sorted set: ends the call by which one worker process waits for the fleet's queues. In their hash slot. */
+  waiting: (instance: string): string => `berth:waiting{queue}:${instance}`,
   /** Sorted set: sandboxes of one worker process that were given a job, for that process to pop. */
   wake: (instance: string): string => `berth:wake:${instance}`,
   /** Stream: on a cluster, what the scripts of one tenant have to write to other slots. */

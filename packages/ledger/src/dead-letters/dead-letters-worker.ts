@@ -2,10 +2,12 @@ import type { Job } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type Job as BullJob, UnrecoverableError, Worker } from "bullmq";
 import { bullConnection } from "../queues/connection.ts";
+import type { MarkerWaits } from "../queues/marker-waits.ts";
 import { deadQueue, reasonText, redriveEntry } from "./dead-letters.ts";
 
 export interface DeadLetterWorkerOptions {
   readonly redis: Redis;
+  readonly waits: MarkerWaits;
   readonly enqueue: (job: Job) => Promise<unknown>;
   readonly lockMs?: number;
 }
@@ -24,7 +26,7 @@ export class DeadLetterWorker {
   constructor(options: DeadLetterWorkerOptions) {
     this.#options = options;
     const lockMs = options.lockMs ?? defaultLockMs;
-    this.#worker = new Worker(deadQueue.name, (entry) => this.#pass(entry), {
+    const ofWorker = {
       connection: bullConnection(options.redis),
       prefix: deadQueue.prefix,
       autorun: false,
@@ -32,7 +34,9 @@ export class DeadLetterWorker {
       stalledInterval: lockMs,
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       runRetryDelay: reconnectMs,
-    });
+    };
+    const pass = (entry: BullJob) => this.#pass(entry);
+    this.#worker = new Worker(deadQueue.name, pass, ofWorker, options.waits.backend);
     this.#worker.on("error", () => {});
   }
 

@@ -14,6 +14,8 @@ export const bullmqPrivate = {
     "QUEUE:wait is a list whose last member is taken first. `offers.ts` finds an offer's place in it by LPOS",
   takeByHand:
     "getNextJob takes an entry without a processor, moveToWait gives it back, moveToCompleted removes it. `offers.ts` takes offers so",
+  waitForJob:
+    "a worker waits by its backend's waitForJob, a BZPOPMIN of QUEUE:marker, and takes an entry after each wait but one that failed while it closes. `marker-waits.ts` waits for all queues in one call",
   readOnlyQueue:
     "a queue that is opened with skipMetasUpdate writes no key. `board-queue.ts` and the dashboard open queues so",
   priorityScore:

@@ -3,7 +3,7 @@ import { type Redis, Script } from "@berth/redis";
 import { Queue, Worker } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "./connection.ts";
-import { OneWait } from "./one-wait.ts";
+import type { MarkerWaits } from "./marker-waits.ts";
 
 const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
@@ -146,13 +146,12 @@ export class OfferTaker {
   readonly #target: OfferTarget;
   readonly #worker: Worker;
   readonly #token: string;
-  readonly #wait = new OneWait();
 
-  constructor(redis: Redis, token: string, target: OfferTarget) {
+  constructor(redis: Redis, token: string, target: OfferTarget, waits: MarkerWaits) {
     this.#redis = redis;
     this.#target = target;
     this.#token = token;
-    this.#worker = new Worker(offerQueueName(target), undefined, {
+    const options = {
       connection: bullConnection(redis),
       prefix,
       autorun: false,
@@ -162,12 +161,13 @@ export class OfferTaker {
       skipLockRenewal: true,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
-    });
+    };
+    this.#worker = new Worker(offerQueueName(target), undefined, options, waits.backend);
     this.#worker.on("error", () => {});
   }
 
   async next(): Promise<Offer | undefined> {
-    const job = await this.#wait.for(() => this.#worker.getNextJob(this.#token));
+    const job = await this.#worker.getNextJob(this.#token);
     if (!job) return undefined;
     return {
       key: sandboxKey.parse((job.data as { key: unknown }).key),
@@ -183,7 +183,6 @@ export class OfferTaker {
   }
 
   async close(): Promise<void> {
-    this.#wait.end();
     await this.#worker.close(true);
   }
 }

@@ -41,6 +41,14 @@ export const queueRecords = {
     expires: true,
     ends: "member: when that round begins; the key when an offer finds its queue empty, or a day after the last offer",
   },
+  waiting: {
+    type: "sorted set",
+    of: ["<instance>"],
+    holds:
+      "one member, which ends the call by which that worker process waits for offers and for what is due",
+    expires: true,
+    ends: "when popped, at once",
+  },
   wake: {
     type: "sorted set",
     of: ["<instance>"],

@@ -13,10 +13,12 @@ import type { Redis } from "@berth/redis";
 import { type Job as BullJob, Worker } from "bullmq";
 import { z } from "zod";
 import { bullConnection } from "../queues/connection.ts";
+import type { MarkerWaits } from "../queues/marker-waits.ts";
 import { type Schedule, type StagingPort, scheduleQueue } from "./schedule.ts";
 
 export interface ScheduleWorkerOptions {
   readonly redis: Redis;
+  readonly waits: MarkerWaits;
   readonly staging: StagingPort;
   readonly schedule: Pick<Schedule, "firstDue">;
   /** Hands a job on. While it throws, the job stays here. */
@@ -60,7 +62,7 @@ export class ScheduleWorker {
   constructor(options: ScheduleWorkerOptions) {
     this.#options = options;
     const lockMs = options.lockMs ?? defaultLockMs;
-    this.#worker = new Worker(scheduleQueue.name, (taken) => this.#hand(taken), {
+    const ofWorker = {
       connection: bullConnection(options.redis),
       prefix: scheduleQueue.prefix,
       autorun: false,
@@ -70,8 +72,10 @@ export class ScheduleWorker {
       // However often its taker dies, it is not given up.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       runRetryDelay: reconnectMs,
-      settings: { backoffStrategy: (failures) => backoffMs(failures, again) },
-    });
+      settings: { backoffStrategy: (failures: number) => backoffMs(failures, again) },
+    };
+    const hand = (taken: BullJob) => this.#hand(taken);
+    this.#worker = new Worker(scheduleQueue.name, hand, ofWorker, options.waits.backend);
     // The connection itself reports its errors, once per outage.
     this.#worker.on("error", () => {});
   }
