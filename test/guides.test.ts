@@ -12,11 +12,11 @@ import {
   runProgram,
   statedOutput,
 } from "./support/doc-blocks.ts";
+import { programArguments } from "./support/program.ts";
 import { type Grounds, patient, type Reader, test } from "./support/reader.ts";
 
 const folder = "docs/guides";
 const pages = (await readdir(join(root, folder))).filter((name) => name.endsWith(".md"));
-const program = join(root, "apps/cli/src/main.ts");
 
 /** Commands of `console` blocks that this test cannot run: the test that does, and what it calls there. */
 const ranElsewhere: Readonly<Record<string, readonly [file: string, call: string]>> = {
@@ -52,7 +52,8 @@ describe.for(pages.map((name) => join(folder, name)))("%s", (page) => {
 
 /** What a reader has in a clone: the command, and a folder whose programs find the packages. */
 async function layOut(scratch: string): Promise<void> {
-  const berth = `#!/bin/sh\nexec "${process.execPath}" --conditions=@berth/source "${program}" "$@"\n`;
+  const command = [process.execPath, ...programArguments("apps/cli/src/main.ts")];
+  const berth = `#!/bin/sh\nexec ${command.map((word) => `"${word}"`).join(" ")} "$@"\n`;
   await writeFile(join(scratch, "berth"), berth, { mode: 0o755 });
   // Claude Code keeps such a line and later starts what is behind `--`: so does this, and asks for the tools.
   const claude = `#!/bin/sh
