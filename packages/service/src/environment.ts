@@ -3,7 +3,7 @@ import type { z } from "zod";
 /** Exit code of an invalid configuration, from sysexits.h. */
 export const exitBadConfig = 78;
 
-/** Returns the values, or every problem at once. An empty variable counts as absent: Compose files pass unset variables on as empty. */
+/** Returns the values, or every problem at once. An empty variable counts as absent: Compose passes an unset variable as an empty one. */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
   variables: Readonly<Record<string, unknown>>,

@@ -6,12 +6,12 @@ interface Log {
   info(line: Readonly<Record<string, unknown>>): void;
 }
 
-/** A reader of the log that is there, and stuck, holds the exit up for no longer. */
+/** A log reader that hangs delays the exit by at most this. */
 const writtenWithinMs = 1_000;
 
 /**
- * Writes a program's last line and waits until all lines are out, or their reader is gone. At the exit pino writes what is
- * left, and into a broken pipe it tries that for ever.
+ * Writes a program's last line, and waits until all lines are written or the reader is gone. At exit pino writes what is left, and into a
+ * broken pipe it retries for ever.
  */
 export async function writeLastLine(
   log: Log,

@@ -10,12 +10,22 @@ export interface MetricsServer {
   close(): void;
 }
 
-/** Serves metrics, and nothing else, to anyone who can reach the address. Throws if it cannot listen there. */
+/**
+ * Serves metrics, and nothing else, to anyone who can reach the address. If a metric cannot be read, that scrape is answered with 500.
+ * Throws if it cannot listen there.
+ */
 export async function serveMetrics(metrics: Metrics, { host, port }: ListenAddress): Promise<MetricsServer> {
-  const server = createServer(async ({ method, url }, response) => {
-    const known = method === "GET" && url === "/metrics";
-    const text = known ? await metrics.text() : "";
-    response.writeHead(known ? 200 : 404, { "content-type": Metrics.contentType }).end(text);
+  const server = createServer(({ method, url }, response) => {
+    const answer = (status: number, text: string) => {
+      response.writeHead(status, { "content-type": Metrics.contentType }).end(text);
+    };
+    const isKnown = method === "GET" && url === "/metrics";
+    if (!isKnown) answer(404, "");
+    else
+      metrics.text().then(
+        (text) => answer(200, text),
+        (error: unknown) => answer(500, `a metric cannot be read: ${String(error)}\n`),
+      );
   });
   server.listen(port, host);
   await once(server, "listening");

@@ -1,4 +1,4 @@
-import { Metrics } from "@berth/service";
+import { Metrics, serveMetrics } from "@berth/service";
 import { expect, test } from "vitest";
 
 test("counters, gauges and histograms are served in Prometheus' text format", async () => {
@@ -56,4 +56,23 @@ test("the description of a process has its build, memory, descriptors, event loo
     "nodejs_gc_duration_seconds",
   ])
     expect(text).toContain(`# TYPE ${name} `);
+});
+
+test("a metric that cannot be read fails its scrape with a 500, and the next scrape is answered", async () => {
+  const metrics = new Metrics();
+  let isAway = true;
+  metrics.gauge("jobs", "Jobs.", async () => {
+    if (isAway) throw new Error("Redis is away");
+    return 7;
+  });
+  const server = await serveMetrics(metrics, { host: "127.0.0.1", port: 0 });
+  try {
+    const scrape = () => fetch(server.url, { signal: AbortSignal.timeout(10_000) });
+    const failed = await scrape();
+    expect([failed.status, await failed.text()]).toEqual([500, expect.stringContaining("Redis is away")]);
+    isAway = false;
+    expect(await (await scrape()).text()).toContain("jobs 7");
+  } finally {
+    server.close();
+  }
 });

@@ -10,7 +10,7 @@ async function open(env: Record<string, string>, options: Partial<TracingOptions
   const settings = z.object(tracingSettings).parse(env);
   const defaults = { service: "berth-test", attributes: { "service.version": "9" }, onOutage: () => {} };
   const tracing = await openTracing(settings, { ...defaults, ...options });
-  if (!tracing) expect.fail("it is off");
+  if (!tracing) expect.fail("tracing is off");
   return tracing;
 }
 
@@ -31,7 +31,7 @@ describe("tracing", () => {
     expect(paths).toEqual(["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER"]);
   });
 
-  test("a span that is over keeps its times, its parent, and those inside it", async () => {
+  test("a finished span is exported with its times, its parent and its child spans", async () => {
     await using collector = await Collector.start();
     const tracing = await open(collector.env);
     const inside = [{ ...past, name: "two", endMs: 1_700_000_000_100, error: "lost" }];
@@ -78,23 +78,26 @@ describe("tracing", () => {
     { sampler: "traceidratio", flag: "01", kept: false },
     { sampler: "always_off", flag: "01", kept: false },
     { sampler: "always_on", flag: "00", kept: true },
-  ])("$sampler, with a caller's $flag: kept is $kept, and later processes get that decision", async (one) => {
-    const { sampler, flag, kept } = one;
-    await using collector = await Collector.start();
-    const env = { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: "0" };
-    const tracing = await open({ ...collector.env, ...env });
-    const parent = flag === undefined ? undefined : { traceparent: `${caller}-${flag}`, tracestate: "v=1" };
-    const span = tracing.begin({ name: "begun", kind: "server", parent });
-    span.end();
-    span.end();
-    tracing.record({ ...past, inside: [past] }, parent);
-    await tracing.stop();
-    expect(collector.names).toEqual(kept ? ["begun", "one", "one"] : []);
-    expect(span.context.traceparent.endsWith(kept ? "-01" : "-00")).toBe(true);
-    expect(span.context.tracestate).toBe(parent?.tracestate);
-  });
+  ])(
+    "the sampler $sampler, with a caller's flag $flag, decides that kept is $kept, and later processes get that decision",
+    async (one) => {
+      const { sampler, flag, kept } = one;
+      await using collector = await Collector.start();
+      const env = { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: "0" };
+      const tracing = await open({ ...collector.env, ...env });
+      const parent = flag === undefined ? undefined : { traceparent: `${caller}-${flag}`, tracestate: "v=1" };
+      const span = tracing.begin({ name: "begun", kind: "server", parent });
+      span.end();
+      span.end();
+      tracing.record({ ...past, inside: [past] }, parent);
+      await tracing.stop();
+      expect(collector.names).toEqual(kept ? ["begun", "one", "one"] : []);
+      expect(span.context.traceparent.endsWith(kept ? "-01" : "-00")).toBe(true);
+      expect(span.context.tracestate).toBe(parent?.tracestate);
+    },
+  );
 
-  test("what is no trace context begins a trace of its own", async () => {
+  test("a span whose parent is no valid trace context starts a new trace", async () => {
     await using collector = await Collector.start();
     const tracing = await open(collector.env);
     tracing.record(past, { traceparent: "rubbish", tracestate: "x".repeat(1_024) });

@@ -43,7 +43,7 @@ export const tracingSettings = {
     .string()
     .default("false")
     .transform((text) => text.toLowerCase() === "true")
-    .describe("true: no traces, whatever else is set"),
+    .describe("true: no traces, even if a collector is set"),
 };
 
 export type TracingSettings = z.infer<z.ZodObject<typeof tracingSettings>>;
