@@ -8,17 +8,17 @@ type OwnOptions = ClusterOptions & { redisOptions?: NodeOptions & { replyMapping
 type Host = { readonly host: string; readonly port: number };
 
 /** Retry delay of a call that is redirected or cannot run now. */
-const againMs = 50;
+const retryDelayMs = 50;
 /** How often to refresh the topology. A frozen primary closes no connection, so only a refresh finds its successor. */
-const lookForChangesMs = 3_000;
-const lookTimeoutMs = 1_000;
+const refreshMs = 3_000;
+const refreshTimeoutMs = 1_000;
 const connectTimeoutMs = 3_000;
 
 /** Event: the cluster has other primaries than before. Commands sent to the former ones may be lost. */
 export const newPrimaries = "newPrimaries";
 
-/** Private parts of ioredis. This package's tests fail when they change. */
-interface Kept {
+/** Private methods of ioredis. This package's tests fail when they change. */
+interface PrivateMethods {
   /** Fails commands that no node has. */
   flushQueue(error: Error): void;
   /** Stops the topology refresh. */
@@ -61,11 +61,11 @@ export class ClusterConnection extends Cluster {
     const cluster = new ClusterConnection(hosts, {
       clusterRetryStrategy: retryMs,
       maxRedirections: Number.POSITIVE_INFINITY,
-      retryDelayOnFailover: againMs,
-      retryDelayOnClusterDown: againMs,
-      retryDelayOnTryAgain: againMs,
-      slotsRefreshInterval: lookForChangesMs,
-      slotsRefreshTimeout: lookTimeoutMs,
+      retryDelayOnFailover: retryDelayMs,
+      retryDelayOnClusterDown: retryDelayMs,
+      retryDelayOnTryAgain: retryDelayMs,
+      slotsRefreshInterval: refreshMs,
+      slotsRefreshTimeout: refreshTimeoutMs,
       redisOptions: { connectTimeout: connectTimeoutMs, ...nodes },
       // A certificate names a host, so connect by host name.
       ...(nodes.tls ? { dnsLookup: (host, done) => done(null, host) } : {}),
@@ -96,27 +96,27 @@ export class ClusterConnection extends Cluster {
       this.companion?.disconnect();
       this.isClosed = true;
     }
-    const isAway = this.nodes().length === 0;
+    const hasNoNodes = this.nodes().length === 0;
     super.disconnect(reconnect);
     // Without nodes, no node would emit the end.
-    if (isAway && !reconnect) this.failWaiting(new Error("Connection is closed."));
+    if (hasNoNodes && !reconnect) this.failWaiting(new Error("Connection is closed."));
   }
 
   private failWaiting(error: Error): void {
-    (this as unknown as Kept).flushQueue(error);
+    (this as unknown as PrivateMethods).flushQueue(error);
   }
 
   /** If the connection ends during a refresh, ioredis starts its timer again, which would keep the process alive. */
   override refreshSlotsCache(callback?: (error?: Error | null) => void): void {
     super.refreshSlotsCache((error) => {
       callback?.(error);
-      if (this.isClosed) (this as unknown as Kept).clearNodesRefreshInterval();
-      else if (!error) this.lookAtPrimaries();
+      if (this.isClosed) (this as unknown as PrivateMethods).clearNodesRefreshInterval();
+      else if (!error) this.comparePrimaries();
     });
   }
 
   /** A promoted replica is connected already, and ioredis reports only new nodes. */
-  private lookAtPrimaries(): void {
+  private comparePrimaries(): void {
     const primaries = this.nodes("master").map(({ options: { host, port } }) => `${host}:${port}`);
     const before = this.primaries;
     this.primaries = primaries.sort().join();

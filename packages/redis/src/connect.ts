@@ -21,7 +21,7 @@ export interface RedisOptions {
   readonly name?: string;
   /** When a write counts as made. Default: when the primary has it. */
   readonly accept?: Acceptance | undefined;
-  /** What is in Redis is checked by it before the first command that may touch a key. That command, and all others, fail with its error. */
+  /** Runs before the first command that may touch a key. If it throws, that command and all later ones fail with its error. */
   readonly check?: RedisCheck | undefined;
   /** Once when the connection is lost, once when it is back. */
   readonly onOutage?: (outage: { readonly state: "lost" | "back"; readonly detail: string }) => void;

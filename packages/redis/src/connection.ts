@@ -19,11 +19,12 @@ export type ConnectionOptions = RedisOptions & { replyMapping?: "legacy" };
  * An ioredis connection with six changes:
  *
  * - A command that has failed is never sent afterwards. ioredis alone sends it once it is connected again, however much later
- *   (redis/ioredis#2130): the caller got an error, and the call is carried out afterwards all the same.
+ *   (redis/ioredis#2130), although the caller already got an error.
  * - With a command timeout, a command that gets no answer fails with the fault `redis-unreachable`, not with an error of ioredis.
  * - A call fails at once when the connection is closed while Redis is away. ioredis alone leaves it to the timeout, and a call without
  *   a timeout waits for ever.
- * - Where the Sentinels refuse the user name or password, calls fail with that, as where Redis does. ioredis alone lets them wait.
+ * - If the Sentinels refuse the user name or password, calls fail with that error, as if Redis had refused it. ioredis alone lets them
+ *   wait.
  * - It and its duplicates, which BullMQ makes, always have an error listener: without one ioredis prints to stderr.
  * - Duplicates have no socket timeout unless given one: BullMQ uses them for calls that block in Redis, and watches them
  *   itself.

@@ -1,11 +1,11 @@
 import type { Command, Redis } from "ioredis";
 
-/** Looks at what is in a Redis, and throws if it must not be used. */
+/** Checks the contents of a Redis, and throws if this program must not use it. */
 export type RedisCheck = (redis: Redis) => Promise<void>;
 
 type Send = (command: Command, ...rest: unknown[]) => unknown;
 
-/** What a connection is made with, and what touches no key. */
+/** Commands that set a connection up, or that touch no key. */
 const harmless = new Set([
   "auth",
   "hello",
@@ -19,7 +19,7 @@ const harmless = new Set([
 ]);
 
 /**
- * Holds back every command that may touch keys until a check of what is in Redis has passed.
+ * Holds back every command that may touch keys until a check of Redis' contents has passed.
  *
  *   unchecked ──first command──▶ checking ──passed──▶ open: commands go straight through
  *       ▲                           └──failed: those held back fail with its error──┐
@@ -27,7 +27,7 @@ const harmless = new Set([
  */
 export function holdUntilChecked(redis: Redis, check: RedisCheck): void {
   const send: Send = redis.sendCommand.bind(redis) as Send;
-  /** The check's own. A command that waited for the connection comes here a second time. */
+  /** Commands of the check itself. ioredis sends one that waited for the connection through here a second time. */
   const own = new WeakSet<Command>();
   const sendOwn: Send = (command, ...rest) => {
     own.add(command);

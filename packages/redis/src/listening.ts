@@ -2,14 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { isClusterConnection } from "./topology.ts";
 
-/** Redis answers this often on a connection that only listens. */
+/** How often to send a command on a connection that only listens, so that Redis has something to answer. */
 const askMs = 2_000;
-/** Longer than the socket timeout of a single Redis' connection, which makes that anew by itself. */
+/** Longer than the socket timeout of a connection to a single Redis, which reopens itself after it. */
 const silentMs = 6_000;
 
 /**
- * Subscribes to a channel, and notices within seconds that the other end of the connection is gone: nothing else is sent on it that would
- * need an answer. Subscribing again changes nothing, and is answered on the very connection that listens, also on a cluster.
+ * Subscribes to a channel, and notices within seconds if the other end of the connection is gone. A subscriber sends nothing, so it would
+ * never miss an answer. Therefore it subscribes again and again: that changes nothing, and Redis answers on the connection that listens,
+ * also on a cluster.
  */
 export async function listen(subscriber: Redis, channel: string, signal: AbortSignal): Promise<void> {
   await subscriber.subscribe(channel);

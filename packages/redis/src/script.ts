@@ -23,10 +23,10 @@ export interface ScriptOptions<R> {
 function sourceOf(file: URL, topology: Topology): string {
   return readFileSync(file, "utf8")
     .replace(/^--- @include (\S+)$/gm, (_line, name: string) => sourceOf(new URL(name, file), topology))
-    .replace(/'@(\w+)'/g, (_text, name: string) => `'${name === "topology" ? topology : spelled(name)}'`);
+    .replace(/'@(\w+)'/g, (_text, name: string) => `'${name === "topology" ? topology : keyPattern(name)}'`);
 }
 
-function spelled(name: string): string {
+function keyPattern(name: string): string {
   const key = new Map<string, unknown>(Object.entries(redisKeys)).get(name);
   if (typeof key === "string") return key;
   if (typeof key !== "function") throw new TypeError(`no key in Redis is called ${name}`);
@@ -108,18 +108,18 @@ export class Script<R> {
     keys: readonly string[],
     args: readonly ScriptArgument[],
   ): Promise<unknown> {
-    const place = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
-    if (place && this.#loadedOn.has(place)) {
+    const before = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
+    if (before && this.#loadedOn.has(before)) {
       try {
         return await redis.evalsha(sha1, keys.length, ...keys, ...args);
       } catch (error) {
-        // Someone flushed its scripts.
+        // SCRIPT FLUSH removed it.
         if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
       }
     }
     const reply = await redis.eval(source, keys.length, ...keys, ...args);
-    const answered = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
-    if (answered) this.#loadedOn.add(answered);
+    const after = (nodeOf(redis, keys[0] ?? "") ?? redis).stream;
+    if (after) this.#loadedOn.add(after);
     return reply;
   }
 }

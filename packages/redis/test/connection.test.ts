@@ -73,8 +73,8 @@ test("a blocking connection whose Redis is away fails its calls when it is close
   for (const call of [sent, kept]) await expect(call).rejects.toThrow("Connection is closed.");
 });
 
-describe("connection whose link dies without a word", () => {
-  test("a connection whose link dies without a word is made anew within seconds, and the call on its way is answered", async ({
+describe("connection whose peer vanishes without closing it", () => {
+  test("a connection whose peer vanishes without closing it is reopened within seconds, and the pending call is answered", async ({
     redis,
   }) => {
     await using proxy = await silentProxy(redis.path);
@@ -89,27 +89,27 @@ describe("connection whose link dies without a word", () => {
     }
   });
 
-  test("a connection that only listens and whose link dies without a word is made anew within seconds", async ({
+  test("a connection that only listens is reopened within seconds when its peer vanishes without closing it", async ({
     redis,
   }) => {
     await using proxy = await silentProxy(redis.path);
     const client = connectRedis({ url: `redis://${proxy.address}`, role: "listening" });
     const stop = new AbortController();
-    const heard: string[] = [];
-    client.on("message", (_channel, text) => heard.push(text));
+    const received: string[] = [];
+    client.on("message", (_channel, text) => received.push(text));
     await listen(client, "news", stop.signal);
     proxy.silence();
-    const speaker = redis.connect();
-    const hears = async () => {
-      await speaker.publish("news", "heard");
-      return heard.length > 0;
+    const publisher = redis.connect();
+    const isReceived = async () => {
+      await publisher.publish("news", "a message");
+      return received.length > 0;
     };
-    await expect.poll(hears, { timeout: 20_000 }).toBe(true);
+    await expect.poll(isReceived, { timeout: 20_000 }).toBe(true);
     stop.abort();
     client.disconnect();
   }, 30_000);
 
-  test("a connection whose link dies without a word is kept through a long blocking call of a duplicate", async ({
+  test("a duplicate for blocking calls is not closed by the socket timeout of its original", async ({
     redis,
   }) => {
     const client = redis.connect();
@@ -124,10 +124,8 @@ describe("connection whose link dies without a word", () => {
   });
 });
 
-describe("connection with another listener", () => {
-  test("a connection with another listener and its duplicates print nothing when Redis goes away", async ({
-    redis,
-  }) => {
+describe("connection that loses Redis", () => {
+  test("a connection and its duplicates print nothing to stderr when Redis goes away", async ({ redis }) => {
     const printed = vi.spyOn(console, "error").mockImplementation(() => {});
     const lost = Promise.withResolvers<void>();
     const commands = connectRedis({ url: redis.url, role: "blocking", onOutage: () => lost.resolve() });
@@ -137,7 +135,7 @@ describe("connection with another listener", () => {
       const reconnecting = new Promise((resolve) => duplicate.once("reconnecting", resolve));
       await redis.kill();
       await Promise.all([lost.promise, reconnecting]);
-      // The first try to connect again is what ioredis would print.
+      // ioredis would print the first failed attempt to reconnect.
       await new Promise((resolve) => duplicate.once("close", resolve));
       expect(printed).not.toHaveBeenCalled();
     } finally {

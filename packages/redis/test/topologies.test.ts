@@ -22,54 +22,67 @@ const withSentinel = withRedis.extend({ topology: "sentinel" });
 const withinMs = 60_000;
 
 describe("a connection to a cluster", () => {
-  onCluster("reaches the keys of every node, and goes on when a primary died", async ({ redis }) => {
-    const client = redis.connect();
-    expect(topologyOf(client)).toBe("cluster");
-    expect(failsOver(client)).toBe(true);
-    expect((await checkRedis(client, redis.url)).version).toMatch(/^\d/);
-    const keys = Array.from({ length: 30 }, (_, index) => `key-${index}`);
-    await Promise.all(keys.map((key) => client.set(key, key)));
-    const blocking = redis.connect("blocking");
-    const popped = blocking.bzpopmin("key-30", 60);
-    // What the replica has not acknowledged may be lost. Replication keeps the order, so this write is the last.
-    await (await redis.primaryOf("key-0")).ask(async (primary) => {
-      await primary.set("key-0", "key-0");
-      expect(await primary.wait(1, 30_000)).toBe(1);
-    });
-    await redis.killPrimary("key-0");
-    const beganMs = performance.now();
-    expect(await Promise.all(keys.map((key) => client.get(key)))).toEqual(keys);
-    await client.zadd("key-30", 1, "member");
-    expect(await popped).toEqual(["key-30", "member", "1"]);
-    expect(performance.now() - beganMs).toBeLessThan(withinMs);
-  });
+  onCluster(
+    "a connection to a cluster reaches the keys of every node, and goes on when a primary dies",
+    async ({ redis }) => {
+      const client = redis.connect();
+      expect(topologyOf(client)).toBe("cluster");
+      expect(failsOver(client)).toBe(true);
+      expect((await checkRedis(client, redis.url)).version).toMatch(/^\d/);
+      const keys = Array.from({ length: 30 }, (_, index) => `key-${index}`);
+      await Promise.all(keys.map((key) => client.set(key, key)));
+      const blocking = redis.connect("blocking");
+      const popped = blocking.bzpopmin("key-30", 60);
+      // A failover may lose what the replica has not acknowledged. Replication keeps the order, so it now has every earlier write, too.
+      await (await redis.primaryOf("key-0")).ask(async (primary) => {
+        await primary.set("key-0", "key-0");
+        expect(await primary.wait(1, 30_000)).toBe(1);
+      });
+      await redis.killPrimary("key-0");
+      const beganMs = performance.now();
+      expect(await Promise.all(keys.map((key) => client.get(key)))).toEqual(keys);
+      await client.zadd("key-30", 1, "member");
+      expect(await popped).toEqual(["key-30", "member", "1"]);
+      expect(performance.now() - beganMs).toBeLessThan(withinMs);
+    },
+  );
 });
 
-describe("a listener of a cluster's connection", () => {
-  onCluster("hears of a replica that has become a primary", async ({ redis }) => {
-    const client = redis.connect();
-    await client.ping();
-    const primaries = () => primariesOf(client).map(({ options }) => options.port ?? 0);
-    const before = primaries();
-    const heard: number[] = [];
-    onReconnect(client, () => heard.push(...primaries()));
-    await redis.killPrimary("key");
-    const promoted = () => heard.filter((port) => !before.includes(port)).length;
-    await expect.poll(promoted).toBeGreaterThan(0);
-  });
+describe("a reconnect listener on a cluster", () => {
+  onCluster(
+    "a reconnect listener on a cluster is called when a replica has become a primary",
+    async ({ redis }) => {
+      const client = redis.connect();
+      await client.ping();
+      const primaries = () => primariesOf(client).map(({ options }) => options.port ?? 0);
+      const before = primaries();
+      const heard: number[] = [];
+      onReconnect(client, () => heard.push(...primaries()));
+      await redis.killPrimary("key");
+      const promoted = () => heard.filter((port) => !before.includes(port)).length;
+      await expect.poll(promoted).toBeGreaterThan(0);
+    },
+  );
 });
 
-describe("a connection to a cluster that is closed while it looks for changes", () => {
-  onCluster("looks no more, and keeps no process alive", async ({ redis }) => {
-    const client = redis.connect();
-    await client.ping();
-    const kept = client as unknown as { readonly isRefreshing: boolean; readonly slotsTimer: object | null };
-    const isLooking = (wanted: boolean) => expect.poll(() => kept.isRefreshing, { interval: 0 }).toBe(wanted);
-    await isLooking(true);
-    client.disconnect();
-    await isLooking(false);
-    expect(kept.slotsTimer).toBe(null);
-  });
+describe("a connection to a cluster that is closed during a topology refresh", () => {
+  onCluster(
+    "a cluster connection that is closed during a topology refresh stops refreshing and keeps no process alive",
+    async ({ redis }) => {
+      const client = redis.connect();
+      await client.ping();
+      const kept = client as unknown as {
+        readonly isRefreshing: boolean;
+        readonly slotsTimer: object | null;
+      };
+      const isLooking = (wanted: boolean) =>
+        expect.poll(() => kept.isRefreshing, { interval: 0 }).toBe(wanted);
+      await isLooking(true);
+      client.disconnect();
+      await isLooking(false);
+      expect(kept.slotsTimer).toBe(null);
+    },
+  );
 });
 
 describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s", (topology) => {
@@ -88,7 +101,7 @@ describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s"
   );
 
   withRedis.extend({ topology })(
-    "a connection that was closed before it was made fails every call, also later ones",
+    "a connection that was closed before it was established fails every call, later ones included",
     async ({ redis }) => {
       const client = connectRedis({ url: redis.url, role: "blocking" });
       const early = client.get("key");
@@ -102,27 +115,30 @@ describe.each(["single", "cluster", "sentinel"] as const)("a connection to a %s"
 });
 
 describe("connection through Sentinels", () => {
-  withSentinel("goes on with the replica when the primary died", async ({ redis }) => {
-    const client = redis.connect();
-    const blocking = redis.connect("blocking");
-    expect(failsOver(client)).toBe(true);
-    await client.set("key", "value");
-    // What the replica has not acknowledged may be lost.
-    expect(await client.wait(1, 30_000)).toBe(1);
-    const popped = blocking.bzpopmin("queue", 60);
-    await redis.killPrimary("key");
-    const beganMs = performance.now();
-    expect(await client.get("key")).toBe("value");
-    await client.zadd("queue", 1, "member");
-    expect(await popped).toEqual(["queue", "member", "1"]);
-    expect(performance.now() - beganMs).toBeLessThan(withinMs);
-  });
+  withSentinel(
+    "a connection through Sentinels goes on with the replica when the primary dies",
+    async ({ redis }) => {
+      const client = redis.connect();
+      const blocking = redis.connect("blocking");
+      expect(failsOver(client)).toBe(true);
+      await client.set("key", "value");
+      // A failover may lose what the replica has not acknowledged.
+      expect(await client.wait(1, 30_000)).toBe(1);
+      const popped = blocking.bzpopmin("queue", 60);
+      await redis.killPrimary("key");
+      const beganMs = performance.now();
+      expect(await client.get("key")).toBe("value");
+      await client.zadd("queue", 1, "member");
+      expect(await popped).toEqual(["queue", "member", "1"]);
+      expect(performance.now() - beganMs).toBeLessThan(withinMs);
+    },
+  );
 });
 
 describe.each(["cluster", "sentinel"] as const)("a %s with TLS and users", (topology) => {
   afterAll(() => setDefaultCACertificates(getCACertificates("bundled")));
 
-  test("a connection through Sentinels lets a connection with the right password in, and says what is wrong with another's", async () => {
+  test(`a ${topology} with TLS accepts the right password, and the error for a wrong one names the cause`, async () => {
     const directory = await mkdtemp(join(tmpdir(), "berth-redis-tls-"));
     const secured = { user: "berth", password: "p@ss", certificates: certify(directory) };
     const redis = new TestRedis(directory, topology, secured);
@@ -154,7 +170,7 @@ describe.each(["cluster", "sentinel"] as const)("a %s with TLS and users", (topo
   });
 });
 
-/** An authority in that directory, and what it certifies for the address of a test's Redis. */
+/** Creates a certificate authority in that directory. The returned function issues a certificate for an address. */
 function certify(directory: string) {
   const files = {
     ca: join(directory, "ca.pem"),
