@@ -35,17 +35,17 @@ export const accessRule = z.strictObject({
 });
 export type AccessRule = z.infer<typeof accessRule>;
 
-/** What a call of a custom tool runs: rules are about the tool by its name, and about its command and paths. */
+/** Prepares a custom tool's call: rules apply to the tool's name, and to the command and paths of the call. */
 export type PrepareTool = (call: ToolRequest) => PreparedTool;
 
-/** What rules are about and the request alone does not say. */
+/** Facts that rules need and that are not in the request. */
 export interface Inspection {
   readonly prepare?: PrepareTool | undefined;
-  /** The files that a diff changes, as the job will read it; none of one that it will refuse. */
+  /** The files that a diff changes, parsed as the job parses it; none if the job will refuse the diff. */
   readonly diffPaths?: ((diff: string) => readonly string[]) | undefined;
 }
 
-/** Why the rules refuse the request; undefined: they do not. */
+/** Why the rules refuse the request; undefined if they do not. */
 export function refusalBy(
   rules: readonly AccessRule[],
   request: JobRequest,
@@ -82,13 +82,13 @@ function stepsOf(request: JobRequest, prepare: PrepareTool): readonly AnyStep[] 
 }
 
 function unknownTool({ name }: ToolRequest): never {
-  throw new TypeError(`what the tool ${name} runs is not known here`);
+  throw new TypeError(`rules about the tool ${name} need its definition: pass \`prepare\``);
 }
 
 type DiffPaths = NonNullable<Inspection["diffPaths"]>;
 
 function unknownDiff(): never {
-  throw new TypeError("what the diff changes is not known here");
+  throw new TypeError("rules about a diff need the paths in it: pass `diffPaths`");
 }
 
 function refusalOf(
@@ -96,7 +96,7 @@ function refusalOf(
   one: AnyStep,
   diffPaths: DiffPaths,
 ): string | undefined {
-  // What was left can always be removed.
+  // A tenant can always remove its sandbox.
   if (one.kind === "destroy") return undefined;
   if (kinds && !passes(kinds, isKind(one)))
     return `jobs of the kind ${kindNames(one).at(-1)} are not allowed`;
@@ -127,7 +127,7 @@ function pathRefusal(paths: Lists, one: AnyStep, diffPaths: DiffPaths): string |
   return undefined;
 }
 
-/** What it does to what lies beneath its path, too. */
+/** What it does to files beneath its path. */
 function reachBeneath(one: AnyStep): "show" | "change" | undefined {
   switch (one.kind) {
     case "list":
@@ -146,12 +146,12 @@ function reachBeneath(one: AnyStep): "show" | "change" | undefined {
   }
 }
 
-/** A name that is denied in every directory is denied where the directory is moved to. */
+/** A name that is denied in every directory stays denied after its directory was moved. */
 function staysDenied(text: string, { kind }: AnyStep): boolean {
   return kind === "move" && /^\*\*\/[^/]+(?:\/\*\*)?$/.test(text);
 }
 
-/** Whether the pattern could match something beneath the directory, by the names before its first star. */
+/** Whether the pattern could match a path beneath the directory, judged by the names before its first star. */
 function mayBeBeneath(text: string, directory: string): boolean {
   const named = text.split("/").filter((name) => name !== "");
   const literal = named.slice(0, named.findIndex((name) => /[*?]/.test(name)) >>> 0);
@@ -186,7 +186,7 @@ function needsApproval({ kinds, commands }: NonNullable<AccessRule["approval"]>,
   return seen.isOpaque || all.some((words) => commands.some((text) => matchesCommand(text, words)));
 }
 
-/** Undefined: it runs none. */
+/** Undefined: the step runs no command. */
 function commandsIn(one: AnyStep): SeenCommands | undefined {
   switch (one.kind) {
     case "tool":
@@ -200,7 +200,7 @@ function commandsIn(one: AnyStep): SeenCommands | undefined {
   }
 }
 
-/** A custom tool is of its own kind, and of the kind of them all. */
+/** A custom tool has its own kind, `tool:NAME`, and the kind `tool`. */
 function kindNames(one: AnyStep): readonly string[] {
   return one.kind === "tool" ? [one.kind, `tool:${one.name}`] : [one.kind];
 }

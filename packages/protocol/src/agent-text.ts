@@ -8,7 +8,7 @@ export interface AgentTextOptions {
 
 /**
  * A result as an agent reads it: both outputs in order of arrival, cut in the middle or at the end when long, then one bracketed line
- * for each thing worth knowing, the exit code last. Success adds nothing; what never ran is one `ERR:` line.
+ * for each thing worth knowing, the exit code last. Success adds nothing; a job that never ran is one `ERR:` line.
  */
 export function agentText(
   result: { readonly outcome: Outcome; readonly output: KeptOutput },

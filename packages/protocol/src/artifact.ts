@@ -16,14 +16,7 @@ export const artifactRef = z.strictObject({
 });
 export type ArtifactRef = z.infer<typeof artifactRef>;
 
-export const artifactRefusals = [
-  "quota",
-  "too-large",
-  "too-many",
-  "not-a-file",
-  "unreadable",
-  "not-kept",
-] as const;
+const artifactRefusals = ["quota", "too-large", "too-many", "not-a-file", "unreadable", "not-kept"] as const;
 
 /** A file that was not kept, and why. It does not change the job's outcome. */
 export const artifactRefusal = z.strictObject({

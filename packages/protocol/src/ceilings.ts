@@ -6,7 +6,7 @@ const whole = (number: z.ZodNumber) => number.int();
 
 /**
  * Limits of one tenant; 0 is none. The layers `fleet` and `tenant.ID` change them, and a tenant's value replaces the fleet's. The
- * script that accepts the work compares them atomically, so any number of producers together stays below.
+ * script that accepts the work compares them atomically, so any number of producers together stays within them.
  */
 export const ceilings = z.strictObject({
   waitingJobs: countField(whole)
@@ -15,7 +15,7 @@ export const ceilings = z.strictObject({
   waitingBytes: bytesField(whole)
     .default(512 * mebibyte)
     .describe("bytes of those jobs' requests in Redis, and of requests that are beside the queue"),
-  sandboxes: countField(whole).default(10_000).describe("sandboxes that it has ever used"),
+  sandboxes: countField(whole).default(10_000).describe("sandboxes that it has used and not destroyed"),
   workspaceBytes: bytesField(whole)
     .default(20 * 1024 * mebibyte)
     .describe(
@@ -86,7 +86,7 @@ export const ceilingTexts: { readonly [name in CeilingName]: CeilingText } = {
     what: "bytes of requests that wait",
     advice: "wait until some have ended, or send smaller requests",
   },
-  sandboxes: { what: "sandboxes", advice: "use sessions and agents that are there" },
+  sandboxes: { what: "sandboxes", advice: "destroy some, or use existing sessions and agents" },
   workspaceBytes: {
     what: "bytes in workspaces",
     advice: "remove files, or destroy sandboxes that are not needed",

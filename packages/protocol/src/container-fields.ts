@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Paths where a mount would hide a part that every sandbox needs. */
+/** A mount there would hide a part that every sandbox needs. */
 const reserved = ["/", "/workspace", "/proc", "/sys", "/dev", "/etc", "/agent", "/tools", "/team", "/.berth"];
 
 function isFree(path: string): boolean {
@@ -62,7 +62,7 @@ const hostPath = z
   .max(1024)
   .regex(/^\/[^\0]*$/, { error: "a path of the host begins with /" });
 
-/** No file takes the profile away: that would be `unconfined`. */
+/** Always a file: seccomp cannot be turned off (`unconfined`). */
 export const seccompFile = hostPath;
 
 export const mountable = z.record(

@@ -16,7 +16,7 @@ const blockedBeginnings = ["LD_", "DYLD_", "BASH_FUNC_"];
 const workersOwn: ReadonlySet<string> = new Set(["REDIS_URL"]);
 const workersBeginnings = ["BERTH_", "DOCKER_"];
 
-export function isBlockedVariable(name: string): boolean {
+function isBlockedVariable(name: string): boolean {
   return blocked.has(name) || blockedBeginnings.some((beginning) => name.startsWith(beginning));
 }
 

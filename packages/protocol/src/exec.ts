@@ -27,7 +27,7 @@ const common = {
     .describe("what becomes of processes the command leaves behind when it ends by itself"),
 };
 
-/** The two ways to name what runs. One object, not a union of two, so that zod tries (and reports) one form only. */
+/** A command or an argument vector. One object, not a union of two, so that zod tries (and reports) one form only. */
 export const execShape = {
   command: argument.min(1).optional().describe("a command for `sh -c`; give either command or argv"),
   argv: z
@@ -66,7 +66,7 @@ export interface KeptOutput {
   readonly tail: readonly OutputChunk[];
   readonly cutBytes: number;
   readonly totalBytes: number;
-  /** What a text cut to a size shows of it; absent: both ends. */
+  /** The part that a cut text shows; absent: both ends. */
   readonly shows?: "start";
 }
 

@@ -224,7 +224,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       `the sandbox ${sandboxKey} obeys epoch ${highestEpoch}, not ${epoch}`,
     meaning: "Another holder has taken the sandbox over. This one may no longer touch it.",
     retry: false,
-    operator: "Nothing: this is how a holder that was late learns of it.",
+    operator: "Nothing. A holder that was late stops with this fault.",
   },
   "workspace-unusable": {
     message: ({ path, detail }) => `the workspace directory ${path} cannot be used: ${detail}`,
@@ -311,7 +311,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "redis-unreachable": {
     message: ({ address, detail, ...job }) =>
-      `Redis at ${address} does not answer (${detail})${standing(job)}`,
+      `Redis at ${address} does not answer (${detail})${acceptedText(job)}`,
     meaning:
       "The connection to Redis failed or is being made again. A submission that fails with it names the job's id.",
     retry: true,
@@ -319,14 +319,14 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "redis-unauthorized": {
     message: ({ detail, ...job }) =>
-      `Redis refuses the user name or password in its address (${detail})${standing(job)}`,
+      `Redis refuses the user name or password in its address (${detail})${acceptedText(job)}`,
     meaning: "Redis asks for a password, or for another user name or password than the address has.",
     retry: false,
     operator:
       "Put the right ones into REDIS_URL: `redis://USER:PASSWORD@HOST:6379`, or `redis://:PASSWORD@HOST:6379` for the default user. Write special characters percent-encoded.",
   },
   "redis-refused": {
-    message: ({ script, detail, ...job }) => `Redis refused ${script}: ${detail}${standing(job)}`,
+    message: ({ script, detail, ...job }) => `Redis refused ${script}: ${detail}${acceptedText(job)}`,
     meaning: "A Lua script failed, or its reply has an unexpected form.",
     retry: false,
     operator:
@@ -334,7 +334,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "redis-full": {
     message: ({ script, detail, ...job }) =>
-      `Redis has no memory left for ${script}: ${detail}${standing(job)}`,
+      `Redis has no memory left for ${script}: ${detail}${acceptedText(job)}`,
     meaning:
       "Redis has reached its maxmemory, or 85 % of it, from which on new jobs are refused so that the others can end. It did not make the change that the message names.",
     retry: true,
@@ -342,7 +342,8 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
       "Raise maxmemory (or fullAtPercent in the fleet's settings), or let jobs end and their records expire. Producers should wait; running jobs go on, and their results are published.",
   },
   "redis-unreplicated": {
-    message: ({ detail, ...job }) => `Redis' replicas did not acknowledge a step (${detail})${standing(job)}`,
+    message: ({ detail, ...job }) =>
+      `Redis' replicas did not acknowledge a step (${detail})${acceptedText(job)}`,
     meaning:
       "With BERTH_ACCEPT=replicated a step counts once every connected replica has it, and at least BERTH_REPLICAS. They did not acknowledge it within a second. The primary may have made it all the same; making it again is safe.",
     retry: true,
@@ -359,10 +360,10 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "lease-lost": {
     message: ({ sandboxKey, epoch, highestEpoch }) =>
-      `the lease of ${sandboxKey} is at epoch ${highestEpoch}; epoch ${epoch} may no longer speak for it`,
+      `the lease of ${sandboxKey} is at epoch ${highestEpoch}; epoch ${epoch} may no longer publish for it`,
     meaning: "Another worker has taken the sandbox over.",
     retry: false,
-    operator: "Nothing: this is how a worker that was late learns of it.",
+    operator: "Nothing. A worker that was late stops with this fault.",
   },
   "sandbox-full": {
     message: ({ sandboxKey, waiting, limit }) =>
@@ -408,7 +409,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
   "wrong-pool": {
     message: ({ sandboxKey, pool, wanted }) =>
-      `the sandbox ${sandboxKey} lives in the pool ${pool}, not in ${wanted}`,
+      `the sandbox ${sandboxKey} belongs to the pool ${pool}, not to ${wanted}`,
     meaning: "A sandbox's first job chose its pool. One sandbox cannot be in two.",
     retry: false,
     operator:
@@ -626,7 +627,7 @@ export const faultTable: { readonly [C in FaultCode]: FaultEntry<C> } = {
   },
 };
 
-function standing({ jobId, accepted }: SubmittedJob): string {
+function acceptedText({ jobId, accepted }: SubmittedJob): string {
   if (jobId === undefined) return "";
   if (accepted === "no") return `; the job ${jobId} was not accepted`;
   return `; the job ${jobId} may have been accepted: submit it again with the same id, and it runs once`;

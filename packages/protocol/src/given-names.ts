@@ -21,16 +21,17 @@ export function givenNamesIn(order: unknown): GivenNames | undefined {
   if (!isObject(order)) return undefined;
   const known = isObject(order.names) ? order.names : {};
   const found = named.flatMap((name) => {
-    const said = order[name];
-    const first = typeof said === "string" && isMappedName(said) ? known[name] : said;
-    return typeof first === "string" && belongs(first, said) ? [[name, first.normalize("NFC")]] : [];
+    const given = order[name];
+    const first = typeof given === "string" && isMappedName(given) ? known[name] : given;
+    return typeof first === "string" && belongs(first, given) ? [[name, first.normalize("NFC")]] : [];
   });
   return found.length === 0 ? undefined : Object.fromEntries(found);
 }
 
-function belongs(name: string, said: unknown): boolean {
+/** Whether `given` is the name itself, or the id that it maps to. */
+function belongs(name: string, given: unknown): boolean {
   if (isCanonicalName(name) || nameProblem(name) !== undefined) return false;
-  return name === said || canonicalName(name) === said;
+  return name === given || canonicalName(name) === given;
 }
 
 /** The same order with its given names, and no others. */

@@ -7,7 +7,7 @@ const nameRule = "1 to 63 of a-z, 0-9, - and _, beginning and ending with a lett
 /** Validates a name at the edge; each kind has its own error message. */
 export const named = (what: string) => z.string().regex(namePattern, { error: `${what} is ${nameRule}` });
 
-/** First name of the key of the sandbox that all tenants share. A tenant of that name would own every job in it. */
+/** The first name in the key of the sandbox that all tenants share. Reserved: a tenant of that name would own every job in it. */
 export const sharedOwner = "shared";
 
 const sharedIsReserved = `the tenant id ${sharedOwner} is reserved for the sandbox that all tenants share`;

@@ -14,7 +14,7 @@ export {
   textWithEnd,
 } from "./agent-text.ts";
 export type { ArtifactRef, ArtifactRefusal, Conversation } from "./artifact.ts";
-export { artifactId, artifactRef, artifactRefusal, artifactRefusals } from "./artifact.ts";
+export { artifactId, artifactRef, artifactRefusal } from "./artifact.ts";
 export type { Backoff } from "./backoff.ts";
 export { backoffMs } from "./backoff.ts";
 export { BoundedWait } from "./bounded-wait.ts";
@@ -25,7 +25,6 @@ export {
   ceilingNames,
   ceilings,
   ceilingsOf,
-  ceilingTexts,
   defaultCeilings,
 } from "./ceilings.ts";
 export type { ControlMessage } from "./control.ts";
@@ -47,10 +46,10 @@ export {
 export type { DeadReason } from "./dead-letter.ts";
 export { deadReason } from "./dead-letter.ts";
 export type { EgressHost, EgressRule } from "./egress-rule.ts";
-export { coversHost, egressHost, readEgressRule, uncoveredRules } from "./egress-rule.ts";
+export { coversHost, egressHost, readEgressRule } from "./egress-rule.ts";
 export type { EgressUse } from "./egress-use.ts";
 export { egressUse } from "./egress-use.ts";
-export { isBlockedVariable, passedName, variableName } from "./environment-names.ts";
+export { passedName, variableName } from "./environment-names.ts";
 export type {
   ExecRequest,
   ExecRequestInput,
@@ -103,7 +102,7 @@ export {
   workerId,
 } from "./ids.ts";
 export type { Job, JobInput, Retry } from "./job.ts";
-export { job, placeIn, retry, sandboxKeyOf } from "./job.ts";
+export { job, partsOfKey, retry, sandboxKeyOf } from "./job.ts";
 export type { JobId } from "./job-ids.ts";
 export { chosenJobId, jobId, ownedId, scheduledJobId } from "./job-ids.ts";
 export type {
@@ -154,7 +153,6 @@ export {
   capOf,
   execLimits,
   isDisabled,
-  mergeRules,
   sandboxLimits,
   sandboxProfile,
   tightenLimits,
@@ -199,11 +197,10 @@ export {
 export type { SetUpReport } from "./set-up-report.ts";
 export { setUpOutputBytes, setUpReport } from "./set-up-report.ts";
 export { settingNames, unknownSettings } from "./settings.ts";
-export { signalName } from "./signals.ts";
 export type { SnapshotMethod, SnapshotName, SnapshotView } from "./snapshot.ts";
 export { snapshotMethod, snapshotName, snapshotView } from "./snapshot.ts";
 export type { ToolDefinition, ToolDefinitionInput, ToolParameter } from "./tool.ts";
-export { reservedToolNames, toolDefinition, toolName } from "./tool.ts";
+export { toolDefinition, toolName } from "./tool.ts";
 export type { PreparedTool, ToolArguments } from "./tool-command.ts";
 export { toolArguments, toolArgumentsSchema, toolCommand, toolRefusal } from "./tool-command.ts";
 export { matchesWildcard } from "./wildcard.ts";

@@ -312,12 +312,12 @@ export function isWorkspaceRequest(request: JobRequest): request is WorkspaceReq
   return request.kind === "snapshot" || request.kind === "restore";
 }
 
-/** It ends the sandbox or its container, and runs nothing: always possible. */
+/** Whether the request only ends the sandbox or its container. It runs nothing, so it is always possible. */
 export function isEnding({ kind }: JobRequest): boolean {
   return kind === "destroy" || kind === "stop";
 }
 
-/** Kinds that only read, or that make room. A move replaces, and a snapshot has ceilings of its own. */
+/** Kinds that only read or remove. A move adds no bytes, and a snapshot has ceilings of its own. */
 const fillNothing: ReadonlySet<JobKind> = new Set([
   ...(["read", "stat", "list", "grep", "glob"] as const),
   ...(["remove", "move", "destroy", "stop", "snapshot"] as const),

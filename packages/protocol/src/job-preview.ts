@@ -3,7 +3,7 @@ import type { Job } from "./job.ts";
 import type { JobRequest } from "./job-kinds.ts";
 
 const shortLength = 2_000;
-/** Of the whole; a request may have 64 MiB. */
+/** Bound on the whole preview: a request may have 64 MiB. */
 const wholeLength = 256 * 1024;
 const hidden = /\p{Cf}|[\u2028\u2029]|(?![\n\t])\p{Cc}/gu;
 const lineBreak = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
@@ -18,8 +18,8 @@ export interface PreviewOptions {
 }
 
 /**
- * All that a job would run and with what, for a person who decides about it. The command comes first. Every line break of the job's own
- * is followed by a mark or is within a JSON text, so no part of it can pass for another.
+ * Everything that a job would run, for a person who decides about it. The command comes first. Each line break of the job's own text is
+ * followed by a mark or is inside a JSON string, so no part can pass for another field.
  */
 export function jobPreview(job: Previewed, { prepare, mask = same }: PreviewOptions = {}): string {
   const { request, secrets, ...rest } = job;
@@ -32,7 +32,7 @@ export function jobPreview(job: Previewed, { prepare, mask = same }: PreviewOpti
   return cut(shownCharacters(lines.join("\n")), wholeLength);
 }
 
-/** For lists and messages. It says how much of the whole it leaves out. */
+/** For lists and messages. A cut preview ends with how much is missing. */
 export function shortPreview(whole: string, length = shortLength): string {
   return cut(whole, length);
 }
@@ -82,10 +82,10 @@ function toolLines(
   return [`runs: ${wordsOf(argv.map(mask))}`, ...fieldLines(rest, mask)];
 }
 
-/** Those that say something, each on a line of its own. */
+/** Each field that is not empty, on a line of its own. */
 function fieldLines(fields: Readonly<Record<string, unknown>>, mask: (text: string) => string): string[] {
-  const saying = Object.entries(fields).filter(([, value]) => !isEmpty(value));
-  return saying.map(([name, value]) => `${name}: ${json(value, mask)}`);
+  const filled = Object.entries(fields).filter(([, value]) => !isEmpty(value));
+  return filled.map(([name, value]) => `${name}: ${json(value, mask)}`);
 }
 
 function isEmpty(value: unknown): boolean {
@@ -113,7 +113,7 @@ function cut(text: string, length: number): string {
     : `${text.slice(0, length)}… (${text.length - length} more characters are not shown)`;
 }
 
-/** What is not seen could hide or reorder what is beside it. */
+/** Escapes invisible characters, which could hide or reorder the text beside them. */
 function shownCharacters(text: string): string {
   return text.replaceAll(hidden, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }

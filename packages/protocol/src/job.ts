@@ -103,8 +103,8 @@ export const job = z.strictObject({
 export type Job = z.infer<typeof job>;
 export type JobInput = z.input<typeof job>;
 
-/** The tenant, session and agent in a sandbox's key; undefined for the sandbox that all tenants share. */
-export function placeIn(
+/** Scope, tenant, session and agent of a sandbox's key; undefined for the sandbox that all tenants share. */
+export function partsOfKey(
   key: SandboxKey,
 ):
   | (Pick<Job, "tenant" | "scope"> & { readonly session?: SessionName; readonly agent?: AgentName })

@@ -1,6 +1,6 @@
 import { type SandboxKey, type TenantId, tenantOf } from "./ids.ts";
 
-/** What belongs to one sandbox. Its tenant is in braces: a cluster keeps all of a tenant in one hash slot, where one script may use it. */
+/** Prefix of one sandbox's keys. The tenant is in braces: a cluster keeps its keys in one hash slot, where one script may use all of them. */
 function own(key: SandboxKey): string {
   const tenant = tenantOf(key);
   return `berth:{${tenant}}${key.slice(tenant.length)}`;
@@ -10,8 +10,8 @@ function own(key: SandboxKey): string {
 export const fleetQueuePrefix = "berth:queue{queue}";
 
 /**
- * Every key in Redis, and the only place that spells one. docs/redis-keys.md lists them with type, owner and expiry. What one script
- * has to change at once has the same name in braces.
+ * The names of all keys in Redis; no other file spells one. docs/redis-keys.md lists them with type, owner and expiry. Keys that one script
+ * changes together have the same name in braces.
  */
 export const redisKeys = {
   lease: (key: SandboxKey): string => `${own(key)}:lease`,
@@ -27,17 +27,17 @@ export const redisKeys = {
   inbox: (client: string): string => `berth:inbox:{${client}}`,
   /** Stream: one entry that ends that client's own waiting read. */
   inboxWake: (client: string): string => `berth:inbox:{${client}}:wake`,
-  /** Hash: what one worker says of itself; gone soon after it stops saying it. */
+  /** Hash: one worker's status. Expires when its heartbeats stop. */
   worker: (worker: string): string => `berth:worker{fleet}:${worker}`,
   /** Sorted set: worker by its last heartbeat. */
   workers: "berth:workers{fleet}",
-  /** Hash: since when Redis has refused no write, and by which of its counts that is known. */
+  /** Hash: since when Redis has refused no write, and the counters that show it. */
   writes: "berth:writes{fleet}",
-  /** Hash: the same of the node of one tenant, on a cluster. */
+  /** Hash: the same for the node that has one tenant's slot, on a cluster. */
   slotWrites: (tenant: string): string => `berth:{${tenant}}:writes`,
   /** Hash: which sandbox a job belongs to, what it is, how far it was handed on. From acceptance to a day after its end. */
   job: (key: SandboxKey, jobId: string): string => `berth:{${tenantOf(key)}}:job:${jobId}`,
-  /** String: the key of a job's sandbox, for those who know only the job's id. As long as the hash above. */
+  /** String: the key of a job's sandbox, for callers that have only the job's id. Lives as long as the hash above. */
   sandboxOf: (jobId: string): string => `berth:sandbox-of:${jobId}`,
   /** Sorted set: job id by when it was added to its sandbox's queue; until its terminal record. */
   unfinished: "berth:unfinished",
@@ -47,7 +47,7 @@ export const redisKeys = {
   staged: (key: SandboxKey, jobId: string): string => `${own(key)}:staged:${jobId}`,
   /** Sorted set: delayed jobs of one sandbox by due time; members begin with when they were accepted. */
   dueOrder: (key: SandboxKey): string => `${own(key)}:due-order`,
-  /** Sorted set: every sandbox key ever used, by its last use. */
+  /** Sorted set: every sandbox that was used and not destroyed, by its last use. */
   sandboxes: "berth:sandboxes",
   /** Sorted set: the same of one tenant, by when a producer last asked about it. */
   sandboxesOf: (tenant: TenantId): string => `berth:{${tenant}}:sandboxes`,

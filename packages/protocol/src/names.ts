@@ -15,13 +15,13 @@ const maxGivenLength = 4 * maxNameBytes;
  * which replaces invalid UTF-8: with it, different bytes would be one name.
  */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\uFFFD]/u;
-/** Emoji as Unicode recommends them, with the joiners and selectors that make them: without these they look otherwise. */
+/** Emoji as Unicode recommends them, joiners and selectors included: without these they look different. */
 const emoji = /\p{RGI_Emoji}/gv;
-/** Letters that join the next one, of Arabic script as Persian, Urdu, Kurdish and others write it; and those that join the one before. */
+/** Letters of Arabic script, Persian, Urdu and Kurdish ones included, that join the next letter; and those that join the one before. */
 const joinsNext =
   "\\u0620\\u0626\\u0628\\u062a-\\u062e\\u0633-\\u063f\\u0641-\\u0647\\u0649\\u064a\\u066e\\u066f\\u0678-\\u0687\\u069a-\\u06bf\\u06c1\\u06c2\\u06cc\\u06ce\\u06d0\\u06d1\\u06fa-\\u06fc\\u06ff";
 const joinsBefore = `${joinsNext}\\u0622-\\u0625\\u0627\\u0629\\u062f-\\u0632\\u0648\\u0671-\\u0673\\u0675-\\u0677\\u0688-\\u0699\\u06c0\\u06c3-\\u06cb\\u06cd\\u06cf\\u06d2\\u06d3\\u06d5\\u06ee\\u06ef`;
-/** One between letters that would join is seen: they stand apart (RFC 5892, A.1). Anywhere else it changes nothing that is shown. */
+/** Between letters that would join, a non-joiner is visible (RFC 5892, A.1). Anywhere else it is not. */
 const partingNonJoiner = new RegExp(`(?<=[${joinsNext}]\\p{Mn}*)\\u200c(?=\\p{Mn}*[${joinsBefore}])`, "gu");
 /** Spaces that look like the plain one. */
 const oddSpace = /(?! )\p{Zs}/u;

@@ -1,7 +1,7 @@
 interface Issue {
   readonly path: readonly PropertyKey[];
   readonly message: string;
-  /** Of a field that there is not. */
+  /** Names of unknown fields. */
   readonly keys?: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export function problemsOf(
   return [...problems];
 }
 
-/** Fields are written in one way, and Python's is another. */
+/** Suggests the camelCase name of a field that was written in snake_case, as in Python. */
 function camelCaseHint(keys: readonly string[]): string {
   const meant = keys
     .filter((key) => /^[a-z]+(_[a-z]+)+$/.test(key))

@@ -10,7 +10,7 @@ import {
   profileGroups,
 } from "./profile-layer.ts";
 
-/** A setting that its layer may not have. */
+/** A setting that its layer may not make. */
 export interface Excess {
   /** `limits.memoryBytes`. */
   readonly path: string;
@@ -24,13 +24,13 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Applies an operator's layer: its fields replace those above. Variables of `env` are added by name. */
 export function replaceWith(above: SandboxProfile, layer: ProfileLayer): SandboxProfile {
-  const said = withoutUndefined(layer);
+  const fields = withoutUndefined(layer);
   const groups = profileGroups.map((name) => {
-    const of = said[name] as Fields | undefined;
+    const of = fields[name] as Fields | undefined;
     return [name, { ...above[name], ...withoutUndefined(of) }];
   });
   const env = { ...above.env, ...layer.env };
-  return { ...above, ...said, env, ...Object.fromEntries(groups) } as SandboxProfile;
+  return { ...above, ...fields, env, ...Object.fromEntries(groups) } as SandboxProfile;
 }
 
 /**
@@ -133,14 +133,14 @@ export function layerChanges(from: NamedLayer, to: NamedLayer): LayerChange[] {
     .filter((change) => JSON.stringify(change.from) !== JSON.stringify(change.to));
 }
 
-type Place = { readonly group: ProfileField["group"] | "ceilings"; readonly name: string };
+type FieldAddress = { readonly group: ProfileField["group"] | "ceilings"; readonly name: string };
 
-function valueIn(layer: NamedLayer, { group, name }: Place): Value | undefined {
+function valueIn(layer: NamedLayer, { group, name }: FieldAddress): Value | undefined {
   const fields = (group === undefined ? layer : layer[group]) as Fields | undefined;
   return fields?.[name] as Value | undefined;
 }
 
-function put(target: Record<string, unknown>, { group, name }: Place, value: unknown): void {
+function put(target: Record<string, unknown>, { group, name }: FieldAddress, value: unknown): void {
   if (group === undefined) target[name] = value;
   else target[group] = { ...(target[group] as object | undefined), [name]: value };
 }

@@ -7,12 +7,17 @@ import { bytesField, countField, millisecondsField, orNoCap } from "./quantities
 import { workspacePath } from "./workspace-path.ts";
 
 /**
- * What becomes of a field that a layer below the operator's says something about. docs/profiles.md is made from these.
+ * How a layer below the operator's may change a field. docs/profiles.md is made from these.
  *
- * `lower`: the lower number wins; with `zeroIsNoCap`, 0 compares as infinity. `ranked`: the later in the order wins.
- * `chosen`: one of those in the field it is chosen from. `subset`: only what is in the list above. `covered`: only rules that the rules above
- * allow whole. `named`: names that another field
- * has, or those in the list above. `added`: it joins those above. `free`: as it says. `operator`: only the operator's layers may say it.
+ * - `lower`: the lower number wins; with `zeroIsNoCap`, 0 compares as infinity.
+ * - `ranked`: the value later in the order wins.
+ * - `chosen`: a value from the list in field `from`.
+ * - `subset`: only values of the list above.
+ * - `covered`: only rules that the rules above allow entirely.
+ * - `named`: names of field `in`, or values of the list above.
+ * - `added`: values are added to those above.
+ * - `free`: any value.
+ * - `operator`: only the operator's layers may set it.
  */
 export type MergeRule =
   | { readonly kind: "lower"; readonly zeroIsNoCap: boolean }
@@ -157,7 +162,7 @@ export type ExecLimits = z.infer<typeof execLimits>;
  * A command that runs once in each container, before its first job. All of it is the operator's: its network may be one that the
  * tenant's own commands must not have.
  */
-export const sandboxSetup = z.strictObject({
+const sandboxSetup = z.strictObject({
   command: z
     .string()
     .max(65_536)
@@ -180,7 +185,6 @@ export const sandboxSetup = z.strictObject({
     .describe("true: the command runs as root, once for all sandboxes, and makes an image of their image")
     .register(mergeRules, operator),
 });
-export type SandboxSetup = z.infer<typeof sandboxSetup>;
 
 /** Every knob of a sandbox as one validated value, merged from layers; the driver sees only the result. */
 export const sandboxProfile = z.strictObject({
@@ -414,7 +418,7 @@ const mayBeNoCap: ReadonlySet<string> = new Set(
     .map(([name]) => name),
 );
 
-/** The lower of each pair: nothing a job says loosens what its profile allows. */
+/** The lower of each pair, so that no job loosens what its profile allows. */
 export function tightenLimits(
   limits: ExecLimits,
   wanted: { readonly [K in keyof ExecLimits]?: ExecLimits[K] | undefined },
@@ -429,7 +433,7 @@ export function tightenLimits(
   return result as ExecLimits;
 }
 
-/** What `mode` does not let run is refused, also the files: they are touched only inside a sandbox. */
+/** Whether `mode` refuses the agent's jobs, file jobs included: files are touched only inside a sandbox. */
 export function isDisabled(mode: SandboxProfile["mode"], agent: string | undefined): boolean {
   return mode === "off" || (mode === "non-main" && mainAgents.has(agent));
 }

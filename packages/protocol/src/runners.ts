@@ -1,4 +1,4 @@
-/** What a command's words run besides the program that they name first. */
+/** What a command runs besides the program that it names first. */
 export interface Runs {
   /** Words that may be a command of its own, run by the first: of `timeout 5 make`, also `5 make` and `make`. */
   readonly inner: readonly (readonly string[])[];
@@ -16,10 +16,10 @@ const interpreters =
 /** Programs that run the rest of their words. */
 const wrappers =
   /^(?:env|timeout|nice|ionice|nohup|setsid|stdbuf|time|sudo|doas|exec|command|builtin|busybox|toybox|chroot|unshare|nsenter|setpriv|strace|ltrace|flock|chrt|taskset|unbuffer|start-stop-daemon|find|xargs|parallel|watch|entr|script|su|at|batch)$/;
-/** Of these, those that also run what they read, or a text. */
+/** Wrappers that also run their input, or a text. */
 const readers = /^(?:xargs|parallel|watch|entr|script|su|at|batch)$/;
 const execOfFind = /^-(?:exec|execdir|ok|okdir)$/;
-/** Of a long argument vector. */
+/** Words of a long argument vector that are tried as the first of a command. */
 const mostInner = 64;
 
 const nothing: Runs = { inner: [], lines: [], isHidden: false, isScript: false };
@@ -36,7 +36,7 @@ export function runsOf(words: readonly string[]): Runs {
   return wrappers.test(program) ? runsOfWrapper(program, rest) : nothing;
 }
 
-/** Where its options end is its own affair, so each word may be the first of what it runs. */
+/** Only the program knows where its options end, so each word may be the first of the command that it runs. */
 function runsOfWrapper(program: string, rest: readonly string[]): Runs {
   const inner = rest.slice(0, mostInner).map((_, index) => rest.slice(index));
   const splits = program === "env" && rest.some((word) => /^-[A-Za-z]*S|^--split-string/.test(word));
@@ -49,7 +49,7 @@ function runsOfWrapper(program: string, rest: readonly string[]): Runs {
   };
 }
 
-/** Not wrappers within wrappers: what those run is among the words already. */
+/** Excludes wrappers within wrappers: their commands are among the words already. */
 function isRunner(word: string): boolean {
   const program = word.slice(word.lastIndexOf("/") + 1);
   return shells.test(program) || interpreters.test(program) || program === "eval";
@@ -73,8 +73,8 @@ function runsOfInterpreter(rest: readonly string[]): Runs {
   const script = rest.findIndex((word) => !word.startsWith("-"));
   const options = script === -1 ? rest : rest.slice(0, script);
   const isInline = options.some((word) => /^-[A-Za-z]*[ceEpr]|^-$|^--(?:eval|print|command)/.test(word));
-  const onlyTells =
+  const onlyPrints =
     options.length > 0 && options.every((word) => /^(?:-V|-v|-h|--version|--help)$/.test(word));
-  if (onlyTells && script === -1) return nothing;
+  if (onlyPrints && script === -1) return nothing;
   return isInline || script === -1 ? hidden : { ...nothing, isScript: true };
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { variableName } from "./environment-names.ts";
 
-/** Shorter values cannot be told from ordinary output, so they could not be masked. */
+/** Shorter values look like ordinary output, so they could not be masked. */
 export const shortestSecretBytes = 8;
 export const longestSecretBytes = 8 * 1024;
 /** Maximum per tenant, and per job. */
@@ -43,7 +43,7 @@ export type JobSecrets = z.infer<typeof jobSecrets>;
 const sealedForm = /^s1\.[0-9a-f]{16}\.[A-Za-z0-9_-]{38,}$/;
 
 /** A sealed value, which only holders of a key can open: `s1.<key id>.<nonce, tag and ciphertext>`. */
-export const sealedText = z
+const sealedText = z
   .string()
   .max(64 * 1024)
   .regex(sealedForm, {

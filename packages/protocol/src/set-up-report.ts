@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** The last end of the set-up command of a sandbox's container. */
+/** How the set-up command of a sandbox's latest container ended. */
 export const setUpReport = z.strictObject({
   ok: z.boolean(),
   /** As people read it: `exited 0`. */

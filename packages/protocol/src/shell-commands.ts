@@ -1,6 +1,6 @@
 import { runsOf } from "./runners.ts";
 
-/** What a command runs, as far as it can be found without running it. */
+/** What a command runs, as far as its text shows. */
 export interface SeenCommands {
   /** The words of each simple command. */
   readonly commands: readonly (readonly string[])[];
@@ -8,9 +8,9 @@ export interface SeenCommands {
   readonly inner: readonly (readonly string[])[];
   /** The words of each command that runs a text or an input in which no commands can be found. */
   readonly hiding: readonly (readonly string[])[];
-  /** It runs more than can be seen: those, scripts, substitutions, variables as programs, here-documents. */
+  /** It runs more than can be seen: the commands in `hiding`, scripts, substitutions, variables as programs, here-documents. */
   readonly isOpaque: boolean;
-  /** It is one argument vector, which a list of what is allowed can name whole. */
+  /** It is one argument vector, which an allow list can name entirely. */
   readonly isVector?: true;
 }
 
@@ -42,7 +42,7 @@ export function argvCommands(argv: readonly string[]): SeenCommands {
   return isShell ? shellCommands(argv[2] ?? "") : { ...seenIn(argv, argv, 0), isVector: true };
 }
 
-/** What a program of some text runs. `sh` and `bash` are shells; of others nothing can be seen. */
+/** What a `code` job runs. `sh` and `bash` sources are parsed; of other languages nothing can be seen. */
 export function codeCommands(language: string, source: string): SeenCommands {
   if (language === "sh" || language === "bash") return shellCommands(source);
   const words = [language === "python" ? "python3" : language];
@@ -84,6 +84,8 @@ function afterPrefixes(words: readonly string[]): readonly string[] {
   const first = words.findIndex((word) => !before.test(word));
   return first === -1 ? [] : words.slice(first);
 }
+
+/** The words of each simple command. */
 function split(line: string): { readonly words: string[] }[] {
   const parts: { words: string[] }[] = [{ words: [] }];
   let word: string | undefined;

@@ -74,7 +74,7 @@ function bounded(
   schema: z.ZodNumber,
   { minimum, maximum }: { readonly minimum?: number | undefined; readonly maximum?: number | undefined },
 ) {
-  // A negative number begins as an option does. An operator who wants one says so by the minimum.
+  // A negative number begins as an option does. It is allowed only if the operator set a negative minimum.
   const least = minimum ?? (maximum !== undefined && maximum < 0 ? undefined : 0);
   const from = least === undefined ? schema : schema.min(least);
   return maximum === undefined ? from : from.max(maximum);
@@ -129,7 +129,7 @@ function absolutePath(path: string): string {
   return inside === "" ? workspaceDirectory : `${workspaceDirectory}/${inside}`;
 }
 
-/** Why the job may not use the tool; undefined: it may. */
+/** Why the job may not use the tool; undefined if it may. */
 export function toolRefusal(
   { tenants, agents, profile }: Pick<ToolDefinition, "tenants" | "agents" | "profile">,
   job: {

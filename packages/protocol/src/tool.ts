@@ -5,7 +5,7 @@ import { isCharacterList } from "./tool-characters.ts";
 import { workspacePath } from "./workspace-path.ts";
 
 /** Names of MCP's own tools, which no custom tool may take. */
-export const reservedToolNames: readonly string[] = [
+const reservedToolNames: readonly string[] = [
   ...["bash", "read", "write", "edit", "glob", "grep", "list", "run_code", "job", "sandbox"],
   // Reserved for future tools, which must not hide an operator's.
   ...["exec", "code", "fetch", "process", "tool", "session", "approvals"],

@@ -1,9 +1,7 @@
 /**
- * Matches stars in time linear in pattern times text. A pattern may come from a tenant, and a regular expression made from it could run
- * forever.
+ * `*` matches any characters, `?` one. Takes time linear in pattern times text: a pattern may come from a tenant, and a regular expression
+ * made from it could run for ever.
  */
-
-/** `*` matches any characters, `?` one. */
 export function matchesWildcard(pattern: string, text: string): boolean {
   let at = 0;
   let from = 0;

@@ -3,7 +3,7 @@ import { z } from "zod";
 export const workspaceDirectory = "/workspace";
 /** The agent's own directory, if its profile allows one. */
 export const agentDirectory = "/agent";
-/** The tenant's tools, likewise; their programs are in `bin`. */
+/** The tenant's tools, if the profile allows them; their programs are in `bin`. */
 export const toolsDirectory = "/tools";
 
 /** Copies of other tenants' files that it may read, each in a directory of the tenant's name. */
@@ -56,7 +56,7 @@ export function sharedPath(path: string): { readonly directory: string; readonly
   return directory === undefined ? undefined : { directory, rest: path.slice(directory.length + 1) };
 }
 
-/** The same for a file. */
+/** A `visiblePath` that names something in its directory. */
 export const visibleFilePath = visiblePath.refine(
   (path) => namesSomething(sharedPath(path)?.rest ?? withoutWorkspacePrefix(path)),
   { error: "invalid path: it names the directory itself" },

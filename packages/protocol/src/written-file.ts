@@ -12,8 +12,8 @@ export const writtenFile = z.strictObject({
 });
 export type WrittenFile = Readonly<z.infer<typeof writtenFile>>;
 
-/** A thousand steps may each write one. */
-const toldMost = 100;
+/** Files reported per job: a thousand steps may each write one. */
+const reportedMost = 100;
 
 /** Files that `write` and `edit` wrote, as jobs or as steps. Commands, patches and archives do not report theirs. */
 export function writtenFiles(request: JobRequest, { outcome, value }: JobResult): WrittenFile[] {
@@ -24,7 +24,7 @@ export function writtenFiles(request: JobRequest, { outcome, value }: JobResult)
         const step = request.steps[index];
         return step ? writtenFiles(step, result) : [];
       })
-      .slice(0, toldMost);
+      .slice(0, reportedMost);
   }
   const { size, sha256 } = value;
   if (request.kind !== "write" && request.kind !== "edit") return [];

@@ -69,12 +69,12 @@ describe("a rule about paths", () => {
     [{ kind: "remove", path: "src", recursive: true }, false],
     [{ kind: "remove", path: "src/open", recursive: true }, true],
     [{ kind: "remove", path: "src/a" }, true],
-  ] as const)("%j: %j", ([request, isAllowed]) => {
+  ] as const)("a rule about paths decides for %j that allowed is %j", ([request, isAllowed]) => {
     expect(refusalBy(guarded, asks(request)) === undefined).toBe(isAllowed);
   });
 });
 
-test("a rule about paths lets files move beside a name that is denied everywhere, and not the directory around a longer one", () => {
+test("a rule about paths lets a directory move although a name is denied everywhere, but not if a longer path in it is denied", () => {
   const move = asks({ kind: "move", from: "a", to: "b" });
   expect(refusalBy(rules({ paths: { deny: ["**/.env"] } }), move)).toBeUndefined();
   expect(refusalBy(rules({ paths: { deny: ["**/keys/**"] } }), move)).toBeUndefined();
@@ -137,7 +137,7 @@ describe("rule about commands", () => {
     ["env", ...Array.from({ length: 200 }, (_, index) => `A${index}=1`), "git", "push"],
   ];
   test.for(pushes.map((argv) => ({ argv })))(
-    "denies a command behind other programs, or one that cannot be seen: $argv",
+    "a rule about commands denies one behind other programs, or one that cannot be seen: $argv",
     ({ argv }) => {
       const named = asks({ kind: "exec", argv: [...argv] });
       expect(refusalBy(denied, named)).toBeDefined();
@@ -157,7 +157,7 @@ describe("rule about commands", () => {
     ["python3", "--version"],
     ["bash", "script.sh"],
     ["env", "A=1", "make"],
-  ] as const)("lets %j pass, whose commands can be seen", (argv) => {
+  ] as const)("a rule about commands lets %j pass, whose commands can be seen", (argv) => {
     expect(refusalBy(denied, asks({ kind: "exec", argv: [...argv] }))).toBeUndefined();
   });
 
@@ -203,11 +203,11 @@ describe("stars", () => {
     ["a*c", "abcd", false],
     ["?", "ab", false],
     ["**a**", "bab", true],
-  ] as const)("in a word: %s and %s: %j", ([pattern, text, isSame]) => {
+  ] as const)("the pattern %s against the word %j matches: %j", ([pattern, text, isSame]) => {
     expect(matchesWildcard(pattern, text)).toBe(isSame);
   });
 
-  test("stars in paths stay within a name, and double ones do not", () => {
+  test("a star in a path stays within a name, and a double star crosses directories", () => {
     expect(matchesPath("a/**/z", "a/z")).toBe(true);
     expect(matchesPath("a/**/z", "a/b/c/z/more")).toBe(true);
     expect(matchesPath("a/*/z", "a/b/c/z")).toBe(false);

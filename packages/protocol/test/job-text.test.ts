@@ -9,12 +9,12 @@ const exited = (code: number, value: StoredResult["value"]): StoredResult => ({
 });
 
 describe("text of a result that is read", () => {
-  test("the text of a result that is read is the output and how the command ended", () => {
+  test("the text of a result is the output, followed by how the command ended", () => {
     expect(withText(exited(0, { stdout: "42\n", stderr: "" })).text).toBe("42\n");
     expect(withText(exited(3, { stdout: "", stderr: "oops" })).text).toBe("oops\n[exit 3]");
   });
 
-  test("the text of a result that is read has the worker's order of both streams, which the value does not keep", () => {
+  test("the text of a result has both streams in the order of arrival, which the value does not keep", () => {
     const result = withText(exited(1, { stdout: "a\nc\n", stderr: "b\n", shown: "a\nb\nc\n" }));
     expect(result).toEqual({
       ...exited(1, { stdout: "a\nc\n", stderr: "b\n" }),
@@ -22,13 +22,13 @@ describe("text of a result that is read", () => {
     });
   });
 
-  test("the text of a result that is read is one ERR line for what was not done, whatever its kind", () => {
+  test("the text of a refused job of any kind is one ERR line", () => {
     const outcome = { kind: "refused", code: "not-found", message: "no such file: a" } as const;
     expect(withText({ outcome, value: {}, timing }).text).toBe("ERR: no such file: a");
     expect(withText({ outcome: { kind: "done" }, value: { size: 1 }, timing })).not.toHaveProperty("text");
   });
 
-  test("the text of a result that is read is with each step, not with the whole", () => {
+  test("a result with steps has a text for each step, and none for the whole", () => {
     const whole = withText({ ...exited(7, { steps: [exited(7, { stdout: "x" })] }) });
     expect(whole.text).toBeUndefined();
     expect(whole.value.steps?.[0]?.text).toBe("x\n[exit 7]");

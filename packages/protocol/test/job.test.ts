@@ -41,15 +41,15 @@ describe("job request", () => {
     ["a path that leads out", { kind: "write", path: "../a", content: "" }],
     ["the workspace as a file", { kind: "write", path: "", content: "" }],
     [
-      "content that is not the base64 it says",
+      "content that is not base64 although it claims to be",
       { kind: "write", path: "a", content: "é!", encoding: "base64" },
     ],
-    ["a copy of such", { kind: "copy", files: [{ path: "a", content: "A", encoding: "base64" }] }],
+    ["a copy of such content", { kind: "copy", files: [{ path: "a", content: "A", encoding: "base64" }] }],
     ["a copy of nothing", { kind: "copy", files: [] }],
     ["an archive that is not base64", { kind: "archive", direction: "in", content: "*" }],
     ["a line before the first", { kind: "read", path: "a", line: 0 }],
     ["an edit that looks for nothing", { kind: "edit", path: "a", find: "", replace: "x" }],
-    ["a hash that is none", { kind: "write", path: "a", content: "", ifMatch: "abc" }],
+    ["an invalid hash", { kind: "write", path: "a", content: "", ifMatch: "abc" }],
     ["a bad environment name in code", { kind: "code", language: "sh", source: "", env: { "A=B": "" } }],
     ["a NUL byte in an argument of code", { kind: "code", language: "sh", source: "", args: ["a\0"] }],
     ["another language", { kind: "code", language: "cobol", source: "" }],
@@ -98,9 +98,12 @@ describe("what is too long for a job", () => {
       /the whole file instead/,
     ],
     ["a diff", { kind: "patch", diff: "x".repeat(mebibyte + 1) }, /split it by file/],
-  ])("what is too long for a job is refused with what to do instead: %s", (_, request, what) => {
-    expect(problems(request)).toEqual([expect.stringMatching(what)]);
-  });
+  ])(
+    "content that is too long for a job is refused with advice what to do instead: %s",
+    (_, request, what) => {
+      expect(problems(request)).toEqual([expect.stringMatching(what)]);
+    },
+  );
 
   test("a job that only has to be staged is not too long", () => {
     const content = Buffer.alloc(36 * mebibyte, 7).toString("base64");

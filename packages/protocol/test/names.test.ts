@@ -28,18 +28,18 @@ describe("name as users have it", () => {
     expect(id).toMatch(/^[a-z0-9][a-z0-9-]{0,60}--[a-z2-7]{26}$/);
     expect(id.slice(0, -26)).toBe(slug);
     expect(id.length).toBeLessThanOrEqual(63);
-    // Mapped again, as when it is read back, it stays.
+    // Mapping an id again changes nothing.
     expect(idOf(id)).toBe(id);
     expect(sandboxKey.safeParse(`${id}.s.${sessionName.parse(name)}`).success).toBe(true);
     expect(agentName.parse(name)).toBe(id);
   });
 
-  test("a name as users have it has the id that every version of Berth makes of it", () => {
+  test("a name maps to the same id in every version of Berth", () => {
     expect(idOf("bob@example.com")).toBe("bob-example-com--l74gbpyrsbmwy4mivocr3nur6d");
     expect(idOf("agent:main:telegram:-100")).toBe("agent-main-telegram-100--2gdsqt6pzbd6aeceihc4lei5xa");
   });
 
-  test("a name as users have it has one id however its letters are composed, and another for every other text", () => {
+  test("a name has one id however its letters are composed, and every other text another one", () => {
     const composed = "Zo\u00eb";
     expect(idOf("Zoe\u0308")).toBe(idOf(composed));
     const others = ["zo\u00eb", "Zoe", "Zo\u00eb.", "Zo\u0451", "ZO\u00cb", "Z\u043e\u00eb"];
@@ -82,18 +82,18 @@ describe("name as users have it", () => {
     ["a keycap", "1\ufe0f\u20e3"],
     ["a Persian verb", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"],
     ["a Persian plural", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"],
-  ])("may have what joins or shapes its neighbours: %s", (_, name) => {
+  ])("a name may have a character that joins or shapes its neighbours: %s", (_, name) => {
     expect(problemOf(name)).toBeUndefined();
     expect(idOf(name)).toMatch(/--[a-z2-7]{26}$/);
     expect(idOf(name)).not.toBe(idOf(name.replaceAll(/\u200c|\u200d|\ufe0f/g, "")));
   });
 
-  test("a name as users have it has the id that it had before emoji were names", () => {
+  test("a name with an emoji maps to the id that it had before emoji were allowed", () => {
     expect(idOf("Zo\u00eb \u2764")).toBe("zoe--gufth2n67n7t3g26iocbr7fr7x");
     expect(idOf("\u{1f600}")).toBe("x--6bcdunbml32upa5bcg2rxjlmso");
   });
 
-  test("a name as users have it of 255 bytes is the longest", () => {
+  test("a name may have 255 bytes, counted after composition", () => {
     expect(idOf(`${"\u00e9".repeat(127)}x`)).toMatch(/--/);
     // Bytes count when it is composed.
     expect(idOf("e\u0301".repeat(127))).toBe(idOf("\u00e9".repeat(127)));
@@ -107,7 +107,7 @@ test("a flag of a region, which tags make, may be a name", () => {
 describe("names that go with a job's ids", () => {
   const bob = "bob@example.com";
 
-  test("the names that go with a job's ids are those that became other ids", () => {
+  test("a job keeps the given names that became other ids", () => {
     expect(givenNamesIn({ tenant: bob, session: "main", agent: "Zoe\u0308" })).toEqual({
       tenant: bob,
       agent: "Zo\u00eb",
@@ -115,7 +115,7 @@ describe("names that go with a job's ids", () => {
     expect(givenNamesIn({ tenant: "acme" })).toBeUndefined();
   });
 
-  test("the names that go with a job's ids are kept beside an id only if they are its own, whatever a caller says", () => {
+  test("a job keeps a given name beside an id only if the name maps to that id", () => {
     const id = tenantId.parse(bob);
     expect(givenNamesIn({ tenant: id, names: { tenant: bob } })).toEqual({ tenant: bob });
     for (const tenant of ["eve@example.com", "BOB@example.com", id, "acme", "a\u202eb", 7, null, {}])

@@ -33,7 +33,7 @@ describe("sandbox profile", () => {
     expect(exec).toMatchObject({ timeoutMs: 30_000, shownBytes: 32 * 1024, keptBytes: 1024 ** 2 });
   });
 
-  test("a sandbox profile refuses a knob it does not know, naming it", () => {
+  test("a sandbox profile with an unknown field is refused, and the message names the field", () => {
     const parsed = sandboxProfile.safeParse({ limits: { memory: "512m" }, privileged: true });
     expect(problemsIn(parsed)).toMatch(/memory.*privileged/s);
   });
@@ -86,7 +86,7 @@ describe("command's limits", () => {
 });
 
 describe("layer", () => {
-  test("a layer fills nothing in", () => {
+  test("a layer adds no defaults", () => {
     expect(profileLayer.parse({ limits: { cpus: 2 } })).toEqual({ limits: { cpus: 2 } });
     expect(profileLayer.parse({})).toEqual({});
   });

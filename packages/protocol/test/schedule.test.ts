@@ -42,7 +42,7 @@ describe("pause before another attempt", () => {
     expect(pauses).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
   });
 
-  test("the pause before another attempt leaves out up to the jitter's share, and never becomes shorter than the one before", () => {
+  test("jitter shortens the pause before another attempt by at most its share, and no pause is shorter than the one before", () => {
     for (const random of [0, 0.3, 0.999]) {
       const pauses = [1, 2, 3].map((attempt) => backoffMs(attempt, backoff, () => random));
       expect(pauses).toEqual(pauses.toSorted((a, b) => a - b));

@@ -50,7 +50,7 @@ function argumentProblems(args: Record<string, unknown>): string[] {
   return parsed.success ? [] : problemsOf(parsed.error);
 }
 
-test("an argument becomes whole words of the command, and what is left out takes its flag with it", () => {
+test("an argument becomes whole words of the command, and an omitted argument omits its flag", () => {
   const { command, paths } = made(lint, { path: "src/a b", rule: "E501", only: ["x", "y; rm"], fix: true });
   expect(command).toEqual({
     argv: ["ruff", "check", "--rule", "E501", "-o", "x", "-o", "y; rm", "--fix", "/workspace/src/a b"],
@@ -114,7 +114,7 @@ test("a definition in which a parameter would become code, a program or nothing 
   );
 });
 
-test("a name of Berth's own tools, or of a property that every object has, is none of a custom tool", () => {
+test("a custom tool cannot have the name of one of Berth's own tools, nor a parameter the name of an inherited property", () => {
   for (const name of ["bash", "job", "sandbox", "Lint", "a b", "", "-x"])
     expect(toolName.safeParse(name).success).toBe(false);
   const { parameters } = toolDefinition.parse({ description: "d", argv: ["constructor"] });
@@ -136,7 +136,7 @@ test("a negative number, which begins as an option does, is an argument only whe
   expect(of({ minimum: -9 }).safeParse({ count: -5 }).success).toBe(true);
 });
 
-test("rules are about a tool's name, about the command that it makes and about the paths that it names", () => {
+test("rules apply to a tool's name, to the command that it runs and to the paths that it names", () => {
   const definition = toolDefinition.parse(lint);
   const prepare = () => toolCommand(definition, { path: "secret/a" });
   const call = jobRequest.parse({ kind: "tool", name: "lint", args: { path: "secret/a" } });
@@ -155,7 +155,7 @@ test("rules are about a tool's name, about the command that it makes and about t
   expect(jobPreview({ request: call }, { prepare })).toContain('runs: "ruff" "check" "/workspace/secret/a"');
 });
 
-test("a tool that is another tenant's or another agent's is not there, and one of another profile is refused with that reason", () => {
+test("a tool of another tenant or agent does not exist for a job, and one of another profile is refused with that reason", () => {
   const only = toolDefinition.parse({
     ...{ description: "d", argv: ["ls"], tenants: ["ac*"], agents: ["ci"], profile: "net" },
   });

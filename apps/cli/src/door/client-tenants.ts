@@ -1,5 +1,5 @@
 import type { Berth } from "@berth/client";
-import { placeIn } from "@berth/protocol";
+import { partsOfKey } from "@berth/protocol";
 import type { TenantsDoor } from "../door.ts";
 
 /** More sandboxes than any tenant has. */
@@ -17,9 +17,9 @@ export function clientTenants(berth: Berth): TenantsDoor {
     async destroy(tenant) {
       const ids: string[] = [];
       for (const { key } of await berth.sandboxes({ tenant, limit: most })) {
-        const place = placeIn(key);
-        if (!place) continue;
-        const job = await berth.submit({ ...place, request: { kind: "destroy" } }).enqueued();
+        const parts = partsOfKey(key);
+        if (!parts) continue;
+        const job = await berth.submit({ ...parts, request: { kind: "destroy" } }).enqueued();
         ids.push(job.id);
       }
       await berth.tenant(tenant).removeSnapshots();

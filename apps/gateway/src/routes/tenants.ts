@@ -3,7 +3,7 @@ import {
   ceilingName,
   defaultScope,
   givenTenant,
-  placeIn,
+  partsOfKey,
   poolName,
   profileName,
   tenantId,
@@ -162,9 +162,9 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
       await audit.note("tenant.destroyed", noted(request, params.tenant));
       const jobs: string[] = [];
       for (const { key } of await berth.sandboxes({ tenant: params.tenant, limit: 100_000 })) {
-        const place = placeIn(key);
-        if (!place) continue;
-        const draft = draftOf({ ...place, request: { kind: "destroy" } }, principal, { headers: {} });
+        const owner = partsOfKey(key);
+        if (!owner) continue;
+        const draft = draftOf({ ...owner, request: { kind: "destroy" } }, principal, { headers: {} });
         await berth.submit(draft, { detached: true }).enqueued();
         jobs.push(draft.job.id);
       }
