@@ -191,7 +191,7 @@ describe("cancelling a job that waits for its time", () => {
     const job = await berth.tenant("acme").exec("echo never", { runAtMs: dueMs }).enqueued();
     const found = await schedule.find(key, job.id);
     const waiting = { ...waitingJob(job), inbox: found?.inbox, dueAtMs: dueMs };
-    expect(await new JobEvents(redis).cancel(waiting, unbegunResult)).toBe("told");
+    expect(await new JobEvents(redis).cancel(waiting, unbegunResult)).toBe("ended");
     expect(await written(fleet, job)).toEqual(unbegunResult);
     await fleet.worker("worker-1", busybox);
     await expect.poll(() => schedule.find(key, job.id)).toBeUndefined();
@@ -278,7 +278,7 @@ describe("cancelling against a worker that takes the job", () => {
         await new Promise(setImmediate);
       }
       const said = await Promise.all(saying);
-      const expected = round % 2 === 0 ? ["begun", "begun"] : ["told", "finished-before"];
+      const expected = round % 2 === 0 ? ["begun", "begun"] : ["ended", "finished-before"];
       expect(said).toEqual(expected);
       await events.publish({ ...mine, jobId: id }, [{ type: "finished", result: unbegunResult }]);
       const recorded = await events.read(acmeKey, id, "");

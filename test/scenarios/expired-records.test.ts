@@ -127,7 +127,7 @@ describe("cancelling", () => {
     const { redis, id, cancel, begin, queue } = await setUp(fleet);
     const ahead = Array.from({ length: 10_001 }, (_, index) => `ahead-${index}`);
     await redis.rpush(`berth:{acme}:jobs:wait`, ...ahead);
-    expect(await cancel()).toBe("told");
+    expect(await cancel()).toBe("ended");
     expect(await redis.lpos("berth:{acme}:jobs:wait", id)).not.toBeNull();
     await expire(redis, { id });
     await redis.lpush(takenKey(key), id);

@@ -138,7 +138,7 @@ describe("lease", () => {
     expect(await mark(redis.connect(), key)).toMatchObject({ live: true });
   });
 
-  test("a lease is taken again at once by its own worker whose earlier life is known to be dead", async ({
+  test("a lease is taken again at once by its own worker whose earlier process is known to be dead", async ({
     redis,
   }) => {
     const leases = new Leases(redis.connect());
@@ -149,7 +149,7 @@ describe("lease", () => {
     expect(await renew(leases, key, old, 10_000)).toMatchObject({ state: "lost" });
   });
 
-  test("a lease of a dead life is taken over also by a call that was sent again, and no longer once it was given up", async ({
+  test("a lease of a dead process is taken over by a repeated call too, and not after it was given up", async ({
     redis,
   }) => {
     const leases = new Leases(redis.connect());
@@ -165,7 +165,7 @@ describe("lease", () => {
     expect(await leases.take(key, successor, 10_000)).toMatchObject({ takenOver: false });
   });
 
-  test("a lease of an earlier life that may still live has to expire, as any other worker's", async ({
+  test("a lease of an earlier process that may still run has to expire, as any other worker's", async ({
     redis,
   }) => {
     const leases = new Leases(redis.connect());

@@ -94,9 +94,9 @@ export async function composeWorker(
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
   const opened = await openMetrics(config);
   const metricsServer = opened?.server;
-  const life = { worker: config.workerId, instance: nanoid() };
-  const { instance } = life;
-  const name = connectionName(life);
+  const self = { worker: config.workerId, instance: nanoid() };
+  const { instance } = self;
+  const name = connectionName(self);
   const onOutage = ({ state, detail }: { state: string; detail: string }) =>
     state === "lost" ? log.error({ event: "redis.lost", detail }) : log.info({ event: "redis.back" });
   const accept = acceptanceOf(config);
@@ -130,10 +130,10 @@ export async function composeWorker(
   };
   let link: WorkerStatus["link"] = starting.link;
   const ids = new WorkerIds(redis);
-  // Longer than a lease, so that the next life of this worker knows whose leases it finds.
+  // Longer than a lease, so that the next process of this worker knows whose leases it finds.
   const keptMs = Math.max(workerGoneMs, 2 * config.leaseMs);
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
-  const claiming = claimWorkerId({ redis, ids, life, keptMs, status: starting, onWaiting });
+  const claiming = claimWorkerId({ redis, ids, self, keptMs, status: starting, onWaiting });
   const predecessor = await claiming.catch((error: unknown) => {
     metricsServer?.close();
     redis.disconnect();
@@ -309,7 +309,7 @@ export async function composeWorker(
     };
   };
   const registry = new Registry({
-    ...{ ids, life, keptMs, describe },
+    ...{ ids, self, keptMs, describe },
     onReplaced: (by) => {
       log.error({ event: "worker.replaced", by });
       onReplaced();
@@ -318,7 +318,7 @@ export async function composeWorker(
   const control = new Control({
     ids,
     subscriber,
-    life,
+    self,
     onMessage: (message) => {
       if (message.type === "drain") onDrain();
       else if (message.type === "profiles") profiles.layerChanged(message);
@@ -484,7 +484,7 @@ function logHealth(log: Logger, state: EngineState, before: EngineState): void {
   if (state.state === "failing") log.error({ event: "starts.failing", why: state.why, detail: state.detail });
 }
 
-/** Containers of an earlier life of this worker: those whose lease it can take again live on, the rest goes, in every state. */
+/** Containers of an earlier process of this worker: those whose lease it can take again live on, the rest goes, in every state. */
 async function settleOwnContainers(
   driver: DockerDriver,
   member: FleetMember,

@@ -1,4 +1,4 @@
-import { controlChannel, type WorkerIds, type WorkerLife, type WorkerStatus } from "@berth/ledger";
+import { controlChannel, type WorkerIds, type WorkerInstance, type WorkerStatus } from "@berth/ledger";
 import { type ControlMessage, controlMessage } from "@berth/protocol";
 import { listen, type Redis } from "@berth/redis";
 
@@ -6,7 +6,7 @@ export interface ControlOptions {
   readonly ids: Pick<WorkerIds, "answer">;
   /** A connection of its own: one that listens can do nothing else. */
   readonly subscriber: Redis;
-  readonly life: WorkerLife;
+  readonly self: WorkerInstance;
   readonly onMessage: (message: ControlMessage) => void;
   /** Messages sent while the connection was away are lost; those that need them look again. */
   readonly onBack: () => void;
@@ -43,19 +43,19 @@ export class Control {
   }
 
   #receive(text: string): void {
-    const { life, onMessage } = this.#options;
+    const { self, onMessage } = this.#options;
     const parsed = controlMessage.safeParse(parseJson(text));
     // Unknown messages are a newer version's.
     if (!parsed.success) return;
     const message = parsed.data;
-    if ("worker" in message && message.worker !== life.worker) return;
+    if ("worker" in message && message.worker !== self.worker) return;
     if (message.type === "ping") void this.#answer(message.answer).catch(() => {});
     else onMessage(message);
   }
 
   async #answer(id: string): Promise<void> {
-    const { ids, life, describe } = this.#options;
-    await ids.answer(id, life, describe(), answerKeptMs);
+    const { ids, self, describe } = this.#options;
+    await ids.answer(id, self, describe(), answerKeptMs);
   }
 }
 

@@ -126,7 +126,7 @@ export class FleetMember {
     );
   }
 
-  /** Takes the sandbox of a container that an earlier life of this worker left. False: another worker has it now. */
+  /** Takes the sandbox of a container that an earlier process of this worker left. False: another worker has it now. */
   async adopt(key: SandboxKey, obeyed: number): Promise<boolean> {
     if (this.#tenancies.size >= this.#parts.config.maxSandboxes) return false;
     const held = await this.#take(key, obeyed);
@@ -248,7 +248,7 @@ export class FleetMember {
       }
       const { deadlineMs } = taken;
       const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
-      // What the dead life left running ends before another worker can have the sandbox.
+      // What the dead process left running ends before another worker can have the sandbox.
       if (taken.takenOver) void held.tenancy.adopt();
       return held;
     } finally {

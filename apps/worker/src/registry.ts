@@ -1,9 +1,9 @@
-import type { WorkerIds, WorkerLife, WorkerStatus } from "@berth/ledger";
+import type { WorkerIds, WorkerInstance, WorkerStatus } from "@berth/ledger";
 import { heartbeatMs } from "@berth/protocol";
 
 export interface RegistryOptions {
   readonly ids: WorkerIds;
-  readonly life: WorkerLife;
+  readonly self: WorkerInstance;
   readonly keptMs: number;
   readonly describe: () => WorkerStatus;
   /** Once: another process speaks for this worker now. */
@@ -26,13 +26,13 @@ export class Registry {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#options.ids.leave(this.#options.life).catch(() => {});
+    await this.#options.ids.leave(this.#options.self).catch(() => {});
   }
 
   async #beat(): Promise<void> {
-    const { ids, life, keptMs, describe, onReplaced } = this.#options;
+    const { ids, self, keptMs, describe, onReplaced } = this.#options;
     try {
-      const claimed = await ids.claim(life, { keptMs, seen: true, status: describe() });
+      const claimed = await ids.claim(self, { keptMs, seen: true, status: describe() });
       if (claimed.ours || this.#timer === undefined) return;
       clearInterval(this.#timer);
       this.#timer = undefined;

@@ -215,7 +215,7 @@ export function tenancyPorts(
         const [published, begun] = await events.endAndBegin(
           { ...to(id, inbox), ends: { attempt, leaves: true } },
           {
-            said: files.map(fileEvent),
+            events: files.map(fileEvent),
             finished: { type: "finished", result: { ...result, worker, host } },
             next: { jobId: next.jobId, position: timely(next.position), started: started(next.attempt) },
           },

@@ -6,7 +6,7 @@ import {
   pingWorker,
   readWorkerProcess,
   type WorkerIds,
-  type WorkerLife,
+  type WorkerInstance,
   type WorkerStatus,
 } from "@berth/ledger";
 import { Fault } from "@berth/protocol";
@@ -15,7 +15,7 @@ import { countConnections, type Redis, refusesWrites } from "@berth/redis";
 export interface WorkerClaimOptions {
   readonly redis: Redis;
   readonly ids: WorkerIds;
-  readonly life: WorkerLife;
+  readonly self: WorkerInstance;
   readonly keptMs: number;
   readonly status: WorkerStatus;
   /** Called while Redis refuses to write and the worker cannot start: at first, and then repeatedly. */
@@ -41,7 +41,7 @@ export function machineOf(): string {
 }
 
 /** Client name of a worker's connections. The worker's next process looks for it, to see whether they are still open. */
-export function connectionName({ worker, instance }: WorkerLife): string {
+export function connectionName({ worker, instance }: WorkerInstance): string {
   return `berth-worker:${worker}:${instance}`;
 }
 
@@ -51,17 +51,17 @@ export function connectionName({ worker, instance }: WorkerLife): string {
  * its leases expire by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
-  const { redis, life, status } = options;
+  const { redis, self, status } = options;
   let replacing: string | undefined;
   let isDead = false;
   for (;;) {
     const claimed = await claimWhenWritten(options, replacing);
     if (claimed.ours) return isDead ? replacing : undefined;
-    const earlier = { worker: life.worker, instance: claimed.by };
-    const { host, pid, machine } = await readWorkerProcess(redis, life.worker);
+    const earlier = { worker: self.worker, instance: claimed.by };
+    const { host, pid, machine } = await readWorkerProcess(redis, self.worker);
     const hasGone = await isGone(redis, connectionName(earlier));
     if (!hasGone && (await answers(options, earlier.instance)))
-      throw new Fault("worker-id-taken", { worker: life.worker, host, pid });
+      throw new Fault("worker-id-taken", { worker: self.worker, host, pid });
     replacing = earlier.instance;
     // On another machine its containers live on until they miss its heartbeat.
     isDead = hasGone && machine === status.machine;
@@ -69,13 +69,13 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
 }
 
 async function claimWhenWritten(
-  { ids, life, keptMs, status, onWaiting }: WorkerClaimOptions,
+  { ids, self, keptMs, status, onWaiting }: WorkerClaimOptions,
   replacing: string | undefined,
 ): Promise<ClaimResult> {
   const sinceMs = performance.now();
   for (let wordMs = sinceMs; ; await sleep(refusedPauseMs)) {
     try {
-      return await ids.claim(life, { replacing, keptMs, seen: false, status });
+      return await ids.claim(self, { replacing, keptMs, seen: false, status });
     } catch (error) {
       if (!refusesWrites(error)) throw error;
       if (performance.now() < wordMs) continue;
@@ -91,7 +91,7 @@ async function isGone(redis: Redis, name: string): Promise<boolean> {
   return (await countConnections(redis, name)) === 0;
 }
 
-async function answers({ redis, life }: WorkerClaimOptions, instance: string): Promise<boolean> {
-  const status = await pingWorker(redis, life.worker, { withinMs: silentMs, againMs: askAgainMs });
+async function answers({ redis, self }: WorkerClaimOptions, instance: string): Promise<boolean> {
+  const status = await pingWorker(redis, self.worker, { withinMs: silentMs, againMs: askAgainMs });
   return status?.instance === instance;
 }

@@ -2,7 +2,7 @@
 -- Accepts a job that is to run later, and notes which sandbox its id belongs to.
 -- KEYS  1 job (hash)  2 lease (hash)  3 the tenant's sandboxes (sorted set)  4… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 tenant  3 session  4 kind  5 attempt  6 pool, '' for any  7 default limit per sandbox
---       8 default limit of the fleet  9 ms after which an acceptance that nothing followed is forgotten  10 job id
+--       8 default limit of the fleet  9 ms after which an acceptance is forgotten unless its job is added or scheduled  10 job id
 --       11 default ceilings as JSON  12 bytes of the request  13 mark of what it asks for
 --       14 given names of the job as JSON, '' for none  15 '1' if it may fill the workspace  then what facts.lua needs
 -- Reply {'accepted', bytes}, by which it is counted, or a refusal of admission.lua

@@ -1,4 +1,4 @@
--- Whether a first attempt passes a ceiling of its tenant's day. What has not ended yet will end today, as far as is known.
+-- Whether a first attempt passes a ceiling of its tenant's day. Unfinished jobs count as if they ended today.
 local function dayFull(wanted, all, jobs, bytes, now)
   if all.dailyJobs <= 0 and all.dailyCpuSeconds <= 0 and all.dailyBytes <= 0 then
     return nil
@@ -22,7 +22,7 @@ local function tenantFull(pool, wanted, all)
   if full then
     return full
   end
-  -- Whatever its size, a request is accepted while no other of its tenant waits.
+  -- A request of any size is accepted while no other request of its tenant waits.
   local bytes = tonumber(redis.call('GET', waitingBytesKey(key, tenant)) or '0') + stagedBytes(key, tenant, now, wanted.jobId)
   full = bytes > 0 and pastCeiling(all, 'waitingBytes', bytes, wanted.bytes)
   full = full or dayFull(wanted, all, jobs, bytes, now)
@@ -30,7 +30,7 @@ local function tenantFull(pool, wanted, all)
   if full then
     return full
   end
-  -- The sandbox that all tenants share is none of a tenant's own.
+  -- False for the sandbox that all tenants share.
   local isOwn = string.match(key, '^[^.]+') == tenant
   full = isOwn and wanted.fills and pastCeiling(all, 'workspaceBytes', tonumber(redis.call('HGET', workspacesKey(key), '*') or '0'), 1)
   if full then
@@ -49,17 +49,17 @@ end
 -- `firstQueueKey`: where the queue's lists and sorted sets begin in KEYS
 -- Gives nil, and the record's sandbox if there is a record; or the refusal:
 --       {'known', key}                    this attempt was added before, or the job has ended
---       {'taken', key}                    the id is another job's: of another sandbox, or one that asks for something else
+--       {'taken', key}                    the id is another job's: of another sandbox, or with another request
 --       {'sandbox-full', waiting, limit}  too many wait in the sandbox
 --       {'fleet-full', waiting, limit}    too many wait in the fleet
 --       {'tenant-full', ceiling, used, limit}   the tenant has as much as it may; of a day's ceiling, also when the day ends
 --       {'redis-full', used, limit}       Redis is nearly full, in bytes
---       {'wrong-pool', pool}              the sandbox lives in another pool
+--       {'wrong-pool', pool}              the sandbox belongs to another pool
 local function refusal(record, pool, firstQueueKey, wanted, facts)
   local known = redis.call('HMGET', record, 'key', 'added', 'outcome', 'asks')
   local owner = known[1] or facts.sandbox
   local isKnown = known[1] and (known[3] or tonumber(known[2] or '0') >= wanted.attempt)
-  -- A worker that hands on a delayed job has it from the queue; what its version makes of the request may be written otherwise.
+  -- A worker that hands on a delayed job parsed it from the schedule. Its version may write the same request as other JSON.
   local asksElse = known[4] and wanted.asks ~= '' and known[4] ~= wanted.asks and (isKnown or wanted.isNew)
   if asksElse or (owner and owner ~= wanted.key) then
     return {'taken', owner}
@@ -70,7 +70,7 @@ local function refusal(record, pool, firstQueueKey, wanted, facts)
   if pool and wanted.pool ~= '' and pool ~= wanted.pool then
     return {'wrong-pool', pool}
   end
-  -- A later attempt has its place already.
+  -- A later attempt was admitted with the first.
   if known[1] then
     return nil, known[1]
   end

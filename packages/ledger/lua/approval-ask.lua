@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- A job needs an approval before it runs. Says how it was decided, or notes that it waits.
+-- For a job that needs an approval before it runs: returns the decision, or records that the job waits for one.
 -- KEYS  1 approval (hash)  2 the owner's approvals that wait (sorted set)  3 job (hash)
 -- ARGV  1 job id  2 what an administrator sees of it, as JSON  3 all that it would run, as text  4 ms it may wait
 --       5 ms the decision is remembered  6 digest of all that decides what runs: a decision about anything else does not count
 -- Reply {'asked' | 'waiting', ms left}   it waits; asked: since now
---       {'approved'}  {'refused', reason}  {'expired'}: also of a job that has ended meanwhile
+--       {'approved'}  {'refused', reason}  {'expired'}: also for a job that has ended meanwhile
 --- @include now.lua
 local approval, waiting, job = KEYS[1], KEYS[2], KEYS[3]
 local jobId, what, whole = ARGV[1], ARGV[2], ARGV[3]

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- An administrator decides about a job that waits for an approval. The first decision counts.
+-- Records an administrator's decision about a job that waits for an approval. The first decision counts.
 -- KEYS  1 approval (hash)  2 the owner's approvals that wait (sorted set)
 -- ARGV  1 job id  2 'approved' or 'refused'  3 who  4 reason  5 ms the decision is remembered
---       6 digest of what the administrator saw; '' only with 'refused': whatever it would run
+--       6 digest of what the administrator saw; '' only with 'refused', which needs none
 -- Reply 'decided'
 --       'unknown'   no approval was asked for
 --       'changed'   it would run something else than what was seen

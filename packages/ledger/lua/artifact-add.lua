@@ -3,7 +3,7 @@
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 conversations (set)
 -- ARGV  1 id  2 tenant  3 size  4 most bytes of the tenant  5 most artifacts of the tenant  6 ms it is kept  7 place
---       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 lease (hash), '' when it does not matter who holds the sandbox
+--       8 file, '' when the bytes are in Redis  9 bytes, '' when they are in a file  10 lease (hash), '' if the holder is not compared
 --       11 path it is persisted as, '' when it is not  12 most paths persisted  13 id persisted there so far  14 size of that
 --       15 epoch and 16 instance, compared with the lease  17… further fields of the artifact, name and value in turn
 -- Reply {'added', expires, place, file}  added, or there before and kept for longer; the file is another's when the content is known
@@ -17,7 +17,7 @@
 --- @include elsewhere.lua
 local now = redisNow()
 local size, kept, file, path = tonumber(ARGV[3]), tonumber(ARGV[6]), ARGV[8], ARGV[11]
--- On a cluster the lease is in another slot: the caller has compared it a moment before.
+-- On a cluster the lease is in another slot: the caller compared it just before.
 local heldBy = not isCluster and ARGV[10] ~= '' and fencedBy(ARGV[10], ARGV[15], ARGV[16])
 if heldBy then
   return {'fenced', heldBy}

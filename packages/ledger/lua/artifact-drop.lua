@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Drops an artifact. The last one of its content takes the bytes along: at once from Redis, by the sweep from a place.
+-- Drops an artifact. With the last one of a content its bytes go: at once from Redis, later by the sweep from a directory.
 -- KEYS  1 artifact (hash)  2 expiry (sorted set)  3 usage (hash)  4 blob (hash)  5 bytes (string)  6 garbage (sorted set)
 --       7 persisted (hash)  8 conversations (set)
--- ARGV  1 id  2 place  3 '1': only if it has expired  4 lease (hash), '' when it does not matter who holds the sandbox  5 epoch and 6 instance, compared with the lease
+-- ARGV  1 id  2 place  3 '1': only if it has expired  4 lease (hash), '' if the holder is not compared
+--       5 epoch and 6 instance, compared with the lease
 -- Reply {'dropped', file}    dropped; the file without a reference now, or ''
 --       {'kept'}             it is not there, or has not expired
 --       {'fenced', epoch}    another process holds the sandbox
@@ -10,7 +11,7 @@
 --- @include fenced.lua
 --- @include elsewhere.lua
 local now = redisNow()
--- On a cluster the lease is in another slot: the caller has compared it a moment before.
+-- On a cluster the lease is in another slot: the caller compared it just before.
 local heldBy = not isCluster and ARGV[4] ~= '' and fencedBy(ARGV[4], ARGV[5], ARGV[6])
 if heldBy then
   return {'fenced', heldBy}

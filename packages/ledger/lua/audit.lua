@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Ends a job that nothing will ever end: it is in no queue and not in the schedule, and no live epoch runs it. Every step that moves
+-- Ends a job that no process will ever end: it is in no queue and not in the schedule, and no live epoch runs it. Every step that moves
 -- a job puts it into its next place before, or in the same script in which, it leaves the last one. So one look at all places is
 -- enough, however young the job is.
 -- KEYS  1 events (stream)  2 job (hash)  3 staged (string)  4 the entry in the queue (hash)  5 lease (hash)
@@ -34,12 +34,13 @@ local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local lastType = last and last[2][2]
 if known[4] or lastType == 'finished' then
   uncountJobs(key, {{jobId, false, known[6]}})
-  -- On a cluster a submission that was delivered late has undone what the end did.
+  -- On a cluster, a late outbox delivery of its submission may have removed this expiry after the end set it.
   elsewhere('PEXPIRE', string.format('@sandboxOf', jobId), ARGV[4])
   post(key)
   return {'finished-before'}
 end
--- On a cluster a retry may have been put into the schedule since the caller looked there. One that was announced before was there first.
+-- On a cluster a retry may have been scheduled since the caller looked. A `retrying` event that is older than that look changes nothing:
+-- its retry was scheduled before the event.
 local isScheduled = ARGV[14] == '1' or (lastType == 'retrying' and last[1] ~= ARGV[20])
 if not isCluster then
   isScheduled = redis.call('EXISTS', ARGV[12], ARGV[13]) > 0

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes something in a batch. One that has expired stays away: made anew it would have no expiry.
+-- Sets fields of a batch. Does not recreate one that has expired: the new hash would have no expiry.
 -- KEYS  1 batch (hash)
 -- ARGV  1 a field  2 its value  3, 4 the next ones, and so on
 -- Reply 1 noted  0 there is no such batch

@@ -8,7 +8,7 @@ local function beginJob(begin, epoch, late, inTurn, now)
   if record[3] or begun > begin.attempt or redis.call('HEXISTS', begin.entry, 'ended') == 1 then
     return 'finished-before'
   end
-  -- Also when it is recorded for the same holder, which has not heard so: one that asks has not run it.
+  -- Also if the same holder recorded its beginning and the answer was lost: a holder that asks has not run the job.
   if record[4] then
     return 'cancelled'
   end
@@ -24,7 +24,7 @@ local function beginJob(begin, epoch, late, inTurn, now)
   end
   redis.call('XADD', begin.events, '*', 't', 'started', 'd', begin.data)
   redis.call('HSET', begin.record, 'begun', begin.attempt, 'begunAt', now, 'epoch', epoch, 'part', begin.part)
-  -- It does not expire before the job has ended: it is what keeps the job from beginning a second time.
+  -- Without an expiry until the job has ended: this record keeps the job from beginning a second time.
   redis.call('PERSIST', begin.record)
   return 'begun'
 end

@@ -7,7 +7,7 @@
 --       6 ms the inbox is kept  7 how it ended  8 data of the event  9 ms a staged request is kept for a worker that is about to read it
 --       10 the entry's id in the queue  11 lists longer than this are not walked  12 what the keys of entries begin with
 --       13 how many ended entries are kept  14 mark, 15 returned value and 16 reason for its entry
--- Reply 'told'              the terminal record was written
+-- Reply 'ended'             the terminal record was written
 --       'finished-before'   it had a terminal record before
 --       'begun'             it has begun, or is unknown: the holder of its sandbox publishes its end
 --- @include now.lua
@@ -41,7 +41,7 @@ endUnheld({
   field = 'd', result = ARGV[8], stagedMs = ARGV[9],
 })
 if redis.call('EXISTS', entry) == 1 then
-  -- The records above expire. An entry that stays in its queue must not outlive them without a mark: it would run then.
+  -- The records above expire. An unmarked entry that outlived them in its queue would run.
   local now = redisNow()
   markEntry(entry, queuedId, now, {mark = ARGV[14], returned = ARGV[15], reason = ARGV[16]})
   local isIn, left = false, 0
@@ -64,7 +64,7 @@ if redis.call('EXISTS', entry) == 1 then
     listEntry(board, queuedId, ARGV[16] ~= '')
     writeBoard(board, {})
   end
-  -- The sandbox's last job: no worker has to take it any more. A holder finds that out by itself, and on a cluster the caller looks.
+  -- It was the sandbox's last job, so no worker has to take the sandbox. A holder notices by itself; on a cluster the caller does this.
   local lease = redis.call('HMGET', KEYS[5], 'worker', 'deadline')
   local live = lease[1] and lease[1] ~= '' and tonumber(lease[2] or '0') > now
   if isIn and left == 0 and not live and not isCluster then
@@ -72,4 +72,4 @@ if redis.call('EXISTS', entry) == 1 then
   end
 end
 post(key)
-return 'told'
+return 'ended'

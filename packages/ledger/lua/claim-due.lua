@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Takes what is due from a sorted set of things to do, so that no other process takes it for a while. A process that dies with it loses its turn.
+-- Claims the due members of a sorted set: moves their due time ahead, so that no other process claims them before then. If the claimer
+-- dies, another process claims them after that time.
 -- KEYS  1 things to do (sorted set by when)
 -- ARGV  1 now, epoch ms  2 when others may take it, epoch ms  3 how many at most
 -- Reply the members taken

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- How many sandboxes a worker gives up for the offers of one place. Workers that make room for the same offers subtract each other's, and
+-- How many sandboxes a worker gives up for the offers of one target. Workers that make room for the same offers subtract each other's, and
 -- of the busy sandboxes of all workers those go first whose tenants hold the most.
 -- KEYS  1 room being made (hash, process to `<lately> <all> <until> <counts>`)
 -- ARGV  1 process of the worker  2 offers that wait  3 its sandboxes that make room, asked lately  4 all of those
---       5 its idle sandboxes that could  6 ms for which its word is good  7 '1' if its busy sandboxes go now, '0' if at a later look
+--       5 its idle sandboxes that could  6 ms for which its claim is valid  7 '1' if its busy sandboxes go now, '0' if at a later look
 --       8 how many sandboxes the tenant of each of its busy ones holds, that one and those before it taken off, the most first:
 --         `7,6,1`, '' for none
 -- Reply {idle, busy}   how many of either it gives up now; of the busy ones the first
@@ -12,12 +12,12 @@ local own, now = ARGV[1], redisNow()
 local waiting, ownLately, ownAll = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lately, all = ownLately, ownAll
 local others = {}
-local said = redis.call('HGETALL', KEYS[1])
-for index = 1, #said, 2 do
-  local theirLately, theirAll, untilMs, counts = string.match(said[index + 1], '^(%d+) (%d+) (%d+) ([%d,]*)$')
+local claims = redis.call('HGETALL', KEYS[1])
+for index = 1, #claims, 2 do
+  local theirLately, theirAll, untilMs, counts = string.match(claims[index + 1], '^(%d+) (%d+) (%d+) ([%d,]*)$')
   if tonumber(untilMs) < now then
-    redis.call('HDEL', KEYS[1], said[index])
-  elseif said[index] ~= own then
+    redis.call('HDEL', KEYS[1], claims[index])
+  elseif claims[index] ~= own then
     lately, all = lately + theirLately, all + theirAll
     for count in string.gmatch(counts, '%d+') do
       others[#others + 1] = tonumber(count)
@@ -46,8 +46,8 @@ if ownAll + given + #left == 0 then
   redis.call('HDEL', KEYS[1], own)
 else
   local untilMs = now + tonumber(ARGV[6])
-  local word = string.format('%d %d %d %s', ownLately + given, ownAll + given, untilMs, table.concat(left, ','))
-  redis.call('HSET', KEYS[1], own, word)
+  local claim = string.format('%d %d %d %s', ownLately + given, ownAll + given, untilMs, table.concat(left, ','))
+  redis.call('HSET', KEYS[1], own, claim)
   redis.call('PEXPIRE', KEYS[1], 60000)
 end
 return {idle, busy}

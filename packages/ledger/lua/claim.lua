@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- Says which process speaks for a worker id, and what it says of itself. Also its heartbeat.
+-- Heartbeat: claims a worker id for one process, or renews the claim, and publishes the worker's status.
 -- KEYS  1 worker (hash)  2 workers (sorted set, by last heartbeat)  3 writes (hash)
--- ARGV  1 worker id  2 instance  3 instance that it may replace, '' for none  4 ms until it is forgotten
---       5 '1': it is to be seen among the workers, which it is not while it starts  6… names and values of what it says
+-- ARGV  1 worker id  2 instance  3 instance that it may replace, '' for none  4 ms until the claim expires
+--       5 '1': list it among the workers; '0' while it starts  6… names and values of its status
 -- Reply {'ours'}
---       {'taken', instance}   another process does
+--       {'taken', instance}   another process has the id
+--- @include now.lua
 --- @include writes.lua
 local current = redis.call('HGET', KEYS[1], 'instance')
 if current and current ~= ARGV[2] and current ~= ARGV[3] then
@@ -12,8 +13,7 @@ if current and current ~= ARGV[2] and current ~= ARGV[3] then
 end
 redis.call('HSET', KEYS[1], 'instance', ARGV[2], unpack(ARGV, 6))
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = redisNow()
 writesSince(KEYS[3], now)
 if ARGV[5] == '1' then
   redis.call('ZADD', KEYS[2], now, ARGV[1])

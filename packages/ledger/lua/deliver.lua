@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Carries out a command that a script of another hash slot has left in its outbox, also on a full Redis.
+-- Runs a command that a script of another hash slot left in its outbox, also on a full Redis.
 -- KEYS  1 the key that it changes
 -- ARGV  1 command  2… its further arguments
 -- Reply 1

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes that the holder has removed a sandbox's workspace. started.lua takes the note away.
+-- Notes that the holder has removed a sandbox's workspace. started.lua removes the note.
 -- KEYS  1 lease (hash)
 -- ARGV  1 epoch  2 instance  3 sandbox key
 -- Reply 1   noted

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Takes a sandbox without jobs and without a live holder out of the pending ones: its last job was cancelled, or its holder died idle.
+-- Removes a sandbox that has neither jobs nor a live holder from the pending ones: its last job was cancelled, or its holder died idle.
 -- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key
 -- Reply 1   it is not pending any more; on a cluster: its caller has to take it out

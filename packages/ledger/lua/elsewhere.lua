@@ -1,5 +1,5 @@
 -- Writes to keys of other hash slots. On a single Redis they are written at once. On a cluster a script may not touch them: they go into
--- the outbox of its own slot in the same step, and the caller of the script delivers them. Each may be written twice, and late.
+-- the outbox of its own slot in the same step, and the caller of the script delivers them. A write may happen twice, and late.
 local isCluster = '@topology' == 'cluster'
 local posted = {}
 local function elsewhere(...)

@@ -1,10 +1,10 @@
 -- Publishes the end of an attempt, marks its entry, and takes it out of its queue in the same step unless its holder has something to
 -- do first: then the holder completes it. Needs board-entry.lua, leave-queue.lua, tenant-jobs.lua,
 -- usage.lua, result-bytes.lua, forget-approval.lua and publish-end.lua.
--- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, used, said}
---           outcome is '' for an attempt that another follows; shown: as of board-entry.lua; said is {type, data, type, data, …};
+-- `ending`: {events, record, staged, inbox, entry, jobId, queuedId, leaves, outcome, shown, part, excerpt, used, eventFields}
+--           outcome is '' for an attempt that another follows; shown: as of board-entry.lua; eventFields is {type, data, type, …};
 --           excerpt of the result for results and inbox, '' if the whole of it goes there; used: as of usage.lua
--- `common`: {key, active, board, keptMs, ended, gone, used}; what is to be done once for all of a script is added to the last three:
+-- `common`: {key, active, board, keptMs, ended, gone, used}; this function adds to the last three what the script does once for all ends:
 --           jobs for uncountJobs, keys to unlink, attempts for countUsage
 -- Gives 'published', or 'finished-before' if the job has its terminal record already.
 local function endJob(ending, common)
@@ -29,24 +29,24 @@ local function endJob(ending, common)
     markEntry(ending.entry, ending.queuedId, common.board.now, ending.shown)
     entry[2] = ending.shown.reason ~= ''
   end
-  local said = tonumber(record[5] or '0')
-  for index = 1, #ending.said, 2 do
-    redis.call('XADD', ending.events, '*', 't', ending.said[index], 'd', ending.said[index + 1])
-    said = said + #ending.said[index + 1]
+  local bytes = tonumber(record[5] or '0')
+  for index = 1, #ending.eventFields, 2 do
+    redis.call('XADD', ending.events, '*', 't', ending.eventFields[index], 'd', ending.eventFields[index + 1])
+    bytes = bytes + #ending.eventFields[index + 1]
   end
   local isLast = ending.outcome ~= ''
   table.insert(common.used, {
     tenant = record[4], jobs = isLast and 1 or 0, failed = isLast and ending.shown.reason ~= '' and 1 or 0, used = ending.used,
   })
   if not isLast then
-    redis.call('HSET', ending.record, 'part', ending.part, 'said', said)
+    redis.call('HSET', ending.record, 'part', ending.part, 'said', bytes)
     return leave('published')
   end
   redis.call('HSET', ending.record, 'key', common.key, 'outcome', ending.outcome)
   redis.call('PEXPIRE', ending.record, common.keptMs)
   redis.call('PEXPIRE', ending.events, common.keptMs)
   if record[4] then
-    countResult(common.key, record[4], common.board.now, tonumber(common.keptMs), said)
+    countResult(common.key, record[4], common.board.now, tonumber(common.keptMs), bytes)
   end
   forgetApproval(common.key, ending.jobId)
   table.insert(common.gone, ending.staged)
@@ -54,7 +54,7 @@ local function endJob(ending, common)
   local isLong = ending.excerpt ~= ''
   publishEnd({
     key = common.key, jobId = ending.jobId, inbox = ending.inbox, keptMs = common.keptMs, inboxMs = common.keptMs,
-    field = isLong and 'excerpt' or 'd', result = isLong and ending.excerpt or ending.said[#ending.said],
+    field = isLong and 'excerpt' or 'd', result = isLong and ending.excerpt or ending.eventFields[#ending.eventFields],
   })
   return leave('published')
 end

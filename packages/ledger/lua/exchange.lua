@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- What the holder of a sandbox has to say in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order. If the
+-- Everything that the holder of a sandbox changes in one tick: ends jobs, begins jobs, and takes jobs from the queue, in that order. If the
 -- holder can run a job at once, the first that it takes begins in the same step.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 completed (sorted set)
 --       6 failed (sorted set)
@@ -7,7 +7,7 @@
 --       5 ms the records of a job that has ended are kept  6 what the keys of entries begin with  7 how many ended entries of each kind are kept
 --       8 how many jobs to take  9 how many ends  10 how many beginnings  11 how many ids of jobs that the holder knows as taken
 --       12 data of the event of the first that is taken, without its attempt; '' if that does not begin now
---       13 a name for this take  what keys begin with: 14 of events (streams)  15 of jobs (hashes)  16 of staged requests (strings)
+--       13 a name for this take  prefixes of keys: 14 of events (streams)  15 of jobs (hashes)  16 of staged requests (strings)
 --       17 for how many days a tenant's usage is kept
 --       then those ids, the first taken first
 --       then of each end: job id, id in the queue, '1' if it leaves now, inbox (stream, '' if there is none), outcome ('' if another attempt
@@ -46,9 +46,9 @@ local board = {completed = KEYS[5], failed = KEYS[6], prefix = prefix, now = now
 local common = {key = ARGV[3], active = active, board = board, keptMs = ARGV[5], ended = {}, gone = {}, used = {}}
 for _ = 1, ends do
   local count = tonumber(ARGV[argument + 11])
-  local said = {}
+  local eventFields = {}
   for index = 1, 2 * count do
-    said[index] = ARGV[argument + 11 + index]
+    eventFields[index] = ARGV[argument + 11 + index]
   end
   local jobId = ARGV[argument]
   reply[#reply + 1] = endJob({
@@ -56,18 +56,19 @@ for _ = 1, ends do
     entry = prefix .. ARGV[argument + 1], jobId = jobId, queuedId = ARGV[argument + 1],
     leaves = ARGV[argument + 2] == '1',
     outcome = ARGV[argument + 4], shown = {mark = ARGV[argument + 5], returned = ARGV[argument + 6], reason = ARGV[argument + 7]},
-    part = ARGV[argument + 8], excerpt = ARGV[argument + 9], used = ARGV[argument + 10], said = said,
+    part = ARGV[argument + 8], excerpt = ARGV[argument + 9], used = ARGV[argument + 10],
+    eventFields = eventFields,
   }, common)
   argument = argument + 12 + 2 * count
 end
 uncountJobs(ARGV[3], common.ended)
 countUsage(ARGV[3], now, tonumber(ARGV[17]), common.used)
 writeBoard(board, common.gone)
--- A call that a frozen Redis carries out late comes from a holder that has given up: the job would count as begun and never run.
+-- If a frozen Redis runs this call late, the holder has given up: a job that began now would never run.
 local late = now > tonumber(ARGV[4])
 if begins > 0 then
-  -- A worker that lost the lease, or an answer that was lost, may have taken a job: its own session must not overtake it. So a job
-  -- may begin while the holder knows every one that was taken before it.
+  -- A former holder, or a call whose answer was lost, may have taken a job that this holder does not know. Later jobs of its session
+  -- must not overtake it, so a job may begin only if the holder knows every job that was taken before it.
   local known, inTurn = {}, {}
   for index = 18, 17 + knowns do
     known[ARGV[index]] = true

@@ -1,8 +1,8 @@
--- What has to be known of other hash slots before a job may be added. Needs elsewhere.lua and ceilings.lua. On a cluster the caller has read it a moment
--- before: it is the last argument.
+-- Reads from other hash slots what decides whether a job may be added. On a cluster the caller reads it just before and passes it as the
+-- last argument. Needs elsewhere.lua and ceilings.lua.
 -- Gives {full, limits, unfinished, sandbox, paused, ceilings}: the mark of a Redis that is nearly full as {until, used, from}; the settings'
--- {perSandbox, inFleet}; how many jobs the fleet has; the sandbox that the job's id belongs to; 1 if the sandbox's owner is paused; what the
--- fleet's and the tenant's layers say of ceilings
+-- {perSandbox, inFleet}; how many jobs the fleet has; the sandbox that the job's id belongs to; 1 if the sandbox's owner is paused; the
+-- ceilings that the fleet's and the tenant's layers change
 local function fleetFacts(jobId, owner, tenant)
   if isCluster then
     return cjson.decode(ARGV[#ARGV])

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Takes a sandbox whose workspace is gone off the lists, and its home from it: any host may start it next. Its holder, about to give it
--- up, knows that nothing was started since.
+-- Removes a destroyed sandbox from the lists, and its home: any host may start it next. Only for its holder before it gives the sandbox
+-- up: the holder knows that nothing was started since.
 -- KEYS  1 lease (hash)  2 the tenant's sandboxes (sorted set)  3… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 epoch  3 instance
 -- Reply 1   it is on no list

@@ -2,7 +2,7 @@
 -- Removes the keys of a sandbox's queue that was unused for long. Checks again everything that would forbid it.
 -- KEYS  1 lease (hash)  2 the queue's name with its prefix
 -- ARGV  1 sandbox key  2 unused for at least this many ms  3 on a cluster: '1' if it is pending
--- Reply 1   removed; on a cluster: its caller has to take it out of the index of queues
+-- Reply 1   removed; on a cluster: the caller removes it from the index of queues
 --       0   in use
 --- @include now.lua
 --- @include elsewhere.lua
@@ -15,7 +15,7 @@ if not isCluster then
     return 0
   end
 end
--- One that is in use goes to the end of the index, so that it hides none of those behind it.
+-- Moves a queue in use to the end of the index, so that it does not hide the queues behind it.
 local function inUse()
   elsewhere('ZADD', '@queues', now, ARGV[1])
   post(ARGV[1])
@@ -46,10 +46,10 @@ end
 for _, name in ipairs({'completed', 'failed', 'meta', 'id', 'events', 'marker', 'pc', 'stalled', 'stalled-check', 'repeat', 'limiter'}) do
   redis.call('UNLINK', queue .. ':' .. name)
 end
--- The next job puts it into the index again.
+-- The next job adds it to the index again.
 local known = redis.call('HMGET', KEYS[1], 'destroyed', 'home')
 if known[1] and not known[2] then
-  -- It has no files, and no job has come for it since. A new epoch is higher all the same: it is by the clock.
+  -- The sandbox has no files and got no job since. The next epoch will still be higher, because take.lua uses the clock.
   redis.call('DEL', KEYS[1])
 else
   redis.call('HDEL', KEYS[1], 'used')

@@ -1,4 +1,5 @@
--- Which of a tenant's sandboxes are held. A worker that dies leaves its own in the set, and who takes another looks. Needs ceilings.lua.
+-- Which of a tenant's sandboxes are held. A worker that dies leaves its sandboxes in the set; the next take at the ceiling removes them.
+-- Needs ceilings.lua.
 local function isHeld(sandboxKey, tenant, now)
   local lease = string.format('@lease', tenant .. '}' .. string.sub(sandboxKey, #tenant + 1))
   lease = string.gsub(lease, '}:lease$', ':lease')
@@ -6,7 +7,8 @@ local function isHeld(sandboxKey, tenant, now)
   return held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now
 end
 
--- Gives nil, or {'tenant-full', 'heldSandboxes', held, limit}; then every worker is asked to give one of the tenant's up that it can spare.
+-- Gives nil, or {'tenant-full', 'heldSandboxes', held, limit}; then every worker is asked to give up one of
+-- the tenant's sandboxes that it can spare.
 local function heldFull(sandboxKey, tenant, all, now)
   local set = string.format('@heldOf', tenant)
   if not pastCeiling(all, 'heldSandboxes', redis.call('ZCARD', set), 1) then

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes when a key was last used. Only on a key that is there: a revoked one must not come back as a stump.
+-- Notes when a key was last used. Does not recreate a revoked key as a hash with this field only.
 -- KEYS  1 key (hash)
 -- ARGV  1 now, epoch milliseconds
 -- Reply 1 noted, 0 there is no such key

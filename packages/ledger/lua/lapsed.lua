@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Removes expired leases from the index of leases, and names the sandboxes among them that have work: what a dead worker held. Each
--- is named once, so many of them hide no others; the walk over pending sandboxes finds what its sweeper failed to offer. The lease
--- itself is not touched: a holder that renews late is in the index again.
+-- Removes expired leases from the index of leases, and returns the sandboxes among them that have work: their holders died. Each is
+-- returned once, so that many of them hide no others; if the sweeper then fails to offer one, the walk over pending sandboxes finds it.
+-- The lease itself stays: a holder that renews late puts it into the index again.
 -- KEYS  1 leases (sorted set, by deadline)  2 pending (sorted set)  3 paused (set)
 -- ARGV  1 how many leases to look at
 -- Reply {key, …}   the longest expired first
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--- @include now.lua
+local now = redisNow()
 local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 if #expired == 0 then
   return {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes something of a sandbox, for its holder, or for the one that gave it up last.
+-- Sets or removes a field of a sandbox's lease, for its holder or its last holder.
 -- KEYS  1 lease (hash)
 -- ARGV  1 epoch  2 'set', 'remove', or 'set-once' for a field that keeps its first value  3 field  4 its value
 -- Reply {'noted', value}   of the field; '' if it was removed

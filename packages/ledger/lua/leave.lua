@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Forgets a worker that stops, unless another process speaks for it by now.
+-- Removes the record of a worker that stops, unless another process has claimed its id.
 -- KEYS  1 worker (hash)  2 workers (sorted set)
 -- ARGV  1 worker id  2 instance
--- Reply 1 forgotten, 0 not its to forget
+-- Reply 1 removed, 0 another process has the id
 if redis.call('HGET', KEYS[1], 'instance') ~= ARGV[2] then
   return 0
 end

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Marks in the fleet's settings that Redis is nearly full, or takes the mark away. New jobs are refused while the mark is valid, so
+-- Marks in the fleet's settings that Redis is nearly full, or removes the mark. New jobs are refused while the mark is valid, so
 -- that the ends of accepted ones have room. Without maxmemory there is no mark.
 -- KEYS  1 settings (hash)
 -- ARGV  1 percentage of maxmemory from which new jobs are refused, unless the settings say otherwise  2 ms the mark is valid
---       3 and 4 on a cluster: what INFO memory says of its fullest primary, used and most
+--       3 and 4 on a cluster: used bytes and maxmemory of its fullest primary, from INFO memory
 -- Reply 1   marked
 --       0   there is room
 --- @include now.lua

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Offers a sandbox, as a job of a BullMQ queue whose priority is the turn of the sandbox's tenant. Tenants take turns in rounds: each has
 -- one offer in a round, however many of its sandboxes wait. The round under way is that of the first offer in line. A tenant that had
--- no turn in the round before comes first in this one.
+-- no turn in the previous round comes first in this one.
 -- KEYS  1 the offer (hash)  2 prioritized (sorted set)  3 priority counter (string)  4 marker (sorted set)
 --       5 turns (sorted set, tenant by the round of its next offer)
 -- ARGV  1 id of the offer  2 tenant  3 data  4 when it was made, in ms  5 how many tenants are remembered  6 ms for which

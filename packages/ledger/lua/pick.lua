@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Takes one job of a sandbox's queue, wherever in the queue it waits.
+-- Takes one job from any position of a sandbox's queue.
 -- KEYS  1 lease (hash)  2 wait (list)  3 prioritized (sorted set)  4 active (list, the last taken first)  5 the job's entry (hash)
 -- ARGV  1 epoch  2 instance  3 its id in the queue
 -- Reply {'fenced', epoch}             another process holds the sandbox: nothing was changed
@@ -23,5 +23,5 @@ if waited then
 elseif not redis.call('LPOS', KEYS[4], queuedId) then
   return {'gone'}
 end
--- Also if it was taken before: the call may be sent again after a lost answer.
+-- Also if it was taken before: the worker repeats the call after a lost answer.
 return {'picked', entry[1], entry[2] or '0'}

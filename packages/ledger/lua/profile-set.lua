@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Replaces one live layer of the profiles, or removes it, and tells the workers.
+-- Replaces one live layer of the profiles, or removes it, and notifies the workers.
 -- KEYS  1 layers (hash)  2 version of the latest change (string)  3 history of the layer (list)
 --       4 ceilings by layer (hash)
 -- ARGV  1 layer id  2 its settings as JSON, '' to remove it  3 who, as a JSON string  4 version that it must have, '' for any

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Adds what a running job says to its events, if the publisher holds the sandbox. Nothing follows a terminal record.
+-- Adds events to a running job's stream, if the publisher holds the sandbox. Nothing follows a terminal record.
 -- KEYS  1 lease (hash)  2 events (stream)  3 job (hash)
--- ARGV  1 epoch  2 instance  3 which part of what the job says this is, '' if that does not matter  4… type, data, type, data …
+-- ARGV  1 epoch  2 instance  3 name of this publication, '' if a repetition does no harm  4… type, data, type, data …
 -- Reply {'published'}
 --       {'fenced', epoch}     another process holds the sandbox: nothing was added
 --       {'finished-before'}   the job has its terminal record already: nothing was added
@@ -19,13 +19,13 @@ end
 if part ~= '' and known[2] == part then
   return {'published'}
 end
-local said = 0
+local bytes = 0
 for index = 4, #ARGV, 2 do
   redis.call('XADD', events, '*', 't', ARGV[index], 'd', ARGV[index + 1])
-  said = said + #ARGV[index + 1]
+  bytes = bytes + #ARGV[index + 1]
 end
--- Counted for the job's tenant at its end: from then on they expire.
-redis.call('HINCRBY', record, 'said', said)
+-- The job's end adds this to its tenant's result bytes: from then on the events expire.
+redis.call('HINCRBY', record, 'said', bytes)
 if part ~= '' then
   redis.call('HSET', record, 'part', part)
 end

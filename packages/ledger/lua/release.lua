@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Gives a lease up. The epoch stays for ever: it only grows.
+-- Gives a lease up. The epoch stays, so that the next one is higher.
 -- KEYS  1 lease (hash)  2… lists and sorted sets of the sandbox's queue
 -- ARGV  1 sandbox key  2 epoch  3 instance  4 '1': only if the queue is empty  5 bytes in its workspace, as workspaces.lua
 --       reads them, '' if they were not measured yet
@@ -22,7 +22,7 @@ local deadline = tonumber(redis.call('HGET', KEYS[1], 'deadline') or '0')
 redis.call('ZREM', string.format('@heldOf', string.match(ARGV[1], '^[^.]+')), ARGV[1])
 noteWorkspace(KEYS[1], ARGV[1], ARGV[5])
 redis.call('HSET', KEYS[1], 'worker', '', 'instance', '', 'deadline', 0)
--- On a cluster the caller does it, which looks for what the next holder or producer has put in.
+-- On a cluster the caller does this, after it has checked for a new holder and for new jobs.
 if not isCluster then
   redis.call('ZREM', '@leases', ARGV[1])
   if left == 0 then

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Extends one process's leases. A late renewal is accepted while no other process took the lease: a short outage must not move every
--- tenant.
+-- Extends one process's leases. A late renewal is accepted while no other process took the lease: otherwise a short outage would
+-- move every tenant to another worker.
 -- KEYS  1… leases (hashes)
 -- ARGV  1 instance  2 length in ms  3… sandbox key, epoch, tenant of each lease, and the bytes that its workspace has, as
 --       workspaces.lua reads them, '' if they were not measured yet

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Holds on to entries that this consumer fetched a while ago, unless a consumer has claimed or acknowledged them since.
+-- Renews this consumer's claim on entries that it fetched a while ago, except those that were claimed or acknowledged since.
 -- KEYS  1 results (stream)
 -- ARGV  1 group  2 consumer  3… ids
 -- Reply ids that are still this consumer's; their idle time begins anew

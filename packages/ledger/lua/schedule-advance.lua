@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Replaces one schedule's record by compare-and-swap: only if it is as the caller read it.
+-- Replaces one schedule's record by compare-and-swap: only if it is still as the caller read it.
 -- KEYS  1 schedules (hash)  2 schedules-due (sorted set, by when each is to be looked at)  3 its tenant's schedules so far (set)
 --       4 its tenant's schedules from now on (set)
 -- ARGV  1 schedule id  2 what it was, '' if there was none  3 what it becomes, '' to remove it  4 when to look at it, '' for never

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Replaces one sealed secret of a tenant, or removes it, and tells the workers.
+-- Replaces one sealed secret of a tenant, or removes it, and notifies the workers.
 -- KEYS  1 the tenant's secrets (hash)
 -- ARGV  1 name  2 sealed value, '' to remove it  3 tenant  4 most secrets  5 most bytes of sealed values together
 --       6 what must be there now: '' for anything, 'any' for some value, otherwise exactly that value

@@ -1,5 +1,5 @@
 #!lua
--- Puts a request beside the queue. One that belongs to an accepted job is left alone: only the first of an id counts.
+-- Stages a request beside the queue. Does not replace the request of an accepted job: only the first job of an id counts.
 -- KEYS  1 staged (string)
 -- ARGV  1 request  2 ms until it is forgotten if no job is accepted for it  3 job id  4 sandbox key  5 the job's tenant
 --       6 default ceilings as JSON  7 '1': its job was accepted, and its bytes are counted  then what facts.lua needs

@@ -4,8 +4,9 @@
 -- ARGV  1 epoch  2 instance  3 host whose disk has the workspace, '' where storage is shared
 -- Reply 1   noted
 --       0   another process holds the sandbox, or its home is another host: nothing was changed
-local held = redis.call('HMGET', KEYS[1], 'worker', 'epoch', 'home', 'instance')
-if held[2] ~= ARGV[1] or held[4] ~= ARGV[2] or not held[1] or held[1] == '' or (held[3] and held[3] ~= ARGV[3]) then
+--- @include fenced.lua
+local home = redis.call('HGET', KEYS[1], 'home')
+if fencedBy(KEYS[1], ARGV[1], ARGV[2]) or (home and home ~= ARGV[3]) then
   return 0
 end
 if ARGV[3] ~= '' then

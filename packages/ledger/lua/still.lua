@@ -1,5 +1,5 @@
--- A script is aborted in the middle when it meets a key that the move of its hash slot has taken to another node. So none begins while
--- its slot moves: on either node Redis refuses a look at two keys that do not exist. Needs elsewhere.lua. Before the first write.
+-- Redis aborts a script midway when it uses a key that slot migration has moved to another node. So no script begins while its slot
+-- moves: on either node Redis refuses a command on two keys that do not exist. Call it before the first write. Needs elsewhere.lua.
 local function refuseWhileMoving(sandboxKey)
   if isCluster then
     local key = string.format('@outbox', string.match(sandboxKey, '^[^.]+'))

@@ -43,7 +43,7 @@ local no, known = refusal(record, held[4], 9, wanted, facts)
 if no then
   return no
 end
--- An entry that outlived the job's record: of a job that has ended it goes, any other is this very job.
+-- An entry that outlived the job's record: if its job has ended, the new one replaces it; otherwise it is this very job.
 if redis.call('EXISTS', entry) == 1 then
   if redis.call('ZREM', KEYS[6], queuedId) + redis.call('ZREM', KEYS[7], queuedId) == 0 then
     return {'known', key}
@@ -51,7 +51,7 @@ if redis.call('EXISTS', entry) == 1 then
   redis.call('DEL', entry)
 end
 local now = redisNow()
--- Before the tenant's first take: one that a primary takes to its grave is noticed by the next, which is another process.
+-- Recorded before the tenant's first take: if the primary dies with that take, the next primary sees by this that it is another process.
 local writes = isCluster and string.format('@slotWrites', ARGV[2])
 if writes and redis.call('EXISTS', writes) == 0 then
   writesSince(writes, now)
@@ -95,7 +95,7 @@ if not pool then
   pool = ARGV[5] == '' and ARGV[6] or ARGV[5]
   redis.call('HSET', lease, 'pool', pool)
 end
--- These tell the last use to the minute.
+-- Updated at most once a minute.
 if not held[6] or now - tonumber(held[6]) >= 60000 then
   redis.call('HSET', lease, 'used', now)
   if ARGV[23] ~= '' then
@@ -109,7 +109,7 @@ end
 local live = 0
 if held[1] and held[1] ~= '' and tonumber(held[2] or '0') > now then
   live = 1
-  -- The holder listens there, for all its sandboxes. One that misses this looks at its queue within a lease.
+  -- The holder pops this key for all its sandboxes. If it misses a wake-up, it looks at its queue within a lease.
   local wake = string.format('@wake', held[5])
   elsewhere('ZADD', wake, now, key)
   elsewhere('PEXPIRE', wake, 3600000)

@@ -17,7 +17,7 @@ local function takeJobs(wait, prioritized, active, prefix, now, most, reply)
       reply[#reply + 1] = entry[1]
       reply[#reply + 1] = entry[2] or '0'
     else
-      -- An id without its entry, as after an eviction: nothing is known of it, and it would block the queue for ever.
+      -- An id without its entry, as after an eviction: the job is unknown, and would block the queue for ever.
       redis.call('LREM', active, 1, id)
     end
   end

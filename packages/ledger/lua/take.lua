@@ -9,13 +9,13 @@
 --       10 default ceilings as JSON
 --       11 on a cluster: {instance, paused, ceilings} as JSON, what this script reads of other slots elsewhere
 -- Reply {'taken', epoch, deadline}       the epoch is higher than ever before
---       {'inherited', epoch, deadline}   taken from a dead life, before its deadline
---       {'held', worker}                 another process's is live, or may be renewed any moment: Redis refused writes or restarted a
+--       {'inherited', epoch, deadline}   taken from a dead process before its deadline
+--       {'held', worker}                 another process's lease is live, or it may still renew: Redis refused writes or restarted a
 --                                        moment ago
 --       {'elsewhere', home}              the workspace is on another host
 --       {'paused'}                       the tenant is paused
 --       {'tenant-full', ceiling, held, limit}   workers hold as many of the tenant's sandboxes as it may have
---       {'replaced', instance}           another process speaks for this worker
+--       {'replaced', instance}           another process has claimed this worker id
 --- @include now.lua
 --- @include writes.lua
 --- @include elsewhere.lua
@@ -34,29 +34,29 @@ else
     ceilings = layersWithCeilings(ARGV[5]),
   }
 end
-local speaks = facts.instance
-if speaks and speaks ~= ARGV[3] then
-  return {'replaced', speaks}
+local claimedBy = facts.instance
+if claimedBy and claimedBy ~= ARGV[3] then
+  return {'replaced', claimedBy}
 end
 local now = redisNow()
 local held = redis.call('HMGET', KEYS[1], 'worker', 'instance', 'epoch', 'deadline', 'home', 'length', 'inherited')
 local epoch = tonumber(held[3] or '0')
 local deadline = tonumber(held[4] or '0')
--- What a dead life of this worker held is its to take at once. One that only does not answer may still act until the deadline.
+-- This worker may take at once what a dead process of it held. A process that merely does not answer may act until the deadline.
 local live = held[1] and held[1] ~= '' and deadline > now
 local own = held[1] == ARGV[2] and (held[2] == ARGV[3] or held[2] == ARGV[7])
 if live and not own then
   return {'held', held[1]}
 end
 local since, restarted = writesSince(KEYS[2], now)
--- A holder that Redis refused to renew for goes on meanwhile, and counts from that refusal as from a renewal.
+-- A holder whose renewal Redis refused goes on, and counts its lease from that refusal.
 if held[1] and held[1] ~= '' and not own and now <= deadline + tonumber(ARGV[9]) then
   if now < since + tonumber(held[6] or ARGV[4]) then
     return {'held', held[1]}
   end
 end
--- A Redis that restarted may have forgotten a holder, also one that took it from this worker. That one learns so at its next renewal
--- that is not refused, or its time runs out.
+-- A Redis that restarted may have forgotten a holder, also one that took the sandbox from this worker. That holder stops at its next
+-- renewal that is not refused, or when its lease is over.
 local length = tonumber(ARGV[4])
 if restarted > 0 and now <= restarted + length + tonumber(ARGV[9]) and now < since + length then
   return {'held', held[1] or ''}
@@ -71,7 +71,7 @@ local full = not live and heldFull(ARGV[1], ARGV[5], ceilingsIn(ARGV[10], facts.
 if full then
   return full
 end
--- By the clock, so that a Redis which lost its last writes gives no epoch a second time.
+-- At least the clock, so that a Redis which lost its last writes gives no epoch twice.
 epoch = math.max(epoch + 1, tonumber(ARGV[8]) + 1, now)
 deadline = now + tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'worker', ARGV[2], 'instance', ARGV[3], 'epoch', epoch, 'deadline', deadline, 'length', ARGV[4])
@@ -79,7 +79,7 @@ redis.call('ZADD', string.format('@heldOf', ARGV[5]), now, ARGV[1])
 elsewhere('ZADD', '@leases', 'GT', deadline, ARGV[1])
 elsewhere('ZADD', '@sandboxes', now, ARGV[1])
 post(ARGV[1])
--- Remembered while the lease runs: the answer may be lost, and the call sent again.
+-- Recorded while the lease runs: if the answer is lost, the worker repeats the call.
 if live and (held[2] ~= ARGV[3] or held[7]) then
   redis.call('HSET', KEYS[1], 'inherited', 1)
   return {'inherited', epoch, deadline}

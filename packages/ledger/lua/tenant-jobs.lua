@@ -21,7 +21,7 @@ local function bytesIn(member)
   return tonumber(string.match(member, ' (%d+)$'))
 end
 
--- Takes out delayed jobs whose acceptance is forgotten. Gives how many there are.
+-- Removes delayed jobs whose acceptance has expired. Gives how many are left.
 local function delayedCount(sandboxKey, tenant, now)
   local delayed = ofTenant('@delayedOf', sandboxKey, tenant)
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1000)) do
@@ -46,8 +46,8 @@ local function uncountDelayed(sandboxKey, tenant, jobId, bytes)
   end
 end
 
--- Bytes beside the queue that no job was accepted for, but those of one job. Each request is larger than what fits into a queue, so
--- there are few.
+-- Bytes of staged requests whose jobs were not accepted yet, except those of one job. Such requests are too large for a queue, so there
+-- are few.
 local function stagedBytes(sandboxKey, tenant, now, exceptId)
   local staged, sum = ofTenant('@stagedOf', sandboxKey, tenant), 0
   if redis.call('EXISTS', staged) == 0 then

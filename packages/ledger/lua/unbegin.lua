@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Takes back that a job began: the holder that recorded it gave up before it handed anything to the sandbox. The lease is not
--- compared, since only that holder could have started the job, even if another one holds the sandbox by now.
+-- Takes the record back that a job began: the holder that wrote it handed nothing to the sandbox. The lease is not compared: only that
+-- holder could have started the job, even if another one holds the sandbox now.
 -- KEYS  1 events (stream)  2 job (hash)
 -- ARGV  1 epoch  2 worker  3 attempt  4… if there are any: takes, in one of which it has to have begun
 -- Reply 1   taken back
@@ -9,8 +9,8 @@ local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 2)
 if #last == 0 or last[1][2][2] ~= 'started' then
   return 0
 end
-local said = cjson.decode(last[1][2][4])
-if tostring(said.epoch) ~= ARGV[1] or said.worker ~= ARGV[2] or tostring(said.attempt) ~= ARGV[3] then
+local started = cjson.decode(last[1][2][4])
+if tostring(started.epoch) ~= ARGV[1] or started.worker ~= ARGV[2] or tostring(started.attempt) ~= ARGV[3] then
   return 0
 end
 if ARGV[4] then
@@ -28,7 +28,7 @@ else
   redis.call('XDEL', KEYS[1], last[1][1])
 end
 redis.call('HDEL', KEYS[2], 'epoch')
--- One that an earlier holder began as well has begun all the same.
+-- If an earlier holder began it too, it still counts as begun.
 if #last == 1 or last[2][2][2] == 'retrying' then
   redis.call('HSET', KEYS[2], 'begun', tonumber(ARGV[3]) - 1)
 end

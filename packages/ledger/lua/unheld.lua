@@ -4,8 +4,8 @@
 -- KEYS  1 pending (sorted set, by when it was marked)  2 leases (sorted set, by deadline)  3 paused (set)
 -- ARGV  1 marked after this time in ms  2 how many pending sandboxes to look at  3 marked at least this many ms ago
 -- Reply {next, key, …}   the longest pending first; next: where the next page begins, '' after the last one
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--- @include now.lua
+local now = redisNow()
 local after = '(' .. ARGV[1]
 local page = redis.call('ZRANGEBYSCORE', KEYS[1], after, now - tonumber(ARGV[3]), 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local next = ''
@@ -16,7 +16,7 @@ local found = {next}
 if #page == 0 then
   return found
 end
--- Again by the last one's score: a page ends with all that were marked in the same millisecond.
+-- Read again up to the last score: a page includes all sandboxes that were marked in its last millisecond.
 local keys = redis.call('ZRANGEBYSCORE', KEYS[1], after, page[#page])
 local deadlines = redis.call('ZMSCORE', KEYS[2], unpack(keys))
 local anyPaused = redis.call('SCARD', KEYS[3]) > 0

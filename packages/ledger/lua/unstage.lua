@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Removes a request beside the queue whose job was refused, unless it belongs to an accepted one.
+-- Removes the staged request of a refused job, unless an accepted job of that id needs it.
 -- KEYS  1 staged (string)
 -- ARGV  1 job id  2 sandbox key  3 the job's tenant
 -- Reply 1 removed, 0 not

@@ -45,7 +45,7 @@ local function countUsageOf(sandboxKey, tenant, now, keptDays, more)
   if before then
     return
   end
-  -- Once a day: what is older than is kept.
+  -- Once a day: removes days that are no longer kept.
   for _, day in ipairs(redis.call('HKEYS', key)) do
     if tonumber(day) <= today - keptDays then
       redis.call('HDEL', key, day)

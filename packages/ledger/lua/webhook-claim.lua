@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Takes webhook calls that are due: a few of each owner, and owners in the order of how long they have waited. An owner whose calls
--- are being made has no more taken, by any gateway, until they are released or their gateway has died.
+-- Takes webhook calls that are due: a few of each owner, and owners in the order of how long they have waited. While an owner's
+-- calls are being made, no gateway takes more of them until they are released or their gateway has died.
 -- KEYS  1 owners with calls (sorted set by when their next is due)
 -- ARGV  1 now, epoch ms  2 ms until a gateway that has not settled them is taken for dead  3 how many owners  4 how many calls of each
 --       5 ms after which an owner whose calls are being made is looked at again

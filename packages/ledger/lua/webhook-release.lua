@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The calls that were taken of an owner have been made. Its others may be taken.
+-- Ends the hold on an owner whose claimed calls have been made: its other calls may be claimed.
 -- KEYS  1 owners with calls (sorted set by when their next is due)  2 the owner's calls (sorted set by when)  3 hold (string)
 -- ARGV  1 owner
 -- Reply 1

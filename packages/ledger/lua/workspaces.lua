@@ -5,8 +5,8 @@ local function workspacesKey(sandboxKey)
   return string.format('@workspacesOf', string.match(sandboxKey, '^[^.]+'))
 end
 
--- Gives the key and the bytes noted before; nothing while a cluster moves the slot and the hash is on the other node: a renewal goes on
--- without it.
+-- Gives the key and the bytes noted before; nothing while a cluster moves the slot and the hash is on the other node, so that a renewal
+-- does not fail.
 local function workspaceBefore(sandboxKey, field)
   local key = workspacesKey(sandboxKey)
   local before = redis.pcall('HGET', key, field)
@@ -25,8 +25,8 @@ local function noteBytes(sandboxKey, field, bytes)
   redis.call('HINCRBY', key, '*', string.format('%.0f', tonumber(bytes) - tonumber(before or '0')))
 end
 
--- `measured`: the bytes of the sandbox's own workspace ('-': not known), and ' FIELD=BYTES' for each shared directory that it may write; '' if nothing was
--- measured yet. What was measured before the workspace was removed may come after that; what others share is still there.
+-- `measured`: the bytes of the sandbox's own workspace ('-': not known), and ' FIELD=BYTES' for each shared directory that it may write;
+-- '' if nothing was measured yet. A measurement may arrive after the workspace was removed: then only its shared directories count.
 local function noteWorkspace(lease, sandboxKey, measured)
   local own, shared = string.match(measured, '^([%d-]*)(.*)$')
   for field, bytes in string.gmatch(shared, ' (/[^=]+)=(%d+)') do

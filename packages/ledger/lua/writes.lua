@@ -1,7 +1,7 @@
 -- Two times that decide who may take a lease. Every heartbeat and every take comes here, so both are right within a heartbeat.
 -- 1. Since when Redis has accepted all writes: since it started, or since it last refused a write because of its disk (MISCONF).
 --    It counts those refusals itself.
--- 2. When this Redis was found to be another process than before, 0 if never: it restarted, and may have forgotten its last second.
+-- 2. When Redis was first seen to be another process than before, 0 if never: it restarted, and may have lost its last second.
 local function writesSince(key, now)
   local info = redis.call('INFO', 'server', 'errorstats')
   local run = string.match(info, 'run_id:(%x+)') or ''

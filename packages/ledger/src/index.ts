@@ -1,7 +1,6 @@
 export type { Approval, ApprovalState, Decided, WholeApproval } from "./approvals/approvals.ts";
 export { Approvals } from "./approvals/approvals.ts";
 export type { ArtifactLimits } from "./artifacts/artifact-limits.ts";
-export { defaultArtifactLimits } from "./artifacts/artifact-limits.ts";
 export type { ArtifactMeta } from "./artifacts/artifact-reader.ts";
 export { ArtifactReader } from "./artifacts/artifact-reader.ts";
 export type {
@@ -14,15 +13,13 @@ export type {
 export { ArtifactStore } from "./artifacts/artifact-store.ts";
 export type { ByteRange, ByteStore } from "./artifacts/byte-store.ts";
 export { DirectoryStore } from "./artifacts/directory-store.ts";
-export { JobArtifacts } from "./artifacts/job-artifacts.ts";
-export { mimeOf } from "./artifacts/mime.ts";
 export type { BatchEnd, StoredBatch } from "./batches/batch-store.ts";
 export { BatchStore, batchJobId, batchOf } from "./batches/batch-store.ts";
 export type { ClaimedCalls } from "./batches/webhook-queue.ts";
 export { WebhookQueue } from "./batches/webhook-queue.ts";
 export { checked, invalid } from "./checked.ts";
 export type { DeadLetter, NewDeadLetter } from "./dead-letters/dead-letters.ts";
-export { DeadLetters, deadQueue } from "./dead-letters/dead-letters.ts";
+export { DeadLetters } from "./dead-letters/dead-letters.ts";
 export { DeadLetterWorker } from "./dead-letters/dead-letters-worker.ts";
 export type { EgressEntry } from "./egress/egress-log.ts";
 export { EgressLog } from "./egress/egress-log.ts";
@@ -36,7 +33,7 @@ export type {
   QueueKeys,
   WaitingJob,
 } from "./events/job-events.ts";
-export { JobEvents, readEvent } from "./events/job-events.ts";
+export { JobEvents } from "./events/job-events.ts";
 export { lastLines } from "./events/last-lines.ts";
 export { passes, pause } from "./events/redis-errors.ts";
 export type { GroupResult, ResultGroupOptions } from "./events/result-group.ts";
@@ -53,7 +50,7 @@ export { FleetView } from "./fleet/fleet-view.ts";
 export { markMemory } from "./fleet/memory-mark.ts";
 export type { CeilingUse } from "./fleet/tenant-ceilings.ts";
 export { readCeilings } from "./fleet/tenant-ceilings.ts";
-export { readTenantNames, TenantNames } from "./fleet/tenant-names.ts";
+export { TenantNames } from "./fleet/tenant-names.ts";
 export { tenantsLike } from "./fleet/tenant-search.ts";
 export type { WorkerRecord, WorkerStatus } from "./fleet/worker-record.ts";
 export { readWorkerProcess } from "./fleet/worker-record.ts";
@@ -87,7 +84,6 @@ export { ApiKeys, sameSecret } from "./keys/api-keys.ts";
 export { checkLayout } from "./layout.ts";
 export type { GrantList, Wanted } from "./leases/grants.ts";
 export { Grants, grantedToAll } from "./leases/grants.ts";
-export { defaultPool } from "./leases/lease-record.ts";
 export type {
   Holder,
   Holding,
@@ -100,13 +96,12 @@ export { Leases, measuredText } from "./leases/leases.ts";
 export { Renewals } from "./leases/renewals.ts";
 export type { Shared } from "./leases/shared-homes.ts";
 export { SharedHomes } from "./leases/shared-homes.ts";
-export type { ClaimResult, WorkerLife } from "./leases/worker-ids.ts";
+export type { ClaimResult, WorkerInstance } from "./leases/worker-ids.ts";
 export { WorkerIds } from "./leases/worker-ids.ts";
 export type { SetLayerOptions, StoredLayer } from "./profiles/profile-store.ts";
 export { checkLayer, ProfileStore } from "./profiles/profile-store.ts";
 export type { ScopeQuestion } from "./profiles/scope-defaults.ts";
 export { ScopeDefaults } from "./profiles/scope-defaults.ts";
-export { acceptJob, defaultWaitingLimits } from "./queues/admission.ts";
 export type { BoardQueueId } from "./queues/board-queue.ts";
 export { boardQueue } from "./queues/board-queue.ts";
 export { type Acceptance, Enqueuer } from "./queues/enqueuer.ts";
@@ -136,7 +131,7 @@ export { redisNow } from "./redis-now.ts";
 export { timingProblem } from "./schedule/cron.ts";
 export { CronRunner } from "./schedule/cron-runner.ts";
 export type { ScheduledJob, StagingPort } from "./schedule/schedule.ts";
-export { Schedule, scheduleQueue } from "./schedule/schedule.ts";
+export { Schedule } from "./schedule/schedule.ts";
 export type { ScheduleState } from "./schedule/schedule-state.ts";
 export { pauseState, putState, timingOf, wakeMs } from "./schedule/schedule-state.ts";
 export { ScheduleStore } from "./schedule/schedule-store.ts";
@@ -149,6 +144,6 @@ export { SnapshotStore, viewOf } from "./snapshots/snapshot-store.ts";
 export type { SetToolOptions, StoredTool } from "./tools/tool-store.ts";
 export { ToolStore } from "./tools/tool-store.ts";
 export type { UsedByAttempt } from "./usage/usage-record.ts";
-export { readUsageToday, usageDaysKept } from "./usage/usage-record.ts";
+export { usageDaysKept } from "./usage/usage-record.ts";
 export type { FleetUsage, FleetUsageQuery, UsageReport } from "./usage/usage-report.ts";
 export { fleetUsage, usageReport } from "./usage/usage-report.ts";

@@ -1,8 +1,8 @@
 interface Described {
-  /** What stands on docs/redis-keys.md for the variable parts of its name, in order. */
+  /** Placeholders for the variable parts of its name, in order, as docs/redis-keys.md shows them. */
   readonly of?: readonly string[];
   readonly holds: string;
-  /** Whether it has an expiry once all that it belongs to has ended. `may`: `ends` says when it does. */
+  /** Whether it has an expiry once its job, batch or sandbox has ended. `may`: see `ends`. */
   readonly expires: boolean | "may";
   /** When it expires, and who removes it. */
   readonly ends: string;

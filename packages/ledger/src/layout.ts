@@ -3,7 +3,7 @@ import { Fault, redisKeys } from "@berth/protocol";
 /** Grows when a key gets another name, or a record another form that an older version would misread. */
 const layout = "2";
 
-/** Keys of the first layout, whose names no later one uses. Each Redis that a worker, a job or an API key was in has some of them. */
+/** Key names that only the first layout used. Any Redis with a worker, job or API key of that layout has some of them. */
 const firstLayout = [
   "berth:workers",
   "berth:leases",
@@ -18,7 +18,7 @@ const firstLayout = [
   "berth:artifact-expiry",
 ] as const;
 
-/** What it needs of a connection: the client's types name no Redis library. */
+/** The calls that the check needs, so that the client's types name no Redis library. */
 export interface LayoutConnection {
   get(key: string): Promise<string | null>;
   exists(key: string): Promise<number>;
@@ -26,8 +26,8 @@ export interface LayoutConnection {
 }
 
 /**
- * Throws `redis-layout` if another version's records are in this Redis: this one would take them for absent, end their jobs as lost, and
- * admit requests without a key. Leaves a mark in a Redis without any, which is all that is read the next time.
+ * Throws `redis-layout` if this Redis has another version's records. This version would not see them: it would end their jobs as lost, and
+ * admit requests without a key. Marks a Redis that has none; the next check reads only the mark.
  */
 export async function checkLayout(redis: LayoutConnection): Promise<void> {
   const found = await redis.get(redisKeys.layout);
@@ -37,7 +37,7 @@ export async function checkLayout(redis: LayoutConnection): Promise<void> {
   const counts = await Promise.all(firstLayout.map((key) => redis.exists(key)));
   const old = firstLayout.filter((_, index) => counts[index] === 1);
   if (old.length > 0) throw refused(`it was used by a version before layout ${layout} (${old.join(", ")})`);
-  // Refused by a Redis that is full, or by a replica: then the next program leaves the mark.
+  // A full Redis or a replica refuses it. Then the next program sets the mark.
   await redis.set(redisKeys.layout, layout, "NX").catch(() => {});
 }
 

@@ -14,7 +14,7 @@ export function readNames(text: string | null | undefined): GivenNames | undefin
   }
 }
 
-/** Of a job's names, those that its sandbox's key is made of. */
+/** The given names among a job's that are part of its sandbox's key. */
 export function namesOfSandbox({ names, scope }: Pick<Job, "names" | "scope">): GivenNames | undefined {
   const { tenant, session, agent } = names ?? {};
   const own = scope === "shared" ? {} : { ...(tenant === undefined ? {} : { tenant }) };

@@ -7,9 +7,9 @@ const notedMost = 100_000;
 const entriesAtOnce = 100;
 /** A process that read an entry so long ago and did not remove it has died. */
 const abandonedMs = 5_000;
-/** A step waits so long for what it left to be delivered. Another primary may be away; its failover takes longer. */
-const patienceMs = 1_000;
-/** Each entry is given to one process. Names of processes would stay there for ever. */
+/** How long a step waits until its outbox is delivered. Another primary may be away, and its failover takes longer. */
+const deliverWaitMs = 1_000;
+/** The group gives each entry to one process. One shared consumer name, since Redis would keep a name per process for ever. */
 const group = "deliverers";
 const consumer = "any";
 
@@ -22,7 +22,7 @@ const carryOut = new Script({
 });
 
 /**
- * What the scripts of a tenant's slot have left for other slots, as one process delivers it.
+ * Delivers what the scripts of a tenant's slot left for other slots.
  *
  *   left by a script ──read by one process──▶ carried out there ──▶ removed
  *                          └──it died──▶ claimed by the sweep
@@ -33,14 +33,14 @@ export class Outboxes {
   readonly #noted = new LRUCache<TenantId, true>({ max: notedMost, ttl: notedForMs });
   /** By tenant, while something is being delivered. */
   readonly #delivering = new Map<TenantId, OneAfterAnother<void>>();
-  /** Tenants with a delivery that no caller waits for any more. */
+  /** Tenants with a late delivery, for which callers do not wait. */
   readonly #late = new Set<TenantId>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
   }
 
-  /** Before a script leaves something there: the sweep finds it by this index. */
+  /** Adds the outbox to the sweep's index. Call it before a script may fill the outbox. */
   async note(tenant: TenantId): Promise<void> {
     if (this.#noted.has(tenant)) return;
     await carryOut.runAccepted(this.#redis, [redisKeys.outboxes], ["ZADD", Date.now(), tenant]);
@@ -48,8 +48,8 @@ export class Outboxes {
   }
 
   /**
-   * Until what was left there before is delivered, or another process has it in hand. While a delivery is late it goes on behind the
-   * caller: tenants of one primary do not wait for another primary.
+   * Resolves when the outbox is delivered, or another process is delivering it. A late delivery continues in the background, so that tenants
+   * of one primary do not wait for another primary.
    */
   async deliver(tenant: TenantId): Promise<void> {
     const delivering = this.#delivering.get(tenant) ?? new OneAfterAnother(() => this.#deliver(tenant));
@@ -63,11 +63,11 @@ export class Outboxes {
       this.#late.add(tenant);
       void delivered.catch(() => {}).then(() => this.#late.delete(tenant));
       giveUp();
-    }, patienceMs);
+    }, deliverWaitMs);
     await Promise.race([delivered, late]).finally(() => clearTimeout(timer));
   }
 
-  /** Entries that a dead process was delivering. */
+  /** Delivers entries that a dead process had read. */
   async deliverAbandoned(tenant: TenantId): Promise<void> {
     const key = redisKeys.outbox(tenant);
     const args = [key, group, consumer, abandonedMs, "0-0", "COUNT", entriesAtOnce] as const;
@@ -96,7 +96,7 @@ export class Outboxes {
     return entries;
   }
 
-  /** Each may be carried out twice: by a process that died before removing it, and by the sweep. */
+  /** An entry may be delivered twice: by a process that died before removing it, and by the sweep. */
   async #carryOut(key: string, entries: readonly Entry[]): Promise<void> {
     const delivered = entries.map(async ([id, fields]) => {
       const commands = JSON.parse(fields?.[1] ?? "[]") as [string, string, ...unknown[]][];

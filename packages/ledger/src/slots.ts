@@ -6,7 +6,7 @@ import { redisNow } from "./redis-now.ts";
 
 const outboxesOf = new WeakMap<Redis, Outboxes>();
 const outboxesAtOnce = 100;
-/** Whose marks are looked for: longer than a failover and the sweeps after it. */
+/** Sandboxes used this lately are checked for lost marks: longer than a failover and the sweeps after it. */
 const usedLatelyMs = 600_000;
 
 export async function isCluster(redis: Redis): Promise<boolean> {
@@ -14,21 +14,21 @@ export async function isCluster(redis: Redis): Promise<boolean> {
 }
 
 export interface SlotCall<R> {
-  /** Whose slot it is. */
+  /** The sandbox whose tenant's slot has the keys. */
   readonly key: SandboxKey;
   readonly script: Script<R>;
   readonly keys: readonly string[];
   readonly args: readonly (string | number | Buffer)[];
-  /** What the script has to know of other slots, for a cluster: its last argument there. */
+  /** Reads what the script needs from other slots. On a cluster it is the script's last argument. */
   readonly facts?: () => Promise<object>;
-  /** The step is made; what it has to say elsewhere may be on its way. */
+  /** Called when the step is made. Its outbox may not be delivered yet. */
   readonly onMade?: () => void;
 }
 
 /**
- * Runs a script that also reads or writes keys of other hash slots. On a single Redis it is one step. On a cluster its last
- * argument has what it has to know, and it leaves what other slots have to know in an outbox of its own slot. The caller delivers
- * that. If the caller dies in between, the sweep does: an index has the outbox before the script runs.
+ * Runs a script that also reads or writes keys of other hash slots. On a single Redis it is one step. On a cluster the caller reads the
+ * other slots first, the script leaves its writes to other slots in an outbox of its own slot, and the caller delivers them. If the caller
+ * dies in between, the sweep delivers them: an index has the outbox before the script runs.
  */
 export async function runInSlot<R>(
   redis: Redis,
@@ -42,21 +42,21 @@ export async function runInSlot<R>(
   const known = facts ? [JSON.stringify(await facts())] : [];
   const reply = await script.runAccepted(redis, keys, [...args, ...known]);
   onMade?.();
-  // What is not delivered now, the sweep delivers.
+  // If this fails, the sweep delivers the outbox.
   await outboxes.deliver(tenant).catch(() => {});
   return reply;
 }
 
 /**
- * Delivers what others left behind, and marks again sandboxes with work that the index has lost with a primary of its own slot. The
- * longest noted tenants first; `from` and the answer: where to go on.
+ * Delivers outboxes that other processes left behind, and marks sandboxes with work again if the index lost them with its primary. The
+ * tenants noted first come first. `from` and the result: where the next call continues.
  */
 export async function repairIndexes(redis: Redis, from: number): Promise<number> {
   if (!(await isCluster(redis))) return 0;
   const tenants = await redis.zrange(redisKeys.outboxes, String(from), String(from + outboxesAtOnce - 1));
   const outboxes = outboxesFor(redis);
   for (const tenant of tenants as TenantId[]) {
-    // One that cannot be delivered now must not hold up the others.
+    // An outbox that cannot be delivered now must not hold up the others.
     await outboxes.deliver(tenant).catch(() => {});
     await outboxes.deliverAbandoned(tenant).catch(() => {});
     await markAgain(redis, tenant);

@@ -44,7 +44,7 @@ describe("approval", () => {
     expect(await approvals.ask(asked("j", "one"), minute)).toMatchObject({ state: "asked" });
   });
 
-  test("an approval of what the job would no longer run is refused, and a refusal without a digest counts", async ({
+  test("an approval with the digest of an older request is refused, and a refusal without a digest counts", async ({
     redis,
   }) => {
     const approvals = new Approvals(redis.connect());
@@ -58,7 +58,7 @@ describe("approval", () => {
     expect(await approvals.ask(asked("j", "two"), minute)).toEqual({ state: "refused", reason: "no" });
   });
 
-  test("a job's end removes its approval in the same step, and what asks for it afterwards is not noted", async ({
+  test("a job's end removes its approval in the same step, and a later request for one is not recorded", async ({
     redis,
   }) => {
     const commands = redis.connect();

@@ -10,7 +10,7 @@ const made = 1_000_000;
 const minute = 60_000;
 const order = { tenant: "acme", request: { kind: "exec", command: "true" } } as const;
 
-/** A schedule made at a known time, and workers whose clocks say what the test wants. */
+/** A schedule made at a known time, and workers whose clocks the test sets. */
 async function fleetOf(redis: Redis, more: Partial<ScheduleInput> = {}) {
   const store = new ScheduleStore(redis);
   const spec = scheduleSpec.parse({ id: "tick", everyMs: minute, order, ...more });
@@ -31,7 +31,9 @@ async function fleetOf(redis: Redis, more: Partial<ScheduleInput> = {}) {
 }
 
 describe("tick", () => {
-  test("a tick met by twenty workers at once is run once, and followed by the next", async ({ redis }) => {
+  test("a tick that twenty workers run at the same time submits one job, and is followed by the next tick", async ({
+    redis,
+  }) => {
     const { store, ran, ticks, worker } = await fleetOf(redis.connect());
     const due = made + minute;
     await Promise.all(Array.from({ length: 20 }, () => worker(due).run("tick", due)));
@@ -40,7 +42,7 @@ describe("tick", () => {
     expect(new Set(ticks)).toEqual(new Set([due + minute]));
   });
 
-  test("a tick that comes again, or too late, runs nothing twice", async ({ redis }) => {
+  test("a tick that is repeated or late submits nothing twice", async ({ redis }) => {
     const { ran, worker } = await fleetOf(redis.connect());
     const due = made + minute;
     await worker(due).run("tick", due);
@@ -110,17 +112,15 @@ describe("worker that dies between two steps", () => {
     });
     await expect(dying.run("tick", made + minute)).rejects.toThrow("killed");
     expect((await store.get("tick"))?.firing?.dues).toEqual([made + 2 * minute, made + 3 * minute]);
-    // Much later: what is due by then is not added to what was decided.
+    // Much later: runs that became due since are not added to the decided ones.
     await worker(made + 60 * minute).run("tick", made + minute);
     expect(ran).toEqual([1, 2, 3].map((n) => `tick@${made + n * minute}`));
     expect(await store.get("tick")).toMatchObject({ runs: 3, nextDueMs: null });
   });
 
-  test("a worker that dies between two steps before the next tick is put in is made up for by the sweep", async ({
-    redis,
-  }) => {
+  test("the sweep adds the next tick if a worker died before adding it", async ({ redis }) => {
     const { store, ticks, worker } = await fleetOf(redis.connect());
-    // Decided and handed on, and then nothing: the state says when to look, and no tick will.
+    // Decided and submitted, and then the worker died: the state has the next time, and there is no tick for it.
     const state = await store.get("tick");
     const wake = state && wakeMs(state);
     await worker(made + minute + 1_000).sweep();
@@ -129,7 +129,7 @@ describe("worker that dies between two steps", () => {
     expect(ticks).toEqual([wake]);
   });
 
-  test("a worker that dies between two steps in the middle of handing on is made up for by the sweep, too", async ({
+  test("the sweep adds the tick again if a worker died while it submitted the due runs", async ({
     redis,
   }) => {
     const { ticks, worker } = await fleetOf(redis.connect());
@@ -141,7 +141,7 @@ describe("worker that dies between two steps", () => {
 });
 
 describe("run that cannot be accepted", () => {
-  test("a run that cannot be accepted yet is tried again; one that never can be is left out and holds up nothing", async ({
+  test("a run that cannot be accepted yet is retried; one that never can be is skipped and holds up no other", async ({
     redis,
   }) => {
     const { store, ran, refused, worker } = await fleetOf(redis.connect());

@@ -70,7 +70,7 @@ describe("cron expression", () => {
 });
 
 describe("when clocks go forward", () => {
-  test("a daily 02:30 runs once, an hour later by the clock, and at 02:30 again the next day", () => {
+  test("when clocks go forward, a daily 02:30 runs once, an hour later by the clock, and at 02:30 again the next day", () => {
     expect(chain(cron("30 2 * * *", "Europe/Berlin"), "2026-03-28T00:00:00Z", 3)).toEqual([
       "2026-03-28T01:30Z",
       "2026-03-29T01:30Z",
@@ -87,14 +87,14 @@ describe("when clocks go forward", () => {
     ]);
   });
 
-  test("when clocks go forward by half an hour, a time left out comes after one that was not", () => {
+  test("when clocks go forward by half an hour, a skipped time runs after a later time that was not skipped", () => {
     expect(chain(cron("15,30 2 * * *", "Australia/Lord_Howe"), "2026-10-03T12:00:00Z", 2)).toEqual([
       "2026-10-03T15:30Z",
       "2026-10-03T15:45Z",
     ]);
   });
 
-  test("an hourly schedule goes on every hour", () => {
+  test("when clocks go forward, an hourly schedule runs every hour", () => {
     expect(chain(cron("15 * * * *", "Europe/Berlin"), "2026-03-29T00:00:00Z", 3)).toEqual([
       "2026-03-29T00:15Z",
       "2026-03-29T01:15Z",
@@ -104,7 +104,7 @@ describe("when clocks go forward", () => {
 });
 
 describe("when clocks go back", () => {
-  test("a daily 02:30 runs once, the first time the clock shows it", () => {
+  test("when clocks go back, a daily 02:30 runs once, the first time the clock shows it", () => {
     expect(chain(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T00:00:00Z", 3)).toEqual([
       "2026-10-24T00:30Z",
       "2026-10-25T00:30Z",
@@ -117,7 +117,7 @@ describe("when clocks go back", () => {
     expect(shown(dueAfter(cron("30 2 * * *", "Europe/Berlin"), between))).toBe("2026-10-26T01:30:00.000Z");
   });
 
-  test("an hourly schedule goes on every hour", () => {
+  test("when clocks go back, an hourly schedule runs every hour", () => {
     expect(chain(cron("15 * * * *", "Europe/Berlin"), "2026-10-24T23:30:00Z", 4)).toEqual([
       "2026-10-25T00:15Z",
       "2026-10-25T01:15Z",
@@ -163,15 +163,15 @@ describe("fixed interval", () => {
   });
 });
 
-describe("what was missed", () => {
-  test("what was missed is every due time from the first on, in order", () => {
+describe("missed runs", () => {
+  test("the missed runs are every due time from the first on, in order", () => {
     expect(dueTimes(every(1_000), 1_000, 4_500, 100)).toEqual([1_000, 2_000, 3_000, 4_000]);
     const minutes = cron("* * * * *");
     const first = at("2026-01-01T00:00:00Z");
     expect(dueTimes(minutes, first, first + 150_000, 100)).toEqual([first, first + 60_000, first + 120_000]);
   });
 
-  test("what was missed is only the newest ones where there are more than asked for, without walking through them all", () => {
+  test("of too many missed runs only the newest are returned, without a walk through all of them", () => {
     const began = performance.now();
     const first = at("2025-01-01T00:00:00Z");
     const now = at("2026-01-01T00:00:00Z");
@@ -182,7 +182,7 @@ describe("what was missed", () => {
     expect(performance.now() - began).toBeLessThan(30_000);
   });
 
-  test("what was missed is nothing when the first is still to come or the end has passed", () => {
+  test("no run was missed if the first is still to come, and none after the schedule's end", () => {
     expect(dueTimes(every(1_000), 5_000, 4_000, 10)).toEqual([]);
     expect(dueTimes(every(1_000, { endAtMs: 2_500 }), 1_000, 9_000, 10)).toEqual([1_000, 2_000]);
   });

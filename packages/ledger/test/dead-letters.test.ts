@@ -17,7 +17,7 @@ const letterOf = (id: string, more: Partial<NewDeadLetter> = {}): NewDeadLetter 
   outcome: lost,
   atMs: 1,
   worker: "worker-1",
-  job: jobOf(id, { labels: { team: "blue" }, deadlineAtMs: 5, inbox: "somebody" }),
+  job: jobOf(id, { labels: { team: "blue" }, deadlineAtMs: 5, inbox: "some-client" }),
   ...more,
 });
 
@@ -83,7 +83,7 @@ describe("dead letter", () => {
     await expect.poll(async () => (await letters.list()).map(({ atMs }) => atMs)).toEqual([2]);
   });
 
-  test("a dead letter is listed newest first, page by page, however many came in one millisecond", async ({
+  test("dead letters are listed newest first, page by page, however many came in one millisecond", async ({
     rig,
     redis,
   }) => {
@@ -105,7 +105,10 @@ describe("dead letter", () => {
     expect(seen).toEqual(["job-6", "job-5", "job-4", "job-3", "job-2", "job-1", "job-0"]);
   });
 
-  test("a dead letter goes when enough newer ones came, or when it is old", async ({ rig, redis }) => {
+  test("a dead letter is removed when there are too many newer ones, or when it is old", async ({
+    rig,
+    redis,
+  }) => {
     const { letters, worker } = rig;
     const client = redis.connect();
     worker.start();
@@ -164,7 +167,7 @@ describe("re-drive", () => {
     expect(enqueued[0]).not.toHaveProperty("inbox");
   });
 
-  test("a re-drive that died after enqueueing uses the same id again", async ({ rig, redis }) => {
+  test("a re-drive after one that died while enqueueing uses the same new id", async ({ rig, redis }) => {
     const { letters, enqueued, enqueue, worker, listed } = rig;
     const client = redis.connect();
     worker.start();
@@ -209,14 +212,14 @@ describe("re-drive", () => {
     expect(enqueued).toEqual([]);
   });
 
-  test("a re-drive never happens by accident: a letter whose addition was cut short is listed, not run", async ({
+  test("a letter whose addition was interrupted is listed, and is not run by accident", async ({
     rig,
     redis,
   }) => {
     const client = redis.connect("blocking");
     const { letters, enqueued, worker, listed } = rig;
     await letters.add(letterOf("job-a"));
-    // Taken, and its taker is never heard of again.
+    // A taker that dies.
     const options = {
       connection: bullConnection(client),
       prefix: fleetQueuePrefix,

@@ -2,34 +2,34 @@ import { redisKeys } from "@berth/protocol";
 import { describe, expect } from "vitest";
 import { acme, allOf, type Reading, resultOf, test } from "./reading.ts";
 
-/** As a worker that publishes the end, without the entries that its readers wait for. */
-async function endUnheard(reading: Reading, jobId: string): Promise<void> {
+/** Ends a job as a worker does, but without the inbox entry that its client waits for. */
+async function endWithoutInbox(reading: Reading, jobId: string): Promise<void> {
   await reading.finish(jobId, jobId);
   await reading.commands.hset(redisKeys.job(acme, jobId), "outcome", "exited");
 }
 
 const unknown = { name: "Fault", code: "job-unknown", retry: false };
 
-describe("client that waits for a job whose end its inbox never gets", () => {
-  test("a client that waits for a job whose end its inbox never gets finds the end by the job's record when its blocking connection is made again", async ({
+describe("client whose inbox misses the end of a job", () => {
+  test("a client whose inbox misses the end of a job finds it by the job's record when its blocking connection is reopened", async ({
     reading,
   }) => {
     const reader = reading.reader();
     const result = reader.expectedResult(acme, reader.expect("a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    await endUnheard(reading, "a");
+    await endWithoutInbox(reading, "a");
     await reading.killBlocked();
     expect(await result).toEqual(resultOf("a"));
   });
 
-  test("a client that waits for a job whose end its inbox never gets finds the end by the job's record after a while, also without a lost connection", async ({
+  test("a client whose inbox misses the end of a job finds it by the job's record at the next check, without a lost connection", async ({
     reading,
   }) => {
     const reader = reading.reader(undefined, { everyMs: 50 });
     const ids = Array.from({ length: 40 }, (_, index) => `job-${index}`);
     const results = ids.map((id) => reader.expectedResult(acme, reader.expect(id)));
     const unfinished = reader.expectedResult(acme, reader.expect("unfinished"));
-    for (const id of ids) await endUnheard(reading, id);
+    for (const id of ids) await endWithoutInbox(reading, id);
     expect(await Promise.all(results)).toEqual(ids.map(resultOf));
     await reading.finish("unfinished", "published", reader.name);
     expect(await unfinished).toEqual(resultOf("published"));
@@ -37,7 +37,7 @@ describe("client that waits for a job whose end its inbox never gets", () => {
 });
 
 describe("client that waits for a job that Redis has forgotten", () => {
-  test("a client that waits for a job that Redis has forgotten gets job-unknown, by its inbox, by the job's stream and as a follower", async ({
+  test("a client that waits for a job that Redis has forgotten gets job-unknown from each kind of wait: inbox, stream and follower", async ({
     reading,
   }) => {
     const reader = reading.reader();

@@ -6,10 +6,10 @@ describe("following a job", () => {
   test("following a job yields earlier and later events, once and in order, until its end", async ({
     reading,
   }) => {
-    await reading.say("a", "stdout", "1");
+    await reading.publish("a", "stdout", "1");
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    for (const word of ["2", "3"]) await reading.say("a", "stdout", word);
+    for (const word of ["2", "3"]) await reading.publish("a", "stdout", word);
     await reading.finish("a");
     expect(await following).toEqual(["1", "2", "3", "finished"]);
   });
@@ -23,7 +23,7 @@ describe("following a job", () => {
 
   test("following a job goes on after any event's id", async ({ reading }) => {
     const ids = [];
-    for (const word of ["1", "2", "3"]) ids.push(await reading.say("a", "stdout", word));
+    for (const word of ["1", "2", "3"]) ids.push(await reading.publish("a", "stdout", word));
     const reader = reading.reader();
     const following = allOf(reader.follow(acme, "a", ids[1]));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
@@ -36,9 +36,9 @@ describe("following a job", () => {
     await expect(allOf(reading.reader().follow(acme, "a", "$"))).rejects.toThrow("not the id of an event");
   });
 
-  test("following a job takes every byte as it is", async ({ reading }) => {
+  test("following a job yields every byte unchanged", async ({ reading }) => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index));
-    await reading.say("a", "stderr", bytes);
+    await reading.publish("a", "stderr", bytes);
     await reading.finish("a");
     for await (const event of reading.reader().follow(acme, "a")) {
       if ("bytes" in event) expect(event.bytes.equals(bytes)).toBe(true);
@@ -48,20 +48,20 @@ describe("following a job", () => {
   test("following a job skips unknown events, and ends only with the terminal event", async ({ reading }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    await reading.say("a", "invented-later", "{}");
-    await reading.say("a", "stdout", "still here");
+    await reading.publish("a", "invented-later", "{}");
+    await reading.publish("a", "stdout", "still here");
     await reading.finish("a");
     expect(await following).toEqual(["still here", "finished"]);
   });
 
-  test("following a job hears of a second job at once while it waits for a first", async ({ reading }) => {
+  test("a reader that waits for one job gets the events of a second job at once", async ({ reading }) => {
     const reader = reading.reader();
     const first = allOf(reader.follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     let quickest = Number.POSITIVE_INFINITY;
     // The quickest of several: a busy machine may hold up any one of them.
     for (const id of ["b", "c", "d", "e", "f"]) {
-      await reading.say(id, "stdout", "1");
+      await reading.publish(id, "stdout", "1");
       const began = performance.now();
       for await (const event of reader.follow(acme, id)) {
         if (event.type === "finished") quickest = Math.min(quickest, performance.now() - began);
@@ -84,7 +84,7 @@ describe("following a job", () => {
     await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
-  test("following a job ends quietly with its reader, which leaves no connection behind", async ({
+  test("following a job ends without an error when its reader is closed, and leaves no connection behind", async ({
     reading,
   }) => {
     const reader = reading.reader();
@@ -98,12 +98,12 @@ describe("following a job", () => {
 });
 
 describe("followers of one job", () => {
-  test("200 followers of one job, from different places, cost one stream of one read", async ({
+  test("200 followers of one job, from different positions, cost one stream of one read", async ({
     reading,
   }) => {
     const reader = reading.reader();
     const early: string[] = [];
-    for (const word of ["1", "2", "3", "4"]) early.push(await reading.say("a", "stdout", word));
+    for (const word of ["1", "2", "3", "4"]) early.push(await reading.publish("a", "stdout", word));
     const following = Array.from({ length: 200 }, (_, index) =>
       allOf(reader.follow(acme, "a", early[index % 4])),
     );
@@ -113,7 +113,7 @@ describe("followers of one job", () => {
     monitor.on("monitor", (_time: string, command: string[]) => {
       if (/^x(read|range)/i.test(command[0] ?? "")) reads.push(command);
     });
-    for (const word of ["5", "6", "7"]) await reading.say("a", "stdout", word);
+    for (const word of ["5", "6", "7"]) await reading.publish("a", "stdout", word);
     await reading.finish("a");
     const words = await Promise.all(following);
     monitor.disconnect();
@@ -135,10 +135,10 @@ describe("followers of one job", () => {
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     const late = allOf(reader.follow(acme, "a"));
     await expect.poll(gate.held).toBe(1);
-    await reading.say("a", "stdout", "in between");
+    await reading.publish("a", "stdout", "in between");
     const marker = reader.expect("marker");
     await reading.finish("marker", "", reader.name);
-    // The reader is past the event that the late one's look came too early for.
+    // The reader has passed the event that the late follower's fetch came too early for.
     await marker.result;
     gate.open();
     await reading.finish("a");
@@ -146,61 +146,59 @@ describe("followers of one job", () => {
     await ended;
   });
 
-  test("a slow follower fetches again what it was too slow for, and misses nothing", async ({ reading }) => {
+  test("a slow follower fetches from the stream what did not fit its buffer, and misses nothing", async ({
+    reading,
+  }) => {
     const reader = reading.reader();
     const slow = reader.follow(acme, "a");
     const fast = allOf(reader.follow(acme, "a"));
-    await reading.say("a", "stdout", "0|");
+    await reading.publish("a", "stdout", "0|");
     expect(wordOf((await slow.next()).value)).toBe("0|");
     const count = 800;
     for (let index = 1; index <= count; index++) {
       const bytes = Buffer.alloc(64 * 1024, ".");
       bytes.write(`${index}|`);
-      await reading.say("a", "stdout", bytes);
+      await reading.publish("a", "stdout", bytes);
     }
     await reading.finish("a");
     expect((await fast).length).toBe(count + 2);
     const before = await reading.calls("xrange");
     const seen = [];
     for await (const event of slow) seen.push(wordOf(event).split("|")[0]);
-    // 50 MiB were said and 1 MiB may wait for it: the rest comes in fetches of 64 events.
+    // 50 MiB were published and 1 MiB may wait for it: the rest comes in fetches of 64 events.
     expect((await reading.calls("xrange")) - before).toBeGreaterThanOrEqual(10);
     expect(seen).toEqual([...Array.from({ length: count }, (_, index) => `${index + 1}`), "finished"]);
   });
 });
 
 describe("follower whose Redis is in trouble", () => {
-  test("a follower whose Redis is in trouble goes on when its blocking connection is killed", async ({
-    reading,
-  }) => {
+  test("a follower goes on when its blocking connection is killed", async ({ reading }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     const expected = [];
     for (let round = 0; round < 5; round++) {
       await reading.killBlocked();
-      await reading.say("a", "stdout", `${round}`);
+      await reading.publish("a", "stdout", `${round}`);
       expected.push(`${round}`);
     }
     await reading.finish("a");
     expect(await following).toEqual([...expected, "finished"]);
   });
 
-  test("a follower whose Redis is in trouble goes on from where it was when Redis is killed and started again", async ({
-    reading,
-  }) => {
+  test("a follower goes on from its position when Redis is killed and started again", async ({ reading }) => {
     const following = allOf(reading.reader().follow(acme, "a"));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
-    await reading.say("a", "stdout", "before");
+    await reading.publish("a", "stdout", "before");
     await reading.redis.kill();
     await reading.redis.start();
-    await reading.say("a", "stdout", "after");
+    await reading.publish("a", "stdout", "after");
     await reading.finish("a");
     expect(await following).toEqual(["before", "after", "finished"]);
   });
 
-  test("a follower whose Redis is in trouble begins while Redis is away, and hears when it is back", async ({
+  test("a follower that begins while Redis is away gets the events when Redis is back", async ({
     reading,
   }) => {
-    await reading.say("a", "stdout", "before");
+    await reading.publish("a", "stdout", "before");
     const reader = reading.reader();
     await reading.redis.kill();
     const following = allOf(reader.follow(acme, "a"));

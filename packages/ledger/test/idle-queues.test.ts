@@ -6,7 +6,7 @@ import { submitJob } from "../src/queues/submit.ts";
 import { jobOf } from "./support.ts";
 
 describe("removing idle queues", () => {
-  test("removing idle queues is not kept from it by older queues that have jobs", async ({ redis }) => {
+  test("idle queues are removed although older queues have jobs", async ({ redis }) => {
     const commands = redis.connect();
     for (const name of ["waits-1", "waits-2", "idle"]) {
       await submitJob(commands, sandboxKey.parse(name), jobOf(name, { tenant: name }));

@@ -16,7 +16,7 @@ const key = sandboxKey.parse("acme");
 /** Takes the lease for a worker's process, and reads the queue in its name. */
 async function holderOf(redis: Redis, instance: string) {
   const answer = await new Leases(redis).take(key, { worker: workerId.parse(instance), instance }, 60_000);
-  if (!answer.taken) throw new Error(`not to be had: ${answer.why}`);
+  if (!answer.taken) throw new Error(`the lease cannot be taken: ${answer.why}`);
   const wakes = new Wakes(redis, instance);
   const source = new JobSource(redis, key, { epoch: answer.epoch, instance }, wakes);
   const stop = async () => {
@@ -88,7 +88,7 @@ describe("job source", () => {
       const { source, stop, epoch } = await holderOf(commands, "w1");
       await submitJob(commands, key, jobOf("a"));
       const events = new JobEvents(commands);
-      if (why === "cancelled") await events.wishCancelled(key, jobOf("a").id);
+      if (why === "cancelled") await events.requestCancellation(key, jobOf("a").id);
       const notAfterMs = why === "late" ? Date.now() - 1_000 : Date.now() + 60_000;
       const data = JSON.stringify({ worker: "w1", epoch });
       const beginning = () => ({ take: "take-1", data, notAfterMs });
@@ -111,7 +111,7 @@ describe("job source", () => {
     await stop();
   });
 
-  test("a job source is woken after its worker's wake-up connection died without a word", async ({
+  test("a job source is woken after the peer of its worker's wake-up connection vanished without closing it", async ({
     redis,
   }) => {
     const proxy = new CuttingProxy(redis.path);
@@ -154,7 +154,7 @@ describe("job source", () => {
     await stop();
   });
 
-  test("a job source drops a taken id whose entry is gone: nothing taken after it could begin", async ({
+  test("a job source drops a taken id whose entry is gone, because no job taken after it could begin", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -167,7 +167,7 @@ describe("job source", () => {
     await stop();
   });
 
-  test("a job source finds what it took ahead among what is taken, and does not give it twice", async ({
+  test("a job source returns jobs that it took ahead as active, and does not yield them a second time", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -180,7 +180,7 @@ describe("job source", () => {
   });
 });
 
-describe("job source that looks beside some sessions", () => {
+describe("job source past busy sessions", () => {
   test("a job source past busy sessions takes the first job of another session, priorities last", async ({
     redis,
   }) => {
@@ -243,9 +243,7 @@ describe("submitting a job", () => {
     expect(await submitJob(commands, key, jobOf("a"))).toMatchObject({ live: false });
   });
 
-  test("submitting a job again after its record expired takes the place of its finished entry", async ({
-    redis,
-  }) => {
+  test("submitting a job again after its record expired replaces its finished entry", async ({ redis }) => {
     const commands = redis.connect();
     const { source, stop } = await holderOf(commands, "w1");
     await submitJob(commands, key, jobOf("a"));

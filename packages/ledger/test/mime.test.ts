@@ -42,7 +42,7 @@ describe("file's type", () => {
     expect(mimeOf(path, bytes("<svg>plain enough</svg>\n"))).toBe(mime);
   });
 
-  test("a file's type is the kind of zip of its extension, only when it is a zip", () => {
+  test("a file's extension decides the kind of zip only if the content is a zip", () => {
     const sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     expect(mimeOf("book.xlsx", zip)).toBe(sheet);
     expect(mimeOf("book.xlsx", bytes("not a zip"))).toBe("text/plain");
@@ -50,7 +50,7 @@ describe("file's type", () => {
   });
 });
 
-describe("a name that lies", () => {
+describe("a misleading file name", () => {
   test.each<[string, Buffer, string]>([
     ["page.html", png, "image/png"],
     ["page.html", bytes("<script>\0"), "application/octet-stream"],
@@ -64,7 +64,7 @@ describe("a name that lies", () => {
     ["song.mp3", bytes("ID3 tags, explained"), "text/plain"],
     ["x.bz2", bytes("BZhello"), "text/plain"],
     ["clip.mp4", bytes("the ftyp box"), "text/plain"],
-  ])("a name that lies does not decide the type: %s", (path, content, mime) => {
+  ])("a misleading file name does not decide the type: %s", (path, content, mime) => {
     expect(mimeOf(path, content)).toBe(mime);
   });
 });
@@ -76,10 +76,10 @@ describe("text", () => {
     ["a byte order mark", Buffer.from("\ufeffone")],
     ["coloured output", bytes("\x1b[31mred\x1b[0m\n")],
     [
-      "a character cut at the end of what is looked at",
+      "a character cut at the end of the sniffed bytes",
       Buffer.concat([Buffer.alloc(65_535, "a"), Buffer.from("é")]),
     ],
-  ])("text is %s", (_, content) => {
+  ])("%s counts as text", (_, content) => {
     expect(mimeOf("x.log", content)).toBe("text/plain");
   });
 

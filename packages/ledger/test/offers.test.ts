@@ -132,7 +132,9 @@ test("an offer that is put back is the next to be taken, by a taker that waits f
   });
 });
 
-test("turns are forgotten when they are over, and no tenant's count grows for good", async ({ redis }) => {
+test("turns are removed when their round is over, so that their number does not grow with tenants", async ({
+  redis,
+}) => {
   await using(redis, async (offers, taker, commands) => {
     const turns = redisKeys.turns(offerQueueName(target));
     await offerMany(offers, "flood", 30);

@@ -18,7 +18,7 @@ export function resultOf(stdout: string): JobResult {
   };
 }
 
-/** Every job that is waited for was accepted: it has a record. */
+/** Makes a record for every awaited job, as accepting it does. */
 class AcceptedReader extends StreamReader {
   onWait: (jobId: string) => void = () => {};
 
@@ -38,7 +38,7 @@ class AcceptedReader extends StreamReader {
   }
 }
 
-/** Says things of jobs as a worker would, and lets readers listen. */
+/** Publishes events of jobs as a worker does, and opens readers for them. */
 export class Reading {
   readonly redis: TestRedis;
   readonly commands: Redis;
@@ -68,17 +68,17 @@ export class Reading {
     await this.commands.hset(redisKeys.job(acme, jobId), "key", acme);
   }
 
-  async say(jobId: string, type: string, data: string | Buffer): Promise<string> {
+  async publish(jobId: string, type: string, data: string | Buffer): Promise<string> {
     return (await this.commands.xadd(redisKeys.events(acme, jobId), "*", "t", type, "d", data)) ?? "";
   }
 
   async finish(jobId: string, stdout = "", inbox?: string): Promise<void> {
     const data = JSON.stringify(resultOf(stdout));
-    await this.say(jobId, "finished", data);
+    await this.publish(jobId, "finished", data);
     if (inbox !== undefined) await this.commands.xadd(redisKeys.inbox(inbox), "*", "job", jobId, "d", data);
   }
 
-  /** Connections that wait in a read. */
+  /** Connections that are blocked in a read. */
   async blocked(): Promise<{ id: string }[]> {
     const list = String(await this.commands.client("LIST"));
     const lines = list
@@ -97,7 +97,7 @@ export class Reading {
   }
 }
 
-/** The real thing, with the replies of one command held back until the gate opens. */
+/** A connection that holds back the replies of one command until `open` is called. */
 export function gated(
   redis: Redis,
   command: "xrangeBuffer",

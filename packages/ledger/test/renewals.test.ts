@@ -14,7 +14,7 @@ async function holdMany(redis: Redis, many: number) {
   for (let index = 0; index < many; index++) {
     const key = sandboxKey.parse(`tenant-${index}`);
     const taken = await leases.take(key, holder, 1_000);
-    if (!taken.taken) throw new Error(`not to be had: ${taken.why}`);
+    if (!taken.taken) throw new Error(`the lease cannot be taken: ${taken.why}`);
     held.push({ key, epoch: taken.epoch });
   }
   return { leases, held, renewals: new Renewals(leases, holder.instance, lengthMs) };
@@ -29,7 +29,7 @@ async function scriptCalls(redis: Redis): Promise<number> {
 }
 
 describe("renewals of one worker", () => {
-  test("renewals of one worker that are asked for together are one call for 50 leases", async ({ redis }) => {
+  test("renewals that one worker requests together are sent as one call for 50 leases", async ({ redis }) => {
     const commands = redis.connect();
     const { held, renewals } = await holdMany(commands, 120);
     const before = await scriptCalls(commands);
@@ -43,9 +43,7 @@ describe("renewals of one worker", () => {
     }
   });
 
-  test("renewals of one worker are answered for each sandbox by itself: renewed, paused or lost", async ({
-    redis,
-  }) => {
+  test("each renewal gets its own answer: renewed, paused or lost", async ({ redis }) => {
     const commands = redis.connect();
     const { leases, held, renewals } = await holdMany(commands, 4);
     const [kept, paused, released, taken] = held;
@@ -64,7 +62,7 @@ describe("renewals of one worker", () => {
     expect(await commands.zscore(redisKeys.leases, released.key), "a lost lease is not listed").toBeNull();
   });
 
-  test("renewals of one worker all fail when Redis refuses, and the next ones are asked for anew", async ({
+  test("all renewals of one call fail when Redis refuses it, and later renewals are sent again", async ({
     redis,
   }) => {
     const commands = redis.connect();

@@ -100,7 +100,9 @@ describe("group that reads results", () => {
     expect(one).toMatchObject({ jobId: "job-7", key: "acme.s.one", tenant: "acme", result: resultOf("7") });
   });
 
-  test("a group that reads results begins with what is kept, or with what comes", async ({ groups }) => {
+  test("a group that reads results begins with the oldest result that is kept, or with the next one", async ({
+    groups,
+  }) => {
     await groups.finish(0, 3);
     expect(idsOf(await take(groups.join({ consumer: "a" }), 3))).toEqual(jobs(0, 3));
     const { redis } = groups.reading;
@@ -142,7 +144,7 @@ describe("group that reads results", () => {
     expect(idsOf(left).sort()).toEqual(["job-0", ...jobs(2, 6)]);
   });
 
-  test("a group that reads results does not give twice what another claimed while one result took long", async ({
+  test("a group that reads results does not yield a result that another consumer claimed while this one was busy", async ({
     groups,
   }) => {
     await groups.finish(0, 6);
@@ -181,7 +183,7 @@ describe("group that reads results", () => {
     await reading;
   });
 
-  test("a group that reads results gives what was delivered to a connection that died before it could be read", async ({
+  test("a group that reads results yields a result whose delivery was lost with its connection", async ({
     groups,
   }) => {
     const { commands } = groups.reading;
@@ -190,7 +192,7 @@ describe("group that reads results", () => {
     const results = group[Symbol.asyncIterator]();
     await results.next();
     await results.next();
-    // Pending for this consumer, and never received: what a reply lost on its way leaves behind.
+    // Pending for this consumer and never received, as after a lost reply.
     await groups.finish(2, 3);
     await commands.xreadgroup("GROUP", "billing", "a", "COUNT", 1, "STREAMS", redisKeys.results, ">");
     const third = results.next();
@@ -198,7 +200,7 @@ describe("group that reads results", () => {
     expect((await third).value.jobId).toBe("job-2");
   });
 
-  test("a group that reads results counts what was trimmed before it was read, once, and what it was given and lost", async ({
+  test("a group that reads results counts trimmed results once, whether they were never delivered or not acknowledged", async ({
     groups,
   }) => {
     const { commands } = groups.reading;

@@ -18,7 +18,7 @@ describe("waits for a job's end", () => {
     expect(await two.result).toEqual(resultOf("published"));
   });
 
-  test("a wait by the inbox leaves nothing that was read in Redis", async ({ reading }) => {
+  test("a wait by the inbox removes the entries that it has read from Redis", async ({ reading }) => {
     const reader = reading.reader();
     for (let round = 0; round < 10; round++) {
       const ids = Array.from({ length: 100 }, (_, index) => `${round}-${index}-j`);
@@ -34,7 +34,7 @@ describe("waits for a job's end", () => {
   }) => {
     const reader = reading.reader();
     await reading.finish("old", "old");
-    await reading.say("now", "started", "{}");
+    await reading.publish("now", "started", "{}");
     const results = ["old", "now", "later"].map((id) => reader.result(acme, id));
     await expect.poll(() => reading.blocked()).toHaveLength(1);
     await reading.finish("later", "later");
@@ -54,7 +54,7 @@ describe("waits for a job's end", () => {
     expect((await reading.blocked()).length).toBeLessThanOrEqual(1);
   });
 
-  test("a wait by inbox and stream ends with the first of both, and drops the other", async ({ reading }) => {
+  test("a wait by inbox and stream ends with the first of both, and stops the other", async ({ reading }) => {
     const reader = reading.reader();
     const mine = reader.result(acme, "mine", { expected: reader.expect("mine"), listenAfterMs: 60_000 });
     const foreign = reader.result(acme, "foreign", { expected: reader.expect("foreign") });
@@ -64,9 +64,9 @@ describe("waits for a job's end", () => {
     await expect.poll(() => reading.blocked()).toEqual([]);
   });
 
-  test("a wait does not stand behind a stream that never stops", async ({ reading }) => {
+  test("a wait is not delayed by a stream that never stops", async ({ reading }) => {
     const reader = reading.reader();
-    const flood = Array.from({ length: 5_000 }, () => reading.say("flood", "stdout", "x".repeat(1_000)));
+    const flood = Array.from({ length: 5_000 }, () => reading.publish("flood", "stdout", "x".repeat(1_000)));
     const following = (async () => {
       let count = 0;
       for await (const event of reader.follow(acme, "flood")) if (event.type === "stdout") count++;

@@ -39,7 +39,7 @@ describe("scheduled job", () => {
     for (const id of ids) await schedule.accept(jobOf(id, { session: "s" }), dueAtMs);
     const order: string[] = [];
     const onJob = async ({ id }: { id: string }) => {
-      // As the queue does: an id that is known is not added again.
+      // Like the queue, this ignores an id that it knows.
       if (!order.includes(id)) order.push(id);
     };
     const workers = [redis.connect("blocking"), redis.connect("blocking")].map((own) =>
@@ -52,7 +52,7 @@ describe("scheduled job", () => {
     await schedule.close();
   });
 
-  test("a scheduled job that was cancelled holds up none that is due with it", async ({ redis }) => {
+  test("a cancelled scheduled job does not hold up jobs that are due at the same time", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const dueAtMs = Date.now() + 300;
     await schedule.accept(jobOf("gone"), dueAtMs);
@@ -65,7 +65,9 @@ describe("scheduled job", () => {
     await schedule.close();
   });
 
-  test("a scheduled job added again is there once, but each attempt is one of its own", async ({ redis }) => {
+  test("a scheduled job that is added again has one entry, and each attempt has its own", async ({
+    redis,
+  }) => {
     const schedule = scheduleOn(redis.connect());
     const later = Date.now() + 60_000;
     await schedule.add(jobOf("job-a"), later);
@@ -127,8 +129,8 @@ describe("scheduled job", () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     onTestFinished(() => void victim.kill("SIGKILL"));
-    const [said] = await once(victim.stdout, "data");
-    expect(String(said)).toBe("taken job-a\n");
+    const [output] = await once(victim.stdout, "data");
+    expect(String(output)).toBe("taken job-a\n");
     victim.kill("SIGKILL");
     await once(victim, "exit");
     const { worker, jobs } = handingOn(redis.connect("blocking"), { lockMs: 1_000 });
@@ -149,7 +151,7 @@ describe("scheduled job", () => {
     await schedule.close();
   });
 
-  test("a scheduled job is handed on at once when hurried, and stays gone", async ({ redis }) => {
+  test("a scheduled job that is hurried is handed on at once, and only once", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const { worker, jobs } = handingOn(redis.connect("blocking"));
     await schedule.add(jobOf("job-a"), Date.now() + 600_000);
@@ -160,7 +162,7 @@ describe("scheduled job", () => {
     await schedule.close();
   });
 
-  test("a scheduled job that cannot be read is set aside and blocks nothing", async ({ redis }) => {
+  test("a scheduled job that cannot be read is reported and blocks no other", async ({ redis }) => {
     const schedule = scheduleOn(redis.connect());
     const raw = new Queue("schedule", {
       connection: bullConnection(redis.connect()),

@@ -55,17 +55,17 @@ describe("schedule", () => {
 describe("runs that were missed", () => {
   const late = made + 605 * second;
 
-  test("runs that were missed are skipped, but for one that is hardly late", () => {
+  test("missed runs are skipped, except one that is late by less than the grace period", () => {
     expect(ran(put(), late + 10 * second).dues).toEqual([]);
     expect(ran(put(), late).dues).toEqual([600 * second]);
     expect(ran(put(), late + 10 * second).state.nextDueMs).toBe(made + 660 * second);
   });
 
-  test("runs that were missed are made up for by one, of the newest due time", () => {
+  test("missed runs are caught up by one run, of the newest due time", () => {
     expect(ran(put({ catchUp: "once" }), late + 40 * second).dues).toEqual([600 * second]);
   });
 
-  test("runs that were missed are all made up for, the newest hundred at most", () => {
+  test("all missed runs are caught up, the newest hundred at most", () => {
     expect(ran(put({ catchUp: "all" }), late).dues).toHaveLength(10);
     const { dues, state } = ran(put({ catchUp: "all" }), made + 1_000 * 60 * second);
     expect(dues).toHaveLength(100);
@@ -107,7 +107,7 @@ describe("putting a schedule again", () => {
     });
   });
 
-  test("putting a schedule again with other times begins anew", () => {
+  test("putting a schedule again with other times starts it from the beginning", () => {
     const { state } = ran(put(), made + 60 * second);
     const again = put({ everyMs: 30 * second }, state, made + 90 * second);
     expect(again).toMatchObject({ nextDueMs: made + 120 * second, runs: 0, anchorMs: made + 90 * second });

@@ -10,7 +10,7 @@ export function jobOf(id: string, more: object = {}): Job {
   return jobSchema.parse({ version: 1, id, tenant: "acme", request, ...more });
 }
 
-/** For entries that are small. */
+/** For tests whose requests are too small to be staged. */
 export const noStaging: StagingPort = {
   put: () => Promise.reject(new Error("nothing is staged here")),
   accept: () => Promise.reject(new Error("nothing is staged here")),
@@ -21,7 +21,7 @@ export function scheduleOn(redis: Redis): Schedule {
   return new Schedule(redis, noStaging);
 }
 
-/** A worker that writes down what it is given. */
+/** A schedule worker that records the jobs and problems that it gets. */
 export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> = {}) {
   const jobs: { id: string; attempt: number; atMs: number }[] = [];
   const trouble: string[] = [];
@@ -45,7 +45,7 @@ export function handingOn(redis: Redis, options: Partial<ScheduleWorkerOptions> 
   return { worker, jobs, trouble, unreadable, refused };
 }
 
-/** Of one tenant, or of all. */
+/** `layer`: a tenant's, or `fleet` for all tenants. */
 export async function setCeilings(redis: Redis, ceilings: CeilingChanges, layer = "fleet"): Promise<void> {
   await new ProfileStore(redis).set(layerId.parse(layer), { ceilings }, { by: "test" });
 }

@@ -28,7 +28,7 @@ async function typesOf(redis: Redis, id: string): Promise<string[]> {
 async function begin(redis: Redis) {
   const instance = "w1";
   const taken = await new Leases(redis).take(key, { worker: workerId.parse(instance), instance }, 60_000);
-  if (!taken.taken) throw new Error(`not to be had: ${taken.why}`);
+  if (!taken.taken) throw new Error(`the lease cannot be taken: ${taken.why}`);
   const { epoch } = taken;
   const wakes = new Wakes(redis, instance);
   const source = new JobSource(redis, key, { epoch, instance }, wakes);
@@ -36,9 +36,9 @@ async function begin(redis: Redis) {
   if (!held) throw new Error("no job waits");
   const to = { key, epoch, instance, jobId: held.id };
   const events = new JobEvents(redis);
-  const place = { queuedId: held.queuedId, before: [], notAfterMs: taken.deadlineMs };
+  const position = { queuedId: held.queuedId, before: [], notAfterMs: taken.deadlineMs };
   const started = { worker: instance, epoch, atMs: 0, attempt: held.attempt };
-  expect(await events.begin(to, place, started)).toBe("begun");
+  expect(await events.begin(to, position, started)).toBe("begun");
   await source.close();
   wakes.stop();
   return { to, attempt: held.attempt, events };
@@ -107,7 +107,7 @@ describe("job that no queue, schedule or worker has", () => {
     expect(await unfinished(commands)).toEqual([]);
   });
 
-  test("a job that has ended keeps no lasting key for its id when its submission was delivered after its end", async ({
+  test("a job's id has no key without expiry if its submission was delivered after its end", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -188,39 +188,45 @@ describe("the audit leaves alone", () => {
 describe.each(["single", "cluster"] as const)("on a %s, a job between two attempts", (topology) => {
   const onIt = test.extend({ topology });
 
-  onIt("is ended when the retry that was to follow is gone", async ({ redis }) => {
-    const commands = redis.connect();
-    await submit(commands, jobOf("retried"));
-    const { to, attempt, events } = await begin(commands);
-    const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
-    await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
-    expect((await audit(commands)).vanished).toEqual([{ key, jobId: "retried" }]);
-    expect(await commands.exists(entryKey(key, "retried")), "Bull Board shows the attempt that ended").toBe(
-      1,
-    );
-  });
+  onIt(
+    `on a ${topology}, the audit ends a job between two attempts if its retry is gone`,
+    async ({ redis }) => {
+      const commands = redis.connect();
+      await submit(commands, jobOf("retried"));
+      const { to, attempt, events } = await begin(commands);
+      const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
+      await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
+      expect((await audit(commands)).vanished).toEqual([{ key, jobId: "retried" }]);
+      expect(await commands.exists(entryKey(key, "retried")), "Bull Board shows the attempt that ended").toBe(
+        1,
+      );
+    },
+  );
 
-  onIt("is kept at every step of the way", async ({ redis }) => {
-    const commands = redis.connect();
-    const schedule = scheduleOn(commands);
-    await submit(commands, jobOf("again"));
-    const { to, attempt, events } = await begin(commands);
-    const next = jobOf("again", { attempt: 2 });
-    await schedule.add(next, laterMs());
-    expect((await audit(commands)).vanished, "scheduled, and not published yet").toEqual([]);
-    const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
-    await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
-    expect((await audit(commands)).vanished, "scheduled").toEqual([]);
-    await submit(commands, next);
-    expect((await audit(commands)).vanished, "handed on, and still in the schedule").toEqual([]);
-    await schedule.remove("again", 2);
-    expect((await audit(commands)).vanished, "handed on").toEqual([]);
-    expect(await unfinished(commands)).toEqual(["again"]);
-    await schedule.close();
-  });
+  onIt(
+    `on a ${topology}, the audit keeps a job between two attempts at every step of its retry`,
+    async ({ redis }) => {
+      const commands = redis.connect();
+      const schedule = scheduleOn(commands);
+      await submit(commands, jobOf("again"));
+      const { to, attempt, events } = await begin(commands);
+      const next = jobOf("again", { attempt: 2 });
+      await schedule.add(next, laterMs());
+      expect((await audit(commands)).vanished, "scheduled, and not published yet").toEqual([]);
+      const ended = { attempt, outcome: { kind: "exited", code: 1 }, atMs: 0, dueAtMs: 0 } as const;
+      await events.publish({ ...to, ends: { attempt, leaves: true } }, [{ type: "retrying", ...ended }]);
+      expect((await audit(commands)).vanished, "scheduled").toEqual([]);
+      await submit(commands, next);
+      expect((await audit(commands)).vanished, "handed on, and still in the schedule").toEqual([]);
+      await schedule.remove("again", 2);
+      expect((await audit(commands)).vanished, "handed on").toEqual([]);
+      expect(await unfinished(commands)).toEqual(["again"]);
+      await schedule.close();
+    },
+  );
 });
 
-test("the audit walks all unfinished jobs page by page, past those that are well, and begins again", async ({
+test("the audit walks all unfinished jobs page by page, skips those that a queue has, and begins again", async ({
   redis,
 }) => {
   const commands = redis.connect();

@@ -46,7 +46,7 @@ async function holding(redis: Redis, usageDays?: number) {
 }
 
 describe("what a tenant's jobs used", () => {
-  test("what a tenant's jobs used is added in the step that ends a job, once however often it is published", async ({
+  test("the step that ends a job adds its usage, once however often the end is published", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -72,7 +72,9 @@ describe("what a tenant's jobs used", () => {
     expect(await fleetUsage(commands)).toMatchObject({ tenants: [{ tenant, ...sums }], truncated: false });
   });
 
-  test("usage counts attempts that a retry followed, which are no jobs of their own", async ({ redis }) => {
+  test("usage includes attempts that a retry followed, and does not count them as jobs", async ({
+    redis,
+  }) => {
     const commands = redis.connect();
     const { retry, events } = await holding(commands);
     expect(await retry("a")).toBe("published");
@@ -86,7 +88,7 @@ describe("what a tenant's jobs used", () => {
     expect(last?.event).not.toHaveProperty("used");
   });
 
-  test("what a tenant's jobs used is kept for so many days in one key, and both of its records expire", async ({
+  test("usage is kept for the configured days in one key, and both of its records expire", async ({
     redis,
   }) => {
     const commands = redis.connect();

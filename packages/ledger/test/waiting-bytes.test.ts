@@ -39,7 +39,7 @@ async function ending(redis: Redis) {
 }
 
 describe("bytes of a tenant's requests that wait", () => {
-  test("the bytes of a tenant's requests that wait are counted once per job, and given back with its end, whichever script writes that", async ({
+  test("the bytes of waiting requests are counted once per job and subtracted at its end, whichever script ends it", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -57,14 +57,14 @@ describe("bytes of a tenant's requests that wait", () => {
     const waiting = { key, jobId: "cancelled", attempt: 1, inbox: undefined };
     const cancel = () =>
       new JobEvents(commands).cancel({ ...waiting, queue: queueKeys(key, "cancelled", 1) }, done);
-    expect([await cancel(), await cancel()]).toEqual(["told", "finished-before"]);
+    expect([await cancel(), await cancel()]).toEqual(["ended", "finished-before"]);
     expect(Math.round((await counted(commands)) / each)).toBe(1);
     await commands.del(waitKey(key));
     await auditUnfinished(commands, { from: 0, limit: 10, olderThanMs: 0 });
     expect(await commands.exists(redisKeys.waitingBytes("acme", "acme"))).toBe(0);
   });
 
-  test("the bytes of a tenant's requests that wait are limited: another request is refused until one of them has ended, and other tenants' are not", async ({
+  test("past the ceiling of waiting bytes a tenant's request is refused until one has ended, and other tenants' requests are not", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -84,7 +84,7 @@ describe("bytes of a tenant's requests that wait", () => {
     expect(await submitJob(commands, key, large("c"))).toMatchObject({ live: true });
   });
 
-  test("the bytes of a tenant's requests that wait include requests beside the queue, and one alone is accepted whatever its size", async ({
+  test("the bytes of waiting requests include staged ones, and a single request of any size is accepted", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -101,7 +101,7 @@ describe("a delayed job", () => {
   const delayed = (redis: Redis) =>
     redis.zrange(redisKeys.delayedOf("acme", "acme"), "0", "-1", "WITHSCORES");
 
-  test("a delayed job that the schedule has no place for counts for nothing", async ({ redis }) => {
+  test("a delayed job that a full schedule refuses is not counted", async ({ redis }) => {
     const commands = redis.connect();
     const schedule = new Schedule(commands, noStaging, 1);
     await schedule.accept(jobOf("a"), laterMs());
@@ -112,7 +112,7 @@ describe("a delayed job", () => {
     await schedule.close();
   });
 
-  test("a delayed job counts for an hour when its producer died before it was scheduled, and until it is due otherwise", async ({
+  test("a delayed job counts until it is due, and only for an hour if its producer died before scheduling it", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -127,7 +127,7 @@ describe("a delayed job", () => {
     await schedule.close();
   });
 
-  test("a delayed job's request is measured in bytes: one of long characters is put beside the schedule", async ({
+  test("a delayed job's request is measured in bytes, so one of multi-byte characters is staged", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -140,7 +140,7 @@ describe("a delayed job", () => {
 });
 
 describe("bytes of a tenant's results", () => {
-  test("the bytes of a tenant's results are counted once per job, with what earlier attempts and output left, whichever script ends it", async ({
+  test("the bytes of a tenant's results are counted once per job, earlier attempts and output included, whichever script ends it", async ({
     redis,
   }) => {
     const commands = redis.connect();
@@ -161,7 +161,7 @@ describe("bytes of a tenant's results", () => {
     const waiting = { key, jobId: "cancelled", attempt: 1, inbox: undefined };
     const cancel = () =>
       new JobEvents(commands).cancel({ ...waiting, queue: queueKeys(key, "cancelled", 1) }, done);
-    expect([await cancel(), await cancel()]).toEqual(["told", "finished-before"]);
+    expect([await cancel(), await cancel()]).toEqual(["ended", "finished-before"]);
     const afterCancel = await kept();
     expect(afterCancel).toBeGreaterThan(afterEnd);
     await commands.del(waitKey(key));

@@ -13,12 +13,12 @@ export interface Approval {
   readonly session: string;
   readonly agent?: string | undefined;
   readonly kind: string;
-  /** All that the job would run and with what, its secrets masked. It says how much of it was cut off. */
+  /** Everything that the job would run, its secrets masked. A cut preview ends with how much is missing. */
   readonly preview: string;
-  /** Of what is shown here: an approval names it, and does not count when the job would run something else. */
+  /** Digest of what is shown here. An approval names it, and does not count if the job would run something else. */
   readonly digest: string;
   readonly askedAtMs: number;
-  /** Then it ends as refused. */
+  /** If no administrator decides before, the job ends as refused. */
   readonly expiresAtMs: number;
 }
 
@@ -39,7 +39,7 @@ export type Decided = "decided" | "unknown" | "changed" | "approved" | "refused"
 
 export interface Decision {
   readonly decision: "approved" | "refused";
-  /** Of what the administrator saw. Only a refusal may leave it out. */
+  /** Digest of what the administrator saw. Only a refusal may leave it out. */
   readonly digest: string | undefined;
   readonly by: string;
   readonly reason: string;
@@ -47,7 +47,7 @@ export interface Decision {
 
 export interface ApprovalsListed {
   readonly limit: number;
-  /** Absent: of all. */
+  /** Absent: all tenants. */
   readonly tenant?: TenantId | undefined;
   /** Whose sandboxes the jobs run in; absent: all. */
   readonly owners?: readonly string[] | undefined;
@@ -117,12 +117,12 @@ export class Approvals {
     this.#redis = redis;
   }
 
-  /** How it was decided about the job. The first call makes it wait, and so does one with another digest. */
+  /** Returns the decision about the job. The first call, and a call with another digest, makes the job wait for one. */
   async ask(what: ApprovalAsked, expiresMs: number): Promise<ApprovalState> {
     const { jobId, sandbox, digest, whole, ...rest } = what;
     const owner = tenantOf(sandbox);
     const text = JSON.stringify({ ...rest, sandbox });
-    // Before, in case this process dies; and after, in case a reader of the list took the owner off in between.
+    // Added before, in case this process dies; and after, in case a reader of the list removed the owner in between.
     await this.#redis.sadd(redisKeys.approvalOwners, owner);
     const keys = [...keysOf(sandbox, jobId), redisKeys.job(sandbox, jobId)];
     const answer = await ask.run(this.#redis, keys, [jobId, text, whole, expiresMs, keptMs, digest]);
@@ -135,11 +135,11 @@ export class Approvals {
     jobId: string,
     { decision, digest = "", by, reason }: Decision,
   ): Promise<Decided> {
-    const said = [jobId, decision, by, reason, keptMs, digest];
-    return await decide.run(this.#redis, keysOf(sandbox, jobId), said);
+    const args = [jobId, decision, by, reason, keptMs, digest];
+    return await decide.run(this.#redis, keysOf(sandbox, jobId), args);
   }
 
-  /** Whether an administrator has decided, or its time is over; undefined: no approval was needed. */
+  /** False: an administrator has decided, or the time is over. Undefined: no approval was asked for. */
   async isWaiting(sandbox: SandboxKey, jobId: string): Promise<boolean | undefined> {
     const state = await this.#redis.hget(redisKeys.approval(sandbox, jobId), "state");
     return state === null ? undefined : state === "waiting";
@@ -152,7 +152,7 @@ export class Approvals {
     return typeof whole === "string" && approval ? { ...approval, whole } : undefined;
   }
 
-  /** The jobs that wait, the first to expire first. Beyond the limit, tenants take turns: none hides another's jobs by many of its own. */
+  /** The jobs that wait, the first to expire first. Beyond the limit tenants take turns, so that one with many jobs hides no other's. */
   async list({ limit, tenant, owners }: ApprovalsListed): Promise<Approval[]> {
     const of = owners ?? (await this.#redis.smembers(redisKeys.approvalOwners));
     const found: Approval[] = [];
@@ -176,7 +176,7 @@ export class Approvals {
         counts.set(approval.tenant, count);
         if (count <= limit) found.push(approval);
       }
-      // Sandboxes of one owner are of one tenant, but for those that all share.
+      // All sandboxes of an owner belong to one tenant, except the one that all tenants share.
       const isFull = found.length >= limit && (tenant !== undefined || counts.has(owner));
       if (ids.length < pageSize || isFull) break;
     }

@@ -1,6 +1,6 @@
 import type { Approval } from "./approvals.ts";
 
-/** So many of them, each tenant in its turn; the first to expire first. */
+/** Picks `limit` approvals, tenants in turn. The first to expire comes first. */
 export function fairShare(all: readonly Approval[], limit: number): Approval[] {
   const sorted = all.toSorted(byExpiry);
   if (sorted.length <= limit) return sorted;

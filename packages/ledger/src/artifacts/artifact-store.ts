@@ -76,8 +76,8 @@ interface Content {
  *                └──────────┴── not adopted within the hour ─────────────────────────────▲
  *
  * Promises: an artifact that was added has its bytes until it expires, and counts against its tenant's quota until it is
- * dropped; the same content is stored once; whatever dies between two steps leaves only what the sweep finds. Does not promise
- * to follow a file: what was read is what is kept.
+ * dropped; the same content is stored once; whatever dies between two steps, the sweep finds what is left. It does not follow changes
+ * of a file: it keeps the bytes that it read.
  */
 export class ArtifactStore {
   readonly limits: ArtifactLimits;
@@ -97,7 +97,7 @@ export class ArtifactStore {
     return new JobArtifacts(this.#redis, this, owner);
   }
 
-  /** Reads the source to its end, or to the first byte too many. What it throws is thrown; what is over a limit is an answer. */
+  /** Reads the source to its end, or to the first byte beyond a limit. Rethrows its errors; a limit is an answer. */
   async put(
     owner: ArtifactOwner,
     path: string,
@@ -105,8 +105,8 @@ export class ArtifactStore {
     options: PutOptions = {},
   ): Promise<PutAnswer> {
     const { maxBytes } = this.limits;
-    const hopeless = await this.#hopeless(owner, path, options);
-    if (hopeless) return { refused: hopeless };
+    const refused = await this.#refusedInAdvance(owner, path, options);
+    if (refused) return { refused };
     const measured = new MeasuredBytes(maxBytes);
     try {
       return await this.#store(owner, path, measured, source, options);
@@ -129,7 +129,7 @@ export class ArtifactStore {
     return record !== undefined && (await this.#drop(id, record, { holder, onlyExpired: false }));
   }
 
-  /** Drops what any conversation of a sandbox has persisted. What was kept for others goes when it expires. */
+  /** Drops everything that the conversations of a sandbox have persisted. Other artifacts stay until they expire. */
   async forgetPersisted(
     key: SandboxKey,
     { holder }: { readonly holder?: ArtifactHolder | undefined } = {},
@@ -152,7 +152,7 @@ export class ArtifactStore {
     return { expired, removedFiles: await this.#files.sweep(atMost) };
   }
 
-  async #hopeless(
+  async #refusedInAdvance(
     { tenant }: ArtifactOwner,
     path: string,
     { expectedBytes, persist }: PutOptions,
@@ -161,7 +161,7 @@ export class ArtifactStore {
     if (expectedBytes > this.limits.maxBytes) return tooLarge(path, this.limits.maxBytes);
     const used = await this.usage(tenant);
     const passes = used.bytes + expectedBytes > this.limits.quotaBytes;
-    // What is persisted may take the place of something as large.
+    // A persisted file may replace one that is as large.
     return passes && !persist ? this.#overQuota(path, used) : undefined;
   }
 
@@ -241,13 +241,13 @@ export class ArtifactStore {
     const dropped = await dropArtifact.run(this.#redis, artifactKeys(id, record), args);
     if (dropped.answer === "fenced") throw fenced(record.key, holder, dropped.epoch);
     if (dropped.answer === "kept") return false;
-    // Removed now if the file is here; otherwise by the sweep of a process that sees its directory.
+    // Removed now if this process has the directory; otherwise by the sweep of a process that has it.
     if (dropped.file !== "" && (await this.#files.isHere(record.place)))
       await this.#files.discard({ place: record.place, file: dropped.file }).catch(() => {});
     return true;
   }
 
-  /** On a cluster the scripts below cannot compare the lease: it is in another slot. */
+  /** On a cluster the artifact scripts cannot compare the lease: it is in another slot. */
   async #compare(key: SandboxKey, holder: ArtifactHolder | undefined): Promise<void> {
     if (!holder || !(await isCluster(this.#redis))) return;
     const { epoch, instance } = await readLease(this.#redis, key);

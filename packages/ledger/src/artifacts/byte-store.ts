@@ -1,12 +1,11 @@
 /**
- * Where the bytes of larger artifacts are kept: a directory, or later a bucket. The writer chooses the name, and uses it
- * once; so what one process removes is never what another has just written. Which names are wanted is known in Redis
- * alone.
+ * Where the bytes of larger artifacts are kept: a directory, or later a bucket. A writer uses each name once, so no process
+ * removes what another has just written. Only Redis knows which names are needed.
  */
 export interface ByteStore {
-  /** The same for every process that sees these bytes, and for no other. Makes the store ready when it is new. */
+  /** Initialises a new store. Returns its id: equal for every process that sees these bytes, and for no other. */
   prepare(): Promise<string>;
-  /** The id of a store that is there already. */
+  /** The id of an initialised store; undefined for a new one. */
   id(): Promise<string | undefined>;
   draftName(nonce: string): string;
   finalName(nonce: string, sha256: string): string;
@@ -15,7 +14,7 @@ export interface ByteStore {
   /** Gives a whole draft its final name, where it survives a crash of the machine. */
   commit(draft: string, final: string): Promise<void>;
   has(name: string): Promise<boolean>;
-  /** Ends early when there is less than that, or no such name. */
+  /** Ends early if the file is shorter or missing. */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
   /** Succeeds if it is gone already. */
   remove(name: string): Promise<void>;

@@ -22,8 +22,8 @@ const readBytes = 64 * 1024;
 
 /**
  * Bytes in a directory, by the hash of their content: `sha256/ab/cd/abcd….<nonce>`. Written as `tmp/<nonce>`, flushed, renamed.
- * The file `place-id` names the directory itself, so that two hosts know whether they share it. Only the worker's user
- * may look, and the directory's group: a gateway that serves them need not be the worker's user.
+ * The file `place-id` identifies the directory, so that two hosts know whether they share it. Only the worker's user
+ * and the directory's group may read: a gateway that serves artifacts may run as another user of that group.
  */
 export class DirectoryStore implements ByteStore {
   readonly #directory: string;
@@ -44,12 +44,13 @@ export class DirectoryStore implements ByteStore {
       await rm(draft);
       await flushDirectory(this.#directory);
       const made = await this.id();
-      if (made === undefined) throw new Error(`${idFile} is not one of ours`);
+      if (made === undefined)
+        throw new Error(`${idFile} is not a file that Berth wrote; remove it, or use an empty directory`);
       return made;
     });
   }
 
-  /** Looked at each time: a directory that was emptied under us is another store, and is made anew. */
+  /** Read on each call: a directory that was emptied meanwhile is another store, and gets another id. */
   async id(): Promise<string | undefined> {
     const path = join(this.#directory, idFile);
     const text = await this.#guard(() => readFile(path, "utf8").catch(unless("ENOENT", "ENOTDIR")));
@@ -117,7 +118,8 @@ export class DirectoryStore implements ByteStore {
   }
 
   #path(name: string): string {
-    if (!namePattern.test(name)) throw this.#fault(new Error(`${JSON.stringify(name)} is no name in it`));
+    if (!namePattern.test(name))
+      throw this.#fault(new Error(`${JSON.stringify(name)} is not a name in this store`));
     return join(this.#directory, name);
   }
 

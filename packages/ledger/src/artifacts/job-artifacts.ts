@@ -9,7 +9,7 @@ const lookupsAtOnce = 50;
 
 export interface PersistedFile {
   readonly ref: ArtifactRef;
-  /** Throws `artifact-missing` when it has expired since it was found. */
+  /** Throws `artifact-missing` if it has expired since. */
   stream(range?: Partial<ByteRange>): Promise<AsyncIterable<Uint8Array>>;
 }
 
@@ -44,7 +44,7 @@ export class JobArtifacts {
     }
   }
 
-  /** If it is refused, what was persisted there before goes too: a reader must not mistake it for the new one. */
+  /** If it is refused, the earlier version is removed as well: a reader must not mistake it for the new one. */
   async persist(path: string, bytes: Uint8Array): Promise<PutAnswer> {
     const source = (async function* () {
       yield bytes;
@@ -55,7 +55,7 @@ export class JobArtifacts {
     return answer;
   }
 
-  /** Whichever job of the tenant kept it; undefined for another tenant's as for one that is not there. */
+  /** An artifact of any job of the tenant. Undefined if it is another tenant's or does not exist. */
   async artifact(id: string): Promise<PersistedFile | undefined> {
     const record = await this.#store.reader.record(id);
     if (record?.tenant !== this.#owner.tenant) return undefined;
@@ -85,7 +85,7 @@ export class JobArtifacts {
     return found;
   }
 
-  /** What is no longer persisted. */
+  /** Returns the artifacts that it removed. */
   async forget(path: string, { recursive }: { readonly recursive: boolean }): Promise<ArtifactRef[]> {
     const below = await this.persistedBelow(path);
     const forgotten = recursive ? below : below.filter((ref) => ref.path === path);

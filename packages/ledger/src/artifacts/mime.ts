@@ -1,4 +1,4 @@
-/** How much of a content's beginning decides what it is. */
+/** How many first bytes decide the type. */
 export const sniffedBytes = 64 * 1024;
 
 const unknownType = "application/octet-stream";
@@ -9,7 +9,7 @@ interface Magic {
   readonly mime: string;
 }
 
-/** First bytes. Long enough that a text which happens to begin like one is still a text, but for gif and pdf. */
+/** First bytes of formats, long enough that a text is not mistaken for one. Exceptions: gif and pdf. */
 const magics: readonly Magic[] = [
   { bytes: "\x89PNG\r\n\x1a\n", mime: "image/png" },
   { bytes: "\xff\xd8\xff", mime: "image/jpeg" },
@@ -45,7 +45,7 @@ const riffs: Readonly<Record<string, string>> = {
   "AVI ": "video/x-msvideo",
 };
 
-/** Believed of a name when the content is text. */
+/** By extension, if the content is text. */
 const textTypes: Readonly<Record<string, string>> = {
   c: "text/x-c",
   css: "text/css",
@@ -72,7 +72,7 @@ const textTypes: Readonly<Record<string, string>> = {
   yml: "application/yaml",
 };
 
-/** Formats that are a zip with a convention inside; believed of a name when the content is a zip. */
+/** Formats inside a zip, by extension, if the content is a zip. */
 const zipTypes: Readonly<Record<string, string>> = {
   docx: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
   epub: "application/epub+zip",
@@ -83,8 +83,8 @@ const zipTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a file is. The content decides; the name only says which kind of text or zip it is. So a name never makes a browser
- * run what is not text, and a text is never called an image or an archive.
+ * The MIME type of a file. The content decides; the name only picks the kind of text or zip. So no name makes a browser run
+ * what is not text, and no text is served as an image or an archive.
  */
 export function mimeOf(path: string, head: Uint8Array): string {
   const extension = /\.([A-Za-z0-9]+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
@@ -109,10 +109,10 @@ function lookup(types: Readonly<Record<string, string>>, name: string): string |
   return Object.hasOwn(types, name) ? types[name] : undefined;
 }
 
-/** UTF-8 without control bytes that no terminal output or source has. It may end inside a character. */
+/** UTF-8 without control bytes, except those of terminal output and source. It may end inside a character. */
 function isText(head: Uint8Array): boolean {
   for (const byte of head.subarray(0, sniffedBytes)) {
-    // Of these: backspace to carriage return, and escape, which coloured logs are full of.
+    // Allowed: backspace to carriage return, and escape, which coloured logs use.
     if (byte < 0x20 && !(byte >= 0x08 && byte <= 0x0d) && byte !== 0x1b) return false;
   }
   try {

@@ -1,13 +1,13 @@
 type Chunks = AsyncGenerator<Uint8Array, void, void>;
 
 export interface SplitBytes {
-  /** All of it, or at least as much as was asked for. */
+  /** The whole stream, or more than `headBytes` of it. */
   readonly head: Buffer;
-  /** Head included. Undefined when the head is all. */
+  /** The stream from its start. Undefined if the head is all of it. */
   readonly all: Chunks | undefined;
 }
 
-/** Looks at the first bytes of a stream. When there are more, `all` must be read or returned. */
+/** Reads the first bytes of a stream. If it has more, the caller must read or return `all`. */
 export async function splitHead(source: Chunks, headBytes: number): Promise<SplitBytes> {
   const parts: Uint8Array[] = [];
   let size = 0;

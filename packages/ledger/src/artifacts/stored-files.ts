@@ -15,7 +15,7 @@ export interface StoredFile {
 /**
  * Files of a byte store, each named in an index in Redis from before it is made until an artifact adopts it, and again from when
  * it loses its last reference until it is removed. If a process dies between two steps, the sweep finds what it left by the
- * index; no directory is ever searched. A file that is due there is never adopted any more.
+ * index; no directory is ever searched. Once a file is due in the index, no artifact adopts it.
  */
 export class StoredFiles {
   readonly #redis: Redis;
@@ -26,7 +26,7 @@ export class StoredFiles {
     this.#store = store;
   }
 
-  /** Writes a file that waits for its adoption. `sha256` is asked for when all chunks have passed. */
+  /** Writes a file that an artifact adopts later. Calls `sha256` after the last chunk. */
   async write(
     chunks: AsyncGenerator<Uint8Array, void, void>,
     sha256: () => string,
@@ -36,15 +36,15 @@ export class StoredFiles {
       const nonce = randomBytes(16).toString("hex");
       const draft = this.#store.draftName(nonce);
       try {
-        await this.#await(place, draft);
+        await this.#expectAdoption(place, draft);
         await this.#store.write(draft, chunks);
         const hash = sha256();
         const file = this.#store.finalName(nonce, hash);
-        await this.#await(place, file);
+        await this.#expectAdoption(place, file);
         await this.#store.commit(draft, file);
         return { place, file, sha256: hash };
       } finally {
-        // It has its final name by now, or never will.
+        // The draft has its final name by now, or never gets it.
         await this.discard({ place, file: draft }).catch(() => {});
       }
     } finally {
@@ -52,7 +52,7 @@ export class StoredFiles {
     }
   }
 
-  /** The same content is known as another file. Should that have been lost, this one takes its place. */
+  /** Redis knows this content as another file. If that file was lost, this one replaces it. */
   async repair(file: string, known: string): Promise<void> {
     if (!(await this.#store.has(known))) await this.#store.commit(file, known);
   }
@@ -74,14 +74,14 @@ export class StoredFiles {
     const nowMs = await redisNow(this.#redis);
     const due = await this.#redis.zrangebyscore(garbage, "-inf", nowMs, "LIMIT", 0, atMost);
     const failures: unknown[] = [];
-    // One file that cannot be removed must not keep the others.
+    // One file that cannot be removed must not prevent the removal of the others.
     for (const file of due)
       await this.discard({ place, file }).catch((error: unknown) => void failures.push(error));
     if (failures.length > 0) throw failures[0];
     return due.length;
   }
 
-  async #await(place: string, file: string): Promise<void> {
+  async #expectAdoption(place: string, file: string): Promise<void> {
     await this.#redis.zadd(redisKeys.artifactGarbage(place), (await redisNow(this.#redis)) + draftMs, file);
   }
 }

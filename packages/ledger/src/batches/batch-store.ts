@@ -6,7 +6,7 @@ import type { FieldOf } from "../key-record.ts";
 import { claimDue } from "./claim-due.ts";
 import type { batchRecords } from "./records.ts";
 
-/** While it is open, from the last time a gateway looked at it. */
+/** Expiry of an open batch, counted from the last time a gateway looked at it. */
 const openKeptMs = 7 * 24 * 3_600_000;
 const overKeptMs = 2 * 24 * 3_600_000;
 const listedMost = 10_000;
@@ -103,7 +103,7 @@ export class BatchStore {
       redisKeys.batchesOpenOf(owner),
       redisKeys.webhooksOf(owner),
     ];
-    // What an admin key makes is no tenant's.
+    // Batches of admin keys belong to no tenant and have no ceilings.
     const limits = owner === "" ? { batches: 0, webhooks: 0 } : await readCeilings(this.#redis, owner);
     const { batches, webhooks } = limits;
     const about = [id, Date.now(), owner, webhook ?? "", openKeptMs, listedMost, listedOfOwner];
@@ -144,8 +144,8 @@ export class BatchStore {
     id: string,
     end: BatchEnd & { readonly failed: boolean },
   ): Promise<"unknown" | "noted" | "over"> {
-    const said = await this.#advance(id, [end.index, end.key ?? "", end.failed ? "1" : "0", ""]);
-    return said === "gone" ? "unknown" : said === "over" ? "over" : "noted";
+    const answer = await this.#advance(id, [end.index, end.key ?? "", end.failed ? "1" : "0", ""]);
+    return answer === "gone" ? "unknown" : answer === "over" ? "over" : "noted";
   }
 
   /** An order that was not accepted: it ends here, with the reason. */
@@ -155,7 +155,7 @@ export class BatchStore {
     await this.noteEnd(id, { index, key: undefined, failed: true });
   }
 
-  /** Heartbeat of an upload; without it, its gateway or its sender is gone. */
+  /** Heartbeat of an upload. If it stops, the gateway or the sender is gone. */
   async noteSubmitted(id: string, count: number): Promise<void> {
     await this.#note(id, { submitted: count, uploadAtMs: Date.now() });
   }
@@ -172,17 +172,17 @@ export class BatchStore {
     return (await cancelBatch.run(this.#redis, keys, [id, Date.now()])) === 1;
   }
 
-  /** Ids of open batches that are to be looked at now; no other gateway gets them for `holdMs`. */
+  /** Ids of open batches that are due for a look. No other gateway gets them for `holdMs`. */
   claimOpen(options: { readonly holdMs: number; readonly limit: number }): Promise<string[]> {
     return claimDue(this.#redis, redisKeys.batchesOpen, options);
   }
 
-  /** Its records have expired. */
+  /** Removes a batch whose records have expired from the open ones. */
   async dropOpen(id: string): Promise<void> {
     await this.#redis.zrem(redisKeys.batchesOpen, id);
   }
 
-  /** Keeps other gateways from it for so long, if it is open. */
+  /** Keeps other gateways from an open batch for `holdMs`. */
   async holdOpen(id: string, holdMs: number): Promise<void> {
     await this.#redis.zadd(redisKeys.batchesOpen, "XX", Date.now() + holdMs, id);
   }
@@ -226,7 +226,7 @@ export class BatchStore {
     });
   }
 
-  /** Where the first index is whose end is not known. */
+  /** The first index whose end is not known. */
   async firstNotEnded(id: string): Promise<number> {
     return Math.max(0, await this.#redis.bitpos(redisKeys.batchDone(id), 0));
   }

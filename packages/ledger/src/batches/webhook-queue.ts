@@ -13,20 +13,20 @@ const release = new Script({
   parse: (reply) => z.literal(1).parse(reply),
 });
 
-/** Longer than a call takes: another gateway makes the calls of one that died. */
+/** Longer than a call takes. After this, another gateway makes the calls of a gateway that died. */
 const holdMs = 60_000;
 const lookAgainMs = 1_000;
 
 export interface ClaimedCalls {
-  /** The tenant; nothing for an admin's. */
+  /** The tenant; empty for an admin key. */
   readonly owner: string;
   /** Ids of batches. */
   readonly batches: readonly string[];
 }
 
 /**
- * Calls of webhooks by owner. Only a few of one owner are made at a time, by all gateways together, so that an owner whose receivers
- * are slow delays its own calls only.
+ * Webhook calls by owner. All gateways together make only a few calls of one owner at a time, so that an owner with slow receivers
+ * delays only its own calls.
  *
  *   batch over ──▶ waiting ──claim──▶ being made ──remove, again──▶ released
  */

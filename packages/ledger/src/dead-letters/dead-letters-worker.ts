@@ -16,8 +16,8 @@ const defaultLockMs = 5_000;
 const reconnectMs = 250;
 
 /**
- * Makes failed jobs of new letters, and enqueues again what a user retried in a dashboard. Which of the two is read from
- * the entry: having failed is written down in the same step as failing, so that no letter is run again by accident.
+ * Turns new letters into failed jobs, and enqueues again what a user retried in a dashboard. The entry shows which of the two it is:
+ * BullMQ records the failure in the step that fails it, so that no letter runs again by accident.
  */
 export class DeadLetterWorker {
   readonly #options: DeadLetterWorkerOptions;
@@ -49,7 +49,7 @@ export class DeadLetterWorker {
   }
 
   async #pass(entry: BullJob): Promise<void> {
-    // A dashboard may reset the attempts; the trace of the first failure stays.
+    // A dashboard may reset the attempts. The stack trace of the first failure stays.
     const isListed = entry.attemptsMade > 0 || (entry.stacktrace?.length ?? 0) > 0;
     if (!isListed) throw new UnrecoverableError(reasonText(entry.data));
     await redriveEntry(this.#options.redis, entry, this.#options.enqueue);

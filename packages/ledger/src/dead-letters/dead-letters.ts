@@ -28,9 +28,9 @@ const letter = z.object({
   outcome,
   atMs: z.number(),
   worker: z.string(),
-  /** As it was found. */
+  /** As it was found, not validated. */
   job: z.unknown(),
-  /** Chosen before it is enqueued again, so that doing so twice enqueues it once. */
+  /** The new job's id, chosen before it is enqueued: a repeated re-drive enqueues it once. */
   redriveAs: z.string().optional(),
 });
 export type NewDeadLetter = Omit<z.infer<typeof letter>, "redriveAs">;
@@ -64,7 +64,7 @@ export class DeadLetters {
     this.#queue.on("error", () => {});
   }
 
-  /** The same job again replaces what was there. */
+  /** Replaces an earlier letter of the same job. */
   async add(added: NewDeadLetter): Promise<void> {
     const known = await this.#queue.getJob(letterId(added.jobId));
     await known?.remove();
@@ -79,7 +79,7 @@ export class DeadLetters {
     if (key.success) await this.#dropOldest(tenantOf(key.data), added.jobId);
   }
 
-  /** Past its ceiling a tenant's own oldest letters go: it pushes out no other's. */
+  /** Removes a tenant's oldest letters beyond its ceiling. Other tenants' letters stay. */
   async #dropOldest(tenant: TenantId, newest: string): Promise<void> {
     const index = redisKeys.deadOf(tenant);
     const now = Date.now();
@@ -99,7 +99,7 @@ export class DeadLetters {
   async list({ limit = 100, after }: { limit?: number; after?: string } = {}): Promise<DeadLetter[]> {
     const failed = this.#queue.toKey("failed");
     const [, at = "+inf", id = ""] = /^(\d+)\.(.*)$/.exec(after ?? "") ?? [];
-    // Those of the same millisecond are in order of their ids, too.
+    // Letters of the same millisecond are ordered by id.
     const same = at === "+inf" ? 0 : await this.#redis.zcount(failed, at, at);
     const page = await this.#redis.zrevrangebyscore(
       failed,
@@ -127,7 +127,7 @@ export class DeadLetters {
     return this.#queue.getFailedCount();
   }
 
-  /** Enqueues the job again under a new id, which it gives back. */
+  /** Enqueues the job again under a new id, and returns that id. */
   async redrive(id: string, enqueue: (job: Job) => Promise<unknown>): Promise<string> {
     const entry = await this.#queue.getJob(letterId(id));
     if (!entry) throw notRedrivable("not-found", id, `there is no dead letter of the job ${id}`);
@@ -184,7 +184,7 @@ function slim(added: NewDeadLetter): NewDeadLetter {
   return large && typeof job === "object" ? { ...added, job: { ...job, request: undefined } } : added;
 }
 
-/** With a letter before it: BullMQ takes no id of digits alone, and an unreadable job may have one. */
+/** Prefixed, because BullMQ refuses an id of digits only, and an unreadable job may have one. */
 function letterId(id: string): string {
   return `d-${id.replaceAll(":", "_")}`;
 }

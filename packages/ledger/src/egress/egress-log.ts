@@ -2,11 +2,11 @@ import { type EgressUse, egressUse, redisKeys, type SandboxKey, sandboxKey, tena
 import type { Redis } from "@berth/redis";
 import { z } from "zod";
 
-/** Of each tenant, so that none pushes another's out. */
+/** Per tenant, so that one tenant's entries do not push out another's. */
 const kept = 1_000;
 const keptMs = 30 * 86_400_000;
 
-/** What a sandbox sent and received, by the jobs that ran meanwhile. Without jobs: background processes did. */
+/** What a sandbox sent and received, and the jobs that ran meanwhile. No jobs: background processes sent it. */
 export interface EgressEntry extends EgressUse {
   readonly id: string;
   readonly atMs: number;
@@ -39,7 +39,7 @@ export class EgressLog {
     await this.#redis.pexpire(key, keptMs);
   }
 
-  /** The latest first, those before an entry's id. `owner`: a tenant, or `sharedOwner`. */
+  /** The latest first. `before`: only entries older than that id. `owner`: a tenant, or `sharedOwner`. */
   async list(
     owner: string,
     { before, limit }: { readonly before?: string | undefined; readonly limit: number },

@@ -5,7 +5,7 @@ import { eventsOf } from "./event-channels.ts";
 
 /** One watched wait for a job's end. */
 export interface CheckedWait {
-  /** Settles if a look finds the job's end, or finds twice that Redis does not know the job. */
+  /** Resolves when a look finds the job's end. Rejects when two looks in a row find that Redis does not know the job. */
   readonly result: Promise<JobResult>;
   /** Must be called, however the wait ended. */
   stop(): void;
@@ -30,7 +30,7 @@ export interface EndCheckOptions {
 const defaultEveryMs = 30_000;
 /** A job that Redis does not know is looked at again after this long. */
 const againMs = 1_000;
-/** Ticks in that time: a job whose wait begins between two is not looked at much later than others. */
+/** Ticks per interval, so that a job whose wait begins between two ticks is not looked at much later than others. */
 const ticks = 4;
 /** Records asked for in one round trip. */
 const idsPerLook = 1_000;
@@ -41,7 +41,7 @@ const endsAtOnce = 16;
  * Ends waits for results that can no longer arrive. An inbox and a job's stream can lose it: Redis was restored or emptied,
  * an inbox was trimmed or expired while its client was away, or a worker's last publication was lost.
  *
- * Looks at the records of the jobs that are waited for, when the blocking connection is made again and every half minute. A record with
+ * Reads the records of the awaited jobs when the blocking connection is reopened, and every half minute. A record with
  * an outcome gives the end from the job's stream. A job without a record, twice, ends the wait with the fault `job-unknown`.
  *
  * Only jobs that were accepted may be watched: others have no record.
@@ -76,15 +76,15 @@ export class EndCheck {
   close(): void {
     this.#closed = true;
     this.#stopListening();
-    this.#rest();
+    this.#stopTimers();
   }
 
   #stop(waiting: Waiting): void {
     this.#waiting.delete(waiting);
-    if (this.#waiting.size === 0) this.#rest();
+    if (this.#waiting.size === 0) this.#stopTimers();
   }
 
-  #rest(): void {
+  #stopTimers(): void {
     clearInterval(this.#timer);
     clearTimeout(this.#again);
     this.#timer = undefined;

@@ -1,6 +1,6 @@
 import type { Fault } from "@berth/protocol";
 import type { IdentifiedEvent } from "./job-events.ts";
-import { readEvent } from "./job-events.ts";
+import { readKnownEvent } from "./job-events.ts";
 import { compareIds, type StreamEntry, type StreamTail, type Watch } from "./stream-tail.ts";
 
 /** Receives a job's events as they happen. */
@@ -28,7 +28,7 @@ export class EventChannels {
     return this.#channels.get(stream)?.watch.last;
   }
 
-  /** From now on delivers every event after the position. False: the other listeners are ahead; read up to their position first. */
+  /** Delivers every event after the position. False: the other listeners are ahead; the caller first reads up to their position. */
   join(stream: string, position: string, listener: Listener): boolean {
     const channel = this.#channels.get(stream);
     if (channel && compareIds(position, channel.watch.last) < 0) return false;
@@ -67,10 +67,7 @@ export class EventChannels {
 /** The events that this client understands: a newer worker may publish types that an older client does not know. */
 export function eventsOf(entries: readonly StreamEntry[]): IdentifiedEvent[] {
   return entries.flatMap((entry) => {
-    try {
-      return [{ id: entry[0].toString(), ...readEvent(entry) }];
-    } catch {
-      return [];
-    }
+    const event = readKnownEvent(entry);
+    return event ? [{ id: entry[0].toString(), ...event }] : [];
   });
 }

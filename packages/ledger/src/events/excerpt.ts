@@ -1,8 +1,8 @@
 import type { JobResult, JobValue } from "@berth/protocol";
 
 /**
- * Results and inboxes carry at most this much of a job's result. They keep a hundred thousand jobs' ends each, and a result may be a
- * megabyte: only the job's own events have the whole of it.
+ * Results and inboxes carry at most this much of a job's result. Each keeps the ends of a hundred thousand jobs, and a result may be a
+ * megabyte. The job's own events have the whole result.
  */
 export const excerptBytes = 32 * 1024;
 

@@ -17,7 +17,7 @@ interface Waiting {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Entries that were read are removed after this many. */
+/** Trims the stream each time it has read this many entries. */
 const readBeforeTrim = 200;
 
 /** Receives the ends of any number of jobs, as workers publish them to one client. */
@@ -64,7 +64,7 @@ export class Inbox {
     const those = this.#waiting.get(jobId);
     those?.delete(waiting);
     if (those?.size === 0) this.#waiting.delete(jobId);
-    this.#rest();
+    this.#stopIfUnused();
   }
 
   #take(entries: readonly StreamEntry[]): void {
@@ -78,7 +78,7 @@ export class Inbox {
       // The entry at the position itself stays: removing it would not make the inbox expire sooner.
       this.#commands.xtrim(this.#stream, "MINID", this.#last).catch(() => {});
     }
-    this.#rest();
+    this.#stopIfUnused();
   }
 
   #deliver(end: PublishedEnd): void {
@@ -97,12 +97,12 @@ export class Inbox {
   #rejectAll(fault: Fault): void {
     const all = [...this.#waiting.values()];
     this.#waiting.clear();
-    this.#rest();
+    this.#stopIfUnused();
     for (const those of all) for (const { reject } of those) reject(fault);
   }
 
-  /** No caller waits: nothing is read, and the position is kept. */
-  #rest(): void {
+  /** Stops reading while no caller waits. Keeps the position. */
+  #stopIfUnused(): void {
     if (this.#waiting.size > 0) return;
     this.#watch?.stop();
     this.#watch = undefined;

@@ -33,9 +33,9 @@ import { runInSlot } from "../slots.ts";
 import { type UsedByAttempt, usedArgument } from "../usage/usage-record.ts";
 import { excerptBytes, excerptOf } from "./excerpt.ts";
 
-/** A cancelled job's request is removed a moment later: a worker that has just taken the job would find it missing. */
+/** A cancelled job's staged request stays this long, for a worker that has just taken the job. */
 export const stagedKeptMs = 60_000;
-/** Redis walks a list to remove an entry. From a longer list none is removed: its entry is marked, and a holder drops it. */
+/** Redis walks a list to remove an entry. In a longer list the entry stays; it is marked, and a holder drops it. */
 export const walkedMost = 10_000;
 
 const reply = z.union([
@@ -54,13 +54,13 @@ const unbegin = new Script({
   parse: (value) => z.literal([0, 1]).parse(value) === 1,
 });
 
-const wish = new Script({
-  name: "wish",
-  file: new URL("../../lua/wish.lua", import.meta.url),
+const noteCancellation = new Script({
+  name: "request-cancellation",
+  file: new URL("../../lua/request-cancellation.lua", import.meta.url),
   parse: (value) => z.literal([0, 1]).parse(value) === 1,
 });
 
-const cancelReply = z.literal(["told", "finished-before", "begun"]);
+const cancelReply = z.literal(["ended", "finished-before", "begun"]);
 const cancel = new Script({
   name: "cancel",
   file: new URL("../../lua/cancel.lua", import.meta.url),
@@ -77,7 +77,7 @@ export interface WaitingJob {
   readonly inbox: string | undefined;
   readonly labels?: Labels | undefined;
   readonly queue: QueueKeys;
-  /** How long a worker may still pass the job on, and must find its end. */
+  /** When the job is due. Its end is remembered past that time, so that a worker that passes it on finds the end. */
   readonly dueAtMs?: number | undefined;
 }
 
@@ -98,7 +98,7 @@ export interface Publication {
   readonly jobId: string;
   /** The client whose inbox gets the end. */
   readonly inbox?: string | undefined;
-  /** Names this publication, so that repeating it after a lost answer adds nothing. */
+  /** Names this publication: a repetition after a lost answer adds nothing. */
   readonly part?: string | undefined;
   /** Present if this is the attempt's end. */
   readonly ends?: EndingAttempt | undefined;
@@ -173,11 +173,11 @@ export class JobEvents {
     if (last?.type === "finished" || last?.type === "retrying")
       return this.exchanges.end(to, endingOf(to, events, last));
     const keys = [redisKeys.lease(key), redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-    const said = events.flatMap((event) => [event.type, dataOf(event)]);
-    return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...said]);
+    const fields = events.flatMap((event) => [event.type, dataOf(event)]);
+    return publish.runAccepted(this.#redis, keys, [to.epoch, to.instance, part, ...fields]);
   }
 
-  /** Records that a job begins, unless it ended, is to be cancelled, is another holder's, or would overtake one that no worker runs. */
+  /** Records that a job begins, unless it has ended, is cancelled, is another holder's, or would overtake a job that no worker runs. */
   begin(to: Publication, position: LinePosition, started: Started): Promise<Begun> {
     return this.exchanges.begin(to, beginningOf(to.jobId, position, started));
   }
@@ -186,33 +186,34 @@ export class JobEvents {
   endAndBegin(
     to: Publication,
     {
-      said,
+      events,
       finished,
       next,
     }: {
-      readonly said: readonly JobEvent[];
+      /** Published before the end. */
+      readonly events: readonly JobEvent[];
       readonly finished: Extract<JobEvent, { type: "finished" }>;
       readonly next: { readonly jobId: string; readonly position: LinePosition; readonly started: Started };
     },
   ): Promise<[Published, Begun]> {
-    const ending = endingOf(to, [...said, finished], finished);
+    const ending = endingOf(to, [...events, finished], finished);
     return this.exchanges.endAndBegin(to, ending, beginningOf(next.jobId, next.position, next.started));
   }
 
-  /** Takes back a beginning that no event followed. False: one did, or that epoch did not record it in one of those takes. */
+  /** Takes back a beginning that no event followed. False: an event followed, or that epoch did not record it in one of those takes. */
   unbegin(
     key: SandboxKey,
     jobId: string,
     by: { worker: string; epoch: number; attempt: number; takes?: readonly string[] | undefined },
   ): Promise<boolean> {
     const keys = [redisKeys.events(key, jobId), redisKeys.job(key, jobId)];
-    // On the connection of the beginning, so that it does not overtake it.
+    // On the same connection as the beginning, so that it does not overtake it.
     return unbegin.runAccepted(this.#redis, keys, [by.epoch, by.worker, by.attempt, ...(by.takes ?? [])]);
   }
 
-  /** From here on the job does not begin, however long it waits. False: no such job is known. */
-  wishCancelled(key: SandboxKey, jobId: string): Promise<boolean> {
-    return wish.run(this.#redis, [redisKeys.job(key, jobId)], []);
+  /** Notes that a cancellation was requested: from here on the job does not begin. False: no such job is known. */
+  requestCancellation(key: SandboxKey, jobId: string): Promise<boolean> {
+    return noteCancellation.run(this.#redis, [redisKeys.job(key, jobId)], []);
   }
 
   /** Ends a job that no worker has begun, and takes it out of its queue. `begun`: its holder has to end it. */
@@ -235,9 +236,9 @@ export class JobEvents {
   async progress(key: SandboxKey, jobId: string): Promise<JobProgress> {
     const [last] = await this.#redis.xrevrangeBuffer(redisKeys.events(key, jobId), "+", "-", "COUNT", 1);
     if (!last) return { state: "not-started" };
-    const event = readEvent(last);
-    if (event.type === "retrying") return { state: "not-started", retried: event.attempt };
-    return event.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
+    const event = readKnownEvent(last);
+    if (event?.type === "retrying") return { state: "not-started", retried: event.attempt };
+    return event?.type === "finished" ? { state: "finished", result: event.result } : { state: "started" };
   }
 
   /**
@@ -283,11 +284,11 @@ function endingOf(
   events: readonly JobEvent[],
   last: Extract<JobEvent, { type: "finished" | "retrying" }>,
 ): Ending {
-  const said = events.flatMap((event) => [event.type, dataOf(event)]);
+  const eventFields = events.flatMap((event) => [event.type, dataOf(event)]);
   const result = last.type === "finished" ? last.result : undefined;
-  const isLong = result !== undefined && Buffer.byteLength(said.at(-1) ?? "") > excerptBytes;
+  const isLong = result !== undefined && Buffer.byteLength(eventFields.at(-1) ?? "") > excerptBytes;
   return {
-    ...{ jobId, queuedId: queuedId(jobId, ends.attempt), inbox, leaves: ends.leaves, part, said },
+    ...{ jobId, queuedId: queuedId(jobId, ends.attempt), inbox, leaves: ends.leaves, part, eventFields },
     excerpt: isLong ? excerptOf(result) : "",
     outcome: result?.outcome.kind ?? "",
     used: usedArgument(result ?? (last.type === "retrying" ? last.used : undefined)),
@@ -299,7 +300,7 @@ function beginningOf(jobId: string, position: LinePosition, started: Started): B
   return { jobId, attempt: started.attempt, data: JSON.stringify(started), ...position };
 }
 
-/** The progress of a job that has only the mark on its queue entry left. */
+/** The result of a job of which only the mark on its queue entry is left. */
 function resultOf(mark: string): JobResult {
   return withText({ outcome: JSON.parse(mark), value: {}, timing: { wallMs: 0, cpuMs: 0 } });
 }
@@ -324,7 +325,16 @@ function dataOf(event: JobEvent): string | Buffer {
 
 type Entry = [id: Buffer, fields: Buffer[]];
 
-export function readEvent([, fields]: Entry): JobEvent {
+/** Undefined for a type that this version does not know: a newer worker may publish it. */
+export function readKnownEvent(entry: Entry): JobEvent | undefined {
+  try {
+    return readEvent(entry);
+  } catch {
+    return undefined;
+  }
+}
+
+function readEvent([, fields]: Entry): JobEvent {
   const type = fields[1]?.toString();
   const data = fields[3] ?? Buffer.alloc(0);
   switch (type) {

@@ -1,6 +1,6 @@
 import { type JobResult, redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
-import { readEvent } from "./job-events.ts";
+import { readKnownEvent } from "./job-events.ts";
 
 const mostBytes = 2_048;
 /** An event may hold 64 KiB of output. */
@@ -25,7 +25,8 @@ export async function lastLines(
     const entries = await redis.xrevrangeBuffer(stream, before, "-", "COUNT", pageSize);
     for (const entry of entries) {
       before = `(${entry[0]}`;
-      const event = readEvent(entry);
+      const event = readKnownEvent(entry);
+      if (event === undefined) continue;
       if (event.type === "finished" && isInside) return shown(Buffer.from(textOf(event.result)));
       if (event.type === "retrying") isInside = event.attempt === attempt;
       if (event.type === "started" && isInside) return shown(Buffer.concat(pieces));
@@ -44,7 +45,7 @@ function textOf({ text, value: { steps = [] } }: JobResult): string {
   return text ?? steps.map(textOf).join("\n");
 }
 
-/** All that the board shows of a job's output goes through here. */
+/** Cuts output for the board. */
 function shown(output: Buffer): string[] {
   const tail = output.subarray(Math.max(0, output.length - mostBytes));
   // The first line may have lost its beginning, and the first character some of its bytes.

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isFault, mayPass } from "@berth/protocol";
 
-/** Answers of a Redis that will take the same command later. The last four: of a cluster whose slot moves to another node. */
+/** Errors after which Redis may accept the same command later. The last four come from a cluster whose slot moves to another node. */
 const passing =
   /^(LOADING|BUSY|MASTERDOWN|READONLY|UNBLOCKED|CLUSTERDOWN|NOREPLICAS|MISCONF|OOM|TRYAGAIN|MOVED|ASK|ERR Script attempted to (access a non local key|execute))\b/;
 
-/** Whether trying again can help: Redis is away, coming up, or full. Anything else it would refuse for ever. */
+/** Whether a retry can help: Redis is away, starting, or full. It would refuse anything else again. */
 export function passes(error: unknown): boolean {
   if (isFault(error))
     return mayPass(error) && (error.retry || (isRefusal(error.cause) && passes(error.cause)));

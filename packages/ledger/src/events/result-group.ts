@@ -28,9 +28,9 @@ export interface GroupResult {
   readonly key: SandboxKey;
   /** The tenant of the sandbox; `shared` for the one that all tenants share. */
   readonly tenant: TenantId;
-  /** At most 32 KiB of it as JSON: of a longer one the beginning of its outputs, no `text` and no lists. */
+  /** At most 32 KiB as JSON. A longer result has the beginning of its outputs, no `text` and no lists. */
   readonly result: JobResult;
-  /** `result` is not all of it. */
+  /** Whether `result` is only a part. */
   readonly isExcerpt: boolean;
   /** All that is kept of the result, for a day after the job's end. Throws `job-unknown` later. */
   whole(): Promise<JobResult>;
@@ -64,7 +64,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
   readonly #from: "0" | "$";
   readonly #claimIdleMs: number;
   readonly #closed = new AbortController();
-  /** Delivered to this process's consumer of the group, and not acknowledged. */
+  /** Ids that this process has delivered and that are not acknowledged. */
   readonly #given = new Set<string>();
   #pendingAfter: string | undefined = "0-0";
   #claimAfter = "0-0";
@@ -79,13 +79,13 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
     this.#blocking = blocking;
     this.#from = options.from === "now" ? "$" : "0";
     this.#claimIdleMs = options.claimIdleMs ?? defaults.claimIdleMs;
-    // A reply that was lost with its connection left entries with this consumer that it never saw.
+    // If a reply was lost with its connection, this consumer has entries pending that it never saw.
     onReconnect(blocking, () => {
       this.#pendingAfter = "0-0";
     });
   }
 
-  /** Results seen to be trimmed away before they were done with. Undefined with a Redis before 7, which does not count. */
+  /** Results that Redis trimmed before they were acknowledged. Undefined with a Redis before 7, which does not count them. */
   get lagLost(): number | undefined {
     return this.#share.lost;
   }
@@ -94,7 +94,7 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
     return this.#closed.signal.aborted;
   }
 
-  /** One loop at a time. What was fetched when it is left is given in the next, or in the consumer's next life. */
+  /** One loop at a time. Results that were fetched when a loop is left come in the next loop, or after the consumer restarts. */
   async *[Symbol.asyncIterator](): AsyncGenerator<GroupResult> {
     this.#pendingAfter = "0-0";
     while (!this.closed) {
@@ -146,13 +146,13 @@ export class ResultGroup implements AsyncIterable<GroupResult>, AsyncDisposable 
     };
   }
 
-  /** Nothing, for now, when Redis is away. */
+  /** Returns nothing for now if Redis is away. */
   async #tried(call: () => Promise<SharedEntry[]>): Promise<SharedEntry[]> {
     try {
       return await call();
     } catch (error) {
       if (this.closed) return [];
-      // The group was removed, or Redis came up without it: it is made again.
+      // The group was removed, or Redis restarted without it: `open` creates it again.
       const gone = error instanceof Error && /\bNOGROUP\b/.test(error.message);
       if (!gone && !passes(error)) throw error;
       this.#openAtMs = 0;

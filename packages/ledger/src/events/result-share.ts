@@ -45,12 +45,12 @@ export class ResultShare {
     this.#batch = who.batch;
   }
 
-  /** Entries seen to be trimmed away before they were done with; undefined: this Redis cannot tell. */
+  /** Entries that Redis trimmed before they were acknowledged; undefined: this Redis does not count them. */
   get lost(): number | undefined {
     return this.#counts ? this.#lost : undefined;
   }
 
-  /** Makes the group if need be, and counts what it missed. */
+  /** Creates the group if it is missing, and counts the entries that it missed. */
   async open(from: "0" | "$"): Promise<void> {
     const missed = await openGroup.run(this.#commands, [stream], [this.#group, from]);
     this.#counts = missed >= 0;

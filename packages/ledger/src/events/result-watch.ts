@@ -5,7 +5,7 @@ import type { IdentifiedEvent } from "./job-events.ts";
 import { lastEntry } from "./last-event.ts";
 import { compareIds } from "./stream-tail.ts";
 
-/** A job's end from its own stream: one look at the last entry, then whatever follows it. */
+/** Waits for a job's end in its own stream: reads the last entry once, then follows the stream. */
 export async function watchResult(
   commands: Redis,
   channels: EventChannels,

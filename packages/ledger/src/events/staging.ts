@@ -44,7 +44,7 @@ export class Staging {
     this.#redis = redis;
   }
 
-  /** `isAccepted`: its job is, with the bytes. Otherwise they count as the tenant's until the job is. */
+  /** `isAccepted`: its job was accepted, and its bytes are counted. Otherwise they count for the tenant until the job is accepted. */
   async put(
     key: SandboxKey,
     job: StagedFor & Pick<Job, "request">,
@@ -63,12 +63,12 @@ export class Staging {
     return { bytes: text.length, sha256: sha256Of(text) };
   }
 
-  /** Its job was refused. What belongs to an accepted job stays. */
+  /** Removes the request of a refused job. Keeps it if an accepted job needs it. */
   async drop(key: SandboxKey, { id, tenant }: StagedFor): Promise<void> {
     await unstage.run(this.#redis, [redisKeys.staged(key, id)], [id, key, tenant]);
   }
 
-  /** From now on it is kept until its terminal record is published. Right after the job was added, and only then. */
+  /** Keeps the request until its job's terminal record is published. Call it right after the job was added, and only then. */
   async accept(key: SandboxKey, jobId: string): Promise<void> {
     await this.#redis.persist(redisKeys.staged(key, jobId));
   }

@@ -30,11 +30,11 @@ interface Reading extends WatchOptions {
   last: string;
 }
 
-/** How long one read waits; a wake that got lost costs this much. */
+/** How long one read waits. A lost wake-up delays a new stream by this much. */
 const blockMs = 2_000;
-/** How long an entry in a slot that cannot be waited for may go unnoticed. */
-const lookMs = 50;
-/** A read that is this late has lost its connection without a word. */
+/** Polling interval for streams of other hash slots, which this read cannot wait for. */
+const pollMs = 50;
+/** A read that is this late has a dead connection, although no end closed it. */
 const silentMs = 8_000;
 const retryMs = 100;
 /** Entries of one reply, however many streams it is about; each stream gives at least one. */
@@ -43,7 +43,7 @@ const entriesPerStream = 200;
 /** Redis looks at every stream of a read, about 1 µs each: reads over many are spaced so that it spends a twentieth of its time. */
 const streamsPerMs = 50;
 const mostPaceMs = 100;
-/** Only its reader needs a wake. */
+/** Expiry of the wake stream, which only its reader needs. */
 const wakeKeptSeconds = 60;
 
 /**
@@ -131,7 +131,7 @@ export class StreamTail {
     return readings.length;
   }
 
-  /** Streams that had more than their share, alone; then all again, so that a stream that never ends holds up no other. */
+  /** Reads once only the streams that had more than their share. Then all again, so that an endless stream does not hold up others. */
   async #readBehind(): Promise<number> {
     const readings = this.#behind.filter((reading) => this.#readings.get(reading.stream) === reading);
     this.#behind = [];
@@ -139,7 +139,7 @@ export class StreamTail {
     return readings.length;
   }
 
-  /** Gives the streams that may have more. */
+  /** Returns the streams that may have more entries. */
   async #read(readings: readonly Reading[], waitMs: number): Promise<Reading[]> {
     const count = Math.max(1, Math.min(Math.floor(entriesPerRead / readings.length), entriesPerStream));
     const asked = new Map(readings.map((reading) => [reading.stream, reading]));
@@ -154,7 +154,7 @@ export class StreamTail {
       if (last === undefined) continue;
       if (stream === this.#wakeStream) this.#wakeLast = last;
       const reading = asked.get(stream);
-      // A listener that joined in the meantime is read from its own position.
+      // A listener that joined meanwhile has its own position.
       if (!reading || this.#readings.get(stream) !== reading) continue;
       reading.last = last;
       reading.onEntries(entries);
@@ -163,7 +163,7 @@ export class StreamTail {
     return full;
   }
 
-  /** On a cluster one read takes streams of one slot: waits for those beside the wake stream, and looks at the others now and then. */
+  /** On a cluster one read takes streams of one slot: it waits for the streams of the wake stream's slot, and polls the others. */
   async #readSlots(count: number, waitMs: number, wake: Position, readings: readonly Position[]) {
     const slots = Map.groupBy(readings, ({ stream }) => slotOf(stream));
     const beside = slots.get(slotOf(wake.stream)) ?? [];
@@ -172,7 +172,7 @@ export class StreamTail {
       this.#commands.xreadBuffer("COUNT", count, "STREAMS", ...streamsAndIds(own)),
     );
     const found = (await Promise.all(others)).flatMap((reply) => reply ?? []);
-    const restMs = found.length > 0 ? 1 : slots.size > 0 ? Math.min(waitMs, lookMs) : waitMs;
+    const restMs = found.length > 0 ? 1 : slots.size > 0 ? Math.min(waitMs, pollMs) : waitMs;
     return [...found, ...(await this.#xread(count, restMs, [wake, ...beside]))];
   }
 
@@ -209,7 +209,7 @@ function slotOf(stream: string): string {
   return /\{([^}]+)\}/.exec(stream)?.[1] ?? stream;
 }
 
-/** Negative, zero, positive: as a sort wants it. */
+/** For sorting: negative, zero or positive. */
 export function compareIds(a: string, b: string): number {
   const [aMs = "0", aSequence = "0"] = a.split("-");
   const [bMs = "0", bSequence = "0"] = b.split("-");

@@ -1,4 +1,4 @@
-/** One wait. Its caller ends it, or its owner does, or its time is over. */
+/** One wait. Its caller ends it, or `Waits.close` does. */
 export interface Wait {
   readonly signal: AbortSignal;
   /** Must be called, however the wait ended. */

@@ -3,11 +3,11 @@ import { type ControlMessage, redisKeys, type WorkerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { nanoid } from "nanoid";
 
-/** Where workers listen. */
+/** The channel that workers subscribe to. */
 export const controlChannel = redisKeys.control;
 
-/** Between two looks for an answer. */
-const lookMs = 20;
+/** Polling interval for the answer. */
+const pollMs = 20;
 
 /** Sends a message to all workers that listen now. One that reconnects does not get it. */
 export async function sendToWorkers(redis: Redis, message: ControlMessage): Promise<void> {
@@ -25,7 +25,7 @@ export async function pingWorker(
 ): Promise<Record<string, string | number> | undefined> {
   const answer = nanoid();
   const until = performance.now() + withinMs;
-  for (let askMs = 0; performance.now() < until; await sleep(lookMs)) {
+  for (let askMs = 0; performance.now() < until; await sleep(pollMs)) {
     if (performance.now() >= askMs) {
       await sendToWorkers(redis, { type: "ping", worker, answer });
       askMs = performance.now() + againMs;

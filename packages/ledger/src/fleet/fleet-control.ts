@@ -7,7 +7,7 @@ import { pingWorker, sendToWorkers } from "./control-channel.ts";
 
 const pingWaitMs = 3_000;
 
-/** Tells workers things. What must not be missed is also written down where they look. */
+/** Sends control messages to workers. A worker may miss one: requests that must not be missed are also stored in Redis. */
 export class FleetControl {
   readonly #redis: Redis;
   readonly #leases: Leases;
@@ -19,7 +19,7 @@ export class FleetControl {
     this.#leases = new Leases(redis);
   }
 
-  /** The worker that has the job ends it. */
+  /** Asks the holder to end the job. */
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
     await sendToWorkers(this.#redis, { type: "cancel", key, jobId });
   }
@@ -30,7 +30,7 @@ export class FleetControl {
     await sendToWorkers(this.#redis, { type: "pause", tenant });
   }
 
-  /** The sweep offers what waits. */
+  /** Lets workers take the tenant's sandboxes again. The sweep offers those that have work. */
   async resume(tenant: TenantId): Promise<void> {
     await this.#leases.resume(tenant);
   }

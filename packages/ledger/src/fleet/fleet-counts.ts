@@ -2,7 +2,7 @@ import { redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { redisNow } from "../redis-now.ts";
 
-/** Workers whose last heartbeat is no older, by Redis' clock, as heartbeats are written: this machine's may be ahead. */
+/** Counts workers with a heartbeat in the last `goneMs`. By Redis' clock, which stamps heartbeats: this machine's may be ahead. */
 export async function countLiveWorkers(redis: Redis, goneMs: number): Promise<number> {
   return await redis.zcount(redisKeys.workers, (await redisNow(redis)) - goneMs, "+inf");
 }

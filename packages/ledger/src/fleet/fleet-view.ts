@@ -23,7 +23,7 @@ import { readWorker, type WorkerRecord } from "./worker-record.ts";
 export interface SandboxView {
   readonly key: SandboxKey;
   readonly tenant: string;
-  /** Who holds it now. */
+  /** The worker that holds it now. */
   readonly worker: string | undefined;
   readonly epoch: number;
   readonly home: string | undefined;
@@ -168,7 +168,7 @@ export class FleetView {
     const usedMs = keys.map((_, at) => Number(page[at * 2 + 1]));
     if (tenant === undefined || keys.length === 0)
       return keys.map((key, at) => ({ key, usedMs: usedMs[at] ?? 0 }));
-    // The tenant's index knows when producers asked; the other one also when a worker took it.
+    // The tenant's index has the last submission. The fleet's index also has the last take by a worker.
     const scores = await this.#redis.zmscore(redisKeys.sandboxes, ...keys);
     return keys.map((key, at) => ({ key, usedMs: Number(scores[at] ?? usedMs[at]) }));
   }
@@ -210,7 +210,7 @@ async function unfinishedCount(redis: Redis, key: SandboxKey): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** A tenant, or the name under which the sandbox is known that all tenants share. */
+/** A tenant, or the owner of the sandbox that all tenants share. */
 function checkedOwner(name: string): TenantId {
   return name === sharedOwner ? (name as TenantId) : checked(tenantId, name, "the tenant");
 }

@@ -12,13 +12,13 @@ const memory = new Script({
   parse: (reply) => z.literal([0, 1]).parse(reply) === 1,
 });
 
-/** Measures Redis' memory and marks a Redis that is nearly full, for `validMs`: without workers that measure, no producer is refused. */
+/** Measures Redis' memory and marks a Redis that is nearly full, for `validMs`. While no worker measures, no producer is refused. */
 export async function markMemory(redis: Redis, validMs: number): Promise<boolean> {
   const measured = (await isCluster(redis)) ? await fullestPrimary(redis) : [];
   return await memory.run(redis, [redisKeys.settings], [defaultFullAtPercent, validMs, ...measured]);
 }
 
-/** Used bytes and maxmemory of the primary that has the least room. */
+/** Used bytes and maxmemory of the fullest primary. */
 async function fullestPrimary(redis: Redis): Promise<number[]> {
   const infos = await Promise.all(primariesOf(redis).map((primary) => primary.info("memory")));
   const measured = infos.map((info) => {
@@ -30,7 +30,7 @@ async function fullestPrimary(redis: Redis): Promise<number[]> {
   return fullest ? [fullest.used, fullest.most] : [];
 }
 
-/** What `nearly-full.lua` answers. */
+/** The answer of `nearly-full.lua`. */
 export const nearlyFull = z.tuple([z.literal("redis-full"), z.number(), z.number()]);
 
 export function nearlyFullFault([, used, from]: z.infer<typeof nearlyFull>): Fault {

@@ -5,7 +5,7 @@ export const fleetRecords = {
   worker: {
     type: "hash",
     of: ["<worker>"],
-    holds: "which process speaks for the worker, and what it says of itself",
+    holds: "which process has the worker id, and its status",
     fields: {
       instance: "the process",
       host: "its host",
@@ -60,8 +60,8 @@ export const fleetRecords = {
       fullAtPercent: "percentage of maxmemory from which new jobs are refused",
       scope: "scope of jobs that name none, as the workers were started with",
       fullUntil: "while Redis is nearly full: until when that is known (Redis time, ms)",
-      usedBytes: "the memory it then had",
-      fullFromBytes: "from which on it is nearly full",
+      usedBytes: "the memory that it then used",
+      fullFromBytes: "memory from which on it counts as nearly full",
     },
     expires: false,
     ends: "never; those of the workers when there is room",

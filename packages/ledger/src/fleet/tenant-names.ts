@@ -3,11 +3,11 @@ import type { Redis } from "@berth/redis";
 import { LRUCache } from "lru-cache";
 import { checked } from "../checked.ts";
 
-/** So long a process remembers a name: one that a failover has lost is written again with the tenant's next job. */
+/** How long a process remembers a name. After that it writes the name again, in case a failover lost it. */
 const rememberedMs = 600_000;
 const maxRemembered = 10_000;
 
-/** Names of tenants whose ids were made of them. Whatever makes something of a tenant's asks here first. */
+/** Names of tenants whose ids were made of them. Code that creates something for a tenant calls `admit` first. */
 export class TenantNames {
   readonly #redis: Redis;
   /** Promises: of two calls for one tenant, the first is answered first. */
@@ -18,8 +18,8 @@ export class TenantNames {
   }
 
   /**
-   * Notes the name that a tenant was given, and gives the one that is known; undefined where the id is the name. Throws
-   * `unknown-tenant` for an id that only a name can make, and that none has made.
+   * Stores the tenant's given name, or reads the stored one; undefined if the id is the name. Throws `unknown-tenant` for an id that only
+   * a name can produce, if no such name is stored.
    */
   async admit(tenant: TenantId, given?: string): Promise<string | undefined> {
     if (!isMappedTenant(tenant)) return undefined;
@@ -33,7 +33,7 @@ export class TenantNames {
     return name;
   }
 
-  /** The id of a tenant that something is about to be made for. */
+  /** The id of a tenant for which something is about to be created. */
   async admitGiven(given: string): Promise<TenantId> {
     const tenant = checked(tenantId, given, "the tenant");
     await this.admit(tenant, given);

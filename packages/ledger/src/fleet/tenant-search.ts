@@ -7,7 +7,7 @@ const mostScans = 100;
 
 /** Tenants whose names contain a text, in the order of their names: at most fifty, of the first hundred thousand sandboxes. */
 export async function tenantsLike(redis: Redis, part: string): Promise<string[]> {
-  // Nothing in it means something to Redis' own patterns.
+  // These characters have no meaning in Redis' patterns.
   if (!/^[a-z0-9_-]{1,63}$/.test(part)) return [];
   const found = new Set<string>();
   let cursor = "0";

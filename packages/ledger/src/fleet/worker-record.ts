@@ -24,9 +24,9 @@ export interface WorkerStatus {
   readonly openNetworks: readonly string[];
   /** What carried commands and files of the sandbox that was opened last; `none` before the first. */
   readonly link: string;
-  /** `ok`, or why nothing may grow in its sandboxes: their disk is nearly full. */
+  /** `ok`, or why nothing may grow in its sandboxes, such as a disk that is nearly full. */
   readonly disk: string;
-  /** `ok`, or why no sandbox can be had there. */
+  /** `ok`, or why it cannot start sandboxes. */
   readonly health: string;
   readonly load: number;
 }

@@ -1,7 +1,7 @@
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** Who is logged in to the dashboard, by the hash of a secret. */
+/** Dashboard logins, by the hash of the session's secret. */
 export class BoardLogins {
   readonly #redis: Redis;
 

@@ -1,7 +1,7 @@
 import { redisKeys } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** Notes the fingerprint of the request that an Idempotency-Key came with. Gives that of the request it came with before. */
+/** Stores the fingerprint of the first request with an Idempotency-Key, and returns that fingerprint. */
 export async function firstFingerprint(
   redis: Redis,
   id: string,

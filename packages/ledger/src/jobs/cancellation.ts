@@ -32,8 +32,8 @@ function unbegun({ labels = {} }: WaitingJob): JobResult {
 /**
  * Cancels jobs.
  *
- *   wish noted ──not begun──▶ its end is published here, and it is out of the queue ──▶ out of the schedule
- *       └──begun, or on its way──▶ its holder gets the cancellation, and publishes its end
+ *   request noted ──not begun──▶ its end is published here, and it is out of the queue ──▶ out of the schedule
+ *       └──begun, or being added──▶ its holder gets the cancellation, and publishes its end
  *
  * Publishing the end and beginning are each one step in Redis that checks for the other, so a job has one end and does not run
  * after it. A process that dies between publishing and removing leaves an entry that its next reader finds ended.
@@ -47,18 +47,18 @@ export class Cancellation {
 
   async cancel(key: SandboxKey, jobId: string): Promise<void> {
     const { redis, control, schedule, events } = this.#parts;
-    await events.wishCancelled(key, jobId);
+    await events.requestCancellation(key, jobId);
     const waiting = await this.#waiting(key, jobId);
-    const isPublished = waiting && (await events.cancel(waiting, unbegun(waiting))) === "told";
-    // Also if its end is published: a job that was taken already waits for its turn with a worker.
+    const isPublished = waiting && (await events.cancel(waiting, unbegun(waiting))) === "ended";
+    // Also if its end is published: a worker may have taken the job, and holds it until its turn.
     await control.cancel(key, jobId);
     if (!isPublished) {
-      // A job that is between two attempts ends with the next one.
+      // A job between two attempts ends when its next attempt is handed on.
       await schedule.hurry(key, jobId);
       return;
     }
     await schedule.remove(jobId, waiting.attempt);
-    // On a single Redis the script has done this: the sandbox may have nothing else to do.
+    // The sandbox may be idle now. On a single Redis the script has handled this.
     if (await isCluster(redis)) await new Leases(redis).dropIdle(key, unfinishedKeys(key)).catch(() => {});
   }
 

@@ -80,16 +80,16 @@ export function shownState(state: JobState): ShownState {
 export async function readJobRecord(
   redis: Redis,
   id: string,
-  place?: SandboxKey,
+  sandbox?: SandboxKey,
 ): Promise<JobRecord | undefined> {
-  const key = place ?? (await readSandboxKey(redis, id));
+  const key = sandbox ?? (await readSandboxKey(redis, id));
   const parsed = stored.safeParse(key && (await redis.hgetall(redisKeys.job(key, id))));
   if (!parsed.success) return undefined;
   const { at, begunAt, outcome, ...record } = parsed.data;
   return { id, ...record, acceptedAtMs: at, begunAtMs: begunAt, outcome };
 }
 
-/** Only the sandbox of a job. */
+/** The sandbox of a job. */
 export async function readSandboxKey(redis: Redis, id: string): Promise<SandboxKey | undefined> {
   const key = await redis.get(redisKeys.sandboxOf(id));
   return key === null ? undefined : sandboxKey.parse(key);
@@ -146,7 +146,7 @@ export async function unfinishedJobIds(
   }: { readonly tenant?: string | undefined; readonly from: number; readonly count: number },
 ): Promise<string[]> {
   if (tenant === undefined) return redis.zrange(redisKeys.unfinished, String(from), String(from + count - 1));
-  // A page of two indexes together is within the first of each up to its end.
+  // The merged page cannot reach beyond `from + count` entries of either index.
   const first = (owner: string) =>
     redis.zrange(redisKeys.unfinishedOf(owner, tenant), "0", String(from + count - 1), "WITHSCORES");
   const both = await Promise.all([first(tenant), first(sharedOwner)]);
@@ -159,7 +159,7 @@ export async function unfinishedJobIds(
     .map(({ id }) => id);
 }
 
-/** As `unfinishedJobIds`, for jobs that were added by then. */
+/** As `unfinishedJobIds`, for jobs that were added before `beforeMs`. */
 export function unfinishedBefore(
   redis: Redis,
   beforeMs: number,

@@ -30,7 +30,7 @@ export const jobRecords = {
   sandboxOf: {
     type: "string",
     of: ["<job id>"],
-    holds: "the key of the sandbox that a job id belongs to, for those who know only the id",
+    holds: "the key of the sandbox that a job id belongs to, for callers that have only the id",
     expires: true,
     ends: "with the job's hash",
   },

@@ -16,7 +16,7 @@ type Enqueue = (job: Job) => Promise<unknown>;
 
 const redriveLabel = "berth.redrive-of";
 
-/** The same job under a new id, `<first id>-redrive-<n>`, to be enqueued. `data`: the job as it was found. */
+/** The same job under a new id, `<first id>-redrive-<n>`. The caller enqueues it. `data`: the job as found, not validated. */
 export async function redrivenJob(
   redis: Redis,
   jobId: string,

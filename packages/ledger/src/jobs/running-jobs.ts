@@ -3,7 +3,7 @@ import type { Redis } from "@berth/redis";
 import { attemptOf, jobIdOf, takenKey } from "../queues/queue-layout.ts";
 import { readBegun } from "./job-record.ts";
 
-/** A holder takes only a few jobs more than it may park. */
+/** A holder takes only a few jobs more than it may park, so this covers all of them. */
 const mostTaken = 256;
 
 /** A job that a worker has begun. */

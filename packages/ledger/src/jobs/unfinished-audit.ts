@@ -38,8 +38,8 @@ export interface VanishedJob {
 }
 
 /**
- * Looks at a page of the jobs that have not ended, the oldest first, and ends as lost those that no queue, schedule or worker has. So
- * every job ends, whatever Redis forgot. `next`: the `from` of the next page; 0 after the last one.
+ * Checks a page of unfinished jobs, the oldest first, and ends as lost those that no queue, schedule or worker has. So
+ * every job ends, also after Redis lost data. `next`: the `from` of the next page; 0 after the last one.
  */
 export async function auditUnfinished(
   redis: Redis,
@@ -88,11 +88,11 @@ async function lastEventId(redis: Redis, stream: string): Promise<string> {
   return last?.[0] ?? "";
 }
 
-/** Removes a job without a record from the unfinished: its tenant is unknown. False: it has a record by now. */
+/** Removes a job without a record from the index of unfinished jobs. False: it has a record by now. */
 async function dropUnknown(redis: Redis, id: string): Promise<boolean> {
   await redis.zrem(redisKeys.unfinished, id);
   if ((await readJobRecord(redis, id)) === undefined) {
-    // A submission that sets it again takes this expiry off.
+    // A later submission of this id sets the key again, without the expiry.
     await redis.pexpire(redisKeys.sandboxOf(id), keptMs);
     return true;
   }

@@ -28,7 +28,7 @@ export type WhyCode = (typeof whyCodes)[number];
 export interface Why {
   readonly jobId: string;
   readonly state: "unknown" | ShownState;
-  /** For people, the most telling first. */
+  /** For people, the most important first. */
   readonly reasons: readonly string[];
   /** The same reasons in the same order, for programs. */
   readonly codes: readonly WhyCode[];
@@ -67,7 +67,7 @@ export interface Reason {
   readonly text: string;
 }
 
-/** Instead of sentences that name workers, hosts, or the trouble of a worker, which may be another tenant's. */
+/** Replace sentences that name workers, hosts, or a worker's trouble, which another tenant may have caused. */
 const wordsForTenants: Partial<Readonly<Record<WhyCode, string>>> = {
   running: "it runs",
   "sandbox-trouble": "its sandbox could not be started",
@@ -81,8 +81,8 @@ const wordsForTenants: Partial<Readonly<Record<WhyCode, string>>> = {
 };
 
 /**
- * What a tenant may know of it: nothing of the fleet's workers and hosts, or of what other tenants' sandboxes do there. `shownId`: a
- * job's id as that tenant knows it.
+ * The part that a tenant may see: nothing about the fleet's workers and hosts, or about other tenants' jobs. `shownId`: maps a job's id
+ * to the id that the tenant knows.
  */
 export function whyForTenant(
   { heldBy: _, home: __, behind, ...why }: Why,

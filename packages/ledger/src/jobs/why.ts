@@ -79,7 +79,7 @@ async function unfinished(
   const lease = await readLease(redis, key);
   const { pool, home } = lease;
   const heldBy = holderIn(lease, now);
-  const place = {
+  const location = {
     pool,
     ...(home === undefined ? {} : { home }),
     ...(heldBy === undefined ? {} : { heldBy }),
@@ -88,7 +88,7 @@ async function unfinished(
     const runningMs = ageOf(record, now);
     const text = `it has run${forHowLong(runningMs)} on ${heldBy}`;
     return {
-      ...place,
+      ...location,
       state: "running",
       ...splitReasons([{ code: "running", text }]),
       ...defined({ runningMs }),
@@ -111,7 +111,7 @@ async function unfinished(
   if (position !== undefined && position > 0)
     add("jobs-before", `${position} jobs of its sandbox are before it`);
   const shown = state === "running" ? "running" : "waiting";
-  return { ...place, state: shown, ...splitReasons(reasons), ...defined({ position, behind }) };
+  return { ...location, state: shown, ...splitReasons(reasons), ...defined({ position, behind }) };
 }
 
 function splitReasons(reasons: readonly Reason[]): Pick<Why, "reasons" | "codes"> {
@@ -122,7 +122,7 @@ function behindOf({ jobId, tenant, session, begunAtMs }: RunningJob, now: number
   return { jobId, tenant, session, ...defined({ runningMs: ageOf({ begunAtMs }, now) }) };
 }
 
-/** Undefined if it is not known since when. */
+/** Undefined if its start is unknown. */
 function ageOf({ begunAtMs }: { readonly begunAtMs: number }, now: number): number | undefined {
   return begunAtMs === 0 ? undefined : Math.max(0, now - begunAtMs);
 }
@@ -180,7 +180,7 @@ async function unheldReason(
 }
 
 interface Position {
-  /** How many are before it in the sandbox's queue; 0 when it has been taken from there. Undefined: it is not there. */
+  /** How many jobs are before it in the sandbox's queue; 0 once it was taken. Undefined: it is not in the queue. */
   readonly position: number | undefined;
   readonly isTaken: boolean;
 }

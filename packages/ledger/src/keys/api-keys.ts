@@ -11,7 +11,7 @@ import type { apiKeyRecords } from "./records.ts";
 
 const newId = customAlphabet("abcdefghijklmnopqrstuvwxyz0123456789", 12);
 const tokenForm = /^berth_([a-z0-9]{12})_([A-Za-z0-9_-]{43})$/;
-/** Expired keys stay in the list this long, so that people see why something stopped working. */
+/** Expired keys stay listed this long, so that people see why their programs stopped working. */
 const expiredKeptMs = 7 * 24 * 3_600_000;
 const usedNoticeMs = 60_000;
 
@@ -87,7 +87,7 @@ export class ApiKeys {
     this.#names = new TenantNames(redis);
   }
 
-  /** The token is shown this once. Throws `not-granted` when the key would be given more than its tenant has. */
+  /** Only this call returns the token. Throws `not-granted` if the key would get more than its tenant has. */
   async create({
     profiles,
     pools,
@@ -178,7 +178,7 @@ export class ApiKeys {
     await used.run(this.#redis, [redisKeys.apiKey(key.id)], [now]);
   }
 
-  /** Keys of older versions were made without the note that there was one. */
+  /** Also notes that there was a key: older versions made keys without that note. */
   async #remove(id: string): Promise<void> {
     const change = this.#redis.multi().set(redisKeys.apiKeysMade, Date.now(), "NX");
     await change.zrem(redisKeys.apiKeys, id).exec();
@@ -207,7 +207,7 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Whether two secrets are the same, in a time that tells nothing of where they differ. */
+/** Compares two secrets in constant time. */
 export function sameSecret(given: string, wanted: string): boolean {
   return timingSafeEqual(digest(given), digest(wanted));
 }

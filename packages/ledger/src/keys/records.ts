@@ -4,13 +4,13 @@ export const apiKeyRecords = {
   apiKey: {
     type: "hash",
     of: ["<key id>"],
-    holds: "whose the key is, its secret's hash, what it may use",
+    holds: "role and tenant of the key, its secret's hash, what it may use",
     fields: {
       role: "admin or tenant",
       tenant: "the tenant of a tenant key",
-      agent: "whose jobs all that it submits are",
-      profiles: "what it may use besides `default`",
-      pools: "the same of pools",
+      agent: "agent of every job that it submits",
+      profiles: "profiles that it may use besides `default`",
+      pools: "pools that it may use besides `default`",
       settings: "layer that tightens each of its jobs, as JSON",
       name: "what people call it",
       sha256: "of its secret",

@@ -12,7 +12,7 @@ export interface GrantList {
   readonly peers: readonly string[];
 }
 
-/** One tenant's peers. Their files are copied when a container starts. */
+/** Peers per tenant: their files are copied when a container starts. */
 const mostPeers = 32;
 
 /** The profile and pool that a job names; undefined stands for `default`. */
@@ -58,7 +58,7 @@ export class Grants {
 
   async #refuseTooMany(tenant: TenantId, peers: readonly string[]): Promise<void> {
     if (peers.length === 0) return;
-    const problem = peers.includes(tenant) ? "a tenant is no peer of its own" : undefined;
+    const problem = peers.includes(tenant) ? "a tenant cannot be its own peer" : undefined;
     const all = new Set([...(await this.of(tenant)).peers, ...peers]);
     if (problem === undefined && all.size <= mostPeers) return;
     throw new Fault("invalid-argument", {

@@ -32,11 +32,10 @@ const fields = [
 ] as const satisfies readonly LeaseField[];
 
 /**
- * What Redis keeps of a sandbox besides its jobs. The scripts in `lua` write it; this file and `lua/fenced.lua` are where its fields
- * are read.
+ * Redis' record of a sandbox, apart from its jobs. The scripts in `lua` write it; this file reads its fields for TypeScript.
  */
 export interface LeaseRecord {
-  /** Undefined when it was released, or never taken. Its lease may have expired. */
+  /** Undefined if it was released or never taken. The lease of this worker may have expired. */
   readonly worker: WorkerId | undefined;
   readonly instance: string | undefined;
   /** 0 until it is first taken. */
@@ -90,13 +89,13 @@ const leaseNote = new Script({
       .parse(reply),
 });
 
-/** A sandbox as its holder names it, or the one that gave it up last. */
+/** Names a sandbox for a note by its holder, or by its last holder. */
 export interface Noter {
   readonly key: SandboxKey;
   readonly epoch: number;
 }
 
-/** Nothing of this changes once another process has taken the sandbox. */
+/** Changes nothing once another process has taken the sandbox. */
 function note(
   redis: Redis,
   { key, epoch }: Noter,
@@ -111,7 +110,7 @@ export async function noteSetUp(redis: Redis, noter: Noter, report: SetUpReport)
   await note(redis, noter, "set", "setup", JSON.stringify(report));
 }
 
-/** Makes that host the sandbox's home, unless it has one. Gives its home. Throws `fenced` for one that no longer holds the sandbox. */
+/** Makes that host the sandbox's home, unless it has one. Returns its home. Throws `fenced` if another process holds the sandbox. */
 export async function giveHome(redis: Redis, noter: Noter, host: string): Promise<string> {
   const [word, found] = await note(redis, noter, "set-once", "home", host);
   if (word === "noted") return found;
@@ -122,7 +121,7 @@ export async function readHome(redis: Redis, key: SandboxKey): Promise<string | 
   return (await redis.hget(redisKeys.lease(key), "home" satisfies LeaseField)) || undefined;
 }
 
-/** Who holds the sandbox, by Redis' time `nowMs`. */
+/** The worker that holds the sandbox at `nowMs`, by Redis' clock. */
 export function holderIn({ worker, deadlineMs }: LeaseRecord, nowMs: number): WorkerId | undefined {
   return deadlineMs > nowMs ? worker : undefined;
 }

@@ -20,7 +20,6 @@ import { type Noter, noteSetUp, noteTrouble, readLease } from "./lease-record.ts
 
 const count = z.number().int().min(0);
 const flag = z.union([z.literal(0), z.literal(1)]).transform((value) => value === 1);
-const optional = z.string().transform((text) => (text === "" ? undefined : text));
 
 const takeReply = z.union([
   z.tuple([z.literal(["taken", "inherited"]), count, count]).transform(([word, epoch, deadlineMs]) => ({
@@ -52,25 +51,10 @@ const releaseReply = z.union([
   lost,
 ]);
 
-/** `worker` is undefined when it was released, or never taken. `live`: by Redis' own clock. `room`: how many more jobs may come. */
-const markReply = z
-  .tuple([flag, count, count, optional, flag, optional, z.string(), count])
-  .transform(([live, epoch, deadlineMs, worker, paused, home, pool, room]) => ({
-    live,
-    epoch,
-    deadlineMs,
-    worker,
-    paused,
-    home,
-    pool,
-    room,
-  }));
-
 const unheldReply = z
   .tuple([z.string()], sandboxKey)
   .transform(([next, ...keys]) => ({ keys, next: next === "" ? undefined : Number(next) }));
 
-export type LeaseState = z.infer<typeof markReply>;
 export type TakeResult = z.infer<typeof takeReply>;
 export type RenewResult = z.infer<typeof renewReply>;
 export type ReleaseResult =
@@ -137,9 +121,9 @@ export interface Holder {
   readonly instance: string;
   /** An earlier instance on this machine that is known to be dead: its leases can be taken before they expire. */
   readonly predecessor?: string | undefined;
-  /** The highest epoch that its container obeys. A Redis that lost its data would begin again below it. */
+  /** The highest epoch that its container obeys. After data loss Redis would otherwise start below it. */
   readonly obeyed?: number | undefined;
-  /** Whose disk has the workspaces; undefined where every worker sees the same ones. */
+  /** The host whose disk has the workspaces; undefined if all workers share storage. */
   readonly home?: string | undefined;
 }
 
@@ -149,11 +133,11 @@ export interface Holding {
   readonly instance: string;
 }
 
-/** What a sandbox's disk use was when it was measured last. */
+/** A sandbox's disk use, as last measured. */
 export interface MeasuredBytes {
   /** In its own workspace; undefined if that was not measured. */
   readonly own: number | undefined;
-  /** In directories that other sandboxes of the tenant have too: `/tools`, or `/agent.NAME`. */
+  /** In directories that it shares with other sandboxes of the tenant: `/tools`, or `/agent.NAME`. */
   readonly shared: ReadonlyMap<string, number>;
 }
 
@@ -172,14 +156,14 @@ interface HeldLease {
 
 /** Redis serves no other call while it renews these. */
 const renewedAtOnce = 50;
-const pausedSeenForMs = 250;
+const pausedCachedMs = 250;
 
 /** Leases of sandboxes: which worker, until when (by Redis' clock), with which epoch. BullMQ's locks decide nothing here. */
 export class Leases {
   readonly #redis: Redis;
-  /** On a cluster, where the node that knows may be away while a lease is renewed: as it was last seen. */
-  #pausedSeen: ReadonlySet<string> = new Set();
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  /** Paused tenants as last read. Used on a cluster, where the node that has them may be away while another renews a lease. */
+  #pausedTenants: ReadonlySet<string> = new Set();
+  #pausedReadMs = Number.NEGATIVE_INFINITY;
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -192,7 +176,7 @@ export class Leases {
 
   async take(key: SandboxKey, holder: Holder, lengthMs: number): Promise<TakeResult> {
     const redis = this.#redis;
-    // On a cluster every node has its own writes to refuse, and its own restarts.
+    // On a cluster each node refuses writes and restarts by itself.
     const writes = (await isCluster(redis)) ? redisKeys.slotWrites(tenantOf(key)) : redisKeys.writes;
     const args = [
       key,
@@ -221,7 +205,7 @@ export class Leases {
    */
   async renew(held: readonly HeldLease[], instance: string, lengthMs: number): Promise<RenewResult[]> {
     if (!(await isCluster(this.#redis))) return this.#renew(held, instance, lengthMs);
-    this.#lookForPaused();
+    this.#refreshPaused();
     return Promise.all(held.map((one) => this.#renewInSlot(one, instance, lengthMs)));
   }
 
@@ -229,20 +213,19 @@ export class Leases {
     const [answer] = await this.#renew([held], instance, lengthMs);
     if (answer === undefined) throw new TypeError("no answer to a renewal");
     if (answer.state === "lost") return answer;
-    // It is renewed again soon. An index that misses this once only makes the sweep look.
+    // The next renewal is soon. If the index misses this one, the sweep looks at the sandbox once in vain.
     this.#redis.zadd(redisKeys.leases, "GT", answer.deadlineMs, held.key).catch(() => {});
-    const isPaused = answer.state === "renewed" && this.#pausedSeen.has(tenantOf(held.key));
+    const isPaused = answer.state === "renewed" && this.#pausedTenants.has(tenantOf(held.key));
     return isPaused ? { ...answer, state: "paused" } : answer;
   }
 
-  #lookForPaused(): void {
+  #refreshPaused(): void {
     const nowMs = performance.now();
-    if (nowMs - this.#lookedMs < pausedSeenForMs) return;
-    this.#lookedMs = nowMs;
-    const look = this.#redis.smembers(redisKeys.paused);
-    look.then(
+    if (nowMs - this.#pausedReadMs < pausedCachedMs) return;
+    this.#pausedReadMs = nowMs;
+    this.#redis.smembers(redisKeys.paused).then(
       (tenants) => {
-        this.#pausedSeen = new Set(tenants);
+        this.#pausedTenants = new Set(tenants);
       },
       () => {},
     );
@@ -270,7 +253,7 @@ export class Leases {
     const answer = await release.run(this.#redis, keys, args);
     if (answer.state !== "released") return answer;
     const { state, left, deadlineMs } = answer;
-    // Only for the index to be current at once. If this is lost, the sweep looks.
+    // This only updates the indexes early. If it is lost, the sweep repairs them.
     if (await isCluster(this.#redis)) {
       unlist.run(this.#redis, [redisKeys.leases], [key, deadlineMs]).catch(() => {});
       if (left === 0) this.dropIdle(key, options.queueKeys).catch(() => {});
@@ -294,7 +277,7 @@ export class Leases {
     );
   }
 
-  /** Sandboxes with work whose lease has expired: their holder died. Each is named once. */
+  /** Sandboxes with work whose lease has expired: their holder died. Each is returned once. */
   lapsed(limit: number): Promise<SandboxKey[]> {
     return lapsed.run(this.#redis, [redisKeys.leases, redisKeys.pending, redisKeys.paused], [limit]);
   }
@@ -312,7 +295,7 @@ export class Leases {
     return destroyed.run(this.#redis, [redisKeys.lease(key)], [epoch, instance, key]);
   }
 
-  /** Takes a sandbox that was destroyed off all lists. Only its holder may, which has started nothing since. */
+  /** Removes a destroyed sandbox from all lists. Only for its holder, which has started nothing since. */
   forgetDestroyed(key: SandboxKey, { epoch, instance }: Holding): Promise<boolean> {
     const keys = [redisKeys.lease(key), redisKeys.sandboxesOf(tenantOf(key)), ...unfinishedKeys(key)];
     return runInSlot(this.#redis, { key, script: forgetDestroyed, keys, args: [key, epoch, instance] });
@@ -350,12 +333,12 @@ export class Leases {
     return pending !== null && live === null && paused === 0;
   }
 
-  /** How many sandboxes of each tenant workers hold. */
+  /** How many sandboxes workers hold, by tenant. */
   async heldCounts(tenants: readonly TenantId[]): Promise<Map<TenantId, number>> {
     const counts = tenants.map(async (tenant) => {
       const held = await this.#redis.zrange(redisKeys.heldOf(tenant), "0", "-1");
       if (held.length === 0) return [tenant, 0] as const;
-      // What a dead worker held is still in the tenant's own set.
+      // The tenant's set still has the sandboxes of dead workers.
       const deadlines = await this.#redis.zmscore(redisKeys.leases, ...held);
       return [tenant, deadlines.filter((deadline) => deadline !== null).length] as const;
     });
@@ -368,7 +351,7 @@ export class Leases {
     return { pool, home };
   }
 
-  /** Undefined removes it. Does nothing once another process has taken the sandbox. */
+  /** Records why the sandbox's jobs wait; undefined removes the note. Does nothing once another process has taken the sandbox. */
   async note(noter: Noter, trouble: string | undefined): Promise<void> {
     await noteTrouble(this.#redis, noter, trouble);
   }

@@ -9,7 +9,7 @@ interface Asked {
   readonly reject: (error: unknown) => void;
 }
 
-/** How long a call waits for others: holders renew on the same ticks, but their timers fire a few milliseconds apart. */
+/** How long a renewal waits for others: holders renew on the same ticks, but their timers fire a few milliseconds apart. */
 const collectedMs = 10;
 
 /** Renews the leases of one worker process. Renewals that are requested at about the same time share one call. */

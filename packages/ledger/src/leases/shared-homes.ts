@@ -4,7 +4,7 @@ import { giveHome, type Noter, readHome } from "./lease-record.ts";
 
 /** What sandboxes of one tenant share: its tools, one agent's directory, or a peer's files. */
 export type Shared = "tools" | `agent.${string}` | `team.${string}`;
-/** Ties a sandbox to a host; the snapshot that its files come from does so too. */
+/** Anything that ties a sandbox to a host, the snapshot that its files come from included. */
 type Tie = Shared | `snapshot.${string}`;
 
 /**
@@ -19,8 +19,8 @@ export class SharedHomes {
   }
 
   /**
-   * Ties the sandbox to what it shares. Throws `tied-elsewhere` when another host has that, which then is the sandbox's home; or
-   * `home-conflict` when the sandbox has its files on a third.
+   * Ties the sandbox to this host, if the host has everything that the sandbox shares. Throws `tied-elsewhere` if another host has it, and
+   * makes that host the sandbox's home; or `home-conflict` if the sandbox's files are on a third host.
    */
   async tie(noter: Noter, shared: readonly Shared[], host: string): Promise<void> {
     for (const what of shared) {
@@ -29,7 +29,7 @@ export class SharedHomes {
     }
   }
 
-  /** Makes the host that has it the sandbox's home, which this one is not. Always throws, as `tie` does. */
+  /** Makes `owner`, another host, the sandbox's home. Always throws, as `tie` does. */
   async sendTo(noter: Noter, what: Tie, owner: string): Promise<never> {
     const { key } = noter;
     const home = await giveHome(this.#redis, noter, owner);
@@ -37,7 +37,7 @@ export class SharedHomes {
     throw new Fault("home-conflict", { sandboxKey: key, home, shared: what, host: owner });
   }
 
-  /** A peer's files have the home of its sandbox, or none before it has files. They decide nothing here. */
+  /** A peer's files are where its sandbox lives. A peer without files ties the sandbox to no host. */
   async #ownerOf(key: SandboxKey, what: Shared, host: string): Promise<string> {
     if (what.startsWith("team.")) {
       const peer = what.slice("team.".length) as SandboxKey;

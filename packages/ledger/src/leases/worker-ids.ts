@@ -27,7 +27,7 @@ const answer = new Script({
 });
 
 /** One process of a worker. */
-export interface WorkerLife {
+export interface WorkerInstance {
   readonly worker: WorkerId;
   readonly instance: string;
 }
@@ -40,9 +40,9 @@ export class WorkerIds {
     this.#redis = redis;
   }
 
-  /** Claims or renews the id; called with every heartbeat. `replacing`: an earlier process that is dead or does not answer. */
+  /** Heartbeat: claims or renews the id, and publishes the status. `replacing`: an earlier process that is dead or does not answer. */
   claim(
-    { worker, instance }: WorkerLife,
+    { worker, instance }: WorkerInstance,
     options: {
       readonly replacing?: string | undefined;
       readonly keptMs: number;
@@ -60,13 +60,18 @@ export class WorkerIds {
     );
   }
 
-  /** Answers the ping with that id. */
-  async answer(id: string, { instance }: WorkerLife, status: WorkerStatus, keptMs: number): Promise<void> {
+  /** Answers the ping of that id. */
+  async answer(
+    id: string,
+    { instance }: WorkerInstance,
+    status: WorkerStatus,
+    keptMs: number,
+  ): Promise<void> {
     const text = JSON.stringify({ ...workerFields(status), instance });
     await answer.run(this.#redis, [redisKeys.answer(id)], [text, keptMs]);
   }
 
-  leave({ worker, instance }: WorkerLife): Promise<boolean> {
+  leave({ worker, instance }: WorkerInstance): Promise<boolean> {
     return leave.run(this.#redis, this.#keys(worker), [worker, instance]);
   }
 

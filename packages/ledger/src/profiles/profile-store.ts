@@ -49,7 +49,7 @@ const set = new Script({
   parse: (reply) => z.tuple([z.literal(["set", "changed", "full"]), z.number()]).parse(reply),
 });
 
-/** The live layers of the profiles, each with its history. Workers keep a copy of all, and hear of each change. */
+/** The live layers of the profiles, each with its history. Workers keep a copy of all, and are notified of each change. */
 export class ProfileStore {
   readonly #redis: Redis;
 
@@ -70,7 +70,7 @@ export class ProfileStore {
     return known.sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, text]) => readEntry(id as LayerId, text));
   }
 
-  /** Of the latest change; 0: there was none. */
+  /** The version of the latest change; 0: there was none. */
   async version(): Promise<number> {
     return Number((await this.#redis.get(redisKeys.profilesVersion)) ?? 0);
   }
@@ -106,13 +106,13 @@ export class ProfileStore {
     return now?.version === count ? now : { layer, version: count, atMs: Date.now(), by, settings: checked };
   }
 
-  /** What the layer was, the latest first. */
+  /** Former versions of the layer, the latest first. */
   async history(layer: LayerId, limit = keptEntries): Promise<StoredLayer[]> {
     const texts = await this.#redis.lrange(redisKeys.profileHistory(layer), 0, limit - 1);
     return texts.map((text) => readEntry(layer, text));
   }
 
-  /** Makes the layer what it was at that version. */
+  /** Restores the layer's settings of that version. */
   async rollback(layer: LayerId, version: number, options: SetLayerOptions): Promise<StoredLayer> {
     const was = (await this.history(layer)).find((one) => one.version === version);
     if (was?.problems) throw invalidProfile(layer, was.problems);

@@ -9,16 +9,16 @@ export interface ScopeQuestion {
   readonly agent?: string | undefined;
 }
 
-/** How long an answer is good for: a change reaches every producer within it. */
+/** How long an answer is cached: a change reaches every producer within this time. */
 const validMs = 2_000;
 const mostKnown = 10_000;
 /** Of the fleet's settings: what its workers have as BERTH_SCOPE. */
 const settingName = "scope" satisfies FieldOf<typeof fleetRecords.settings>;
 
 /**
- * The scope of jobs that name none: of the live layers `agent.TENANT.NAME`, `tenant.ID` and `fleet`, the first that says one, then
- * what the workers were started with. The program that submits a job asks here, once: its sandbox's key is made of the answer, which
- * then travels with the job. Every producer asks the same Redis.
+ * The scope of jobs that name none: that of the first live layer that has one (`agent.TENANT.NAME`, `tenant.ID`, `fleet`), otherwise
+ * the workers' BERTH_SCOPE. The program that submits a job asks here once. The sandbox's key is derived from the answer, which then
+ * travels with the job.
  */
 export class ScopeDefaults {
   readonly #redis: Redis;
@@ -38,12 +38,12 @@ export class ScopeDefaults {
     return scope;
   }
 
-  /** A layer was changed here: what comes next asks again. */
+  /** Drops the cached answers, after this process changed a layer. */
   forget(): void {
     this.#known.clear();
   }
 
-  /** What a worker was started with becomes the fleet's. Gives what it was before. */
+  /** Makes a worker's BERTH_SCOPE the fleet's. Returns the previous one. */
   async setBase(scope: DefaultScope): Promise<DefaultScope | undefined> {
     const before = await this.#redis.hget(redisKeys.settings, settingName);
     if (before !== scope) await this.#redis.hset(redisKeys.settings, settingName, scope);
@@ -60,12 +60,12 @@ export class ScopeDefaults {
       this.#redis.hmget(redisKeys.profiles, ...ids),
       this.#redis.hget(redisKeys.settings, settingName),
     ]);
-    const said = [...texts.map(scopeIn), defaultScope.safeParse(base).data];
-    return said.find((one) => one !== undefined) ?? builtInScope;
+    const scopes = [...texts.map(scopeIn), defaultScope.safeParse(base).data];
+    return scopes.find((one) => one !== undefined) ?? builtInScope;
   }
 }
 
-/** A layer that cannot be read says nothing of it: its jobs are refused where its profile is merged. */
+/** Undefined for a layer that cannot be read. Its jobs are refused later, where the profile is merged. */
 function scopeIn(text: string | null): DefaultScope | undefined {
   if (text === null) return undefined;
   try {

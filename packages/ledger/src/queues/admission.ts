@@ -22,15 +22,15 @@ export const defaultWaitingLimits = {
   perSandbox: 100_000,
   inFleet: 1_000_000,
 } as const;
-/** How long an acceptance is kept if no job follows because its producer died. */
+/** How long an acceptance is kept if its producer dies before it adds the job. */
 const forgottenAfterMs = 3_600_000;
 
-/** In the form that the scripts take. */
+/** In the form that the scripts read. */
 export const ceilingDefaults = JSON.stringify(defaultCeilings);
 
 const count = z.number().int().min(0);
 
-/** What `ceilings.lua` answers. */
+/** The answer of `ceilings.lua`. */
 export const tenantFull = z.tuple([z.literal("tenant-full"), ceilingName, count, count]).rest(count);
 
 /** 128 bits of the hash of a first attempt's request. Later attempts of a job have the same request. */
@@ -38,7 +38,7 @@ export function requestMark({ request, attempt }: Pick<Job, "request" | "attempt
   return attempt > 1 ? "" : hash("sha256", JSON.stringify(request), "base64url").slice(0, 22);
 }
 
-/** What `admission.lua` answers when a job may not be added. */
+/** The answer of `admission.lua` if a job may not be added. */
 export const refusal = z.union([
   z.tuple([z.literal(["known", "taken"]), z.string()]),
   z.tuple([z.literal(["sandbox-full", "fleet-full"]), count, count]),
@@ -55,9 +55,8 @@ const accept = new Script({
 });
 
 /**
- * Accepts a job that is to run later. Throws when too many wait already or the id is another job's; `known` when this very
- * attempt was added before, or the job has ended: it may have been cancelled before it was due. `untilMs`: when the acceptance is
- * forgotten.
+ * Accepts a job that is to run later. Throws if too many wait already or the id is another job's. `known`: this very attempt was added
+ * before, or the job has ended; it may have been cancelled before it was due.
  */
 export async function acceptJob(
   redis: Redis,
@@ -82,7 +81,7 @@ export async function acceptJob(
   return answer[0] === "accepted" ? { bytes: answer[1] } : knownOrThrow(answer, key, job);
 }
 
-/** What `facts.lua` reads by itself where there is only one slot. */
+/** For a cluster: reads what `facts.lua` reads by itself on a single Redis. */
 export async function fleetFacts(
   redis: Redis,
   key: SandboxKey,

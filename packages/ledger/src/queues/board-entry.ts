@@ -6,7 +6,7 @@ export const retryingMark = "retrying";
 /** Reasons are cut to this length: a refusal may quote much of a request. */
 const mostReason = 1_000;
 
-/** What Bull Board shows of an attempt that ended. It is kept with the entry, so it has none of the job's output. */
+/** What Bull Board shows of an attempt that ended. Stored in the entry, so it must not contain output. */
 export interface BoardEntry {
   /** For our own scripts: how the attempt ended, or `retrying`. */
   readonly mark: string;

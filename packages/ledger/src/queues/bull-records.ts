@@ -28,7 +28,7 @@ export const bullQueues = [
 /** What the keys of such a queue end with, behind the queue's name. */
 export const bullNames = {
   "<entry>": { type: "hash", holds: "one attempt, offer, tick or letter" },
-  "<entry>:lock": { type: "string", holds: "a worker process has the entry; expires" },
+  "<entry>:lock": { type: "string", holds: "token of the worker process that has the entry; expires" },
   "<entry>:logs": { type: "list", holds: "lines that were added to the entry" },
   wait: { type: "list", holds: "entries that wait without a priority, the last added first" },
   paused: { type: "list", holds: "entries of a queue that was paused in a dashboard" },
@@ -40,10 +40,10 @@ export const bullNames = {
   pc: { type: "string", holds: "count of entries with a priority" },
   id: { type: "string", holds: "count of entries without an id of their own" },
   marker: { type: "sorted set", holds: "wakes a worker process that waits" },
-  meta: { type: "hash", holds: "what BullMQ notes of the queue" },
+  meta: { type: "hash", holds: "BullMQ's settings of the queue" },
   events: { type: "stream", holds: "what happened, for dashboards; trimmed" },
   stalled: { type: "set", holds: "entries whose worker process may be dead" },
-  "stalled-check": { type: "string", holds: "when that was looked at last; expires" },
+  "stalled-check": { type: "string", holds: "when BullMQ last checked those; expires" },
 } as const;
 
 export const entryFields = {
@@ -62,5 +62,6 @@ export const entryFields = {
   ats: "attempts started",
   stc: "how often its worker process was found dead",
   ended: "how that attempt of a job ended, or `retrying`",
-  confirmed: "it was written to once more, so that replicas which acknowledge that have all of it",
+  confirmed:
+    "written once more after the entry was added: replicas that acknowledge this write have the entry",
 } as const;

@@ -1,6 +1,6 @@
 /**
- * Everything of BullMQ that we use and that its documentation does not promise: a new version of it may change each. By name: who depends on
- * what. `test/bullmq-private.test.ts` has a contract test for each against the pinned version, and fails to compile without one. The
+ * Everything of BullMQ that we use beyond its documentation, and the files that depend on it: a new version may change any of it.
+ * `test/bullmq-private.test.ts` has a contract test for each against the pinned version, and fails to compile without one. The
  * names of a sandbox queue's keys and the fields of its entries are in `queue-layout.ts`.
  */
 export const bullmqPrivate = {
@@ -23,5 +23,5 @@ export const bullmqPrivate = {
   failedScore:
     "a score of QUEUE:failed is when the entry failed, in ms. Dead letters are listed and expired by it",
   failureTrace:
-    "attemptsMade and stacktrace of an entry that failed remain when a dashboard retries it. `dead-letters-worker.ts` tells a new letter by them",
+    "attemptsMade and stacktrace of an entry that failed remain when a dashboard retries it. `dead-letters-worker.ts` recognises a new letter by their absence",
 } as const;

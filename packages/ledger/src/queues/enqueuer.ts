@@ -13,7 +13,7 @@ import { Offers } from "./offers.ts";
 import { type Accepted, isBriefOutage, submissionFault } from "./submission.ts";
 import { type SubmittedTo, submitJob } from "./submit.ts";
 
-/** While Redis refuses for reasons that pass, such as a failover, a job is submitted again for this long. */
+/** For how long to retry a submission that Redis refuses for a passing reason, such as a failover. */
 const submitMs = 10_000;
 const retryMs = 100;
 
@@ -24,7 +24,7 @@ function isRefusal(error: unknown): boolean {
   );
 }
 
-/** What the fleet answers to a submission. */
+/** The fleet's answer to a submission. */
 export interface Acceptance {
   /** False: this attempt of the job was added before, by any producer. */
   readonly isNew: boolean;
@@ -75,9 +75,9 @@ export class Enqueuer {
     const onSent = () => sent.resolve(undefined);
     const submission: Submission = { key, job, beganMs: performance.now(), accepted: "no", onSent };
     try {
-      const away = await before;
-      // It has waited as long as the job before it. Trying on would make the last of many wait for the sum.
-      if (away && performance.now() - submission.beganMs >= submitMs) throw away;
+      const outage = await before;
+      // It has waited as long as the job before it. Another try would make the last of many jobs wait for the sum.
+      if (outage && performance.now() - submission.beganMs >= submitMs) throw outage;
       return await this.#untilAnswered(submission);
     } catch (error) {
       if (isFault(error, "redis-unreachable")) sent.resolve(error);
@@ -114,7 +114,7 @@ export class Enqueuer {
     let to: SubmittedTo | "known";
     try {
       const submitting = submitJob(this.#redis, key, job, staged, onSent);
-      // One connection keeps the order of what it was given. On a cluster a call may be redirected, and overtaken by the next.
+      // A connection keeps the order of its calls. On a cluster a call may be redirected, and overtaken by the next.
       if (!(await isCluster(this.#redis))) onSent();
       to = await submitting;
     } catch (error) {
@@ -129,7 +129,7 @@ export class Enqueuer {
     return { isNew: true, acceptedAtMs: to.acceptedAtMs };
   }
 
-  /** The job is accepted already. If it cannot be offered now, the sweep of a worker offers it. */
+  /** The job is accepted already. If this fails, the sweep of a worker offers the sandbox. */
   async #offer(key: SandboxKey, { pool, home }: SubmittedTo): Promise<void> {
     if (this.#redis.status === "ready") await this.#offers.add(key, { pool, home }).catch(() => {});
   }

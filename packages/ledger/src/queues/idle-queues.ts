@@ -1,6 +1,7 @@
 import { queuePrefix, redisKeys, type SandboxKey, sandboxKey } from "@berth/protocol";
 import { type Redis, Script } from "@berth/redis";
 import { z } from "zod";
+import { redisNow } from "../redis-now.ts";
 import { isCluster, runInSlot } from "../slots.ts";
 import { jobQueueName, unfinishedKeys } from "./queue-layout.ts";
 
@@ -11,15 +12,14 @@ const forget = new Script({
 });
 
 /**
- * Removes the queues' own keys of sandboxes that were unused for `idleMs`; at most `limit` of them, found by an index. Lease, epoch,
- * events and results are not touched, and the next job makes the queue again.
+ * Removes the queue keys of sandboxes that were unused for `idleMs`, at most `limit` of them, found by an index. Lease, epoch, events and
+ * results stay, and the next job creates the queue again.
  */
 export async function forgetIdleQueues(
   redis: Redis,
   { idleMs, limit }: { readonly idleMs: number; readonly limit: number },
 ): Promise<SandboxKey[]> {
-  const [seconds] = await redis.time();
-  const before = Number(seconds) * 1_000 - idleMs;
+  const before = (await redisNow(redis)) - idleMs;
   const found = await redis.zrangebyscore(redisKeys.queues, "-inf", before, "LIMIT", 0, limit);
   const forgotten: SandboxKey[] = [];
   for (const key of found.map((text) => sandboxKey.parse(text))) {
@@ -37,5 +37,6 @@ export async function forgetIdleQueues(
 /** A job may have come in between. Then the queue exists again. */
 async function dropQueue(redis: Redis, key: SandboxKey): Promise<void> {
   await redis.zrem(redisKeys.queues, key);
-  if ((await redis.exists(...unfinishedKeys(key))) > 0) await redis.zadd(redisKeys.queues, Date.now(), key);
+  if ((await redis.exists(...unfinishedKeys(key))) > 0)
+    await redis.zadd(redisKeys.queues, await redisNow(redis), key);
 }

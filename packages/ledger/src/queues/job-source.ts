@@ -18,7 +18,7 @@ import {
 import { QueuePeek } from "./queue-peek.ts";
 import type { Wakes } from "./wakes.ts";
 
-/** Jobs taken in one call. What is taken ahead stays in order, and the next holder finds it. */
+/** Jobs taken in one call. Jobs taken ahead stay in order, and the next holder finds them. */
 export const fetchedAtOnce = 16;
 
 const fenced = z.tuple([z.literal("fenced"), z.number()]).transform(() => "fenced" as const);
@@ -60,7 +60,7 @@ export interface HeldJob {
   complete(): Promise<void>;
 }
 
-/** For a holder that may be idle. */
+/** For a holder that may be idle: its first job can begin in the step that takes it. */
 export interface AtOnce {
   /** Called before jobs are taken. Undefined: none is to begin. */
   readonly beginning: () => BeginningAtOnce | undefined;
@@ -138,7 +138,7 @@ export class JobSource {
     return entries.filter((held) => held !== undefined).reverse();
   }
 
-  /** Makes a waiting `next` look again, and return. */
+  /** Makes a waiting `next` look at the queue again, and return. */
   async wake(): Promise<void> {
     this.#wake();
   }
@@ -178,7 +178,7 @@ export class JobSource {
       this.#mayHaveJobs = true;
       throw error;
     });
-    if (taken === "fenced") throw this.#notOurs();
+    if (taken === "fenced") throw this.#fencedError();
     const { entries, fate } = taken;
     for (const [index, { queuedId, data, timestamp }] of entries.entries())
       this.#ahead.push(this.#held(queuedId, data, timestamp, index === 0 && fate === "begun"));
@@ -198,7 +198,7 @@ export class JobSource {
     ];
     const { epoch, instance } = this.#holding;
     const picked = await pick.run(this.#redis, keys, [epoch, instance, queuedId]);
-    if (picked === "fenced") throw this.#notOurs();
+    if (picked === "fenced") throw this.#fencedError();
     return picked && this.#held(queuedId, picked.data, picked.timestamp);
   }
 
@@ -222,10 +222,10 @@ export class JobSource {
     const done = await complete.run(this.#redis, keys, [
       ...[epoch, instance, queuedId, entryPrefix(key), finishedKept, key],
     ]);
-    if (done === "fenced") throw this.#notOurs();
+    if (done === "fenced") throw this.#fencedError();
   }
 
-  #notOurs(): Error {
+  #fencedError(): Error {
     return new Error(`epoch ${this.#holding.epoch} no longer holds ${this.#key}`);
   }
 }

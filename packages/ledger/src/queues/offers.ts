@@ -7,7 +7,7 @@ import type { MarkerWaits } from "./marker-waits.ts";
 
 const prefix = fleetQueuePrefix;
 const waitSeconds = 1;
-/** An offer is acknowledged within a round trip or two; one whose taker died is offered again by the sweep after this. */
+/** A taker acknowledges an offer within a round trip or two. If it dies, the sweep offers the sandbox again after this time. */
 const lockMs = 5_000;
 /** Tenants whose turns are remembered for a target, and for how long after the last offer. A tenant that is forgotten counts as new. */
 const tenantsRemembered = 10_000;
@@ -61,14 +61,14 @@ export class Offers {
     return offerScript.run(this.#redis, keys, args);
   }
 
-  /** As `add`, past an offer whose taker died before settling it: while it exists, its id blocks any other. */
+  /** As `add`. First removes an offer whose taker died before acknowledging it, because its id blocks a new one. */
   async addAgain(key: SandboxKey, target: OfferTarget): Promise<void> {
     if (await this.add(key, target)) return;
     const queue = this.#queue(target);
     try {
       const taken = await queue.getJob(offerId(key));
       if (!taken || !(await taken.isActive())) return;
-      // Refused while its taker's lock lasts: then a worker handles it.
+      // BullMQ refuses while the taker's lock lasts. Then that worker still handles the offer.
       const removed = await taken.remove().then(
         () => true,
         () => false,
@@ -84,7 +84,7 @@ export class Offers {
   async waiting(targets: readonly OfferTarget[]): Promise<number> {
     const counts = await Promise.all(
       targets.flatMap((target) => [
-        // Older versions put theirs here; BullMQ takes them first.
+        // Offers of older versions; BullMQ takes them first.
         this.#redis.llen(queueKey(target, "wait")),
         this.#redis.zcard(queueKey(target, "prioritized")),
       ]),
@@ -127,7 +127,7 @@ export class Offers {
   }
 }
 
-/** With a letter in front: BullMQ accepts no id of digits alone. */
+/** Prefixed, because BullMQ refuses an id of digits only. */
 function offerId(key: SandboxKey): `o-${string}` {
   return `o-${key}`;
 }

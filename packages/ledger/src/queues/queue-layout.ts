@@ -7,14 +7,14 @@ import type { bullNames } from "./bull-records.ts";
  */
 export const jobQueueName = "jobs";
 
-/** So many entries of attempts that succeeded, and of those that did not, for Bull Board only: results live in our streams. */
+/** Entries kept of attempts that succeeded, and as many of those that did not. Only for Bull Board: results live in our streams. */
 export const finishedKept = 100;
 
 function queueKey(key: SandboxKey, name: Exclude<keyof typeof bullNames, `<${string}`>): string {
   return `${entryPrefix(key)}${name}`;
 }
 
-/** BullMQ keeps finished jobs a while and would take a later attempt for the same. */
+/** Differs for each attempt: BullMQ keeps finished jobs for a while, and would ignore a later attempt of the same id. */
 export function queuedId(id: string, attempt: number): string {
   return attempt > 1 ? `${id}~${attempt}` : id;
 }

@@ -22,7 +22,7 @@ export class QueuePeek {
     this.#key = key;
   }
 
-  /** The id in the queue of the first job that waits and is of such a session. Undefined too when the last look was a moment ago. */
+  /** The id in the queue of the first waiting job of such a session. Also undefined if the last look was just before. */
   async first(isWanted: (session: string) => boolean): Promise<string | undefined> {
     const beganMs = performance.now();
     if (beganMs < this.#restUntilMs) return undefined;

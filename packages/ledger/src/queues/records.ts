@@ -28,7 +28,7 @@ export const queueRecords = {
     holds: "how many sandboxes workers give up for the offers in that queue",
     fields: {
       "<instance>":
-        "of that worker process: how many lately and in all, until when that is good, and how many sandboxes the tenants of its other busy ones hold",
+        "of that worker process: how many lately and in all, until when that is valid, and how many sandboxes the tenants of its other busy ones hold",
     },
     expires: true,
     ends: "a minute after the last; field: when the slots are used",
@@ -61,7 +61,7 @@ export const queueRecords = {
     of: ["<tenant>"],
     holds: "on a cluster: what the tenant's scripts have to write to other slots",
     expires: false,
-    ends: "entry: when delivered, by who ran the script or by the sweep",
+    ends: "entry: when the script's caller or the sweep has delivered it",
   },
   outboxes: {
     type: "sorted set",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type OfferTarget, offerQueueName } from "./offers.ts";
 
 /** A worker that makes room renews its claim several times in this time. */
-const goodForMs = 2_000;
+const validMs = 2_000;
 /** Of the busy sandboxes of one worker, so many are compared with those of other workers at one look. */
 const comparedMost = 100;
 
@@ -28,7 +28,7 @@ export interface Room {
    * those before it. Falling.
    */
   readonly busy: readonly number[];
-  /** False: another worker may have an idle one, and the busy ones are only made known. */
+  /** False: another worker may have an idle one, so the busy ones are only announced. */
   readonly busyGo: boolean;
 }
 
@@ -43,7 +43,7 @@ export async function makeRoomFor(
   { waiting, lately, all, idle, busy, busyGo }: Room,
 ): Promise<{ readonly idle: number; readonly busy: number }> {
   const counts = busy.slice(0, comparedMost).join(",");
-  const args = [instance, waiting, lately, all, idle, goodForMs, busyGo ? "1" : "0", counts];
+  const args = [instance, waiting, lately, all, idle, validMs, busyGo ? "1" : "0", counts];
   const [idleAsked, busyAsked] = await claimRoom.run(redis, [redisKeys.room(offerQueueName(target))], args);
   return { idle: idleAsked, busy: busyAsked };
 }

@@ -6,7 +6,7 @@ import type { Schedule } from "../schedule/schedule.ts";
 /** How far a job got while it is being submitted. */
 export type Accepted = NonNullable<SubmittedJob["accepted"]>;
 
-/** Faults of Redis. Other faults (a full sandbox, a taken id) are about the job, and mean that it was not accepted. */
+/** Faults of Redis. Any other fault, such as a full sandbox or a taken id, means that the job was not accepted. */
 const ofRedis = [
   "redis-unreachable",
   "redis-unauthorized",

@@ -3,9 +3,9 @@ import { redisKeys } from "@berth/protocol";
 import { blockingDuplicate, onReconnect, type Redis } from "@berth/redis";
 import { z } from "zod";
 
-/** Shorter than any lease: the reader notices within this time that it was stopped. */
+/** Shorter than any lease. The reader notices within this time that it was stopped. */
 const blockSeconds = 2;
-/** Redis answers every read within `blockSeconds`. After this much silence the connection is made anew. */
+/** Redis answers every read within `blockSeconds`. After this much silence the connection is reopened. */
 const silentMs = 5_000;
 /** The reply of BZMPOP: the key, and each member with its score. */
 const wokenIn = z
@@ -38,7 +38,7 @@ export class Wakes {
     this.#listeners.set(sandbox, onWake);
     if (this.#reader === undefined && !this.#stopped) {
       const reader = blockingDuplicate(this.#redis, silentMs);
-      // Connected again: what was woken meanwhile may be lost with the old connection.
+      // After a reconnection: wake-ups may be lost with the old connection.
       reader.once("ready", () => onReconnect(reader, () => this.#wakeAll()));
       this.#reader = reader;
       void this.#read(reader);

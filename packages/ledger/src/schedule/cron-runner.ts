@@ -10,18 +10,18 @@ export interface CronRunnerOptions {
   /** The scope of a job whose order names none. */
   readonly scopeOf: (job: Pick<Job, "tenant" | "agent">) => Promise<Job["scope"]>;
   readonly now: () => number;
-  /** A due time that was given up, because its job can never be accepted. */
+  /** Called for a due time whose job can never be accepted. It is skipped. */
   readonly onRefused: (scheduleId: string, message: string) => void;
 }
 
-/** A schedule this much overdue has lost its tick. */
+/** A schedule that is this late has lost its tick. */
 const forgottenAfterMs = 2_000;
 const sweptAtOnce = 1_000;
 
 /**
- * Runs schedules. A tick only asks to look at a schedule; replacing the schedule's state decides what is to run,
- * which one worker does. Then each decided due time is handed on and struck off. A worker that dies in between leaves a state
- * that has what is left, and the next tick, or the sweep, goes on from there.
+ * Runs schedules. A tick only makes a worker look at a schedule. One worker replaces the schedule's state, and thereby decides which due
+ * times run. It then submits a job for each of them and removes that due time from the state. If it dies in between, the state has the
+ * rest, and the next tick or the sweep continues.
  */
 export class CronRunner {
   readonly #options: CronRunnerOptions;
@@ -30,7 +30,7 @@ export class CronRunner {
     this.#options = options;
   }
 
-  /** `dueAtMs`: of the tick. By another worker's clock it may be due a little before it is by ours. */
+  /** `dueAtMs`: of the tick. The clock of the worker that promoted it may be ahead of this one's. */
   async run(id: string, dueAtMs: number): Promise<void> {
     const { store } = this.#options;
     const now = Math.max(this.#options.now(), dueAtMs);
@@ -48,7 +48,7 @@ export class CronRunner {
     }
   }
 
-  /** Passes the decided runs on. Returns the state that is left. */
+  /** Submits the decided runs. Returns the state that is left. */
   async #fire(state: ScheduleState | undefined): Promise<ScheduleState | undefined> {
     let left = state;
     for (const due of state?.firing?.dues ?? []) {
@@ -68,7 +68,7 @@ export class CronRunner {
       const scope = spec.order.scope ?? (await scopeOf(parsed));
       await enqueue({ ...parsed, scope });
     } catch (error) {
-      // Tried again while it may pass; a run that can never be accepted must not hold up those after it.
+      // A passing fault is retried. A run that can never be accepted must not hold up later runs.
       if (!isFault(error) || error.retry) throw error;
       onRefused(spec.id, error.message);
     }

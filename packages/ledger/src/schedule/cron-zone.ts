@@ -14,13 +14,13 @@ export function offsetMs(timeZone: string, atMs: number): number {
   return (sign === "-" ? -1 : 1) * ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
 }
 
-/** What a clock's reading means where the clocks were changed around that time. */
+/** The moments that a clock's reading can mean, also around a change of the clocks. */
 export interface Readings {
   /** Every moment at which the clocks show it: none, one or two. */
   readonly shown: readonly number[];
-  /** One moment for it in any case: the first, or as much later as the clocks went forward past it. */
+  /** One moment in any case: the first, or, for a skipped reading, as much later as the clocks went forward. */
   readonly once: number;
-  /** Neither it nor any later reading is a moment before this. */
+  /** Neither this reading nor a later one is before this moment. */
   readonly earliest: number;
   /** The clocks were not changed around it: later readings are later moments. */
   readonly plain: boolean;

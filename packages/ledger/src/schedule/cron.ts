@@ -7,13 +7,13 @@ export type Timing = Pick<ScheduleSpec, "id" | "cron" | "everyMs" | "timeZone" |
   readonly anchorMs: number;
 };
 
-/** No change of the clocks is larger, but for the days on which a country changed sides of the date line. */
+/** The largest change of clocks, apart from days on which a country crossed the date line. */
 const largestChangeMs = 3 * 3_600_000;
 
 /**
- * The first due time after a moment, or undefined when there is none. When the clocks change, a fixed hour is due exactly
- * once: one that is left out as much later as the clocks went forward (02:30 at 03:30), one that comes twice the first
- * time. Where the hour is a `*`, the clocks count as they go: what is left out is left out, what comes twice is due twice.
+ * The first due time after a moment, or undefined if there is none. When the clocks change, a fixed hour is due exactly once: a skipped
+ * time as much later as the clocks went forward (02:30 at 03:30), a repeated time when it comes first. Where the hour is a `*`, a skipped
+ * time is not due, and a repeated one is due twice.
  */
 export function dueAfter(timing: Timing, afterMs: number): number | undefined {
   const from = Math.max(afterMs, (timing.startAtMs ?? 0) - 1);
@@ -73,12 +73,12 @@ function cronAfter(timing: Timing, afterMs: number): number | undefined {
       if (due !== undefined) best = Math.min(due, best ?? due);
     }
   } catch {
-    // The parser has looked through years: it is never due again.
+    // The parser searched years ahead: the expression is never due again.
     return best;
   }
 }
 
-/** Past many due times at once: an outage of days, of a schedule that is due every second. */
+/** Skips many due times, as after an outage of days for a schedule that is due every second. */
 function newestUntil(timing: Timing, firstMs: number, untilMs: number, most: number): number[] {
   const cron = walls(timing, untilMs + offsetMs(timing.timeZone, untilMs) + largestChangeMs);
   const dues = new Set<number>();
@@ -101,8 +101,8 @@ function everyHour({ cron = "" }: Timing): boolean {
 }
 
 /**
- * Readings of a clock that is never changed; what they mean in a zone is decided here. In zones of its own the parser took 20
- * seconds to get past Lord Howe Island's change of half an hour, and left out some times of an hour that is left out.
+ * The parser works in UTC, and this file maps its readings to a zone. With a zone of its own the parser took 20 seconds to pass Lord Howe
+ * Island's change of half an hour, and missed some times of a skipped hour.
  */
 function walls({ cron = "", id }: Timing, currentMs: number) {
   return CronExpressionParser.parse(cron, { currentDate: new Date(currentMs), tz: "UTC", hashSeed: id });

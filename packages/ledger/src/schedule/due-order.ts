@@ -10,7 +10,7 @@ const note = new Script({
 
 export interface DueJob {
   readonly jobId: string;
-  /** Takes the note away: the job has been handed on, or is gone. */
+  /** Removes the note, after the job was handed on or is gone. */
   remove(): Promise<void>;
 }
 
@@ -25,12 +25,12 @@ export class DueOrder {
     this.#redis = redis;
   }
 
-  /** Before the job is added to the schedule: a note without a job is dropped when its turn comes. */
+  /** Call it before the job is added to the schedule: a note without a job is dropped in its turn. */
   async note(key: SandboxKey, jobId: string, dueAtMs: number, keptUntilMs: number): Promise<void> {
     await note.run(this.#redis, [redisKeys.dueOrder(key)], [jobId, dueAtMs, keptUntilMs]);
   }
 
-  /** The first of the sandbox's jobs that are due by then. */
+  /** The first of the sandbox's jobs that are due by `dueByMs`. */
   async first(key: SandboxKey, dueByMs: number): Promise<DueJob | undefined> {
     const name = redisKeys.dueOrder(key);
     const [member] = await this.#redis.zrangebyscore(name, "-inf", dueByMs, "LIMIT", 0, 1);

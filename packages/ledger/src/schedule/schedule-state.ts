@@ -2,16 +2,16 @@ import { type ScheduleSpec, scheduledJobId, scheduleSpec } from "@berth/protocol
 import { z } from "zod";
 import { dueAfter, dueTimes, type Timing } from "./cron.ts";
 
-/** Missed runs made up for, at most. */
+/** The most missed runs that `all` catches up. */
 const caughtUpMost = 100;
-/** A run that is late by less was not missed: workers restart, queues hold things up. */
+/** A run that is late by less was not missed, since workers restart and queues delay jobs. */
 export const graceMs = 10_000;
 
 const ms = z.number().int().min(0);
 
 /**
- * A schedule and how far it got. Which due times run is decided once, by replacing this value as a whole; carrying the
- * decision out can then be repeated, since each due time always makes the same job id.
+ * A schedule and its progress. Replacing this value as a whole decides once which due times run. Submitting their jobs can then be
+ * repeated, since a due time always yields the same job id.
  */
 export const scheduleState = z.strictObject({
   spec: scheduleSpec,
@@ -20,12 +20,12 @@ export const scheduleState = z.strictObject({
   nextDueMs: ms.nullable(),
   runs: z.number().int().min(0),
   lastJobId: z.string().optional(),
-  /** Decided and not handed on yet. `tickMs`: the due time of the tick that decided. */
+  /** Due times that were decided and not submitted yet. `tickMs`: the due time of the tick that decided. */
   firing: z.strictObject({ tickMs: ms, dues: z.array(ms).min(1) }).optional(),
 });
 export type ScheduleState = z.infer<typeof scheduleState>;
 
-/** A new schedule, or one that replaces another. While its times stay the same, so does how far it got. */
+/** A new schedule, or one that replaces another. If its times stay the same, it keeps its progress. */
 export function putState(spec: ScheduleSpec, nowMs: number, known?: ScheduleState): ScheduleState {
   const full = { ...spec, paused: spec.paused ?? known?.spec.paused ?? false };
   if (known && sameTimes(known.spec, spec)) {
@@ -64,14 +64,14 @@ export function decideState(state: ScheduleState, nowMs: number): ScheduleState 
   return { ...after, lastJobId: scheduledJobId(spec.id, last), firing: { tickMs: nextDueMs, dues } };
 }
 
-/** One decided due time has been handed on. */
+/** The state after the job of one decided due time was submitted. */
 export function firedState(state: ScheduleState, dueMs: number): ScheduleState {
   const { firing, ...rest } = state;
   const dues = firing?.dues.filter((due) => due !== dueMs) ?? [];
   return firing && dues.length > 0 ? { ...rest, firing: { ...firing, dues } } : rest;
 }
 
-/** When it is to be looked at next; undefined: never, or not before it is changed. */
+/** When a worker has to look at it next; undefined: never, or not before it is changed. */
 export function wakeMs({ firing, spec, nextDueMs }: ScheduleState): number | undefined {
   if (firing) return firing.tickMs;
   return spec.paused || nextDueMs === null ? undefined : nextDueMs;
@@ -89,7 +89,7 @@ function toRun({ spec, anchorMs }: ScheduleState, firstMs: number, nowMs: number
   );
 }
 
-/** Resuming forgets what was missed where missed runs are skipped; otherwise the next tick makes up for it. */
+/** Resuming drops missed runs if the policy is `skip`. Otherwise the next tick catches them up. */
 function resumed(state: ScheduleState, wasPaused: boolean, nowMs: number): ScheduleState {
   const { spec, nextDueMs, anchorMs } = state;
   if (!wasPaused || spec.paused || spec.catchUp !== "skip" || nextDueMs === null) return state;

@@ -10,7 +10,7 @@ const advance = new Script({
   parse: (reply) => z.union([z.literal([0, 1]), z.tuple([z.literal("full"), z.number()])]).parse(reply),
 });
 
-/** Where schedules are kept. Each is changed as a whole, and only from what was read. */
+/** The stored schedules. Each is replaced as a whole, by compare-and-swap. */
 export class ScheduleStore {
   readonly #redis: Redis;
 
@@ -31,15 +31,15 @@ export class ScheduleStore {
       .flatMap(([, text]) => parse(text).state ?? []);
   }
 
-  /** Ids of those that were to be looked at before a moment, the longest overdue first. */
+  /** Ids of schedules that were due for a look before `ms`, the longest overdue first. */
   dueBefore(ms: number, limit: number): Promise<string[]> {
     return this.#redis.zrangebyscore(redisKeys.schedulesDue, "-inf", ms, "LIMIT", 0, limit);
   }
 
   /**
-   * Replaces a schedule by what `change` makes of it, and again from the start if another process was faster. `change` may give the
-   * same value back, or undefined to remove it. Gives what is there now. Throws `schedule-unreadable` and changes nothing when
-   * this version cannot read the schedule: a newer one may.
+   * Replaces a schedule by the result of `change`, and retries if another process replaced it first. `change` may return the same value, or
+   * undefined to remove it. Returns the stored value. Throws `schedule-unreadable`, and changes nothing, if this version cannot read the
+   * schedule: a newer version may.
    */
   async change(
     id: string,
@@ -69,7 +69,7 @@ export class ScheduleStore {
     }
   }
 
-  /** Removes it whether or not it can be read. False: there was none. */
+  /** Removes a schedule, also one that this version cannot read. False: there was none. */
   async remove(id: string): Promise<boolean> {
     const { text, state } = await this.#read(id);
     const removing = this.#redis.multi().hdel(redisKeys.schedules, id).zrem(redisKeys.schedulesDue, id);

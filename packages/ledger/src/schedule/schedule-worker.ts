@@ -21,21 +21,21 @@ export interface ScheduleWorkerOptions {
   readonly waits: MarkerWaits;
   readonly staging: StagingPort;
   readonly schedule: Pick<Schedule, "firstDue">;
-  /** Hands a job on. While it throws, the job stays here. */
+  /** Submits a due job. While it throws, the job stays in the schedule. */
   readonly onJob: (job: Job) => Promise<unknown>;
-  /** A due job that can never be accepted. It is gone afterwards. */
+  /** Called for a due job that can never be accepted. The schedule then removes it. */
   readonly onRefused: (job: Job, fault: Fault) => Promise<unknown>;
   readonly onTick: (scheduleId: string, dueAtMs: number) => Promise<unknown>;
-  /** An entry that cannot be read. It is gone afterwards. */
+  /** Called for an entry that cannot be read. The schedule then removes it. */
   readonly onUnreadable: (id: string, data: unknown, problem: string) => Promise<unknown>;
-  /** The first failure of an entry; further ones are not reported. */
+  /** Called for the first failure of an entry. */
   readonly onTrouble: (id: string, message: string) => void;
-  /** Entries that a dead worker was handing on are taken over by another after one to three of these. */
+  /** Another worker takes over the entries of a dead one after one to three of these. */
   readonly lockMs?: number;
 }
 
 const defaultLockMs = 5_000;
-/** Handing on is a few round trips; side by side, so that one sandbox's trouble holds up no other. */
+/** Entries handed on in parallel, so that trouble with one sandbox does not hold up others. Each takes a few round trips. */
 const atOnce = 16;
 /** After a lost connection BullMQ would rest for 15 seconds. */
 const reconnectMs = 250;
@@ -50,14 +50,14 @@ type DueEntry = z.infer<typeof dueEntry>;
 const entry = z.union([z.object({ tick: z.string(), dueAtMs: z.number() }), dueEntry]);
 
 /**
- * Hands on what is due, in every worker of the fleet. An entry is gone only after it was handed on. BullMQ's own check for
- * entries whose taker died is on here: handing one on twice is harmless, since the enqueuer knows its id.
+ * Hands on due entries, in every worker of the fleet. An entry is removed only after it was handed on. BullMQ's check for stalled entries
+ * is on here: handing an entry on twice is harmless, since submitting is idempotent under the job's id.
  */
 export class ScheduleWorker {
   readonly #options: ScheduleWorkerOptions;
   readonly #worker: Worker;
-  /** The entries being handed on, by sandbox. */
-  readonly #lines = new Map<SandboxKey, Promise<void>>();
+  /** The last entry being handed on, by sandbox. */
+  readonly #lastHanded = new Map<SandboxKey, Promise<void>>();
 
   constructor(options: ScheduleWorkerOptions) {
     this.#options = options;
@@ -69,7 +69,7 @@ export class ScheduleWorker {
       concurrency: atOnce,
       lockDuration: lockMs,
       stalledInterval: lockMs,
-      // However often its taker dies, it is not given up.
+      // However often its taker dies, the entry stays.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       runRetryDelay: reconnectMs,
       settings: { backoffStrategy: (failures: number) => backoffMs(failures, again) },
@@ -84,7 +84,7 @@ export class ScheduleWorker {
     void this.#worker.run();
   }
 
-  /** Takes nothing more and waits for what is being handed on. */
+  /** Takes no more entries, and waits for those being handed on. */
   async stop(): Promise<void> {
     await this.#worker.close();
   }
@@ -103,17 +103,17 @@ export class ScheduleWorker {
     }
   }
 
-  /** After the sandbox's jobs that come before it. Here one sandbox's jobs are handed on one at a time. */
+  /** Hands a job on after the sandbox's earlier ones. This worker hands on one job of a sandbox at a time. */
   async #handInOrder(id: string, due: DueEntry): Promise<void> {
     const key = sandboxKeyOf(due.job);
-    const before = this.#lines.get(key) ?? Promise.resolve();
+    const before = this.#lastHanded.get(key) ?? Promise.resolve();
     const hand = () => this.#handFirstOnes(id, due);
     const handed = before.then(hand, hand);
-    this.#lines.set(key, handed);
+    this.#lastHanded.set(key, handed);
     try {
       await handed;
     } finally {
-      if (this.#lines.get(key) === handed) this.#lines.delete(key);
+      if (this.#lastHanded.get(key) === handed) this.#lastHanded.delete(key);
     }
   }
 
@@ -157,7 +157,7 @@ export class ScheduleWorker {
     }
   }
 
-  /** With its request, if that was too large to be kept here. */
+  /** Adds the staged request, if the job has one. */
   async #load({ staged, ...rest }: ScheduledData): Promise<unknown> {
     if (!staged) return rest;
     const { id, ...of } = rest as unknown as Job;

@@ -28,12 +28,12 @@ const confirm = new Script({
 
 /** Only a dashboard reads it. */
 const bullEventsKept = 1_000;
-/** An entry is handed on or tried again; nothing makes it give up. */
+/** BullMQ retries an entry until it is handed on. */
 const tries = 1_000_000_000;
-/** How long a delayed job's acceptance is remembered past its due time, if no worker is there to hand it on. */
+/** How long a delayed job's acceptance is kept past its due time, in case no worker runs. */
 const knownPastDueMs = 24 * 3_600_000;
 
-/** Where requests too large for a queue are put meanwhile. */
+/** Storage for requests that are too large for the schedule. */
 export interface StagingPort {
   put(key: SandboxKey, job: Job, options: { readonly isAccepted: boolean }): Promise<StagedPayload>;
   accept(key: SandboxKey, jobId: string): Promise<void>;
@@ -54,8 +54,8 @@ export interface ScheduledJob {
 }
 
 /**
- * What is not to run yet: delayed jobs, jobs that run again, and the ticks of schedules. One queue for the whole fleet,
- * since a sandbox's own queue may have no worker; any worker hands on what is due.
+ * Delayed jobs, retries and the ticks of schedules, until they are due. One queue for the whole fleet, since a sandbox's own queue may have
+ * no worker. Any worker hands on due entries.
  *
  *   delayed ──due──▶ waiting ──taken by a worker──▶ handed on, then gone
  *      ▲                                  └──its worker died──▶ waiting
@@ -80,13 +80,13 @@ export class Schedule {
     this.#queue.on("error", () => {});
   }
 
-  /** Accepts a delayed job: from now on it is known, and will run. `known`: it has been added or has run before. */
+  /** Accepts a delayed job: from now on it has a record, and will run. `known`: it was added or has run before. */
   async accept(job: Job, dueAtMs: number): Promise<"added" | "known"> {
     const key = sandboxKeyOf(job);
     const knownUntilMs = Math.round(dueAtMs) + knownPastDueMs;
     const waiting = await this.#queue.getDelayedCount();
     const limit = this.#most;
-    // Before it is accepted: a job that was refused counts for nothing.
+    // Checked before the acceptance, so that a refused job is not counted.
     if (waiting >= limit && (await this.#redis.exists(redisKeys.job(key, job.id))) === 0)
       throw new Fault("fleet-full", { waiting, limit });
     const accepted = await acceptJob(this.#redis, key, job);
@@ -95,13 +95,13 @@ export class Schedule {
       await this.#redis.pexpireat(record, knownUntilMs);
     await this.#order.note(key, job.id, dueAtMs, knownUntilMs);
     await this.add(job, dueAtMs);
-    // Only now: a producer that dies on the way leaves a job that counts among its tenant's for as long as an acceptance does.
+    // Only now: if the producer dies before this, the job counts for its tenant only as long as an acceptance.
     const counted = redisKeys.delayedOf(tenantOf(key), job.tenant);
     await this.#redis.zadd(counted, "XX", "GT", knownUntilMs, `${job.id} ${accepted.bytes}`).catch(() => {});
     return "added";
   }
 
-  /** The job of the sandbox that is to be handed on first among those due by then. Undefined data: it is no longer here. */
+  /** The sandbox's job to hand on first among those due by `dueByMs`. Undefined data: it is no longer in the schedule. */
   async firstDue(
     key: SandboxKey,
     dueByMs: number,
@@ -112,18 +112,18 @@ export class Schedule {
     return { ...first, data: entry?.data };
   }
 
-  /** This attempt of the job is handed on when it is due. One that is there already is not added again. */
+  /** Schedules this attempt of the job. Adding the same attempt again changes nothing. */
   async add(job: Job, dueAtMs: number): Promise<void> {
     const key = sandboxKeyOf(job);
     const large = Buffer.byteLength(JSON.stringify(job.request)) > stagedAboveBytes;
     const staged = large ? await this.#staging.put(key, job, { isAccepted: true }) : undefined;
     const payload = staged ? { ...job, request: undefined, staged } : job;
     await this.#add(entryId(job.id, job.attempt), job.request.kind, { job: payload, dueAtMs }, dueAtMs);
-    // A later attempt's was accepted with the first, unless the job is over and this one comes from a worker that does not know.
+    // The first attempt's acceptance covers later ones. If the job has ended meanwhile, its request must expire.
     if (staged && job.attempt === 1) await this.#staging.accept(key, job.id);
   }
 
-  /** The schedule is looked at at that time. */
+  /** Makes a worker look at the schedule at `wakeMs`. */
   async addTick(scheduleId: string, wakeMs: number): Promise<void> {
     await this.#add(tickId(scheduleId, wakeMs), "tick", { tick: scheduleId, dueAtMs: wakeMs }, wakeMs);
   }
@@ -137,12 +137,12 @@ export class Schedule {
     return { jobId, attempt, dueAtMs, inbox: job?.inbox, labels: job?.labels, failures, problem };
   }
 
-  /** Takes out a job whose end was published. One that is being handed on just now is known to have ended. */
+  /** Removes a job whose end was published. If a worker is just handing it on, the submission finds that it has ended. */
   async remove(jobId: string, attempt: number): Promise<void> {
     await this.#queue.remove(entryId(jobId, attempt));
   }
 
-  /** Hands a job on now. False: it is not here. */
+  /** Hands a job on now. False: it is not in the schedule. */
   async hurry(key: SandboxKey, jobId: string): Promise<boolean> {
     const entry = await this.#entry(key, jobId);
     if (!entry || !(await entry.isDelayed())) return false;
@@ -150,7 +150,7 @@ export class Schedule {
       await entry.promote();
       return true;
     } catch (error) {
-      // It came due in between.
+      // It became due meanwhile.
       if (await entry.isDelayed()) throw error;
       return false;
     }
@@ -177,7 +177,8 @@ export class Schedule {
     await add();
     if (!Replicated.of(this.#redis)) return;
     const entry = [`${scheduleQueue.prefix}:${scheduleQueue.name}:${jobId}`];
-    // Adding is BullMQ's. What its primary took to its grave is added again; what was handed on meanwhile is known where it went.
+    // BullMQ adds the entry without waiting for replicas. If it was lost with its primary, it is added again. If it was handed on meanwhile,
+    // the second submission finds its id known.
     while (!(await confirm.runAccepted(this.#redis, entry, [])) && Date.now() < dueAtMs) await add();
   }
 
@@ -192,12 +193,12 @@ export function scheduledEntryKey(jobId: string, attempt: number): string {
   return `${scheduleQueue.prefix}:${scheduleQueue.name}:${entryId(jobId, attempt)}`;
 }
 
-/** The next attempt is put in while the one before may still be on its way out. */
+/** Differs for each attempt: the next one is added while the entry of the one before may still exist. */
 function entryId(jobId: string, attempt: number): string {
   return attempt > 1 ? `${jobId}~${attempt}` : jobId;
 }
 
-/** No job's: those have no or one `~`. */
+/** Never a job's entry id: those have at most one `~`. */
 function tickId(scheduleId: string, wakeMs: number): string {
   return `tick~${scheduleId}~${wakeMs}`;
 }

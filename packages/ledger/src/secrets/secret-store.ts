@@ -24,7 +24,7 @@ export interface SetSecretOptions {
   readonly mustExist?: boolean;
 }
 
-/** The tenants' secrets, sealed. Nothing here can open one. */
+/** The tenants' sealed secrets. This class cannot open them. */
 export class SecretStore {
   readonly #redis: Redis;
 
@@ -55,7 +55,7 @@ export class SecretStore {
     }
   }
 
-  /** Replaces one sealed value by another. False: it was changed meanwhile. */
+  /** Compare-and-swap of one sealed value. False: it was changed meanwhile. */
   async replace(
     tenant: TenantId,
     name: SecretName,

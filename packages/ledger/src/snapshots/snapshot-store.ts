@@ -15,9 +15,9 @@ import { ceilingDefaults, ceilingFacts, tenantFull, tenantFullFault } from "../q
 import { runInSlot } from "../slots.ts";
 
 const snapshotRecord = snapshotView.extend({
-  /** Of its files, on its host. */
+  /** Names its files on its host. */
   id: z.string(),
-  /** That made it. */
+  /** The job that made it. */
   jobId: z.string(),
 });
 export type SnapshotRecord = Readonly<z.infer<typeof snapshotRecord>>;
@@ -40,7 +40,7 @@ const drop = new Script({
 });
 
 export interface PutSnapshot {
-  /** Take the place of one of that name. */
+  /** Replace a snapshot of that name. */
   readonly replace: boolean;
   /** Dry run: only checks whether it could be added. */
   readonly onlyLook?: boolean;
@@ -55,8 +55,8 @@ export class SnapshotStore {
   }
 
   /**
-   * Adds one that the holder of its sandbox has made. Gives the one there is if that job made it before. Throws `snapshot-refused`
-   * when another has the name, `tenant-full` and `lease-lost`.
+   * Adds a snapshot that the holder of its sandbox has made. Returns the existing one if the same job made it before. Throws
+   * `snapshot-refused` if another job's snapshot has the name, `tenant-full` or `lease-lost`.
    */
   async put(
     key: SandboxKey,
@@ -107,7 +107,7 @@ export class SnapshotStore {
     return drop.run(this.#redis, this.#keys(tenant), [name, id]);
   }
 
-  /** Whether a host keeps or removes the files with that id. */
+  /** Whether a host has to keep or to remove the files of that id. */
   async fateOf(tenant: TenantId, name: SnapshotName, id: string): Promise<"kept" | "dropped" | "unknown"> {
     const [isDropped, found] = await Promise.all([
       this.#redis.sismember(redisKeys.droppedSnapshots(tenant), id),
@@ -118,7 +118,7 @@ export class SnapshotStore {
     return (await this.drop(tenant, name, id)) ? "dropped" : "unknown";
   }
 
-  /** Its files are gone. */
+  /** Forgets a dropped snapshot whose files are removed. */
   async forget(tenant: TenantId, id: string): Promise<void> {
     await this.#redis.srem(redisKeys.droppedSnapshots(tenant), id);
   }

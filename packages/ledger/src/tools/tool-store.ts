@@ -24,7 +24,7 @@ export interface StoredTool {
 }
 
 export interface SetToolOptions {
-  /** Who. */
+  /** The administrator who sets it. */
   readonly by: string;
   /** Refuses if the tool has another version; 0: if there is one. */
   readonly ifVersion?: number | undefined;
@@ -57,7 +57,7 @@ export class ToolStore {
     return text === null ? undefined : readEntry(name, text);
   }
 
-  /** Those of the names that there are. */
+  /** The definitions of those names that exist. */
   async definitions(names: readonly string[]): Promise<ReadonlyMap<string, ToolDefinition>> {
     const texts = await this.#redis.hmget(redisKeys.tools, ...names);
     const found = names.flatMap((name, index) => {

@@ -13,7 +13,7 @@ import {
 } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 
-/** Where a worker's configuration does not give another number. */
+/** Default of BERTH_USAGE_DAYS. */
 export const usageDaysKept = 92;
 
 /** What `usage.lua` adds to a tenant's day. */

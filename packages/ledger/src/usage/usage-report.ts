@@ -23,16 +23,16 @@ export interface UsageReport {
   readonly from: string;
   readonly to: string;
   readonly total: UsageSums;
-  /** Those on which it used something. */
+  /** The days on which it used something. */
   readonly days: readonly DayUsage[];
 }
 
 export interface FleetUsage {
   readonly from: string;
   readonly to: string;
-  /** Who used the most cpu first. */
+  /** The tenant with the most cpu first. */
   readonly tenants: readonly (UsageSums & { readonly tenant: string; readonly name?: string })[];
-  /** More tenants used something than were looked at: these are the most of the latest thousand. */
+  /** Only the latest thousand tenants were read, and more used something. */
   readonly truncated: boolean;
 }
 

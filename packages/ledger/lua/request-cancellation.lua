@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Notes on a job's own record that its cancellation was requested: the set of such requests expires, and the job may wait for longer.
+-- Notes in a job's record that its cancellation was requested. A beginning finds the note, however long the job waits.
 -- KEYS  1 job (hash)
 -- Reply 1   noted
 --       0   no such job is known: nothing was changed
