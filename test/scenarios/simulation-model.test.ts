@@ -176,7 +176,7 @@ class Twins {
     if (!this.#random.chance(0.3) || this.#forgotten.has(id)) return;
     if (this.#random.chance(0.5)) {
       await this.#redis.hset(redisKeys.job(this.#key, id), "cancel", "1");
-      this.#model.redis.events.wishCancelled(id);
+      this.#model.redis.events.requestCancellation(id);
       return;
     }
     await this.#redis.hset(redisKeys.job(this.#key, id), "key", this.#key);
@@ -230,7 +230,7 @@ class Twins {
     const recorded = await new JobEvents(this.#redis).read(this.#key, id, "");
     const types = recorded.map(({ event }) => (event.type === "stdout" ? "output" : event.type));
     this.#same(
-      "told",
+      "events",
       types,
       this.#model.redis.events.left(id).map(({ type }) => type),
     );
@@ -305,7 +305,7 @@ describe("simulation's Redis", () => {
     }
     const wanted = ["begun", "fenced", "finished-before", "cancelled", "out-of-turn", "late"];
     expect(wanted.filter((answer) => !seen.has(`begin "${answer}"`))).toEqual([]);
-    const ends = ["told", "finished-before", "begun"].map((answer) => `cancel "${answer}"`);
+    const ends = ["ended", "finished-before", "begun"].map((answer) => `cancel "${answer}"`);
     expect([...seen]).toEqual(
       expect.arrayContaining([
         ...ends,

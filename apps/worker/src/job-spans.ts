@@ -12,8 +12,8 @@ export function jobSpans(tracing: Tracing, worker: string): (event: TenancyEvent
 
 /** An attempt from the queue to its published end, with its stages inside. */
 export function attemptSpan(record: AttemptRecord, worker: string): PastSpan {
-  const { toldAtMs, publishMs, runMs, startMs, queueMs, kind, cold } = record;
-  const endedAtMs = toldAtMs - publishMs;
+  const { publishedAtMs, publishMs, runMs, startMs, queueMs, kind, cold } = record;
+  const endedAtMs = publishedAtMs - publishMs;
   const begunAtMs = endedAtMs - runMs;
   const openingAtMs = begunAtMs - startMs;
   const queuedAtMs = openingAtMs - queueMs;
@@ -25,7 +25,7 @@ export function attemptSpan(record: AttemptRecord, worker: string): PastSpan {
     name: `berth.job ${kind}`,
     kind: "consumer",
     startMs: queuedAtMs,
-    endMs: toldAtMs,
+    endMs: publishedAtMs,
     attributes: attributesOf(record, worker),
     error,
     inside: [
@@ -34,7 +34,7 @@ export function attemptSpan(record: AttemptRecord, worker: string): PastSpan {
         ? [{ ...stage("berth.sandbox.start", openingAtMs, begunAtMs), error: begun ? undefined : error }]
         : []),
       ...(begun ? [{ ...stage("berth.run", begunAtMs, endedAtMs), attributes: endOf(record), error }] : []),
-      stage("berth.publish", endedAtMs, toldAtMs),
+      stage("berth.publish", endedAtMs, publishedAtMs),
     ],
   };
 }

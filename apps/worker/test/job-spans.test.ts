@@ -18,7 +18,7 @@ const record: AttemptRecord = {
   runMs: 50,
   publishMs: 5,
   ...{ cpuMs: 1, inBytes: 1, outBytes: 1 },
-  toldAtMs: 1_700_000_001_255,
+  publishedAtMs: 1_700_000_001_255,
 };
 const stages = (of: Partial<AttemptRecord>) =>
   attemptSpan({ ...record, ...of }, "worker-1").inside?.map(({ name, startMs, endMs }) => ({

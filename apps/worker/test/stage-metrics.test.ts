@@ -7,7 +7,7 @@ const key = sandboxKey.parse("acme");
 const attempt = {
   event: "job.finished",
   ...{ key, jobId: "a", kind: "exec", tenant: "acme", attempt: 1, epoch: 1 },
-  ...{ outcome: "exited", exitCode: 0, cold: true, toldAtMs: 0, cpuMs: 0, inBytes: 0, outBytes: 0 },
+  ...{ outcome: "exited", exitCode: 0, cold: true, publishedAtMs: 0, cpuMs: 0, inBytes: 0, outBytes: 0 },
 } as const;
 
 async function observed(...events: Parameters<ReturnType<typeof stageMetrics>>[0][]): Promise<string[]> {

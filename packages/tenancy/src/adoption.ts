@@ -11,12 +11,12 @@ export interface AdoptionOptions {
 }
 
 /**
- * Opens the sandbox that an earlier process of the worker left, before any job asks for it. Its container lives on; what that process
- * left running is ended.
+ * Opens the sandbox that an earlier process of the worker left, before any job needs it. The container stays; init ends what that process
+ * left running in it.
  *
  *   none ──start()──▶ opening ──opened, or the earlier lease is over──▶ done
  *
- * While it is opening the sandbox is not given up: what was left would run beside the next holder's commands.
+ * While it is opening, the tenancy keeps the sandbox: otherwise the leftovers would run beside the next holder's commands.
  */
 export class Adoption {
   readonly #options: AdoptionOptions;

@@ -1,7 +1,7 @@
 import type { Job, JobResult, Outcome, SandboxKey } from "@berth/protocol";
 import type { Clock, FetchedJob } from "./tenancy-ports.ts";
 
-/** A job on its way. Times are by the tenancy's clock; a stage that was not reached is absent. */
+/** A job that this tenancy has read. Times are by the tenancy's clock; a stage that was not reached is absent. */
 export interface Admitted {
   readonly fetched: FetchedJob;
   readonly job: Job;
@@ -16,7 +16,7 @@ export interface Admitted {
   begunMs?: number;
 }
 
-/** One attempt that is over: whose it was, how it ended, and how long each stage took. The stages follow each other up to `toldAtMs`. */
+/** One attempt that is over: its job, its outcome, and how long each stage took. The stages follow each other up to `publishedAtMs`. */
 export interface AttemptRecord {
   readonly key: SandboxKey;
   readonly jobId: string;
@@ -42,7 +42,7 @@ export interface AttemptRecord {
   /** Only for commands. */
   readonly peakMemoryBytes?: number;
   /** Epoch milliseconds. */
-  readonly toldAtMs: number;
+  readonly publishedAtMs: number;
   readonly trace?: Job["trace"];
 }
 
@@ -51,7 +51,7 @@ export interface AttemptEnd {
   readonly epoch: number;
   readonly outcome: Outcome;
   readonly result: JobResult;
-  /** When only its publication was left. */
+  /** When everything but the publication of its end was done. */
   readonly endedMs: number;
   readonly clock: Clock;
 }
@@ -76,16 +76,16 @@ export function stamped({ fetched, job, begunMs }: Admitted, result: JobResult, 
   };
 }
 
-/** Called when its end has just been published. */
+/** Call it right after the end was published. */
 export function attemptRecord(admitted: Admitted, end: AttemptEnd): AttemptRecord {
   const { fetched, job, cold = false } = admitted;
   const { key, epoch, outcome, endedMs, clock, result } = end;
   const { inBytes = 0, outBytes = 0, peakMemoryBytes } = result.usage ?? {};
-  const toldMs = clock.now();
-  const toldAtMs = clock.wall();
+  const publishedMs = clock.now();
+  const publishedAtMs = clock.wall();
   const openingMs = admitted.openingMs ?? endedMs;
   const begunMs = admitted.begunMs ?? endedMs;
-  const openingAtMs = toldAtMs - (toldMs - openingMs);
+  const openingAtMs = publishedAtMs - (publishedMs - openingMs);
   return {
     key,
     jobId: fetched.id,
@@ -100,10 +100,10 @@ export function attemptRecord(admitted: Admitted, end: AttemptEnd): AttemptRecor
     queueMs: Math.max(0, openingAtMs - (fetched.queuedAtMs ?? openingAtMs)),
     startMs: begunMs - openingMs,
     runMs: endedMs - begunMs,
-    publishMs: toldMs - endedMs,
+    publishMs: publishedMs - endedMs,
     ...{ cpuMs: result.timing.cpuMs, inBytes, outBytes },
     ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
-    toldAtMs,
+    publishedAtMs,
     ...(job.trace ? { trace: job.trace } : {}),
   };
 }

@@ -10,7 +10,7 @@ import type { OpenSandbox, TenancyPorts } from "./tenancy-ports.ts";
 export interface AttemptParts {
   readonly ports: TenancyPorts;
   readonly authority: Authority;
-  /** Jobs that were taken from the queue before it, and whose state this tenancy knows. */
+  /** The jobs that were taken from the queue before that one and that this tenancy knows. */
   readonly before: (queuedId: string) => readonly string[];
   readonly beginnings: Beginnings;
   readonly onTrouble: (error: unknown) => void;
@@ -20,10 +20,10 @@ export interface AttemptParts {
  * The next step for an attempt.
  *
  * - `end`: it ended with this result. `endedAs` decides whether it runs again, where the tenant gets another outcome.
- * - `complete`: its end is published already.
+ * - `ended-before`: its end is published already.
  * - `leave`: it stays taken, for the next look at the queue, here or by the next holder.
- * - `look-again`: the queue is not as this tenancy thought.
- * - `untouched`: the sandbox took nothing of it, and its beginning is taken back.
+ * - `look-again`: the queue is not as this tenancy expected.
+ * - `untouched`: init took nothing of it, and its beginning is taken back.
  * - `no-sandbox`: it has not begun, and cannot begin here.
  * - `postpone`: it has not begun, and waits for an administrator's decision, at most `waitMs`.
  */
@@ -33,7 +33,7 @@ export type Attempted =
   | { readonly next: "no-sandbox"; readonly error: Fault }
   | { readonly next: "postpone"; readonly error: Fault; readonly waitMs: number };
 
-/** Until init has got another ping; there are several in a lease. */
+/** Pause until init has got another ping; there are several in a lease. */
 const untouchedPauseMs = 250;
 
 const lostWithItsWorker: Outcome = { kind: "lost", message: "its worker is stopping" };
@@ -44,12 +44,12 @@ export async function attempt(parts: AttemptParts, admitted: Admitted, run: Run)
   const beginning = new Beginning(parts, admitted);
   try {
     if (isTooLate(admitted.job, ports)) return tooLate;
-    // The profile changed, or the container has died since.
+    // The profile has changed, or the container has died.
     if (!ports.sandbox.isOpen(admitted.job)) await beginning.takeBack();
     run.isBegun = admitted.isBegun === true;
     return await openAndRun(parts, admitted, run, beginning);
   } catch (error) {
-    // Its beginning is recorded, or may be once Redis is back, but it will not run here. Does not wait for the answer.
+    // Its beginning is recorded, or may be once Redis is back, but the job will not run here. This does not wait for the answer.
     void beginning.takeBack().catch(() => {});
     throw error;
   } finally {
@@ -117,7 +117,7 @@ async function beginAndRun(
     ...{ jobId: fetched.id, job, sandbox: opened, signal: run.signal, ports, onTrouble },
     fence: authority.signal,
     check: () => authority.check(),
-    publish: (say) => authority.publish(say),
+    publish: (send) => authority.publish(send),
   });
   if (result === "untouched") {
     await beginning.untouched();
@@ -148,20 +148,20 @@ class Beginning {
     const position = { queuedId: fetched.queuedId, before: before(fetched.queuedId) };
     beginnings.recording(fetched);
     const begun = await authority.publish(async () => {
-      const said = await ports.events.begin(fetched.id, job.attempt, position);
-      if (said === "late") throw new Error("the lease has to be renewed before a job begins");
-      return said;
+      const answer = await ports.events.begin(fetched.id, job.attempt, position);
+      if (answer === "late") throw new Error("the lease has to be renewed before a job begins");
+      return answer;
     });
     if (begun !== "begun") beginnings.forget(fetched);
     return begun;
   }
 
-  /** From here on the sandbox may have got something of it. */
+  /** From here on init may have got something of it. */
   handOver(): void {
     this.#parts.beginnings.forget(this.#admitted.fetched);
   }
 
-  /** The sandbox refused it, and has nothing of it. */
+  /** init refused it, and has nothing of it. */
   async untouched(): Promise<void> {
     this.#parts.beginnings.recording(this.#admitted.fetched);
     await this.takeBack();

@@ -2,11 +2,11 @@ import { isFault, writesRefusedMs } from "@berth/protocol";
 import { LeaseRenewer, type LeaseRenewerOptions } from "./lease-renewer.ts";
 
 export interface AuthorityOptions extends Omit<LeaseRenewerOptions, "onRefused"> {
-  /** Redis refuses to write, or refused a publication for a reason that waiting does not mend. */
+  /** Called when Redis refuses to write, or refuses a publication for a reason that does not pass. */
   readonly onTrouble: (error: Error) => void;
 }
 
-const writesRefused = `Redis refuses to write; what runs goes on for up to ${writesRefusedMs / 1_000} s`;
+const writesRefused = `Redis refuses to write; running jobs go on for up to ${writesRefusedMs / 1_000} s`;
 
 /** Pause after a failed publication, as while Redis is away. */
 const againMs = 250;
@@ -24,8 +24,8 @@ export class Authority {
   readonly #options: AuthorityOptions;
   readonly #renewer: LeaseRenewer;
   readonly #over = new AbortController();
-  /** Reasons for failed publications since the last success: each is reported once. */
-  readonly #unsaid = new Set<string>();
+  /** Reasons for failed publications that were reported since the last success. Each is reported once. */
+  readonly #reported = new Set<string>();
   /** Rejects the waits when authority ends. Every job waits several times, so all share one listener of the signal. */
   readonly #waiting = new Set<(reason: unknown) => void>();
 
@@ -78,17 +78,17 @@ export class Authority {
   }
 
   /** Retries until it is published or the lease is lost. */
-  async publish<R extends string>(say: () => Promise<R | "fenced">): Promise<Exclude<R, "fenced">> {
+  async publish<R extends string>(send: () => Promise<R | "fenced">): Promise<Exclude<R, "fenced">> {
     for (;;) {
       this.check();
       try {
-        const said = await this.whileOurs(say());
-        this.#unsaid.clear();
-        if (said !== "fenced") return said as Exclude<R, "fenced">;
+        const answer = await this.whileOurs(send());
+        this.#reported.clear();
+        if (answer !== "fenced") return answer as Exclude<R, "fenced">;
       } catch (error) {
-        // Whatever failed, only this holder can publish it.
-        if (isFault(error) && !error.retry && !this.#unsaid.has(error.message)) {
-          this.#unsaid.add(error.message);
+        // Retried after any error: only this holder can publish it.
+        if (isFault(error) && !error.retry && !this.#reported.has(error.message)) {
+          this.#reported.add(error.message);
           this.#options.onTrouble(error);
         }
         await this.#options.clock.sleep(againMs, this.signal);
@@ -98,7 +98,7 @@ export class Authority {
     }
   }
 
-  /** Redis may be away for longer than the lease: a tenancy that lost it does not wait for answers. */
+  /** Waits for an answer of Redis, but not after the lease is lost: Redis may be away for longer. */
   whileOurs<T>(asked: Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     asked.then(

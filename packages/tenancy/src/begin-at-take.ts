@@ -16,14 +16,13 @@ export interface BeginAtTakeOptions {
 }
 
 /**
- * Takes the next job. If the tenancy can run it at once, it begins in the step that takes it: that saves a round trip where nothing is
- * done meanwhile.
+ * Takes the next job. If the tenancy can run it at once, the job begins in the step that takes it, which saves a round trip.
  *
  *   free ──jobs are about to be taken, and a turn is free──▶ taking (has the turn) ──one began──▶ begun ──begin()──▶ free
  *     ▲                                                        └──none began, or the answer was lost───────────────────┘
  *
- * An answer that is lost leaves a job that has begun and that this tenancy knows nothing of. It is found taken, its record names the take,
- * and its beginning is taken back (`Beginnings`).
+ * If the answer is lost, Redis has recorded a beginning that this tenancy does not know. The next look at the queue finds that job taken,
+ * its record names the take, and `Beginnings` takes the beginning back.
  */
 export class BeginAtTake {
   readonly #options: BeginAtTakeOptions;
@@ -46,7 +45,7 @@ export class BeginAtTake {
         take = this.#take();
         return take;
       },
-      // Perhaps behind the one that this same call began, if it was sent twice.
+      // If the call was sent twice, the other taken job may be one that its first copy began.
       onBehind: () => {
         take = undefined;
         onStale();
@@ -73,7 +72,7 @@ export class BeginAtTake {
     if (this.#cancelled.delete(fetched.id)) cancel(fetched.id);
   }
 
-  /** For a job that this tenancy does not know. Redis may have recorded its beginning for this tenancy. */
+  /** Cancels a job that this tenancy does not know: a take whose answer is not here yet may have begun it. */
   cancelUnknown(jobId: string): void {
     if (this.#turnOver) this.#cancelled.add(jobId);
   }

@@ -7,13 +7,13 @@ export interface BeginningsOptions {
 }
 
 /** How many takes without an answer are remembered: Redis may carry one out late. */
-const unheardMost = 100;
+const unansweredMost = 100;
 
 const againMs = 250;
 
 /**
- * What Redis may have recorded as begun by this tenancy, and of which the sandbox got nothing. Whoever finds such a job taken would end
- * it as lost, so its record is taken back first.
+ * Beginnings that Redis may have recorded for this tenancy although init got nothing of the job. The next holder would end such a job as
+ * lost, so this tenancy takes the record back first.
  *
  *   unknown ──begin or take is sent──▶ may be recorded ──handed to the sandbox, or Redis has answered that it is not recorded──▶ forgotten
  *
@@ -24,7 +24,7 @@ export class Beginnings {
   /** By their ids in the queue. */
   readonly #own = new Map<string, { readonly fetched: FetchedJob }>();
   /** Takes that may have begun a job which this tenancy did not get. */
-  readonly #unheard = new Set<string>();
+  readonly #unanswered = new Set<string>();
 
   constructor(options: BeginningsOptions) {
     this.#options = options;
@@ -36,39 +36,39 @@ export class Beginnings {
 
   /** Jobs are about to be taken, the first of which begins in the same step. */
   taking(take: string): void {
-    this.#unheard.add(take);
-    const [oldest] = this.#unheard;
-    if (this.#unheard.size > unheardMost && oldest !== undefined) this.#unheard.delete(oldest);
+    this.#unanswered.add(take);
+    const [oldest] = this.#unanswered;
+    if (this.#unanswered.size > unansweredMost && oldest !== undefined) this.#unanswered.delete(oldest);
   }
 
   /** Redis has answered. `fetched`: what it took first, if anything. */
   took(take: string, fetched: FetchedJob | undefined): void {
     if (fetched?.isBegun) this.recording(fetched);
-    this.#unheard.delete(take);
+    this.#unanswered.delete(take);
   }
 
-  /** It is about to be recorded, or was, and the sandbox has nothing of it. */
+  /** Its beginning is about to be recorded, or was, and init has nothing of it. */
   recording(fetched: FetchedJob): void {
     this.#own.set(fetched.queuedId, { fetched });
   }
 
-  /** The sandbox may have got something of it from here on, or Redis has answered that it did not begin. */
+  /** init may have got something of it from here on, or Redis has answered that it did not begin. */
   forget({ queuedId }: FetchedJob): void {
     this.#own.delete(queuedId);
   }
 
-  /** Forgets those that are no longer taken from the queue. */
-  found(queuedIds: readonly string[]): void {
+  /** Forgets jobs that are no longer taken. `queuedIds`: those that are. */
+  keepOnly(queuedIds: readonly string[]): void {
     const left = new Set(queuedIds);
     for (const queuedId of this.#own.keys()) if (!left.has(queuedId)) this.#own.delete(queuedId);
   }
 
-  /** Takes back that a job began here, if the sandbox has nothing of it. False: it did not begin here, or it was handed over. */
+  /** Takes back the record that a job began here, if init has nothing of it. False: it did not begin here, or it was handed over. */
   async takeBack(fetched: FetchedJob): Promise<boolean> {
     const { id, queuedId, attempt } = fetched;
     const own = this.#own.get(queuedId);
-    if (!own && this.#unheard.size === 0) return false;
-    const isBack = await this.#options.events.unbegin(id, attempt, own ? undefined : [...this.#unheard]);
+    if (!own && this.#unanswered.size === 0) return false;
+    const isBack = await this.#options.events.unbegin(id, attempt, own ? undefined : [...this.#unanswered]);
     if (this.#own.get(queuedId) === own) this.#own.delete(queuedId);
     return isBack;
   }
@@ -76,12 +76,12 @@ export class Beginnings {
   /** Takes all such beginnings back: the next holder would end these jobs as lost. */
   async takeAllBack(): Promise<"taken-back"> {
     for (const { fetched } of [...this.#own.values()]) await this.takeBack(fetched);
-    if (this.#unheard.size > 0)
+    if (this.#unanswered.size > 0)
       for (const fetched of await this.#options.jobs.active()) await this.takeBack(fetched);
     return "taken-back";
   }
 
-  /** As `takeAllBack`, for a tenancy whose lease is over. Retries for so long at most, and does not throw. */
+  /** As `takeAllBack`, for a tenancy whose lease is over. Retries for at most `ms`, and does not throw. */
   async takeAllBackWithin(ms: number): Promise<void> {
     const { clock } = this.#options;
     const untilMs = clock.now() + ms;

@@ -16,17 +16,17 @@ export interface CarryOut {
   /** Throws when the lease's time is over. */
   readonly check: () => void;
   /** Retries until it is published or the lease is lost. */
-  readonly publish: (say: () => Promise<PublishResult>) => Promise<unknown>;
+  readonly publish: (send: () => Promise<PublishResult>) => Promise<unknown>;
   readonly onTrouble: (error: unknown) => void;
 }
 
 /**
- * Carries out a job that has begun, and publishes its output meanwhile. Throws only when the lease is lost. `untouched`: the sandbox
- * took nothing of it, since as far as init knew the worker's lease was over.
+ * Carries out a job that has begun, and publishes its output meanwhile. Throws only when the lease is lost. `untouched`: init took nothing
+ * of it, since as far as init knew the worker's lease was over.
  */
 export async function carryOut(options: CarryOut): Promise<JobResult | "untouched"> {
   const { jobId, job, sandbox, signal, fence } = options;
-  const { batch, say } = saying(options);
+  const { batch, publishNext } = publisherOf(options);
   try {
     if (job.request.kind === "destroy") {
       await sandbox.destroy(signal);
@@ -45,7 +45,7 @@ export async function carryOut(options: CarryOut): Promise<JobResult | "untouche
       onOutput: (piece) => batch.add(piece),
       onArtifact: async (artifact) => {
         await batch.flush();
-        await say((events, part) => events.artifact(jobId, part, artifact));
+        await publishNext((events, part) => events.artifact(jobId, part, artifact));
       },
       check: options.check,
       conversation: { tenant: job.tenant, agent: job.agent, session: job.session, jobId: job.id },
@@ -72,17 +72,19 @@ export async function carryOut(options: CarryOut): Promise<JobResult | "untouche
   }
 }
 
-/** One publication after the other: Redis notices a repeated part only while it is the last one. */
-function saying({ jobId, sandbox, ports, publish }: CarryOut) {
+/** Publishes one part after the other: Redis recognises a repeated part only while it is the latest. */
+function publisherOf({ jobId, sandbox, ports, publish }: CarryOut) {
   let parts = 0;
-  let said: Promise<unknown> = Promise.resolve();
-  const say = (event: (events: EventsPort, part: number) => Promise<PublishResult>): Promise<unknown> => {
+  let published: Promise<unknown> = Promise.resolve();
+  const publishNext = (
+    event: (events: EventsPort, part: number) => Promise<PublishResult>,
+  ): Promise<unknown> => {
     const part = parts++;
-    said = said.then(() => publish(() => event(ports.events, part)));
-    return said;
+    published = published.then(() => publish(() => event(ports.events, part)));
+    return published;
   };
   const batch = new OutputBatch(sandbox.limits.keptBytes, ports.clock, (pieces) =>
-    say((events, part) => events.output(jobId, part, pieces)),
+    publishNext((events, part) => events.output(jobId, part, pieces)),
   );
-  return { batch, say };
+  return { batch, publishNext };
 }

@@ -17,8 +17,8 @@ export class Closing {
     this.#options = options;
   }
 
-  /** Whether the sandbox is closed while the lease is still held. A parked container may be adopted from the release on. */
-  get isFirst(): boolean {
+  /** Whether the sandbox is closed before the lease is released. Another worker may adopt a parked container once it is released. */
+  get isBeforeRelease(): boolean {
     return this.#options.closesFirst || this.#how === "park";
   }
 

@@ -24,14 +24,14 @@ export interface EndingsOptions {
   readonly key: SandboxKey;
   readonly ports: Pick<TenancyPorts, "events" | "later" | "clock" | "report">;
   /** Retries until it is published or the lease is lost. */
-  readonly publish: <R extends string>(say: () => Promise<R | "fenced">) => Promise<unknown>;
+  readonly publish: <R extends string>(send: () => Promise<R | "fenced">) => Promise<unknown>;
 }
 
-/** Added to a decision's time, since the clock that measures it may be behind this one. */
-const afterMs = 1_000;
+/** Added to an approval's time, because Redis' clock, which measures it, may be behind this one. */
+const clockSkewMs = 1_000;
 
 export interface EndOptions {
-  /** What decides whether it runs again, where the tenant sees another outcome. */
+  /** The outcome that decides whether it runs again, if the tenant sees another one. */
   readonly endedAs?: Outcome | undefined;
   /** Called just before the job's final end is published. Returns the job that is to begin in the same step. */
   readonly successor?: () => Successor | undefined;
@@ -43,7 +43,7 @@ export interface Successor {
   readonly onSent: (answer: Promise<BeginResult>) => void;
 }
 
-/** What became of an attempt that ended. */
+/** What follows an attempt that ended. */
 export interface Ended {
   /** In how long the next attempt runs; undefined if this was the job's end. */
   readonly retriedInMs: number | undefined;
@@ -91,7 +91,7 @@ export class Endings {
     return { retriedInMs: undefined, hasLeft };
   }
 
-  /** It waits for a decision beside its queue, as one that runs again does, and counts as an attempt. Its session goes on. */
+  /** Puts a job into the schedule until an administrator decides, as a retry does. It counts as an attempt, and its session goes on. */
   async postpone(
     jobId: string,
     job: Job,
@@ -104,7 +104,7 @@ export class Endings {
       attempt: job.attempt,
       outcome,
       atMs,
-      dueAtMs: atMs + waitMs + afterMs,
+      dueAtMs: atMs + waitMs + clockSkewMs,
     });
   }
 
@@ -125,7 +125,7 @@ export class Endings {
     await ended;
   }
 
-  /** Ends a job that could not be read, or whose request is incomplete. `data`: as much of it as there is. */
+  /** Ends a job that could not be read, or whose request is gone. `data`: the job as far as it was found. */
   async refuse(fetched: FetchedJob, data: unknown, result: JobResult): Promise<void> {
     const { ports, publish } = this.#options;
     const { id, attempt } = fetched;
@@ -133,7 +133,7 @@ export class Endings {
     await this.#addDeadLetter(fetched.id, data, undefined, result.outcome);
   }
 
-  /** Another process published its end, and may not have done what follows that. */
+  /** Adds the dead letter of a job that another process ended: that process may have died before adding it. */
   async addMissingDeadLetter(fetched: FetchedJob, { outcome }: JobResult): Promise<void> {
     // Most jobs succeed. The job itself is needed only for the others.
     if (isSuccess(outcome)) return;
@@ -146,7 +146,7 @@ export class Endings {
   async #runAgain(jobId: string, job: Job, ended: EndedAttempt): Promise<void> {
     const { ports, publish } = this.#options;
     const { attempt, dueAtMs } = ended;
-    // Before `retrying` is published: the other way round, a death in between would lose the job.
+    // Scheduled before `retrying` is published: in the other order, a death in between would lose the job.
     await publish(async () => {
       await ports.later.retry({ ...job, attempt: attempt + 1 }, dueAtMs);
       return "put in";

@@ -1,13 +1,13 @@
 import type { Sessions } from "./sessions.ts";
 import type { FetchedJob, JobsPort } from "./tenancy-ports.ts";
 
-/** Pause between two searches for jobs of other sessions behind a session with many. */
+/** Pause between two searches for jobs of other sessions, while one session has many jobs parked. */
 export const besideMs = 250;
 
-/** For a tenancy with enough jobs parked: sessions without a parked job must not wait for those that have some. */
+/** For a tenancy with enough jobs parked: takes a job of a session that has none parked, so that this session need not wait. */
 export async function fetchBeside(
   jobs: JobsPort,
-  sessions: Pick<Sessions<unknown>, "hasPlace" | "names">,
+  sessions: Pick<Sessions<unknown>, "hasCapacity" | "names">,
 ): Promise<FetchedJob | undefined> {
-  return sessions.hasPlace ? await jobs.nextBeside(sessions.names) : undefined;
+  return sessions.hasCapacity ? await jobs.nextBeside(sessions.names) : undefined;
 }

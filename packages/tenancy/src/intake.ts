@@ -6,11 +6,11 @@ import type { EventsPort, FetchedJob } from "./tenancy-ports.ts";
 export interface IntakeOptions {
   readonly events: EventsPort;
   readonly endings: Endings;
-  /** Takes a job out of its queue whose end is published. */
+  /** Removes a job whose end is published from its queue. */
   readonly complete: (fetched: FetchedJob) => void;
 }
 
-/** Reads what was taken from the queue. A job that cannot be read ends here and blocks no other. */
+/** Reads jobs that were taken from the queue. Ends a job that cannot be read, so that it blocks no other. */
 export class Intake {
   readonly #options: IntakeOptions;
 
@@ -35,7 +35,7 @@ export class Intake {
     return undefined;
   }
 
-  /** Its request is gone. If its end was published, only its queue entry is left. */
+  /** Handles a job whose request is gone. If its end was published, only its queue entry is left. */
   async #unreadable(fetched: FetchedJob, error: Fault): Promise<void> {
     const { events, endings, complete } = this.#options;
     const progress = await events.progress(fetched.id, fetched.attempt);

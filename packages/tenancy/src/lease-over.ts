@@ -7,7 +7,7 @@ export class LeaseOver extends Error {
   readonly touched: boolean;
 
   constructor(touched: boolean) {
-    super("the sandbox takes nothing more: the worker's lease is over");
+    super("init refused the call: as far as it knows, the worker's lease is over");
     this.touched = touched;
   }
 }

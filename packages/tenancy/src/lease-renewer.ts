@@ -80,7 +80,7 @@ export class LeaseRenewer {
     }
   }
 
-  /** Ticks of the process' clock, the same for all its leases: they are renewed in one call. */
+  /** Ticks of the process's clock are the same for all its leases, so that one call renews them. */
   get #toNextTickMs(): number {
     const tickMs = this.#options.leaseMs / renewals;
     return Math.ceil(tickMs - (this.#options.clock.now() % tickMs));
@@ -110,7 +110,7 @@ export class LeaseRenewer {
     return true;
   }
 
-  /** `AbortSignal.any` over the tenancy's signal would keep something of every renewal for as long as the sandbox is held. */
+  /** Not by `AbortSignal.any`: over the tenancy's signal it would leak memory with every renewal while the sandbox is held. */
   async #answerUntil(lastMs: number, signal: AbortSignal) {
     const { clock, lease } = this.#options;
     const waiting = new AbortController();

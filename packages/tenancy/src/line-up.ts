@@ -31,8 +31,8 @@ export async function lineUp(parts: LineUp): Promise<void> {
   const taken = await ports.jobs.active();
   const left = taken.filter(({ queuedId }) => !runs.has(queuedId));
   const queuedIds = taken.map(({ queuedId }) => queuedId);
-  line.found(queuedIds);
-  beginnings.found(queuedIds);
+  line.replace(queuedIds);
+  beginnings.keepOnly(queuedIds);
   await takeOverDeadEpoch({
     ...{ left, key, ports, endings, onStep },
     read: (fetched) => intake.read(fetched),

@@ -1,7 +1,7 @@
 /**
  * The jobs that were taken from the sandbox's queue, in the order in which they were taken. That is the order of the line for every
- * holder, since no job is ever put back. This copy may be wrong: at first it lacks what a dead holder left, an answer may be lost,
- * and a worker that lost the lease may take something. While it is marked stale nothing begins.
+ * holder, since no job is ever put back. This copy may be wrong: at first it lacks the jobs that a dead holder took, an answer may be lost,
+ * and a worker that lost the lease may take a job. While the copy is marked stale, no job begins.
  */
 export class Line {
   readonly #taken = new Set<string>();
@@ -20,7 +20,7 @@ export class Line {
     this.#staleMarks -= staleMarks;
   }
 
-  found(queuedIds: readonly string[]): void {
+  replace(queuedIds: readonly string[]): void {
     this.#taken.clear();
     for (const queuedId of queuedIds) this.#taken.add(queuedId);
   }

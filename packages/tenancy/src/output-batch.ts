@@ -1,6 +1,6 @@
 import type { Clock, OutputPiece } from "./tenancy-ports.ts";
 
-/** One publication for this much output, or for what came in `intervalMs`. */
+/** Publishes when it has this much output, or after `intervalMs`. */
 const batchBytes = 64 * 1024;
 const intervalMs = 50;
 

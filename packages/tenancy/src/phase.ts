@@ -1,4 +1,4 @@
-/** Why a tenancy gives its sandbox up, the weightier last: a worker that stops may leave the container to its next process. */
+/** Why a tenancy gives its sandbox up, by increasing weight: a worker that stops may leave the container to its next process. */
 const yieldReasons = ["asked", "no-sandbox", "worker-stops"] as const;
 export type YieldReason = (typeof yieldReasons)[number];
 
@@ -25,7 +25,7 @@ export class Phase {
     return this.#name;
   }
 
-  /** Why it yields, or did. */
+  /** Why it yields, or has yielded. */
   get because(): YieldReason | undefined {
     return this.#because;
   }

@@ -11,7 +11,7 @@ const ofTenant = new Set([
   ...["denied-by-rule", "tool-refused", "approval-refused", "approval-expired"],
 ]);
 
-/** When a job that ended so runs again, or undefined: it does not, and this is its end. */
+/** When a job with this outcome runs again. Undefined: it does not, and this is its end. */
 export function retryAtMs(
   job: Pick<Job, "retry" | "attempt" | "deadlineAtMs">,
   outcome: Outcome,
@@ -21,11 +21,11 @@ export function retryAtMs(
   const { retry, attempt, deadlineAtMs = Number.POSITIVE_INFINITY } = job;
   if (!retry || attempt >= retry.attempts || !isRetried(job, outcome)) return undefined;
   const dueAtMs = nowMs + backoffMs(attempt, retry, random);
-  // It would only be refused then, and its own end forgotten.
+  // The next attempt would only be refused for its deadline, and would hide this outcome.
   return dueAtMs > deadlineAtMs ? undefined : dueAtMs;
 }
 
-/** Why a job that ended so, for good, is kept to be looked at. Undefined: most are not. */
+/** Why a job that ended for good becomes a dead letter. Undefined: it does not. */
 export function deadReasonOf(job: Pick<Job, "retry"> | undefined, outcome: Outcome): DeadReason | undefined {
   if (outcome.kind === "refused" && outcome.code === "invalid-job") return "unreadable";
   if (job?.retry && isRetried(job, outcome)) return "retries-exhausted";

@@ -1,10 +1,10 @@
 /**
- * Why a run is to end before its command has. `cancelled`: by request. `worker-stops`: what is safe to repeat is left to the next
- * holder. `back-in-line`: it has not begun, and its place in the queue is looked up again. `fenced`: we may no longer act.
+ * Why a run is stopped before its command has ended. `cancelled`: by request. `worker-stops`: a job that is safe to repeat is left to the
+ * next holder. `back-in-line`: it has not begun, and the tenancy reads the line again. `fenced`: this worker may no longer act.
  */
 export type StopReason = "cancelled" | "worker-stops" | "back-in-line" | "fenced";
 
-/** What a tenant reads in the outcome. */
+/** As the outcome shows it to the tenant. */
 const texts: Record<StopReason, string> = {
   cancelled: "by request",
   "worker-stops": "its worker is stopping",
@@ -12,7 +12,7 @@ const texts: Record<StopReason, string> = {
   fenced: "its worker lost the sandbox",
 };
 
-/** One attempt's way through a tenancy. */
+/** One attempt while a tenancy works on it. */
 export class Run {
   readonly jobId: string;
   readonly #abort = new AbortController();

@@ -29,7 +29,7 @@ export interface RunsOptions {
   readonly endings: Endings;
   /** Whether jobs may begin now. */
   readonly mayBegin: () => boolean;
-  /** Called when a run or a completion has ended. */
+  /** Called when a run has ended, or a job was removed from its queue. */
   readonly onEnded: () => void;
   /** Called when the queue may differ from what this tenancy knows. */
   readonly onStale: () => void;
@@ -97,7 +97,7 @@ export class Runs {
     });
   }
 
-  /** Jobs that wait for a turn or for the sandbox stay taken, for the next look at the queue. */
+  /** Stops jobs that wait for a turn or for the sandbox. They stay taken, for the next look at the queue. */
   async backInLine(): Promise<void> {
     const waiting = [...this.#running.values()].filter(({ isBegun }) => !isBegun);
     for (const run of waiting) run.stop("back-in-line");
@@ -134,7 +134,7 @@ export class Runs {
     await authority.whileOurs(beginnings.takeBack(fetched));
   }
 
-  /** `onOver` runs after the line is marked stale because of the job, so that no other job begins before. */
+  /** `onOver` runs after a failed job has marked the line stale, so that no other job begins before that. */
   #track({ fetched }: Admitted, work: (run: Run) => Promise<void>, onOver = () => {}): void {
     const { authority, onEnded, onTrouble, onStale } = this.#options;
     const run = new Run(fetched.id);

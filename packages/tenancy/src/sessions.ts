@@ -28,7 +28,7 @@ export class Sessions<J> {
   }
 
   /** Whether another session's job could begin now. */
-  get hasPlace(): boolean {
+  get hasCapacity(): boolean {
     return this.#busy.size < this.#parallel();
   }
 
@@ -37,14 +37,14 @@ export class Sessions<J> {
     return new Set([...this.#busy.keys(), ...this.#parked.map(this.#sessionOf)]);
   }
 
-  /** In order of arrival. */
+  /** Parks a job behind the others. */
   add(job: J): void {
     this.#parked.push(job);
   }
 
   /** The first job that may begin now, if any; its session is busy until `done`. */
   take(): J | undefined {
-    if (!this.hasPlace) return undefined;
+    if (!this.hasCapacity) return undefined;
     const index = this.#parked.findIndex((job) => !this.#busy.has(this.#sessionOf(job)));
     if (index < 0) return undefined;
     const [job] = this.#parked.splice(index, 1);
@@ -79,7 +79,7 @@ export class Sessions<J> {
     return index < 0 ? undefined : this.#parked.splice(index, 1)[0];
   }
 
-  /** Everything that has not begun, in order; nothing is parked afterwards. */
+  /** Removes and returns all parked jobs, in order. */
   empty(): J[] {
     const parked = this.#parked;
     this.#parked = [];

@@ -1,7 +1,7 @@
 import type { DeadReason, EgressUse, SandboxKey } from "@berth/protocol";
 import type { AttemptRecord } from "./attempt-record.ts";
 
-/** What a worker reports of its sandboxes and jobs: names of events are the words that stand in its log. */
+/** Events of a worker's sandboxes and jobs. Its log has the same event names. */
 export type TenancyEvent =
   | ({ readonly event: "job.finished" } & AttemptRecord)
   | ({ readonly event: "job.retrying"; readonly inMs: number } & AttemptRecord)
@@ -64,14 +64,14 @@ export type TenancyEvent =
       /** Their jobs were not accepted: the tenant is paused, or has as many jobs as it may. */
       readonly left: number;
     }
-  /** It was not used for long: a job is to destroy it. */
+  /** A job was submitted to destroy a sandbox that was unused for too long. */
   | { readonly event: "sandbox.pruned"; readonly key: SandboxKey }
-  /** Its profile is another now: the container goes, and the next job gets one of the new profile. */
+  /** Its profile changed: the container is removed, and the next job gets one of the new profile. */
   | { readonly event: "sandbox.rebuilt"; readonly key: SandboxKey }
-  /** A container that was found could not be taken up, or had ended: it goes, and a fresh one is started. */
+  /** An existing container could not be adopted, or had ended: it is removed, and a fresh one is started. */
   | { readonly event: "sandbox.replaced"; readonly key: SandboxKey; readonly why: string }
   | {
-      /** Output of a job looked like a key, which is not in here. */
+      /** Output of a job looked like a key. The event does not contain it. */
       readonly event: "job.leaked";
       readonly key: SandboxKey;
       readonly tenant: string;
@@ -85,7 +85,7 @@ export type TenancyEvent =
       /** What the sandbox sent and received. */
       readonly event: "egress.used";
       readonly key: SandboxKey;
-      /** Those that ran meanwhile; none: what they left in the background. */
+      /** The jobs that ran meanwhile; empty: only background processes ran. */
       readonly jobs: readonly string[];
     } & EgressUse)
   | {

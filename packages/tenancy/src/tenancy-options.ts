@@ -6,7 +6,7 @@ export interface TenancyBounds {
   readonly parallel: number;
   /** Without work for this long, the sandbox is given up; 0: never. */
   readonly idleMs: number;
-  /** Held for this long, it is given up as soon as it has no work; 0: never. */
+  /** After being held for this long, the sandbox is given up as soon as it has no work; 0: never. */
   readonly maxAgeMs: number;
 }
 
@@ -32,7 +32,7 @@ export interface TenancyOptions extends TenancyBounds {
 }
 
 /**
- * How a tenancy ended. `handed-back`: its queue still has jobs, and the sandbox should be offered again. `no-sandbox`: the same,
- * and no sandbox could be had here.
+ * How a tenancy ended. `handed-back`: its queue still has jobs, and the sandbox should be offered again. `no-sandbox`: the same, because
+ * this worker could not start it.
  */
 export type TenancyEnd = "released" | "handed-back" | "no-sandbox" | "fenced";

@@ -28,9 +28,7 @@ export interface TenancyPorts {
 }
 
 export interface LeasePort {
-  /**
-   * `refused`: Redis answers, and refuses every write. Throws when Redis did not answer.
-   */
+  /** `refused`: Redis answers, and refuses every write. Throws if Redis does not answer. */
   renew(): Promise<"renewed" | "paused" | "lost" | "refused">;
   release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost">;
 }
@@ -44,15 +42,15 @@ export interface JobsPort {
   /** Undefined if none came in about that time, or after a wake. Returns a job that has begun even when it is closed. */
   next(waitMs: number, atOnce?: AtOnce): Promise<FetchedJob | undefined>;
   /**
-   * The first job of any other session than those, wherever in the queue it is. Jobs that were taken ahead come first, whatever their
-   * session. Does not wait, and does not read the queue on every call.
+   * The first job of a session that is not among those, at any position of the queue. Jobs that were taken ahead come first, of any session.
+   * Does not wait, and does not read the queue on every call.
    */
   nextBeside(sessions: ReadonlySet<string>): Promise<FetchedJob | undefined>;
   /** The jobs that any holder took from the queue, in the order in which they were taken. */
   active(): Promise<FetchedJob[]>;
   /** Makes a waiting `next` return. */
   wake(): Promise<void>;
-  /** A waiting `next` takes nothing more. */
+  /** Ends a waiting `next`. No job is taken any more. */
   close(): Promise<void>;
 }
 
@@ -77,7 +75,7 @@ export interface FetchedJob {
   readonly bytes?: number;
   /** As it was submitted, not validated yet. Fetches a large request from where it was staged. */
   load(): Promise<unknown>;
-  /** Removes it from its queue. Its end is published, and nothing is left to do for it. */
+  /** Removes it from its queue. Call it when its end is published and nothing is left to do for it. */
   complete(): Promise<void>;
 }
 
@@ -100,8 +98,8 @@ export interface Ender {
 
 export interface EventsPort {
   /**
-   * Records that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken from its queue, or one is that was taken
-   * before it and is not among those in `before`. `late`: the lease has to be renewed first.
+   * Records that a job begins, unless something forbids it. `out-of-turn`: it is no longer taken, or a job that is not in `before` was taken
+   * before it. `late`: the lease has to be renewed first.
    */
   begin(jobId: string, attempt: number, position: Beginner["position"]): Promise<BeginResult>;
   /**
@@ -112,19 +110,19 @@ export interface EventsPort {
   /** The same `part` again adds nothing. */
   output(jobId: string, part: number, chunks: readonly OutputPiece[]): Promise<PublishResult>;
   artifact(jobId: string, part: number, artifact: ArtifactRef): Promise<PublishResult>;
-  /** `files`: those that it wrote, published before its end. `leaves`: the attempt is out of its queue in the same step. Otherwise `complete` takes it out. */
+  /** `files`: the files that it wrote, published before its end. `leaves`: the same step removes the attempt from its queue. Otherwise `complete` does. */
   finished(
     job: Ender,
     result: JobResult,
     options: { readonly leaves: boolean; readonly files?: readonly WrittenFile[] },
   ): Promise<PublishResult>;
-  /** As `finished` by one that leaves, and `begin` of another, in one step: without the end there is no beginning. */
+  /** `finished` of a job that leaves its queue and `begin` of another, in one step: without the end there is no beginning. */
   finishedAndBegun(
     job: Ender,
     result: JobResult,
     options: { readonly next: Beginner; readonly files?: readonly WrittenFile[] },
   ): Promise<{ readonly published: PublishResult; readonly begun: BeginResult }>;
-  /** Not the end: an attempt ended, and another is due. The attempt is out of its queue in the same step. */
+  /** An attempt ended, and another is due. The same step removes the attempt from its queue. */
   retrying(jobId: string, ended: EndedAttempt): Promise<PublishResult>;
   progress(jobId: string, attempt: number): Promise<Progress>;
 }
@@ -148,7 +146,7 @@ export type Progress =
 /** The schedule for jobs that run again, and the dead letters. Both calls are idempotent. */
 export interface LaterPort {
   retry(next: Job, dueAtMs: number): Promise<void>;
-  /** `job`: as it was found. */
+  /** `job`: as it was found, not validated. */
   addDeadLetter(jobId: string, job: unknown, outcome: Outcome, reason: DeadReason): Promise<void>;
 }
 

@@ -15,13 +15,13 @@ import { admit, type LineUp, lineUp } from "./line-up.ts";
 import { Phase, type YieldReason } from "./phase.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
-import { StrangerWatch } from "./stranger-watch.ts";
 import type { TenancyBounds, TenancyEnd, TenancyOptions } from "./tenancy-options.ts";
 import type { FetchedJob, TenancyPorts } from "./tenancy-ports.ts";
+import { UnknownJobCheck } from "./unknown-job-check.ts";
 
 /** Pause after the job source failed, as it does while Redis is away. */
 const troublePauseMs = 250;
-/** Waiting for jobs to end is progress too, reported this often. */
+/** Waiting for jobs to end counts as progress. It is reported this often. */
 const roundMs = 1_000;
 
 /**
@@ -34,8 +34,8 @@ const roundMs = 1_000;
  * While it holds the sandbox and its view of the queue is marked stale (`Line`), as at its start, it first handles what other holders
  * left; nothing begins until then. Promises: a job leaves its queue only with or after its terminal record; nothing is published
  * with an epoch that no longer holds; a job that began and whose end is unknown is not begun again unless it is safe to repeat.
- * When it cannot renew in time it stops by itself, without reaching any other process. A container that does not answer is its link's to
- * notice: the link removes it, what ran in it ends as lost, and the next job gets a fresh one.
+ * When it cannot renew in time it stops by itself, without reaching any other process. The link detects a container that does not answer
+ * and removes it; its commands end as lost, and the next job gets a fresh container.
  */
 export class Tenancy {
   readonly #options: TenancyOptions;
@@ -52,7 +52,7 @@ export class Tenancy {
   readonly #closing: Closing;
   readonly #beginAtTake: BeginAtTake;
   readonly #lineUp: LineUp;
-  readonly #strangers: StrangerWatch;
+  readonly #unknownJobs: UnknownJobCheck;
   readonly #sinceMs: number;
   #idleSinceMs: number;
   #lastTrouble: string | undefined;
@@ -70,7 +70,7 @@ export class Tenancy {
     );
     this.#sinceMs = ports.clock.now();
     this.#idleSinceMs = this.#sinceMs;
-    this.#strangers = new StrangerWatch({ leaseMs, ports, line: this.#line });
+    this.#unknownJobs = new UnknownJobCheck({ leaseMs, ports, line: this.#line });
     this.#authority = new Authority({
       ...{ leaseMs, takenAtMs, clock: ports.clock, lease: ports.lease },
       onLost: (why) => this.#lost(why),
@@ -78,7 +78,7 @@ export class Tenancy {
       onTrouble,
     });
     const authority = this.#authority;
-    this.#endings = new Endings({ key, ports, publish: (say) => authority.publish(say) });
+    this.#endings = new Endings({ key, ports, publish: (send) => authority.publish(send) });
     const beginnings = this.#beginnings;
     const shared = { line: this.#line, sessions: this.#sessions, endings: this.#endings, beginnings };
     this.#runs = new Runs({
@@ -181,7 +181,7 @@ export class Tenancy {
       await Promise.all([renewing, this.#runs.ended()]);
       await this.#ports.jobs.close().catch(() => {});
       await this.#closing.close({ isFenced: end === "fenced" });
-      // A take or a renewal that Redis carries out late, as after an outage, would keep the lease without a holder. Not waited for.
+      // If Redis carries out a take or a renewal late, as after an outage, the lease would have no holder. This does not wait for the answer.
       const release = () => this.#ports.lease.release({ onlyIfEmpty: false }).catch(() => {});
       if (end === "fenced") void this.#beginnings.takeAllBackWithin(this.#options.leaseMs).then(release);
     }
@@ -226,17 +226,17 @@ export class Tenancy {
       else await admit(this.#lineUp, fetched);
     } else if (isFull) await this.#changes.wait(besideMs, this.#authority.signal);
     else if (await this.#idleIsOver()) return true;
-    else await this.#strangers.look();
+    else await this.#unknownJobs.run();
     return false;
   }
 
   async #idleIsOver(): Promise<boolean> {
     const isOver = isIdleTooLong(this.#limits, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
-    if (isOver && this.#closing.isFirst) this.#phase.yield("asked");
-    if (!isOver || this.#closing.isFirst || this.#runs.isCompleting) return false;
+    if (isOver && this.#closing.isBeforeRelease) this.#phase.yield("asked");
+    if (!isOver || this.#closing.isBeforeRelease || this.#runs.isCompleting) return false;
     const result = await this.#ports.lease.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#authority.lose("the lease was taken over");
-    // Because a job came, or because one is taken that this holder does not know.
+    // A job came, or one is taken that this holder does not know.
     if (result === "kept") this.#line.markStale();
     return result === "released";
   }
@@ -250,7 +250,7 @@ export class Tenancy {
     // Jobs that were taken and have not begun stay taken: the next holder lines them up again.
     this.#authority.signal.throwIfAborted();
     await this.#authority.publish(() => this.#beginnings.takeAllBack());
-    if (this.#closing.isFirst) await this.#closing.close({ isFenced: false });
+    if (this.#closing.isBeforeRelease) await this.#closing.close({ isFenced: false });
     const empty = await this.#release({ onlyIfEmpty: true });
     if (empty === "released") return "released";
     if (empty === "kept" && (await this.#release({ onlyIfEmpty: false })) === "released") {

@@ -18,26 +18,26 @@ const artifact = (id: string): ArtifactRef => ({
   ...{ mime: "text/plain", expiresAtMs: 0 },
 });
 
-test("a job publishes one event at a time, and drops a repeated one only while it is the latest", async () => {
+test("a job publishes one event at a time, each with the next part number", async () => {
   const time = new VirtualTime();
   const { clock } = new SimProcess(time, new Random(1));
-  let saying = 0;
+  let publishing = 0;
   const overlaps: string[] = [];
-  const said: string[] = [];
-  const say = async (what: string) => {
-    if (++saying > 1) overlaps.push(what);
+  const published: string[] = [];
+  const publish = async (what: string) => {
+    if (++publishing > 1) overlaps.push(what);
     await clock.sleep(20);
-    saying--;
-    said.push(what);
+    publishing--;
+    published.push(what);
     return "published" as const;
   };
   const events: Pick<EventsPort, "output" | "artifact"> = {
-    output: (_job, part) => say(`output ${part}`),
-    artifact: (_job, part) => say(`artifact ${part}`),
+    output: (_job, part) => publish(`output ${part}`),
+    artifact: (_job, part) => publish(`artifact ${part}`),
   };
   const sandbox: Pick<OpenSandbox, "limits" | "run"> = {
     limits: execLimits.parse({}),
-    // Files are collected side by side, while what the command left in the background still talks.
+    // Artifacts are collected in parallel while background processes still write output.
     run: async (_request, { onOutput, onArtifact }) => {
       void onOutput({ stream: "stdout", bytes: Buffer.from("before") });
       const collected = ["one", "two", "three"].map((id) => onArtifact(artifact(id)));
@@ -56,7 +56,7 @@ test("a job publishes one event at a time, and drops a repeated one only while i
     signal: new AbortController().signal,
     fence: new AbortController().signal,
     check: () => {},
-    publish: (once) => once(),
+    publish: (send) => send(),
     onTrouble: (error) => {
       throw error;
     },
@@ -64,6 +64,6 @@ test("a job publishes one event at a time, and drops a repeated one only while i
   await time.pass(1_000);
   expect(await carried).toMatchObject({ outcome: { kind: "exited", code: 0 } });
   expect(overlaps).toEqual([]);
-  expect(said.map((what) => what.split(" ")[1])).toEqual(said.map((_, index) => String(index)));
-  expect(said).toHaveLength(5);
+  expect(published.map((what) => what.split(" ")[1])).toEqual(published.map((_, index) => String(index)));
+  expect(published).toHaveLength(5);
 });

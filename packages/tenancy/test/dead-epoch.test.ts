@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { takeOverDeadEpoch } from "../src/dead-epoch.ts";
 import type { EventsPort, FetchedJob, Progress } from "../src/tenancy-ports.ts";
 
-/** What became of each entry of a dead epoch's queue, where each attempt of the one job got as far as `progress` says. */
+/** What takeover does with each attempt of one job, by the attempt's progress. */
 async function takenOver(progress: Record<number, Progress>): Promise<Record<number, string>> {
   const became: Record<number, string> = {};
   const note = (how: string) => async (fetched: FetchedJob) => {
@@ -37,7 +37,7 @@ async function takenOver(progress: Record<number, Progress>): Promise<Record<num
   return became;
 }
 
-test("each attempt is judged by how far it got itself: the one before a lost one has only to leave the queue", async () => {
+test("takeover handles each attempt by its own progress: the one before a lost attempt only leaves the queue", async () => {
   expect(await takenOver({ 1: { state: "retried" }, 2: { state: "started" } })).toEqual({
     1: "out of the queue",
     2: "lost",

@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 describe("Redis that refuses to write for many leases", () => {
-  test("a Redis that refuses writes for many leases fences no worker, and gets every end afterwards", async () => {
+  test("no worker is fenced while Redis refuses writes for many leases, and every end is published afterwards", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 12_000, code: 0, chunks: ["x"] }] });
     rig.add("ends", { session: "s2" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     const held = rig.hold("worker-1");
@@ -32,8 +32,8 @@ describe("Redis that refuses to write for many leases", () => {
   });
 });
 
-describe("holder whose time is over", () => {
-  test("a holder whose time is over takes nothing more from the queue", async () => {
+describe("holder whose lease is over", () => {
+  test("a holder whose lease is over takes no more jobs from the queue", async () => {
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(100);
     rig.weather.slowMs = 5_000;
@@ -46,7 +46,7 @@ describe("holder whose time is over", () => {
     expect({ end: first.end, said: rig.said("a") }).toEqual({ end: "fenced", said: ["started", "exited"] });
   });
 
-  test("a holder whose time is over starts no command, even if the answer to its question comes before its timers", async () => {
+  test("a holder whose lease is over starts no command, even if Redis' answer arrives before its timers fire", async () => {
     rig.add("a");
     const first = rig.hold("worker-1");
     while (rig.said("a").length === 0) await rig.time.step();
@@ -63,8 +63,8 @@ describe("holder whose time is over", () => {
     });
   });
 
-  test("a holder that has waited for a job for three leases gives up, so that other sandboxes get a turn", async () => {
-    rig.weather.deaf = true;
+  test("a holder whose wait for a job hangs for three leases loses its lease", async () => {
+    rig.weather.isHanging = true;
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(2_900);
     expect(first.end).toBeUndefined();
@@ -72,7 +72,7 @@ describe("holder whose time is over", () => {
     expect(first.end).toBe("fenced");
   });
 
-  test("a holder whose time is over gives the lease up as soon as Redis is back, whatever Redis carries out of it late", async () => {
+  test("a holder whose lease is over releases it when Redis is back, even if Redis carries out its renewals late", async () => {
     const first = rig.hold("worker-1", { idleMs: 0 });
     await rig.time.pass(100);
     rig.weather.redisAwayUntilMs = rig.time.nowMs + 2_500;
@@ -83,7 +83,7 @@ describe("holder whose time is over", () => {
     });
   });
 
-  test("a holder whose time is over counts from when it asked for the lease, not from when the answer came", async () => {
+  test("a holder counts its lease from its request, not from the answer", async () => {
     rig.hold("worker-1", { idleMs: 0, answeredAfterMs: 700 });
     rig.weather.next("renew", "refused");
     await rig.time.pass(120);
@@ -92,7 +92,7 @@ describe("holder whose time is over", () => {
 });
 
 describe("worker that stops", () => {
-  test("a worker that stops leaves what is safe to repeat to the next, and ends the rest as cancelled", async () => {
+  test("a worker that stops leaves jobs that are safe to repeat to the next holder, and ends the others as cancelled", async () => {
     const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
     rig.add("a", { session: "s1" }, long);
     rig.add("b", { session: "s2", idempotent: true }, long);

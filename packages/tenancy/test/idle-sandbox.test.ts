@@ -34,7 +34,7 @@ describe("sandbox with nothing to do", () => {
     });
   });
 
-  test("a sandbox with nothing to do is given up with its tenant paused, at the next renewal", async () => {
+  test("an idle sandbox of a paused tenant is given up at the next renewal", async () => {
     const held = rig.hold("worker-1", { idleMs: 0 });
     rig.redis.leases.paused.add("ash");
     await rig.time.pass(600);
@@ -77,8 +77,8 @@ describe("a sandbox whose container is parked", () => {
   });
 });
 
-describe("sandbox that a dead life of its worker left", () => {
-  test("a sandbox of the worker's dead predecessor is kept until it is open, which ends what still runs", async () => {
+describe("sandbox that a dead process of its worker left", () => {
+  test("a sandbox of the worker's dead predecessor is held until it is open, because opening ends what still runs", async () => {
     const held = rig.hold("worker-1", { idleMs: 1 });
     let open = false;
     const adopting = held.tenancy.adopt().then(() => {
@@ -94,7 +94,7 @@ describe("sandbox that a dead life of its worker left", () => {
     expect(held.end).toBe("released");
   });
 
-  test("a sandbox of a dead predecessor that cannot be opened is held until its lease would be over", async () => {
+  test("a sandbox of a dead predecessor that cannot be opened is held until the predecessor's lease is over", async () => {
     rig.weather.fault = new Fault("engine-unreachable", { address: "unix:///nowhere", detail: "simulated" });
     const held = rig.hold("worker-1", { idleMs: 1 });
     void held.tenancy.adopt();

@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe("ends of jobs", () => {
-  test("a job ends as lost when carrying it out fails in an unforeseen way", async () => {
+  test("a job ends as lost when the worker fails unexpectedly while carrying it out", async () => {
     rig.add("a", {}, { breaks: true });
     rig.add("b");
     rig.hold("worker-1");
@@ -54,7 +54,7 @@ describe("ends of jobs", () => {
     expect(rig.started).toEqual(["a", "c"]);
   });
 
-  test("a job ends as refused when there is no sandbox and waiting would not help", async () => {
+  test("a job ends as refused when its sandbox cannot be started and waiting would not help", async () => {
     rig.weather.fault = new Fault("image-missing", { image: "none", detail: "" });
     rig.add("a");
     rig.hold("worker-1");
@@ -62,7 +62,7 @@ describe("ends of jobs", () => {
     expect(rig.said("a")).toEqual(["refused"]);
   });
 
-  test("a job goes to another worker when this one cannot have a sandbox for now", async () => {
+  test("a job goes to another worker when this one cannot start a sandbox for now", async () => {
     rig.weather.fault = new Fault("engine-unreachable", { address: "here", detail: "" });
     for (const id of ["a", "b"]) rig.add(id);
     const first = rig.hold("worker-1");
@@ -81,7 +81,7 @@ describe("attempt that waits while the end of the one before is still being publ
     rig.add("a", { session: "s1", retry }, { commands: [{ runMs: 100, code: 1, chunks: [] }] });
     rig.add("b", { ...deadLetter[0], session: "s2" }, { commands: [{ runMs: 500, code: 1, chunks: [] }] });
     rig.weather.next("retrying a", "refused", "refused", "refused", "refused");
-    // Something is not as it was thought, so everything that was taken is looked at.
+    // A failed completion makes the tenancy read the line again.
     rig.weather.next("complete b", "refused");
     rig.hold("worker-1");
     await rig.time.pass(5_000);
@@ -89,8 +89,8 @@ describe("attempt that waits while the end of the one before is still being publ
   });
 });
 
-describe("what a job says", () => {
-  test("what a job says is said once and in order, whatever answers are lost", async () => {
+describe("output of a job", () => {
+  test("a job's events are published once and in order, whichever answers are lost", async () => {
     const commands = [{ runMs: 400, code: 0, chunks: ["one ", "two ", "three "] }];
     rig.add("a", {}, { commands, artifact: true });
     rig.weather.next("begin a", "answer-lost");
@@ -105,8 +105,8 @@ describe("what a job says", () => {
   });
 });
 
-describe("jobs that wait behind their session", () => {
-  test("jobs that wait behind their session take none of the places that run", async () => {
+describe("jobs that wait for their session", () => {
+  test("jobs that wait for their session do not count as running", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 3_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 20; index++) rig.add(`behind-${index}`, { session: "s1" });
     rig.add("other", { session: "s2" });
@@ -117,7 +117,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(9_000);
   });
 
-  test("jobs that wait behind their session hide no other session, however many they are, and its jobs keep their order", async () => {
+  test("jobs that wait for their session do not hide another session, however many they are, and its jobs keep their order", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 1_000; index++) rig.add(`behind-${index}`, { session: "s1" });
     for (const id of ["a", "b", "c"]) rig.add(id, { session: "chat" });
@@ -129,7 +129,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(1_000);
   });
 
-  test("jobs that wait for their session hide no other session when the answer to a take was lost", async () => {
+  test("jobs that wait for their session do not hide another session when the answer to a take is lost", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 100; index++) rig.add(`behind-${index}`, { session: "s1" });
     for (const id of ["a", "b"]) rig.add(id, { session: "chat" });
@@ -142,7 +142,7 @@ describe("jobs that wait behind their session", () => {
     await rig.time.pass(1_000);
   });
 
-  test("jobs that wait behind their session stay in order behind another session's job when a holder that took that one dies", async () => {
+  test("jobs of a busy session keep their order when a holder dies that had picked another session's job from behind them", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 8_000, code: 0, chunks: [] }] });
     for (let index = 0; index < 30; index++) rig.add(`behind-${index}`, { session: "s1" });
     rig.add("a", { session: "chat", idempotent: true }, { commands: [{ runMs: 900, code: 0, chunks: [] }] });

@@ -11,7 +11,7 @@ const leaseMs = 1_000;
 /** A fifth before the deadline. */
 const lastMs = 800;
 
-/** A renewer whose questions are answered as planned, each after `answerMs`; when the plan is over, `renewed`. */
+/** A renewer whose requests get the planned answers, each after `answerMs`; after the plan, `renewed`. */
 class KeptLease {
   readonly time = new VirtualTime();
   readonly process = new SimProcess(this.time, new Random(1));
@@ -45,7 +45,7 @@ class KeptLease {
     this.kept = this.renewer.keep(this.stop.signal);
   }
 
-  /** Time passes while the tenancy's loop comes round. */
+  /** Lets time pass while the tenancy's loop makes progress. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 100) {
       await this.time.pass(100);
@@ -63,7 +63,7 @@ class KeptLease {
   }
 }
 
-/** What a signal keeps for its waiters. `AbortSignal.any` makes dependants, which Node keeps in a private set. */
+/** Listeners and dependants of a signal. `AbortSignal.any` makes dependants, which Node keeps in a private set. */
 function heldBy(signal: AbortSignal) {
   const set = Object.getOwnPropertySymbols(signal).find(
     (symbol) => symbol.description === "kDependantSignals",
@@ -92,7 +92,7 @@ describe("lease is kept", () => {
     expect(lease.asked.length).toBeGreaterThanOrEqual(38);
   });
 
-  test("a lease is kept on ticks of the process' clock, so that one call renews all leases of a worker", async () => {
+  test("a lease is renewed on ticks of the process's clock, so that one call renews all leases of a worker", async () => {
     await lease.pass(2 * leaseMs);
     const { clock } = lease.process;
     const sinceTick = (atMs: number) => (atMs - lease.time.nowMs + clock.now()) % (leaseMs / 4);
@@ -141,15 +141,15 @@ describe("lease is kept", () => {
 });
 
 describe("lease is lost", () => {
-  test("a fifth before its deadline, however the failures fall", async () => {
-    // Each answer takes long: the next question would be asked after the margin.
+  test("a lease is lost a fifth before its deadline, whenever its renewals fail", async () => {
+    // Each answer takes so long that the next request would come after the margin.
     lease.answerMs = 90;
     lease.plan.push("fails", "fails", "fails", "fails");
     await lease.pass(1_100);
     expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
   });
 
-  test("a fifth before its deadline when Redis does not answer", async () => {
+  test("a lease is lost a fifth before its deadline when Redis does not answer", async () => {
     lease.plan.push("silence");
     await lease.pass(1_100);
     expect(lease.lost).toEqual({ why: "it could not renew in time", atMs: expect.closeTo(lastMs, -1) });
@@ -169,7 +169,7 @@ describe("lease is lost", () => {
     expect(lease.lost).toEqual({ why: "the lease was taken over", atMs: expect.closeTo(atMs, -1) });
   });
 
-  test("a lease is lost when the loop has not come round for three leases, though every renewal succeeds", async () => {
+  test("a lease is lost when the loop has made no progress for three leases, though every renewal succeeds", async () => {
     await lease.time.pass(3 * leaseMs - 100);
     expect(lease.lost).toBeUndefined();
     await lease.time.pass(500);
@@ -194,7 +194,7 @@ describe("lease is lost", () => {
     expect(lease.lost?.atMs).toBeLessThan(122_000);
   });
 
-  test("a fifth before its deadline after the last refusal, when Redis does not answer any more", async () => {
+  test("a lease is lost a fifth of its length before it would end after the last refusal, when Redis stops answering", async () => {
     lease.plan.push("refused", "refused", "refused", "silence");
     await lease.pass(3_000);
     const lastRefusedMs = lease.asked[2] ?? 0;

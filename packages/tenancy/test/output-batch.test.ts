@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 describe("output", () => {
-  test("output that comes in little pieces is published together, soon", async () => {
+  test("output that comes in small pieces is published together within 60 ms", async () => {
     for (const text of ["a", "b", "c"]) out.add(text);
     await out.time.pass(40);
     expect(out.published).toEqual([]);
@@ -60,7 +60,7 @@ describe("output", () => {
     expect(Math.max(...most)).toBe(1);
   });
 
-  test("output is all published when a flush settles, what was under way included", async () => {
+  test("all output is published when a flush settles, the batch under way included", async () => {
     out.publishMs = 100;
     out.add("a");
     await out.time.pass(60);

@@ -33,7 +33,7 @@ describe("a job that ended for good", () => {
   test.each<[string, Job | undefined, Outcome, string | undefined]>([
     ["its attempts ran out", job({ attempt: 3 }), exited, "retries-exhausted"],
     ["it could not be read", undefined, refused("invalid-job"), "unreadable"],
-    ["our machinery refused it", jobSchema.parse(base), refused("image-missing"), "fault"],
+    ["Berth's own machinery refused it", jobSchema.parse(base), refused("image-missing"), "fault"],
     ["its sandbox was switched off", jobSchema.parse(base), refused("sandbox-disabled"), undefined],
     ["it was lost", jobSchema.parse(base), { kind: "lost", message: "gone" }, "lost"],
     ["its command failed and no retry was asked for", jobSchema.parse(base), exited, undefined],

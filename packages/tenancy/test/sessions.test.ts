@@ -41,7 +41,7 @@ describe("jobs of different sessions", () => {
     expect({ running: sessions.running, parked: sessions.parked }).toEqual({ running: 3, parked: 2 });
   });
 
-  test("jobs of different sessions are no more at once than may be, and the first in line is next", () => {
+  test("no more sessions run at once than allowed, and the first in line is next", () => {
     const sessions = sessionsOf(2, "a1");
     const jobs = { b1: { id: "b1", session: "b" } };
     sessions.add(jobs.b1);
@@ -60,7 +60,7 @@ describe("job that has not begun", () => {
     expect(sessions.waiting.map(({ id }) => id)).toEqual(["a1", "a3"]);
   });
 
-  test("a job that has not begun is given back in order with all others, and those that run stay busy", () => {
+  test("emptying the sessions returns all parked jobs in order, and running jobs keep their sessions busy", () => {
     const sessions = sessionsOf(1, "a1", "b1", "a2");
     const running = sessions.take();
     expect(sessions.empty().map(({ id }) => id)).toEqual(["b1", "a2"]);
@@ -90,12 +90,12 @@ describe("successor of a job that ends", () => {
     expect(takeAll(sessions)).toEqual(["a3"]);
   });
 
-  test("the successor of a job that ends is none while another session's job waits for the same place, and came before", () => {
+  test("a job has no successor while an earlier job of another session waits to run", () => {
     const sessions = sessionsOf(1, "a1", "b1", "a2");
     expect(sessions.successorOf(begun(sessions))).toBeUndefined();
   });
 
-  test("the successor of a job that ends is none while more run than may", () => {
+  test("a job has no successor while more jobs run than allowed", () => {
     let parallel = 2;
     const sessions = new Sessions<Job>(
       () => parallel,
@@ -108,7 +108,7 @@ describe("successor of a job that ends", () => {
     expect(sessions.successorOf(ending)).toBeUndefined();
   });
 
-  test("the successor of a job that ends is none for a job that does not run", () => {
+  test("a job that does not run has no successor", () => {
     const sessions = sessionsOf(1, "a1");
     expect(sessions.successorOf({ id: "a0", session: "a" })).toBeUndefined();
   });

@@ -11,7 +11,7 @@ afterEach(() => {
   expect(rig.rules.violation).toBeUndefined();
 });
 
-describe("what a dead holder left", () => {
+describe("jobs of a dead holder", () => {
   async function leave(): Promise<void> {
     const held = rig.hold("worker-1");
     await rig.time.pass(650);
@@ -19,7 +19,7 @@ describe("what a dead holder left", () => {
     await rig.time.pass(1_100);
   }
 
-  test("what a dead holder left runs again if it is safe to repeat, and is lost if not; what had not begun keeps its place", async () => {
+  test("a dead holder's job runs again if it is safe to repeat and is lost otherwise; jobs that had not begun keep their order", async () => {
     const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
     rig.add("a", { session: "s1" }, long);
     rig.add("b", { session: "s2", idempotent: true }, long);
@@ -37,7 +37,7 @@ describe("what a dead holder left", () => {
     expect(rig.started.filter((id) => id === "a")).toEqual(["a"]);
   });
 
-  test("what a dead holder left does not run again because its request could not be read for a moment", async () => {
+  test("a dead holder's job does not run again because its request cannot be read for a moment", async () => {
     rig.add("a", {}, { staged: "there", commands: [{ runMs: 900, code: 0, chunks: [] }] });
     await leave();
     rig.weather.next("load a", "refused");
@@ -49,7 +49,7 @@ describe("what a dead holder left", () => {
     });
   });
 
-  test("what a dead holder left stays in order when it was handed back", async () => {
+  test("jobs that a holder handed back keep their order", async () => {
     rig.add("long", {}, { commands: [{ runMs: 300, code: 0, chunks: [] }] });
     for (const id of ["b", "c", "d"]) rig.add(id);
     const first = rig.hold("worker-1");
@@ -66,7 +66,7 @@ describe("what a dead holder left", () => {
 describe("job whose records have expired", () => {
   const long = { commands: [{ runMs: 900, code: 0, chunks: [] }] };
 
-  test("a job whose records have expired and that began is not run a second time", async () => {
+  test("a job that began and whose records have expired is not run a second time", async () => {
     rig.add("a", {}, long);
     const first = rig.hold("worker-1");
     await rig.time.pass(650);
@@ -81,7 +81,7 @@ describe("job whose records have expired", () => {
     });
   });
 
-  test("a job whose records have expired and whose end was published leaves the queue, without another end", async () => {
+  test("a job that ended and whose records have expired leaves the queue without another end", async () => {
     rig.add("a", deadLetter[0], { ...deadLetter[1], staged: "there" });
     rig.weather.next("complete a", ...Array.from({ length: 20 }, () => "refused" as const));
     const first = rig.hold("worker-1", { idleMs: 60_000 });
@@ -99,7 +99,7 @@ describe("job whose records have expired", () => {
     });
   });
 
-  test("a job whose records have expired and that was cancelled far behind others never runs", async () => {
+  test("a job that was cancelled far back in the queue and whose records have expired never runs", async () => {
     rig.add("a");
     rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 }, true);
     rig.redis.events.expire();

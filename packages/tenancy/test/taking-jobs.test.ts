@@ -11,8 +11,8 @@ afterEach(() => {
   expect(rig.rules.violation).toBeUndefined();
 });
 
-describe("job that was taken without this tenancy's knowledge", () => {
-  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer that brought it was lost", async () => {
+describe("job that is taken without this tenancy's knowledge", () => {
+  test("jobs run in order when the answer to the take at a tenancy's start is lost", async () => {
     for (const id of ["a", "b"]) rig.add(id);
     rig.weather.next("fetch", "answer-lost");
     rig.hold("worker-1");
@@ -20,7 +20,7 @@ describe("job that was taken without this tenancy's knowledge", () => {
     expect(rig.started).toEqual(["a", "b"]);
   });
 
-  test("a job that was taken without this tenancy's knowledge runs before those behind it when the call was sent twice", async () => {
+  test("jobs run in order when a take is sent twice", async () => {
     for (const id of ["a", "b", "c"]) rig.add(id);
     rig.weather.next("fetch", "sent-again");
     rig.hold("worker-1");
@@ -28,7 +28,7 @@ describe("job that was taken without this tenancy's knowledge", () => {
     expect(rig.started).toEqual(["a", "b", "c"]);
   });
 
-  test("a job that was taken without this tenancy's knowledge runs before those behind it when the answer to taking it was lost", async () => {
+  test("a job whose take was never answered runs before jobs that were taken later", async () => {
     const held = rig.hold("worker-1", { idleMs: 60_000 });
     await rig.time.pass(100);
     rig.add("a");
@@ -40,7 +40,7 @@ describe("job that was taken without this tenancy's knowledge", () => {
     await rig.time.pass(500);
   });
 
-  test("a job that was taken without this tenancy's knowledge runs although nothing comes behind it and another job runs for long", async () => {
+  test("a job whose take was never answered runs although no job follows it and another job runs for long", async () => {
     rig.add("long", { session: "s1" }, { commands: [{ runMs: 20_000, code: 0, chunks: [] }] });
     rig.hold("worker-1");
     await rig.time.pass(800);
@@ -52,7 +52,7 @@ describe("job that was taken without this tenancy's knowledge", () => {
   });
 });
 
-describe("job that comes to an open sandbox where nothing else is to be done", () => {
+describe("job that comes to an idle open sandbox", () => {
   /** A sandbox that has run a job, and a second job in its queue. */
   async function open(options: Parameters<Rig["hold"]>[1] = {}) {
     rig.add("first");
@@ -79,7 +79,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
   });
 
   test.each(["answer-lost", "sent-again"] as const)(
-    "a job that is taken and begun in one step runs once although that call was %s",
+    "a job that is taken and begun in one step runs once when the mishap of that call is %s",
     async (mishap) => {
       await open();
       rig.weather.next("fetch", mishap);
@@ -111,14 +111,14 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done is not lost when its staged request cannot be read for a moment", async () => {
+  test("a job that is taken and begun in one step is not lost when its staged request cannot be read for a moment", async () => {
     await open();
     rig.add("a", {}, { staged: "there" });
     rig.weather.next("load a", "refused", "refused");
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job that comes to an open sandbox where nothing else is to be done is not lost when Redis refuses to take its beginning back", async () => {
+  test("a job that is taken and begun in one step is not lost when Redis refuses to take its beginning back", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -132,7 +132,7 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job stays queued when its sandbox must be released before the answer that took it comes", async () => {
+  test("a job stays in the line when its sandbox is released before the answer to its take arrives", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
@@ -149,13 +149,13 @@ describe("job that comes to an open sandbox where nothing else is to be done", (
     expect(await ended("a")).toEqual(["started", "exited"]);
   });
 
-  test("a job that is cancelled before the answer that took and began it comes never runs", async () => {
+  test("a job that is cancelled before the answer to its take arrives never runs", async () => {
     const held = await open();
     rig.weather.slowMs = 100;
     rig.weather.next("fetch", "slow-answer");
     rig.add("a");
     while (rig.said("a").length === 0) await rig.time.step();
-    rig.redis.events.wishCancelled("a");
+    rig.redis.events.requestCancellation("a");
     expect(rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 })).toBe("begun");
     held.tenancy.cancel("a");
     expect(await ended("a")).toEqual(["cancelled"]);

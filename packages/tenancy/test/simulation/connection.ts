@@ -10,9 +10,9 @@ export interface ConnectionOptions {
   readonly process: SimProcess;
   readonly weather: Weather;
   readonly trace: Trace;
-  /** A call that is not answered by then fails. What it asked for may still be done, later. */
+  /** A call that is not answered by then fails. Redis may still carry it out later. */
   readonly timeoutMs: number;
-  /** It was carried out, and its answer is on its way. */
+  /** Called when Redis has carried a call out, before the answer arrives. */
   readonly onActed?: (call: string) => void;
   /** Redis refused to write. */
   readonly onRefused?: () => void;
@@ -29,8 +29,8 @@ interface Sent {
 }
 
 /**
- * One process' connection to Redis. Calls are carried out in the order in which they were made, whatever happens to their
- * answers; what was sent is carried out even when its sender is frozen or dead.
+ * One process' connection to Redis. Redis carries calls out in the order in which they were made, also if their
+ * answers are lost, and if the sender is frozen or dead.
  */
 export class Connection {
   readonly #options: ConnectionOptions;
@@ -88,15 +88,15 @@ export class Connection {
           refused || full
             ? () => reject(refused ? refusal(faults) : new Error(noMemory))
             : outcomeOf(act, resolve, reject);
-        // Resent after a reconnection: done twice, and answered for the second time.
+        // Resent after a reconnection: carried out twice, and answered once, for the second time.
         const answered = mishap === "sent-again" && !refused && !full ? outcomeOf(act, resolve, reject) : run;
-        const said = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
+        const outcome = mishap === "answer-lost" ? fail("Connection is closed.") : answered;
         if (refused) onRefused?.();
         else if (!full) onActed?.(what);
         const backMs = weather.latencyMs(mishap === "slow-answer" ? mishap : undefined);
-        // Answers come in order, too: one that is late keeps those behind it.
+        // Answers arrive in order, too: a late one delays those behind it.
         this.#answeredMs = Math.max(this.#answeredMs, time.nowMs + backMs);
-        process.after(this.#answeredMs - time.nowMs, "io", () => settle(said));
+        process.after(this.#answeredMs - time.nowMs, "io", () => settle(outcome));
       };
       const thereMs = weather.latencyMs(mishap === "slow" ? mishap : undefined);
       this.#send({ dueMs: time.nowMs + thereMs, act: answer });

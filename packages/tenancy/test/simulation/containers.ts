@@ -5,16 +5,17 @@ import type { SimProcess } from "./sim-process.ts";
 import type { Command } from "./violation.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-export interface Ears {
-  /** Settles when the worker has taken it: then the command may send more. */
+/** The worker's callbacks for one command. */
+export interface CommandListener {
+  /** Settles when the worker has taken the chunk: then the command may send more. */
   readonly onChunk: (text: string) => Promise<void>;
   readonly onEnd: (how: "exited" | "killed" | "gone" | "lease-over") => void;
 }
 
 interface Running {
   readonly command: Command;
-  readonly ears: Ears;
-  readonly speaker: Speaker;
+  readonly listener: CommandListener;
+  readonly holder: LinkedHolder;
 }
 
 export interface HostOptions {
@@ -25,34 +26,34 @@ export interface HostOptions {
 
 /** A frame between a worker and init takes this long. */
 const frameMs = 1;
-/** A worker gives a sign of life this often in a lease. */
-const signsInLease = 6;
+/** Pings of a worker per lease. */
+const pingsInLease = 6;
 
-/** Who speaks to a container, and how long it may still act. */
-export interface Speaker {
+/** The holder that is linked to a container, and how long it may still act. */
+export interface LinkedHolder {
   readonly process: SimProcess;
   readonly epoch: number;
   readonly leftMs: () => number;
 }
 
 /**
- * One sandbox's container as init rules it: obeys the highest epoch it has seen, ends everything when what the worker said was left of
- * its lease is over, and takes commands again when signs come again.
+ * One sandbox's container with its init: obeys the highest epoch that it has seen, ends everything when the lease time of the last ping is
+ * over, and takes commands again when pings arrive again.
  */
 export class Container {
   readonly #options: HostOptions;
   readonly #running = new Set<Running>();
-  #speaker: Speaker;
+  #holder: LinkedHolder;
   #gone = false;
   #parked = false;
-  #starved = false;
-  #signMs = 0;
+  #isLeaseOver = false;
+  #pingedMs = 0;
   #stopWatch: (() => void) | undefined;
 
-  constructor(options: HostOptions, speaker: Speaker) {
+  constructor(options: HostOptions, holder: LinkedHolder) {
     this.#options = options;
-    this.#speaker = speaker;
-    this.#goOnSigning(speaker);
+    this.#holder = holder;
+    this.#keepPinging(holder);
   }
 
   get isParked(): boolean {
@@ -60,23 +61,23 @@ export class Container {
   }
 
   get epoch(): number {
-    return this.#speaker.epoch;
+    return this.#holder.epoch;
   }
 
-  /** The next holder on the same host: what an earlier one left running is ended first. */
-  adopt(speaker: Speaker): void {
+  /** Links the next holder on the same host, and first ends what an earlier one left running. */
+  adopt(holder: LinkedHolder): void {
     this.#endAll("killed");
     this.#parked = false;
-    this.#speaker = speaker;
-    this.#goOnSigning(speaker);
+    this.#holder = holder;
+    this.#keepPinging(holder);
   }
 
-  /** Given up with nothing in it: takes commands again from its next holder. */
+  /** Ends everything. The container takes commands again from its next holder. */
   park(): void {
     this.#endAll("killed");
     this.#stopWatch?.();
     this.#parked = true;
-    this.#starved = true;
+    this.#isLeaseOver = true;
   }
 
   remove(): void {
@@ -85,16 +86,16 @@ export class Container {
     this.#gone = true;
   }
 
-  /** What it gives back ends the command. */
-  exec(command: Command, plan: CommandPlan, ears: Ears): () => void {
+  /** The returned function ends the command. */
+  exec(command: Command, plan: CommandPlan, listener: CommandListener): () => void {
     const { time, rules } = this.#options;
-    const speaker = this.#speaker;
-    const running: Running = { command, ears, speaker };
-    // A worker whose timers are late is heard of before what it asks for.
-    if (command.epoch === speaker.epoch && time.nowMs - this.#signMs > this.#signEveryMs) this.#sign(speaker);
+    const holder = this.#holder;
+    const running: Running = { command, listener, holder };
+    // A worker whose timers are late sends its ping before its request.
+    if (command.epoch === holder.epoch && time.nowMs - this.#pingedMs > this.#pingEveryMs) this.#ping(holder);
     time.after(frameMs, () => {
       if (this.#gone || command.epoch !== this.epoch) return this.#answer(running, "gone");
-      if (this.#starved) return this.#answer(running, "lease-over");
+      if (this.#isLeaseOver) return this.#answer(running, "lease-over");
       this.#running.add(running);
       rules.starts(command);
       this.#goOn(running, plan, 0);
@@ -104,16 +105,16 @@ export class Container {
     };
   }
 
-  #goOn(running: Running, plan: CommandPlan, said: number): void {
+  #goOn(running: Running, plan: CommandPlan, sent: number): void {
     const { time } = this.#options;
     const stepMs = plan.runMs / (plan.chunks.length + 1);
     time.after(stepMs, () => {
       if (!this.#running.has(running)) return;
-      const chunk = plan.chunks[said];
+      const chunk = plan.chunks[sent];
       if (chunk === undefined) return this.#end(running, "exited");
-      const { ears, speaker } = running;
-      speaker.process.after(frameMs, "io", () => {
-        void ears.onChunk(chunk).then(() => this.#goOn(running, plan, said + 1));
+      const { listener, holder } = running;
+      holder.process.after(frameMs, "io", () => {
+        void listener.onChunk(chunk).then(() => this.#goOn(running, plan, sent + 1));
       });
     });
   }
@@ -124,34 +125,34 @@ export class Container {
     this.#answer(running, how);
   }
 
-  #answer({ ears, speaker }: Running, how: Parameters<Ears["onEnd"]>[0]): void {
-    speaker.process.after(frameMs, "io", () => ears.onEnd(how));
+  #answer({ listener, holder }: Running, how: Parameters<CommandListener["onEnd"]>[0]): void {
+    holder.process.after(frameMs, "io", () => listener.onEnd(how));
   }
 
   #endAll(how: "killed" | "gone"): void {
     for (const running of this.#running) this.#end(running, how);
   }
 
-  get #signEveryMs(): number {
-    return this.#options.leaseMs / signsInLease;
+  get #pingEveryMs(): number {
+    return this.#options.leaseMs / pingsInLease;
   }
 
-  #goOnSigning(speaker: Speaker): void {
-    if (this.#gone || speaker !== this.#speaker) return;
-    this.#sign(speaker);
-    speaker.process.after(this.#signEveryMs, "timer", () => this.#goOnSigning(speaker));
+  #keepPinging(holder: LinkedHolder): void {
+    if (this.#gone || holder !== this.#holder) return;
+    this.#ping(holder);
+    holder.process.after(this.#pingEveryMs, "timer", () => this.#keepPinging(holder));
   }
 
-  #sign(speaker: Speaker): void {
+  #ping(holder: LinkedHolder): void {
     const { time } = this.#options;
-    const leftMs = speaker.leftMs();
-    this.#signMs = time.nowMs;
+    const leftMs = holder.leftMs();
+    this.#pingedMs = time.nowMs;
     time.after(frameMs, () => {
-      if (this.#gone || this.#parked || speaker !== this.#speaker) return;
-      this.#starved = false;
+      if (this.#gone || this.#parked || holder !== this.#holder) return;
+      this.#isLeaseOver = false;
       this.#stopWatch?.();
       this.#stopWatch = time.after(Math.max(1, leftMs), () => {
-        this.#starved = true;
+        this.#isLeaseOver = true;
         this.#endAll("gone");
       });
     });
@@ -171,13 +172,13 @@ export class Host {
     return [...this.#containers.keys()];
   }
 
-  open(key: string, speaker: Speaker): Container {
-    const { epoch } = speaker;
+  open(key: string, holder: LinkedHolder): Container {
+    const { epoch } = holder;
     const there = this.#containers.get(key);
     if (there && there.epoch > epoch)
       throw new Fault("fenced", { sandboxKey: key, epoch, highestEpoch: there.epoch });
-    if (there && there.epoch < epoch) there.adopt(speaker);
-    const container = there ?? new Container(this.#options, speaker);
+    if (there && there.epoch < epoch) there.adopt(holder);
+    const container = there ?? new Container(this.#options, holder);
     this.#containers.set(key, container);
     return container;
   }
@@ -191,7 +192,7 @@ export class Host {
     if (there?.epoch === epoch) there.park();
   }
 
-  /** Only the epoch that opened it may: one with a lower epoch leaves it alone. */
+  /** Only for the epoch that opened it, or a higher one. */
   remove(key: string, epoch = Number.POSITIVE_INFINITY): void {
     const there = this.#containers.get(key);
     if (!there || there.epoch > epoch) return;

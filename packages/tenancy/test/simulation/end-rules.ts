@@ -3,7 +3,7 @@ import type { SimEvent } from "./sim-event.ts";
 import type { SimJob } from "./sim-job.ts";
 import type { World } from "./world.ts";
 
-/** What must hold when nothing went wrong for a long time and no client asks for anything. */
+/** What must hold after a long time without faults and without new jobs. */
 export function checkEnd(world: World): void {
   const { rules, redis, settings, producer } = world;
   for (const job of rules.jobs.values()) {
@@ -17,18 +17,18 @@ export function checkEnd(world: World): void {
     if (redis.leases.isLive(key)) rules.broken("an idle sandbox is given up", key, [key]);
     if (redis.leases.pending.has(key)) rules.broken("nothing is pending at the end", key, [key]);
   }
-  for (const id of producer.unheard) rules.broken("a client that waits for a job gets its end", id, [id]);
+  for (const id of producer.waiting) rules.broken("a client that waits for a job gets its end", id, [id]);
   if (rules.running.size > 0) rules.broken("nothing runs at the end", `${rules.running.size} commands`, []);
 }
 
-/** Nothing hangs. */
+/** What must hold after all workers were drained. */
 export function checkStopped({ rules, workers }: World): void {
   for (const { current } of workers)
     for (const left of current.leftovers)
       rules.broken("nothing is left when a worker has stopped", left, [current.name]);
 }
 
-/** What was said of one job: no beginning twice by the same holder, and what its command printed, once and in order. */
+/** The events of one job: no holder begins it twice, and its output is published once and in order. */
 function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEvent[]): void {
   const about = [job.id, job.key];
   if (rules.wasForgotten(job.id)) return;
@@ -39,11 +39,11 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
   const ofLast = events.slice(last + 1);
   const end = events.at(-1);
   if (end?.type !== "finished") return;
-  const said = ofLast.map((event) => (event.type === "output" ? event.text : "")).join("");
+  const output = ofLast.map((event) => (event.type === "output" ? event.text : "")).join("");
   const printed = job.commands.flatMap(({ chunks }) => chunks).join("");
   const isWhole = end.result.outcome.kind === "exited" && end.result.outcome.code === 0;
-  if (isWhole ? said !== printed : !printed.startsWith(said))
-    rules.broken("what a command prints is said once and in order", `${job.id}: ${said} | ${printed}`, about);
+  if (isWhole ? output !== printed : !printed.startsWith(output))
+    rules.broken("output is published once and in order", `${job.id}: ${output} | ${printed}`, about);
   if (ofLast.filter((event) => event.type === "artifact").length > 1)
     rules.broken("an artifact is published once", job.id, about);
   const retried = events.flatMap((event) => (event.type === "retrying" ? [event.attempt] : []));
@@ -54,5 +54,5 @@ function checkStory({ rules, redis }: World, job: SimJob, events: readonly SimEv
     !redis.deadLetters.has(job.id) &&
     !rules.hasVanished(job.id)
   )
-    rules.broken("what an operator should see becomes a dead letter", job.id, about);
+    rules.broken("a job that needs an operator becomes a dead letter", job.id, about);
 }

@@ -1,25 +1,32 @@
 import type { Progress, PublishResult } from "../../src/tenancy-ports.ts";
 import type { SimHolding } from "./lease-model.ts";
-import type { Beginning, EventsModelParts, JobOf, Said, SimEvent, Unfinished } from "./sim-event.ts";
+import type {
+  Beginning,
+  EventsModelParts,
+  JobOf,
+  SimEvent,
+  SimPublication,
+  Unfinished,
+} from "./sim-event.ts";
 
 /** What `exchange.lua`, `unbegin.lua`, `publish.lua`, `cancel.lua` and `audit.lua` do: the holder is compared, and nothing follows a terminal record. */
 export class EventsModel {
   readonly #parts: EventsModelParts;
-  /** Everything that was ever said, for the rules. */
+  /** All events that were ever published, for the rules. */
   readonly #delivered: Map<string, readonly SimEvent[]>;
-  /** What is left of it. */
+  /** The events that have not expired. */
   readonly #streams: Map<string, readonly SimEvent[]>;
   readonly #cancelled: Set<string>;
   readonly #begun: Map<string, number>;
   /** Which epoch began it last. */
   readonly #begunBy: Map<string, number>;
   readonly #ended: Set<string>;
-  /** The last part of what it says. */
+  /** The last part that was published. */
   readonly #part: Map<string, string>;
   /** Accepted once, and expired. */
   readonly #unknown: Set<string>;
   readonly #unfinished: Map<string, Unfinished>;
-  /** The last attempt whose beginning a worker saw confirmed, whatever Redis forgot. */
+  /** The last attempt whose beginning Redis has confirmed to a worker, also if Redis lost it since. */
   readonly #lastBegun = new Map<string, number>();
   onEnd: ((jobId: string) => void) | undefined;
 
@@ -42,7 +49,7 @@ export class EventsModel {
     this.#unfinished.set(jobId, { key, added: attempt, sinceMs });
   }
 
-  /** What a client that waits for it finds when it looks. */
+  /** What a waiting client finds in the job's record. */
   stateOf(jobId: string): "ended" | "unknown" | "unfinished" {
     if (this.#ended.has(jobId)) return "ended";
     return this.#unfinished.has(jobId) ? "unfinished" : "unknown";
@@ -52,7 +59,7 @@ export class EventsModel {
     return this.#lastBegun.get(jobId) ?? 1;
   }
 
-  /** Puts everything back, and says of which jobs something is forgotten. */
+  /** Restores an earlier state, and returns the jobs that lost events. */
   forget(restore: () => void): string[] {
     const delivered = new Map(this.#delivered);
     restore();
@@ -100,15 +107,15 @@ export class EventsModel {
     return this.#delivered.get(jobId) ?? [];
   }
 
-  /** What has not expired of it. */
+  /** The job's events that have not expired. */
   left(jobId: string): readonly SimEvent[] {
     return this.#streams.get(jobId) ?? [];
   }
 
-  /** A day passes: what is known of jobs that have ended is gone. A client that waits for one looks every half minute, and has got its end. */
-  expire(isHeard = (_jobId: string) => true): void {
+  /** A day passes: records of ended jobs expire. `isKnown`: whether its client has the end, since a waiting client checks every half minute. */
+  expire(isKnown = (_jobId: string) => true): void {
     for (const [jobId, stream] of this.#streams) {
-      if (stream.at(-1)?.type !== "finished" || !isHeard(jobId)) continue;
+      if (stream.at(-1)?.type !== "finished" || !isKnown(jobId)) continue;
       this.#streams.delete(jobId);
       for (const known of [this.#begun, this.#begunBy, this.#ended, this.#part, this.#cancelled])
         known.delete(jobId);
@@ -121,14 +128,14 @@ export class EventsModel {
     this.#streams.delete(jobId);
   }
 
-  /** Its cancellation was requested: a beginning finds that. */
-  wishCancelled(jobId: string): void {
+  /** Notes that its cancellation was requested. */
+  requestCancellation(jobId: string): void {
     this.#cancelled.add(jobId);
     this.#parts.rules.cancelled(jobId);
   }
 
   /** What `cancel.lua` does: ends an attempt that has not begun, whichever worker holds the sandbox. `far`: behind too many others. */
-  cancel({ key, jobId, attempt }: JobOf, far = false): "told" | "finished-before" | "begun" {
+  cancel({ key, jobId, attempt }: JobOf, far = false): "ended" | "finished-before" | "begun" {
     const last = this.#last(jobId);
     if (this.#ended.has(jobId) || last?.type === "finished") return "finished-before";
     if (this.#unknown.has(jobId) || (this.#begun.get(jobId) ?? 0) >= attempt) return "begun";
@@ -141,7 +148,7 @@ export class EventsModel {
     const queuedId = queuedIdOf({ jobId, attempt });
     queue.markEnded(queuedId, result);
     if (!far) queue.takeOut(queuedId);
-    return "told";
+    return "ended";
   }
 
   begin({ key, jobId, attempt, queuedId, before, notAfterMs, ...holding }: Beginning) {
@@ -204,24 +211,24 @@ export class EventsModel {
     return true;
   }
 
-  publish(said: Said): PublishResult {
+  publish(publication: SimPublication): PublishResult {
     const { leases, queueOf } = this.#parts;
-    if (!leases.holds(said.key, said)) return "fenced";
-    const published = this.#publish(said);
-    if (said.leaves) queueOf(said.key).leave(queuedIdOf(said));
+    if (!leases.holds(publication.key, publication)) return "fenced";
+    const published = this.#publish(publication);
+    if (publication.leaves) queueOf(publication.key).leave(queuedIdOf(publication));
     return published;
   }
 
-  #publish(said: Said): PublishResult {
-    const { key, jobId, event } = said;
+  #publish(publication: SimPublication): PublishResult {
+    const { key, jobId, event } = publication;
     const queue = this.#parts.queueOf(key);
     const ends = event.type === "finished" || event.type === "retrying";
-    const marked = ends ? queue.ended(queuedIdOf(said)) : undefined;
+    const marked = ends ? queue.ended(queuedIdOf(publication)) : undefined;
     if (this.#ended.has(jobId) || (marked !== undefined && marked !== "retrying")) return "finished-before";
     if ("part" in event && this.#part.get(jobId) === event.part) return "published";
-    if (ends) queue.markEnded(queuedIdOf(said), event.type === "finished" ? event.result : "retrying");
+    if (ends) queue.markEnded(queuedIdOf(publication), event.type === "finished" ? event.result : "retrying");
     if ("part" in event) this.#part.set(jobId, event.part);
-    this.#add(said);
+    this.#add(publication);
     return "published";
   }
 
@@ -243,7 +250,7 @@ export class EventsModel {
     return this.#streams.get(jobId)?.at(-1);
   }
 
-  #add({ key, epoch, jobId, event }: Said): void {
+  #add({ key, epoch, jobId, event }: SimPublication): void {
     this.#put(jobId, event);
     this.#parts.rules.published(key, epoch, jobId, event);
   }

@@ -7,8 +7,8 @@ interface Begin {
 }
 
 /**
- * A job that began and of which nothing was handed to init is not lost. Its holder knows that, and takes the beginning back before it ends
- * the job or gives the sandbox up. A holder that died or was fenced may have had no time for that.
+ * A job that began and of which init got nothing must not end as lost. Its holder takes the beginning back before it ends the job or gives
+ * the sandbox up. A holder that died or was fenced may have had no time for that.
  */
 export class HandOverRule {
   readonly #last = new Map<string, Begin>();
@@ -27,12 +27,12 @@ export class HandOverRule {
     this.#handed.add(nameOf(begin));
   }
 
-  /** In order, which a fenced holder cannot: by its holder, which had an answer from Redis to everything before. */
+  /** Called for a holder that was not fenced: Redis had answered all its earlier calls. */
   gaveUp(key: string, epoch: number): void {
     this.#givenUp.add(`${key} ${epoch}`);
   }
 
-  /** What is wrong with ending that job as lost, if anything is. */
+  /** The beginning because of which the job must not end as lost; undefined if it may. */
   wrongToLose(jobId: string, epoch: number): string | undefined {
     const last = this.#last.get(jobId);
     if (!last || this.#handed.has(nameOf(last))) return undefined;

@@ -1,4 +1,4 @@
-/** Collections that go back together, as the keys of a Redis that lost its last second. Values are replaced, never changed. */
+/** Collections that are restored together, like the keys of a Redis that lost its last second. Values are replaced, never mutated. */
 export class Keyspace {
   readonly #all: { copy(): unknown[]; fill(values: unknown[]): void }[] = [];
 
@@ -29,7 +29,7 @@ export class Keyspace {
     return list;
   }
 
-  /** What it gives back puts everything back as it is now. What is made later is empty then. */
+  /** The returned function restores the present state. Collections made later are then empty. */
   snapshot(): () => void {
     const copies = this.#all.map(({ copy }) => copy());
     return () => {

@@ -11,7 +11,7 @@ interface LeaseRecord {
   readonly lengthMs: number;
 }
 
-/** Which process of Redis was seen, how many refusals of it, since when there were no more, and when it was found to have restarted. */
+/** Which process of Redis was seen, its count of refusals, since when there were no more, and when it was seen to have restarted. */
 interface Writes {
   readonly run: number;
   readonly refusals: number;
@@ -19,20 +19,20 @@ interface Writes {
   readonly restartedMs: number;
 }
 
-/** What a holder proves itself with. */
+/** A holder's fencing token. */
 export interface SimHolding {
   readonly epoch: number;
   readonly instance: string;
 }
 
 /** One process of a worker, and an earlier one that it knows to be dead. */
-export interface SimLife {
+export interface SimInstance {
   readonly worker: string;
   readonly instance: string;
   readonly predecessor?: string | undefined;
 }
 
-/** What `claim.lua`, `take.lua`, `renew.lua`, `release.lua`, `mark.lua` and `unheld.lua` do, by the time of the Redis of the simulation. */
+/** What `claim.lua`, `take.lua`, `renew.lua`, `release.lua` and `unheld.lua` do, by the clock of the simulated Redis. */
 export class LeaseModel {
   readonly #time: VirtualTime;
   readonly #rules: Rules;
@@ -41,8 +41,8 @@ export class LeaseModel {
   /** By when it was marked. */
   readonly pending: Map<string, number>;
   readonly paused: Set<string>;
-  /** Which life of a worker may speak in its name. Never forgotten here: a worker that finds itself replaced starts again. */
-  readonly #lives = new Map<string, string>();
+  /** The process that has claimed each worker id. Never lost here: a worker that finds itself replaced starts again. */
+  readonly #instances = new Map<string, string>();
   readonly #writes: Map<"seen", Writes>;
   /** Writes that this process of Redis has refused, by its own count. */
   refusals = 0;
@@ -59,8 +59,8 @@ export class LeaseModel {
     this.#writes = keyspace.map();
   }
 
-  claim({ worker, instance }: SimLife): void {
-    this.#lives.set(worker, instance);
+  claim({ worker, instance }: SimInstance): void {
+    this.#instances.set(worker, instance);
     this.writesSince();
   }
 
@@ -77,7 +77,7 @@ export class LeaseModel {
     return now;
   }
 
-  /** Another process of Redis: it counts from the start. */
+  /** Another process of Redis starts, whose count begins at 0. */
   restarted(): void {
     this.#run++;
     this.refusals = 0;
@@ -89,10 +89,10 @@ export class LeaseModel {
 
   take(
     key: string,
-    { worker, instance, predecessor }: SimLife,
+    { worker, instance, predecessor }: SimInstance,
     lengthMs: number,
   ): { readonly epoch: number; readonly deadlineMs: number; readonly takenOver: boolean } | undefined {
-    if ((this.#lives.get(worker) ?? instance) !== instance) return undefined;
+    if ((this.#instances.get(worker) ?? instance) !== instance) return undefined;
     const free = { worker: "", instance: "", epoch: 0, deadlineMs: 0, lengthMs };
     const held = this.#leases.get(key) ?? free;
     const own = held.worker === worker && (held.instance === instance || held.instance === predecessor);
@@ -138,7 +138,7 @@ export class LeaseModel {
     return "released";
   }
 
-  /** Whether that holder may publish for the sandbox. A late renewal counts while no other worker has taken it. */
+  /** Whether that holder may publish for the sandbox. Also after its deadline, while no other worker has taken the lease. */
   holds(key: string, holding: SimHolding): boolean {
     return this.#bug === "skip-the-fence" || this.#held(key, holding) !== undefined;
   }

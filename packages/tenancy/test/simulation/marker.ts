@@ -1,6 +1,6 @@
 import type { SimProcess } from "./sim-process.ts";
 
-/** "There may be something": what BullMQ's workers block on. One waiter takes it; who waits too long looks all the same. */
+/** What BullMQ's workers block on: it wakes one waiter. A waiter that times out looks at the queue as well. */
 export class Marker {
   #set = false;
   readonly #waiting: (() => void)[] = [];

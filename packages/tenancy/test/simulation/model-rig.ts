@@ -15,7 +15,7 @@ import { VirtualTime } from "./virtual-time.ts";
 
 export const modelKey = "ash";
 
-/** The simulation's Redis without a fleet: for asking it what it is asked by tenancies. */
+/** The simulation's Redis without a fleet, for a test that makes the calls of tenancies itself. */
 export class ModelRig {
   readonly #time = new VirtualTime();
   readonly #trace = new Trace(this.#time);
@@ -35,7 +35,7 @@ export class ModelRig {
     return this.redis.leases.take(modelKey, { worker, instance: worker }, this.#leaseMs);
   }
 
-  /** As a process of that worker sees it that believes to hold the sandbox. */
+  /** The ports of a worker's process that may wrongly believe that it holds the sandbox. */
   ports(
     worker: string,
     holding: { readonly epoch: number; readonly instance: string; readonly deadlineMs: number },
@@ -65,7 +65,7 @@ export class ModelRig {
       this.redis.events.added(modelKey, id, attempt);
   }
 
-  /** What was asked, once as much time has passed as it takes. */
+  /** Lets time pass until the call is answered. */
   async passed<T>(asked: Promise<T>): Promise<T> {
     const [answer] = await Promise.all([asked, this.#time.pass(100)]);
     return answer;

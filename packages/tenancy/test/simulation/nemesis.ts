@@ -76,10 +76,10 @@ export class Nemesis {
 
   #kill(): void {
     const { random, time, settings, trace } = this.#world;
-    const place = random.pick(this.#world.workers);
-    trace.note(place.current.name, "dies");
-    place.current.process.die();
-    time.after(random.between(10, settings.leaseMs * 3), () => place.restart());
+    const machine = random.pick(this.#world.workers);
+    trace.note(machine.current.name, "dies");
+    machine.current.process.die();
+    time.after(random.between(10, settings.leaseMs * 3), () => machine.restart());
   }
 
   #double(): void {
@@ -91,18 +91,18 @@ export class Nemesis {
 
   #stopWorker(): void {
     const { random, time, settings, trace } = this.#world;
-    const place = random.pick(this.#world.workers);
-    const { current } = place;
+    const machine = random.pick(this.#world.workers);
+    const { current } = machine;
     if (current.process.state !== "running") return;
     trace.note(current.name, "stops");
     const budgetMs = random.between(0, settings.leaseMs);
     current.process.after(1, "io", () => current.drain());
     current.process.after(budgetMs, "timer", () => current.abandon());
     time.after(settings.leaseMs * 3, () => {
-      if (place.current !== current) return;
+      if (machine.current !== current) return;
       trace.note(current.name, "dies");
       current.process.die();
-      place.restart();
+      machine.restart();
     });
   }
 
@@ -122,7 +122,7 @@ export class Nemesis {
     const key = random.pick(settings.keys);
     trace.note("client", "pauses", key);
     redis.leases.paused.add(key);
-    if (random.chance(0.8)) for (const { current } of workers) current.hearPause(key);
+    if (random.chance(0.8)) for (const { current } of workers) current.receivePause(key);
     time.after(random.between(10, settings.leaseMs * 3), () => this.#world.resume(key));
   }
 
@@ -149,7 +149,7 @@ export class Nemesis {
     weather.redisFullUntilMs = Math.max(weather.redisFullUntilMs, time.nowMs + forMs);
   }
 
-  /** It is killed up to a second after its file was last flushed, and comes back. Some workers have just been answered. */
+  /** Kills Redis up to a second after its last flush, and restarts it. Sometimes just after it has answered a worker. */
   #redisForgets(): void {
     const { random, time, redis, rules, trace, weather } = this.#world;
     if (this.#forgets) return;
@@ -173,20 +173,20 @@ export class Nemesis {
     };
   }
 
-  /** All workers are gone for a day. What they had sent is carried out first. */
+  /** Stops all workers for a day. Redis first carries out what they had sent. */
   #fleetOff(): void {
     const { random, time, settings, trace, redis, workers } = this.#world;
-    // What expires after the first of two days would expire under workers that are back since a moment.
+    // After a second day off, records would expire under workers that have just started again.
     if (random.chance(0.5) || this.#isOff) return;
     this.#isOff = true;
     trace.note("world", "off for a day");
     for (const { current } of workers) current.process.die();
     time.after(settings.leaseMs * 6, () => {
       this.#isOff = false;
-      // The storm's end, or an earlier order, may have started some of them again: then the day is not over.
+      // The end of the storm, or an earlier restart, may have started some of them again: then nothing expires.
       const areGone = workers.every(({ current }) => current.process.state === "dead");
-      if (areGone) redis.events.expire((jobId) => this.#world.producer.hasHeard(jobId));
-      for (const place of workers) place.restart();
+      if (areGone) redis.events.expire((jobId) => this.#world.producer.knowsEnd(jobId));
+      for (const machine of workers) machine.restart();
     });
   }
 

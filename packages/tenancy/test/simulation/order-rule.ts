@@ -8,14 +8,14 @@ export class OrderRule {
   readonly #lines: Map<string, readonly Entry[]>;
   readonly #cancelled: Set<string>;
   readonly #overtaken: Set<string>;
-  readonly #wasTold: (entry: Entry) => boolean;
+  readonly #hasEnded: (entry: Entry) => boolean;
 
-  /** `wasTold`: whether its end was published, whether Redis remembers that or not. */
-  constructor(keyspace: Keyspace, wasTold: (entry: Entry) => boolean) {
+  /** `hasEnded`: whether its end was ever published, also if Redis lost it. */
+  constructor(keyspace: Keyspace, hasEnded: (entry: Entry) => boolean) {
     this.#lines = keyspace.map();
     this.#cancelled = keyspace.set();
     this.#overtaken = keyspace.set();
-    this.#wasTold = wasTold;
+    this.#hasEnded = hasEnded;
   }
 
   accepted(entry: Entry): void {
@@ -38,7 +38,7 @@ export class OrderRule {
   #unfinishedBefore({ job, attempt }: Command): Entry[] {
     const entries = this.#line(job);
     const own = entries.findIndex((other) => other.job === job && other.attempt === attempt);
-    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#wasTold(entry));
+    return entries.slice(0, Math.max(0, own)).filter((entry) => !this.#hasEnded(entry));
   }
 
   #line(job: SimJob): readonly Entry[] {

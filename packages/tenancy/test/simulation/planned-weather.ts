@@ -7,7 +7,7 @@ export class PlannedWeather implements Weather {
   redisRefusesUntilMs = 0;
   redisFullUntilMs = 0;
   slowMs = 0;
-  deaf = false;
+  isHanging = false;
   fault: ReturnType<Weather["engineFault"]>;
 
   next(call: string, ...mishaps: Mishap[]): void {
@@ -18,8 +18,8 @@ export class PlannedWeather implements Weather {
     return this.#plans.get(call)?.shift();
   }
 
-  isDeaf(): boolean {
-    return this.deaf;
+  hangs(): boolean {
+    return this.isHanging;
   }
 
   latencyMs(mishap: Mishap | undefined): number {

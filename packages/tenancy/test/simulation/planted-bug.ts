@@ -11,7 +11,7 @@ import type { VirtualTime } from "./virtual-time.ts";
  * - `begin-before-open`: a job is recorded as begun before its sandbox is open.
  * - `begin-behind-others`: a job begins in the step that takes it although another was taken before it.
  * - `renew-without-progress`: a lease is renewed although the tenancy's loop is stuck.
- * - `forget-before-hand-over`: a tenancy forgets that it began a job as soon as it hears so, and not when init gets the job.
+ * - `forget-before-hand-over`: a tenancy forgets that it began a job as soon as Redis has answered, and not when init gets the job.
  */
 export const plantedBugs = [
   "skip-the-fence",
@@ -24,16 +24,16 @@ export const plantedBugs = [
 ] as const;
 export type PlantedBug = (typeof plantedBugs)[number];
 
-/** Every loop of the process counts as come round. What it gives back restores the product's own function. */
+/** Every loop counts as making progress. The returned function restores the product's own function. */
 export function renewWithoutProgress(time: VirtualTime, everyMs: number): () => void {
   const { keep } = LeaseRenewer.prototype;
   LeaseRenewer.prototype.keep = function (signal) {
-    const comeRound = () => {
+    const reportProgress = () => {
       if (signal.aborted) return;
       this.round();
-      time.after(everyMs, comeRound);
+      time.after(everyMs, reportProgress);
     };
-    comeRound();
+    reportProgress();
     return keep.call(this, signal);
   };
   return () => {
@@ -41,7 +41,7 @@ export function renewWithoutProgress(time: VirtualTime, everyMs: number): () => 
   };
 }
 
-/** What began in the step that took it counts as handed over. What it gives back restores the product's own function. */
+/** A job that began in the step that took it counts as handed over. The returned function restores the product's own function. */
 export function forgetBeforeHandOver(): () => void {
   const { took } = Beginnings.prototype;
   Beginnings.prototype.took = function (take, fetched) {

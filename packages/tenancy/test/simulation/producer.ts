@@ -5,10 +5,10 @@ import { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
 /**
- * A client: makes jobs at moments of its choosing, wants some of them cancelled, and waits for their ends.
+ * A client: submits jobs at random times, cancels some of them, and waits for their ends.
  *
  *   submitted ──answer lost, or refused──▶ submitted again under the same id
- *   waiting ──end received, or looked after a reconnection and every half minute──▶ heard
+ *   waiting ──end received, or looked after a reconnection and every half minute──▶ ended
  *     └──unknown to Redis in two looks──▶ submitted again under the same id
  */
 export class Producer {
@@ -16,7 +16,7 @@ export class Producer {
   readonly #connection: Connection;
   readonly #process: SimProcess;
   readonly #waiting = new Set<string>();
-  readonly #heard = new Set<string>();
+  readonly #ended = new Set<string>();
 
   constructor(world: World) {
     this.#world = world;
@@ -39,17 +39,17 @@ export class Producer {
     }
   }
 
-  /** Retried until it is known to be in: the same id is one job. */
+  /** Retried under the same id until Redis has answered. */
   async #submit(job: SimJob): Promise<void> {
     const { redis } = this.#world;
     for (;;) {
       try {
         const held = await this.#connection.bull(`add ${job.id}`, () => redis.add({ job, attempt: 1 }));
-        // A producer that dies here leaves the offering to the sweep.
+        // If a producer dies here, the sweep offers the sandbox.
         if (!held && this.#world.random.chance(0.9))
           await this.#connection.bull("offer", () => redis.offer(job.key));
         this.#maybeCancel(job);
-        return await this.#hear(job);
+        return await this.#waitForEnd(job);
       } catch {
         // The answer did not come: the job may be accepted or not.
       }
@@ -57,28 +57,28 @@ export class Producer {
   }
 
   get isDone(): boolean {
-    return this.#heard.size === this.#world.settings.jobs;
+    return this.#ended.size === this.#world.settings.jobs;
   }
 
-  get unheard(): readonly string[] {
+  get waiting(): readonly string[] {
     return [...this.#waiting];
   }
 
-  hasHeard(jobId: string): boolean {
-    return this.#heard.has(jobId);
+  knowsEnd(jobId: string): boolean {
+    return this.#ended.has(jobId);
   }
 
-  /** By its inbox, unless its connection is away just then. */
+  /** The inbox delivers an end, unless the connection is away just then. */
   #noteEnd(jobId: string): void {
     const { random } = this.#world;
-    if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#noteHeard(jobId));
+    if (random.chance(0.8)) this.#process.after(random.between(1, 20), "io", () => this.#markEnded(jobId));
   }
 
-  #noteHeard(jobId: string): void {
-    if (this.#waiting.delete(jobId)) this.#heard.add(jobId);
+  #markEnded(jobId: string): void {
+    if (this.#waiting.delete(jobId)) this.#ended.add(jobId);
   }
 
-  async #hear(job: SimJob): Promise<void> {
+  async #waitForEnd(job: SimJob): Promise<void> {
     const { redis, random, settings, trace } = this.#world;
     const { id } = job;
     this.#waiting.add(id);
@@ -90,7 +90,7 @@ export class Producer {
       const state = await this.#connection.script(`check ${id}`, look).catch(() => "unfinished" as const);
       if (state === "ended") {
         trace.note("client", "found", id);
-        return this.#noteHeard(id);
+        return this.#markEnded(id);
       }
       unknown = state === "unknown" ? unknown + 1 : 0;
       if (unknown < 2) continue;
@@ -112,16 +112,16 @@ export class Producer {
     const { id, key } = job;
     trace.note("client", "cancels", id);
     try {
-      await this.#connection.bull(`wish ${id}`, () => redis.events.wishCancelled(id));
+      await this.#connection.bull(`request ${id}`, () => redis.events.requestCancellation(id));
       if (random.chance(0.1)) return;
       const attempt = redis.waitingAttempt(job);
       const far = random.chance(0.3);
-      const said = await this.#connection.script(`cancel ${id}`, () =>
+      const answer = await this.#connection.script(`cancel ${id}`, () =>
         redis.events.cancel({ key, jobId: id, attempt }, far),
       );
-      trace.note("client", `cancel:${said}`, id);
+      trace.note("client", `cancel:${answer}`, id);
       // Messages get lost while connections are away.
-      for (const { current } of workers) if (random.chance(0.9)) current.hearCancel(key, id);
+      for (const { current } of workers) if (random.chance(0.9)) current.receiveCancel(key, id);
     } catch {
       return;
     }

@@ -14,7 +14,7 @@ export class ProgressRule {
     this.#onBroken = onBroken;
   }
 
-  /** Its loop waits for something that never comes. */
+  /** Its loop hangs from now on. */
   stuck(key: string, epoch: number): void {
     this.#stuckSinceMs.set(`${key} ${epoch}`, this.#options.time.nowMs);
   }

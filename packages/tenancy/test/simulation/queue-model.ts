@@ -6,14 +6,14 @@ import { type Entry, entryId } from "./sim-job.ts";
 /** As `JobSource`. */
 const takenAtOnce = 16;
 
-/** What `submit.lua`, `fetch.lua` and `complete.lua` do with one sandbox's queue: a line, and what is taken from it. */
+/** What `submit.lua`, `exchange.lua`, `pick.lua` and `complete.lua` do with one sandbox's queue. */
 export class QueueModel {
   readonly #key: string;
   readonly #rules: Rules;
-  /** Whatever was ever added. */
+  /** All entries that were ever added. */
   readonly #entries = new Map<string, Entry>();
   readonly #known: Set<string>;
-  /** What the entry of an attempt that has ended says. */
+  /** The mark on the entry of an ended attempt. */
   readonly #ended: Map<string, JobResult | "retrying">;
   /** The next first. */
   readonly wait: string[];
@@ -94,7 +94,7 @@ export class QueueModel {
     return true;
   }
 
-  /** Only for the holder. What has left before leaves nothing to do. */
+  /** Only for the holder. Does nothing if it has left before. */
   complete(id: string, token: string, holds: boolean): void {
     if (!holds) throw new Error(`${token} no longer holds ${this.#key}`);
     this.leave(id);

@@ -32,7 +32,7 @@ export interface HeldSandbox {
   end: TenancyEnd | undefined;
 }
 
-/** One sandbox, and workers that hold it one after the other, with time and trouble in a test's hands. */
+/** One sandbox, and workers that hold it one after the other. The test controls time and faults. */
 export class Rig {
   readonly time = new VirtualTime();
   readonly trace = new Trace(this.time);
@@ -55,7 +55,7 @@ export class Rig {
     this.redis.add({ job: added, attempt: 1 });
   }
 
-  /** Takes the sandbox for a worker of that name, on a host of its own. `answeredAfterMs`: it had asked so long ago. */
+  /** Takes the sandbox for a worker of that name, on a host of its own. `answeredAfterMs`: how long ago the worker sent the request. */
   hold(
     worker: string,
     { answeredAfterMs = 0, ...options }: Partial<TenancyOptions> & { answeredAfterMs?: number } = {},
@@ -121,7 +121,7 @@ export class Rig {
     return held;
   }
 
-  /** What was said of a job, the end as its outcome's kind. */
+  /** The types of a job's events; for the end, the kind of its outcome. */
   said(id: string): string[] {
     return this.redis.events
       .of(id)

@@ -12,19 +12,19 @@ const onTheWayMs = 5;
 const marginShare = 0.2;
 
 /**
- * What must hold, looked at whenever something happens.
+ * What must hold, checked at every event.
  *
  * A Redis that lost its last second takes back what it acknowledged in it, and nothing else is relaxed:
  * - a job that was accepted in it may be unknown; a client that waits for it learns so;
  * - a job whose beginning was recorded in it may run again, and one whose end was may end again, in another way;
  * - one that is safe to repeat, and whose end was, may begin a second time in the same epoch, and that may be taken back;
- * - what a job said in it may be missing or be said again;
+ * - events that a job published in it may be missing or be published again;
  * - a job that leaves its queue because its end, or its next attempt, was recorded in it ends as lost, by the audit.
  * Still, no epoch is given twice, and commands of two holders never run at the same time.
  */
 export class Rules {
   readonly #options: RulesOptions;
-  /** What Redis remembers, and what is judged by that. */
+  /** Redis' own state, and the rules' state that depends on it: both go back together. */
   readonly keyspace = new Keyspace();
   readonly #epochs = this.keyspace.map<string, { epoch: number; tookMs: number; worker: string }>();
   readonly #deadlines = new Map<string, number>();
@@ -34,16 +34,16 @@ export class Rules {
   /** By command: the beginnings it was started for. */
   readonly #starts = new Map<string, string[]>();
   /** Ends that were ever published, of attempts and of jobs. */
-  readonly #everTold = new Set<string>();
+  readonly #everEnded = new Set<string>();
   readonly #epochsGiven = new Set<string>();
-  /** Jobs of which something that was said is forgotten. */
+  /** Jobs of which Redis lost some events. */
   readonly #forgotten = new Set<string>();
   readonly #vanished = new Set<string>();
   readonly #opened = new Set<string>();
   readonly #unbegun = this.keyspace.set<string>();
   readonly #ran = new Set<string>();
   readonly handOvers = new HandOverRule();
-  readonly #order = new OrderRule(this.keyspace, (entry) => this.#wasTold(entry));
+  readonly #order = new OrderRule(this.keyspace, (entry) => this.#hasEnded(entry));
   readonly progress: ProgressRule;
   readonly running = new Set<Command>();
   readonly jobs = this.keyspace.map<string, SimJob>();
@@ -60,7 +60,7 @@ export class Rules {
     return [...this.jobs.keys()].every((id) => this.#finished.has(id));
   }
 
-  /** Redis has lost its last second, and with it something that was said of these jobs. */
+  /** Redis has lost its last second, and with it events of these jobs. */
   forgot(jobIds: readonly string[]): void {
     for (const jobId of jobIds) this.#forgotten.add(jobId);
     for (const begin of this.#ran) if (!this.#begun.has(begin)) this.#ran.delete(begin);
@@ -103,7 +103,7 @@ export class Rules {
       this.broken("no epoch is given twice", `${key} epoch ${epoch}`, [key]);
     this.#epochsGiven.add(`${key} ${epoch}`);
     this.#epochs.set(key, { epoch, tookMs: time.nowMs, worker });
-    // Another life of the same worker ends them when it opens the container.
+    // Another process of the same worker ends them when it opens the container.
     for (const command of this.running)
       if (command.job.key === key && command.worker !== worker)
         this.#complain(command, "nothing runs when another worker takes the lease", `epoch ${epoch}`);
@@ -121,7 +121,7 @@ export class Rules {
     this.lasts(key, epoch, Math.max(this.#deadlines.get(`${key} ${epoch}`) ?? 0, time.nowMs + leaseMs));
   }
 
-  /** Nothing of it may have run in that epoch, nor run in it unless it begins again. */
+  /** Nothing of the job may have run in that epoch, and nothing may run in it unless it begins again. */
   unbegun(jobId: string, attempt: number, epoch: number): void {
     const name = `${jobId}~${attempt} epoch ${epoch}`;
     this.#options.trace.note("redis", "unbegun", name);
@@ -146,11 +146,14 @@ export class Rules {
   published(key: string, epoch: number, jobId: string, event: SimEvent): void {
     const { trace } = this.#options;
     const shown = event.type === "finished" ? `finished:${event.result.outcome.kind}` : event.type;
-    trace.note("redis", "said", `${shown} ${jobId} ${key} epoch ${epoch}`);
+    trace.note("redis", "published", `${shown} ${jobId} ${key} epoch ${epoch}`);
     if (this.#finished.has(jobId))
       this.broken("nothing follows a terminal record", `${event.type} of ${jobId}`, [jobId, key]);
     if (epoch !== this.#epochs.get(key)?.epoch)
-      this.broken("only the epoch that holds the sandbox speaks", `${event.type} of ${jobId}`, [jobId, key]);
+      this.broken("only the epoch that holds the sandbox publishes", `${event.type} of ${jobId}`, [
+        jobId,
+        key,
+      ]);
     if (event.type === "started" && !this.#opened.has(`${key} ${epoch}`))
       this.broken("a job begins only when its sandbox is open", jobId, [jobId, key]);
     if (event.type === "started") {
@@ -159,17 +162,17 @@ export class Rules {
       this.handOvers.began({ key, jobId, attempt: event.attempt, epoch });
     }
     const isLost = event.type === "finished" && event.result.outcome.kind === "lost";
-    // What Redis forgot, its holder cannot know.
+    // The holder cannot know what Redis forgot.
     const wrong =
       isLost && !this.#forgotten.has(jobId) ? this.handOvers.wrongToLose(jobId, epoch) : undefined;
     if (wrong !== undefined) this.broken("what init never got is not lost", wrong, [jobId, key]);
-    if (event.type === "finished") this.#isTold(jobId);
-    if (event.type === "retrying") this.#everTold.add(`${jobId}~${event.attempt}`);
+    if (event.type === "finished") this.#noteEnd(jobId);
+    if (event.type === "retrying") this.#everEnded.add(`${jobId}~${event.attempt}`);
   }
 
   completed(key: string, { job, attempt }: Entry): void {
     this.#options.trace.note("redis", "completed", `${entryId({ job, attempt })} ${key}`);
-    if (!this.#wasTold({ job, attempt }))
+    if (!this.#hasEnded({ job, attempt }))
       this.broken("a job is completed only after its end was published", `${job.id}~${attempt}`, [
         job.id,
         key,
@@ -185,16 +188,16 @@ export class Rules {
     this.#options.trace.note("redis", who === "cancel" ? "ended-unbegun" : "vanished", jobId);
     if (this.#finished.has(jobId))
       this.broken("nothing follows a terminal record", `${who} of ${jobId}`, [jobId]);
-    this.#isTold(jobId);
+    this.#noteEnd(jobId);
     if (who === "audit") this.#vanished.add(jobId);
     for (const command of this.running)
       if (command.job.id === jobId && this.#begun.has(beginOf(command)))
         this.broken("what runs is its holder's to end", jobId, [jobId]);
   }
 
-  #isTold(jobId: string): void {
+  #noteEnd(jobId: string): void {
     this.#finished.add(jobId);
-    this.#everTold.add(jobId);
+    this.#everEnded.add(jobId);
   }
 
   queued(what: string, id: string, token: string): void {
@@ -208,7 +211,7 @@ export class Rules {
     const name = beginOf(command);
     if (this.#unbegun.has(name)) this.#complain(command, "what ran has begun");
     this.#checkEpoch(command);
-    // Redis takes one whose beginning it forgot for one that waits.
+    // If Redis forgot the beginning, the job counts as waiting.
     if (this.#begun.has(name)) {
       this.#ran.add(name);
       this.#checkRepeated(command);
@@ -275,7 +278,7 @@ export class Rules {
       this.#complain(command, "nothing runs past its lease's deadline", `by ${time.nowMs - deadlineMs} ms`);
   }
 
-  /** Who holds the sandbox now, if that is a later epoch. */
+  /** The current holder, if it has a later epoch. */
   #later({ job, epoch }: Command) {
     const current = this.#epochs.get(job.key);
     return current && current.epoch > epoch ? current : undefined;
@@ -286,9 +289,9 @@ export class Rules {
     this.broken(rule, `${entryId(command)}/${index} ${how}`, [job.id, job.key, worker, ...about]);
   }
 
-  /** Whether Redis remembers it or not. */
-  #wasTold({ job, attempt }: Entry): boolean {
-    return this.#everTold.has(job.id) || this.#everTold.has(`${job.id}~${attempt}`);
+  /** Whether its end was ever published, also if Redis lost it. */
+  #hasEnded({ job, attempt }: Entry): boolean {
+    return this.#everEnded.has(job.id) || this.#everEnded.has(`${job.id}~${attempt}`);
   }
 }
 

@@ -24,7 +24,7 @@ export interface Beginning extends JobOf, SimHolding {
   readonly notAfterMs: number;
 }
 
-export interface Said extends JobOf, SimHolding {
+export interface SimPublication extends JobOf, SimHolding {
   readonly event: SimEvent;
   /** The attempt is out of its queue in the same step. */
   readonly leaves?: boolean;

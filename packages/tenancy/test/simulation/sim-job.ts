@@ -7,7 +7,7 @@ export interface CommandPlan {
   readonly chunks: readonly string[];
 }
 
-/** A job as its producer made it, and as the rules judge what became of it. */
+/** A job as its producer made it. The rules compare its events with this. */
 export interface SimJob {
   readonly id: string;
   readonly key: string;
@@ -25,7 +25,7 @@ export interface SimJob {
   readonly repeatable: boolean;
 }
 
-/** A job in its line. A later attempt is in line again, behind whatever came meanwhile. */
+/** A job in its line. A later attempt joins the end of the line. */
 export interface Entry {
   readonly job: SimJob;
   readonly attempt: number;

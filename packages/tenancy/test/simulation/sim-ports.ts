@@ -117,8 +117,8 @@ function jobsPort(options: SimPortsOptions, deadlineMs: () => number): JobsPort 
   };
 
   function waited(ms: number): Promise<void> {
-    if (!weather.isDeaf()) return queue.marker.wait(process, ms);
-    trace.note(worker, "deaf", key);
+    if (!weather.hangs()) return queue.marker.wait(process, ms);
+    trace.note(worker, "hangs", key);
     options.rules.progress.stuck(key, epoch);
     return new Promise(() => {});
   }
@@ -188,8 +188,8 @@ function eventsPort(
     },
     retrying: (jobId, { attempt }) => {
       const event = { type: "retrying", attempt, part: `${epoch}-retrying-${attempt}` } as const;
-      const said = { ...of(jobId, attempt), event, leaves: true };
-      return connection.script(`retrying ${jobId}`, () => events.publish(said));
+      const publication = { ...of(jobId, attempt), event, leaves: true };
+      return connection.script(`retrying ${jobId}`, () => events.publish(publication));
     },
     progress: (jobId, attempt) =>
       connection.script(`progress ${jobId}`, () => events.progress({ key, jobId, attempt })),

@@ -2,7 +2,7 @@ import { sandboxKey } from "@berth/protocol";
 import { Tenancy } from "../../src/tenancy.ts";
 import { Connection } from "./connection.ts";
 import type { Host } from "./containers.ts";
-import type { SimLife } from "./lease-model.ts";
+import type { SimInstance } from "./lease-model.ts";
 import type { Settings } from "./settings.ts";
 import { simPorts } from "./sim-ports.ts";
 import { SimProcess } from "./sim-process.ts";
@@ -17,10 +17,10 @@ interface Held {
 /** Pause between two checks whether another sandbox waits for a slot. */
 const lookMs = 500;
 const heartbeatsInLease = 5;
-/** Of a sweep and of an audit: fewer than there are sandboxes and jobs. */
+/** Page size of a sweep and of an audit: smaller than the number of sandboxes and jobs, to test paging. */
 const pageSize = 3;
 
-/** One life of a worker: what `apps/worker`'s member does with offers, leases and slots, in few lines. */
+/** One process of a worker: what `apps/worker`'s member does with offers, leases and slots, in few lines. */
 export class SimWorker {
   readonly #world: World;
   readonly #settings: Settings;
@@ -28,7 +28,7 @@ export class SimWorker {
   readonly #connection: Connection;
   readonly #turns: SimTurns;
   readonly #held = new Map<string, Held>();
-  readonly life: SimLife;
+  readonly self: SimInstance;
   readonly name: string;
   readonly process: SimProcess;
   #stopping = false;
@@ -37,13 +37,13 @@ export class SimWorker {
   #auditFrom = 0;
   #loops = 0;
 
-  constructor(world: World, life: SimLife, host: Host) {
-    const { worker: name } = life;
+  constructor(world: World, self: SimInstance, host: Host) {
+    const { worker: name } = self;
     this.#world = world;
     this.#settings = world.settings;
     this.#host = host;
     this.name = name;
-    this.life = life;
+    this.self = self;
     this.process = new SimProcess(world.time, world.random);
     this.#turns = new SimTurns(world.settings.turns);
     const { time, weather, trace, settings } = world;
@@ -59,7 +59,7 @@ export class SimWorker {
     return [...this.#held.values()].map(({ tenancy }) => tenancy);
   }
 
-  /** What is still under way here: nothing, once everything was drained. */
+  /** Calls, sleeps, loops and tenancies that have not ended. Empty once the worker was drained. */
   get leftovers(): string[] {
     const { sleeping } = this.process;
     return [
@@ -71,7 +71,7 @@ export class SimWorker {
   }
 
   start(): void {
-    this.#world.redis.leases.claim(this.life);
+    this.#world.redis.leases.claim(this.self);
     void this.#adopt().then(() => {
       void this.#loop(() => this.#takeOffer());
       void this.#loop(() => this.#makeRoom());
@@ -90,11 +90,11 @@ export class SimWorker {
     for (const { tenancy } of this.#held.values()) tenancy.abandon();
   }
 
-  hearCancel(key: string, jobId: string): void {
+  receiveCancel(key: string, jobId: string): void {
     this.process.after(2, "io", () => this.#held.get(key)?.tenancy.cancel(jobId));
   }
 
-  hearPause(key: string): void {
+  receivePause(key: string): void {
     this.process.after(2, "io", () => this.#held.get(key)?.tenancy.yield());
   }
 
@@ -167,7 +167,7 @@ export class SimWorker {
     if (this.#held.has(key) || this.#stopping) return undefined;
     const takenAtMs = this.process.clock.now();
     const taken = await this.#connection.script("take", () =>
-      redis.leases.take(key, this.life, settings.leaseMs),
+      redis.leases.take(key, this.self, settings.leaseMs),
     );
     if (!taken || this.#held.has(key)) return undefined;
     const tenancy = this.#hold(key, taken, takenAtMs);
@@ -203,11 +203,11 @@ export class SimWorker {
       simPorts({
         ...{ time, random, weather, redis, trace, rules, process, key, epoch, deadlineMs, leaseMs, bug },
         worker: this.name,
-        instance: this.life.instance,
+        instance: this.self.instance,
         host: this.#host,
         connection: this.#connection,
         turns: this.#turns,
-        token: `${this.life.instance}-${epoch}`,
+        token: `${this.self.instance}-${epoch}`,
       }),
     );
     this.#held.set(key, { tenancy, sinceMs: process.clock.now() });

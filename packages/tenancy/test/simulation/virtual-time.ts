@@ -7,8 +7,8 @@ interface Event {
 }
 
 /**
- * Time that passes only when everything that can happen now has happened: the next event is run once no promise has
- * anything left to do. Events of the same moment run in the order in which they were made.
+ * Time that advances only when nothing is left to do now: the next event runs once all promise callbacks have run. Events of the same
+ * moment run in the order in which they were made.
  */
 export class VirtualTime {
   readonly #heap: Event[] = [];
@@ -19,7 +19,7 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
-  /** What it gives back takes the event back. */
+  /** The returned function cancels the event. */
   after(ms: number, run: () => void): () => void {
     const event: Event = { atMs: this.#nowMs + Math.max(0, ms), order: this.#made++, run };
     this.#push(event);
@@ -28,7 +28,7 @@ export class VirtualTime {
     };
   }
 
-  /** Runs the next event, if there is one until then, and whatever follows from it. */
+  /** Runs the next event, if there is one until then, and all promise callbacks that follow from it. */
   async step(untilMs = Number.POSITIVE_INFINITY): Promise<boolean> {
     for (;;) {
       const first = this.#heap[0];

@@ -11,8 +11,8 @@ export interface Weather {
   /** Redis has no memory left until then, and accepts nothing. */
   readonly redisFullUntilMs: number;
   mishap(call: string): Mishap | undefined;
-  /** Whether a wait for a job never ends: its connection is open at one end only. */
-  isDeaf(): boolean;
+  /** Whether a wait for a job hangs: its connection is open at one end only. */
+  hangs(): boolean;
   /** One way. */
   latencyMs(mishap: Mishap | undefined): number;
   /** Why a sandbox cannot be opened now, if it cannot. */
@@ -24,10 +24,10 @@ export class Storm implements Weather {
   readonly #random: Random;
   readonly #odds: readonly (readonly [Mishap, number])[];
   readonly #engineOdds: number;
-  readonly #deafOdds: number;
+  readonly #hangOdds: number;
   readonly #leaseMs: number;
   #calm = false;
-  /** No sandbox can be had until then. */
+  /** No sandbox can be started until then. */
   engineAwayUntilMs = 0;
   /** Redis does not answer until then. */
   redisAwayUntilMs = 0;
@@ -46,7 +46,7 @@ export class Storm implements Weather {
       ["slow-answer", sometimes(0.02)],
     ];
     this.#engineOdds = sometimes(0.2);
-    this.#deafOdds = sometimes(0.03);
+    this.#hangOdds = sometimes(0.03);
   }
 
   get isCalm(): boolean {
@@ -66,8 +66,8 @@ export class Storm implements Weather {
     return this.#odds.find(([, odds]) => this.#random.chance(odds))?.[0];
   }
 
-  isDeaf(): boolean {
-    return !this.#calm && this.#random.chance(this.#deafOdds);
+  hangs(): boolean {
+    return !this.#calm && this.#random.chance(this.#hangOdds);
   }
 
   latencyMs(mishap: Mishap | undefined): number {

@@ -13,12 +13,12 @@ import type { Violation } from "./violation.ts";
 import { VirtualTime } from "./virtual-time.ts";
 import { Storm } from "./weather.ts";
 
-/** A machine on which one worker lives, again and again. */
-export class WorkerLives {
+/** A machine that runs one process of its worker after the other. */
+export class WorkerMachine {
   readonly #world: World;
   readonly #name: string;
   readonly #host: Host;
-  #lives = 1;
+  #processes = 1;
   #retired = false;
   current: SimWorker;
 
@@ -30,14 +30,14 @@ export class WorkerLives {
     this.current = new SimWorker(world, { worker: name, instance: `${name}.1` }, this.#host);
   }
 
-  /** If it is dead: another life of the same worker. */
+  /** If the process is dead, starts another one of the same worker. */
   restart(): void {
     if (this.#retired || this.current.process.state !== "dead") return;
     this.#world.trace.note(this.#name, "restarts");
-    this.#liveAgain();
+    this.#startProcess();
   }
 
-  /** It does not answer, so another life begins in its name; it wakes up, and ends only when it finds out. */
+  /** The process hangs, so another one is started with its worker id. Then it wakes up, and ends only when it notices. */
   double(asleepMs: number, unawareMs: number): void {
     const { trace, time } = this.#world;
     const { process } = this.current;
@@ -46,29 +46,29 @@ export class WorkerLives {
     process.freeze();
     time.after(asleepMs, () => process.thaw());
     time.after(asleepMs + unawareMs, () => process.die());
-    this.#liveAgain();
+    this.#startProcess();
   }
 
-  #liveAgain(): void {
-    const { life, process } = this.current;
-    const predecessor = process.state === "dead" ? life.instance : undefined;
-    const next = { worker: this.#name, instance: `${this.#name}.${++this.#lives}`, predecessor };
+  #startProcess(): void {
+    const { self, process } = this.current;
+    const predecessor = process.state === "dead" ? self.instance : undefined;
+    const next = { worker: this.#name, instance: `${this.#name}.${++this.#processes}`, predecessor };
     this.current = new SimWorker(this.#world, next, this.#host);
     this.current.start();
   }
 
-  /** This life is the last. */
+  /** Starts no more processes, and drains the current one. */
   retire(): void {
     this.#retired = true;
     this.current.drain();
   }
 }
 
-/** After the storm everything ends within so many leases, even if all jobs run one after the other. */
+/** After the storm all jobs end within this many leases, even if they run one after the other. */
 const calmLeases = 200;
 
 /**
- * A fleet in which everything is ours: time, Redis, sandboxes, and what goes wrong. The same seed is the same story.
+ * A simulated fleet: time, Redis, sandboxes and faults. The same seed gives the same story.
  *
  *   storm: jobs come, faults happen ──▶ calm: no more of either ──every job has ended──▶ idle ──▶ drained: nothing is left
  */
@@ -81,8 +81,8 @@ export class World {
   readonly weather: Storm;
   readonly redis: SimRedis;
   readonly producer: Producer;
-  readonly workers: readonly WorkerLives[];
-  /** What a worker asked for was done, and it does not know yet. */
+  readonly workers: readonly WorkerMachine[];
+  /** Called when Redis has carried out a worker's call, before the worker gets the answer. */
   onActed: ((worker: SimWorker, call: string) => void) | undefined;
 
   readonly bug: PlantedBug | undefined;
@@ -98,7 +98,7 @@ export class World {
     this.producer = new Producer(this);
     this.workers = Array.from(
       { length: workers },
-      (_, index) => new WorkerLives(this, `worker-${index + 1}`),
+      (_, index) => new WorkerMachine(this, `worker-${index + 1}`),
     );
   }
 
@@ -128,10 +128,10 @@ export class World {
     await this.#until(stormMs + leaseMs * calmLeases, () => this.producer.isDone && rules.areAllFinished);
     const isGivenUp = () => keys.every((key) => !redis.leases.isLive(key) && !redis.leases.pending.has(key));
     await this.#until(this.time.nowMs + idleMs + leaseMs * 5, isGivenUp);
-    // What a dead worker left running ends when its container has not heard of it for a lease.
+    // Commands of a dead worker end when their container got no ping for a lease.
     await this.#until(this.time.nowMs + leaseMs, () => rules.running.size === 0);
     if (!rules.violation) checkEnd(this);
-    for (const place of workers) place.retire();
+    for (const machine of workers) machine.retire();
     const isStopped = () => workers.every(({ current }) => current.leftovers.length === 0);
     await this.#until(this.time.nowMs + leaseMs * 5, isStopped);
     if (!rules.violation) checkStopped(this);
@@ -148,9 +148,9 @@ export class World {
     this.trace.note("world", "calm");
     this.weather.calmDown();
     for (const key of this.settings.keys) this.resume(key);
-    for (const place of this.workers) {
-      place.current.process.thaw();
-      place.restart();
+    for (const machine of this.workers) {
+      machine.current.process.thaw();
+      machine.restart();
     }
   }
 
