@@ -8,7 +8,7 @@ import { MarkerWaits } from "../src/queues/marker-waits.ts";
 
 const prefix = "test{queue}";
 
-/** Queues of which one process takes, all with the same waits. */
+/** Queues that one process takes from, and the waits that they share. */
 class Rig {
   readonly waits: MarkerWaits;
   readonly #redis: Redis;
@@ -25,7 +25,7 @@ class Rig {
     return queue;
   }
 
-  /** It waits for a minute: a test that has to wait for the end of a call fails. */
+  /** Its calls block for a minute, so that a test fails if it has to wait for the end of a call. */
   taker(name: string): Worker {
     const options = { connection: bullConnection(this.#redis), prefix, autorun: false, drainDelay: 60 };
     const worker = new Worker(name, undefined, options, this.waits.backend);
@@ -34,7 +34,7 @@ class Rig {
     return worker;
   }
 
-  /** Asks once in vain, so that its next call waits. */
+  /** Makes one call on an empty queue, so that the next call waits. */
   async waiting(name: string): Promise<Worker> {
     const worker = this.taker(name);
     expect(await worker.getNextJob("token")).toBeUndefined();
@@ -119,6 +119,20 @@ describe("waits for several queues", () => {
     await second.close(true);
     expect(await waits[1]).toBeUndefined();
     await expect.poll(() => blockedCalls(client)).toBe(0);
+  });
+
+  test("a worker that begins to wait right after the last one was closed gets its entry", async ({
+    rig,
+    client,
+  }) => {
+    const last = await rig.waiting("a");
+    const waits = last.getNextJob("token");
+    await expect.poll(() => blockedCalls(client)).toBe(1);
+    await last.close(true);
+    await waits;
+    const next = (await rig.waiting("b")).getNextJob("token");
+    await rig.queue("b").add("entry", { of: "b" });
+    expect((await next)?.data).toEqual({ of: "b" });
   });
 
   test("a worker goes on waiting when Redis drops its connection", async ({ rig, client }) => {

@@ -7,13 +7,13 @@ import { type BackendFactory, createRedisBackend, type RedisQueueBackend } from 
 const callMs = 1_000;
 /** BZPOPMIN takes 0 for "for ever". */
 const leastMs = 1;
-/** Redis answers every call within `callMs`. After this much silence the connection is made anew. */
+/** Redis answers every call within `callMs`. After this much silence the connection is reopened. */
 const silentMs = 5_000;
 /** Pause after an error, as while Redis is away. */
 const restMs = 250;
 const interruptionKeptMs = 60_000;
 
-/** What `waitForJob` of BullMQ's backends gives: a member of a queue's marker, and when the queue's next entry is due. */
+/** The result of `waitForJob` of BullMQ's backends: a member of a queue's marker, and when the queue's next entry is due. */
 interface Marker {
   readonly member: string;
   readonly score: number;
@@ -67,7 +67,7 @@ export class MarkerWaits {
     return settled.promise;
   }
 
-  /** As an error: after a wait that ended without one, BullMQ's worker takes an entry, which a closing worker would not run. */
+  /** Rejects the wait: after a wait that resolves, BullMQ's worker takes an entry, which a closing worker would not run. */
   #giveUp(marker: string): void {
     this.#waiting.get(marker)?.settled.reject(new Error("Connection is closed."));
     this.#waiting.delete(marker);
@@ -98,6 +98,8 @@ export class MarkerWaits {
       }
     }
     this.#isReading = false;
+    // A worker began to wait after the last one had left, when the loop was still ending.
+    if (this.#waiting.size > 0) void this.#read();
   }
 
   async #readOnce(reader: Redis): Promise<void> {
@@ -115,7 +117,7 @@ export class MarkerWaits {
       await this.#redis.zadd(this.#ownKey, 0, "0");
       await this.#redis.pexpire(this.#ownKey, interruptionKeptMs);
     } catch {
-      // Redis is away or full: the call under way ends by itself.
+      // Redis is away or full. The call under way ends at its own timeout.
     }
   }
 }
