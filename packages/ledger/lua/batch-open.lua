@@ -12,16 +12,16 @@ local id, now, most = ARGV[1], ARGV[2], tonumber(ARGV[8])
 if redis.call('HEXISTS', KEYS[1], 'state') == 1 then
   return {'known'}
 end
-if most > 0 and redis.call('ZCARD', KEYS[5]) >= most then
-  for _, open in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
-    if redis.call('EXISTS', string.format('@batch', open)) == 0 then
-      redis.call('ZREM', KEYS[5], open)
-    end
+local isFull = most > 0 and redis.call('ZCARD', KEYS[5]) >= most
+-- Those whose records have expired. While there is room a look at the oldest is enough to keep them from piling up.
+for _, open in ipairs(redis.call('ZRANGE', KEYS[5], 0, isFull and -1 or 9)) do
+  if redis.call('EXISTS', string.format('@batch', open)) == 0 then
+    redis.call('ZREM', KEYS[5], open)
   end
-  local open = redis.call('ZCARD', KEYS[5])
-  if open >= most then
-    return {'full', 'batches', open}
-  end
+end
+local open = redis.call('ZCARD', KEYS[5])
+if most > 0 and open >= most then
+  return {'full', 'batches', open}
 end
 if ARGV[4] ~= '' and tonumber(ARGV[9]) > 0 then
   local calls = redis.call('ZCARD', KEYS[6])

@@ -13,6 +13,19 @@ describe("batch", () => {
     expect(await store.open("bat_1", "other", undefined)).toMatchObject({ owner: "acme" });
   });
 
+  test("open batches whose records have expired leave the list of an owner without a ceiling, too", async ({
+    redis,
+  }) => {
+    const commands = redis.connect();
+    const store = new BatchStore(commands);
+    for (let index = 0; index < 30; index++) {
+      await store.open(`bat_${index}`, "", undefined);
+      await commands.unlink(redisKeys.batch(`bat_${index}`));
+    }
+    await store.open("bat_lives", "", undefined);
+    expect(await commands.zrange(redisKeys.batchesOpenOf(""), "0", "-1")).toEqual(["bat_lives"]);
+  });
+
   test("a batch that ends while it is being cancelled has ended, or is cancelled first and ends then", async ({
     redis,
   }) => {
