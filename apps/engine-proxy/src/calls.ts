@@ -28,7 +28,7 @@ const image = "([A-Za-z0-9][A-Za-z0-9_.:@/-]*)";
 /**
  * The calls to the engine that a worker makes, and no others.
  *
- *   info                  what the engine can do           driver.ts, starter.ts; the worker's start
+ *   info                  what the engine can do           driver.ts, fresh-container.ts
  *   list                  the fleet's containers           containers.ts
  *   create … remove       one container's life             containers.ts
  *   image, pull           the sandboxes' image             image.ts

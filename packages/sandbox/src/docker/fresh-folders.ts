@@ -1,9 +1,9 @@
 import { FileRefusal, toolsDirectory } from "@berth/protocol";
 import type { CallOptions, StartRequest } from "../port.ts";
 import type { SharedHome } from "./shared-directories.ts";
-import type { Started } from "./starter.ts";
+import type { Started } from "./started.ts";
 
-/** What init makes in a fresh container. */
+/** Has init make the folders that a sandbox begins with. */
 export async function makeFreshFolders(
   request: StartRequest,
   shared: SharedHome,
@@ -14,7 +14,7 @@ export async function makeFreshFolders(
   await makeWorkdir(request, started, call);
 }
 
-/** Makes the profile's directory for commands. Where that is refused, commands that would run there are, with the reason. */
+/** Makes the profile's working directory. If init refuses, each command that would run there is refused with the reason. */
 async function makeWorkdir(
   { profile: { workdir, workspace } }: StartRequest,
   { link }: Started,
@@ -28,7 +28,7 @@ async function makeWorkdir(
   }
 }
 
-/** By init, as the tenant: the host looks at nothing in it. */
+/** init makes it, as the tenant: the host opens nothing in a shared directory. */
 async function makeToolsFolder(
   { profile: { toolsAccess } }: StartRequest,
   { directories }: SharedHome,

@@ -7,11 +7,11 @@ import type { DiskFloor } from "./disk-floor.ts";
 import { containerName } from "./labels.ts";
 import { removeLinkDirectory } from "./link-directory.ts";
 import type { SandboxHome } from "./sandbox-home.ts";
-import type { Started } from "./starter.ts";
+import type { Started } from "./started.ts";
 import { copierRequest, hasWorkspace, writeReports } from "./team.ts";
 import type { WorkspaceOptions } from "./workspace.ts";
 
-/** For one peer; what is not copied by then is left out. */
+/** For one peer. Files that are not copied by then are left out. */
 const snapshotMs = 60_000;
 
 export interface PeerCopiesOptions {
@@ -19,7 +19,7 @@ export interface PeerCopiesOptions {
   readonly containers: Containers;
   readonly workspaces: () => Promise<WorkspaceOptions>;
   readonly floor: Pick<DiskFloor, "whileRoom">;
-  /** A container for that request alone, over another sandbox's workspace. */
+  /** Starts a container for that request alone, with another sandbox's workspace mounted. */
   readonly start: (
     copier: StartRequest,
     workspaceOf: StartRequest["key"],
@@ -27,7 +27,7 @@ export interface PeerCopiesOptions {
   ) => Promise<Started>;
 }
 
-/** Puts copies of peers' files where a sandbox sees them. */
+/** Copies peers' files into the directory that a sandbox has at /team. */
 export class PeerCopies {
   readonly #options: PeerCopiesOptions;
 
@@ -35,7 +35,7 @@ export class PeerCopies {
     this.#options = options;
   }
 
-  /** One after the other: a container each. What cannot be had of one peer keeps no sandbox from starting. */
+  /** Copies one peer after the other, each in a container. Files that cannot be copied do not keep the sandbox from starting. */
   async copy(
     request: StartRequest,
     { shared, peers }: Pick<SandboxHome, "shared" | "peers">,
@@ -52,7 +52,7 @@ export class PeerCopies {
     await writeReports(team.source, reports);
   }
 
-  /** On a disk that is nearly full a reader finds nothing of its peers, or what was copied until then. */
+  /** On a disk that is nearly full the copy is empty, or ends early. */
   async #withRoom(
     request: StartRequest,
     from: { readonly peer: TenantId; readonly target: string },
@@ -71,7 +71,7 @@ export class PeerCopies {
     }
   }
 
-  /** By the peer's own user, in a container in which nothing but init runs: the host opens no path of a tenant's. */
+  /** The peer's own user reads the files, in a container in which only init runs: the host opens no path of a tenant's. */
   async #copyPeer(
     request: StartRequest,
     { peer, target }: { readonly peer: TenantId; readonly target: string },

@@ -1,34 +1,29 @@
-import { access } from "node:fs/promises";
 import { join } from "node:path";
-import { Fault, isFault, type SandboxProfile, type SetUpReport } from "@berth/protocol";
-import type { InitConnection } from "../init/connection.ts";
-import type { Link } from "../link.ts";
-import type { CallOptions, SandboxOrigin, StartRequest } from "../port.ts";
+import { Fault, type SandboxProfile } from "@berth/protocol";
+import type { CallOptions, StartRequest } from "../port.ts";
 import { Adopter, type AdopterOptions, type Reached, type Survivor, type Wanted } from "./adopter.ts";
 import { AttachedStream } from "./attached-stream.ts";
 import { Connector } from "./connector.ts";
-import { containerSpec, specHash } from "./container-spec.ts";
 import type { Containers } from "./containers.ts";
 import type { DerivedImages } from "./derived-images.ts";
 import { diskOf } from "./disk.ts";
 import type { DiskFloor } from "./disk-floor.ts";
 import type { Engine } from "./engine.ts";
-import { refusedWith } from "./engine-error.ts";
-import { placeEtcFiles } from "./etc-files.ts";
+import { FreshContainers } from "./fresh-container.ts";
 import { makeFreshFolders } from "./fresh-folders.ts";
 import { hostMounts } from "./host-mounts.ts";
 import type { ImageFacts, PullProgress } from "./image.ts";
 import type { ImageNotes } from "./image-notes.ts";
-import { containerName, writeLabels } from "./labels.ts";
 import { clearLinkDirectory } from "./link-directory.ts";
 import type { ParkedContainers } from "./parked.ts";
 import { PeerCopies } from "./peer-copies.ts";
+import { type PlannedContainer, planContainer } from "./planned-container.ts";
 import type { WorkspaceQuotas } from "./quota/workspace-quotas.ts";
 import { RecentImages } from "./recent-images.ts";
 import { derivedProfile, setsUpAsRoot } from "./root-set-up.ts";
 import { type SandboxHome, SandboxHomes } from "./sandbox-home.ts";
 import { readSeccomp } from "./seccomp-file.ts";
-import { unmetField } from "./unmet-field.ts";
+import type { AnsweringContainer, Started } from "./started.ts";
 import type { Mounter } from "./warm/mounter.ts";
 import { WarmAssigner } from "./warm/warm-assigner.ts";
 import type { WarmPool } from "./warm/warm-pool.ts";
@@ -57,72 +52,40 @@ export interface StarterOptions {
   readonly floor: Pick<DiskFloor, "whileRoom">;
 }
 
-export interface Started {
-  readonly containerId: string;
-  /** A container with another is not adopted. */
-  readonly config: string;
-  /** On the host. */
-  readonly workspacePath: string;
-  readonly link: Link;
-  /** Where it is remembered that the container is set up. */
-  readonly setUpPath: string;
-  /** The image's ENV. */
-  readonly imageEnv: readonly string[];
-  readonly origin: Omit<SandboxOrigin, "restarts" | "setUp">;
-  /** How the set-up command ended in its image; absent where that has none of its own. */
-  readonly rootSetUp?: SetUpReport;
-}
-
 export interface StartCall extends CallOptions {
-  /** Where there is no container to adopt, before a fresh one is made. */
+  /** Called when there is no container to adopt, before a fresh one is made. */
   readonly beforeFresh?: () => Promise<void>;
 }
 
-/** What an earlier life of the sandbox left. */
-interface Before {
+/** The containers that the sandbox may have had before. */
+interface EarlierContainers {
   readonly reached: Reached | undefined;
   readonly survivors: Promise<readonly Survivor[]> | undefined;
 }
 
-/** A container that was assigned before it was known whether the sandbox has one. */
+/** A container of the warm pool that was assigned before the engine had answered whether the sandbox has one. */
 type Early =
   | { readonly started: Started; readonly alone: boolean }
   | { readonly started?: undefined; readonly alone: false };
 
-interface Specified {
-  readonly spec: Parameters<Containers["create"]>[0];
-  readonly config: string;
-}
-
-/** A container whose init has answered. */
-interface Answering {
-  readonly containerId: string;
-  readonly config: string;
-  readonly connection: InitConnection;
-  readonly home: SandboxHome;
-  readonly how: Pick<SandboxOrigin, "how" | "killedLeftovers" | "watchdogFired">;
-}
-
-/** How runtimes report that init was built for another machine. */
-const foreignWords = /exec format error/i;
-const killedCode = 137;
-/** Each other worker that removes an old container of the sandbox's unmounts its image once. */
+/** Each other worker that removes an older container of this sandbox unmounts the image once. */
 const mountAttempts = 3;
 
 /**
- * Brings a sandbox from nothing, or from what an earlier life left, to a link that answers.
+ * Gets a sandbox a container whose init answers.
  *
- *   one of this sandbox's ──`Adopter`──▶ adopted
- *        └──none, or it was removed──▶ create ──▶ attach and start ──▶ hello ──▶ started
+ *   it has one ──`Adopter`──▶ adopted
+ *      └──it has none, or that was removed──`WarmAssigner`──▶ one of the warm pool
+ *                                                 └──none fits──`FreshContainers`──▶ a fresh one
  */
 export class Starter {
-  readonly #engine: Engine;
   readonly #containers: Containers;
   readonly #workspaces: () => Promise<WorkspaceOptions>;
   readonly #options: StarterOptions;
   readonly #adopter: Adopter;
   readonly #homes: SandboxHomes;
   readonly #connector: Connector;
+  readonly #fresh: FreshContainers;
   readonly #images: RecentImages;
   #warm: WarmAssigner | undefined;
 
@@ -132,13 +95,15 @@ export class Starter {
     workspaces: () => Promise<WorkspaceOptions>,
     options: StarterOptions,
   ) {
-    this.#engine = engine;
     this.#containers = containers;
     this.#workspaces = workspaces;
     this.#options = options;
     this.#adopter = new Adopter({ ...options, containers });
     this.#homes = new SandboxHomes({ ...options, workspaces });
     this.#connector = new Connector(options);
+    this.#fresh = new FreshContainers({
+      ...{ engine, containers, connector: this.#connector, initPath: options.initPath },
+    });
     this.#images = new RecentImages(engine, options);
   }
 
@@ -153,7 +118,7 @@ export class Starter {
     return { ...started, rootSetUp: derived.report };
   }
 
-  /** `known`: what there is to know of its image. */
+  /** `known`: the facts of its image; absent: asked of the engine. */
   async #startOf(
     request: StartRequest,
     known: ImageFacts | undefined,
@@ -161,7 +126,7 @@ export class Starter {
   ): Promise<Started> {
     const record = await this.#adopter.look(request);
     const reaching = record && this.#adopter.reach(record, call);
-    // Beside what follows: most sandboxes have none, and the engine takes a moment to say so.
+    // In parallel with what follows: most sandboxes have none, and the engine takes a moment to answer.
     const survivors = record ? undefined : this.#adopter.survivors(request, call);
     survivors?.catch(() => {});
     const claims = record ? undefined : this.#adopter.claims(request);
@@ -194,8 +159,8 @@ export class Starter {
   }
 
   /**
-   * The end of an earlier container, by this worker or another, may have unmounted the image, also while this one was started. It would
-   * see the empty directory beneath.
+   * A worker that removes an older container of the sandbox unmounts the image, perhaps while this container starts. A container that
+   * started without the image would see the empty directory beneath.
    */
   async #startMounted(request: StartRequest, start: () => Promise<Started>): Promise<Started> {
     for (let attempt = 1; attempt <= mountAttempts; attempt++) {
@@ -210,7 +175,7 @@ export class Starter {
     throw new Fault("workspace-unusable", { path: join(root, request.key), detail });
   }
 
-  /** A container in which init cannot make what a sandbox begins with is not used. */
+  /** Makes the folders that a sandbox begins with. Removes the container if init cannot make them. */
   async #prepared(
     request: StartRequest,
     { shared }: SandboxHome,
@@ -227,7 +192,7 @@ export class Starter {
     }
   }
 
-  /** init ends everything in the container and confirms it; then any worker of this host may adopt it. False: it is not so. */
+  /** init ends everything in the container and confirms it; then any worker of this host may adopt it. False: init did not confirm it. */
   async park(
     { key, epoch, profile }: StartRequest,
     { link, containerId, config }: Started,
@@ -253,12 +218,12 @@ export class Starter {
 
   async #adopt(
     request: StartRequest,
-    { reached, survivors }: Before,
+    { reached, survivors }: EarlierContainers,
     image: ImageFacts,
     home: SandboxHome,
     call: CallOptions,
   ): Promise<Started | undefined> {
-    const { config } = this.#spec(request, image, home);
+    const { config } = this.#plan(request, image, home);
     const wanted: Wanted = {
       config,
       connect: (stream, { resync }) => this.#connector.connect(request, stream, home, { resync, ...call }),
@@ -270,7 +235,10 @@ export class Starter {
     return this.#started(request, { containerId, connection, config, home, how });
   }
 
-  #started(request: StartRequest, { containerId, connection, config, home, how }: Answering): Started {
+  #started(
+    request: StartRequest,
+    { containerId, connection, config, home, how }: AnsweringContainer,
+  ): Started {
     return {
       ...{ containerId, config, setUpPath: home.setUpPath, workspacePath: home.workspace.path },
       ...{ link: this.#connector.link(connection, request), imageEnv: home.imageEnv },
@@ -278,30 +246,8 @@ export class Starter {
     };
   }
 
-  #spec(request: StartRequest, image: ImageFacts, home: SandboxHome): Specified {
-    const spec = containerSpec({
-      profile: request.profile,
-      ...home,
-      initPath: this.#options.initPath,
-      imageVolumes: image.volumes,
-    });
-    const { command } = request.profile.setup;
-    const config = specHash(spec, image.id, [...(command === "" ? [] : [command]), ...home.peers]);
-    const { fleet, worker } = this.#options;
-    return {
-      config,
-      spec: {
-        ...spec,
-        name: containerName(fleet, request.key),
-        Labels: writeLabels({
-          fleet,
-          worker,
-          sandboxKey: request.key,
-          epoch: request.epoch,
-          config,
-        }),
-      },
-    };
+  #plan(request: StartRequest, image: ImageFacts, home: SandboxHome): PlannedContainer {
+    return planContainer(this.#options, request, image, home);
   }
 
   #peerCopies(facts: ImageFacts): PeerCopies {
@@ -318,8 +264,9 @@ export class Starter {
   }
 
   /**
-   * While the engine looks for a container of this sandbox's, which is rarely there. Nothing runs in the new one before the engine has
-   * answered; if there is one, the new one is removed. A set-up of its own comes first. Undefined: it was not tried.
+   * Assigns a warm container while the engine still looks for one of this sandbox's, which is rarely there. Nothing runs in the warm
+   * one before the engine has answered; if the sandbox has one already, the warm one is removed. Undefined: not tried, as for a profile
+   * with a set-up command.
    */
   async #assignEarly(
     request: StartRequest,
@@ -348,10 +295,10 @@ export class Starter {
     call: CallOptions,
   ): Promise<Started | undefined> {
     const { profile } = request;
-    // What else is mounted, such as peers' files, a container has from its start.
+    // Only a workspace and a link can be mounted later; other mounts, such as peers' files, a container has from its start.
     const isPlain = home.workspace.ownUid && home.shared.directories.length === 0;
     if (!this.#warm || !isPlain || !isWarmable(profile)) return undefined;
-    const { config } = this.#spec(request, image, home);
+    const { config } = this.#plan(request, image, home);
     const shape = warmShape(profile, image, { ...home, initPath: this.#options.initPath });
     const assigned = await this.#warm.assign(shape, {
       ...{ request, config, workspace: home.workspace, linkDirectory: home.linkDirectory },
@@ -371,12 +318,12 @@ export class Starter {
     return this.#started(request, { ...assigned, config, home, how });
   }
 
-  /** What a container must be that any sandbox of that profile can have. Undefined: none can be started ahead of time. */
+  /** The shape of containers that fit any sandbox of that profile. Undefined: none can be started ahead of time. */
   async warmShapeOf(given: SandboxProfile, call: CallOptions): Promise<WarmShape | undefined> {
     if (!isWarmable(given)) return undefined;
     const { initPath, mountRoots } = this.#options;
     const base = await this.#images.facts(given.image, true, call);
-    // The first sandbox makes it, and gets the error if that fails.
+    // The pool does not make the image. The first sandbox does, and gets the error if that fails.
     const derived = setsUpAsRoot(given) ? await this.#options.derived.find(given, base, call) : undefined;
     if (setsUpAsRoot(given) && !derived) return undefined;
     const profile = derived ? derivedProfile(given, derived.name) : given;
@@ -389,7 +336,7 @@ export class Starter {
     });
   }
 
-  /** From now on, sandboxes get their containers from there if they can. */
+  /** From now on, sandboxes get containers of the pool if one fits. */
   useWarm(pool: WarmPool, mounter: Mounter, root: string): void {
     this.#warm = new WarmAssigner({
       ...{ pool, mounter, root, parked: this.#options.parked },
@@ -404,109 +351,8 @@ export class Starter {
     home: SandboxHome,
     call: CallOptions,
   ): Promise<Started> {
-    const { initPath } = this.#options;
-    await access(initPath).catch((cause) => {
-      throw new Fault("init-missing", { path: initPath }, { cause });
-    });
     using _deferred = this.#warm?.pool.deferTo();
-    const specified = this.#spec(request, image, home);
-    await Promise.all([clearLinkDirectory(home.linkDirectory), placeEtcFiles(home.etcInput)]);
-    const start = (id: string) => this.#containers.start(id, call);
-    const attach = (id: string) => this.#containers.attach(id, call);
-    try {
-      // It takes its turn in the engine beside the start, instead of before it.
-      return await this.#startAttached(request, specified, home, call, async (id) => {
-        const [stream] = await Promise.all([attach(id), start(id)]);
-        return stream;
-      });
-    } catch (error) {
-      if (!(error instanceof DiedAtOnce)) throw error;
-    }
-    try {
-      return await this.#startAttached(request, specified, home, call, async (id) => {
-        const stream = await attach(id);
-        await start(id);
-        return stream;
-      });
-    } catch (error) {
-      throw error instanceof DiedAtOnce ? error.fault : error;
-    }
+    const planned = this.#plan(request, image, home);
+    return this.#started(request, await this.#fresh.start(request, planned, home, call));
   }
-
-  async #startAttached(
-    request: StartRequest,
-    { spec, config }: Specified,
-    home: SandboxHome,
-    call: CallOptions,
-    attachAndStart: (id: string) => Promise<AttachedStream>,
-  ): Promise<Started> {
-    const containerId = await this.#create(request, spec, call);
-    try {
-      const stream = await attachAndStart(containerId);
-      const { connection } = await this.#connector.connect(request, stream, home, { resync: false, ...call });
-      const how = { how: "started", killedLeftovers: 0, watchdogFired: false } as const;
-      return this.#started(request, { containerId, connection, config, home, how });
-    } catch (error) {
-      const cause = await this.#whyNotStarted(error, containerId, request);
-      await this.#containers.remove(containerId, {}).catch(() => {});
-      throw cause;
-    }
-  }
-
-  async #create(
-    request: StartRequest,
-    spec: Parameters<Containers["create"]>[0],
-    call: CallOptions,
-  ): Promise<string> {
-    try {
-      return await this.#containers.create(spec, call);
-    } catch (error) {
-      const { runtime } = request.profile;
-      if (runtime !== undefined && refusedWith(error, 400) && /runtime/i.test((error as Error).message)) {
-        const info = await this.#engine.call("engine info", () => this.#engine.docker.info(), call);
-        throw new Fault(
-          "runtime-missing",
-          { runtime, available: Object.keys(info.Runtimes ?? {}).join(", ") },
-          { cause: error },
-        );
-      }
-      throw startFault(error, request);
-    }
-  }
-
-  /** Tells an init that was built for another machine from a container that failed otherwise. */
-  async #whyNotStarted(error: unknown, containerId: string, request: StartRequest): Promise<unknown> {
-    if (!isFault(error, "engine-refused") && !isFault(error, "sandbox-start-failed")) return error;
-    const { detail } = error.context;
-    // The runtime says it to the engine or on the container's own stderr, depending on how far it got.
-    if (foreignWords.test(detail)) return new Fault("init-foreign", { path: this.#options.initPath, detail });
-    if (isFault(error, "engine-refused")) return startFault(error, request);
-    const found = await this.#containers.find(containerId, {}).catch(() => undefined);
-    // Killed for memory, or by hand, needs no words.
-    if (!found || found.running || found.oomKilled || found.exitCode === killedCode) return error;
-    const why = { sandboxKey: request.key, detail: `${detail} (exit code ${found.exitCode})` };
-    return new DiedAtOnce(new Fault("sandbox-start-failed", why, { cause: error }));
-  }
-}
-
-/** Its last words may have been before we were attached. */
-class DiedAtOnce extends Error {
-  override readonly name = "DiedAtOnce";
-  readonly fault: Fault;
-
-  constructor(fault: Fault) {
-    super(fault.message);
-    this.fault = fault;
-  }
-}
-
-function startFault(error: unknown, request: StartRequest): unknown {
-  if (!isFault(error, "engine-refused")) return error;
-  const unmet = unmetField(error.context.detail, request.profile);
-  if (unmet) return new Fault("profile-unmet", { ...unmet, detail: error.context.detail }, { cause: error });
-  return new Fault(
-    "sandbox-start-failed",
-    { sandboxKey: request.key, detail: error.context.detail },
-    { cause: error },
-  );
 }
