@@ -30,16 +30,16 @@ import type { LinkListener } from "./link-listener.ts";
 
 export interface ConnectionOptions {
   readonly sandboxKey: string;
-  /** The container waits for its sandbox: init is not yet asked to serve one. It serves the first that a hello names, and no other. */
+  /** The container waits for its sandbox, so the hello names none. init serves the first sandbox that a hello names, and no other. */
   readonly waits?: boolean | undefined;
   readonly epoch: number;
   readonly leaseMs: number;
   readonly leaseLeftMs?: (() => number) | undefined;
   /** For HELLO_ACK. */
   readonly deadlineMs: number;
-  /** The container ran before: flush what a dead worker may have left half sent. */
+  /** The container ran before: flush a frame that a dead worker may have left half sent. */
   readonly resync: boolean;
-  /** Where init may connect, so that a socket carries the frames. Without it the stream that was given carries them all. */
+  /** Where init may connect, so that a socket carries the frames. Absent: the attached stream carries all of them. */
   readonly listener?: LinkListener | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -51,30 +51,30 @@ export interface Hello {
   readonly uid: number;
   /** Whether init's seccomp filter confines everything in the sandbox. */
   readonly filtered: boolean;
-  /** It can connect to a socket of the worker's. */
+  /** init can connect to a socket of the worker. */
   readonly links: boolean;
-  /** Of a container that waits for its sandbox: the number of its mount namespace. */
+  /** The number of its mount namespace, of a container that waits for its sandbox. */
   readonly mountNamespace: number | undefined;
   /** An errno: why init does not serve the sandbox that the hello named. */
   readonly refused: number;
 }
 
-/** In a lease. Each carries what is left of it, so init learns of a renewal within one of these. */
-const pings = 6;
-/** init answers at once; a loaded machine may take its time. */
+/** In each lease. A ping carries what is left of the lease, so init learns of a renewal with the next one. */
+const pingsPerLease = 6;
+/** Deadline of FORWARD. init answers at once, but a loaded machine may be slow. */
 const forwardTryMs = 5_000;
-/** Missed answers after which init is taken for hung. Counted, so that a pause of the worker itself does not accuse init. */
-const missedPingsAllowed = pings;
+/** init counts as hung after so many unanswered pings. Not after a time: then a pause of the worker would count against init. */
+const missedPingsAllowed = pingsPerLease;
 
 /**
  * The worker's end of the conversation with one init.
  *
  *   opening ──HELLO_ACK, LINKED or not──▶ open ──a stream ends, protocol error, fenced, hung, close()──▶ closed
  *
- * The hello goes over the attached stdio. What carries the rest is settled by `Carriers`.
+ * The hello goes over the attached stdio. `Carriers` decides what carries the other frames.
  *
- * Every byte from the other side is taken as hostile: frames are bounded, output is bounded by credit, and anything
- * out of order closes the connection with `protocol`. Closing ends every channel; it does not end what runs inside.
+ * Every byte from init is treated as hostile: frames are bounded, output is bounded by credit, and a frame that the state does not
+ * allow closes the connection with `protocol`. Closing ends every channel. Processes inside go on.
  */
 export class InitConnection implements ChannelWire {
   readonly closed: Promise<LinkEnd>;
@@ -93,7 +93,7 @@ export class InitConnection implements ChannelWire {
   #isReleased = false;
   #pinger: NodeJS.Timeout | undefined;
   #pingsUnanswered = 0;
-  #fedAtMs = 0;
+  #pingedAtMs = 0;
 
   constructor(stream: ByteStream, options: ConnectionOptions) {
     const { promise, resolve } = Promise.withResolvers<LinkEnd>();
@@ -114,14 +114,14 @@ export class InitConnection implements ChannelWire {
     return this.#carriers.carrier;
   }
 
-  /** Says hello and waits for the answer. Once. Refuses an init whose seccomp filter is not on. */
+  /** Sends HELLO and waits for the answer. Call once. Refuses an init whose seccomp filter is not on. */
   async open(): Promise<Hello> {
     const { resync, deadlineMs, signal, listener } = this.#options;
     if (resync) this.#carriers.sendRaw(Buffer.alloc(maxFrameBytes));
     this.send(FrameType.hello, 0, this.#helloRecords());
     const send = (type: number, payload: Uint8Array) => this.send(type, 0, payload);
     if (listener) this.#carriers.ask(listener, send);
-    this.#fedAtMs = performance.now();
+    this.#pingedAtMs = performance.now();
     const timer = setTimeout(() => this.#close({ why: "unresponsive", waitedMs: deadlineMs }), deadlineMs);
     const onAbort = () => this.close();
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -141,6 +141,7 @@ export class InitConnection implements ChannelWire {
         });
       }
       if (listener && hello.links) await this.#carriers.join(listener, send);
+      if (this.#isClosed) throw endFault(await this.closed, this.#options);
       this.#pinger = setInterval(() => this.#ping(), this.#pingMs);
       return hello;
     } finally {
@@ -157,8 +158,8 @@ export class InitConnection implements ChannelWire {
   }
 
   /**
-   * Has init forward connections to 127.0.0.1:`port` inside to the worker's socket in the link directory. Returns an errno, 0 for
-   * done; undefined when init does not know how.
+   * Has init forward connections to 127.0.0.1:`port` in the sandbox to the worker's socket in the link directory. Returns an errno, 0 for
+   * success; undefined when init does not answer, as one that does not know FORWARD.
    */
   async forward(port: number): Promise<number | undefined> {
     this.#forwarded ??= Promise.withResolvers<number>();
@@ -178,7 +179,7 @@ export class InitConnection implements ChannelWire {
 
   exec(command: LinkCommand): ExecChannel {
     const channel = new ExecChannel(this.#takeId(), this, command);
-    // A process that was stopped may come here late. Init would refuse the command, or start it and kill it at once.
+    // A worker that was paused may come here late. init would refuse the command, or start it and kill it at once.
     if ((this.#options.leaseLeftMs?.() ?? 1) <= 0) {
       channel.refuse("lease-over", "the worker's lease was over before the command was sent");
       return channel;
@@ -200,7 +201,7 @@ export class InitConnection implements ChannelWire {
     return channel;
   }
 
-  /** Has init end everything, for the next holder. Nothing may be asked for after it. */
+  /** Has init end everything, for the next holder. No other request may follow. */
   park(): FileChannel {
     // The next holder uses the same stream, so nothing may follow this frame.
     clearInterval(this.#pinger);
@@ -209,7 +210,7 @@ export class InitConnection implements ChannelWire {
     return channel;
   }
 
-  /** Ends what an earlier holder left running. Throws if init does not say in time that all of it is gone. */
+  /** Ends the commands that an earlier holder left running. Throws if init does not confirm in time that all are gone. */
   async killLeftovers(ids: readonly number[]): Promise<void> {
     const { deadlineMs } = this.#options;
     const timer = setTimeout(() => this.giveUp(deadlineMs), deadlineMs);
@@ -225,12 +226,12 @@ export class InitConnection implements ChannelWire {
     if (!Array.isArray(end)) throw endFault(end, this.#options);
   }
 
-  /** It keeps the connection but does not do what it must. */
+  /** Closes the connection to an init that did not do in time what it must. */
   giveUp(waitedMs: number): void {
     this.#close({ why: "unresponsive", waitedMs });
   }
 
-  /** The frames were valid, but no honest init sends them. */
+  /** Closes the connection after an answer whose frames are valid, but which no honest init sends. */
   refuseAnswer(detail: string): Fault {
     this.#close({ why: "protocol", detail });
     return new Fault("init-protocol", { detail });
@@ -258,7 +259,7 @@ export class InitConnection implements ChannelWire {
   }
 
   #takeId(): number {
-    // Ids that an orphan of an earlier epoch may still use are skipped.
+    // Skips ids that commands of an earlier epoch may still use.
     do this.#nextChannel = this.#nextChannel >= 0x7fffffff ? 1 : this.#nextChannel + 1;
     while (this.#channels.has(this.#nextChannel) || this.#leftovers.has(this.#nextChannel));
     return this.#nextChannel;
@@ -268,8 +269,8 @@ export class InitConnection implements ChannelWire {
     if (payload.length > maxRequestBytes) {
       throw new RangeError(`a request of ${payload.length} bytes is over ${maxRequestBytes}`);
     }
-    // A worker whose timers are late is heard of before what it asks for, or init would refuse that.
-    if (performance.now() - this.#fedAtMs > this.#pingMs) this.#ping();
+    // If the worker's timers are late, the ping goes first: else init would refuse the request.
+    if (performance.now() - this.#pingedAtMs > this.#pingMs) this.#ping();
     if (this.#isClosed) {
       void this.closed.then((end) => channel.onClosed(end));
       return;
@@ -311,7 +312,7 @@ export class InitConnection implements ChannelWire {
         this.#onHello(new Records(frame.payload));
         return;
       case FrameType.pong:
-        if (this.#pingsUnanswered === 0) throw new FrameError("an answer to no ping");
+        if (this.#pingsUnanswered === 0) throw new FrameError("a PONG that answers no PING");
         this.#pingsUnanswered--;
         return;
       case FrameType.fenced:
@@ -324,7 +325,7 @@ export class InitConnection implements ChannelWire {
         this.#carriers.onLinked(new Records(frame.payload), from);
         return;
       case FrameType.forwarded:
-        if (!this.#forwarded) throw new FrameError("an answer to no FORWARD");
+        if (!this.#forwarded) throw new FrameError("a FORWARDED that answers no FORWARD");
         this.#forwarded.resolve(new Records(frame.payload).requiredNumber(ForwardedTag.errno));
         return;
       default:
@@ -334,7 +335,7 @@ export class InitConnection implements ChannelWire {
 
   #onHello(records: Records): void {
     if (this.#greeted || !records.bytes(HelloAckTag.nonce)?.equals(this.#nonce)) {
-      throw new FrameError("a greeting that was not asked for");
+      throw new FrameError("a HELLO_ACK that answers no HELLO");
     }
     this.#greeted = true;
     const claimed = records.all(HelloAckTag.running);
@@ -362,15 +363,15 @@ export class InitConnection implements ChannelWire {
       return;
     }
     this.#pingsUnanswered++;
-    this.#fedAtMs = performance.now();
+    this.#pingedAtMs = performance.now();
     this.send(FrameType.ping, 0, new RecordWriter().add(PingTag.leftMs, this.#leftMs).finish());
   }
 
   get #pingMs(): number {
-    return Math.max(50, Math.floor(this.#options.leaseMs / pings));
+    return Math.max(50, Math.floor(this.#options.leaseMs / pingsPerLease));
   }
 
-  /** At least 1: a lease of 0 is none. */
+  /** At least 1: to init, 0 means that there is no lease. */
   get #leftMs(): number {
     const { leaseMs, leaseLeftMs = () => leaseMs } = this.#options;
     return Math.max(1, Math.floor(leaseLeftMs()));
