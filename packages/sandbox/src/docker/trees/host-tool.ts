@@ -18,16 +18,13 @@ const subvolumeInode = 256;
 export type VolumeCall =
   | readonly ["create" | "delete", string]
   | readonly ["snapshot" | "freeze" | "swap", string, string]
-  /** Of quotas; packages/init/c/volume-quota.h has the words. */
+  /** Quotas; packages/init/c/volume-quota.h describes these calls. */
   | readonly ["project" | "groups" | "groups-on", string]
   | readonly ["project-set" | "group-limit", string, number]
   | readonly ["project-try", string, string]
   | readonly ["project-limit", string, string, number, number, number];
 
-/**
- * `init volume` on the host: operations of the file system on whole directories of the worker's own. It runs nothing of a tenant's, and
- * opens nothing that is in them.
- */
+/** Runs `init volume` on the host: operations of the file system on whole directories of the worker's own. It opens nothing in them. */
 export class HostTool {
   readonly #path: string;
 
@@ -36,26 +33,29 @@ export class HostTool {
   }
 
   async volume(...call: VolumeCall): Promise<VolumeAnswer> {
-    const said = await this.ask(...call);
-    if (said.error !== undefined) throw treeFault({ error: said.error, detail: said.detail ?? "" });
-    return said;
+    const answered = await this.ask(...call);
+    const { error, detail = "" } = answered;
+    if (error !== undefined) throw treeFault({ error, detail });
+    return answered;
   }
 
-  /** With the kernel's words, if it refused. */
+  /** Does not throw. A failure is an answer with `error`, and with the kernel's message as `detail`. */
   async ask(...call: VolumeCall): Promise<VolumeAnswer> {
-    const text = await new Promise<string>((resolve, reject) => {
-      execFile(
-        this.#path,
-        ["volume", ...call.map(String)],
-        { timeout: deadlineMs, env: {} },
-        (error, stdout) =>
-          // What went wrong is on stdout, whatever its exit code.
-          stdout === "" && error ? reject(error) : resolve(stdout),
+    try {
+      return answer.parse(JSON.parse(await this.#run(call)));
+    } catch (error) {
+      return { error: "failed", detail: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  #run(call: VolumeCall): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const args = ["volume", ...call.map(String)];
+      execFile(this.#path, args, { timeout: deadlineMs, env: {} }, (error, stdout) =>
+        // init writes its error to stdout, too, and then exits with 1.
+        stdout === "" && error ? reject(error) : resolve(stdout),
       );
-    }).catch((cause: Error) => {
-      throw treeFault({ error: "failed", detail: cause.message }, { cause });
     });
-    return answer.parse(JSON.parse(text));
   }
 }
 
