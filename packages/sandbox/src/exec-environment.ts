@@ -17,12 +17,12 @@ const own: Readonly<Record<string, string>> = {
   SHELL: "/bin/sh",
 };
 
-/** Of these, the worker's own go before Berth's where the image says nothing. */
+/** The worker's own values, used instead of `fallback` where the image sets none. */
 export type Locale = { readonly [K in "LANG" | "TERM"]?: string | undefined };
 
 /**
- * What a command sees. Nothing is inherited but the worker's LANG and TERM. Each layer goes before the one above it; `given` are
- * secrets and what the operator passes on.
+ * A command's environment. It inherits nothing but the worker's LANG and TERM. Later layers win over earlier ones. `given` are secrets and
+ * the variables that the operator passes on.
  */
 export function execEnvironment(
   imageEnv: readonly string[],
@@ -49,10 +49,10 @@ export interface EnvironmentLayers {
   readonly request: Pick<ExecRequest, "env">;
 }
 
-/** Where init forwards from, inside. */
+/** The port on the sandbox's loopback that init forwards to the worker's proxy. */
 export const egressPort = 3128;
 
-/** Whether commands of the profile go out by the worker's proxy. */
+/** Whether commands of the profile reach hosts through the worker's proxy. */
 export function goesOut({
   egress,
   egressBy,
@@ -64,12 +64,12 @@ export function goesOut({
 function proxyVariables(profile: Parameters<typeof goesOut>[0]): Record<string, string> {
   if (!goesOut(profile)) return {};
   const proxy = `http://127.0.0.1:${egressPort}`;
-  // The sandbox's own loopback is reached directly, but for what a rule names: that is the worker's.
+  // Loopback addresses are reached directly in the sandbox, unless a rule names them: then the worker's loopback is meant.
   const hosts = profile.egress.flatMap((rule) => readEgressRule(rule)?.host ?? []);
   const direct = ["localhost", "127.0.0.1", "::1"].filter((host) => !hosts.includes(host)).join(",");
   const both = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: direct };
   const lower = Object.entries(both).map(([name, value]) => [name.toLowerCase(), value] as const);
-  // Node reads the others only when this is set.
+  // Node reads the other variables only when this is set.
   return { ...both, ...Object.fromEntries(lower), NODE_USE_ENV_PROXY: "1" };
 }
 

@@ -2,12 +2,12 @@ import type { ExecResult, Outcome } from "@berth/protocol";
 import type { LinkExit } from "./link.ts";
 import { HeadTailBuffer } from "./output/head-tail-buffer.ts";
 
-/** Of a command that never ran. */
+/** The result of a command that never ran. */
 export function unstarted(outcome: Outcome): ExecResult {
   return { outcome, output: new HeadTailBuffer(0).finish(), ...measuresOf(undefined) };
 }
 
-/** What a command used, as far as is known. */
+/** The time and memory that a command used; zeros if its end is not known. */
 export function measuresOf(exit: LinkExit | undefined): Omit<ExecResult, "outcome" | "output"> {
   if (exit === undefined || exit.kind === "broken" || exit.kind === "refused") {
     return { wallMs: 0, cpuMs: 0, maxRssBytes: 0, oomKills: 0, backgroundProcesses: 0 };

@@ -13,12 +13,12 @@ export interface OutcomeFacts {
   readonly full: QuotaExceeded | undefined;
 }
 
-/** Why the worker stopped it; undefined if it did not. */
+/** Why the worker stopped a command. */
 export type Stop = Extract<Outcome, { kind: "quota-exceeded" | "output-limit" | "cancelled" }>;
 
 /**
- * How a command ended: what stopped it goes before how it looked when it stopped, and the kernel's own count
- * of out-of-memory kills before the signal they are delivered with.
+ * The outcome of a command. The reason for which the worker or init stopped it wins over the exit code or signal; and the kernel's count of
+ * out-of-memory kills wins over the signal with which the kernel delivers them.
  */
 export function outcomeOf(
   exit: Exclude<LinkExit, { kind: "broken" }>,
@@ -31,7 +31,7 @@ export function outcomeOf(
     case "timeout":
       return { kind: "timed-out", afterMs: timeoutMs };
     case "watchdog":
-      return { kind: "lost", message: "the sandbox lost its worker while the command ran, and killed it" };
+      return { kind: "lost", message: "the worker's lease ended while the command ran, so init killed it" };
     case "collateral":
       return {
         kind: "cancelled",
@@ -55,7 +55,7 @@ export function outcomeOf(
   if (exit.oomKills > 0 && (exit.kind === "signalled" ? exit.value === sigkill : exit.value !== 0)) {
     return { kind: "out-of-memory", limitBytes: limits.memoryBytes };
   }
-  // It ended by itself while we were stopping it: the stop is still what the caller must know, unless it succeeded.
+  // It ended by itself while the worker stopped it. The caller gets the reason of the stop, unless the command succeeded.
   if (stop && !(exit.kind === "exited" && exit.value === 0)) return stop;
   return exit.kind === "exited"
     ? { kind: "exited", code: exit.value }

@@ -9,7 +9,7 @@ export interface HostImage {
   readonly usedAtMs: number;
   /** Undefined: the engine does not have it. */
   readonly bytes: number | undefined;
-  /** The name that always means this very image: `NAME@sha256:…`. Undefined: it came from no registry. */
+  /** The name with a digest, `NAME@sha256:…`, which always means this image. Undefined: it came from no registry. */
   readonly pinned: string | undefined;
 }
 
@@ -32,6 +32,6 @@ export interface Images {
   ): Promise<PulledImage>;
   /** By name. */
   list(options?: CallOptions): Promise<readonly HostImage[]>;
-  /** Removes those that Berth has pulled and no sandbox was made of for so long. One that a container uses stays. Gives their names. */
+  /** Removes images that Berth has pulled and that no sandbox was made of for so long, unless a container uses them. Returns their names. */
   prune(unusedForMs: number, options?: CallOptions): Promise<readonly string[]>;
 }

@@ -8,28 +8,28 @@ import type { CallOptions, SandboxFiles, SandboxStats, SharedPath, WriteOptions 
  * quota, output limits and replacement of dead containers; the link only carries.
  */
 export interface Link {
-  /** Settles once, when nothing more can be carried. The value is the reason; it never rejects. */
+  /** Resolves with the reason when the link can carry nothing more. Never rejects. */
   readonly closed: Promise<LinkEnd>;
   readonly files: LinkFiles;
   exec(command: LinkCommand): LinkExecution;
   usage(options: UsageOptions): Promise<WorkspaceUsage>;
   stats(options?: CallOptions): Promise<SandboxStats>;
-  /** Ends everything in the sandbox and waits until init confirms it; then nothing more is carried. Throws without that confirmation. */
+  /** Ends everything in the sandbox and the link, once init has confirmed the former. Throws without that confirmation. */
   park(): Promise<ParkedLink>;
-  /** Stop carrying. Processes inside go on until the container is ended. Idempotent. */
+  /** Processes inside go on until the container ends. Idempotent. */
   close(): void;
 }
 
 export interface UsageOptions extends CallOptions {
   readonly maxEntries: number;
-  /** A directory that the sandbox shares, alone. Absent: the workspace, and with it those that can be written. */
+  /** Only this shared directory. Absent: the workspace, and the shared directories that the sandbox may write. */
   readonly path?: SharedPath;
 }
 
 export interface ParkedLink {
   /** Undefined where the kernel does not count it. */
   readonly memoryBytes: number | undefined;
-  /** The way in, for the next holder if that is of this process; undefined when it has ended. */
+  /** The attached stream, for the next holder if that is in this process; undefined when it has ended. */
   readonly stream: ByteStream | undefined;
 }
 
@@ -41,7 +41,7 @@ export type LinkEnd =
   | { readonly why: "recycled"; readonly detail: string }
   | { readonly why: "fenced"; readonly highestEpoch: number };
 
-/** `SandboxFiles`, with the room that is left passed to each write. */
+/** `SandboxFiles`. Each write gets the room that is left in the workspace. */
 export interface LinkFiles extends Omit<SandboxFiles, "write" | "writeMany" | "unpack"> {
   writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten>;
   /** What `unpack` would write. Throws `bad-archive` if it must not. */
@@ -56,13 +56,13 @@ export interface LinkFiles extends Omit<SandboxFiles, "write" | "writeMany" | "u
 
 export interface LinkCommand {
   readonly argv: readonly string[];
-  /** Complete: the command sees nothing else. */
+  /** The whole environment: the command sees no other variables. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdin?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   readonly limits: ExecLimits;
   readonly killBackground: boolean;
-  /** It may read and remove, but make no file larger: the workspace is full. */
+  /** The workspace is full: the command may read and remove, but make no file larger. */
   readonly noGrowth?: boolean;
   /** One chunk at a time; a rejection stops the command. The bytes are overwritten once it returns, even a promise. */
   readonly onOutput: (stream: OutputStream, bytes: Buffer) => void | Promise<void>;

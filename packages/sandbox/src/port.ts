@@ -38,7 +38,7 @@ export interface SandboxDriver {
   check(options?: CallOptions): Promise<DriverReport>;
   /** Adopts this worker's running sandbox of that key if it answers, otherwise starts a fresh one. */
   start(request: StartRequest, options?: CallOptions): Promise<Sandbox>;
-  /** Everything labelled as this fleet's on this host, in every state. */
+  /** All sandboxes with this fleet's label on this host, in every state. */
   list(options?: CallOptions): Promise<SandboxRecord[]>;
   /** Removes the sandboxes that `unwanted` picks, in every state. Workspaces stay. */
   reap(unwanted: (record: SandboxRecord) => boolean, options?: CallOptions): Promise<ReapReport>;
@@ -48,7 +48,7 @@ export interface SandboxDriver {
   evict(key: SandboxKey): Promise<boolean>;
   /** Removes the workspace of a sandbox that is not running, if nothing is in it. */
   removeEmptyWorkspace(key: SandboxKey): Promise<void>;
-  /** Workspaces as a whole: their snapshots, and what is made of them. */
+  /** Snapshots of whole workspaces, and workspaces made of them. */
   readonly trees: Trees;
   readonly images: Images;
 }
@@ -67,7 +67,7 @@ export interface DriverReport {
 
 /** The way out of a sandbox whose network is `none`. */
 export interface WayOut {
-  /** A connection from inside, whose bytes are as hostile as any. */
+  /** A connection from inside the sandbox. Its bytes are hostile. */
   readonly onConnection: (socket: Socket) => void;
 }
 
@@ -75,23 +75,23 @@ export interface StartRequest {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
   readonly profile: SandboxProfile;
-  /** The same before what its tenant may vary lowered it: what sandboxes share is made by it. Absent: the profile. */
+  /** The profile before the tenant's layers lowered it. Images that sandboxes share are made by it. Absent: `profile`. */
   readonly operators?: SandboxProfile | undefined;
   /** Whose directory is at /agent; that of the key when absent. */
   readonly agent?: string | undefined;
-  /** Tenants whose files are at /team. Asked before each fresh container, and before one is adopted. */
+  /** Tenants whose files are at /team. Called before a container is made or adopted. */
   readonly peers?: (() => Promise<readonly TenantId[]>) | undefined;
-  /** What there is of them in a fresh container. */
+  /** Called when a fresh container has a copy of a peer's files. */
   readonly onSnapshot?: ((peer: TenantId, report: SnapshotReport) => void) | undefined;
-  /** Of the set-up command's output. */
+  /** Makes a filter for the set-up command's output. */
   readonly outputFilter?: (() => OutputFilter) | undefined;
-  /** Who answers what the profile's `egress` lets commands connect to. */
+  /** Receives the connections that commands make under the profile's `egress`. */
   readonly wayOut?: WayOut | undefined;
-  /** Without a sign from the worker for this long, init kills everything in the sandbox. */
+  /** init kills everything in the sandbox when it has not heard from the worker for this long. */
   readonly leaseMs: number;
-  /** What is left of the lease whenever init is given a sign: it kills everything when that is over. Absent: always the whole. */
+  /** What is left of the lease. Sent with each ping; init kills everything when that time is over. Absent: always the whole lease. */
   readonly leaseLeftMs?: (() => number) | undefined;
-  /** Asked when init claims that a later epoch holds the sandbox: whether the lease is still this holder's. Absent: init is believed. */
+  /** Whether the lease is still this holder's. Called when init claims that a later epoch holds the sandbox. Absent: init is believed. */
   readonly isHeld?: (() => Promise<boolean>) | undefined;
 }
 
@@ -105,11 +105,11 @@ export interface SandboxRecord {
 
 export interface ParkedSandbox {
   readonly key: SandboxKey;
-  /** Who parked it. */
+  /** The worker that parked it. */
   readonly worker: string;
   readonly containerId: string;
   readonly parkedAtMs: number;
-  /** What its cgroup held when it was parked. */
+  /** Memory of its cgroup when it was parked. */
   readonly memoryBytes: number;
 }
 
@@ -125,38 +125,38 @@ export interface ReapReport {
 export interface Sandbox extends AsyncDisposable {
   readonly key: SandboxKey;
   readonly epoch: Epoch;
-  /** How the present container came to be. */
+  /** How the sandbox got its present container. */
   readonly origin: SandboxOrigin;
   readonly files: SandboxFiles;
   exec(request: ExecRequestInput, options?: ExecOptions): Promise<ExecResult>;
-  /** Whether `ready` has nothing to wait for, as far as is known. */
+  /** Whether `ready` has nothing to wait for, as far as the worker knows. */
   readonly isReady: boolean;
-  /** Makes sure that there is a container that answers; one that died is replaced. At once when nothing happened to it. */
+  /** Replaces a container that died. Returns at once if it lives. */
   ready(options?: CallOptions): Promise<void>;
   usage(options?: CallOptions): Promise<WorkspaceUsage>;
-  /** In its workspace, as last measured; undefined before the first time. Costs nothing, and has a stale one measured for the next call. */
+  /** Bytes in the workspace, as last measured; undefined before the first time. If stale, it is measured for the next call. */
   readonly lastBytes: number | undefined;
-  /** Of those bytes, what is in each directory that it shares and may write, as last measured. As with `lastBytes`, a stale one is measured. */
+  /** The part of those bytes in each shared directory that the sandbox may write. If stale, it is measured for the next call. */
   readonly lastShared: ReadonlyMap<SharedPath, number>;
-  /** Measures those directories now. Nothing to do where there are none, or no container. */
+  /** Measures those directories now. Does nothing where there are none, or no container. */
   measureShared(options?: CallOptions): Promise<void>;
   stats(options?: CallOptions): Promise<SandboxStats>;
   /** Ends everything in it and removes the container. The workspace stays. Idempotent. */
   stop(options?: CallOptions): Promise<void>;
   /**
-   * Ends everything in it, and keeps the container for the sandbox's next holder on this host, whichever worker that is. False when
-   * that could not be confirmed: it is stopped then. Idempotent.
+   * Ends everything in it, and keeps the container for the sandbox's next holder on this host, which may be another worker. False: init did
+   * not confirm the former, and the sandbox was stopped. Idempotent.
    */
   park(): Promise<boolean>;
-  /** Lets go without ending it, so that the same worker can adopt it later. Idempotent. */
+  /** Disconnects and leaves everything running, so that the same worker can adopt it later. Idempotent. */
   detach(): void;
 }
 
-/** Where in a sandbox a directory is that other sandboxes of the tenant have too. */
+/** The path of a directory that other sandboxes of the tenant have too. */
 export type SharedPath = typeof agentDirectory | typeof toolsDirectory;
 
 export interface SandboxOrigin {
-  /** warm: with a container that had been started before its sandbox was known. */
+  /** `warm`: with a container of the warm pool. */
   readonly how: "started" | "adopted" | "warm";
   /** Commands of an earlier holder that were still running at adoption, and were killed. */
   readonly killedLeftovers: number;
@@ -168,34 +168,34 @@ export interface SandboxOrigin {
   readonly setUp?: SetUpReport | undefined;
   /** What carries commands and files: a unix socket, or the container's attached stdio where there can be none. */
   readonly link: "unix" | "stdio";
-  /** What bounds its workspace: the file system in one of three ways, or counting again and again. */
+  /** What bounds its workspace: periodic walks, or the file system in one of three ways. */
   readonly quota: "walk" | "project" | "btrfs" | "image";
 }
 
 export interface ExecOptions extends CallOptions {
   /**
-   * Sees output as it comes. What it returns is awaited before the command may send more. The chunk's bytes are overwritten once
-   * it returns, even a promise: it copies what it needs later.
+   * Receives output as it arrives. The command may send more only after the returned promise resolves. The chunk's bytes are overwritten
+   * as soon as the call returns, even if it returns a promise: copy what is needed later.
    */
   readonly onOutput?: (chunk: OutputChunk) => void | Promise<void>;
   readonly onStarted?: (started: { readonly pid: number }) => void;
   /** Sees every byte before it is kept or shown, and returns what may leave. */
   readonly filter?: OutputFilter;
-  /** Variables that are not the request's: above the profile's, beneath the request's own. */
+  /** Variables that win over the profile's; the request's own win over these. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Sent to the command as it comes; instead of `stdin` in the request. */
+  /** Sent to the command as it arrives, instead of the request's `stdin`. */
   readonly stdin?: AsyncIterable<Uint8Array>;
 }
 
-/** A filter between one command's output and everything that reads it. Bytes it gives back are valid until its next call. */
+/** A filter between a command's output and all of its readers. Bytes that it returns are valid until its next call. */
 export interface OutputFilter {
-  /** What may leave now, in order; it may be the given bytes, changed. */
+  /** Returns what may leave now, in order. It may be the given bytes, changed. */
   push(stream: OutputStream, bytes: Buffer): readonly Buffer[];
   /** Whether `release` would let something go. */
   readonly isWaiting: boolean;
-  /** What may leave after a pause. */
+  /** Returns what may leave after a pause. */
   release(): OutputPart[];
-  /** What may leave since nothing follows. */
+  /** Returns the rest. No bytes follow. */
   end(): OutputPart[];
 }
 
@@ -237,11 +237,11 @@ export interface SizedStream {
 export interface ReadOptions extends CallOptions {
   readonly offset?: number;
   readonly length?: number;
-  /** The file's own bytes, for what is written back. Without it, what masks secrets may mask some. */
+  /** The file's own bytes, for a caller that writes them back. Otherwise secrets in them are masked. */
   readonly unmasked?: boolean;
   /** Refused as too large past this; default 64 MiB. Does not apply with `onData`. */
   readonly maxBytes?: number;
-  /** Gets the bytes as they come, and may keep them; `bytes` of the result is then empty. */
+  /** Receives the bytes as they arrive, and may keep them. `bytes` of the result is then empty. */
   readonly onData?: (bytes: Uint8Array) => void | Promise<void>;
 }
 
@@ -253,7 +253,7 @@ export interface FileContent {
   readonly modifiedMs: number;
   /** Of the bytes read. */
   readonly sha256: string;
-  /** Places where a secret was masked in `bytes`, which are then not the file's. Absent: none. */
+  /** How many secrets were masked in `bytes`. Absent: none. */
   readonly scrubbed?: number;
 }
 

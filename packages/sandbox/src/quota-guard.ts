@@ -12,26 +12,23 @@ import type { Room } from "./bulk.ts";
 
 export type QuotaExceeded = Extract<Outcome, { kind: "quota-exceeded" }>;
 
-/** The first look after a command began, and the pause between two while anything may run. */
+/** The first measurement after a command began, and the pause between two while anything may run. */
 const firstLookMs = 150;
 const pollMs = 400;
-/** A walk may take at most a tenth of the time, so that a large workspace does not eat a core; but not be put off for longer than this. */
+/** The pause is ten times as long as a walk took, so that a large workspace does not use up a core; but at most two seconds. */
 const walkShare = 10;
 const maxPauseMs = 2_000;
-/** A measurement this old still counts for a write although commands ran since. */
+/** A write may rely on a measurement that is younger than this, although commands ran since. */
 const freshMs = 1_000;
-/** Measurements that may fail in a row while commands run. A tenant that keeps us from measuring must not win by it. */
+/** Measurements that may fail in a row while commands run. A tenant must gain nothing by preventing them. */
 const failuresAllowed = 2;
 /**
- * Measurements in a row that may miss something while commands run: a build that removes directories makes a walk miss some. After that
- * many, what the whole disk took meanwhile counts as the workspace's.
+ * Measurements in a row that may be incomplete while commands run: a walk misses directories that a build removes. After so many, the
+ * growth of the whole disk counts as the workspace's.
  */
 const partialsAllowed = 8;
 
-/**
- * A file system that counts allocates for itself after a command has written. Far below what a tenant gains by, since it has a limit
- * of its own.
- */
+/** A file system that counts also counts blocks that it allocates for itself after a write. Growth below this stops no command. */
 const countedSlackBytes = 1024 * 1024;
 
 const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
@@ -39,20 +36,20 @@ const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partia
 export interface QuotaHooks {
   /** Whether the host's disk is so full that nothing may grow, for any quota. */
   readonly low: () => Promise<QuotaExceeded | undefined>;
-  /** Whether there is a container in which anything could be writing. Looking must not start one. */
+  /** Whether there is a container in which a process could write. Must not start one. */
   readonly alive: () => boolean;
   readonly measure: () => Promise<WorkspaceUsage>;
-  /** What the workspace's file system holds in all, of everybody. */
+  /** The usage of the workspace's whole file system. */
   readonly disk: () => Promise<DiskUsage>;
-  /** The file system counts: measuring costs nothing. */
+  /** The file system counts the usage, so measuring costs nothing. */
   readonly isCounted: () => boolean;
-  /** Nothing that is being watched grew, yet the workspace is over its limit and growing: it is what was left in the background. */
+  /** The workspace is over its limit and grows, because of processes that a command left in the background. */
   readonly onBackgroundGrowth: () => void;
   /** The workspace can no longer be measured while commands run. */
   readonly onBlind: () => void;
 }
 
-/** Who is held to the workspace's limits: files that jobs write, and commands; or only the former. */
+/** Whether the workspace's limits bind commands and the files that jobs write, or only the latter. */
 export type QuotaFor = SandboxProfile["quotaFor"];
 
 export interface DiskUsage {
@@ -60,7 +57,7 @@ export interface DiskUsage {
   readonly entries: number;
 }
 
-/** Where what is missed by later measurements is counted from. */
+/** The last complete measurement. Later incomplete ones are compared with it. */
 interface Baseline {
   readonly usage: WorkspaceUsage;
   readonly disk: DiskUsage | undefined;
@@ -69,7 +66,7 @@ interface Baseline {
 interface Known {
   readonly usage: WorkspaceUsage;
   readonly atMs: number;
-  /** Counted by a walk. Writes since then were added, also those that replaced a file and took no room. */
+  /** False: writes since the measurement were added, also those that replaced a file and took no room. */
   readonly exact: boolean;
 }
 
@@ -79,15 +76,14 @@ interface Watcher {
 }
 
 /**
- * Keeps a workspace within its limits: tells each write how much room is left, and watches whatever may be writing.
+ * Keeps a workspace within its limits: gives each write the room that is left, and watches commands that may write.
  *
  *   resting ──a command begins──▶ watching ──last command ended, measured once more, nothing left behind──▶ resting
  *
- * A command is stopped when the workspace is over its limit and larger than when the command began; one that begins when
- * it is over already may only read and remove. So a full workspace can be cleaned and cannot be filled further. A new guard
- * and a new container are measured before their first command. What was measured counts until a later measurement replaces
- * it; removals only cause one. The limit can be passed by what the disk takes between two looks; only a quota of the
- * filesystem itself would be exact.
+ * A command is stopped when the workspace is over its limit and larger than when the command began. A command that begins in a full
+ * workspace may only read and remove, so a full workspace can be cleaned and cannot be filled further. A new guard and a new container
+ * are measured before their first command. A measurement counts until the next one; a removal causes one. Commands can pass the limit
+ * by what the disk takes between two measurements. Only a quota of the file system is exact.
  *
  * With `quotaFor: "writes"` commands are measured and not stopped, except by the disk floor: only `reserve` refuses.
  */
@@ -97,9 +93,9 @@ export class QuotaGuard {
   readonly #quotaFor: QuotaFor;
   readonly #watchers = new Set<Watcher>();
   #last: Known | undefined;
-  /** `#last` may be too small: something ran that was not measured afterwards. */
+  /** `#last` may be too small: a command ran that was not measured afterwards. */
   #unmeasured = true;
-  /** Something may have written since the last measurement began. */
+  /** A command may have written since the last measurement began. */
   #dirty = true;
   #background = false;
   #reservedBytes = 0;
@@ -117,7 +113,7 @@ export class QuotaGuard {
     this.#quotaFor = quotaFor;
   }
 
-  /** Room for a write of `bytes`, kept from other writes until `release`. Throws `quota` when not even an entry fits. */
+  /** Reserves room for a write of `bytes` until `release`. Throws `quota` when not even an entry fits. */
   async reserve(bytes: number): Promise<Room & { readonly release: () => void }> {
     const low = bytes > 0 ? await this.#hooks.low() : undefined;
     if (low) throw new FileRefusal("no-space", quotaText(low));
@@ -143,7 +139,7 @@ export class QuotaGuard {
     };
   }
 
-  /** A write took place; counted until the next walk. */
+  /** Adds a write to the last measurement, until the next one. */
   wrote(bytes: number, entries = 1): void {
     if (!this.#last) return;
     const { usage, atMs } = this.#last;
@@ -154,14 +150,14 @@ export class QuotaGuard {
     };
   }
 
-  /** Removals and moves may have made room: what was known is the most that there can be. */
+  /** Removals and moves may have made room. The last measurement is now an upper bound. */
   changed(): void {
     this.#dirty = true;
   }
 
   /**
-   * Bytes as last measured, with writes since; undefined before the first time. If something may have changed since and nothing is
-   * being watched, it is measured now for the next call.
+   * Bytes as last measured, with writes since; undefined before the first time. If they may have changed and no command is watched, they
+   * are measured now for the next call.
    */
   get lastBytes(): number | undefined {
     const isResting = this.#timer === undefined && !this.#stopped;
@@ -177,8 +173,8 @@ export class QuotaGuard {
   }
 
   /**
-   * By how much a command that begins now finds the workspace over its limits. Measures if nothing is known, and if it was
-   * over and may no longer be; a workspace that is known to be below its limits costs nothing.
+   * The limit that the workspace exceeds before a command begins, if any. Measures if nothing is known, and if it was over and may no
+   * longer be. For a workspace that is known to be below its limits nothing is measured.
    */
   async full(): Promise<QuotaExceeded | undefined> {
     const full = this.#quotaFor === "all" ? await this.#fullQuota() : undefined;
@@ -186,7 +182,7 @@ export class QuotaGuard {
   }
 
   async #fullQuota(): Promise<QuotaExceeded | undefined> {
-    // What an earlier command wrote just before it ended is then not taken for this one's.
+    // Measured now, so that the last writes of an earlier command do not count as this one's.
     if (this.#hooks.isCounted()) return this.#exceeded(await this.#measured());
     const last = this.#unmeasured ? undefined : this.#last;
     if (!last) return this.#exceeded(await this.#measuredFirst());
@@ -206,7 +202,7 @@ export class QuotaGuard {
     };
   }
 
-  /** The container is a fresh one: nothing runs in it. What ran in the old one was not measured to its end. */
+  /** The container is a fresh one, in which nothing runs. The last writes in the old one were not measured. */
   restarted(): void {
     this.#background = false;
     this.#failures = 0;
@@ -220,7 +216,7 @@ export class QuotaGuard {
     clearTimeout(this.#timer);
   }
 
-  /** A measurement that commands may have made stale is good enough to allow, not to refuse: they may have removed. */
+  /** A stale measurement is good enough to allow a write, but not to refuse one: commands may have removed files since. */
   async #known(bytes: number): Promise<WorkspaceUsage> {
     const last = this.#last;
     if (!last || this.#unmeasured || last.usage.partial) return this.#measured();
@@ -268,7 +264,7 @@ export class QuotaGuard {
         this.#hooks.onBlind();
     }
     this.#timer = undefined;
-    // What others take while nothing runs here is never counted.
+    // The growth of the disk while nothing runs here must not count.
     if (this.#watchers.size === 0 && !this.#background) this.#baseline = undefined;
     if (this.#stopped || (this.#watchers.size === 0 && !this.#dirty && !this.#background)) return;
     if (this.#watchers.size === 0 && this.#failures >= failuresAllowed) return;
@@ -276,7 +272,7 @@ export class QuotaGuard {
     this.#timer = this.#schedule(Math.min(pauseMs, maxPauseMs));
   }
 
-  /** A tree that is moved about, or lies too deep to be named, is missed. The disk has it all the same. */
+  /** A walk misses a tree that is moved about, or that lies too deep to be named. The disk's growth shows it. */
   #atLeast(usage: WorkspaceUsage, disk: DiskUsage | undefined): WorkspaceUsage {
     if (!usage.partial || this.#baseline === undefined) {
       this.#partials = 0;
@@ -301,7 +297,7 @@ export class QuotaGuard {
         ? usage.entries > before.entries
         : usage.bytes > before.bytes + slackBytes);
     for (const watcher of [...this.#watchers]) {
-      // What it wrote while the disk had room is no reason to stop it.
+      // Below the disk floor only growth since the last measurement counts: what it wrote while the disk had room does not stop it.
       const before = exceeded?.unit === "disk" ? (earlier ?? watcher.before) : watcher.before;
       if (exceeded === undefined || !grewSince(before)) continue;
       this.#watchers.delete(watcher);

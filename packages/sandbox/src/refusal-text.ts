@@ -1,6 +1,6 @@
 import type { FileRefusalCode } from "@berth/protocol";
 
-/** What an agent reads when a file operation is refused, whichever link refused it. */
+/** The sentence that an agent reads when a file operation is refused. */
 export function refusalText(code: FileRefusalCode, path: string, detail: string): string {
   const what = path === "" ? "the workspace" : path;
   switch (code) {
@@ -29,7 +29,7 @@ export function refusalText(code: FileRefusalCode, path: string, detail: string)
     case "quota":
       return `workspace quota exceeded by ${what}`;
     case "mismatch":
-      return `${what} has changed: its content is not what ifMatch says`;
+      return `${what} has changed: its content does not have the sha256 of ifMatch`;
     case "too-many-links":
       return `too many symbolic links in ${what}`;
     case "bad-pattern":

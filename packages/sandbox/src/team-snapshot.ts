@@ -9,12 +9,12 @@ export interface SnapshotBounds {
   readonly entries: number;
 }
 
-/** What a reader finds of a peer. */
+/** Describes the copy of a peer's files. */
 export interface SnapshotReport {
   readonly atMs: number;
   readonly entries: number;
   readonly bytes: number;
-  /** Beyond the bounds, links that lead elsewhere, and what is neither a file, a directory nor a link. */
+  /** Entries beyond the bounds, links that lead elsewhere, and entries that are neither file, directory nor link. */
   readonly leftOut: number;
   /** A bound was reached. */
   readonly cut: boolean;
@@ -23,8 +23,8 @@ export interface SnapshotReport {
 const mode = { directory: 0o755, file: 0o644, program: 0o755 } as const;
 
 /**
- * Copies a peer's files, as its own init shows them, into a directory that no tenant can write to. Only files, directories and links that
- * stay inside are copied: a FIFO, a socket or a device would be a way to talk. A name comes from a process 1 that may be hostile.
+ * Copies a peer's files, as its own init reports them, into a directory that no tenant can write to. Copies only files, directories and links
+ * that stay inside: tenants could communicate through a FIFO, a socket or a device. Names come from a process 1 that may be hostile.
  */
 export async function copySnapshot(
   files: Pick<SandboxFiles, "list" | "read">,
@@ -40,7 +40,7 @@ export async function copySnapshot(
   return { atMs: Date.now(), ...copy.done, cut: truncated || copy.isCut };
 }
 
-/** An empty one: the peer has no files, or they cannot be listed. */
+/** Makes an empty copy: the peer has no files, or the disk has no room. */
 export async function emptySnapshot(target: string): Promise<SnapshotReport> {
   const aside = join(dirname(target), `.${randomBytes(8).toString("hex")}`);
   await makeDirectory(aside);
@@ -112,8 +112,8 @@ class Copy {
           return false;
       }
     } catch (error) {
-      // Gone meanwhile, not readable, a name too long for this place, or below one that was left out.
-      if (error instanceof FileRefusal || isOfThePlace(error)) return false;
+      // Gone meanwhile, not readable, a name too long for this file system, or below an entry that was left out.
+      if (error instanceof FileRefusal || isAboutPath(error)) return false;
       throw error;
     }
   }
@@ -151,15 +151,15 @@ class Copy {
   }
 }
 
-/** Names alone, each of them a plain one. */
+/** Whether the path is relative and made of plain names. */
 function isPlainPath(path: string): boolean {
   const isNamed = path.split("/").every((name) => name !== "" && name !== "." && name !== "..");
   return isNamed && !path.startsWith("/") && pathProblem(path) === undefined;
 }
 
 /**
- * Whether a link leads to something in the copy, whatever else is copied: first up, no further than the copy's root, then only down. A
- * `..` behind a name could go up from where another link leads.
+ * Whether a link leads into the copy, no matter what else is copied. Its target may go up first, no further than the copy's root, and
+ * then only down: a `..` behind a name could go up from where another link leads.
  */
 export function staysInside(path: string, target: string): boolean {
   const names = target.split("/").filter((name) => name !== "" && name !== ".");
@@ -171,7 +171,7 @@ export function staysInside(path: string, target: string): boolean {
   return ups <= depth && !names.slice(ups).includes("..");
 }
 
-/** Whatever the worker's umask is: other users read it. */
+/** Readable by other users under any umask of the worker. */
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path);
   await chmod(path, mode.directory);
@@ -182,7 +182,8 @@ async function replaceDirectory(from: string, to: string): Promise<void> {
   await rename(from, to);
 }
 
-function isOfThePlace(error: unknown): boolean {
+/** The path cannot be made here, for reasons that the peer's names cause. */
+function isAboutPath(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return (
     code !== undefined && ["ENOENT", "ENOTDIR", "EEXIST", "ENAMETOOLONG", "EISDIR", "ELOOP"].includes(code)

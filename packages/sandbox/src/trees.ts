@@ -1,7 +1,7 @@
 import type { SandboxKey, SandboxProfile, SnapshotMethod } from "@berth/protocol";
 import type { CallOptions } from "./port.ts";
 
-/** Whose files they are, and what a container that touches them is like. */
+/** The sandbox whose files they are, and the profile of containers that touch them. */
 export interface TreeOwner {
   readonly key: SandboxKey;
   readonly profile: SandboxProfile;
@@ -16,7 +16,7 @@ export interface TakenTree {
 
 export interface TreeOnDisk {
   readonly id: string;
-  /** When it got its name. */
+  /** When it got its present name. */
   readonly madeAtMs: number;
 }
 
@@ -32,13 +32,13 @@ export interface Trees {
     measured: { readonly entries: number; readonly bytes: number },
     options: CallOptions,
   ): Promise<TakenTree>;
-  /** The workspace becomes the snapshot's copy in one step. `check` throws when it may not any more. */
+  /** Replaces the workspace with a copy of the snapshot, in one step. `check` is called right before; it throws when the lease is over. */
   restore(
     owner: TreeOwner,
     id: string,
     options: CallOptions & { readonly check: () => void },
   ): Promise<SnapshotMethod>;
-  /** What the workspace is so far. Changes nothing. */
+  /** Whether there is a workspace, and what it was made of. Changes nothing. */
   originOf(key: SandboxKey): Promise<TreeOrigin>;
   /** Makes the workspace of the snapshot. Refused where there is one, even an empty one: its container would keep the old directory. */
   fork(
@@ -49,11 +49,11 @@ export interface Trees {
   /** Idempotent. */
   remove(id: string, profile: SandboxProfile, options: CallOptions): Promise<void>;
   list(): Promise<readonly TreeOnDisk[]>;
-  /** Removes what workers left that died in the middle of something. */
+  /** Removes trees that workers left when they died in the middle of an operation. */
   removeLeftovers(profile: SandboxProfile, options: CallOptions): Promise<void>;
 }
 
-/** `own`: it was not made of a snapshot, though it may be empty. */
+/** `own`: it was not made of a snapshot. It may be empty. */
 export type TreeOrigin =
   | { readonly kind: "absent" }
   | { readonly kind: "own" }

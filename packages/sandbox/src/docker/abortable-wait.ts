@@ -1,6 +1,6 @@
 import { Fault } from "@berth/protocol";
 
-/** Waits no longer than the signal lets it. What it waited for goes on. */
+/** Waits until the signal is aborted at most. The operation behind the promise goes on. */
 export async function abortableWait<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,

@@ -12,11 +12,11 @@ export interface AdopterOptions {
   readonly worker: string;
   readonly containers: Containers;
   readonly parked: () => Promise<ParkedContainers>;
-  /** The sandbox had a container that could not be adopted, and was removed. */
+  /** The sandbox had a container that could not be adopted. It was removed. */
   readonly onReplaced?: ((key: SandboxKey, why: string) => void) | undefined;
 }
 
-/** What a container must be to be adopted, and how it is spoken to. */
+/** The spec that a container must have to be adopted, and how to connect to its init. */
 export interface Wanted {
   readonly config: string;
   readonly connect: (
@@ -38,10 +38,10 @@ export interface Survivor extends Pick<ContainerFacts, "id" | "epoch" | "running
   readonly isOurs: boolean;
 }
 
-/** A parked container that was looked up, and attached to while other things were prepared. */
+/** A parked container. The worker attached to it while it prepared the sandbox's home. */
 export interface Reached {
   readonly record: ParkedContainer;
-  /** Undefined when there is no such container any more, or it does not run. */
+  /** Undefined when the container is gone, or does not run. */
   readonly stream: AttachedStream | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface Reached {
  *
  *   parked on this host ──claimed, same config, answers hello──▶ adopted
  *   found by its name, or assigned ──this worker's, same config, answers hello──▶ adopted
- *   any other of this sandbox's ──▶ removed
+ *   any other container of this sandbox ──▶ removed
  */
 export class Adopter {
   readonly #options: AdopterOptions;
@@ -60,7 +60,7 @@ export class Adopter {
     this.#options = options;
   }
 
-  /** Whether one of this sandbox's is parked here. Another worker may still claim it. */
+  /** The parked container of this sandbox on this host. Another worker may still claim it. */
   async look({ key }: StartRequest): Promise<ParkedContainer | undefined> {
     return (await this.#options.parked()).look(key);
   }
@@ -70,7 +70,7 @@ export class Adopter {
     const kept = this.#kept.take(record.containerId);
     if (kept) return { record, stream: kept };
     const { containers } = this.#options;
-    // The engine attaches to one that has died, too, and then nothing ever answers.
+    // The engine attaches to a dead container too. Nothing would ever answer there.
     const [found, stream] = await Promise.all([
       containers.find(record.containerId, call).catch(() => undefined),
       containers.attach(record.containerId, call).catch(() => undefined),
@@ -80,12 +80,12 @@ export class Adopter {
     return { record, stream: undefined };
   }
 
-  /** Of a container that this process has just parked, for when it adopts it again. */
+  /** Keeps the stream of a container that this process has just parked, in case it adopts the container again. */
   keep(containerId: string, stream: AttachedStream): void {
     this.#kept.keep(containerId, stream);
   }
 
-  /** Undefined: there is none, and none is in the way of a fresh one. */
+  /** Undefined: there is none. Containers that could not be adopted were removed, so a fresh one can be made. */
   async adopt(
     request: StartRequest,
     reached: Reached | undefined,
@@ -113,7 +113,7 @@ export class Adopter {
     return undefined;
   }
 
-  /** The container of this worker's is removed. */
+  /** Removes a container that this worker holds, and the note that it holds it. */
   async discard({ key }: Pick<StartRequest, "key">, containerId: string, call: CallOptions): Promise<void> {
     await this.#options.containers.remove(containerId, call);
     await (await this.#options.parked()).removed(key);
@@ -154,12 +154,12 @@ export class Adopter {
     return undefined;
   }
 
-  /** Of workers of this host. */
+  /** Claims of this host's workers on containers of the sandbox. */
   async claims({ key }: StartRequest): Promise<readonly HeldContainer[]> {
     return (await this.#options.parked()).held(key);
   }
 
-  /** The sandbox's containers that are not parked: the one that has its name, and those that were assigned to it by a worker of this host. */
+  /** The sandbox's containers that are not parked: the one with its name, and those that workers of this host assigned to it. */
   async survivors({ key }: StartRequest, call: CallOptions): Promise<readonly Survivor[]> {
     const { containers, worker, fleet } = this.#options;
     const parked = await this.#options.parked();
@@ -183,7 +183,7 @@ export class Adopter {
     return [{ ...named, isOurs }, ...(await Promise.all(assigned))];
   }
 
-  /** `why`: it does not answer as it should, and is to be removed. */
+  /** `why`: the container does not answer as it should. The caller removes it. */
   async #adopt(
     request: StartRequest,
     containerId: string,
@@ -196,7 +196,7 @@ export class Adopter {
       return { containerId, connection, killedLeftovers: running.length, watchdogFired };
     } catch (error) {
       if (isFault(error, "aborted")) throw error;
-      // A process 1 that lies about epochs must not keep its sandbox from starting: the lease knows who holds it.
+      // A process 1 that lies about epochs must not keep its sandbox from starting, so the lease decides.
       if (isFault(error, "fenced") && (await request.isHeld?.()) !== true) throw error;
       return { why: `it does not answer as it should: ${error instanceof Error ? error.message : error}` };
     }

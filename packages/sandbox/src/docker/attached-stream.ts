@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { ByteListener, ByteStream } from "../init/byte-stream.ts";
 import { StdioDemux } from "./stdio-demux.ts";
 
-/** init writes to stderr only a last message before it dies; the rest is cut. */
+/** init writes to stderr only a last message before it dies. Of a longer text the end is kept. */
 const stderrKeptBytes = 2048;
 
 /** The container's attached stdin and stdout as a stream to init. */
@@ -61,6 +61,6 @@ export class AttachedStream implements ByteStream {
     if (this.#ended) return;
     this.#ended = true;
     this.#socket.destroy();
-    this.#listener?.onEnd(this.#stderr === "" ? detail : `${detail}; its last words: ${this.#stderr.trim()}`);
+    this.#listener?.onEnd(this.#stderr === "" ? detail : `${detail}; it wrote last: ${this.#stderr.trim()}`);
   }
 }

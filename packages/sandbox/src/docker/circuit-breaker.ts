@@ -60,7 +60,7 @@ export class CircuitBreaker {
     this.#openUntil = this.#options.now() + this.#pauseMs;
   }
 
-  /** The caller gave up before anything could be learnt. */
+  /** The caller gave up before the engine answered. */
   abandoned(): void {
     this.#probing = false;
   }

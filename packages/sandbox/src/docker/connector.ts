@@ -16,7 +16,7 @@ export interface ConnectorOptions {
   readonly unixLink: boolean;
 }
 
-/** From an attached container to a connection that has sent HELLO, with its link and its way out. */
+/** Connects to the init of an attached container: HELLO, the unix link, and the way out for egress. */
 export class Connector {
   readonly #options: ConnectorOptions;
 
@@ -52,7 +52,7 @@ export class Connector {
     return { connection, hello };
   }
 
-  /** Nothing of the tenant's has begun in this holder's time. Closed with the connection. */
+  /** Opened before this holder starts any command. Closed with the connection. */
   async #openWayOut(
     { profile, wayOut }: StartRequest,
     home: SandboxHome,
@@ -80,7 +80,7 @@ export class Connector {
     return { directory: linkDirectory, owner: workspace.ownUid ? { uid, gid } : undefined };
   }
 
-  /** Undefined where this worker cannot listen; stdio is then all there is. */
+  /** Undefined where this worker cannot listen. stdio then carries everything. */
   async #listen({ epoch }: StartRequest, home: SandboxHome) {
     if (!this.#options.unixLink) return undefined;
     return LinkListener.open(this.#linkPlace(home), epoch).catch(() => undefined);

@@ -15,7 +15,7 @@ import { defaultUids } from "./workspace.ts";
 
 export const initMountPath = "/.berth/init";
 export const linkMountPath = "/.berth/link";
-/** Where a container that copies a tree has the original. */
+/** Where a container that copies a tree has the source mounted. */
 export const treeSourcePath = "/.berth/from";
 /** Beside the workspaces: their snapshots. */
 export const treeFolder = ".snapshots";
@@ -52,7 +52,7 @@ export const fixedHostConfig = {
 const commandLine = z
   .array(z.string())
   .refine((words) => isSandboxCall(words) || treeCalls.includes(words.join(" ")), {
-    error: "it is not how init is called",
+    error: "these are not arguments that Berth gives to init",
   });
 const treeCalls = [`clone ${treeSourcePath} ${workspaceDirectory}`, `clear ${workspaceDirectory}`];
 
@@ -66,20 +66,20 @@ function isSandboxCall(words: readonly string[]): boolean {
 
 export interface MountRule {
   readonly target: string;
-  /** Beneath the folder of the workspaces, or `..` and what lies beside it. */
+  /** Relative to the folder of the workspaces. */
   readonly folder: string;
   readonly name: z.ZodType<string>;
   readonly is: "directory" | "file";
   /** Read-only or writable, by the profile. */
   readonly readOnly: boolean | "either";
-  /** It belongs to the uid that the container runs as. */
+  /** The source must belong to the uid that the container runs as. */
   readonly ownedByUser: boolean;
 }
 
 const named = (pattern: RegExp) => z.string().regex(pattern);
 const file = { is: "file", readOnly: true, ownedByUser: false } as const;
 
-/** Every place of a sandbox where something of the host is mounted. Nothing else of the host is. */
+/** Every target at which a path of the host may be mounted. No other path of the host is. */
 export const mountRules: readonly MountRule[] = [
   {
     target: workspaceDirectory,
@@ -113,7 +113,7 @@ export const mountRules: readonly MountRule[] = [
     readOnly: true,
     ownedByUser: false,
   },
-  // Of a container that works on a tree, not of a sandbox: only such a one is called so.
+  // In a container that copies or empties a tree. `isTreeMount` keeps them out of sandboxes.
   ...[workspaceDirectory, treeSourcePath].map((target) => ({
     ...{ target, folder: treeFolder, is: "directory" as const, readOnly: false, ownedByUser: true },
     name: named(/^(\.aside-[0-9a-f]{16}|[a-z0-9][a-z0-9_.-]*)$/),
@@ -153,7 +153,7 @@ export interface ContainerRules {
   readonly images: readonly string[];
   /** `defaultRuntime` stands for a container that names none. */
   readonly runtimes: readonly string[];
-  /** `uid:gid` besides those of sandboxes' own. */
+  /** `uid:gid`, in addition to the uids that workers allocate to sandboxes. */
   readonly users: readonly string[];
   /** Container root is the engine's own user, so a sandbox may be root inside. */
   readonly rootless: boolean;
@@ -161,14 +161,14 @@ export interface ContainerRules {
 
 export const defaultRuntime = "default";
 
-/** As the engine reads it: a name without a tag is `latest`. */
+/** The engine takes a name without a tag for `latest`. */
 export function withTag(image: string): string {
   return image.includes("@") || /:[^/]*$/.test(image) ? image : `${image}:latest`;
 }
 
 const amount = z.number().positive();
 const tmpfsOptions = /^rw,nosuid,nodev,size=\d+,nr_inodes=\d+,mode=1777,uid=\d+,gid=\d+,(no)?exec$/;
-/** They only hold back, whatever disk they name. */
+/** Rates only slow a container down, so any disk may be named. */
 const rates = z.array(
   z.strictObject({ Path: z.string().regex(/^\/dev\/[A-Za-z0-9_-]+$/), Rate: z.number().int().positive() }),
 );
@@ -179,8 +179,8 @@ const ulimit = z.strictObject({
 });
 
 /**
- * A container that `containerSpec` could have written, within an operator's rules. A field that is not known here is
- * refused: the engine reads names in any case (`hostconfig`), and gains new ones.
+ * The schema of containers that `containerSpec` could have written, within an operator's rules. It refuses unknown fields: the engine
+ * reads names in any case (`hostconfig`), and new versions add some.
  */
 export function sandboxContainer(rules: ContainerRules) {
   const runtime = z.enum(rules.runtimes.filter((name) => name !== defaultRuntime));
@@ -190,7 +190,9 @@ export function sandboxContainer(rules: ContainerRules) {
       NetworkMode: z.enum(rules.networks),
       Runtime: rules.runtimes.includes(defaultRuntime) ? runtime.optional() : runtime,
       GroupAdd: z
-        .array(z.string().refine(isOwnGroup, { error: "it is no group of a tenant's own" }))
+        .array(
+          z.string().refine(isOwnGroup, { error: "it is not a group that a worker allocated to a tenant" }),
+        )
         .max(1)
         .optional(),
       Tmpfs: z.record(z.string().regex(/^\/[^:]+$/), z.string().regex(tmpfsOptions)),
@@ -221,7 +223,11 @@ export function sandboxContainer(rules: ContainerRules) {
     ...equalTo(fixedFields),
     Cmd: commandLine,
     Image: z.string().refine((image) => rules.images.includes(withTag(image)), { error: "it is not listed" }),
-    User: z.string().refine((user) => userFits(user, rules), { error: "it is no user of a sandbox's own" }),
+    User: z
+      .string()
+      .refine((user) => userFits(user, rules), {
+        error: "it is not a uid that a worker allocated to a sandbox",
+      }),
     NetworkDisabled: z.boolean(),
     Labels: z
       .record(z.string(), z.string())
@@ -235,7 +241,7 @@ export function sandboxContainer(rules: ContainerRules) {
   );
 }
 
-/** Commands run in a sandbox, and what init alone works on is never in one. */
+/** Trees on which only `init clone` and `init clear` work. A sandbox, in which commands run, never has them mounted. */
 function isTreeMount(workspacesRoot: string) {
   return ({ Source, Target }: { readonly Source: string; readonly Target: string }) =>
     Target === treeSourcePath || Source.startsWith(join(workspacesRoot, treeFolder, "/"));
@@ -270,7 +276,7 @@ function mounts(workspacesRoot: string) {
           Target: z.string(),
           ReadOnly: z.literal(true).optional(),
         })
-        .refine(fits, { error: "it is no mount of a sandbox's" }),
+        .refine(fits, { error: "it is not a mount of a sandbox" }),
     )
     .refine((list) => new Set(list.map(({ Target }) => Target)).size === list.length, {
       error: "something is mounted twice",
@@ -278,14 +284,14 @@ function mounts(workspacesRoot: string) {
     .refine((list) => list.some(({ Target }) => Target === initMountPath), { error: "init is missing" });
 }
 
-/** A uid of the sandbox's own, with the group of the same number: a group of the host's would open the host's files. */
+/** The gid must equal the uid: a group of the host would give access to the host's files. */
 function userFits(user: string, { rootless, users }: ContainerRules): boolean {
   if (rootless || users.includes(user)) return true;
   const [, uid, gid] = /^([1-9]\d*):([1-9]\d*)$/.exec(user) ?? [];
   return uid !== undefined && uid === gid && Number(uid) >= defaultUids.first && Number(uid) < 2 ** 31;
 }
 
-/** Beside the sandboxes' uids: no file of the host belongs to it. */
+/** Allocated from the same range as the sandboxes' uids, in which the host has no files. */
 function isOwnGroup(gid: string): boolean {
   return /^[1-9]\d*$/.test(gid) && Number(gid) >= defaultUids.first && Number(gid) < 2 ** 31;
 }

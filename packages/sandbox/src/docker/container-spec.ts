@@ -15,9 +15,9 @@ export interface SpecInput {
   readonly linkDirectory: string;
   readonly etcFiles: readonly EtcFile[];
   readonly shared: SharedHome;
-  /** Of the profile, checked against what the host allows. */
+  /** The profile's mounts, checked against what the host allows. */
   readonly hostMounts: readonly Docker.MountSettings[];
-  /** The block device that has the workspaces; undefined where there is none to bound. */
+  /** The block device of the workspaces; undefined where there is none whose rates could be limited. */
   readonly disk: string | undefined;
   /** The JSON of the profile's seccomp file, instead of ours. */
   readonly seccomp: string | undefined;
@@ -26,8 +26,8 @@ export interface SpecInput {
 }
 
 /**
- * The container of a sandbox: all the hardening is here and in `container-shape.ts`, which the engine proxy checks, and nothing in a
- * job reaches it but the profile. What is not named stays the engine's default, such as masked and read-only paths of /proc.
+ * The container of a sandbox. All hardening is here and in `container-shape.ts`, which the engine proxy checks. Of a job, only the
+ * profile has an influence on it. Fields that are not set keep the engine's defaults, such as masked and read-only paths of /proc.
  */
 export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
   const { profile, workspace } = input;
@@ -47,7 +47,7 @@ export function containerSpec(input: SpecInput): Docker.ContainerCreateOptions {
   };
 }
 
-/** A field of the engine's API that the types do not know. */
+/** dockerode's types lack this field. */
 type HostConfig = Docker.HostConfig & { CgroupnsMode: "private" };
 
 function hostConfig(input: SpecInput): HostConfig {
@@ -59,19 +59,19 @@ function hostConfig(input: SpecInput): HostConfig {
     ...(profile.runtime === undefined ? {} : { Runtime: profile.runtime }),
     SecurityOpt: securityOptions(input),
     ReadonlyRootfs: profile.readOnlyRoot,
-    // An engine that cannot bound it refuses the container: without a bound, a tenant could fill the host's disk.
+    // Bounds a writable root, or a tenant could fill the host's disk. An engine that cannot do so refuses the container.
     ...(profile.readOnlyRoot ? {} : { StorageOpt: { size: String(limits.rootBytes) } }),
     Tmpfs: tmpfs(input),
     ShmSize: limits.shmBytes,
-    // To the engine, too, 0 is no cap.
+    // 0: no cap, for the engine as for the profile.
     Memory: limits.memoryBytes,
-    // Both together. Equal to memory: no swap, which would turn a limit into slowness for everybody on the disk.
+    // Memory and swap together. Equal to memory: no swap, since swapping slows down all users of the disk.
     MemorySwap: limits.memoryBytes === 0 ? 0 : limits.memoryBytes + limits.swapBytes,
     NanoCpus: Math.round(limits.cpus * 1e9),
     PidsLimit: limits.pids,
     Ulimits: ulimits(profile, workspace),
     ...(profile.dns.length === 0 ? {} : { Dns: profile.dns }),
-    // Without a network the file is ours.
+    // Without a network, Berth's own /etc/hosts has them.
     ...(profile.network === "none" || profile.extraHosts.length === 0
       ? {}
       : { ExtraHosts: profile.extraHosts }),
@@ -105,7 +105,7 @@ function securityOptions({ profile, seccomp }: SpecInput): string[] {
   ];
 }
 
-/** Of `none`, /workspace is one of the tmpfs. */
+/** With `none`, /workspace is one of the tmpfs. */
 function workspaceMount({ profile, workspace }: SpecInput): Docker.MountSettings[] {
   if (profile.workspace === "none") return [];
   const isReadOnly = profile.workspace === "ro";
@@ -120,7 +120,7 @@ function workspaceMount({ profile, workspace }: SpecInput): Docker.MountSettings
 function tmpfs({ profile, workspace, imageVolumes }: SpecInput): Record<string, string> {
   const { limits } = profile;
   const [uid, gid] = workspace.user.split(":");
-  // Owned by the tenant: the runtime gives the mount the mode its directory has in the image, whatever is asked for.
+  // Owned by the tenant: the runtime ignores the mode, and gives the mount the mode of the image's directory.
   const bounds = `rw,nosuid,nodev,size=${limits.tmpfsBytes},nr_inodes=${limits.tmpfsInodes},mode=1777,uid=${uid},gid=${gid}`;
   const volumes = imageVolumes.filter((path) => path !== workspaceDirectory);
   const own = profile.workspace === "none" ? [workspaceDirectory] : [];
@@ -135,7 +135,7 @@ function ulimits(
   const byName = {
     nofile: limits.openFiles,
     ...(limits.workspaceBytes === 0 || quotaFor === "writes" ? {} : { fsize: limits.workspaceBytes }),
-    // The kernel counts processes per uid on the whole host: with a shared uid, sandboxes would use up each other's.
+    // The kernel counts processes per uid on the whole host. Sandboxes with a shared uid would use up each other's limit.
     ...(workspace.ownUid && !workspace.sharesUid && limits.pids > 0 ? { nproc: limits.pids } : {}),
     ...named,
   };
@@ -145,7 +145,7 @@ function ulimits(
   });
 }
 
-/** Fields that are not set are left out: the engine proxy then need not know of a disk. */
+/** Fields without a limit are left out, so that the engine proxy need not allow them. */
 function diskLimits({ profile: { ioWeight, limits }, disk }: SpecInput): Partial<Docker.HostConfig> {
   const rate = (name: string, value: number) =>
     disk === undefined || value === 0 ? {} : { [name]: [{ Path: disk, Rate: value }] };
@@ -164,7 +164,7 @@ function deviceRequests(gpus: SandboxProfile["gpus"]): Pick<Docker.HostConfig, "
   return { DeviceRequests: [{ Driver: "", ...which, Capabilities: [["gpu"]], Options: {} }] };
 }
 
-/** Equal specs have equal hashes; a survivor with another one is not adopted. `more`: what was put into it, such as its set-up. */
+/** A container is adopted only if its hash equals that of the wanted spec. `more`: what the spec does not show, such as the set-up. */
 export function specHash(
   spec: Docker.ContainerCreateOptions,
   imageId: string,

@@ -16,7 +16,7 @@ export interface ContainerFacts extends SandboxRecord {
   readonly pid: number;
 }
 
-/** One that was started for the warm pool. */
+/** A container of the warm pool. */
 export interface WarmFacts {
   readonly id: string;
   readonly worker: string;
@@ -41,7 +41,7 @@ export class Containers {
   async create(spec: Docker.ContainerCreateOptions, call: Call): Promise<string> {
     const created = await this.#engine.call(
       "create container",
-      // Without the signal: the engine would create the container all the same, and we would not know it.
+      // Without the signal: after an abort the engine would still create the container, and no worker would know its id.
       () => this.#engine.docker.createContainer(spec),
       {
         deadlineMs: this.#engine.slowDeadlineMs,
@@ -77,7 +77,7 @@ export class Containers {
     return new AttachedStream(socket as unknown as import("node:stream").Duplex);
   }
 
-  /** Undefined when there is none of that name or id. */
+  /** Undefined when the engine has no container of that name or id. */
   async find(nameOrId: string, call: Call): Promise<ContainerFacts | undefined> {
     try {
       const found = await this.#engine.call(
@@ -142,7 +142,7 @@ export class Containers {
     }));
   }
 
-  /** Another process is removing it: wait for a bounded time. */
+  /** Waits, for a bounded time, until the process that removes the container has done so. */
   async #untilGone(id: string, call: Call): Promise<void> {
     const deadline = performance.now() + this.#engine.slowDeadlineMs;
     while (performance.now() < deadline) {

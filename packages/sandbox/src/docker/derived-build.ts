@@ -12,9 +12,9 @@ import { StdioDemux } from "./stdio-demux.ts";
 
 /** For an image of a few gigabytes on a slow disk. */
 const commitMs = 180_000;
-/** Until then its builder may be at work. In milliseconds since 1970. */
+/** The builder works until this time at most; later it must have died. In milliseconds since 1970. */
 const untilLabel = "berth.set-up-until";
-/** No sandbox's container is named so in any fleet. */
+/** No container of a sandbox has this prefix, in any fleet. */
 const namePrefix = "berth.set-up.";
 
 export interface BuildRequest {
@@ -27,7 +27,7 @@ export interface BuildRequest {
  *
  *   claimed ──command ends with 0──▶ committed ──▶ removed
  *      │  └──it fails, or takes too long──▶ removed
- *      └──its builder died──▶ removed by who waits for it, or by a worker that starts
+ *      └──its builder died──▶ removed by a worker that waits for it, or by one that starts
  */
 export class DerivedBuild {
   readonly #engine: Engine;
@@ -54,7 +54,7 @@ export class DerivedBuild {
     }
   }
 
-  /** By this worker, unless another is at it. */
+  /** Makes the image, unless another worker is making it: then waits for that one. */
   async make(name: string, request: BuildRequest, call: CallOptions): Promise<DerivedImage | FailedBuild> {
     await this.sweep(call);
     for (;;) {
@@ -67,7 +67,7 @@ export class DerivedBuild {
         continue;
       }
       try {
-        // Another may have made it between the look and the claim.
+        // Another worker may have made it between the look and the claim.
         return (await this.find(name, call)) ?? (await this.#run(id, name, request, call));
       } finally {
         await this.#containers.remove(id, {});
@@ -84,7 +84,7 @@ export class DerivedBuild {
         ),
       call,
     );
-    // By name, too: containers have the labels of their images.
+    // Also by name: a container has the labels of its image, so sandboxes of a derived image have this label.
     const late = found.filter(
       ({ Names, Labels }) =>
         Names.some((name) => name.startsWith(`/${namePrefix}`)) && Number(Labels[untilLabel]) < Date.now(),
@@ -92,7 +92,7 @@ export class DerivedBuild {
     await Promise.all(late.map(({ Id }) => this.#containers.remove(Id, call)));
   }
 
-  /** Undefined: there is one of that name. */
+  /** Undefined: there is a container of that name already. */
   async #claim(
     name: string,
     { spec, timeoutMs }: BuildRequest,
@@ -125,7 +125,11 @@ export class DerivedBuild {
     await this.#commit(id, name, JSON.stringify(checkedSetUp("", { ...ended, outcome })), call);
     const made = await this.find(name, call);
     if (made) return made;
-    throw new Fault("engine-refused", { call: "commit", status: 404, detail: `${name} went at once` });
+    throw new Fault("engine-refused", {
+      call: "commit",
+      status: 404,
+      detail: `${name} was removed right after it was made`,
+    });
   }
 
   async #commit(id: string, name: string, comment: string, call: CallOptions): Promise<void> {
@@ -142,7 +146,7 @@ export class DerivedBuild {
 
   async #outcome(id: string, call: CallOptions): Promise<Outcome> {
     const found = await this.#inspect(id, call);
-    // Also if the command went on without what was killed.
+    // Also if the command went on without the process that was killed.
     if (found?.State.OOMKilled) return { kind: "out-of-memory", limitBytes: found.HostConfig.Memory ?? 0 };
     return { kind: "exited", code: found?.State.ExitCode ?? 1 };
   }
@@ -161,7 +165,7 @@ export class DerivedBuild {
     return kept.finish();
   }
 
-  /** Another worker's: until it is gone, or must have died. */
+  /** Waits until the other worker's container is gone, or its builder must have died. */
   async #untilOver(name: string, call: CallOptions): Promise<void> {
     const found = await this.#inspect(name, call);
     if (!found) return;
@@ -184,7 +188,7 @@ export class DerivedBuild {
     }
   }
 
-  /** False: it took longer. Gone is ended, too. */
+  /** False: it took longer than `ms`. A container that is gone has ended. */
   async #ended(
     id: string,
     condition: "not-running" | "removed",
@@ -207,7 +211,7 @@ export class DerivedBuild {
   }
 }
 
-/** What its builder wrote into it. */
+/** The report that the builder wrote into the image's comment. */
 function reportIn(comment: unknown, endedAtMs: number): DerivedImage["report"] {
   try {
     return setUpReport.parse(JSON.parse(String(comment)));

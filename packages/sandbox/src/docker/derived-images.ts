@@ -40,7 +40,7 @@ interface Named {
   readonly spec: ReturnType<typeof rootSetUpSpec>;
 }
 
-/** Images in which a profile's set-up command has run as root. Each is made once on an engine, by the first that needs it. */
+/** Images in which a profile's set-up command has run as root. Each is made once on an engine, by the first sandbox that needs it. */
 export class DerivedImages {
   readonly #build: DerivedBuild;
   readonly #notes: ImageNotes | undefined;
@@ -53,7 +53,7 @@ export class DerivedImages {
     this.#floor = floor;
   }
 
-  /** Made when there is none. Throws `setup-failed` when its command fails: nothing is left of it, and the next call tries again. */
+  /** Makes the image if there is none. Throws `setup-failed` when its command fails. Nothing is left then, and the next call tries again. */
   async of(
     key: SandboxKey,
     profile: SandboxProfile,
@@ -82,7 +82,7 @@ export class DerivedImages {
     const { timeoutMs } = profile.setup;
     const make = async (over: AbortSignal) => {
       const made = await this.#makeWithRoom(name, { spec, timeoutMs }, over);
-      // As one that was pulled: it goes when nothing uses it.
+      // Noted as pulled, so that it is removed when no sandbox uses it.
       if ("name" in made) await this.#notes?.used(name, { pulled: true });
       return made;
     };
@@ -104,7 +104,7 @@ export class DerivedImages {
     });
   }
 
-  /** Undefined: it has not been made. */
+  /** Undefined: it has not been made yet. */
   async find(
     profile: SandboxProfile,
     base: ImageFacts,
@@ -119,13 +119,13 @@ export class DerivedImages {
   }
 }
 
-/** By all that the command's result may depend on. All of it is the operator's: what a tenant or a job may vary would make images at will. */
+/** The name is a hash of all that the command's result may depend on. All of it is the operator's: else a tenant could make any number of images. */
 async function named(profile: SandboxProfile, base: ImageFacts): Promise<Named> {
   const spec = rootSetUpSpec(profile, base.id, await readSeccomp(profile.seccomp));
   return { name: `berth-derived:${specHash(spec, base.id)}`, spec };
 }
 
-/** Ends a build that has no room, on its way to who waits for it. */
+/** Ends a build that has no room on the disk. Caught before it reaches callers. */
 class FullDisk extends Error {
   override readonly name = "FullDisk";
   readonly outcome: QuotaExceeded;
@@ -136,7 +136,7 @@ class FullDisk extends Error {
   }
 }
 
-/** An engine proxy allows no container as root, in its own words. */
+/** Also when an engine proxy refuses the container, since it allows none as root. */
 function startFault(error: unknown, key: SandboxKey): unknown {
   if (!(error instanceof Fault) || error.code !== "engine-refused") return error;
   const { detail } = (error as Fault<"engine-refused">).context;

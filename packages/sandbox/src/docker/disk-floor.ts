@@ -2,9 +2,9 @@ import { statfs } from "node:fs/promises";
 import { BoundedWait } from "@berth/protocol";
 import type { QuotaExceeded } from "../quota-guard.ts";
 
-/** Several sandboxes look at once; the disk does not change that fast. */
+/** A look is good for this long: several sandboxes look at once, and the disk does not change that fast. */
 const lookMs = 100;
-/** Between two looks while something takes room. */
+/** Between two looks while an operation takes room. */
 const watchMs = 300;
 
 /**
@@ -23,7 +23,7 @@ export class DiskFloor {
     this.#floorBytes = floorBytes;
   }
 
-  /** Undefined while there is room. A disk that cannot be looked at is another check's to report. */
+  /** Undefined while there is room, and when the disk cannot be looked at: `probeWorkspaces` reports that. */
   low(): Promise<QuotaExceeded | undefined> {
     if (this.#floorBytes === 0) return Promise.resolve(undefined);
     const nowMs = performance.now();
@@ -34,7 +34,7 @@ export class DiskFloor {
     return this.#looking;
   }
 
-  /** Runs what takes room. It does not begin below the floor, and its signal is aborted when it gets there: then `refusal` is thrown. */
+  /** Runs an operation that takes room. Throws `refusal` if the disk is below the floor, at the beginning or later; then `grow` is aborted. */
   async whileRoom<T>(
     signal: AbortSignal | undefined,
     refusal: (low: QuotaExceeded) => unknown,

@@ -2,8 +2,8 @@ import { access, readlink, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /**
- * The block device that has a directory's files, as the engine names it; the whole disk of a partition, since the kernel bounds only
- * those. Undefined where there is none, as on a network's file system or in memory.
+ * The block device that has a directory's files, as the engine names it. For a partition the whole disk: the kernel limits rates only of
+ * whole disks. Undefined where there is none, as on a network file system or in memory.
  */
 export async function diskOf(directory: string): Promise<string | undefined> {
   const { dev } = await stat(directory);
@@ -20,7 +20,7 @@ export async function diskOf(directory: string): Promise<string | undefined> {
   }
 }
 
-/** Of a device's number, as glibc packs it. */
+/** The major number, as glibc packs it into a device's number. */
 function majorOf(dev: number): number {
   return Number((BigInt(dev) >> 8n) & 0xfffn);
 }

@@ -18,7 +18,7 @@ interface Inspected {
   readonly pinned: string | undefined;
 }
 
-/** The engine's images, by the notes of which ones sandboxes were made of. */
+/** The engine's images, as far as the notes know that a sandbox was made of them. */
 export class DockerImages implements Images {
   readonly #parts: DockerImagesParts;
 
@@ -60,7 +60,7 @@ export class DockerImages implements Images {
     return removed;
   }
 
-  /** False: a container uses it. Gone already is fine. */
+  /** False: a container uses it. True also when it is gone already. */
   async #remove(image: string, options: CallOptions): Promise<boolean> {
     const { engine } = this.#parts;
     try {
@@ -96,7 +96,7 @@ export class DockerImages implements Images {
   }
 }
 
-/** Without its tag or digest; a port's colon is before a slash. */
+/** Removes the tag or digest. A colon before a slash belongs to a port. */
 function repositoryOf(image: string): string {
   return image.replace(/@.*$/, "").replace(/:[^:/]*$/, "");
 }

@@ -51,7 +51,7 @@ import { defaultUids, removeEmptyWorkspace, type UidRange } from "./workspace.ts
 export interface DockerDriverOptions extends Pick<StarterOptions, "onPull" | "onReplaced"> {
   readonly fleet: FleetId;
   readonly worker: WorkerId;
-  /** Whose containers they are: workers with the same name here adopt each other's parked ones. */
+  /** Workers with the same host name adopt each other's parked containers. */
   readonly host?: string | undefined;
   /** Absolute, and the same path for the engine. Made if missing. */
   readonly workspacesRoot: string;
@@ -72,15 +72,15 @@ export interface DockerDriverOptions extends Pick<StarterOptions, "onPull" | "on
   readonly helloDeadlineMs?: number;
   readonly fileDeadlineMs?: number;
   readonly pullDeadlineMs?: number;
-  /** Containers that are started before their sandbox is known; none when absent. */
+  /** The warm pool; none when absent. */
   readonly warm?: WarmOptions | undefined;
-  /** False: stdio carries everything, as where a socket cannot be reached. */
+  /** False: stdio carries everything, as where init cannot reach a socket of the host. */
   readonly unixLink?: boolean;
 }
 
 export interface WarmOptions extends Pick<WarmPoolOptions, "onState"> {
   readonly sizes: WarmSizes;
-  /** Of sandboxes that ask for nothing of their own, as it is now. */
+  /** The present profile of a job that names none. */
   readonly profile: () => SandboxProfile | undefined;
 }
 
@@ -141,22 +141,22 @@ export class DockerDriver implements SandboxDriver {
     if (options.warm && options.warm.sizes.most > 0) this.#warm = this.#makePool(options.warm);
   }
 
-  /** What the pool of warm containers has; absent without one. */
+  /** What the warm pool has; absent without one. */
   get warm(): WarmReport | undefined {
     return this.#warm?.report;
   }
 
-  /** Containers are started ahead of time from now on. */
+  /** From now on the warm pool starts containers. */
   startWarming(): void {
     this.#warm?.start();
   }
 
-  /** Those that wait for a sandbox are removed. */
+  /** Removes the containers that wait for a sandbox. */
   async stopWarming(): Promise<void> {
     await this.#warm?.stop();
   }
 
-  /** Why no container of this host can be given a workspace once it runs; undefined when it can. */
+  /** Why this host cannot have a warm pool: no workspace can be mounted in a running container. Undefined when it can. */
   async whyNotWarm(): Promise<string | undefined> {
     const { initPath = initBinaryPath, workspacesRoot } = this.#options;
     const mounter = new Mounter(initPath, nearestThere(workspacesRoot), () => {});
@@ -205,7 +205,7 @@ export class DockerDriver implements SandboxDriver {
     return this.#quotas.choice();
   }
 
-  /** Why nothing may grow on this host; undefined while its disk has room. */
+  /** Why no file of a sandbox may grow on this host; undefined while its disk has room. */
   async diskTrouble(): Promise<string | undefined> {
     const low = await this.#floor.low();
     return low && quotaText(low);
@@ -221,7 +221,7 @@ export class DockerDriver implements SandboxDriver {
     );
   }
 
-  /** A container that was adopted is its adopter's; its labels may name another worker. */
+  /** The labels of an adopted container may name another worker. Its claim names the one that holds it. */
   async list(options: CallOptions = {}): Promise<SandboxRecord[]> {
     const found = await this.#containers.list(this.#options.fleet, options);
     if (found.length === 0) return found;
@@ -265,7 +265,7 @@ export class DockerDriver implements SandboxDriver {
     return { removed, failed };
   }
 
-  /** Images of sandboxes that have no container any more. */
+  /** Unmounts the workspace images of sandboxes that have no container any more. */
   async #unmountOf(removed: readonly SandboxRecord[], options: CallOptions): Promise<void> {
     if (removed.length === 0) return;
     const left = new Set((await this.list(options)).map(({ key }) => key));
@@ -314,7 +314,7 @@ export class DockerDriver implements SandboxDriver {
     if (!isVolume) await mkdir(path, { mode: 0o700 });
   }
 
-  /** What does not change while the engine runs. */
+  /** Facts that do not change while the engine runs. */
   async #facts(): Promise<EngineFacts> {
     this.#engineFacts ??= this.#engine
       .call("engine info", () => this.#engine.docker.info(), {})
@@ -333,7 +333,7 @@ interface EngineFacts {
   readonly rootless: boolean;
 }
 
-/** The workspaces' directory, or where it would be made. */
+/** The workspaces' directory, or the nearest directory above in which it would be made. */
 function nearestThere(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestThere(dirname(path));
 }

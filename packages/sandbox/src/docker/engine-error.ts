@@ -1,6 +1,6 @@
 import { Fault } from "@berth/protocol";
 
-/** The fields of docker-modem's and Node's errors that are looked at. */
+/** The fields of docker-modem's and Node's errors that are read here. */
 interface EngineError {
   readonly statusCode?: number;
   readonly code?: string;
@@ -9,7 +9,7 @@ interface EngineError {
   readonly json?: { readonly message?: string } | null;
 }
 
-/** What docker-modem puts before the engine's own sentence. */
+/** docker-modem puts this before the engine's message. */
 const modemPrefix = /^\(HTTP code \d+\) [^-]* - /;
 
 const unreachableCodes = new Set([
@@ -22,7 +22,7 @@ const unreachableCodes = new Set([
   "EHOSTUNREACH",
 ]);
 
-/** The engine's errors in our words: the one place that knows what they look like. */
+/** Translates an error of the engine into a fault. No other file knows the form of these errors. */
 export function engineFault(call: string, address: string, error: unknown): Fault {
   if (error instanceof Fault) return error;
   const { statusCode, code, json, message } = error as EngineError;

@@ -6,16 +6,16 @@ import { engineFault } from "./engine-error.ts";
 export interface EngineOptions {
   /** `unix:///path`, `tcp://host:port`, `http://…`; the platform's default socket when absent. */
   readonly host?: string | undefined;
-  /** For an ordinary call. */
+  /** Deadline of an ordinary call. */
   readonly deadlineMs: number;
-  /** For create, start and remove, which wait for disks and kernels. */
+  /** Deadline of create, start and remove, which wait for disks and kernels. */
   readonly slowDeadlineMs: number;
 }
 
 export interface EngineCall {
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
-  /** Gets rid of what a call brought after its caller had given up. */
+  /** Called with an answer that came after the caller had given up. */
   readonly discard?: (late: unknown) => void;
 }
 
@@ -23,7 +23,7 @@ export const defaultEngineOptions = { deadlineMs: 10_000, slowDeadlineMs: 60_000
 
 /**
  * The container engine behind a deadline, an abort signal and a circuit breaker. Every use of dockerode goes through
- * `call`; nothing waits for the engine without a bound, whether or not dockerode heeds the signal.
+ * `call`, so that no caller waits for the engine without a bound, even if dockerode ignores the signal.
  */
 export class Engine {
   readonly docker: Docker;

@@ -13,14 +13,14 @@ export interface EtcInput {
   readonly workspacesRoot: string;
   /** `uid:gid` of the sandbox. */
   readonly user: string;
-  /** Of what the sandboxes of its tenant share. */
+  /** The group of the directories that the tenant's sandboxes share. */
   readonly sharedGid?: number | undefined;
   readonly profile: Pick<SandboxProfile, "network" | "env" | "extraHosts">;
 }
 
 /**
- * The files that give a sandbox's uid a name and `localhost` an address. Each is named by its content, like init: versions and
- * uids lie side by side, several workers write the same bytes, and a container that runs keeps the file it was started with.
+ * The files that give a sandbox's uid a name and `localhost` an address. Each is named by the hash of its content. So files of different
+ * versions and uids lie side by side, workers may write the same file at once, and a running container keeps its own.
  */
 export async function placeEtcFiles(input: EtcInput): Promise<EtcFile[]> {
   const files = namedEtcFiles(input);
@@ -28,12 +28,12 @@ export async function placeEtcFiles(input: EtcInput): Promise<EtcFile[]> {
   return files;
 }
 
-/** The same files, which need not be there yet. */
+/** The same files, without writing them. */
 export function namedEtcFiles(input: EtcInput): (EtcFile & { readonly content: string })[] {
   const contents = {
     passwd: passwd(input),
     group: group(input),
-    // With a network the engine writes the container's own address, and its name servers. Without one it would show the host's.
+    // With a network the engine writes the container's address and name servers. Without one it would show the host's.
     ...(input.profile.network === "none" ? { hosts: hosts(input), "resolv.conf": noNameServer } : {}),
   };
   return Object.entries(contents).map(([name, content]) => {
@@ -54,8 +54,8 @@ function hosts({ profile }: EtcInput): string {
 }
 
 /**
- * The sandbox's own line is first: its uid may be 0, under an engine without root. The others are those whose numbers are the same in
- * every image of Debian and of what is made of it; an image's further users are numbers here.
+ * The sandbox's own line is first, as its uid may be 0 under an engine without root. The others are the users whose numbers are the same
+ * in every image of Debian and its descendants. Further users of an image have no name here.
  */
 function passwd({ user, profile }: EtcInput): string {
   const { HOME = workspaceDirectory } = profile.env;
@@ -82,7 +82,7 @@ nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 `;
 }
 
-/** What a tenant's sandboxes share belongs to a group that they are all in. */
+/** Directories that a tenant's sandboxes share belong to the group `tenant`, which has all of them as members. */
 function group({ user, sharedGid }: EtcInput): string {
   const shared = sharedGid === undefined ? "" : `tenant:x:${sharedGid}:sandbox\n`;
   return `sandbox:x:${user.split(":")[1]}:
@@ -133,7 +133,7 @@ async function place(path: string, content: string): Promise<void> {
     await mkdir(dirname(path), { recursive: true, mode: 0o755 });
     const aside = `${path}.${randomBytes(8).toString("hex")}`;
     await writeFile(aside, content);
-    // Whatever the worker's umask is: the tenant's uid reads it.
+    // The tenant's uid must be able to read it under any umask of the worker.
     await chmod(aside, 0o644);
     await rename(aside, path);
   } catch (error) {

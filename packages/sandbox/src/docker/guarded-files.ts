@@ -30,7 +30,7 @@ import type {
 } from "../port.ts";
 import type { QuotaGuard } from "../quota-guard.ts";
 
-/** The link's files, with the workspace's quota before every growth. */
+/** The link's files. Checks the workspace's quota before an operation that may make it grow. */
 export class GuardedFiles implements SandboxFiles {
   readonly #link: () => Promise<Link>;
   readonly #quota: QuotaGuard;
@@ -82,7 +82,7 @@ export class GuardedFiles implements SandboxFiles {
     return { ...written, entries };
   }
 
-  /** An operation that init refused for the quota is reported with the quota's numbers. */
+  /** Puts the quota's numbers into a refusal of init's that has the code `quota`. */
   async #many(size: number, write: (room: Room) => Promise<ManyWritten>): Promise<ManyWritten> {
     const { release, ...room } = await this.#quota.reserve(size);
     try {

@@ -6,9 +6,9 @@ import type Docker from "dockerode";
 type Mounted = Pick<SandboxProfile, "mounts" | "mountable">;
 
 /**
- * The host's directories that a profile mounts. Each has to lie beneath one of `allowed`, which the host's own operator gives the worker:
- * who can only change profiles cannot reach the rest of the host. Links are followed before that is compared. None may lie beneath
- * one that the profile gives to write: its tenants could put a link in its place, which the engine would follow later.
+ * The host's directories that a profile mounts, with their links resolved. Each has to lie beneath one of `allowed`, a setting of the
+ * worker: an operator who can only change profiles cannot reach the rest of the host. None may lie beneath a directory that the profile
+ * mounts writable: a tenant could put a link in its place, which the engine would follow later.
  */
 export async function hostMounts(
   { mounts, mountable }: Mounted,
@@ -28,14 +28,14 @@ export async function hostMounts(
       if (above)
         throw refused(
           name,
-          `${mount.source} lies beneath ${above.name} of its mountable, which is rw: who writes there could exchange it`,
+          `${mount.source} lies beneath ${above.name} of its mountable, which is rw: a tenant that writes there could replace it`,
         );
       return { Type: "bind", Source: source, Target: mount.target, ReadOnly: mount.access === "ro" };
     }),
   );
 }
 
-/** Also those that are not mounted here: other sandboxes may have them. */
+/** Also those that this sandbox does not mount: other sandboxes may have them. */
 async function writable(
   mountable: Mounted["mountable"],
 ): Promise<{ readonly name: string; readonly source: string }[]> {

@@ -6,10 +6,10 @@ import { z } from "zod";
 const imageNote = z.strictObject({ image: z.string(), pulled: z.boolean(), usedAtMs: z.number() });
 export type ImageNote = z.infer<typeof imageNote>;
 
-/** A note is written anew after this long: most starts then write nothing. */
+/** A note is good for this long, so that most starts write nothing. */
 const renewedAfterMs = 600_000;
 
-/** When each image was last used on this host, and whether Berth pulled it: a file each, beside the workspaces. */
+/** When each image was last used on this host, and whether Berth pulled it. One file for each image, beside the workspaces. */
 export class ImageNotes {
   readonly #folder: string;
   readonly #written = new Map<string, number>();
@@ -18,7 +18,7 @@ export class ImageNotes {
     this.#folder = join(root, ".images");
   }
 
-  /** Does not throw: an image that is not noted is only never removed. */
+  /** Does not throw. An image without a note is never removed. */
   async used(image: string, { pulled }: { readonly pulled: boolean }): Promise<void> {
     const writtenAtMs = this.#written.get(image) ?? Number.NEGATIVE_INFINITY;
     if (!pulled && Date.now() - writtenAtMs < renewedAfterMs) return;

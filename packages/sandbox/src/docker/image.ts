@@ -21,12 +21,12 @@ export interface ImageOptions {
   readonly signal?: AbortSignal | undefined;
   readonly pullDeadlineMs: number;
   readonly onPull?: ((progress: PullProgress) => void) | undefined;
-  /** Also if the engine has one of that name. */
+  /** Pull even if the engine has an image of that name. */
   readonly again?: boolean;
   readonly onPulled?: (() => Promise<void>) | undefined;
 }
 
-/** What the engine knows of an image; pulled first when it is missing. */
+/** The facts of an image. Pulls it first if it is missing. */
 export async function ensureImage(engine: Engine, image: string, options: ImageOptions): Promise<ImageFacts> {
   try {
     if (options.again !== true) return await inspectImage(engine, image, options.signal);
@@ -100,7 +100,7 @@ interface PullEvent {
   readonly progressDetail?: { readonly current?: number; readonly total?: number };
 }
 
-/** An error inside the progress stream has no status; the engine did answer, so it counts as refused. */
+/** An error in the progress stream has no HTTP status. The engine did answer, so it counts as refused. */
 function pullError(error: Error): Fault {
   return new Fault(
     "engine-refused",

@@ -5,7 +5,7 @@ import type { AttachedStream } from "./attached-stream.ts";
  * as there are parked containers.
  *
  *   kept ──take()──▶ the adopter's
- *     └──the container ends, or another worker speaks with it──▶ closed
+ *     └──the container ends, or another worker adopts it──▶ closed
  */
 export class KeptStreams {
   readonly #streams = new Map<string, AttachedStream>();
@@ -14,11 +14,11 @@ export class KeptStreams {
     this.#streams.get(containerId)?.destroy();
     this.#streams.set(containerId, stream);
     const close = () => this.#close(containerId, stream);
-    // A parked init sends nothing: bytes that come here belong to another holder's stream.
+    // A parked init sends nothing. Bytes that arrive here are answers to another holder.
     stream.listen({ onBytes: close, onDrain: () => {}, onEnd: close });
   }
 
-  /** Undefined when there is none that is open. */
+  /** Undefined when none is open. */
   take(containerId: string): AttachedStream | undefined {
     const stream = this.#streams.get(containerId);
     this.#streams.delete(containerId);

@@ -7,7 +7,7 @@ export const label = {
   worker: "berth.worker",
   epoch: "berth.epoch",
   config: "berth.config",
-  /** Of a container that was started for the warm pool: the workers that may use it, and its number among those of its worker. */
+  /** On a container of the warm pool: which workers may use it, and its number among those of its worker. */
   warm: "berth.warm",
 } as const;
 
@@ -40,7 +40,7 @@ export function readRecord(id: string, labels: Record<string, string>, state: st
   };
 }
 
-/** The container waits for its sandbox, or waited. */
+/** Marks a container of the warm pool. It keeps the label when it serves a sandbox. */
 export function warmLabel(scope: string, number: number): Record<string, string> {
   return { [label.warm]: `${scope}.${number}` };
 }
@@ -50,7 +50,7 @@ export function readWarmLabel(text = ""): { readonly scope: string; readonly num
   return { scope, number: Number(number) };
 }
 
-/** One name per sandbox: the engine itself then refuses a second container for it. */
+/** One name per sandbox: the engine refuses a second container of the same name. */
 export function containerName(fleet: string, key: string): string {
   return `berth-${fleet}-${key}`;
 }

@@ -3,12 +3,12 @@ import { chmod, lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
 
-/** Processes that own a socket in it need only search permission; the names are random. */
+/** The socket's name is random, and init knows it: search permission is enough. */
 const directoryMode = 0o711;
 
 /**
- * A directory of one sandbox's, beside the workspaces, where the worker listens for its init. The container has it read-only, and
- * it stays as long as the workspace does: a container that is adopted sees the next worker's socket in it.
+ * The directory in which the worker listens for one sandbox's init. It lies beside the workspaces, and the container has it read-only. It
+ * stays as long as the workspace does, so that an adopted container sees the next worker's socket in it.
  */
 export async function prepareLinkDirectory(key: SandboxKey, root: string): Promise<string> {
   const directory = linkDirectory(key, root);
@@ -32,7 +32,7 @@ export async function removeLinkDirectory(key: SandboxKey, root: string): Promis
   await rm(linkDirectory(key, root), { recursive: true, force: true });
 }
 
-/** A key may be longer than a name, and the engine's proxy lets only such names through. */
+/** A hash, since a key may be longer than a file's name. The engine proxy allows only such names. */
 function linkDirectory(key: SandboxKey, root: string): string {
   return join(root, ".link", createHash("sha256").update(key).digest("hex").slice(0, 32));
 }
@@ -43,6 +43,6 @@ async function makeDirectory(path: string): Promise<void> {
   });
   const found = await lstat(path);
   if (!found.isDirectory()) throw new Error("it is not a directory");
-  // Whatever the worker's umask was.
+  // mkdir's mode is cut by the worker's umask.
   if ((found.mode & 0o7777) !== directoryMode) await chmod(path, directoryMode);
 }

@@ -8,11 +8,11 @@ export interface LostCommand {
   readonly request: StartRequest;
   readonly containers: Pick<Containers, "find">;
   readonly containerId: string;
-  /** Why everything in the container was ended, if it was. */
+  /** Why the worker ended everything in the container, if it did. */
   readonly recycled: string | undefined;
 }
 
-/** How a command ended whose link broke. Throws when another holder has the sandbox. */
+/** The outcome of a command whose link broke. Throws when another holder has the sandbox. */
 export async function lostOutcome(
   end: LinkEnd,
   { request: { key: sandboxKey, epoch, profile }, containers, containerId, recycled }: LostCommand,

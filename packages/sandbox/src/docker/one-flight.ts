@@ -6,7 +6,7 @@ interface Flight<T> {
   waiting: number;
 }
 
-/** Callers that want the same at the same time share one attempt and how it ends. It is given up when the last of them has gone. */
+/** Callers that want the same thing at the same time share one attempt and its result. The attempt is aborted when the last of them has gone. */
 export class OneFlight<T> {
   readonly #operation: string;
   readonly #flights = new Map<string, Flight<T>>();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type SandboxKey, sandboxKey, type WorkerId, workerId } from "@berth/protocol";
 import { z } from "zod";
 
-/** Workers with the same of all this see the same containers, and adopt each other's. */
+/** Workers whose scopes are equal see the same containers, and adopt each other's. */
 export interface ParkingScope {
   /** Of the workspaces. */
   readonly root: string;
@@ -17,9 +17,9 @@ export interface ParkingScope {
 const parkedContainer = z.object({
   containerId: z.string(),
   key: sandboxKey,
-  /** Who parked it. */
+  /** The worker that parked it. */
   worker: workerId,
-  /** The one under which it was parked. */
+  /** Of the lease under which it was parked. */
   epoch: z.number(),
   config: z.string(),
   memoryBytes: z.number(),
@@ -42,12 +42,12 @@ export interface HeldContainer {
  *
  * A container of the warm pool is `held` from the moment it is assigned: its own name does not name its sandbox.
  *
- * A claim is one rename, so exactly one worker gets a parked container, be it to adopt or to remove it. A container that was
- * claimed is the claimer's from then on; its labels may name another. A worker that dies at any point leaves a file in one of the two
- * states: parked, for any worker of the host, or held, and then its next life or the sandbox's next holder takes or removes it.
+ * A claim is one rename, so exactly one worker gets a parked container, be it to adopt or to remove it. The claim then says whose the
+ * container is, although its labels may name another worker. A worker that dies leaves a file in one of the two states: parked, for any
+ * worker of the host, or held, for the worker's next process or the sandbox's next holder, which adopts or removes the container.
  */
 export class ParkedContainers {
-  /** Names what workers have in common that see the same containers. */
+  /** The same for all workers that see the same containers. */
   readonly scope: string;
   readonly #directory: string;
   readonly #worker: WorkerId;
@@ -59,13 +59,13 @@ export class ParkedContainers {
     this.#worker = worker;
   }
 
-  /** This worker's container is free for any holder. Only after init has confirmed that nothing runs in it. */
+  /** Leaves this worker's container to any holder. Only after init has confirmed that nothing runs in it. */
   async park(container: Omit<ParkedContainer, "worker" | "parkedAtMs">): Promise<void> {
     await this.hold(container);
     await rename(this.#heldPath(container.key), this.#parkedPath(container.key));
   }
 
-  /** This worker's container serves that sandbox, although its name and labels may not say so. */
+  /** Records that this worker's container serves that sandbox, which its name and labels may not show. */
   async hold(container: Omit<ParkedContainer, "worker" | "parkedAtMs">): Promise<void> {
     const record: ParkedContainer = { ...container, worker: this.#worker, parkedAtMs: Date.now() };
     const aside = join(this.#directory, `${randomBytes(8).toString("hex")}.new`);
@@ -82,7 +82,7 @@ export class ParkedContainers {
     return readRecord(this.#parkedPath(key));
   }
 
-  /** It is this worker's now, or undefined: another was faster, or there is none. */
+  /** Makes the parked container this worker's. Undefined: another worker was faster, or there is none. */
   async claim(key: SandboxKey): Promise<ParkedContainer | undefined> {
     const held = this.#heldPath(key);
     try {
@@ -94,7 +94,7 @@ export class ParkedContainers {
     return readRecord(held);
   }
 
-  /** Claims one, and has it removed by `remove`. False: another worker was faster. Adoptions of this worker wait for it. */
+  /** Claims the container and calls `remove`. False: another worker was faster. `settled` waits for it. */
   async evict(key: SandboxKey, remove: (containerId: string) => Promise<void>): Promise<boolean> {
     const evicting = (async () => {
       const claimed = await this.claim(key);
@@ -108,12 +108,12 @@ export class ParkedContainers {
     return evicting;
   }
 
-  /** Returns when no eviction of that sandbox's container is going on here. */
+  /** Waits for an eviction by this worker, so that an adoption does not find a container that is being removed. */
   async settled(key: SandboxKey): Promise<void> {
     await this.#evicting.get(key);
   }
 
-  /** The container of this worker's is gone. */
+  /** This worker's container of the sandbox is gone. */
   async removed(key: SandboxKey): Promise<void> {
     await rm(this.#heldPath(key), { force: true });
   }
@@ -132,7 +132,7 @@ export class ParkedContainers {
     return read.filter((one) => one !== undefined).sort((a, b) => a.parkedAtMs - b.parkedAtMs);
   }
 
-  /** Containers that a worker claimed or assigned: theirs, although the labels may name another. Of one sandbox, or of all. */
+  /** Containers that workers of this host claimed or assigned: of one sandbox, or of all. */
   async held(key?: SandboxKey): Promise<HeldContainer[]> {
     const names = await this.#names();
     const wanted =
@@ -160,7 +160,7 @@ export class ParkedContainers {
   }
 }
 
-/** A file that cannot be read is none: its container is then found by its name, and removed. */
+/** A file that cannot be read counts as absent: the container is then found by its name, and removed. */
 async function readRecord(path: string): Promise<ParkedContainer | undefined> {
   try {
     return parkedContainer.parse(JSON.parse(await readFile(path, "utf8")));

@@ -3,7 +3,7 @@ import type { Engine } from "./engine.ts";
 import { ensureImage, type ImageFacts, type ImageOptions } from "./image.ts";
 import type { ImageNotes } from "./image-notes.ts";
 
-/** An image that is replaced under its name is noticed after this long by sandboxes whose containers are parked. */
+/** Sandboxes with parked containers notice after this long that an image was replaced under its name. */
 const recentMs = 2_000;
 
 export interface RecentImagesOptions extends Pick<ImageOptions, "pullDeadlineMs" | "onPull"> {
@@ -15,7 +15,7 @@ interface Looked {
   readonly atMs: number;
 }
 
-/** Caches the engine's answers about images for a moment: under pressure many parked containers of one image are adopted in a second. */
+/** Caches the engine's answers about images: under pressure a worker adopts many parked containers of one image in a second. */
 export class RecentImages {
   readonly #engine: Engine;
   readonly #options: RecentImagesOptions;

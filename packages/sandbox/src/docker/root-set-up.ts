@@ -2,7 +2,7 @@ import { type SandboxProfile, sandboxProfile } from "@berth/protocol";
 import type Docker from "dockerode";
 import { containerSpec } from "./container-spec.ts";
 
-/** What package managers need: to give files away and to change into their own users. Nothing that reaches the host. */
+/** Package managers change the owner of files and drop to their own users. None of these reaches the host. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID"];
 
 /** The set-up command runs as root, in an image of its own. */
@@ -10,14 +10,15 @@ export function setsUpAsRoot({ setup }: SandboxProfile): boolean {
   return setup.root && setup.command !== "";
 }
 
-/** Of a sandbox whose image is set up already. */
+/** The profile of a sandbox in the image that the set-up made. */
 export function derivedProfile(profile: SandboxProfile, image: string): SandboxProfile {
   return { ...profile, image, setup: { ...profile.setup, command: "" } };
 }
 
 /**
- * The container in which a set-up command runs as root. Nothing of a tenant's or of the host's is in it: no mount, no link, no variable
- * of the profile's, which tenants may add to. The engine's own runtime: others may keep what is written where a commit does not find it.
+ * The container in which a set-up command runs as root. It has no mount, no link and none of the profile's variables, to which tenants may
+ * add: nothing of a tenant or of the host is in it. It runs under the engine's default runtime, since a commit may not find what is
+ * written under another.
  */
 export function rootSetUpSpec(
   { setup, network, dns, extraHosts, apparmor, limits }: SandboxProfile,
@@ -27,7 +28,7 @@ export function rootSetUpSpec(
   const { memoryBytes, swapBytes, cpus, pids, openFiles } = limits;
   const profile = sandboxProfile.parse({
     ...{ image: imageId, network: setup.network ?? network, dns, extraHosts, apparmor },
-    // A file may be as large as the package has it.
+    // No limit on a file's size: a package may have large files.
     limits: { memoryBytes, swapBytes, cpus, pids, openFiles, workspaceBytes: 0 },
   });
   const { StorageOpt: _, ...hostConfig }: Docker.HostConfig =
@@ -46,7 +47,7 @@ export function rootSetUpSpec(
       ReadonlyRootfs: false,
       Tmpfs: {},
       Mounts: [],
-      // Read when the command has ended, and gone with the container.
+      // The worker reads the log when the command has ended. It is removed with the container.
       LogConfig: { Type: "json-file", Config: { "max-size": "64k", "max-file": "2" } },
     },
   };

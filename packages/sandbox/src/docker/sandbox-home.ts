@@ -15,7 +15,7 @@ import { prepareTeam } from "./team.ts";
 import { forgetOrigin } from "./trees/fork-origin.ts";
 import { prepareWorkspace, type WorkspaceHome, type WorkspaceOptions } from "./workspace.ts";
 
-/** What of the host and of its image a sandbox gets. */
+/** What a sandbox gets from the host and from its image. */
 export interface SandboxHome {
   readonly imageEnv: readonly string[];
   readonly workspace: WorkspaceHome;
@@ -23,7 +23,7 @@ export interface SandboxHome {
   readonly shared: SharedHome;
   readonly peers: readonly TenantId[];
   readonly setUpPath: string;
-  /** Only a container that is made here needs them to be there. */
+  /** They are written only before a fresh container is made. */
   readonly etcFiles: readonly EtcFile[];
   readonly etcInput: EtcInput;
   readonly linkDirectory: string;
@@ -38,7 +38,7 @@ export interface SandboxHomesOptions {
   readonly quotas: WorkspaceQuotas;
 }
 
-/** Makes what a sandbox has on this host, before there is a container. */
+/** Prepares a sandbox's home on this host, before there is a container. */
 export class SandboxHomes {
   readonly #options: SandboxHomesOptions;
 
@@ -52,7 +52,7 @@ export class SandboxHomes {
     const workspaces = await this.#options.workspaces();
     const { root } = workspaces;
     const isOwn = workspaceOf === key;
-    // A fork that did not get as far as its workspace may have left a note, which is not of the one that is made now.
+    // A fork that failed before its workspace was made may have left a note. The workspace that is made now is no fork.
     if (isOwn && !(await isThere(join(root, key)))) await forgetOrigin(key, root);
     const isImage = await this.mount(request, workspaceOf);
     const workspace = await prepareWorkspace(workspaceOf, { ...workspaces, user: profile.user });
@@ -83,7 +83,7 @@ export class SandboxHomes {
     };
   }
 
-  /** The workspace's image, where that bounds it. False: nothing has to be mounted. */
+  /** Mounts the workspace's image, if the workspace is one. False: it is not. */
   mount({ key, profile }: StartRequest, workspaceOf = key): Promise<boolean> {
     return this.#options.quotas.mount(workspaceOf, profile.limits, { creates: workspaceOf === key });
   }

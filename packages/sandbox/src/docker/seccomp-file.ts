@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Fault } from "@berth/protocol";
 
-/** A seccomp profile as the engine takes it: its JSON. Undefined: ours. */
+/** The JSON of a profile's seccomp file, as the engine takes it. Undefined: Berth's own profile. */
 export async function readSeccomp(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const text = await readFile(path, "utf8").catch((error: Error) => {
@@ -13,7 +13,7 @@ export async function readSeccomp(path: string | undefined): Promise<string | un
   throw new Fault("seccomp-unusable", { path, detail: "it is not a seccomp profile in JSON" });
 }
 
-/** Nothing of the file goes into an error, which the tenant may read. */
+/** JSON.parse's error is dropped: it quotes the file, and a tenant may read it. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,7 +1,7 @@
 /**
- * The system calls of a sandbox. Ours instead of the engine's default, so that every engine version filters alike. It allows what
- * programs need without any capability; init's own filter (packages/init/c/seccomp.c) narrows some of these calls by argument.
- * A call that is not here is refused with EPERM; one that is newer than the runtime's library with ENOSYS.
+ * The system calls of a sandbox, instead of the engine's default, so that every engine version filters alike. The profile allows what
+ * programs without capabilities need. init's own filter (packages/init/c/seccomp.c) narrows some of these calls by argument. A call that
+ * is not listed fails with EPERM, or with ENOSYS if it is newer than the runtime's library.
  */
 
 const processes = [
@@ -94,7 +94,7 @@ function allow(names: readonly string[], ...args: NonNullable<Rule["args"]>): Ru
 /** CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID and NET. */
 const namespaceFlags = 0x7e020000;
 const noSuchCall = 38;
-/** Linux, the 4.2BSD inode numbers, UNAME26, both, and the question which it is. */
+/** PER_LINUX, the flags 0x8 and UNAME26, both, and the value that only asks for the present personality. */
 const personalities = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. */
 const families = [1, 2, 10, 16];
@@ -102,7 +102,7 @@ const families = [1, 2, 10, 16];
 const profile = {
   defaultAction: "SCMP_ACT_ERRNO",
   defaultErrnoRet: 1,
-  // Without the foreign ones a call of theirs would kill its process. init's filter answers all of them with ENOSYS.
+  // Calls of an architecture that is not listed would kill the process. init's filter answers foreign calls with ENOSYS.
   archMap: [
     {
       architecture: "SCMP_ARCH_X86_64",
@@ -118,7 +118,7 @@ const profile = {
     ...families.map((value) => allow(["socket"], { index: 0, value, op: "SCMP_CMP_EQ" })),
     ...personalities.map((value) => allow(["personality"], { index: 0, value, op: "SCMP_CMP_EQ" })),
     allow(["clone"], { index: 0, value: namespaceFlags, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }),
-    // Its flags are in memory, out of a filter's reach. Libraries then use clone.
+    // The flags of clone3 are in memory, where a filter cannot read them. Libraries fall back to clone.
     { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: noSuchCall },
   ] satisfies Rule[],
 };

@@ -16,12 +16,12 @@ import { z } from "zod";
 
 const remembered = z.strictObject({ containerId: z.string(), report: setUpReport });
 
-/** Where a sandbox's set-up is remembered: beside the workspaces, where no sandbox can write. */
+/** The file that records a sandbox's set-up. It lies beside the workspaces, where no sandbox can write. */
 export function setUpPath(key: SandboxKey, root: string): string {
   return join(root, ".setup", `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
 }
 
-/** How the set-up of that container ended. Undefined: it has not ended well, as far as is known. */
+/** The report of that container's set-up. Undefined: no successful one is recorded. */
 export async function rememberedSetUp(path: string, containerId: string): Promise<SetUpReport | undefined> {
   try {
     const found = remembered.parse(JSON.parse(await readFile(path, "utf8")));
@@ -31,7 +31,7 @@ export async function rememberedSetUp(path: string, containerId: string): Promis
   }
 }
 
-/** From now on, a worker that adopts the container does not set it up again. */
+/** Records that the container is set up: a worker that adopts it does not run the set-up again. */
 export async function rememberSetUp(path: string, containerId: string, report: SetUpReport): Promise<void> {
   const aside = `${path}.${randomBytes(8).toString("hex")}`;
   try {
@@ -48,7 +48,7 @@ export async function forgetSetUp(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** The set-up has a network that the sandbox's commands do not have: it runs in a container of its own, before theirs. */
+/** Whether the set-up runs in a container of its own, before the commands': its network is another than theirs. */
 export function setsUpApart({ setup, network }: SandboxProfile): boolean {
   return !setup.root && setup.command !== "" && setup.network !== undefined && setup.network !== network;
 }

@@ -4,7 +4,7 @@ import { agentDirectory, agentIn, Fault, sharedOwner, tenantOf, toolsDirectory }
 import type { StartRequest } from "../port.ts";
 import { allocateId, type WorkspaceOptions } from "./workspace.ts";
 
-/** A directory that several sandboxes of one tenant have, and that outlives them. */
+/** A directory that sandboxes of one tenant have in common, and that outlives them. */
 export interface SharedDirectory {
   /** On the host. */
   readonly source: string;
@@ -14,18 +14,18 @@ export interface SharedDirectory {
 
 export interface SharedHome {
   readonly directories: readonly SharedDirectory[];
-  /** Sandboxes have users of their own, so what they share belongs to a group of the tenant's. */
+  /** Each sandbox has its own uid, so shared directories belong to a group of the tenant. */
   readonly gid: number | undefined;
 }
 
 const parentMode = 0o700;
-/** Setgid: what is made in it has its group. */
+/** Setgid: files that are made in the directory get its group. */
 const groupMode = 0o2770;
 
-/** Folders beside the workspaces, each directory named by its tenant, or tenant and agent. */
+/** Folders beside the workspaces. Each directory in them is named by its tenant, or by tenant and agent. */
 export const sharedFolders = { tools: ".tools", agents: ".agents", team: ".team" } as const;
 
-/** Makes those that the profile names. As with a workspace, only the directory itself is touched from the host, never what is in it. */
+/** Makes the shared directories that the profile names. The worker touches only the directory itself, never what is in it. */
 export async function prepareShared(
   { key, agent = agentIn(key) ?? "default", profile }: Pick<StartRequest, "key" | "agent" | "profile">,
   options: WorkspaceOptions,
@@ -50,7 +50,7 @@ export async function prepareShared(
   return { directories, gid };
 }
 
-/** A number beside the sandboxes' uids: no sandbox has it as its user. */
+/** A number from the range of the sandboxes' uids. No sandbox has it as its uid. */
 function groupOf(tenant: string, options: WorkspaceOptions): Promise<number> {
   return allocateId(`group of ${tenant}`, options);
 }
@@ -62,7 +62,7 @@ async function makeShared(parent: string, path: string, gid: number | undefined)
     const found = await lstat(path);
     if (!found.isDirectory()) throw new Error("it is not a directory");
     if (gid === undefined) return;
-    // The mode first: without CAP_FSETID the setgid bit can only be given to a group of one's own.
+    // The mode before the owner: without CAP_FSETID the setgid bit can only be set while the group is one of the worker's own.
     if ((found.mode & 0o7777) !== groupMode) {
       await chown(path, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
       await chmod(path, groupMode);

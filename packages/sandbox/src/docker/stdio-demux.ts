@@ -3,8 +3,8 @@ import { FrameError } from "@berth/init";
 const headerBytes = 8;
 
 /**
- * Takes apart the engine's multiplexed stdout and stderr (one stream type byte, three zeros, a length, the bytes).
- * Passes bytes on as they come and holds at most a header, however long a chunk claims to be.
+ * Demultiplexes the engine's stdout and stderr (one byte for the stream, three zeros, a length, the bytes). Passes bytes on as they come,
+ * and holds at most a header.
  */
 export class StdioDemux {
   readonly #onChunk: (stream: "stdout" | "stderr", bytes: Buffer) => void;

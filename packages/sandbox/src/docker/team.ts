@@ -12,15 +12,15 @@ import type { StartRequest } from "../port.ts";
 import type { SnapshotReport } from "../team-snapshot.ts";
 import { type SharedDirectory, sharedFolders } from "./shared-directories.ts";
 
-/** Where a reader finds what there is of each peer. */
+/** The file in /team that describes each peer's copy. */
 const reportName = ".snapshots.json";
 
-/** On the host: one directory for each sandbox, in which nothing of a tenant's ever runs or writes. */
+/** On the host: one directory for each sandbox. No process of a tenant writes there. */
 export function teamPath(key: SandboxKey, root: string): string {
   return join(root, sharedFolders.team, key);
 }
 
-/** Makes the sandbox's directory, and takes out what is of a tenant that is no peer any more. Undefined: it has no peers. */
+/** Makes the sandbox's directory, and removes the copies of tenants that are no peers any more. Undefined: it has no peers. */
 export async function prepareTeam(
   key: SandboxKey,
   peers: readonly TenantId[],
@@ -49,7 +49,7 @@ export async function removeTeam(key: SandboxKey, root: string): Promise<void> {
   await rm(teamPath(key, root), { recursive: true, force: true });
 }
 
-/** Without a workspace there is nothing to copy, and none is made. */
+/** Without a workspace there is nothing to copy. */
 export async function hasWorkspace(key: SandboxKey, root: string): Promise<boolean> {
   const found = await lstat(join(root, key)).catch(() => undefined);
   return found?.isDirectory() === true;
@@ -64,18 +64,18 @@ export async function writeReports(
   await chmod(path, 0o644);
 }
 
-/** Of the container that copies: init alone runs in it, on the peer's workspace, read-only. */
+/** The request of the container that copies: only init runs in it, on the peer's workspace, mounted read-only. */
 export function copierRequest(
   { key, epoch, leaseMs, leaseLeftMs, isHeld, profile }: StartRequest,
   peer: TenantId,
 ): StartRequest {
-  // Four names and more: no sandbox has such a key, so none can be taken for it.
+  // No sandbox has a key of four or more names, so this one belongs to none.
   const apart = `${key}.team.of.${peer}` as SandboxKey;
   return { key: apart, epoch, leaseMs, leaseLeftMs, isHeld, profile: copierProfile(profile) };
 }
 
 function copierProfile({ image, runtime, apparmor }: SandboxProfile): SandboxProfile {
-  // The kernel counts a uid's processes on the whole host: those that the peer runs must not keep init from starting.
+  // The kernel counts a uid's processes on the whole host. The peer's own processes must not keep this init from starting.
   return sandboxProfile.parse({ image, runtime, apparmor, workspace: "ro", limits: { pids: 32_768 } });
 }
 

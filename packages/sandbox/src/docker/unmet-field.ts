@@ -5,7 +5,7 @@ export interface UnmetField {
   readonly value: string;
 }
 
-/** The field for which an engine refused a container, by the engine's words. Undefined: it is none that only a profile asks for. */
+/** The profile's field for which an engine refused a container, as its message shows. Undefined: the profile is not the cause. */
 export function unmetField(
   detail: string,
   { network, gpus, apparmor, readOnlyRoot }: SandboxProfile,

@@ -6,9 +6,9 @@ import { forwardSocket } from "@berth/init";
 import type { LinkDirectory } from "../init/link-listener.ts";
 
 /**
- * Listens in one sandbox's directory for the connections that its init forwards. Only that sandbox has the directory, so whatever
- * connects is of it. The socket gets its name by a rename: it replaces one that a dead worker left, and closing a listener,
- * which unlinks the name that it was bound to, cannot remove its successor's.
+ * Listens in one sandbox's link directory for the connections that its init forwards. Only that sandbox has the directory, so every
+ * connection comes from it. The socket gets its name by a rename. That replaces the socket of a dead worker; and closing an old
+ * listener, which unlinks the name that it was bound to, does not remove the new one.
  */
 export async function openWayOut(
   { directory, owner }: LinkDirectory,

@@ -18,24 +18,24 @@ export interface UidRange {
   readonly count: number;
 }
 
-/** Above what distributions give to people, services and their subordinate ranges' usual start. */
+/** Above the uids that distributions give to people and services, and above the usual start of their subordinate ranges. */
 export const defaultUids: UidRange = { first: 2_000_000, count: 1_000_000 };
 
 export interface WorkspaceHome {
   readonly path: string;
   /** `uid:gid` for the container. */
   readonly user: string;
-  /** The uid is one of the sandboxes' own. */
+  /** The worker allocated the uid to this sandbox. */
   readonly ownUid: boolean;
-  /** Other sandboxes of the tenant's may have it, too: they come from the same snapshot. */
+  /** Other sandboxes may have the same uid, such as forks of one snapshot. */
   readonly sharesUid: boolean;
 }
 
 const workspaceMode = 0o700;
 
 /**
- * Makes the directory that outlives containers and workers. Only the directory itself is touched from the host, and
- * its parent is ours: nothing beneath it is ever opened, read or followed.
+ * Makes the directory that outlives containers and workers. The worker touches only the directory itself, whose parent is the worker's
+ * own. It never opens, reads or follows anything beneath it.
  */
 export async function prepareWorkspace(
   key: SandboxKey,
@@ -78,14 +78,14 @@ async function ownedBy(user: string, path: string): Promise<WorkspaceHome> {
   return { path, user, ownUid: false, sharesUid: true };
 }
 
-/** There once a snapshot's files belong to that uid, and more sandboxes than one may have it. */
+/** This file exists once a snapshot's files belong to that uid, so that several sandboxes may have it. */
 export function sharedUidPath(root: string, uid: number): string {
   return join(root, ".uids", `${uid}.shared`);
 }
 
 /**
- * A workspace belongs to its tenant, who can take every permission from it, and then neither use nor empty nor measure it.
- * True when permissions had to be given back.
+ * Gives a workspace back the permissions that its tenant took away: without them init can neither measure nor empty it. True when any
+ * were missing.
  */
 export async function unlockWorkspace(path: string): Promise<boolean> {
   const found = await lstat(path);
@@ -107,7 +107,7 @@ export async function probeWorkspaces(root: string): Promise<void> {
   }
 }
 
-/** What still has something in it stays, and is reported. Its uid stays its own: the key may come back. */
+/** Throws, and leaves the workspace, if it is not empty. The sandbox keeps its uid, as its key may come back. */
 export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promise<void> {
   const path = join(root, key);
   try {
@@ -120,8 +120,8 @@ export async function removeEmptyWorkspace(key: SandboxKey, root: string): Promi
 }
 
 /**
- * A uid that no other sandbox has: a symbolic link named by the uid, pointing at the key, is made or the next one tried. Making a
- * link is atomic, so two workers on one host never give the same uid to two sandboxes.
+ * Allocates a uid that no other sandbox has: makes a symbolic link that is named by the uid and points at the key, or tries the next uid.
+ * Making a link is atomic, so two workers on one host never give the same uid to two sandboxes.
  */
 export async function allocateId(
   key: string,
@@ -129,8 +129,8 @@ export async function allocateId(
 ): Promise<number> {
   const directory = join(root, ".uids");
   await mkdir(directory, { mode: 0o700 }).catch(ignoreExisting);
-  // The root is part of it: two fleets on one host would otherwise give the same tenant the same uid, and the kernel
-  // counts a uid's processes on the whole host.
+  // The root is hashed too: else two fleets on one host would give the same tenant the same uid, and the kernel counts a uid's
+  // processes on the whole host.
   const start = createHash("sha256").update(`${root}\0${key}`).digest().readUInt32BE(0) % uids.count;
   for (let step = 0; step < uids.count; step++) {
     const uid = uids.first + ((start + step) % uids.count);
@@ -143,10 +143,10 @@ export async function allocateId(
       if ((await readlink(link)) === key) return uid;
     }
   }
-  throw new Error(`all ${uids.count} uids are taken`);
+  throw new Error(`all ${uids.count} uids are taken; the links in ${directory} name their sandboxes`);
 }
 
-/** Not Node's own `recursive`: in a file system such as /proc, which refuses with ENOENT, that tries again for ever. */
+/** Instead of Node's own `recursive`, which tries for ever in a file system such as /proc that refuses with ENOENT. */
 export async function makeRoot(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o711 }).catch(ignoreExisting);

@@ -31,12 +31,12 @@ import { GrowingBytes } from "./growing-bytes.ts";
 
 const defaultMaxBytes = 64 * 1024 * 1024;
 const defaultMaxItems = 10_000;
-/** Names in one request; PARTs have room for two of these. */
+/** Bytes of names in one request. PARTs have room for twice as many. */
 const namesBytes = 1024 * 1024;
-/** Beside the content: an entry's item, at most, and the lengths of its pieces. */
+/** The largest item of an entry, and the lengths of its content's pieces. */
 const entryBytes = 2 * maxPathBytes + 256;
 const pieceShare = 1024;
-/** A packed byte may unpack to a thousand; the sandbox's own share of a core does that. */
+/** Unpacking takes longer than other operations: a packed byte may unpack to a thousand. */
 const deadlineFactor = 10;
 const maxTextBytes = 1024;
 
@@ -95,7 +95,7 @@ export class BulkFiles {
     };
   }
 
-  /** The answer is complete, but its content is not trusted. */
+  /** Reads an answer, whose content is not trusted. A malformed one closes the connection. */
   #trusted<T>(read: () => T): T {
     try {
       return read();
@@ -173,7 +173,7 @@ function wholeNumber(value: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(value)));
 }
 
-/** init refuses an entry only because of the request, or because the disk is full. */
+/** A code that is no refusal becomes `denied`: init refuses an entry only for the request or the disk. */
 function refusalFrom(code: string, path: string, detail: string): FileRefusal {
   return refusalOf(code, path, detail) ?? new FileRefusal("denied", `${path}: ${printable(code)}`);
 }

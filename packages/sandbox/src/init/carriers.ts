@@ -5,9 +5,9 @@ import type { LinkListener } from "./link-listener.ts";
 
 export type Carrier = "unix" | "stdio";
 
-/** An init that knows LINK answers at once, connected or not; this is for one that hangs. */
+/** init answers a LINK at once, connected or not. An init that hangs does not. */
 const linkTryMs = 1_000;
-/** A socket ends at once with its container, and what the engine says about that comes a little later. */
+/** The socket ends as soon as its container does. The attached stream ends a little later, with init's last message. */
 const endDelayMs = 1_000;
 
 export interface CarrierEvents {
@@ -55,7 +55,7 @@ export class Carriers {
     if (!more) this.#drain ??= Promise.withResolvers<void>();
   }
 
-  /** Sends bytes without a frame over stdio, to whatever process reads there. */
+  /** Sends bytes without a frame over stdio. */
   sendRaw(bytes: Uint8Array): void {
     this.#stdio.send(bytes);
   }
@@ -64,14 +64,14 @@ export class Carriers {
     await this.#drain?.promise;
   }
 
-  /** Right behind HELLO: an init that knows no links ignores it. `send` sends a frame. */
+  /** Sends LINK right after HELLO, without waiting for the answer. An init that knows no links ignores it. */
   ask(listener: LinkListener, send: (type: number, payload: Uint8Array) => void): void {
     this.#isTrying = true;
     this.#listener = listener;
     send(FrameType.link, listener.offer);
   }
 
-  /** Asks an init that supports links. Resolves when it is decided which transport carries the frames. */
+  /** Waits for init to connect. Resolves when it is decided which transport carries the frames. */
   async join(listener: LinkListener, send: (type: number, payload: Uint8Array) => void): Promise<void> {
     const timer = setTimeout(() => listener.giveUp(), linkTryMs);
     const link = await listener.accepted;
@@ -89,20 +89,20 @@ export class Carriers {
     this.#link = link;
     this.#releaseDrain("unix");
     send(FrameType.linkProof, listener.proof);
-    // Until then init may be writing to stdout what it had for it.
+    // Until then init may still write frames to stdout that it had queued before.
     await this.#linked.promise;
   }
 
-  /** An answer over the link: it carries the frames from now on. An answer over stdio: there is no link, and the number is the reason. */
+  /** LINKED over the link: the link carries the frames from now on. LINKED over stdio: init could not connect, and gives the errno. */
   onLinked(records: Records, from: Carrier): void {
-    if (!this.#isTrying) throw new FrameError("an answer to no LINK");
+    if (!this.#isTrying) throw new FrameError("a LINKED that answers no LINK");
     this.#isTrying = false;
     if (from === "unix") this.#linked.resolve();
-    else if (this.#link !== undefined) throw new FrameError("a link that is refused and carries");
+    else if (this.#link !== undefined) throw new FrameError("a LINKED with an errno for a link that carries");
     else if (records.requiredNumber(LinkedTag.errno) > 0) this.#listener?.giveUp();
   }
 
-  /** `reason` is for who still waits in `join`. Idempotent. */
+  /** A caller that still waits in `join` gets `reason`. Idempotent. */
   close(reason: Error, { keepStdio }: { readonly keepStdio: boolean }): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -30,9 +30,9 @@ export abstract class Channel {
   abstract onClosed(end: LinkEnd): void;
 }
 
-/** Bytes init may send before more credit; several round trips' worth, so that the pipe never runs dry. */
+/** Bytes init may send before it needs more credit. Several round trips' worth, so that init never waits for credit. */
 export const outputWindowBytes = 1024 * 1024;
-/** Credit is returned in portions: one frame for many small reads. */
+/** Credit is returned in portions of this size, so that many small reads cost one frame. */
 const returnAtBytes = outputWindowBytes / 4;
 
 /** Counts what init may still send, and returns credit as the consumer takes it. */

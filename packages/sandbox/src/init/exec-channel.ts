@@ -25,7 +25,7 @@ import {
 import { OutputDelivery } from "./output-delivery.ts";
 import { StdinFeed } from "./stdin-feed.ts";
 
-/** What a consumer of output still gets to finish after its command was stopped. */
+/** How long a consumer of output may take to finish after its command was stopped. */
 const lateConsumerMs = 1_000;
 
 /** One command, from EXEC to EXIT. */
@@ -75,7 +75,7 @@ export class ExecChannel extends Channel implements LinkExecution {
       .finish();
   }
 
-  /** After the EXEC is sent. A source of stdin that throws ends the command. */
+  /** Call after EXEC was sent. Sends stdin; a source that throws ends the command. */
   begin(): void {
     const { stdin, limits } = this.#command;
     if (stdin !== undefined) this.#stdin.send(stdin).catch(() => this.kill(limits.graceMs));
@@ -120,7 +120,7 @@ export class ExecChannel extends Channel implements LinkExecution {
     this.#finish({ kind: "broken", end });
   }
 
-  /** Instead of sending it. */
+  /** Ends the channel without sending EXEC. */
   refuse(code: string, message: string): void {
     this.#finish({ kind: "refused", code, message });
   }
@@ -136,7 +136,7 @@ export class ExecChannel extends Channel implements LinkExecution {
       return;
     }
     void busy.then(settle);
-    // Somebody wanted it over: a consumer that does not come back must not hold the result.
+    // The command was stopped: a consumer that does not return must not hold up the result.
     this.#settleLate = () => setTimeout(settle, lateConsumerMs);
     if (exit.kind === "broken" || (exit.kind !== "refused" && exit.reason !== "itself")) this.#settleLate();
   }

@@ -73,7 +73,7 @@ export class FileChannel extends Channel {
     }
   }
 
-  /** With a moment for a write to remove its temporary file. */
+  /** Stops the operation. A write has a moment to remove its temporary file. */
   kill(): void {
     if (this.#ended) return;
     this.wire.send(FrameType.kill, this.id, new RecordWriter().add(KillTag.graceMs, killGraceMs).finish());
@@ -95,7 +95,7 @@ export class FileChannel extends Channel {
         this.#stdin.onCredit(new Records(frame.payload).requiredNumber(CreditTag.bytes));
         return false;
       case FrameType.done:
-        // Read by the caller later, when the frame's bytes have been overwritten.
+        // Copied: the caller reads it later, when the frame's bytes have been overwritten.
         this.#finish({ kind: "done", records: new Records(Buffer.from(frame.payload)) });
         return true;
       case FrameType.fail:

@@ -8,7 +8,7 @@ import type { FileAnswers } from "./file-channel.ts";
 export interface FileOperationsOptions {
   readonly sandboxKey: string;
   readonly epoch: number;
-  /** For one operation, of any kind; reading or writing a stream may take as long as the stream does. */
+  /** Of one operation. Reading or writing a stream may take as long as the stream does. */
   readonly deadlineMs: number;
 }
 
@@ -101,7 +101,7 @@ export class FileOperations {
   }
 }
 
-/** Undefined for a code that is not the request's doing. */
+/** Undefined: the code is a failure, not a refusal of the request. */
 export function refusalOf(code: string, path: string, detail: string): FileRefusal | undefined {
   const refusal = fileRefusals.find((known) => known === code);
   return refusal && new FileRefusal(refusal, refusalText(refusal, path, detail));

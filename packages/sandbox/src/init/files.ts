@@ -77,7 +77,7 @@ export class InitFiles implements LinkFiles {
         .add(FileTag.offset, options.offset)
         .add(FileTag.length, length),
       { signal: options.signal, untimed: onData !== undefined },
-      // A consumer that waits would find its piece overwritten by what the next frame brings, of any sandbox.
+      // Copied: while a consumer waits, the next frame of any sandbox overwrites the bytes.
       { onData: onData ? (bytes) => onData(Buffer.from(bytes)) : (bytes) => content.add(bytes) },
     );
     const size = done.requiredNumber(DoneTag.size);

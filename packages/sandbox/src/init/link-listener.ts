@@ -9,27 +9,27 @@ import { SocketStream } from "./socket-stream.ts";
 export interface LinkDirectory {
   /** On the host. The container has it read-only. */
   readonly directory: string;
-  /** Who may connect; absent when that is the worker's own user. */
+  /** The user that may connect; absent when that is the worker's own. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** Connections that prove nothing come from the tenant, at an adoption. After this many the sandbox gets no unix link. */
+/** At an adoption the tenant's processes may connect, too. After this many connections without the proof the sandbox gets no unix link. */
 const maxStrangers = 8;
 const proofBytes = 16;
 
 /**
- * A unix socket for one connection of one init, which knows its name and the proofs over the attached stdio.
+ * A unix socket for one connection of one init, which gets its name and the proofs over the attached stdio.
  *
  *   listening ──a peer sends the proof──▶ accepted ──close()──▶ closed
  *
  * The name and both proofs are random, so a tenant can neither find the socket nor pass for init or for the worker.
  */
 export class LinkListener implements AsyncDisposable {
-  /** Settles with the proven peer; with undefined when none can come any more. */
+  /** Resolves with the peer that sent the proof; with undefined when none will be accepted any more. */
   readonly accepted: Promise<ByteStream | undefined>;
-  /** Of LINK. */
+  /** The payload of LINK. */
   readonly offer: Buffer;
-  /** Of LINK_PROOF, to be sent to the accepted peer only. */
+  /** The payload of LINK_PROOF, to be sent to the accepted peer only. */
   readonly proof: Buffer;
   readonly #resolve: (stream: ByteStream | undefined) => void;
   readonly #folder: FileHandle;
@@ -84,7 +84,7 @@ export class LinkListener implements AsyncDisposable {
   /** Removes the socket. An accepted peer stays connected. */
   async close(): Promise<void> {
     this.giveUp();
-    // This unlinks by a path that leads through the folder's descriptor, which is therefore closed after it.
+    // This unlinks the socket by a path through the folder's descriptor, so the folder is closed after it.
     this.#server.close();
     for (const socket of this.#waiting) socket.destroy();
     await this.#folder.close();

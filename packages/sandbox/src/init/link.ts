@@ -8,7 +8,7 @@ import type { FileChannel } from "./file-channel.ts";
 import type { FileOperationsOptions } from "./file-operations.ts";
 import { InitFiles } from "./files.ts";
 
-/** The link that init's frames make. */
+/** A link over init's frames. */
 export class InitLink implements Link {
   readonly files: InitFiles;
   readonly #connection: InitConnection;

@@ -22,7 +22,7 @@ export class OutputDelivery {
     this.#onError = onError;
   }
 
-  /** Settles when everything that came is taken; undefined when it already is. Never rejects. */
+  /** Resolves when the consumer has taken all output; undefined when it already has. Never rejects. */
   get busy(): Promise<void> | undefined {
     return this.#busy;
   }

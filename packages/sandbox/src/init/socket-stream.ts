@@ -2,12 +2,12 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import type { ByteListener, ByteStream } from "./byte-stream.ts";
 
 /**
- * All links read into this buffer: listeners must keep no view of it. Node would allocate for every read, and collecting that
+ * All links read into this one buffer, so listeners must keep no view of it. Otherwise Node allocates for every read, and garbage collection
  * took four fifths of the worker's time for a large output.
  */
 const received = Buffer.allocUnsafeSlow(256 * 1024);
 
-/** A connected socket, from which nothing is being read, as a stream to init. */
+/** A connected, paused socket as a stream to init. */
 export class SocketStream implements ByteStream {
   readonly #socket: Socket;
   #listener: ByteListener | undefined;
@@ -46,7 +46,7 @@ export class SocketStream implements ByteStream {
   }
 }
 
-/** The option `onread` is for sockets that connect. One that was accepted gets it with its handle, which Node calls private. */
+/** Node offers `onread` only for sockets that connect. An accepted socket gets it by way of its handle, which is private to Node. */
 function readingInto(buffer: Buffer, accepted: Socket, onBytes: (bytes: Buffer) => void): Socket {
   const handle: unknown = Reflect.get(accepted, "_handle");
   if (typeof handle !== "object" || handle === null) return accepted.on("data", onBytes).pause();

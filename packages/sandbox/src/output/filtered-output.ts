@@ -2,15 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { OutputStream } from "@berth/protocol";
 import type { OutputFilter, OutputPart } from "../port.ts";
 
-/** How long a quiet command's last bytes may be held back before the filter is asked for them. */
+/** The filter may hold back a quiet command's last bytes for this long. */
 const pauseMs = 100;
 const lateMs = 5_000;
 
 type Consumer = (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
 
 /**
- * Puts a filter before a consumer, and calls it one piece at a time, as it would be called without. What is given to `push` is
- * overwritten once `push` has returned, and a filter may return views of it: pieces that wait for their turn are copied.
+ * Puts a filter before a consumer, which gets one piece at a time. The bytes given to `push` are overwritten once `push` has returned, and a
+ * filter may return views of them, so pieces that wait for their turn are copied.
  */
 export class FilteredOutput {
   readonly #filter: OutputFilter;
@@ -36,7 +36,7 @@ export class FilteredOutput {
     return this.#pass(this.#inTurn(stream, leaving));
   }
 
-  /** Without a promise where none is needed. */
+  /** Returns no promise if the consumer returned none. */
   #inTurn(stream: OutputStream, leaving: readonly Buffer[]): void | Promise<void> {
     for (const [at, bytes] of leaving.entries()) {
       const pending = this.#consumer(stream, bytes);
@@ -47,7 +47,7 @@ export class FilteredOutput {
     return undefined;
   }
 
-  /** Passes the rest on. A consumer that takes nothing any more, as that of a killed command, is not waited for long. */
+  /** Passes the rest on. Waits only a bounded time for a consumer that takes nothing any more, as after a kill. */
   async end(): Promise<void> {
     this.stop();
     await settledSoon(this.#busy);
@@ -68,7 +68,7 @@ export class FilteredOutput {
 
   #release(): void {
     this.#timer = undefined;
-    // What is under way asks for another pause when more is held.
+    // The consumer is busy: try again after another pause.
     if (this.#busy !== undefined) {
       this.#timer = setTimeout(() => this.#release(), pauseMs);
       return;
@@ -76,13 +76,13 @@ export class FilteredOutput {
     void settledSoon(this.#pass(this.#each(this.#filter.release())));
   }
 
-  /** The consumer sees all of them before it is waited for: what it keeps must be whole. */
+  /** Passes all parts to the consumer before it waits: a consumer that hangs has still got all of them. */
   async #each(parts: readonly OutputPart[]): Promise<void> {
     await Promise.all(parts.map(({ stream, bytes }) => this.#consumer(stream, bytes)));
   }
 }
 
-/** What is thrown is the consumer's own to tell. */
+/** Waits at most `lateMs`. Drops errors, which the consumer reports itself. */
 async function settledSoon(pending: void | Promise<void>): Promise<void> {
   const late = new AbortController();
   const waited = sleep(lateMs, undefined, { signal: late.signal, ref: false });

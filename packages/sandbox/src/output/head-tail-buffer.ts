@@ -3,7 +3,7 @@ import type { KeptOutput, OutputChunk, OutputStream, SandboxProfile } from "@ber
 /** Small chunks of one stream share a block of this size. */
 const blockBytes = 16_384;
 const maxSpare = 8;
-/** A change of stream is charged like bytes, or single bytes alternating between the two would take 200 times the limit. */
+/** Charged for each change of stream: else single bytes that alternate between the two would take 200 times the limit in memory. */
 const switchCost = 128;
 
 /**
@@ -45,7 +45,7 @@ export class HeadTailBuffer {
     this.#tail.trimTo(this.#tailLimit);
   }
 
-  /** Of the buffers that it keeps alive, whether or not all of their bytes are kept. */
+  /** Bytes of all buffers that this object keeps alive. */
   get heldBytes(): number {
     const buffers = new Set([...this.#head.buffers(), ...this.#tail.buffers()]);
     return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
@@ -69,7 +69,7 @@ class ChunkRun {
   #chunks: OutputChunk[] = [];
   #start = 0;
   #block: Buffer = Buffer.alloc(0);
-  /** Blocks of what was dropped: a long output is copied around in these, and allocates no more. */
+  /** Blocks of dropped output, to be used again: a long output then allocates no more. */
   readonly #spare: Buffer[] = [];
   #filled = 0;
   #shrunk = 0;
@@ -113,7 +113,7 @@ class ChunkRun {
       if (!first) break;
       const surplus = this.cost - limit;
       if (first.bytes.length <= surplus && this.#start < this.#chunks.length - 1) {
-        // Not only passed over: a thousand slots of 64 KiB would stay alive until the array is cut.
+        // Replaced, not only skipped: a thousand blocks of 64 KiB would stay alive until the array is cut.
         this.#chunks[this.#start++] = dropped;
         this.#keepSpare(first.bytes);
         this.bytes -= first.bytes.length;
@@ -132,13 +132,13 @@ class ChunkRun {
     }
   }
 
-  /** Whole blocks only: what `bytes` shows of one may be its end. The current block is never dropped. */
+  /** Keeps only whole blocks. The current block is never dropped. */
   #keepSpare({ buffer }: Uint8Array): void {
     if (buffer.byteLength === blockBytes && this.#spare.length < maxSpare)
       this.#spare.push(Buffer.from(buffer));
   }
 
-  /** Behind every slot, those before the first chunk included. */
+  /** The buffers behind all slots, including those before the first chunk. */
   buffers(): ArrayBufferLike[] {
     return [this.#block, ...this.#spare, ...this.#chunks.map(({ bytes }) => bytes)].map(
       ({ buffer }) => buffer,

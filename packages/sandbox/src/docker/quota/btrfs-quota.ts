@@ -15,8 +15,8 @@ export class BtrfsQuota {
   }
 
   /**
-   * Why there can be none here; undefined when there can. `enables`: quotas are switched on where they are not. That is the operator's to
-   * choose: they slow a file system with many snapshots down as a whole.
+   * Why btrfs quotas cannot be had here; undefined when they can. `enables`: switch them on where they are off. The operator has to choose
+   * that, since quotas slow down a file system with many snapshots.
    */
   async problem({ enables }: { readonly enables: boolean }): Promise<string | undefined> {
     const mount = await mountOf(this.#root);
@@ -30,7 +30,7 @@ export class BtrfsQuota {
     return enabled.detail && `quotas of btrfs cannot be enabled at ${mount.place}: ${enabled.detail}`;
   }
 
-  /** False for a directory that is no subvolume. */
+  /** False: the directory is not a subvolume. */
   async limit(path: string, { workspaceBytes }: QuotaLimits): Promise<boolean> {
     if (!isSubvolume(await lstat(path))) return false;
     const bytes = capOf(workspaceBytes);

@@ -9,28 +9,28 @@ export type QuotaLimits = Pick<SandboxLimits, "workspaceBytes" | "workspaceEntri
 
 const mebibyte = 1024 * 1024;
 const inodeBytes = 256;
-/** Those that ext4 has for itself, and lost+found, which is removed. */
+/** Inodes that ext4 uses itself, and that of lost+found, which is removed. */
 const ownInodes = 11;
-/** More inodes than this take more room than they are worth; the watched quota still counts entries. */
+/** More inodes than this take too much room. The quota guard still counts entries. */
 const inodesMost = 4_000_000;
 const journalMebibytes = 4;
-/** Inode tables are never written before they are used, and what is removed goes back to the host's disk. */
+/** Inode tables are not written before they are used, and blocks of removed files go back to the host's disk. */
 const mountOptions = "loop,nosuid,nodev,noinit_itable,discard";
-/** A look at how full it is may still be under way. */
+/** A statfs of the quota guard may still keep the mount busy. */
 const unmountAttempts = 5;
 const unmountPauseMs = 100;
 const freeMost = 10_000;
 /** e2fsck's exit code after a repair, such as of the missing lost+found. */
 const repaired = 1;
-/** Bitmaps and group descriptors. */
+/** Share of an image that its bitmaps and group descriptors take. */
 const structureShare = 0.02;
 
 /**
- * A workspace as a file system of its own, in a sparse image beside it: its size is the limit, and what it holds is known without a
- * walk. It costs a loop device for each sandbox, and its files pass through two file systems.
+ * A workspace as a file system of its own, in a sparse image beside it. Its size is the limit, and its usage is known without a walk. It
+ * costs a loop device for each sandbox, and its files pass through two file systems.
  *
- * An image outlives the setting that made it. The directory beneath the mount belongs to root and stays empty: a sandbox whose
- * mount its engine does not see can use nothing, and never writes beside its image.
+ * An image stays when the setting changes. The directory beneath the mount belongs to root and stays empty: a container whose engine
+ * does not see the mount cannot write there.
  */
 export class ImageQuota {
   readonly #root: string;
@@ -58,7 +58,7 @@ export class ImageQuota {
     await rmdir(join(place, "lost+found")).catch(ignore("ENOENT", "ENOTEMPTY", "ENOTDIR"));
   }
 
-  /** Unmounts, once nothing runs in the sandbox. An image that is still in use stays mounted, and the next start finds it so. */
+  /** Unmounts the image. Nothing may run in the sandbox. An image that is still in use stays mounted, which the next start allows for. */
   async unmount(key: SandboxKey): Promise<void> {
     await this.unmountFrom(join(this.#root, key));
   }
@@ -70,7 +70,7 @@ export class ImageQuota {
     }
   }
 
-  /** With all that is in it, if that is nothing. */
+  /** Removes the image. Throws if the workspace is not empty. */
   async removeEmpty(key: SandboxKey): Promise<void> {
     if (!(await this.has(key))) return;
     const place = join(this.#root, key);
@@ -81,8 +81,8 @@ export class ImageQuota {
   }
 
   /**
-   * A new image for the sandbox, mounted at `place`, an empty directory, to be filled before it becomes the workspace's. It replaces the
-   * half of an earlier holder that died.
+   * Mounts a new image at `place`, an empty directory, to be filled before it becomes the workspace's. It replaces a half-made image of a
+   * holder that died.
    */
   async mountHalf(key: SandboxKey, limits: QuotaLimits, place: string): Promise<void> {
     await this.#makeHalf(key, limits);
@@ -90,7 +90,7 @@ export class ImageQuota {
     await rmdir(join(place, "lost+found"));
   }
 
-  /** The half is the workspace's image from now on, in place of any that there was, which must not be mounted. */
+  /** Makes the new image the workspace's, in place of an old one, which must not be mounted. */
   async keepHalf(key: SandboxKey, place: string): Promise<void> {
     await this.unmountFrom(place);
     if (await isMountPoint(place)) throw new Error("the new image is still in use");
@@ -126,7 +126,7 @@ export class ImageQuota {
     await runTool("mkfs.ext4", ["-q", "-F", ...layout, half]);
   }
 
-  /** Without a limit, that of the image there is. */
+  /** Without a limit, the size of the present image. */
   async #bytesFor(key: SandboxKey, limits: QuotaLimits): Promise<number> {
     const isLimited = Number.isFinite(capOf(limits.workspaceBytes));
     return isLimited ? imageBytes(limits) : (await stat(this.#image(key))).size;
@@ -137,7 +137,7 @@ export class ImageQuota {
     const image = this.#image(key);
     if (imageBytes(limits) <= (await stat(image)).size) return;
     await waitUntilFree(image);
-    // While it is mounted only a process with CAP_SYS_RESOURCE may make it larger.
+    // Before it is mounted: later only a process with CAP_SYS_RESOURCE may make it larger.
     await runTool("e2fsck", ["-f", "-p", image], repaired);
     await truncate(image, imageBytes(limits));
     await runTool("resize2fs", [image]);
@@ -152,7 +152,7 @@ export class ImageQuota {
   }
 }
 
-/** A container that another one's runtime is just starting has every mount of the host's for a moment, also one that was unmounted. */
+/** A container that is being started has a copy of all of the host's mounts for a moment. That keeps an unmounted image in use. */
 async function waitUntilFree(image: string): Promise<void> {
   const givesUpAt = performance.now() + freeMost;
   while ((await runTool("losetup", ["-j", image])).trim() !== "") {
@@ -166,7 +166,7 @@ function inodesOf({ workspaceEntries }: QuotaLimits): number {
   return Math.min(capOf(workspaceEntries), inodesMost) + 2 * ownInodes;
 }
 
-/** So that what is left beside its own structures is the limit, or a little more: the watched quota then still gives the reason. */
+/** The limit and ext4's own structures, rounded up. A little more than the limit, so that the quota guard notices first and gives the reason. */
 function imageBytes(limits: QuotaLimits): number {
   const { workspaceBytes } = limits;
   const own = inodesOf(limits) * inodeBytes + (journalMebibytes + 1) * mebibyte;

@@ -4,13 +4,13 @@ import { basename, dirname, join } from "node:path";
 export interface Mount {
   readonly place: string;
   readonly type: string;
-  /** Mostly a device. */
+  /** A device, for most types. */
   readonly source: string;
-  /** Of the file system, not of this mount of it. */
+  /** Options of the file system, not of this mount. */
   readonly options: readonly string[];
 }
 
-/** As this process sees them, in the order in which they were made. */
+/** The mounts that this process sees, in the order in which they were made. */
 export async function mounts(): Promise<Mount[]> {
   const text = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
   return text.split("\n").flatMap((line) => {
@@ -22,7 +22,7 @@ export async function mounts(): Promise<Mount[]> {
   });
 }
 
-/** The one that has a path's files, or will have them once it is made. */
+/** The mount that has a path's files, or will have them once the path exists. */
 export async function mountOf(given: string): Promise<Mount | undefined> {
   const path = await nearestReal(given);
   const above = (await mounts()).filter(
@@ -33,7 +33,7 @@ export async function mountOf(given: string): Promise<Mount | undefined> {
 }
 
 export async function isMountPoint(path: string): Promise<boolean> {
-  // The kernel lists mounts by their real places, and the workspaces' directory may be a symbolic link.
+  // The kernel lists mounts by their real paths, and the workspaces' directory may be a symbolic link.
   const real = join(await nearestReal(dirname(path)), basename(path));
   return (await mounts()).some(({ place }) => place === real);
 }

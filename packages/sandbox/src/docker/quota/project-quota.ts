@@ -5,8 +5,8 @@ import type { QuotaLimits } from "./image-quota.ts";
 import { mountOf } from "./mounts.ts";
 
 /**
- * Project quotas of ext4 and xfs: a directory bears a number, what is made in it inherits that, and the kernel counts and
- * refuses. init's seccomp filter refuses tenants the calls that change the number.
+ * Project quotas of ext4 and xfs. A directory has a project number, which files made in it inherit. The kernel counts the blocks and inodes
+ * of each number, and refuses more than its limit. init's seccomp filter keeps tenants from changing a number.
  */
 export class ProjectQuota {
   readonly #root: string;
@@ -17,7 +17,7 @@ export class ProjectQuota {
     this.#tool = tool;
   }
 
-  /** Why there can be none here; undefined when there can. */
+  /** Why project quotas cannot be had here; undefined when they can. */
   async problem(): Promise<string | undefined> {
     const mount = await mountOf(this.#root);
     if (!mount) return `no file system is known at ${this.#root}`;
@@ -30,14 +30,14 @@ export class ProjectQuota {
     return detail && `project quotas at ${place}: ${detail}`;
   }
 
-  /** 0: none. */
+  /** The directory's project number; 0: none. */
   async numberOf(path: string): Promise<number> {
     return (await this.#tool.volume("project", path)).number ?? 0;
   }
 
   /**
-   * Sets the limits of an empty directory, or of one that bears the number already. False for any other: its files would have to be
-   * changed one by one, and only the tenant itself touches those.
+   * Sets the limits of a directory that is empty or has the number already. False for any other: its files would have to be changed one by
+   * one, and the worker touches no file of a tenant.
    */
   async limit(path: string, project: number, limits: QuotaLimits): Promise<boolean> {
     if ((await this.numberOf(path)) !== project) {
@@ -51,7 +51,7 @@ export class ProjectQuota {
   }
 }
 
-/** As the kernel takes them: 0 is no limit to both. */
+/** In the kernel's units. For the kernel, as for a profile, 0 is no limit. */
 export function quotaNumbers({ workspaceBytes, workspaceEntries }: QuotaLimits) {
   return {
     kibibytes: finite(Math.ceil(capOf(workspaceBytes) / 1024)),

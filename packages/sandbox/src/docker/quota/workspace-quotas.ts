@@ -15,7 +15,7 @@ export type QuotaKind = Exclude<QuotaBackend, "auto">;
 /** The quota backend of new workspaces on a host. */
 export interface QuotaChoice {
   readonly kind: QuotaKind;
-  /** Why what was chosen cannot be had, or, with `auto`, why the file system cannot do it. */
+  /** Why the chosen backend cannot be had; or, with `auto`, why the file system has no quotas. */
   readonly problem?: string;
 }
 
@@ -66,7 +66,7 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** Before the workspace's directory is made, or used. True: it is an image, and mounted. */
+  /** Call before the workspace's directory is made or used. True: the workspace is an image, which is mounted now. */
   async mount(
     key: SandboxKey,
     limits: QuotaLimits,
@@ -85,7 +85,7 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** When the directory is there. */
+  /** Call when the workspace's directory exists. Returns what bounds it. */
   async limit(key: SandboxKey, limits: QuotaLimits): Promise<QuotaKind> {
     const { kind } = await this.choice();
     const path = join(this.#root, key);
@@ -102,25 +102,25 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** An empty directory, or a fresh subvolume, that becomes the workspace: it is bounded before anything is copied into it. */
+  /** Sets the limits of an empty directory, or of a fresh subvolume, that is to become the workspace, before files are copied into it. */
   async limitNew(path: string, key: SandboxKey, limits: QuotaLimits): Promise<void> {
     const { kind } = await this.choice();
     if (kind === "btrfs") await this.#btrfs.limit(path, limits);
     if (kind !== "project") return;
     const before = await this.#projects.numberOf(join(this.#root, key)).catch(() => 0);
     const own = await this.#numbers(key);
-    // While both trees are there, each is counted for itself.
+    // While both trees exist, each has a number of its own.
     const number = before === own ? await this.#numbers(spareOf(key)) : own;
     await this.#projects.limit(path, number, limits);
   }
 
-  /** Whether a workspace that is made of a snapshot has to be an image. */
+  /** Whether a workspace made of a snapshot has to be an image. */
   async isImageForNew(limits: QuotaLimits): Promise<boolean> {
     const { kind } = await this.choice();
     return kind === "image" && Number.isFinite(capOf(limits.workspaceBytes));
   }
 
-  /** An image that is filled before it is the workspace's: mounted at an empty directory. */
+  /** Mounts a new image at an empty directory, to be filled before it becomes the workspace's. */
   async mountNew(path: string, key: SandboxKey, limits: QuotaLimits): Promise<void> {
     const { problem } = await this.choice();
     try {
@@ -131,7 +131,7 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** It takes the place of the workspace's image, if there is one. */
+  /** Makes the new image the workspace's, in place of an old one. */
   async keepNew(path: string, key: SandboxKey): Promise<void> {
     try {
       await this.#images.unmount(key);
@@ -145,23 +145,23 @@ export class WorkspaceQuotas {
     await this.#images.dropHalf(key, path);
   }
 
-  /** Whatever is mounted over a directory of the worker's own. */
+  /** Unmounts what is mounted at a directory of the worker's own, if anything is. */
   async unmountFrom(path: string): Promise<void> {
     await this.#images.unmountFrom(path);
   }
 
-  /** A workspace has its sandbox's own number, or, after a restore, its spare one. The uid of a fork is also that of its source. */
-  async #numbersOf(key: SandboxKey, borne: number): Promise<readonly [number, number?]> {
+  /** The project numbers that the workspace may have: its sandbox's own, or, after a restore, the sandbox's spare one. */
+  async #numbersOf(key: SandboxKey, present: number): Promise<readonly [number, number?]> {
     const own = await this.#numbers(key);
-    return borne === 0 || borne === own ? [own] : [own, await this.#numbers(spareOf(key))];
+    return present === 0 || present === own ? [own] : [own, await this.#numbers(spareOf(key))];
   }
 
-  /** The caller has removed the sandbox's container. Nothing happens to a workspace that is no image. */
+  /** Unmounts the workspace, if it is an image. Call after the sandbox's container was removed. */
   async unmount(key: SandboxKey): Promise<void> {
     await this.#images.unmount(key);
   }
 
-  /** Whether the image is where a container finds it. Another worker of the host that removed an older container may have unmounted it. */
+  /** Whether the image is mounted. Another worker of the host that removed an older container may have unmounted it. */
   async isMounted(key: SandboxKey): Promise<boolean> {
     return isMountPoint(join(this.#root, key));
   }
@@ -174,7 +174,7 @@ export class WorkspaceQuotas {
     }
   }
 
-  /** An image is for a new workspace with a limit. Files that are there already stay where they are. */
+  /** Only a new workspace with a limit becomes an image. A workspace with files stays as it is. */
   async #isFresh(key: SandboxKey, { workspaceBytes }: QuotaLimits): Promise<boolean> {
     if (!Number.isFinite(capOf(workspaceBytes))) return false;
     const path = join(this.#root, key);
@@ -193,7 +193,7 @@ export interface WorkspaceQuotasParts {
   readonly uids: UidRange;
 }
 
-/** No key has such a name. */
+/** No sandbox has such a key. */
 function spareOf(key: SandboxKey): string {
   return `${key}~`;
 }
@@ -202,19 +202,19 @@ function withProblem(kind: QuotaKind, problem: string | undefined): QuotaChoice 
   return problem === undefined ? { kind } : { kind, problem };
 }
 
-/** What a file system holds, of everybody. */
+/** The usage of a whole file system. */
 export async function heldBy(path: string): Promise<DiskUsage> {
   const { blocks, bfree, bsize, files, ffree } = await statfs(path);
   return { bytes: (blocks - bfree) * bsize, entries: files - ffree };
 }
 
-/** What the file system itself counts, deleted files that are held open among it. */
+/** The usage that the file system counts, including deleted files that are held open. */
 export async function countedUsage(path: string, isImage: boolean): Promise<WorkspaceUsage> {
   const { blocks, bfree, bsize, files, ffree } = await statfs(path);
   const entries = files - ffree - (isImage ? imageInodes : 0);
   return {
     bytes: (blocks - bfree) * bsize,
-    // The workspace itself is none of them.
+    // The workspace's own directory is not an entry.
     entries: Math.max(0, entries - 1),
     unlinkedBytes: 0,
     partial: false,

@@ -42,8 +42,8 @@ export interface DockerTreesParts {
  *   workspace ──subvolume, or a copy under another name that is renamed──▶ .snapshots/ID
  *   .snapshots/ID ──the same way──▶ a new workspace, or one that takes the old one's name in one step
  *
- * On btrfs the file system does it. Elsewhere a container of the tree's own user copies file by file: by sharing blocks where the file
- * system can. A copy keeps its owner, so a sandbox that is made of one runs as the uid of the sandbox that it comes from.
+ * On btrfs the file system copies. Elsewhere a container that runs as the tree's owner copies file by file, and shares blocks where the
+ * file system can. A copy keeps its owner, so a fork has the uid of the sandbox that the snapshot was made of.
  */
 export class DockerTrees implements Trees {
   readonly #parts: DockerTreesParts;
@@ -112,7 +112,7 @@ export class DockerTrees implements Trees {
       else await tool.volume("swap", aside, path);
       return method;
     } finally {
-      // What is there now: the old workspace, or the copy that was not used.
+      // Now the old workspace, or the copy if it was not used.
       await this.#dropTree(aside, owner, isImage);
     }
   }
@@ -150,7 +150,7 @@ export class DockerTrees implements Trees {
     try {
       await rename(this.#paths.snapshot(id), aside);
     } catch (error) {
-      // Another worker of this host was faster.
+      // Another worker of this host removes it.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
       throw error;
     }
@@ -165,13 +165,13 @@ export class DockerTrees implements Trees {
     for (const path of await this.#paths.leftovers()) await this.#removeTree(path, profile, call);
   }
 
-  /** One that is an image is mounted first: files beneath the mount belong to no tenant. */
+  /** Mounts the workspace if it is an image, and prepares its directory. */
   async #workspace(key: SandboxKey, { user, limits }: SandboxProfile) {
     const isImage = await this.#parts.quotas.mount(key, limits, { creates: false });
     return { isImage, ...(await prepareWorkspace(key, { ...(await this.#parts.workspaces()), user })) };
   }
 
-  /** Under a name of its own, to be renamed. */
+  /** Copies a snapshot to a temporary name. The caller renames it. */
   #copyOf(id: string, owner: TreeOwner, isImage: boolean, { signal }: CallOptions): Promise<MadeTree> {
     const make = (bounded: AbortSignal) => this.#makeCopy(id, owner, isImage, { signal: bounded });
     return this.#parts.floor.whileRoom(signal, diskFault, make);
@@ -192,13 +192,13 @@ export class DockerTrees implements Trees {
       const method = isVolume ? await this.#snapshotVolume(from, path) : undefined;
       if (!isImage) await quotas.limitNew(path, key, profile.limits);
       const made = method ?? (await this.#copy(from, path, { user, profile }, call));
-      // A worker that removes a snapshot first takes its name away: files may have been missing already.
+      // A worker that removes a snapshot renames it first. If the name is gone, files may be missing in the copy.
       await lstat(from).catch(refuseRemoved);
       return { path, method: made };
     });
   }
 
-  /** On btrfs a tree that becomes a workspace is a subvolume, like any workspace. */
+  /** On btrfs this is a subvolume, like every workspace. */
   async #makeAside(owner: Owner, isImage: boolean): Promise<string> {
     const { makeDirectory } = await this.#parts.workspaces();
     return this.#paths.makeAside(owner, isImage ? undefined : makeDirectory);
@@ -219,11 +219,11 @@ export class DockerTrees implements Trees {
     }
   }
 
-  /** One that did not become a workspace, or the workspace that it replaced. */
+  /** Removes a copy that did not become a workspace, or the workspace that a copy replaced. */
   async #dropTree(path: string, { key, profile }: TreeOwner, isImage: boolean): Promise<void> {
     if (!isImage) return this.#removeTree(path, profile, {});
     await this.#parts.quotas.dropNew(path, key);
-    // Nothing was ever written beneath the mount.
+    // The directory beneath the mount is empty.
     await rmdir(path);
   }
 
@@ -249,19 +249,19 @@ export class DockerTrees implements Trees {
     try {
       return await run();
     } catch (error) {
-      // Later by `removeLeftovers`, if not now.
+      // If this fails, `removeLeftovers` removes it later.
       await this.#removeTree(path, profile, {}).catch(() => {});
       throw error;
     }
   }
 
   async #removeTree(path: string, profile: SandboxProfile, call: CallOptions): Promise<void> {
-    // Of a worker that died while it filled an image.
+    // A worker that died while it filled an image left it mounted.
     await this.#parts.quotas.unmountFrom(path);
     if (await this.#isVolume(path)) {
       const isGone = await this.#parts.tool.volume("delete", path).then(
         () => true,
-        // Volumes that the tenant made in it, or a worker without root.
+        // The tenant made subvolumes in it, or the worker is not root.
         (error: unknown) => {
           if (isFault(error)) return false;
           throw error;
@@ -274,7 +274,7 @@ export class DockerTrees implements Trees {
     await rmdir(path);
   }
 
-  /** As which user a container has the owner's rights. */
+  /** The user as which a container has the owner's rights. */
   async #userOf({ uid, gid }: Owner): Promise<string> {
     return (await this.#parts.workspaces()).rootlessEngine ? "0:0" : `${uid}:${gid}`;
   }
@@ -285,7 +285,7 @@ function methodOf({ shared, copied }: TreeCopy): SnapshotMethod {
   return shared > 0 && copied === 0 ? "reflink" : "copy";
 }
 
-/** A copy belongs to the user of the sandbox that the snapshot was made in, and another could not use it. */
+/** A copy belongs to the uid of the sandbox that the snapshot was made of. A sandbox with another user could not use it. */
 function refuseOtherUser({ uid, gid }: Owner, { user }: SandboxProfile): void {
   if (user === undefined || process.getuid?.() !== 0 || user === `${uid}:${gid}`) return;
   const detail = `its files belong to the user ${uid}:${gid}, and the profile's user is ${user}`;

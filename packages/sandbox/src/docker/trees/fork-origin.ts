@@ -7,12 +7,12 @@ import type { TreeOrigin } from "../../trees.ts";
 
 const remembered = z.strictObject({ of: z.string() });
 
-/** Where it is remembered which snapshot a workspace was made of: beside the workspaces, where no sandbox can write. */
+/** The file that names the snapshot a workspace was made of. It lies beside the workspaces, where no sandbox can write. */
 function originPath(key: SandboxKey, root: string): string {
   return join(root, ".forks", `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
 }
 
-/** Before the workspace has its name: a note without a workspace says nothing, and goes before another workspace is made. */
+/** Call before the workspace has its name. A note without a workspace has no effect, and is removed before another one is made. */
 export async function noteOrigin(key: SandboxKey, root: string, of: string): Promise<void> {
   const path = originPath(key, root);
   const aside = `${path}.${randomBytes(8).toString("hex")}`;
@@ -45,7 +45,7 @@ export async function readOrigin(key: SandboxKey, root: string): Promise<TreeOri
       of: remembered.parse(JSON.parse(await readFile(originPath(key, root), "utf8"))).of,
     };
   } catch {
-    // Its own, by all that is known.
+    // No note: not a fork.
     return { kind: "own" };
   }
 }

@@ -19,13 +19,13 @@ const answer = z.union([
   z.strictObject({ removed: count }),
 ]);
 const answerMostBytes = 64 * 1024;
-/** For a tree of a hundred gigabytes on a slow disk. */
+/** Enough for a tree of a hundred gigabytes on a slow disk. */
 const deadlineMs = 30 * 60_000;
 
 export interface TreeCopy {
   readonly entries: number;
   readonly bytes: number;
-  /** Files with bytes, by whether they share the original's blocks. */
+  /** Files that are not empty: those that share the original's blocks, and the others. */
   readonly shared: number;
   readonly copied: number;
 }
@@ -34,9 +34,9 @@ export interface TreeWork {
   /** `uid:gid` that owns the trees. */
   readonly user: string;
   readonly profile: SandboxProfile;
-  /** Worked on, at /workspace. */
+  /** The tree that is filled or emptied, mounted at /workspace. */
   readonly path: string;
-  /** What is copied into it. */
+  /** The tree that is copied into it. */
   readonly from?: string;
 }
 
@@ -49,8 +49,8 @@ export interface TreeContainerParts {
 }
 
 /**
- * A container that copies or empties one tree and ends: init's own code as its only process, as the tree's user, with all the hardening
- * of a sandbox and no network. Nothing of a tenant runs in it, and of the host it has only the trees.
+ * Copies or empties a tree in a container of its own. init is the only process in it and runs as the tree's owner, with all the hardening of
+ * a sandbox and no network. No process of a tenant runs in it. Only the trees are mounted.
  */
 export class TreeContainer {
   readonly #parts: TreeContainerParts;
@@ -60,9 +60,9 @@ export class TreeContainer {
   }
 
   async copy(work: TreeWork & { readonly from: string }, call: CallOptions): Promise<TreeCopy> {
-    const said = await this.#run(["clone", treeSourcePath, workspaceDirectory], work, call);
-    if ("entries" in said) return said;
-    throw new Fault("init-protocol", { detail: "init copied a tree and did not tell what" });
+    const answered = await this.#run(["clone", treeSourcePath, workspaceDirectory], work, call);
+    if ("entries" in answered) return answered;
+    throw new Fault("init-protocol", { detail: "init clone ended without a count of what it copied" });
   }
 
   async clear(work: TreeWork, call: CallOptions): Promise<void> {
@@ -76,14 +76,14 @@ export class TreeContainer {
     const id = await containers.create(await this.#spec(words, work, call), call);
     try {
       const stream = await containers.attach(id, call);
-      const text = saidBy(stream, wait.signal);
+      const text = textOf(stream, wait.signal);
       text.catch(() => {});
       await containers.start(id, call);
-      const said = answer.safeParse(parsed(await text));
-      if (!said.success)
+      const answered = answer.safeParse(parsed(await text));
+      if (!answered.success)
         throw new Fault("init-protocol", { detail: `init ${words[0]} ended without an answer` });
-      if ("error" in said.data) throw treeFault(said.data);
-      return said.data;
+      if ("error" in answered.data) throw treeFault(answered.data);
+      return answered.data;
     } catch (error) {
       if (wait.isLate && signal?.aborted !== true)
         throw new Fault(
@@ -105,7 +105,7 @@ export class TreeContainer {
       workspace: "rw",
       readOnlyRoot: true,
       gpus: 0,
-      // What bounds the tenant's own processes would cut the copy short, or kill it: a file may be larger than a later profile allows.
+      // The tenant's own limits would cut the copy short: a file may be larger than a later profile allows.
       limits: { ...given.limits, workspaceBytes: 0 },
       ulimits: {},
     };
@@ -123,7 +123,7 @@ export class TreeContainer {
       Cmd: [...words],
       HostConfig: { ...spec.HostConfig, Mounts: mountsOf(spec, from) },
       name: containerName(fleet, key),
-      // No sandbox has such a key: a worker that finds the container after a crash removes it.
+      // No sandbox has such a key, so a worker that finds the container after a crash removes it.
       Labels: writeLabels({ fleet, worker, sandboxKey: `.${key}`, epoch: 0, config: "" }),
     };
   }
@@ -135,7 +135,8 @@ function mountsOf(spec: Docker.ContainerCreateOptions, from: string | undefined)
   return from === undefined ? kept : [...kept, { Type: "bind", Source: from, Target: treeSourcePath }];
 }
 
-function saidBy(stream: AttachedStream, signal: AbortSignal): Promise<string> {
+/** What the container writes to stdout until it ends. */
+function textOf(stream: AttachedStream, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     const onAbort = () => {

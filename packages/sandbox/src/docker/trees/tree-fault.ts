@@ -1,6 +1,6 @@
 import { Fault } from "@berth/protocol";
 
-/** What `init clone`, `init clear` and `init volume` say when they could not. */
+/** The error that `init clone`, `init clear` and `init volume` write. */
 export interface ToolError {
   readonly error: string;
   readonly detail: string;
@@ -10,7 +10,7 @@ export interface ToolError {
 
 const shownPathMost = 200;
 
-/** What the tenant can do something about is a refusal; the rest is the host's. */
+/** An error that the tenant can mend is a refusal of the snapshot. Any other is the host's. */
 export function treeFault(
   { error, detail, path = "" }: ToolError,
   options?: { readonly cause: unknown },

@@ -15,8 +15,8 @@ export interface Owner {
 }
 
 /**
- * Where snapshots lie, beside the workspaces. A tree that is being made, or removed, has a name that no snapshot has; it becomes a
- * snapshot, or ceases to be one, by a rename.
+ * Where snapshots lie, beside the workspaces. A tree that is being made or removed has a temporary name. A rename makes it a snapshot, or
+ * the other way round.
  */
 export class TreePaths {
   readonly root: string;
@@ -35,12 +35,12 @@ export class TreePaths {
     await mkdir(this.#folder, { mode: treeMode }).catch(ignoreExisting);
   }
 
-  /** A name for a tree on its way in or out. */
+  /** A temporary name. */
   aside(): string {
     return join(this.#folder, `.aside-${randomBytes(8).toString("hex")}`);
   }
 
-  /** An empty directory of that owner's, under such a name. */
+  /** An empty directory with that owner, under a temporary name. */
   async makeAside(owner: Owner, make?: (path: string) => Promise<void>): Promise<string> {
     await this.prepare();
     const path = this.aside();
@@ -57,7 +57,7 @@ export class TreePaths {
     return (await Promise.all(found)).filter(({ madeAtMs }) => Number.isFinite(madeAtMs));
   }
 
-  /** Of workers that died. */
+  /** Trees under temporary names that workers left when they died. */
   async leftovers(): Promise<string[]> {
     const names = (await this.#names()).filter((name) => name.startsWith(".aside-"));
     const found = await Promise.all(names.map(async (name) => ({ name, at: await this.#namedAtMs(name) })));
@@ -66,7 +66,7 @@ export class TreePaths {
       .map(({ name }) => join(this.#folder, name));
   }
 
-  /** From now on several sandboxes may have that uid, and a limit on its processes would be one on all of them together. */
+  /** Records that several sandboxes may have that uid. A limit on its processes would be one on all of them together. */
   async noteShared({ uid }: Owner): Promise<void> {
     const path = sharedUidPath(this.root, uid);
     await mkdir(dirname(path), { mode: treeMode }).catch(ignoreExisting);
@@ -77,7 +77,7 @@ export class TreePaths {
     return readdir(this.#folder).catch(() => []);
   }
 
-  /** A rename changes it, and what a tenant does in a tree does not matter. */
+  /** When the tree was last renamed, by its ctime. A tenant's changes within a tree matter little here. */
   async #namedAtMs(name: string): Promise<number> {
     return lstat(join(this.#folder, name)).then(
       ({ ctimeMs }) => ctimeMs,

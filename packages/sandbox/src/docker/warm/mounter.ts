@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { getSystemErrorMap } from "node:util";
 
-/** A directory beneath the workspaces' root, and where the container will have it. */
+/** A directory beneath the workspaces' root, and its path in the container. */
 export interface WarmMount {
   readonly name: string;
   readonly target: string;
@@ -11,9 +11,9 @@ export interface WarmMount {
 }
 
 export interface MountRequest {
-  /** uid and gid of the files on the disk. */
+  /** The uid and gid that files have on the disk. */
   readonly onDisk: number;
-  /** What they are inside. */
+  /** The uid and gid that the container sees instead. */
   readonly inside: number;
   readonly mounts: readonly WarmMount[];
 }
@@ -25,13 +25,13 @@ interface Answer {
 
 type Helper = ChildProcessByStdio<Writable, Readable, null>;
 
-/** Each is a few system calls. One that takes longer hangs on a disk, and so would the next. */
+/** A request is a few system calls. One that takes longer hangs on a disk, and so would the next. */
 const deadlineMs = 5_000;
 const unsafe = /[\s\0]/;
 
 /**
- * The worker's end of `init --mounter`, a process on the host that mounts workspaces in containers that already run. It is started at
- * the first request. When it ends, it has forgotten every slot: `onEnd` is called, and the next request starts another.
+ * The worker's end of `init --mounter`, a process on the host that mounts workspaces in running containers. The first request starts it.
+ * When it ends, its slots are lost: `onEnd` is called, and the next request starts another process.
  */
 export class Mounter {
   readonly #program: string;
@@ -47,17 +47,17 @@ export class Mounter {
     this.#onEnd = onEnd;
   }
 
-  /** Why it cannot be done here; undefined when it can. */
+  /** Why this host cannot mount in running containers; undefined when it can. */
   async whyNot(): Promise<string | undefined> {
     return problemOf(await this.#ask("try"));
   }
 
-  /** Remembers a container's mount namespace under a number. Throws unless it has that inode. */
+  /** Has the process keep a container's mount namespace as a slot. Throws if the namespace is not the one that init reported. */
   async open(slot: number, pid: number, namespace: number): Promise<void> {
     throwProblem(await this.#ask("open", slot, pid, namespace));
   }
 
-  /** Once for each slot. */
+  /** Can be called once for each slot. */
   async mount(slot: number, { onDisk, inside, mounts }: MountRequest): Promise<void> {
     const words = mounts.flatMap(({ access, name, target }) => [access, name, target]);
     throwProblem(await this.#ask("mount", slot, onDisk, inside, ...words));
@@ -88,7 +88,7 @@ export class Mounter {
   }
 
   #start(): Helper {
-    // In a session of its own: a terminal's Ctrl-C is for the worker, which drains. It ends with its stdin.
+    // In a session of its own, so that a terminal's Ctrl-C reaches only the worker, which drains. The process ends with its stdin.
     const helper = spawn(this.#program, ["--mounter", this.#root], {
       ...{ env: {}, detached: true, stdio: ["pipe", "pipe", "ignore"] },
     }) as Helper;
@@ -113,7 +113,7 @@ export class Mounter {
   }
 }
 
-/** In words: what was tried, and what the kernel answered. */
+/** What the process tried at each step. */
 const steps: Readonly<Record<string, string>> = {
   idmap: "a user namespace that maps a workspace's uid",
   open: "opening the workspace",

@@ -15,21 +15,21 @@ export interface WarmAssignerOptions {
   readonly pool: WarmPool;
   readonly mounter: Mounter;
   readonly parked: () => Promise<ParkedContainers>;
-  /** Of the workspaces; the mounter's too. */
+  /** The folder of the workspaces, which the mounter has too. */
   readonly root: string;
-  /** The container is removed, and what notes it as the sandbox's. */
+  /** Removes the container, and the note that it is the sandbox's. */
   readonly discard: (request: StartRequest, containerId: string) => Promise<void>;
 }
 
-/** The sandbox that is to have a container. */
+/** The sandbox that is to get a container. */
 export interface Assignment {
   readonly request: StartRequest;
-  /** What its container would have if it were made for it: so that its next holder finds it the same. */
+  /** The config that a fresh container would have, so that the sandbox's next holder adopts this one. */
   readonly config: string;
   readonly workspace: WorkspaceHome;
   readonly linkDirectory: string;
   readonly signal: AbortSignal | undefined;
-  /** Says HELLO, once `mounted` has settled well. */
+  /** Sends HELLO once `mounted` has resolved. */
   readonly connect: (stream: AttachedStream, mounted: Promise<void>) => Promise<InitConnection>;
 }
 
@@ -43,8 +43,8 @@ export interface Assigned {
  *
  *   taken ──noted as this sandbox's──▶ held ──workspace and link mounted──▶ mounted ──HELLO with the key──▶ assigned
  *
- * A failure at any step removes the container, and the sandbox gets an ordinary one. A worker that dies at any step leaves a container
- * that serves no sandbox and ends by itself, or one that is noted as the sandbox's, which the next holder adopts or removes.
+ * If a step fails, the container is removed and the sandbox gets an ordinary one. A worker that dies leaves a container that serves no
+ * sandbox and ends by itself, or one that is noted as the sandbox's, which the next holder adopts or removes.
  */
 export class WarmAssigner {
   readonly pool: WarmPool;
@@ -61,7 +61,7 @@ export class WarmAssigner {
     if (!container) return undefined;
     const { request, connect, signal } = assignment;
     const stream = container.release();
-    // A worker whose lease is over may not have the workspace mounted.
+    // A worker whose lease is over must not mount the workspace.
     if (!stream || (request.leaseLeftMs?.() ?? 1) <= 0) {
       await this.#giveUp(container, request);
       return undefined;
@@ -79,7 +79,7 @@ export class WarmAssigner {
       stream.destroy();
       await this.#giveUp(container, request);
       if (signal?.aborted || isFault(error, "fenced") || isFault(error, "egress-unavailable")) throw error;
-      // What else went wrong is one container's, or one sandbox's.
+      // Any other failure concerns this container or this sandbox, and an ordinary container is tried.
       if (problem !== undefined)
         this.pool.failed(problem instanceof Error ? problem.message : String(problem));
       return undefined;
@@ -90,7 +90,7 @@ export class WarmAssigner {
     const { request, config, workspace, linkDirectory } = assignment;
     const { mounter, parked, root } = this.#options;
     const { key, epoch, profile } = request;
-    // Before the mount: from here on, even if this worker dies, the container is known as this sandbox's.
+    // Before the mount, so that the container is known as this sandbox's even if this worker dies.
     await (await parked()).hold({ containerId: container.id, key, epoch, config, memoryBytes: 0 });
     const access = profile.workspace === "ro" ? "ro" : "rw";
     const mounts: WarmMount[] = [

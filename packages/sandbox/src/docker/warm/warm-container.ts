@@ -20,11 +20,11 @@ export interface WarmMaker {
   readonly helloDeadlineMs: number;
 }
 
-/** A worker that is not heard of for this long is gone, and its containers that wait end by themselves. */
+/** init ends a waiting container when it has not heard from the worker for this long. */
 const waitingLeaseMs = 60_000;
 
 /**
- * A container that waits for its sandbox. init has answered, the worker knows its mount namespace, and nothing of a tenant is in it.
+ * A container that waits for its sandbox. init has answered, the mounter has its mount namespace, and nothing of a tenant is in it.
  *
  *   waiting ──release()──▶ its sandbox's
  *      └──it ends──▶ lost
@@ -32,7 +32,7 @@ const waitingLeaseMs = 60_000;
 export class WarmContainer {
   readonly id: string;
   readonly shape: WarmShape;
-  /** Its slot in the mounter, too. */
+  /** Also its slot in the mounter. */
   readonly number: number;
   readonly uid: number;
   readonly #connection: InitConnection;
@@ -48,12 +48,12 @@ export class WarmContainer {
     this.#connection = connection;
   }
 
-  /** It ended, or was released. */
+  /** Resolves when the container has ended or was released. */
   get closed(): Promise<unknown> {
     return this.#connection.closed;
   }
 
-  /** The stream on which its sandbox's holder speaks to it. Undefined: it has ended. */
+  /** Gives its stream to the sandbox's holder. Undefined: the container has ended. */
   release(): AttachedStream | undefined {
     const stream = this.#connection.release();
     return stream instanceof AttachedStream ? stream : undefined;
@@ -64,7 +64,7 @@ export class WarmContainer {
   }
 }
 
-/** `number`: no other container of this worker has it. Its uid goes with it, so that the processes of two sandboxes are never counted together. */
+/** `number`: unique among this worker's containers. Each number has a uid, so that the processes of two sandboxes are never counted together. */
 export async function makeWarm(
   maker: WarmMaker,
   shape: WarmShape,
@@ -91,7 +91,10 @@ export async function makeWarm(
     const { mountNamespace } = await connection.open();
     const found = await containers.find(id, { signal });
     if (!found?.running || mountNamespace === undefined)
-      throw new Fault("sandbox-start-failed", { sandboxKey: name, detail: "it ended before it was of use" });
+      throw new Fault("sandbox-start-failed", {
+        sandboxKey: name,
+        detail: "the container ended before it could be used",
+      });
     await mounter.open(number, found.pid, mountNamespace);
     return new WarmContainer({ id, shape, number, uid }, connection);
   } catch (error) {

@@ -1,13 +1,13 @@
 import type { WarmShape } from "./warm-shape.ts";
 
 export interface WarmSizes {
-  /** Kept ready without any demand. */
+  /** Kept ready even without demand. */
   readonly count: number;
   /** Kept ready at most, when many sandboxes were started lately. */
   readonly most: number;
 }
 
-/** A sandbox needed a container that was not its own already. */
+/** A sandbox asked for a container of this shape. */
 export interface Demand {
   readonly shape: WarmShape;
   readonly atMs: number;
@@ -15,16 +15,16 @@ export interface Demand {
 
 export interface WarmPlan {
   readonly make: WarmShape | undefined;
-  /** The shape of which one is too many. */
+  /** The id of a shape of which there is one container too many. */
   readonly remove: string | undefined;
 }
 
-/** As many are kept ready as were asked for in this time. */
+/** As many containers are kept ready as sandboxes asked for in this time. */
 const burstMs = 60_000;
-/** Shapes that were asked for in this time share them. */
+/** The shapes that sandboxes asked for in this time share those containers. */
 export const rememberedMs = 300_000;
 
-/** How many of each shape should be ready. The base shape is always taken for asked for once. */
+/** How many containers of each shape should be ready. The base shape always counts as asked for once. */
 export function warmTargets(
   demand: readonly Demand[],
   base: WarmShape | undefined,
@@ -49,7 +49,7 @@ export function warmTargets(
   return targets;
 }
 
-/** One step towards the targets. `ready`: by the id of the shape. */
+/** One step towards the targets. `ready`: counts by the id of the shape. */
 export function planWarm(
   targets: ReadonlyMap<WarmShape, number>,
   ready: ReadonlyMap<string, number>,

@@ -11,39 +11,39 @@ export interface WarmPoolOptions
   readonly sizes: WarmSizes;
   readonly parked: () => Promise<ParkedContainers>;
   readonly workspaces: () => Promise<WorkspaceOptions>;
-  /** Of containers for sandboxes whose profile names nothing. */
+  /** The shape that fits the default profile; undefined while no container of it can be made. */
   readonly base: (signal: AbortSignal) => Promise<WarmShape | undefined>;
-  /** It can or cannot have containers now; `why` when it cannot. */
+  /** Called when the pool begins to have containers, or cannot have any; `why` has the reason. */
   readonly onState: (state: "ready" | "off" | "failing", why: string) => void;
 }
 
-/** What a look at the pool shows. */
+/** The pool's counters. */
 export interface WarmReport {
   /** Containers that wait for a sandbox. */
   readonly ready: number;
-  /** Sandboxes that got one. */
+  /** Sandboxes that got a container of the pool. */
   readonly served: number;
-  /** Sandboxes that could have had one, and for which none was ready. */
+  /** Sandboxes that could have used one, while none was ready. */
   readonly missed: number;
-  /** Why there are none; absent while there may be. */
+  /** Why the pool has no containers; absent while it may have some. */
   readonly why?: string | undefined;
 }
 
 const lookMs = 30_000;
-/** After a container it rests this many times as long as that took: the engine's work is the jobs' first. */
+/** After it made a container the pool rests this many times as long as that took: jobs need the engine first. */
 const restShare = 3;
 const mostRestMs = 2_000;
-/** It waits for sandboxes that are being started, but not for ever. */
+/** The pool waits at most this long for sandboxes that are being started. */
 const mostDeferredMs = 1_000;
-/** After a failure; twice as long after each further one in a row. */
+/** Pause after a failure, doubled with each further failure in a row. */
 const failedRestMs = 30_000;
 const mostFailedRestMs = 240_000;
-/** A container that was created and never started was left by a worker that died in between. */
+/** After this long a container that was never started must have been left by a worker that died. */
 const neverStartedMs = 300_000;
 const mostDemand = 1_000;
-/** Workspaces in a row that could not be mounted, until no more are tried for a while. */
+/** After this many workspaces in a row that could not be mounted, the pool pauses. */
 const unmountedMost = 3;
-/** Of one worker, waiting or assigned: the mounter's slots. */
+/** Containers of one worker, waiting or assigned. The mounter has as many slots. */
 const mostNumbers = 256;
 
 /**
@@ -60,7 +60,7 @@ export class WarmPool {
   readonly #options: WarmPoolOptions;
   readonly #stopping = new AbortController();
   readonly #ready: WarmContainer[] = [];
-  /** By container, when it was taken: what says whose it is may not be written yet. */
+  /** When each container was taken, by its id. The note that assigns it to a sandbox may not be written yet. */
   readonly #taken = new Map<string, number>();
   readonly #starts = new Set<symbol>();
   #numbers = new Set<number>();
@@ -87,7 +87,7 @@ export class WarmPool {
     this.#loop = this.#run();
   }
 
-  /** Removes those that wait. */
+  /** Removes the containers that wait. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#woken.resolve();
@@ -97,7 +97,7 @@ export class WarmPool {
     this.#options.mounter.stop();
   }
 
-  /** Undefined: none is ready. It is the caller's to assign or to remove. */
+  /** Undefined: none is ready. The caller assigns the container or removes it. */
   take(shape: WarmShape): WarmContainer | undefined {
     if (this.#stopping.signal.aborted) return undefined;
     this.#demand = [...this.#demand.slice(1 - mostDemand), { shape, atMs: performance.now() }];
@@ -111,23 +111,23 @@ export class WarmPool {
     return taken;
   }
 
-  /** What was taken did not reach its sandbox. */
+  /** A container that was taken could not be assigned. */
   unserved(): void {
     this.#served--;
     this.#missed++;
   }
 
-  /** What was taken has its sandbox. */
+  /** A container that was taken serves its sandbox. */
   reached(): void {
     this.#unmounted = 0;
   }
 
-  /** A workspace could not be mounted. One may be that sandbox's; several in a row are this host's. */
+  /** A workspace could not be mounted. A single failure may be that sandbox's, several in a row are this host's. */
   failed(why: string): void {
     if (++this.#unmounted >= unmountedMost) this.#fail(why);
   }
 
-  /** The helper that knew their mount namespaces is gone. */
+  /** The mounter's process has ended, and with it the slots of all waiting containers. */
   forget(): void {
     for (const one of this.#ready.splice(0)) void this.#remove(one);
     this.#woken.resolve();
@@ -182,7 +182,7 @@ export class WarmPool {
     this.#options.onState("off", why);
   }
 
-  /** False: there is nothing to do. */
+  /** One step towards the plan. False: nothing to do. */
   async #step(): Promise<boolean> {
     if (performance.now() < this.#restUntilMs) return false;
     const nowMs = performance.now();
@@ -253,7 +253,7 @@ export class WarmPool {
     return undefined;
   }
 
-  /** Which numbers are in use, and what dead workers and failed removals left. */
+  /** Learns which numbers are in use, and removes containers that dead workers and failed removals left. */
   async #look(): Promise<void> {
     const { containers, fleet, worker } = this.#options;
     const parked = await this.#options.parked();
@@ -269,7 +269,7 @@ export class WarmPool {
     this.#numbers = new Set(found.filter((one) => one.worker === worker).map(({ number }) => number));
   }
 
-  /** This worker makes none while it looks, so what is its own and not known is of an earlier life. */
+  /** This worker makes none while it looks. So an unknown container of its own was made by an earlier process of the worker. */
   #isLeft({ worker, state, createdAtMs }: WarmFacts): boolean {
     if (worker === this.#options.worker || state === "exited" || state === "dead") return true;
     return state === "created" && Date.now() - createdAtMs > neverStartedMs;

@@ -5,7 +5,7 @@ import { linkMountPath } from "../container-shape.ts";
 import { containerSpec, type SpecInput, specHash } from "../container-spec.ts";
 import type { ImageFacts } from "../image.ts";
 
-/** What containers of the pool have in common that can take each other's place: image and profile, without key and uid. */
+/** Containers of one shape are interchangeable: same image and profile, without key and uid. */
 export interface WarmShape {
   readonly id: string;
   readonly profile: SandboxProfile;
@@ -13,20 +13,22 @@ export interface WarmShape {
   readonly host: HostShape;
 }
 
-/** Of the worker's host. */
+/** The part of a shape that comes from the worker's host. */
 export type HostShape = Pick<SpecInput, "initPath" | "hostMounts" | "seccomp" | "disk">;
 
-/** What only one container has. */
+/** The part of a spec that differs between containers of one shape. */
 export type WarmMounts = Pick<SpecInput, "workspace" | "etcFiles">;
 
-/** In the workspace's place until it is mounted: nothing can be written there. */
+/** Mounted in the workspace's place until the workspace is, so that nothing can be written there. */
 const placeholder = "ro,nosuid,nodev,noexec,size=4096,mode=0555";
 const placeholders = [workspaceDirectory, linkMountPath];
 
 /**
- * Profiles that leave nothing open but the workspace. Directories that a tenant's sandboxes share need its group, which a container has
- * from its start; a user that an operator chose belongs to the workspace's disk; other runtimes than the engine's own may not be this
- * kernel's, and mount nothing that the host mounts; a graphics card is not kept for a tenant who may never come.
+ * Whether a container can be started before its sandbox is known. Not for profiles with:
+ * - shared directories: they need the tenant's group, which a container has from its start;
+ * - a user that the operator chose: it has to own the files on the disk;
+ * - another runtime: it may have a kernel of its own, which does not see the host's mounts;
+ * - graphics cards: none is reserved for a tenant who may never come.
  */
 export function isWarmable({
   runtime,
@@ -43,12 +45,12 @@ export function isWarmable({
 export function warmShape(profile: SandboxProfile, image: ImageFacts, host: HostShape): WarmShape {
   const anywhere = { workspace: { path: "/", user: "1:1", ownUid: true, sharesUid: false }, etcFiles: [] };
   const spec = warmSpec({ profile, image, host }, anywhere);
-  // What /etc/passwd and /etc/hosts are made of is in no field of the spec.
+  // These decide the content of /etc/passwd and /etc/hosts, and are in no field of the spec.
   const files = JSON.stringify([profile.workspace, profile.env.HOME, profile.extraHosts]);
   return { id: specHash(spec, image.id, [files]), profile, image, host };
 }
 
-/** The very container of a sandbox, with two empty directories where its workspace and its link will be. */
+/** A sandbox's container, with two empty directories where its workspace and its link will be mounted. */
 export function warmSpec(
   { profile, image, host }: Omit<WarmShape, "id">,
   place: WarmMounts,
@@ -60,7 +62,7 @@ export function warmSpec(
   const { Mounts = [], Tmpfs = {}, ...hostConfig } = spec.HostConfig ?? {};
   return {
     ...spec,
-    // init enters the workspace when it is there: a directory that was entered before is not the one that is mounted over it.
+    // init enters the workspace once it is mounted. The present directory would stay the one beneath the mount.
     WorkingDir: "/",
     Cmd: [...(spec.Cmd ?? []), "--pool"],
     HostConfig: {
