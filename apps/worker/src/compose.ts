@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { loadavg, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import {
   ArtifactStore,
   checkLayout,
@@ -20,18 +20,11 @@ import {
   WorkerIds,
   type WorkerStatus,
 } from "@berth/ledger";
-import { acceptanceOf, Fault, isFault, type SandboxProfile, sandboxKey, workerGoneMs } from "@berth/protocol";
+import { acceptanceOf, Fault, workerGoneMs } from "@berth/protocol";
 import { connectRedis, type Redis, withoutPassword } from "@berth/redis";
 import { DockerDriver, probeWorkspaces, type WarmOptions } from "@berth/sandbox";
 import { Keyring, secretsKeyOf } from "@berth/secrets";
-import {
-  Metrics,
-  type MetricsServer,
-  openTracing,
-  serveMetrics,
-  within,
-  writeLastLine,
-} from "@berth/service";
+import { openTracing, within, writeLastLine } from "@berth/service";
 import type { TenancyEvent } from "@berth/tenancy";
 import { nanoid } from "nanoid";
 import { type Logger, pino } from "pino";
@@ -39,12 +32,14 @@ import { ApprovalWebhook } from "./approval-webhook.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, settingWarnings } from "./config.ts";
 import { Control } from "./control.ts";
+import { defaultProfileOf, shownProfile } from "./default-profile.ts";
 import { EgressGates } from "./egress.ts";
 import { EngineHealth, type EngineState } from "./engine-health.ts";
 import { ImageMaintenance } from "./image-maintenance.ts";
 import { jobSpans } from "./job-spans.ts";
 import { LiveProfiles } from "./live-profiles.ts";
 import { FleetMember } from "./member.ts";
+import { adoptOwnContainers } from "./own-containers.ts";
 import { Parking } from "./parking.ts";
 import { Policy } from "./policy.ts";
 import { Registry } from "./registry.ts";
@@ -52,14 +47,14 @@ import { Resting } from "./resting.ts";
 import { Scheduler } from "./scheduler.ts";
 import { TenantSecrets } from "./secrets/tenant-secrets.ts";
 import { SnapshotReaper } from "./snapshots/snapshot-reaper.ts";
-import { stageMetrics } from "./stage-metrics.ts";
 import { checkAtStart, isGood } from "./start-check.ts";
 import { Turns } from "./turns.ts";
-import { usageMetrics } from "./usage-metrics.ts";
-import { claimWorkerId, connectionName, machineOf } from "./worker-claim.ts";
+import { claimWorkerId, connectionName } from "./worker-claim.ts";
+import { openMetrics } from "./worker-metrics.ts";
+import { startingStatus, statusOf } from "./worker-status.ts";
 
 export interface RunningWorker {
-  /** Graceful shutdown: takes no more, lets jobs finish within the budget, ends the rest, and releases everything. */
+  /** Graceful shutdown: takes no more, lets jobs finish within BERTH_DRAIN_MS, ends the rest, and releases everything. */
   stop(): Promise<void>;
   /** Ends running jobs now. */
   abandon(): void;
@@ -67,7 +62,7 @@ export interface RunningWorker {
 
 /** Share of the host's memory that parked containers may hold by default. */
 const parkedMemoryShare = 0.1;
-/** Time limit for the last writes: Redis may be down when the worker exits. */
+/** Bound on the last writes: Redis may be down when the worker exits. */
 const closingMs = 3_000;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
@@ -87,13 +82,12 @@ export async function composeWorker(
   const options = {
     level: config.logLevel,
     base: { worker: config.workerId },
-    // The rest of a trace context is its caller's own.
+    // Only the trace's id. `tracestate` belongs to the caller.
     serializers: { trace: ({ traceparent }: { traceparent: string }) => traceparent },
   };
   const log = pino(options, output);
   for (const detail of settingWarnings()) log.warn({ event: "setting.unknown", detail });
-  const opened = await openMetrics(config);
-  const metricsServer = opened?.server;
+  const metrics = await openMetrics(config, version);
   const self = { worker: config.workerId, instance: nanoid() };
   const { instance } = self;
   const name = connectionName(self);
@@ -109,25 +103,7 @@ export async function composeWorker(
     check: checkLayout,
   });
   const subscriber = connectRedis({ url: config.redisUrl, role: "listening", name });
-  const starting: WorkerStatus = {
-    slots: config.maxSandboxes,
-    host: config.host,
-    machine: machineOf(),
-    pools: config.pools,
-    pid: process.pid,
-    version,
-    held: 0,
-    running: 0,
-    parked: 0,
-    parkedBytes: 0,
-    warm: 0,
-    warmWhy: "",
-    openNetworks: [],
-    link: "none",
-    disk: "ok",
-    health: "ok",
-    load: 0,
-  };
+  const starting = startingStatus(config, version);
   let link: WorkerStatus["link"] = starting.link;
   const ids = new WorkerIds(redis);
   // Longer than a lease, so that the next process of this worker knows whose leases it finds.
@@ -135,7 +111,7 @@ export async function composeWorker(
   const onWaiting = (why: string, waitedMs: number) => log.warn({ event: "worker.waiting", why, waitedMs });
   const claiming = claimWorkerId({ redis, ids, self, keptMs, status: starting, onWaiting });
   const predecessor = await claiming.catch((error: unknown) => {
-    metricsServer?.close();
+    metrics?.server.close();
     redis.disconnect();
     subscriber.disconnect();
     throw error;
@@ -154,7 +130,7 @@ export async function composeWorker(
     onReplaced: (key, why) => log.warn({ event: "sandbox.replaced", key, why } satisfies TenancyEvent),
     warm: warmOptions(config, () => policy, log),
   });
-  // With `auto` a disk without quotas is no mistake; with any other choice no sandbox starts.
+  // With `auto`, workspaces on a disk without quotas are walked instead. With any other choice no sandbox starts.
   void driver.quota().then(({ kind, problem }) => {
     const level = problem !== undefined && kind !== "walk" ? "error" : "info";
     log[level]({ event: "worker.quota", kind, ...(problem === undefined ? {} : { problem }) });
@@ -227,17 +203,7 @@ export async function composeWorker(
     unusedForMs: config.imageUnusedMs,
     report: (event) => log[event.event === "image.missing" ? "warn" : "info"](event),
   });
-  opened?.metrics.gauge(
-    "berth_parked_containers",
-    "Containers that this worker keeps for their sandboxes' next jobs, with nothing running in them.",
-    () => parking.count,
-  );
-  opened?.metrics.gauge("berth_parked_bytes", "Memory of these.", () => parking.memoryBytes);
-  opened?.metrics.gauge(
-    "berth_warm_containers",
-    "Containers that this worker started ahead of time, and that wait for a sandbox.",
-    () => driver.warm?.ready ?? 0,
-  );
+  metrics?.watch(parking, driver);
   const secrets = new TenantSecrets(new SecretStore(redis), keyringOf(config));
   const egressLog = new EgressLog(redis);
   const egress = new EgressGates({
@@ -281,33 +247,13 @@ export async function composeWorker(
       if (event.event === "sandbox.opened") link = event.link;
       log[event.event === "tenancy.trouble" ? "error" : "info"](event);
       spans?.(event);
-      opened?.onEvent(event);
+      metrics?.onEvent(event);
     },
   });
-  let diskTrouble: string | undefined;
-  const lookAtDisk = () =>
-    void driver.diskTrouble().then((found) => {
-      if ((found === undefined) !== (diskTrouble === undefined))
-        log[found ? "error" : "info"]({ event: "worker.disk", detail: found ?? "there is room again" });
-      diskTrouble = found;
-    });
-  const describe = (): WorkerStatus => {
-    lookAtDisk();
-    return {
-      ...starting,
-      held: member.held,
-      running: turns.taken,
-      parked: parking.count,
-      parkedBytes: parking.memoryBytes,
-      warm: driver.warm?.ready ?? 0,
-      warmWhy: driver.warm?.why ?? "",
-      openNetworks: policy.openNetworks(),
-      link,
-      disk: diskTrouble ?? "ok",
-      health: health.state.state === "ok" ? "ok" : health.state.why,
-      load: loadavg()[0] ?? 0,
-    };
-  };
+  const describe = statusOf(starting, {
+    ...{ member, turns, parking, driver, policy, health, log },
+    link: () => link,
+  });
   const registry = new Registry({
     ...{ ids, self, keptMs, describe },
     onReplaced: (by) => {
@@ -335,7 +281,7 @@ export async function composeWorker(
   await control.start();
   await profiles.start();
   await announceScope(config, redis, log);
-  await settleOwnContainers(driver, member, config, log);
+  await adoptOwnContainers(driver, member, config.workerId, log);
   await registry.start();
   member.start();
   scheduler.start();
@@ -348,7 +294,7 @@ export async function composeWorker(
     redis: withoutPassword(config.redisUrl),
     slots: config.maxSandboxes,
     version,
-    metrics: metricsServer?.url,
+    metrics: metrics?.server.url,
     pruneMs: config.pruneMs,
     ...shownProfile(policy),
   });
@@ -368,7 +314,7 @@ export async function composeWorker(
       egress.stop();
       const letting = [scheduler.stop(), enqueuer.close(), registry.stop(), tracing?.stop()];
       await within(closingMs, Promise.all(letting));
-      metricsServer?.close();
+      metrics?.server.close();
       wakes.stop();
       redis.disconnect();
       control.stop();
@@ -379,7 +325,7 @@ export async function composeWorker(
   };
 }
 
-/** Producers do not see this worker's environment. */
+/** Writes BERTH_SCOPE to Redis, where producers find it. */
 async function announceScope({ scope }: Config, redis: Redis, log: Logger): Promise<void> {
   if (scope === undefined) return;
   const before = await new ScopeDefaults(redis).setBase(scope);
@@ -394,7 +340,7 @@ function keyringOf(config: Config): Keyring | undefined {
   return keyring;
 }
 
-/** The pool is for sandboxes whose tenants have no layer of their own; others get theirs once they were asked for. */
+/** The pool keeps containers of the default profile ready, and of other profiles once a sandbox has asked for them. */
 function warmOptions(
   { warm: { count, most } }: Config,
   policy: () => Policy,
@@ -403,14 +349,7 @@ function warmOptions(
   if (count === 0) return undefined;
   return {
     sizes: { count, most: Math.max(count, most) },
-    profile: () => {
-      try {
-        return policy().resolve({}).profile;
-      } catch (error) {
-        if (isFault(error)) return undefined;
-        throw error;
-      }
-    },
+    profile: () => defaultProfileOf(policy()),
     onState: (state, why) => {
       if (state === "ready") log.info({ event: "warm.ready" });
       else if (state === "off") log.info({ event: "warm.off", why });
@@ -419,51 +358,7 @@ function warmOptions(
   };
 }
 
-interface OpenMetrics {
-  readonly metrics: Metrics;
-  readonly server: MetricsServer;
-  readonly onEvent: (event: TenancyEvent) => void;
-}
-
-async function openMetrics({ metricsListen: at }: Config): Promise<OpenMetrics | undefined> {
-  if (at === undefined) return undefined;
-  const metrics = new Metrics();
-  metrics.describeProcess("worker", version);
-  const [observeStages, countUsage] = [stageMetrics(metrics), usageMetrics(metrics)];
-  const onEvent = (event: TenancyEvent) => {
-    observeStages(event);
-    countUsage(event);
-  };
-  return { metrics, server: await serveMetrics(metrics, at), onEvent };
-}
-
-/** The profile of a job that names none; nothing while the live layers are invalid. */
-function defaultProfileOf(policy: Policy): SandboxProfile | undefined {
-  try {
-    return policy.resolve({}).profile;
-  } catch (error) {
-    if (isFault(error)) return undefined;
-    throw error;
-  }
-}
-
-function shownProfile(policy: Policy): object {
-  const profile = defaultProfileOf(policy);
-  if (!profile) return {};
-  const { image, runtime, network, mode, limits, exec, idleMs, maxAgeMs } = profile;
-  return {
-    image,
-    runtime: runtime ?? "the engine's default",
-    network,
-    mode,
-    limits,
-    timeoutMs: exec.timeoutMs,
-    idleMs,
-    maxAgeMs,
-  };
-}
-
-/** At once, and beside the work: an engine that is slow to answer holds up no job. */
+/** Not awaited: an engine that is slow to answer holds up no job. */
 async function logStartCheck(
   log: Logger,
   driver: DockerDriver,
@@ -482,33 +377,4 @@ function logHealth(log: Logger, state: EngineState, before: EngineState): void {
   if (before.state === "failing" && state.state === "ok") log.info({ event: "starts.working" });
   if (state.state === "away") log.error({ event: "engine.lost", why: state.why });
   if (state.state === "failing") log.error({ event: "starts.failing", why: state.why, detail: state.detail });
-}
-
-/** Containers of an earlier process of this worker: those whose lease it can take again live on, the rest goes, in every state. */
-async function settleOwnContainers(
-  driver: DockerDriver,
-  member: FleetMember,
-  config: Config,
-  log: Logger,
-): Promise<void> {
-  try {
-    const parked = new Set((await driver.parked()).map(({ containerId }) => containerId));
-    const own = (await driver.list()).filter(
-      ({ id, worker }) => worker === config.workerId && !parked.has(id),
-    );
-    const adopted = new Set<string>();
-    for (const { id, key, epoch, state } of own) {
-      const parsed = sandboxKey.safeParse(key);
-      if (state === "running" && parsed.success && (await member.adopt(parsed.data, epoch))) adopted.add(id);
-    }
-    const { removed } = await driver.reap(
-      ({ id, worker }) => own.some((one) => one.id === id) && worker === config.workerId && !adopted.has(id),
-    );
-    if (own.length > 0)
-      log.info({ event: "worker.leftovers", adopted: adopted.size, removed: removed.length });
-  } catch (error) {
-    // The worker stays up without an engine; jobs wait or are refused, as configured, until it is back.
-    if (!isFault(error)) throw error;
-    log.error({ event: "engine.trouble", detail: error.message });
-  }
 }
