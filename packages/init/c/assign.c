@@ -12,7 +12,7 @@ enum state { ASSIGN_OPEN, ASSIGN_WAITING, ASSIGN_BOUND, ASSIGN_SPOILED };
 
 static enum state state;
 static uint8_t bound_key[KEY_BYTES];
-static const char *place;
+static const char *workspace_path;
 static dev_t empty_device;
 
 int assign_later(const char *dir)
@@ -20,21 +20,21 @@ int assign_later(const char *dir)
     struct stat about;
     if (stat(dir, &about) != 0)
         return errno;
-    place = dir;
+    workspace_path = dir;
     empty_device = about.st_dev;
     state = ASSIGN_WAITING;
     return 0;
 }
 
-/* What is there has to be another file system than what was there when the container started. */
+/* The worker has mounted the workspace if the path is on another file system than when the container started. */
 static int enter_workspace(void)
 {
     struct stat about;
-    if (stat(place, &about) != 0)
+    if (stat(workspace_path, &about) != 0)
         return errno;
     if (about.st_dev == empty_device)
         return ENODEV;
-    int error = path_open_root(place);
+    int error = path_open_root(workspace_path);
     if (error != 0)
         return error;
     return fchdir(path_workspace_fd()) == 0 ? 0 : errno;

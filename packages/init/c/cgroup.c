@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Each counter: its file, the key before the number (NULL: the file is the number), and what divides it to our unit. */
+/* Each counter: its file, the key before the number (NULL: the file is the number), and the divisor to our unit. */
 struct source {
     const char *file;
     const char *key;

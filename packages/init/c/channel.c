@@ -5,7 +5,7 @@
 
 #include "outbox.h"
 
-/* Open channels, and keepers whose background children live on. The latter are bounded by the pids limit long before. */
+/* Open channels, and keepers whose background children live on. The pids limit bounds the latter long before. */
 enum { TABLE_MAX = 2048 };
 
 static struct channel *table[TABLE_MAX];
@@ -44,7 +44,7 @@ struct channel *channel_of_child(pid_t pid)
 
 struct channel *channel_open(uint32_t number, enum channel_kind kind, enum fail *why)
 {
-    /* Some are kept for files: as many commands as there may be must not keep the workspace from being measured. */
+    /* Some channels are reserved for files: a sandbox full of commands must still be measurable. */
     size_t most = kind == CHANNEL_FILE ? CHANNELS_MAX : COMMANDS_MAX;
     if (open_count >= most || table_count == TABLE_MAX) {
         *why = BUSY;

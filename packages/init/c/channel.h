@@ -3,8 +3,8 @@
  *
  *   open ──► answered (EXIT, FAIL or DONE sent, number free again) ──► detached ──► freed when its process is reaped
  *
- * At most CHANNELS_MAX are open. A command's keeper may outlive its answer, because background children do; it then
- * stays in the table without a number, so that it is known and can be killed with everything else.
+ * At most CHANNELS_MAX are open. A command's keeper outlives its answer when background children do. It then stays in the table without
+ * a number, so that init can still kill it with everything else.
  */
 #ifndef BERTH_CHANNEL_H
 #define BERTH_CHANNEL_H
@@ -24,7 +24,7 @@ struct feed {
     int fd; /* -1: not there, or closed */
     uint8_t *buffer;
     size_t head, tail;
-    size_t consumed; /* not yet given back as credit */
+    size_t consumed; /* not yet returned as credit */
     bool ended;      /* STDIN_EOF was seen: close once empty */
 };
 
@@ -55,8 +55,8 @@ struct channel {
     enum ending ending;
     uint64_t ending_since, ending_next, quiet_since;
     unsigned quiet_steps, frozen_steps, late_steps;
-    bool restless;   /* the last step met processes that the one before had not */
-    bool child_lost; /* the keeper was killed: what it held are strays now */
+    bool restless;   /* the last step found processes that the one before had not */
+    bool child_lost; /* the keeper was killed: its processes are strays now */
     bool tree_gone;
     bool given_up;
     uint64_t stuck;
@@ -74,7 +74,7 @@ struct channel {
     /* File operations, see file.c. */
     bool killed, over, used_once;
     uint64_t kill_at;
-    uint8_t *staging; /* ITEMS that are not yet whole, or that wait for credit */
+    uint8_t *staging; /* ITEMS that are incomplete, or that wait for credit */
     size_t staged;
     uint8_t *result;
     size_t result_length;

@@ -32,7 +32,7 @@ static enum walk_verdict met(void *context, const struct walk_entry *entry)
 
 static enum walk_verdict left(void *context, int parent, const char *name, int error)
 {
-    (void)error; /* one that could not be entered may still be empty */
+    (void)error; /* a directory that could not be entered may still be empty */
     note(context, unlinkat(parent, name, AT_REMOVEDIR));
     return WALK_ON;
 }

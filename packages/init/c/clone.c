@@ -15,7 +15,7 @@
 #include "tool.h"
 #include "walk.h"
 
-/* A directory's own mode and times are set when nothing is put into it any more. */
+/* A directory's own mode and times are set last: making entries in it would change its times, or fail. */
 struct made_directory {
     char *path;
     struct stat status;
@@ -50,7 +50,7 @@ static void set_times(int dir, const char *name, const struct stat *status)
     utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The directory that the entry goes into: mostly the one before's. */
+/* The directory that the entry goes into. It is mostly the last entry's. */
 static int open_target(struct clone *clone, const struct walk_entry *entry)
 {
     size_t length = strlen(entry->path) - strlen(entry->name);
@@ -108,7 +108,7 @@ static int make_fifo(int target, const struct walk_entry *entry, const struct st
     return 0;
 }
 
-/* Also one whose owner has taken the permission to read it from everybody. */
+/* Opens the file even if its owner has removed all permissions to read it. */
 static int open_source(const struct walk_entry *entry, const struct stat *status)
 {
     const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -160,7 +160,7 @@ static int copy_entry(struct clone *clone, int target, const struct walk_entry *
         return copy_link(target, entry, &status);
     if (S_ISFIFO(status.st_mode))
         return make_fifo(target, entry, &status);
-    /* A socket without its listener, or a device, which a tenant cannot have made: worth nothing anywhere else. */
+    /* A socket is useless without its listener, and a tenant cannot make a device. */
     clone->entries--;
     clone->skipped++;
     return 0;
@@ -180,7 +180,7 @@ static enum walk_verdict left(void *context, int parent, const char *name, int e
     return error == 0 ? WALK_ON : fail_at(context, error, name);
 }
 
-/* The deepest first: a directory that may not be entered any more is none of the others' parents by then. */
+/* The deepest first: a directory that loses its permissions is then no parent of those that are still to be finished. */
 static int finish_directories(struct clone *clone)
 {
     for (size_t i = clone->made_count; i-- > 0;) {

@@ -46,7 +46,7 @@ uint64_t control_shutdown_deadline(void)
 
 void control_shutdown(uint64_t grace_ms, uint64_t now)
 {
-    /* Trees that are given up on take two seconds beyond the grace; the rest is for the answers to leave. */
+    /* A tree that init gives up on takes two seconds beyond the grace. The third second is for sending the answers. */
     uint64_t deadline = deadline_after(deadline_after(now, grace_ms), 3000);
     if (deadline < shutdown_deadline)
         shutdown_deadline = deadline;
@@ -61,7 +61,7 @@ void control_shutdown(uint64_t grace_ms, uint64_t now)
 struct greeting {
     uint8_t nonce[NONCE_BYTES];
     uint64_t lease_ms;
-    const uint8_t *key; /* NULL: of no sandbox yet */
+    const uint8_t *key; /* NULL: it names no sandbox */
 };
 
 static bool parse_hello(const struct frame *frame, struct greeting *out)
@@ -143,7 +143,7 @@ static void hello(const struct frame *frame, uint64_t now)
     watchdog_hello(greeting.lease_ms, now);
     if (refused != 0)
         ending_kill_sandbox(REASON_KILL, now);
-    /* Keepers have the workspace's descriptor from their beginning. */
+    /* Not before the workspace is open: keepers inherit its descriptor. */
     if (!assign_refuses())
         pool_warm_soon();
 }
@@ -200,7 +200,7 @@ static void end_channel(struct channel *channel, uint64_t grace_ms, uint64_t now
         file_kill(channel, grace_ms, now);
 }
 
-/* A broken frame for a running channel. FAIL must be the channel's last frame, so end the command first. */
+/* Answers a malformed frame for a running channel. FAIL must be the channel's last frame, so the command ends first. */
 static void spoil(struct channel *channel, uint64_t now)
 {
     channel->fail_instead = BAD_REQUEST;
@@ -247,7 +247,7 @@ void control_frame(const struct frame *frame, enum origin from, uint64_t now)
         outbox_send_number(T_FENCED, 0, FENCED_EPOCH, highest_epoch);
         return;
     }
-    /* Epochs are learnt from HELLO only: a higher one in another frame has not been introduced. */
+    /* Only HELLO sets the epoch. init ignores other frames with a higher one. */
     if (!is_hello && (!greeted || frame->epoch != highest_epoch))
         return;
     uint64_t grace_ms;

@@ -10,7 +10,7 @@
 #define SEEK_HOLE 4
 #endif
 
-/* FICLONE of linux/fs.h, which not every libc's compiler finds. */
+/* FICLONE of linux/fs.h, a header that musl does not have. */
 #define SHARE _IOW(0x94, 9, int)
 
 enum { CHUNK_BYTES = 256 * 1024 };
@@ -34,7 +34,7 @@ static int copy_by_hand(int from, int to, off_t at, off_t end)
     return 0;
 }
 
-/* Small files by hand: one read and one write. Large ones by the kernel, which holds nothing in memory of ours. */
+/* Copies small files by one read and one write. The kernel copies large ones, without a buffer of ours. */
 static int copy_range(int from, int to, off_t at, off_t end)
 {
     while (end - at > CHUNK_BYTES) {

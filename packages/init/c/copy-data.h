@@ -1,4 +1,4 @@
-/* One file's bytes into another: shared with it where the file system can (reflink), copied otherwise. Holes stay holes. */
+/* Copies one file's bytes into another: shares the blocks where the file system can (reflink). Holes stay holes. */
 #ifndef BERTH_COPY_DATA_H
 #define BERTH_COPY_DATA_H
 
@@ -8,11 +8,11 @@
 
 struct copy_counts {
     uint64_t bytes;          /* of all files */
-    uint64_t shared, copied; /* files with bytes, by how */
-    bool cannot_share;       /* this file system said so */
+    uint64_t shared, copied; /* files that are not empty, by how they were copied */
+    bool cannot_share;       /* the file system has refused to share blocks */
 };
 
-/* `to` is empty. An errno. */
+/* `to` is empty. Returns an errno. */
 int copy_data(int from, int to, const struct stat *status, struct copy_counts *counts);
 
 #endif

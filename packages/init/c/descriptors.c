@@ -25,12 +25,12 @@ int open_pipe(int pair[2], int ours, enum pipe_size size)
     if (pipe2(pair, O_CLOEXEC) != 0 || !set_nonblocking(pair[ours]))
         return errno;
     if (size == PIPE_LARGE)
-        fcntl(pair[ours], F_SETPIPE_SZ, LARGE_PIPE_BYTES); /* refused, it stays as it is */
+        fcntl(pair[ours], F_SETPIPE_SZ, LARGE_PIPE_BYTES); /* if the kernel refuses, the size stays */
     return 0;
 }
 
-/* For kernels before 5.9 and sandboxes without the call. init's own descriptors are few and low: 64 channels of four,
- * and a gap of a thousand unused numbers means the end. */
+/* For kernels before 5.9 and sandboxes without close_range. init has few descriptors with low numbers, four for each of 64 channels. So a
+ * gap of 1,024 unused numbers means the end. */
 static void close_one_by_one(int from, int to)
 {
     int unused = 0;

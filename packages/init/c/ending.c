@@ -12,11 +12,12 @@ static const uint64_t step_us = 2 * MS;
 static const uint64_t freeze_us = 250 * MS;
 static const uint64_t runaway_us = 1 * SECOND;
 static const uint64_t give_up_us = 2 * SECOND;
-/* Time alone proves nothing on a machine so busy that a step takes a second: so many steps must have seen the same. */
+/* On a busy machine a single step may take a second. So a condition must hold for this many steps, and not only for a time. */
 static const unsigned steps_enough = 10;
 static const uint64_t silent_keeper_us = 200 * MS;
 
-/* A thousand processes take about 10 ms to scan. Only process 1 has a fallback for a scan that takes too long: it can stop all. */
+/* Scanning a thousand processes takes about 10 ms. After a scan that takes too long, process 1 stops all processes and scans again.
+ * Another process cannot do so, and scans without a bound. */
 static uint64_t scan_budget_us(void)
 {
     return getpid() == 1 ? 100 * MS : NEVER;
@@ -83,9 +84,9 @@ static bool is_ours(pid_t pid)
     return channel_of_child(pid) != NULL || pool_knows(pid) || forward_knows(pid);
 }
 
-/* A live keeper tells of an empty tree within a scheduler's delay; a stopped one, or one that is stopped again and again, never
- * does. Without it, init looks for the strays itself. */
-static void mind_the_keeper(struct channel *channel, bool quiet, uint64_t now)
+/* A running keeper reports an empty tree within milliseconds. One that the tenant stops, perhaps again and again, never does. init kills
+ * it, and then looks for the strays itself. */
+static void wake_or_kill_keeper(struct channel *channel, bool quiet, uint64_t now)
 {
     if (channel->child <= 1)
         return;
@@ -112,9 +113,9 @@ static void kill_step(struct channel *channel, bool whole, bool frozen, uint64_t
         channel->tree_gone = true;
         return;
     }
-    mind_the_keeper(channel, live == 0 && whole, now);
-    /* Still new processes, although they were looked at while stopped. One that was there before and does not die is in the
-     * kernel, and killing its neighbours would not help it. */
+    wake_or_kill_keeper(channel, live == 0 && whole, now);
+    /* There are still new processes, although the scans found the tree stopped. A process that is not new and does not die is blocked in the
+     * kernel. Killing everything would not help there. */
     if (elapsed >= runaway_us && channel->restless && channel->frozen_steps > steps_enough && tree_kill_everything()) {
         enum exit_reason own = channel->reason;
         ending_all(REASON_COLLATERAL, 0, now);
@@ -132,8 +133,8 @@ static bool is_due(const struct channel *channel, uint64_t now)
     return channel->ending != ENDING_NOT && !channel->tree_gone && now >= channel->ending_next;
 }
 
-/* One look at all processes, shared by every channel that is due. Returns whether it was a whole one. */
-static bool look(bool freeze, bool *frozen)
+/* Scans all processes, once for all channels that are due. Returns whether the scan was complete. */
+static bool scan_for_due(bool freeze, bool *frozen)
 {
     *frozen = freeze && tree_freeze();
     bool whole = tree_scan(*frozen ? NEVER : scan_budget_us());
@@ -156,7 +157,7 @@ void ending_step(uint64_t now)
     }
     if (!due)
         return;
-    bool whole = look(freeze, &frozen);
+    bool whole = scan_for_due(freeze, &frozen);
     for (size_t i = 0; (channel = channel_at(i)) != NULL; i++) {
         if (!is_due(channel, now))
             continue;

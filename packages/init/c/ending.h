@@ -9,8 +9,8 @@
  * Stopping and killing everything are for process 1 only. A scan that takes too long, because a swarm leaves init no
  * processor, is repeated at once with the sandbox stopped.
  *
- * Gone is proven by the keeper (its wait said ECHILD). A keeper that was killed leaves strays below init: those are swept
- * until a scan finds none. A keeper that is stopped gets CONT, and KILL when its tree is gone but it does not say so.
+ * The keeper proves that its tree is gone: its wait() fails with ECHILD. A killed keeper leaves strays, which init inherits and kills until
+ * a scan finds none. A stopped keeper gets CONT, and KILL when its tree is gone but it does not report that.
  */
 #ifndef BERTH_ENDING_H
 #define BERTH_ENDING_H
@@ -20,13 +20,15 @@
 
 #include "channel.h"
 
-/* Repeated calls only ever make it sooner; the first reason stays. */
+/* A repeated call can only make the end come sooner. The first reason stays. */
 void ending_begin(struct channel *channel, enum exit_reason reason, uint64_t grace_ms, uint64_t now);
 
-/* Everything at once, background too. The watchdog's way. */
+/* Begins to end every command, and its background children. */
 void ending_all(enum exit_reason reason, uint64_t grace_ms, uint64_t now);
+/* The same without grace, and kills every other process in the sandbox. */
 void ending_kill_sandbox(enum exit_reason reason, uint64_t now);
 
+/* There may be strays: looks for them at the next step. */
 void ending_strays_suspected(uint64_t now);
 
 /* Does what is due. Channels whose tree is found gone are answered when they are next served. */

@@ -19,7 +19,7 @@
 #include "stream.h"
 #include "tree.h"
 
-/* Counting what stays in the background is worth no more of the loop's time than this. */
+/* How long the loop may spend on counting background children. */
 static const uint64_t scan_budget_us = 20 * MS;
 
 static void close_pair(int pair[2])
@@ -161,7 +161,7 @@ bool exec_drops_output(const struct channel *channel)
     return being_killed(channel) && channel->tree_gone;
 }
 
-/* The drain's clock stands still only while output waits that init cannot take: no credit, or no room toward the worker. */
+/* The drain's clock stops only while output waits that init cannot take, for lack of credit or of room in the outbox. */
 static void run_drain_clock(struct channel *channel, uint64_t now)
 {
     bool running = channel->leader_ended && (channel->out.fd >= 0 || channel->err.fd >= 0) &&
@@ -203,7 +203,7 @@ static uint64_t background_of(const struct channel *channel)
         return 0;
     bool whole = tree_scan(scan_budget_us);
     uint64_t live = tree_count(channel->child);
-    /* The worker stops watching the workspace when it reads 0, so a scan that was cut short must not say that. */
+    /* The worker stops watching the workspace when it reads 0, so an incomplete scan must not report 0. */
     return live == 0 && !whole ? 1 : live;
 }
 
@@ -235,7 +235,7 @@ static void answer(struct channel *channel, uint64_t now)
 
 void exec_service(struct channel *channel, bool message_ready, bool out_ready, bool err_ready, uint64_t now)
 {
-    /* Output may be there before poll has shown that it started; the worker hears of the start first all the same. */
+    /* Output may be there before poll has shown the keeper's message. STARTED must go first all the same. */
     if ((message_ready || !channel->started) && !take_messages(channel, now))
         return;
     if (channel->reason == REASON_ITSELF && !channel->leader_ended && now >= channel->timeout_at)

@@ -1,4 +1,4 @@
-/* Commands, seen from init: from EXEC to EXIT. The states are in keeper.h (the process) and ending.h (a kill). */
+/* Commands, from EXEC to EXIT, as init handles them. The states are in keeper.h (the process) and ending.h (a kill). */
 #ifndef BERTH_EXEC_H
 #define BERTH_EXEC_H
 
@@ -12,7 +12,7 @@
 /* `payload` must have one writable byte behind its end. */
 void exec_start(uint32_t number, uint8_t *payload, size_t length, uint64_t now);
 
-/* Takes what the keeper said, moves output, and answers when the command is over: the channel may be freed then. */
+/* Takes the keeper's messages, moves output, and answers when the command is over, which may free the channel. */
 void exec_service(struct channel *channel, bool message_ready, bool out_ready, bool err_ready, uint64_t now);
 
 /* The keeper was reaped. */

@@ -1,4 +1,4 @@
-/* Why an operation did not happen: the code of FAIL, and what an errno means as one. */
+/* Why an operation failed: the codes of FAIL, and the code of each errno. */
 #ifndef BERTH_FAIL_H
 #define BERTH_FAIL_H
 
@@ -39,7 +39,7 @@ enum fail {
 const char *fail_code(enum fail fail);
 const char *fail_sentence(enum fail fail);
 
-/* For errors of file calls. An errno without a meaning of its own is IO. */
+/* For errors of file calls. An errno without a code of its own is IO. */
 enum fail fail_from_errno(int error);
 
 /* The payload of FAIL. The sentence is the code's own when `message` is NULL; errno is left out when 0. */

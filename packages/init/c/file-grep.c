@@ -29,7 +29,7 @@ struct grep {
     uint64_t files, skipped;
 };
 
-/* A cut does not leave half a character at the end. */
+/* Where to cut a text, so that no half character is left at the end. */
 static size_t cut_at(const char *text, size_t most)
 {
     size_t end = most;
@@ -51,14 +51,14 @@ static bool report(struct grep *grep, const char *path, uint64_t line, const cha
     return !grep->items.broken;
 }
 
-/* Reads line by line through one buffer. A line longer than GREP_LINE_MAX is judged by its beginning and the rest passed over,
- * so that no file takes more memory than this. False when the search is over. */
+/* Reads line by line through one buffer. Of a line longer than GREP_LINE_MAX only the beginning is searched, so that no file takes more
+ * memory than this buffer. False when the search is over. */
 static bool search_lines(struct grep *grep, int fd, uint64_t size, const char *path)
 {
     static char buffer[BUFFER + 1];
     size_t head = 0, tail = 0;
     uint64_t line = 1, read_so_far = 0;
-    bool passing_over = false, ended = false, first = true;
+    bool skipping = false, ended = false, first = true;
     while (!ended || head < tail) {
         if (!ended && tail - head < GREP_LINE_MAX + 1) {
             memmove(buffer, buffer + head, tail - head);
@@ -84,14 +84,14 @@ static bool search_lines(struct grep *grep, int fd, uint64_t size, const char *p
         char *start = buffer + head, *newline = memchr(start, '\n', tail - head);
         size_t length = newline != NULL ? (size_t)(newline - start) : tail - head;
         bool whole = newline != NULL || ended;
-        if (!passing_over) {
+        if (!skipping) {
             size_t looked_at = min_size(length, GREP_LINE_MAX);
             bool cut = looked_at < length || !whole;
             if (matcher_matches(grep->matcher, start, looked_at) &&
                 !report(grep, path, line, start, looked_at, cut))
                 return false;
         }
-        passing_over = !whole;
+        skipping = !whole;
         head += length + (newline != NULL);
         line += newline != NULL;
     }
@@ -145,7 +145,7 @@ static enum fail prepare(struct grep *grep)
     return grep->matcher == NULL ? fail : OK;
 }
 
-/* Searches a directory's files by the includes, or the one file that the path names, which the includes cannot exclude. */
+/* Searches the included files of a directory, or the one file that the path names, whether or not it is included. */
 static enum fail search(struct grep *grep, const struct clean_path *path)
 {
     struct job *job = grep->job;

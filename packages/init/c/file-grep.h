@@ -1,4 +1,4 @@
-/* How much of a line is looked at. */
+/* How much of a line is searched. */
 #ifndef BERTH_FILE_GREP_H
 #define BERTH_FILE_GREP_H
 

@@ -9,8 +9,8 @@
 #include "path.h"
 #include "rename.h"
 
-/* In a place that is already a directory. */
-static enum fail mkdir_there(struct job *job, const struct place *place, bool *created)
+/* Makes the directory. Its parent exists. */
+static enum fail make_one(struct job *job, const struct place *place, bool *created)
 {
     const struct file_request *request = job->request;
     bool existing_is_fine = (request->flags & MKDIR_PARENTS) != 0;
@@ -20,7 +20,7 @@ static enum fail mkdir_there(struct job *job, const struct place *place, bool *c
     mode_t mode = request->has_mode ? (mode_t)(request->mode & 07777) : 0755;
     if (mkdirat(place->dir, place->name, mode) == 0) {
         *created = true;
-        /* The umask must not have the last word on a mode that was asked for. */
+        /* mkdir cuts the mode by the umask; the request's mode counts. */
         if (request->has_mode && fchmodat(place->dir, place->name, mode, 0) != 0)
             return failed(job, errno);
         return OK;
@@ -44,7 +44,7 @@ enum fail file_mkdir(struct job *job)
         fail = path_resolve(&path, PATH_FOLLOW | parents, &place);
     if (fail != OK)
         return fail;
-    fail = mkdir_there(job, &place, &created);
+    fail = make_one(job, &place, &created);
     close(place.dir);
     if (fail == OK)
         write_number(&job->done, DONE_CREATED, created);
@@ -56,11 +56,11 @@ static enum fail find(struct text text, int options, struct place *place)
     struct clean_path path;
     enum fail fail = path_clean(text.at, text.length, &path);
     if (fail == OK && path.text[0] == 0)
-        fail = INVALID_PATH; /* the workspace itself stays where it is */
+        fail = INVALID_PATH; /* the workspace itself cannot be moved */
     return fail == OK ? path_resolve(&path, options, place) : fail;
 }
 
-/* Both names are taken as they stand: a symlink is moved, or replaced, and not what it points to. */
+/* Follows no symlink at the end of either name: the link itself is moved, or replaced. */
 enum fail file_move(struct job *job)
 {
     const struct file_request *request = job->request;

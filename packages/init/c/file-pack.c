@@ -1,4 +1,4 @@
-/* Many entries with their contents, in one stream: an item for each, and behind a file's its bytes in pieces. */
+/* Sends many entries with their contents in one stream: an item for each, followed by a file's bytes in pieces. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,8 +15,8 @@ enum { BLOCK = 256 * 1024, PIECE_HEADER = 4, ITEM_MOST = 2 * PATH_MAX_BYTES + 25
 
 struct pack {
     struct job *job;
-    uint64_t left;  /* of the content that may be sent */
-    uint64_t items; /* that may be sent */
+    uint64_t left;  /* bytes of content that may still be sent */
+    uint64_t items; /* items that may still be sent */
     uint64_t count, bytes;
     bool truncated, broken;
     size_t used;
@@ -44,7 +44,7 @@ static void end_item(struct pack *pack, const struct record_writer *writer)
     pack->count++;
 }
 
-/* Named, but not sent. */
+/* Names an entry that is not sent, with the reason. */
 static void add_refusal(struct pack *pack, const char *path, enum fail fail)
 {
     struct record_writer writer = begin_item(pack);
@@ -67,7 +67,7 @@ static void add_entry(struct pack *pack, const char *path, const struct stat *st
     end_item(pack, &writer);
 }
 
-/* At most what the file held when it was opened. A file that can no longer be read ends here. */
+/* Sends at most the size that the file had when it was opened. Content that cannot be read ends early. */
 static void add_content(struct pack *pack, int fd, uint64_t size)
 {
     while (size > 0 && !pack->broken) {
@@ -111,8 +111,8 @@ static void add_file(struct pack *pack, int dir, const char *name, const char *p
     close(fd);
 }
 
-/* An entry that cannot be sent takes its place, too. False when no more may be sent. */
-static bool take_place(struct pack *pack)
+/* Counts an entry, also one that cannot be sent. False when no more may be sent. */
+static bool count_item(struct pack *pack)
 {
     if (pack->items == 0) {
         pack->truncated = true;
@@ -126,7 +126,7 @@ static bool add(struct pack *pack, int dir, const char *name, const char *path)
 {
     struct stat status;
     char target[PATH_MAX_BYTES + 1];
-    if (!take_place(pack))
+    if (!count_item(pack))
         return false;
     if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0) {
         add_refusal(pack, path, fail_from_errno(errno));
@@ -170,7 +170,7 @@ static bool add_named(struct pack *pack, const struct record *name)
     if (fail == OK)
         fail = path_resolve(&path, (flags & PACK_FOLLOW) != 0 ? PATH_FOLLOW : 0, &place);
     if (fail != OK) {
-        if (!take_place(pack))
+        if (!count_item(pack))
             return false;
         add_refusal(pack, shown, fail);
         return !pack->broken;

@@ -6,7 +6,7 @@
 #include "job.h"
 #include "path.h"
 
-/* Sends at most what the file held when it was opened: a file that grows while it is read is not followed for ever. */
+/* Sends at most the size that the file had when it was opened: a file that grows must not be read for ever. */
 static enum fail send_range(struct job *job, int fd, uint64_t at, uint64_t bytes, uint64_t *sent, struct sha256 *hash)
 {
     static uint8_t chunk[CHUNK];

@@ -12,7 +12,7 @@ enum { PASSES = 5 };
 
 struct removal {
     uint64_t count;
-    int error; /* the first that matters */
+    int error; /* the first one other than ENOENT */
 };
 
 static void note(struct removal *removal, int error)

@@ -6,7 +6,7 @@
 #include "inflate.h"
 #include "unpack.h"
 
-/* What any workspace could hold. */
+/* More than any workspace is likely to hold. */
 static const uint64_t UNPACKED_MAX = UINT64_C(4) * 1024 * 1024 * 1024;
 
 static bool take_entry(void *context, const struct tar_entry *entry)
@@ -27,7 +27,7 @@ static bool take_entry(void *context, const struct tar_entry *entry)
         unpack->bytes += entry->size;
         return true;
     }
-    /* A name is counted once; links are when they are made. */
+    /* A name that comes again counts once. Links are counted when they are made. */
     if ((was == 'f' || was == 'd') && unpack->count > 0)
         unpack->count--;
     if (entry->type == 'f')
@@ -55,7 +55,7 @@ static size_t read_stdin(struct unpack *unpack, uint8_t *into, size_t size)
 }
 
 static uint8_t chunk[CHUNK];
-static size_t first_bytes; /* in `chunk`, not yet taken */
+static size_t first_bytes; /* how many bytes of `chunk` were read to recognise gzip, and not yet unpacked */
 
 static size_t more(void *context, const uint8_t **at)
 {
@@ -74,7 +74,7 @@ static bool emit(void *context, const uint8_t *bytes, size_t length)
     return tar_push(&unpack->tar, bytes, length);
 }
 
-/* gzip is known by its first bytes. */
+/* Recognises gzip by its first two bytes. */
 static bool read_archive(struct unpack *unpack)
 {
     const uint8_t *at;
@@ -109,7 +109,7 @@ static enum fail run(struct unpack *unpack)
         return unpack->tar.problem[0] == 0 ? INTERRUPTED : BAD_ARCHIVE;
     }
     enum fail fail = items_end(&unpack->items, job, false);
-    /* In place of the count of items. */
+    /* Overwrites the count of items that items_end wrote. */
     job->done.length = 0;
     write_number(&job->done, DONE_COUNT, unpack->checks ? unpack->plan.count : unpack->count);
     write_number(&job->done, DONE_BYTES, unpack->bytes);

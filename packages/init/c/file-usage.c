@@ -69,7 +69,8 @@ static enum fail measure(struct job *job, const struct place *place, struct usag
     return error == 0 ? OK : failed(job, error);
 }
 
-/* Files of other sandboxes' users may be out of sight: each sandbox counts what it can see. One that is read-only cannot grow. */
+/* Adds the shared directories. Files of other sandboxes' users may be hidden: each sandbox counts what it can see. A read-only directory
+ * cannot grow, and is not counted. */
 static void add_roots(struct usage *usage)
 {
     struct statvfs about;

@@ -10,7 +10,7 @@
 #include "path.h"
 #include "rename.h"
 
-/* A write in progress: where to, and what was there when it began. */
+/* Where a write goes, and the file that was there when it began. */
 struct target {
     struct place place;
     bool existed;
@@ -56,7 +56,7 @@ static enum fail find_target(struct job *job, struct target *target)
     return OK;
 }
 
-/* By apparent size: what replaces a file gives the old bytes back, what is appended adds to them. */
+/* By apparent size. A write that replaces a file frees the old bytes, one that appends does not. */
 static bool within_budget(const struct file_request *request, const struct target *target)
 {
     if (!request->has_budget)
@@ -84,7 +84,7 @@ static enum fail check_match(struct job *job, const struct target *target)
     return fail;
 }
 
-/* From STDIN into the file: exactly the announced number of bytes, then the end. */
+/* Copies STDIN into the file: exactly the announced number of bytes, then its end. */
 static enum fail receive(struct job *job, int fd, uint8_t digest[32])
 {
     static uint8_t chunk[CHUNK];
@@ -141,7 +141,7 @@ static enum fail append(struct job *job, struct target *target)
     return fail;
 }
 
-/* The rename is the moment of the write: the match is looked at right before it, and no later failure is possible. */
+/* The rename makes the write visible. The match is checked right before it, and nothing can fail after it. */
 static enum fail commit(struct job *job, struct target *target, const char *temporary)
 {
     int dir = target->place.dir;

@@ -19,7 +19,7 @@
 #include "request.h"
 #include "stream.h"
 
-/* One item is far smaller: two paths of 4 KiB, or one and a line of at most 32 KiB. */
+/* One item is far smaller: two paths of 4 KiB, or a path and a line of at most 32 KiB. */
 enum { STAGING = FRAME_PAYLOAD_MAX };
 
 static const uint64_t last_moment_us = 100 * MS;
@@ -29,8 +29,8 @@ static bool sends_items(enum file_op op)
     return op == OP_LIST || op == OP_GLOB || op == OP_GREP || op == OP_UNPACK;
 }
 
-/* Operations whose memory and descriptors are cleaned up by the end of their process, and which may take much of it. Not the
- * measuring of the workspace: its keeper is used again, or a command that uses up the processes could not be measured. */
+/* Operations whose keeper ends after them, which frees their memory and descriptors. Measuring is none of them: a new keeper needs a fork,
+ * and could not be had while a command uses up the processes. */
 static bool used_once(enum file_op op)
 {
     return sends_items(op) || op == OP_PACK;
@@ -93,7 +93,7 @@ static void take_result(struct channel *channel)
     channel->result_length = got > 0 ? (size_t)got : 0;
 }
 
-/* As many whole items as the credit covers leave as one frame; a cut one waits for its rest. */
+/* Sends as many whole items as the credit covers, in one frame. An incomplete item waits for its rest. */
 static void send_staged(struct channel *channel)
 {
     size_t ready = 0;
@@ -126,7 +126,7 @@ static void move_items(struct channel *channel, bool out_ready)
     send_staged(channel);
 }
 
-static bool says_hidden(const struct channel *channel)
+static bool reports_hidden(const struct channel *channel)
 {
     struct record_reader reader = {.at = channel->result + 1, .left = channel->result_length - 1};
     struct record record;
@@ -148,7 +148,7 @@ static void answer(struct channel *channel, uint64_t now)
     else if (type == T_FAIL && (!whole || channel->killed))
         channel_fail(channel, INTERRUPTED, NULL, 0);
     else {
-        if (type == T_DONE && says_hidden(channel))
+        if (type == T_DONE && reports_hidden(channel))
             hidden_suspected(now);
         outbox_send(type, channel->number, channel->result + 1, channel->result_length - 1);
         channel_answered(channel);
@@ -159,7 +159,7 @@ void file_service(struct channel *channel, bool message_ready, bool out_ready, u
 {
     if (message_ready && !channel->over)
         take_result(channel);
-    /* The keeper sends its result last, so behind it nothing new comes: poll need not be asked again. */
+    /* The keeper sends its result last. So all output is in the pipe by now, although poll may not have shown it. */
     out_ready = out_ready || channel->over;
     if (channel->staging != NULL && !channel->orphan)
         move_items(channel, out_ready);

@@ -37,7 +37,7 @@ static int address_of_worker(struct sockaddr_un *address)
     return length < 0 || (size_t)length >= sizeof address->sun_path ? ENAMETOOLONG : 0;
 }
 
-/* Whether a socket of the host's can be connected to at all; the worker takes this one for an empty connection. */
+/* Whether the worker's socket can be reached. To the worker this is an empty connection. */
 static int try_worker(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

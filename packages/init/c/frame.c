@@ -22,7 +22,7 @@ void decoder_filled(struct decoder *decoder, size_t bytes)
     decoder->tail += bytes;
 }
 
-/* Whether the bytes seen so far can still become a header; a wrong byte is recognised early, so that hunting never stalls. */
+/* Whether the bytes so far can still become a header. Wrong bytes are recognised early, so that the search for a header never stalls. */
 static bool may_be_header(const uint8_t *at, size_t have)
 {
     if (at[0] != FRAME_MAGIC >> 8)

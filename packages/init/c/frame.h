@@ -1,9 +1,9 @@
 /*
- * Frames out of a byte stream that may begin in the middle of one.
+ * Decodes frames from a byte stream that may begin in the middle of one.
  *
- * The decoder holds no mode: at every position it skips zeros, skips a byte that cannot start a header, waits for more
- * bytes, or takes a whole frame. A frame with a wrong trailer is dropped whole, which is what makes 65,560 zeros flush
- * whatever a dead worker left half sent.
+ * The decoder has no mode: at every position it skips zeros, skips a byte that cannot start a header, waits for more
+ * bytes, or takes a whole frame. A frame with a wrong trailer is dropped whole. So 65,560 zeros flush a frame that a dead worker left
+ * half sent.
  */
 #ifndef BERTH_FRAME_H
 #define BERTH_FRAME_H
@@ -22,7 +22,7 @@ struct frame {
     size_t length;
 };
 
-/* Two frames' room: a whole one can always complete without moving bytes on every read. */
+/* Room for two frames, so that a frame can be completed without moving bytes on every read. */
 enum { DECODER_BYTES = 2 * FRAME_MAX };
 
 struct decoder {

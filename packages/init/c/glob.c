@@ -5,7 +5,7 @@
 
 enum { TEXT_MAX = 4096, BRACES_DEEP = 16 };
 
-/* One `[…]`. Returns what follows it, or NULL when it is never closed and so is an ordinary character. */
+/* Matches one `[…]`. Returns the text after it, or NULL if it is never closed: then `[` is an ordinary character. */
 static const char *match_set(const char *at, unsigned char c, bool *matched)
 {
     bool negated = at[1] == '!' || at[1] == '^';
@@ -27,7 +27,7 @@ static const char *match_set(const char *at, unsigned char c, bool *matched)
     return p + 1;
 }
 
-/* `?` takes a whole character: the bytes that continue one in UTF-8 go with the first. */
+/* `?` matches a whole character: its first byte and the bytes that continue it in UTF-8. */
 static const char *after_character(const char *at)
 {
     bool many = (unsigned char)*at++ >= 0xC0;
@@ -65,7 +65,7 @@ static bool match_one(const char **pattern, const char **name)
     return true;
 }
 
-/* Only the last `*` is ever gone back to, so the time is bounded by the product of the lengths. */
+/* Backtracks only to the last `*`, so the time is bounded by the product of the lengths. */
 static bool match_name(const char *pattern, const char *name, bool dot)
 {
     if (name[0] == '.' && !dot && pattern[0] != '.' && !(pattern[0] == '\\' && pattern[1] == '.'))
@@ -91,7 +91,7 @@ static bool is_double_star(const char *name)
     return name[0] == '*' && name[1] == '*' && name[2] == 0;
 }
 
-/* `states[i]`: the names of the path so far can be taken by the pattern's first i. Returns the states after all of them. */
+/* `states[i]`: the first i names of the pattern match the names of the path so far. Computes the states after the whole path. */
 static void run(const struct glob *glob, const char *path, bool dot, bool states[GLOB_NAMES_MAX + 1])
 {
     char name[256];
@@ -152,7 +152,7 @@ static bool add_name(struct glob *glob, char *name)
     return true;
 }
 
-/* Braces are gone; cuts the text at its slashes. */
+/* Adds a pattern without braces. Cuts the text at its slashes. */
 static bool add_plain(struct glob_set *set, const char *text)
 {
     static char any[] = "*";
@@ -174,13 +174,13 @@ static bool add_plain(struct glob_set *set, const char *text)
         if (!add_name(glob, at))
             return false;
     }
-    /* What is below a directory does not include the directory: `src/` and all below is at least one name more. */
+    /* A pattern that ends in a double star needs one more name: it does not match the directory before it. */
     if (glob->count > 0 && is_double_star(glob->names[glob->count - 1]))
         return add_name(glob, any);
     return glob->count > 0;
 }
 
-/* The brace that closes the one at `open`, or NULL; `commas` reports whether it holds alternatives. */
+/* The brace that closes the one at `open`, or NULL. Sets `commas` if there are alternatives between them. */
 static const char *closing(const char *open, bool *commas)
 {
     int depth = 0;
@@ -200,7 +200,7 @@ static const char *closing(const char *open, bool *commas)
 
 static bool add_expanded(struct glob_set *set, const char *text, int deep);
 
-/* Each alternative between `open` and `close`, with what is before and behind. */
+/* Adds each alternative between `open` and `close`, with the text before and behind. */
 static bool add_alternatives(struct glob_set *set, const char *text, const char *open, const char *close, int deep)
 {
     int depth = 0;

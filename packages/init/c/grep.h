@@ -10,7 +10,7 @@
 
 struct matcher;
 
-/* NULL with a reason: BAD_PATTERN with the library's own sentence in `message`, or IO without memory. */
+/* NULL with a reason: BAD_PATTERN with the C library's message, or IO without memory. */
 struct matcher *matcher_new(const struct file_request *request, enum fail *why, const char **message);
 
 /* `line` has one writable byte behind its end. */

@@ -1,4 +1,4 @@
-/* Files of one tree that have several names in it, and the first name under which each was met. */
+/* Files of one tree that have several names, and the first name under which each was found. */
 #ifndef BERTH_HARD_LINKS_H
 #define BERTH_HARD_LINKS_H
 
@@ -16,7 +16,7 @@ struct hard_links {
     size_t used, capacity; /* a power of two */
 };
 
-/* NULL: it was not met yet. */
+/* NULL: the inode was not found before. */
 const char *hard_links_find(const struct hard_links *links, ino_t inode);
 
 /* False without memory. */

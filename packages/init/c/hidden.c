@@ -6,8 +6,7 @@
 #include "tree.h"
 #include "unlinked.h"
 
-/* A leader has a keeper's memory, which is hidden, until its exec is through. Until then its command has not started; the kernel
- * needs a moment more. */
+/* Until its exec a leader shares the keeper's memory, which is hidden. So a leader that just started is not suspected. */
 static const uint64_t just_started_us = 1 * SECOND;
 
 void hidden_suspected(uint64_t now)

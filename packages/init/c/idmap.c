@@ -27,7 +27,7 @@ static bool write_map(pid_t pid, const char *name, uid_t on_disk, uid_t inside)
     return done;
 }
 
-/* The namespace needs a process for a moment, since only files of one in /proc can be written. */
+/* The namespace needs a process for a moment: its maps are files of that process in /proc. */
 static pid_t start_holder(void)
 {
     long pid = syscall(SYS_clone, (long)(SIGCHLD | CLONE_NEWUSER), 0L, 0L, 0L, 0L);

@@ -1,4 +1,4 @@
-/* A user namespace that only maps: one uid and gid of a disk to one that processes have. */
+/* A user namespace that only maps one uid and gid on the disk to the one that processes have. */
 #ifndef BERTH_IDMAP_H
 #define BERTH_IDMAP_H
 

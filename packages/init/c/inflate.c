@@ -12,7 +12,7 @@ enum {
     END_OF_BLOCK = 256,
 };
 
-/* For each CODE_BITS bits: the symbol and how many of them are its code; 0 bits for a code that no symbol has. */
+/* By the next CODE_BITS bits: the symbol, and how many of the bits are its code; 0 if no symbol has that code. */
 struct code {
     struct {
         uint16_t symbol;
@@ -27,8 +27,8 @@ struct state {
     uint64_t bits;
     unsigned bit_count;
     bool cut_short;
-    uint8_t *out; /* WINDOW bytes of what came before, then what is new */
-    size_t used;  /* of the whole */
+    uint8_t *out; /* WINDOW bytes that were emitted before, then new bytes */
+    size_t used;  /* bytes of `out` */
     size_t known; /* how far back a copy may reach, up to WINDOW */
     uint32_t crc, length;
 };
@@ -54,7 +54,7 @@ static bool next_byte(struct state *state, uint8_t *out)
     return true;
 }
 
-/* A stream is always longer than any code in it: its sum comes last. So missing bits mean that it was cut. */
+/* The checksum comes last, so the stream always goes on after a code. Missing bits mean that it was cut. */
 static bool need(struct state *state, unsigned count)
 {
     while (state->bit_count < count) {
@@ -93,7 +93,7 @@ static void make_crc_table(void)
     }
 }
 
-/* Hands on what is new, and keeps the window in front of what comes. */
+/* Emits the new bytes, and keeps the last WINDOW bytes. */
 static bool flush(struct state *state)
 {
     const uint8_t *fresh = state->out + WINDOW;
@@ -118,7 +118,7 @@ static bool put(struct state *state, uint8_t byte)
     return state->used < WINDOW + FRESH || flush(state);
 }
 
-/* Canonical codes from their lengths. False when there are more than the lengths have room for, or a hole that matters. */
+/* Makes canonical codes from their lengths. False when the lengths are too short for so many codes. */
 static bool make_code(struct code *code, const uint8_t *lengths, size_t count)
 {
     unsigned of_length[CODE_BITS + 1] = {0}, next[CODE_BITS + 2] = {0};
@@ -234,7 +234,7 @@ static bool read_fixed(struct state *state)
     return read_codes(state);
 }
 
-/* The lengths of both codes, themselves coded. False when they are none. */
+/* Reads the lengths of both codes, which are coded themselves. False when they are invalid. */
 static bool read_lengths(struct state *state, uint8_t *lengths, size_t count)
 {
     for (size_t at = 0; at < count;) {
@@ -278,7 +278,7 @@ static bool read_dynamic(struct state *state)
     }
     literal_count += 257;
     distance_count += 1;
-    /* Its table is free until the distances' own is made. */
+    /* Uses the table of the distances, whose own code is made later. */
     if (literal_count > 286 || !make_code(&distances, lengths, LENGTH_CODES))
         return damaged(state, problem);
     memset(lengths, 0, sizeof lengths);

@@ -1,4 +1,4 @@
-/* gzip (RFC 1951 and 1952), from a source that is read to a sink that is called. All lengths in it are the archive's word. */
+/* Unpacks gzip (RFC 1951 and 1952) from a source to a sink. The lengths in the archive are not trusted. */
 #ifndef BERTH_INFLATE_H
 #define BERTH_INFLATE_H
 

@@ -1,4 +1,4 @@
-/* Which inodes were counted already, up to a bound: beyond it every name counts, which can only make a sum larger. */
+/* Which inodes were counted already. Beyond a bound every name counts, which can only make a sum larger. */
 #ifndef BERTH_INODES_H
 #define BERTH_INODES_H
 

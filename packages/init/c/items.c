@@ -29,7 +29,7 @@ static void flush(struct items *items)
     items->used = 0;
 }
 
-/* Room for one more item behind its length; the block is sent first when the largest might not fit. */
+/* Room for one more item behind its length. Sends the block first if the item might not fit. */
 static struct record_writer begin_item(struct items *items, size_t most)
 {
     if (sizeof block - items->used < 4 + most)

@@ -1,4 +1,4 @@
-/* ITEMS on their way out: gathered into blocks, counted against a bound. */
+/* Sends ITEMS: gathers them into blocks, and counts them against a bound. */
 #ifndef BERTH_ITEMS_H
 #define BERTH_ITEMS_H
 
@@ -16,7 +16,7 @@ struct items {
     size_t used;
 };
 
-/* When the request names no bound. */
+/* The bound when the request names none. */
 enum { ITEMS_MOST = 10000 };
 
 void items_begin(struct items *items, const struct job *job);
@@ -25,7 +25,7 @@ void items_begin(struct items *items, const struct job *job);
 bool items_room(struct items *items);
 void items_add_file(struct items *items, const char *path, const struct stat *status, int dir, const char *name);
 void items_add_line(struct items *items, const char *path, uint64_t line, const char *text, size_t length, bool cut);
-/* What was not done, and why. */
+/* Names an entry that was not made, with the reason. */
 void items_add_refusal(struct items *items, const char *path, enum fail fail, const char *text);
 enum fail items_end(struct items *items, struct job *job, bool incomplete);
 

@@ -13,13 +13,13 @@
 
 struct job {
     const struct file_request *request;
-    const uint8_t *payload; /* of the request, for what it lists without bound */
+    const uint8_t *payload; /* of the request: names of PACK are read from it, as there is no bound on their number */
     size_t payload_length;
     int in;  /* STDIN's bytes, -1 without */
     int out; /* DATA's or ITEMS' bytes, -1 without */
     struct record_writer done;
     int error;            /* errno of a failure, 0 without */
-    const char *message; /* a better sentence than the code's own, or NULL */
+    const char *message; /* a more exact sentence than the code's own, or NULL */
 };
 
 enum {
@@ -27,8 +27,8 @@ enum {
     CHUNK = 128 * 1024,
 };
 
-/* Runs the operation of a FILE payload. The result is the type and payload of the answer; returns its length. Leaves no
- * descriptor open and no memory allocated after read, write, stat, remove, move and mkdir; after the others the keeper ends. */
+/* Runs the operation of a FILE payload. Writes the type and payload of the answer to `result`, and returns its length. Leaves no descriptor
+ * open and no memory allocated after read, write, stat, remove, move, mkdir and usage; after the others the keeper ends. */
 size_t job_run(const uint8_t *payload, size_t length, int in, int out, uint8_t result[RESULT_MAX]);
 
 enum fail file_read(struct job *job);
@@ -44,15 +44,13 @@ enum fail file_usage(struct job *job);
 enum fail file_unpack(struct job *job);
 enum fail file_pack(struct job *job);
 
-/* What the operations share. */
-
 /* Keeps the errno for FAIL and translates it. */
 enum fail failed(struct job *job, int error);
 
 /* Blocks until all is written. False when the reader is gone. */
 bool write_all(int fd, const void *bytes, size_t length);
 
-/* Opens what is certainly a regular file, without waiting for a FIFO's other end. */
+/* Opens a file only if it is a regular one. Does not wait for the other end of a FIFO. */
 enum fail open_regular(struct job *job, int dir, const char *name, int flags, int *fd, struct stat *status);
 
 /* Hashes a regular file from its beginning, at most `limit` bytes of it. */

@@ -20,7 +20,7 @@
 #include "request.h"
 #include "spawn.h"
 
-static void tell(int socket, const void *message, size_t length)
+static void send_message(int socket, const void *message, size_t length)
 {
     /* init may have closed its end already; then the answer is not needed. */
     while (send(socket, message, length, MSG_NOSIGNAL) < 0 && errno == EINTR) {
@@ -59,7 +59,7 @@ static uint64_t micros(struct timeval time)
 
 enum reaped { SOME_LEFT, MANY_LEFT, NONE_LEFT };
 
-/* A process that is reaped has added those that it reaped itself. Orphans are reaped here, so each is counted once. */
+/* The usage of a reaped process includes the children that it reaped. The keeper reaps orphans, so each process is counted once. */
 static void count_usage(struct keeper_message *message, const struct rusage *usage)
 {
     message->cpu_us += micros(usage->ru_utime) + micros(usage->ru_stime);
@@ -67,8 +67,8 @@ static void count_usage(struct keeper_message *message, const struct rusage *usa
         message->max_rss_kib = (uint64_t)usage->ru_maxrss;
 }
 
-/* Reaps what is there to reap, a bounded number so that no chain of forks can hold it here. After MANY_LEFT it must be called
- * again without waiting: the signal for what is still there has been taken already. */
+/* Reaps a bounded number of children, so that no chain of forks can keep it here. After MANY_LEFT the caller must call again without
+ * waiting for SIGCHLD: the signal for the remaining ones was taken already. */
 static enum reaped reap(struct keeper_message *message)
 {
     for (int times = 0; times < 1000; times++) {
@@ -88,7 +88,7 @@ static void wait_for_leader(pid_t leader, struct keeper_message *message)
         struct rusage usage;
         pid_t pid = wait4(-1, &message->status, 0, &usage);
         if (pid < 0 && errno == ECHILD)
-            _exit(1); /* cannot be before the leader is reaped; init takes it for a lost keeper */
+            _exit(1); /* impossible before the leader is reaped; init treats the keeper as lost */
         if (pid > 0)
             count_usage(message, &usage);
         if (pid != leader)
@@ -125,16 +125,16 @@ static bool keep(int socket, const struct order *order, struct keeper_message *m
         [ERR] = {.fd = -1, .events = POLLIN},
     };
     for (enum reaped reaped; (reaped = reap(message)) != NONE_LEFT;) {
-        /* Without a signalfd (no descriptor to be had) looking every 100 ms does. */
+        /* Without a signalfd, when no descriptor is left, look every 100 ms. */
         int timeout_ms = reaped == MANY_LEFT ? 0 : slots[SIGNALS].fd < 0 ? 100 : -1;
         if (poll(slots, SLOTS, timeout_ms) <= 0)
             continue;
         struct signalfd_siginfo info;
         if (slots[SIGNALS].revents != 0 && read(slots[SIGNALS].fd, &info, sizeof info) < 0) {
-            /* another look is all it was for */
+            /* its content does not matter: the next reap() finds all children */
         }
         if (slots[SOCKET].revents != 0) {
-            /* init sends nothing while a command has children: this is its closing, and the output is ours to drop. */
+            /* init sends nothing while a command has children. So it has closed the socket, and the keeper drops the output from now on. */
             slots[SOCKET].fd = -1;
             slots[OUT].fd = order->fds[ORDER_OUT_END];
             slots[ERR].fd = order->fds[ORDER_ERR_END];
@@ -158,20 +158,20 @@ static void close_leader_ends(struct order *order)
     }
 }
 
-/* One command. True when its tree is gone, false when background children live and keep() is what is left to do. */
+/* Runs one command. True when its tree is gone; false when background children live: then call keep(). */
 static bool serve_command(int socket, struct order *order, struct keeper_message *message)
 {
     memset(message, 0, sizeof *message);
     message->leader = start(order, &message->fail, &message->error);
     message->news = message->leader > 0 ? KEEPER_STARTED : KEEPER_FAILED;
-    /* Before init hears of it: a command that fails at once must find its pipes at their end. */
+    /* Before init gets the message: when a command has failed, its pipes must be at their end. */
     close_leader_ends(order);
-    tell(socket, message, sizeof *message);
+    send_message(socket, message, sizeof *message);
     if (message->leader <= 0)
         return true;
     wait_for_leader(message->leader, message);
     message->tree_gone = reap(message) == NONE_LEFT;
-    tell(socket, message, sizeof *message);
+    send_message(socket, message, sizeof *message);
     return message->tree_gone;
 }
 
@@ -179,8 +179,8 @@ static void serve_file(int socket, struct order *order)
 {
     static uint8_t result[RESULT_MAX];
     size_t length = job_run(order->payload, order->length, order->fds[ORDER_IN], order->fds[ORDER_OUT], result);
-    order_close(order); /* before the result, behind which init expects the end of the data */
-    tell(socket, result, length);
+    order_close(order); /* before the result: with it init expects the end of the data */
+    send_message(socket, result, length);
 }
 
 _Noreturn void keeper_run(int socket, const struct order *first)
@@ -195,11 +195,11 @@ _Noreturn void keeper_run(int socket, const struct order *first)
     for (size_t root = 0; root < ROOTS_MAX; root++)
         mine[1 + ORDER_FDS + root] = path_root_fd(root);
     keep_only(mine, sizeof mine / sizeof *mine);
-    /* 0 and 1 stay taken: a pipe that arrived there would be overwritten while the leader's descriptors are put in place. */
+    /* Keep 0 and 1 in use: a pipe with that number would be overwritten while the leader's descriptors are put in place. */
     if (dup(STDERR_FILENO) != STDIN_FILENO || dup(STDERR_FILENO) != STDOUT_FILENO)
         _exit(1);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    /* Process 1 takes everything with it when it goes; where init is not process 1 (tests), this does. */
+    /* When process 1 ends, the kernel kills everything. Where init is not process 1 (tests), this kills the keeper. */
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (;; order.payload = NULL) {
         if (order.payload == NULL && !order_receive(socket, buffer, &order))
@@ -210,7 +210,7 @@ _Noreturn void keeper_run(int socket, const struct order *first)
             if (!keep(socket, &order, &message))
                 _exit(0);
             message.news = KEEPER_TREE_GONE;
-            tell(socket, &message, sizeof message);
+            send_message(socket, &message, sizeof message);
         }
         order_close(&order);
     }

@@ -1,16 +1,16 @@
 /*
  * The keeper: a process between init and one command, or the process of one file operation.
  *
- * For a command it is the subreaper of everything the command starts, so whatever a descendant does (setsid, double fork) it
- * stays below the keeper and can be found there. wait() in the keeper saying ECHILD is therefore proof that the tree is gone.
- * A file operation may block, be slow, be killed or run out of memory there without init noticing more than an end.
+ * For a command it is the subreaper of everything the command starts. A descendant that calls setsid or forks twice stays below the keeper,
+ * where init finds it. So ECHILD from wait() in the keeper proves that the tree is gone.
+ * A file operation may block, be slow, be killed or run out of memory in its keeper without harm to init.
  *
  *   idle ──EXEC──► starting ──► leader runs (blocked in wait) ──► leader over ──► nothing left ──► idle
  *    └────FILE──► works ──► idle                                       └──► background children left ──► idle, or exit
  *
- * A keeper that is through takes the next order, which saves a fork and an exit (measured: 0.3 of 1.2 ms for a command, 0.3 of
- * 0.4 ms for a small file). Once init has closed its end of the socket the keeper reads and drops what background children
- * write, or exits when it is idle.
+ * A keeper takes the next order when it is done, which saves a fork and an exit (measured: 0.3 of 1.2 ms for a command, 0.3 of
+ * 0.4 ms for a small file). Once init has closed its end of the socket, the keeper reads and drops the output of background children, or
+ * exits when it is idle.
  */
 #ifndef BERTH_KEEPER_H
 #define BERTH_KEEPER_H
@@ -25,8 +25,8 @@
 
 enum keeper_news { KEEPER_STARTED, KEEPER_FAILED, KEEPER_LEADER_ENDED, KEEPER_TREE_GONE };
 
-/* One datagram on the socket about a command. Both ends are the same program in the same sandbox: raw is fine. About a file
- * operation there is one datagram: the type and the payload of its answer. */
+/* One datagram on the socket about a command. Both ends are the same program, so the struct is sent as it is. A file operation has one
+ * datagram: the type and the payload of its answer. */
 struct keeper_message {
     enum keeper_news news;
     pid_t leader;   /* STARTED */
@@ -35,13 +35,13 @@ struct keeper_message {
     int status; /* LEADER_ENDED: as of wait() */
     int tree_gone;
     uint64_t ended_at_us;
-    uint64_t cpu_us, max_rss_kib; /* LEADER_ENDED, TREE_GONE: all that was reaped so far, and the largest one of it */
+    uint64_t cpu_us, max_rss_kib; /* LEADER_ENDED, TREE_GONE: sum and maximum of all processes reaped so far */
 };
 
 /* The descriptors that go with an order; -1 where there is none. */
 enum order_fd {
-    ORDER_IN,      /* what the leader, or a write, reads; none is /dev/null */
-    ORDER_OUT,     /* what the leader, or a read, writes */
+    ORDER_IN,      /* the leader or a write reads it; without one the leader gets /dev/null */
+    ORDER_OUT,     /* the leader or a read writes to it */
     ORDER_ERR,     /* the leader's stderr */
     ORDER_OUT_END, /* the reading ends of a command's outputs, shared with init */
     ORDER_ERR_END,
@@ -55,7 +55,7 @@ struct order {
     int fds[ORDER_FDS];
 };
 
-/* In the forked child: serves the given first order, if any, and then whatever comes over the socket. */
+/* In the forked child: serves the first order, if one is given, and then those that come over the socket. */
 _Noreturn void keeper_run(int socket, const struct order *first);
 
 #endif

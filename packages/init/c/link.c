@@ -43,7 +43,7 @@ struct source *link_source(void)
     return &source;
 }
 
-/* A name in the directory and nothing that leads elsewhere. */
+/* Accepts only hexadecimal digits, so that the name cannot lead out of the directory. */
 static bool take_name(const struct record *record, char name[LINK_NAME_MAX + 1])
 {
     if (record->length == 0 || record->length > LINK_NAME_MAX)
@@ -74,7 +74,7 @@ static bool parse(const uint8_t *payload, size_t length, struct offer *offer)
     return !reader.malformed && offer->name[0] != 0 && offer->init_proof != NULL && offer->worker_proof != NULL;
 }
 
-/* Processes outside of this pid namespace read 0, so this listener is outside of the sandbox. */
+/* The pid of a process outside of this pid namespace reads 0. So a listener with pid 0 is outside of the sandbox. */
 static bool from_outside(int fd)
 {
     struct ucred peer;
@@ -157,7 +157,7 @@ bool link_admits(const struct frame *frame)
 
 int link_output(int otherwise)
 {
-    /* Only between two frames: what stands in the outbox is on its way to stdout, perhaps in part. */
+    /* Switch only while the outbox is empty: a frame in it may have been sent to stdout in part. */
     if (state == LINK_PROVEN && outbox_waiting() == 0) {
         state = LINK_CARRYING;
         outbox_send(T_LINKED, 0, NULL, 0);

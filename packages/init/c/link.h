@@ -1,11 +1,11 @@
 /*
- * The unix link: a socket of the worker's that carries frames in the place of stdin and stdout.
+ * The unix link: a socket of the worker that carries frames instead of stdin and stdout.
  *
  *   none ──LINK: connected, our proof sent──► asked ──the worker's proof──► proven ──outbox empty, LINKED sent──► carrying
  *    ▲────────────────────── HELLO, the end of the stream, or anything but the worker's proof ─────────────────────────┘
  *
  * Both proofs are random bytes that came over stdin, which no tenant can read. The worker listens only while it waits for
- * this connection. HELLO and LINK count on stdin only.
+ * this connection. init accepts HELLO and LINK only on stdin.
  */
 #ifndef BERTH_LINK_H
 #define BERTH_LINK_H
@@ -16,7 +16,7 @@
 
 #include "source.h"
 
-/* Where the worker's sockets are. Without it every LINK is refused. */
+/* The directory of the worker's sockets. Without one init refuses every LINK. */
 void link_directory(const char *path);
 bool link_possible(void);
 
@@ -26,7 +26,7 @@ const char *link_path(void);
 /* LINK: connects, or reports the errno over stdout. */
 void link_offer(const uint8_t *payload, size_t length);
 
-/* Whether a frame that came over the link is to be obeyed. Before the worker's proof none is. */
+/* Whether init may act on a frame that came over the link. Before the worker's proof it may not. */
 bool link_admits(const struct frame *frame);
 
 /* The link's frames; its descriptor is -1 without a link. */

@@ -27,7 +27,7 @@
 
 enum { SLOTS_MAX = 4 + 4 * CHANNELS_MAX };
 
-/* A stream that ended (or has no reader) may come back with the engine's next attach; looked at this often meanwhile. */
+/* After its end a stream may come back with the engine's next attach. init tries this often. */
 static const uint64_t stream_retry_us = 100 * MS;
 static const uint64_t signal_grace_ms = 1000;
 
@@ -56,7 +56,7 @@ static void watch_tap(struct channel *channel, struct tap *tap, bool dropping, b
     if (tap_wanted(channel, dropping))
         tap->poll_slot = watch(tap->fd, POLLIN);
     else if (nearly_over && tap_waiting(tap) == 0)
-        tap->poll_slot = watch(tap->fd, 0); /* without credit only its end is of interest */
+        tap->poll_slot = watch(tap->fd, 0); /* without credit wait only for its end */
 }
 
 static void watch_channel(struct channel *channel)
@@ -88,7 +88,7 @@ static void reap(uint64_t now)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
         struct channel *channel = channel_of_child(pid);
         if (WIFSTOPPED(status)) {
-            /* The tenant stopped a process of ours, which it may, having its uid. A file operation that stands still is over. */
+            /* The tenant stopped a process of ours, which has the same uid. Commands go on; a stopped file operation ends. */
             kill(pid, channel != NULL && channel->kind == CHANNEL_FILE ? SIGKILL : SIGCONT);
             continue;
         }
@@ -97,7 +97,7 @@ static void reap(uint64_t now)
         else if (forward_knows(pid))
             forward_reaped(now);
         else if (channel == NULL)
-            ending_strays_suspected(now); /* an orphan came to us: its keeper was killed, there may be more */
+            ending_strays_suspected(now); /* init inherited an orphan, so a keeper was killed; there may be more */
         else if (channel->kind == CHANNEL_EXEC)
             exec_keeper_reaped(channel, status, now);
         else
@@ -105,8 +105,8 @@ static void reap(uint64_t now)
     }
 }
 
-/* As process 1, obeyed only from outside the sandbox: there the sender's pid reads 0. A tenant may send si_code < 0 with any
- * pid it likes, but never SI_USER. */
+/* As process 1, init obeys only signals from outside of the sandbox: their sender's pid reads 0. A tenant can forge any pid with
+ * si_code < 0, but not with SI_USER. */
 static bool from_outside(const struct signalfd_siginfo *info)
 {
     return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);
@@ -231,7 +231,7 @@ int loop_run(int signals)
             return 0;
         ending_step(now);
         forward_step(now);
-        /* Backwards: answering one frees it and moves the last, already served, into its place. */
+        /* Backwards: answering a channel frees it, and the last one, which was served already, takes its place. */
         for (size_t i = channel_count(); i-- > 0;) {
             channel = channel_at(i);
             if (channel->open)

@@ -1,4 +1,4 @@
-/* The loop: one thread, no call in it blocks but poll. */
+/* The loop: one thread, in which only poll blocks. */
 #ifndef BERTH_LOOP_H
 #define BERTH_LOOP_H
 

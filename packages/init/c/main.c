@@ -35,15 +35,15 @@ static int complain(const char *what, int error)
     return 1;
 }
 
-/* Further directories whose paths init resolves, and that count for the quota. Other sandboxes may have them too. */
+/* --also: directories that other sandboxes may have too. init resolves their paths, and counts them for the quota. */
 static const char *also[ROOTS_MAX - 2];
 static size_t also_count;
-/* One that is only looked at: it counts for nothing, and changes no umask. */
+/* --see: a directory that is only read. It does not count for the quota. */
 static const char *seen;
-/* The container was started before its sandbox is known. */
+/* --pool: the container was started before its sandbox is known. */
 static bool of_pool;
 
-/* NULL when the words are wrong. */
+/* Returns the workspace; NULL when the arguments are invalid. */
 static const char *take_words(int argc, char **argv)
 {
     const char *workspace = "/workspace";
@@ -68,8 +68,8 @@ static const char *take_words(int argc, char **argv)
     return workspace;
 }
 
-/* Everything blocked and nothing handled: signals arrive through one descriptor, and no tenant's signal interrupts a call.
- * Dispositions are made the standard ones here, once, so that a leader has only SIGPIPE to put back. */
+/* Blocks all signals: they arrive through one descriptor, and no signal of a tenant interrupts a call. Resets all dispositions, so that a
+ * leader has to reset only that of SIGPIPE. */
 static int open_signals(void)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
@@ -92,7 +92,7 @@ static int open_signals(void)
     return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Three open descriptors, so that no pipe of a command ever lands on 0, 1 or 2. */
+/* Opens 0, 1 and 2 if they are closed, so that no pipe of a command gets one of these numbers. */
 static bool fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -102,9 +102,9 @@ static bool fill_standard_descriptors(void)
 }
 
 /*
- * With 1 byte the kernel writes no core and starts no core_pattern helper, which would run as root of the host; with 0 it starts
- * the helper all the same. Where the engine's own limit is 0, no process here may raise it, and `berth doctor sandbox` tells of it. The
- * filter keeps every process from changing it.
+ * With a limit of 1 byte the kernel writes no core and starts no core_pattern helper, which would run as root of the host. With 0 it
+ * still starts the helper. Where the engine sets 0, no process here may raise it, and `berth doctor sandbox` reports it. The seccomp filter
+ * keeps every process from changing the limit.
  */
 static bool turn_cores_off(void)
 {
@@ -122,8 +122,8 @@ int main(int argc, char **argv)
     if (argc > 1 && argv[1][0] != '-')
         return tool_main(argc, argv);
     oom_open();
-    /* Before anything of the tenant exists: from here on no process of the tenant can look at this memory or its descriptors. Children become
-     * dumpable again by their exec; keepers, which never exec, stay as this one. */
+    /* Before any process of the tenant exists: none can then read init's memory or its descriptors. exec makes children dumpable again.
+     * Keepers never exec, so they stay undumpable. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return complain("prctl", errno);
     if (!turn_cores_off())
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
             return complain(also[i], error);
     if (seen != NULL && (error = path_open_root(seen)) != 0)
         return complain(seen, error);
-    /* What lies there has the group that all of them are in. */
+    /* Files in shared directories must be writable for the group of the tenant's sandboxes. */
     if (also_count > 0)
         umask(002);
     if (!tree_open())
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     int signals = open_signals();
     if (signals < 0)
         return complain("signalfd", errno);
-    /* Where it is not process 1 (tests), what a lost keeper leaves behind must still come here. */
+    /* Where init is not process 1 (tests), it must still inherit the children of a lost keeper. */
     if (getpid() != 1)
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     cgroup_open();
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
         return complain("no memory", errno);
     if (!set_nonblocking(STDIN_FILENO) || !set_nonblocking(STDOUT_FILENO))
         return complain("standard streams", errno);
-    /* Fewer wake-ups of the process that forwards the bytes. Any process may set this; if the kernel refuses, the default stays. */
+    /* Larger pipes wake the engine's shim less often. If the kernel refuses, the default stays. */
     fcntl(STDIN_FILENO, F_SETPIPE_SZ, STREAM_PIPE_BYTES);
     fcntl(STDOUT_FILENO, F_SETPIPE_SZ, STREAM_PIPE_BYTES);
     return loop_run(signals);

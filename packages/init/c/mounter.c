@@ -16,7 +16,7 @@
 
 #include "idmap.h"
 
-/* The kernel's interface; musl does not know it yet. The numbers are the same on every architecture. */
+/* The kernel's interface, which musl lacks. The numbers are the same on every architecture. */
 enum { OPEN_TREE = 428, MOVE_MOUNT = 429, OPENAT2 = 437, MOUNT_SETATTR = 442 };
 enum { TREE_CLONE = 1, TREE_CLOEXEC = O_CLOEXEC, FROM_EMPTY_PATH = 4 };
 enum { ATTR_RDONLY = 1, ATTR_NOSUID = 2, ATTR_NODEV = 4, ATTR_IDMAP = 0x00100000 };
@@ -41,7 +41,7 @@ static int failed(const char *what)
     return errno;
 }
 
-/* A detached copy of a directory's mount, with the attributes it will have inside. Returns a descriptor, or -1. */
+/* Makes a detached copy of a directory's mount, with the attributes that it has in the container. Returns a descriptor, or -1. */
 static int clone_tree(const char *name, bool read_only, int user_namespace)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -59,7 +59,7 @@ static int clone_tree(const char *name, bool read_only, int user_namespace)
     errno = error;
     if (tree < 0)
         return -1;
-    /* The flags of a mount do not come with it, and a shared one would bring whatever is mounted on the host later. */
+    /* The copy does not inherit the mount's flags. A shared mount would propagate later mounts of the host into the container. */
     struct mount_attributes attributes = {
         .set = ATTR_NOSUID | ATTR_NODEV | (read_only ? (uint64_t)ATTR_RDONLY : 0) |
                (user_namespace >= 0 ? (uint64_t)ATTR_IDMAP : 0),
@@ -81,7 +81,7 @@ static int open_idmap(uid_t from, uid_t to, int *user_namespace)
     return from != to && *user_namespace < 0 ? failed("idmap") : 0;
 }
 
-/* Nothing is left of it but the answer. */
+/* Tries all steps but the last, and leaves nothing behind. */
 static int try_all(void)
 {
     int user_namespace, error = open_idmap(1, 2, &user_namespace);
@@ -108,7 +108,7 @@ static int open_slot(size_t slot, const char *pid, const char *number)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return failed("namespace");
-    /* The number is what init in the container read. Another one is another process's: of this machine, even. */
+    /* init in the container has read its namespace's number. With another number, the pid belongs to another process, perhaps of the host. */
     if (fstat(fd, &about) != 0 || strtoull(number, NULL, 10) != (unsigned long long)about.st_ino) {
         close(fd);
         errno = ESRCH;
@@ -125,7 +125,8 @@ static void close_slot(size_t slot)
     slots[slot] = -1;
 }
 
-/* Into the container's mount namespace, and back. No process of a tenant is in it yet, so its paths are the runtime's. */
+/* Mounts in the container's mount namespace, and returns to its own. No process of a tenant is in the container yet, so the runtime made
+ * all paths there. */
 static int attach(int namespace, const int *trees, char *const *targets, size_t count)
 {
     int error = 0;
@@ -135,7 +136,7 @@ static int attach(int namespace, const int *trees, char *const *targets, size_t 
         if (syscall(MOVE_MOUNT, trees[i], "", AT_FDCWD, targets[i], FROM_EMPTY_PATH) != 0)
             error = failed("mount");
     if (setns(own_namespace, CLONE_NEWNS) != 0)
-        exit(1); /* A helper that is in a container must not take another request. */
+        exit(1); /* in the container's namespace, this process must not take another request */
     return error;
 }
 
@@ -196,7 +197,7 @@ static int obey_mount(size_t slot, char *const *words, size_t count)
     return error;
 }
 
-/* Without the request's id. */
+/* `words`: the request without its id. */
 static int obey(char *const *words, size_t count)
 {
     unsigned long slot, pid;
@@ -240,7 +241,7 @@ int mounter_run(const char *root)
     }
     while (fgets(line, sizeof line, stdin) != NULL) {
         size_t length = strlen(line);
-        /* A line that does not fit would be taken for two. */
+        /* The rest of a line that does not fit would be read as another request. */
         if (length == 0 || line[length - 1] != '\n')
             return 1;
         line[length - 1] = 0;

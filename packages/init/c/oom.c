@@ -18,7 +18,7 @@ void oom_open(void)
 static void set(const char *score, ssize_t length)
 {
     if (fd >= 0 && length > 0 && pwrite(fd, score, (size_t)length, 0) < 0) {
-        /* kept as it was */
+        /* the score stays */
     }
 }
 

@@ -10,7 +10,7 @@ union control {
     struct cmsghdr align;
 };
 
-/* What goes before the payload: the type, and which of the descriptors are there. */
+/* Goes before the payload: the type, and which descriptors are present. */
 struct preamble {
     uint8_t type, present;
 };
@@ -68,7 +68,7 @@ bool order_receive(int socket, uint8_t buffer[ORDER_MAX + 1], struct order *orde
     for (int i = 0; i < ORDER_FDS; i++) {
         bool present = (preamble.present & 1u << i) != 0;
         if (present && used == count)
-            return false; /* the descriptor limit was in the way */
+            return false; /* the kernel dropped it: the descriptor limit was reached */
         order->fds[i] = present ? fds[used++] : -1;
     }
     order->type = preamble.type;

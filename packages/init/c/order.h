@@ -1,13 +1,13 @@
-/* How an order reaches an idle keeper: payload and descriptors in one datagram. */
+/* Sends an order to an idle keeper: payload and descriptors in one datagram. */
 #ifndef BERTH_ORDER_H
 #define BERTH_ORDER_H
 
 #include "keeper.h"
 
-/* A larger payload does not fit a datagram and goes by fork. */
+/* A larger payload does not fit into a datagram: a new keeper is forked for it. */
 enum { ORDER_MAX = FRAME_PAYLOAD_MAX };
 
-/* False when the keeper cannot be had: it was killed, or is no more. */
+/* False when the keeper cannot be reached, because it was killed. */
 bool order_send(int socket, const struct order *order);
 
 /* Blocks. The payload is read into `buffer`. False when init has closed its end. */

@@ -47,7 +47,7 @@ void outbox_forget(void)
 uint8_t *outbox_reserve(size_t most)
 {
     size_t need = FRAME_HEADER + most + FRAME_TRAILER;
-    /* Moving is worth it only when it frees more than it moves, so each byte is moved at most once on average. */
+    /* Move only if that frees more bytes than it moves: on average each byte is then moved at most once. */
     if (tail + need > OUTBOX_CONTROL_GATE && head > tail - head) {
         memmove(buffer, buffer + head, tail - head);
         tail -= head;

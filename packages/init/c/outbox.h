@@ -1,9 +1,9 @@
 /*
- * Everything on its way to the worker.
+ * The frames that wait to be sent to the worker, in one flat buffer of OUTBOX_BYTES.
  *
- * One flat buffer of OUTBOX_BYTES. Command output is taken from pipes only while less than OUTBOX_GATE waits here, and
- * requests only while less than OUTBOX_CONTROL_GATE does; what a single step may add beyond (one frame per open channel,
- * one reply per request, HELLO_ACK) is far below the rest, so a frame always fits.
+ * init reads command output only while less than OUTBOX_GATE waits here, and requests only while less than OUTBOX_CONTROL_GATE does. A
+ * single step adds far less than the rest of the buffer (one frame per open channel, one reply per request, HELLO_ACK), so a frame always
+ * fits.
  */
 #ifndef BERTH_OUTBOX_H
 #define BERTH_OUTBOX_H
@@ -22,7 +22,7 @@ bool outbox_open(void);
 size_t outbox_waiting(void);
 void outbox_set_epoch(uint64_t epoch);
 uint64_t outbox_epoch(void);
-/* Throws away what waits, for a reader that is gone for good. */
+/* Drops all waiting frames: their reader is gone for good. */
 void outbox_forget(void);
 
 void outbox_send(uint8_t type, uint32_t channel, const void *payload, size_t length);
@@ -35,7 +35,7 @@ void outbox_commit(uint8_t type, uint32_t channel, size_t length);
 enum outbox_state {
     OUTBOX_EMPTY,
     OUTBOX_FULL,   /* the descriptor takes no more now */
-    OUTBOX_BROKEN, /* the reader is gone: everything is kept, and trying again later may succeed */
+    OUTBOX_BROKEN, /* the reader is gone; all frames are kept, as a later try may succeed */
 };
 enum outbox_state outbox_flush(int fd);
 

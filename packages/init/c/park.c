@@ -17,7 +17,8 @@
 enum state { PARK_NONE, PARK_EMPTYING, PARK_PARKED };
 
 static const uint64_t step_us = 2 * MS;
-/* What is in the kernel for longer, such as on a disk that hangs, makes the container one to remove. */
+/* A process may be blocked in the kernel, such as on a disk that hangs. After this long init gives up, and the worker removes the
+ * container. */
 static const uint64_t give_up_us = 3 * SECOND;
 
 static enum state state;
@@ -59,13 +60,13 @@ static void become_parked(uint64_t now)
     outbox_send(T_DONE, channel_number, payload, writer.length);
 }
 
-/* Where it is not process 1 (tests), other people's processes are in sight, and its own idle keepers stay. */
+/* Where init is not process 1 (tests), it sees processes of others, and its own idle keepers stay. */
 static size_t left_alive(void)
 {
     return getpid() == 1 ? tree_others() : tree_kill_strays(pool_knows);
 }
 
-/* Every process but this one, by its threads; an answer on a channel may still be due. */
+/* Whether no thread of any other process is left, and no channel still owes an answer. */
 static bool is_empty(void)
 {
     return tree_scan(NEVER) && left_alive() == 0 && channel_open_count() == 0;
@@ -81,7 +82,7 @@ void park_step(uint64_t now)
     }
     if (now >= give_up_at) {
         next = NEVER;
-        send_fail(channel_number, BUSY, "something in the sandbox does not die", 0);
+        send_fail(channel_number, BUSY, "a process in the sandbox does not die", 0);
         return;
     }
     next = now + step_us;

@@ -4,8 +4,8 @@
  *   none ──PARK: everything is killed──► emptying ──nothing but init is alive──► parked ──HELLO──► none
  *                                           └──something would not die in time: FAIL. Nothing starts until a HELLO
  *
- * DONE on PARK's channel says that no thread of any other process is left. From then on no watchdog runs, because there is nothing to
- * kill, and nothing starts: a late frame of the holder that gave it up, a PING too, changes nothing. Only a HELLO does.
+ * DONE on PARK's channel confirms that no thread of any other process is left. From then on no watchdog runs, because there is nothing to
+ * kill, and nothing starts. Late frames of the holder that gave the sandbox up, PINGs too, have no effect. A HELLO ends the state.
  */
 #ifndef BERTH_PARK_H
 #define BERTH_PARK_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False when it is parked, or about to be, already. */
+/* False when the sandbox is parked or emptying already. */
 bool park_begin(uint32_t channel, uint64_t now);
 void park_step(uint64_t now);
 uint64_t park_due(void);
@@ -21,7 +21,7 @@ uint64_t park_due(void);
 /* A HELLO came. */
 void park_over(void);
 
-/* Whether requests are refused because of it. */
+/* Whether init refuses requests, because the sandbox is parked or emptying. */
 bool park_refuses(void);
 
 #endif

@@ -78,7 +78,7 @@ uint8_t *parts_finish(uint32_t channel, const uint8_t *bytes, size_t length, siz
     if (owner == channel)
         before = used;
     else if (owner != 0) {
-        /* Another channel's parts are under way and hold the buffer: this one goes behind them and touches nothing. */
+        /* The buffer holds parts of another channel's request: put this request behind them. */
         if (length >= CAPACITY - used)
             return NULL;
         memcpy(buffer + used, bytes, length);

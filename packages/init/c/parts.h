@@ -1,8 +1,8 @@
 /*
  * A request that does not fit one frame: PART, PART, …, then EXEC or FILE with the rest.
  *
- * One channel at a time. Parts that were given up (too many bytes, or another channel's in between) leave their channel
- * spoiled, so that its final frame is refused and never taken for a whole request.
+ * Only one channel at a time can send parts. If they are too many bytes, or another channel's come in between, the channel is spoiled: its
+ * final frame is refused, and never taken for a whole request.
  */
 #ifndef BERTH_PARTS_H
 #define BERTH_PARTS_H
@@ -19,7 +19,7 @@ void parts_add(uint32_t channel, const uint8_t *bytes, size_t length);
  * until the next call of this module. */
 uint8_t *parts_finish(uint32_t channel, const uint8_t *bytes, size_t length, size_t *whole);
 
-/* Gives the memory back after the request has been served. */
+/* Returns the memory to the kernel after the request was served. */
 void parts_served(void);
 
 #endif

@@ -80,7 +80,7 @@ enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
     size_t used = 0;
     out->root = 0;
     out->wants_directory = length > 0 && end[-1] == '/';
-    /* `..` is refused wherever it stands, so that /workspace/../etc reads as a bad path and not as a clever one. */
+    /* `..` is refused everywhere, so that /workspace/../etc is an invalid path. */
     for (const char *piece = at; piece < end;) {
         const char *slash = memchr(piece, '/', (size_t)(end - piece));
         size_t size = (size_t)((slash == NULL ? end : slash) - piece);
@@ -105,8 +105,8 @@ enum fail path_clean(const char *bytes, size_t length, struct clean_path *out)
     return OK;
 }
 
-/* The directories passed through, the root first. Only the last HELD stay open: going back further than that through
- * one symlink is refused rather than letting a path use up the descriptors. */
+/* The directories on the way, the root first. Only the last HELD stay open, so that a path cannot use up the descriptors. A symlink that
+ * goes back further is refused. */
 enum { HELD = 64 };
 
 struct walk {
@@ -151,7 +151,7 @@ static void to_root(struct walk *walk)
     walk->depth = walk->lowest = 0;
 }
 
-/* Puts a symlink's target in front of what is left to walk. */
+/* Puts a symlink's target in front of the rest of the path. */
 static enum fail expand(struct walk *walk, const char *name, const char *after)
 {
     char target[PATH_MAX_BYTES + 1];
@@ -179,7 +179,7 @@ static enum fail expand(struct walk *walk, const char *name, const char *after)
     return OK;
 }
 
-/* Takes the next name off the front of what is left. */
+/* Takes the next name off the front of the rest. */
 static const char *next_name(struct walk *walk, char name[NAME_MAX_BYTES + 1], const char **after, enum fail *fail)
 {
     const char *at = walk->rest;
@@ -219,7 +219,7 @@ static enum fail enter(struct walk *walk, const char *name, const char *after, i
     }
 }
 
-/* The last name: left unopened, unless it is a symlink to be followed. True when the walk has arrived. */
+/* Handles the last name: does not open it, and expands it if it is a symlink to be followed. True when the walk has arrived. */
 static bool arrive(struct walk *walk, const char *name, int options, enum fail *fail)
 {
     if ((options & PATH_FOLLOW) == 0)

@@ -1,9 +1,9 @@
 /*
- * Paths of the worker, resolved beneath the workspace, or another of the roots that init was given, and never out of them.
+ * Resolves the worker's paths beneath the workspace, or another of the roots that init was given, and never outside of them.
  *
  * Every component is opened relative to the directory before it and without following, symlinks are expanded by hand, and
- * `..` (which only a symlink's target may hold) goes back along the directories already held. A directory swapped for a
- * symlink in the middle of this changes what is found, never where it may be.
+ * `..` (which only a symlink's target may hold) goes back along the directories that are held open. A tenant that swaps a directory for a
+ * symlink meanwhile changes which file is found, but never leads out of the roots.
  */
 #ifndef BERTH_PATH_H
 #define BERTH_PATH_H
@@ -20,15 +20,15 @@ enum {
     ROOTS_MAX = 4,
 };
 
-/* The first is the workspace. `dir` must stay valid. Returns an errno. */
+/* Adds a root. The first is the workspace. `dir` must stay valid. Returns an errno. */
 int path_open_root(const char *dir);
 int path_workspace_fd(void);
-/* -1: there are not so many. */
+/* -1: there are fewer roots. */
 int path_root_fd(size_t root);
 
 /* A path without NUL, control bytes, `.`, `..` or doubled slashes, from its root; the root itself is "". */
 struct clean_path {
-    size_t root; /* one that was named by its absolute path; otherwise the workspace */
+    size_t root; /* the root that an absolute path names; otherwise the workspace */
     char text[PATH_MAX_BYTES + 1];
     bool wants_directory; /* it ended in a slash */
 };

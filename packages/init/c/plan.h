@@ -1,4 +1,4 @@
-/* What an archive makes of each of its names. One that comes twice counts as it came last. */
+/* The type and target of each name in an archive. Of a name that comes twice the last entry counts. */
 #ifndef BERTH_PLAN_H
 #define BERTH_PLAN_H
 

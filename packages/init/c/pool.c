@@ -8,7 +8,7 @@
 #include "oom.h"
 #include "order.h"
 
-/* An entry whose socket is -1 was found dead and only waits to be reaped. */
+/* An entry whose socket is -1 is dead, and waits to be reaped. */
 static struct {
     pid_t pid;
     int socket;
@@ -49,7 +49,7 @@ static int fork_keeper(const struct order *order, pid_t *keeper, int *socket)
 
 int pool_start(const struct order *order, pid_t *keeper, int *socket)
 {
-    /* The first is kept for file operations: measuring the workspace must not need a fork when a command has used them up. */
+    /* The first is reserved for file operations: when a command has used up the processes, measuring the workspace must not need a fork. */
     size_t kept = order->type == T_FILE ? 0 : 1;
     for (size_t i = idle_count; i-- > kept && order->length <= ORDER_MAX;) {
         if (idle[i].socket < 0)
@@ -68,7 +68,7 @@ int pool_start(const struct order *order, pid_t *keeper, int *socket)
 
 void pool_give(pid_t *keeper, int *socket)
 {
-    /* A keeper may have been reaped (0) while its last answer waited in the socket. Its place would never become free. */
+    /* A keeper may have been reaped (0) while its last answer waited in the socket. Its slot would never become free. */
     if (idle_count == POOL_MAX || *keeper <= 0 || *socket < 0)
         return;
     idle[idle_count].pid = *keeper;

@@ -45,7 +45,7 @@ void write_bytes(struct record_writer *writer, uint8_t tag, const void *value, s
     writer->length += RECORD_HEADER + length;
 }
 
-/* The other end counts in doubles: a tenant's sparse file of eight exbibytes must not read as a protocol error there. */
+/* The worker has numbers as doubles: a tenant's sparse file of eight exbibytes must not cause a protocol error there. */
 #define NUMBER_MAX ((1ull << 53) - 1)
 
 void write_number(struct record_writer *writer, uint8_t tag, uint64_t value)

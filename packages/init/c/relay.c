@@ -13,13 +13,13 @@
 
 #include "descriptors.h"
 
-/* Descriptors: two for each connection, of at least 512 that the profile gives. Memory: CHUNK for each direction that waits. */
+/* Each connection takes two descriptors, of at least 512 that a profile gives, and CHUNK bytes for each direction that waits. */
 enum { CONNECTIONS_MAX = 128, CHUNK = 128 * 1024 };
 
-/* One end of a connection, with what waits to be written to it. */
+/* One end of a connection, and the bytes that wait to be written to it. */
 struct side {
     int fd;
-    bool ended; /* nothing more comes from it */
+    bool ended; /* it sends no more bytes */
     uint8_t *waiting;
     size_t at, length;
 };
@@ -60,7 +60,7 @@ static void accept_one(int listener, const struct sockaddr_un *worker)
         close(outside);
 }
 
-/* Keeps what the other end does not take now. */
+/* Writes the chunk, and keeps the bytes that the other end does not take now. */
 static bool give(struct side *to, size_t length)
 {
     ssize_t written = send(to->fd, chunk, length, MSG_NOSIGNAL);
@@ -121,7 +121,7 @@ static bool serve(struct connection *connection, const struct pollfd polled[2])
 static struct pollfd wish(const struct side *side, const struct side *other)
 {
     short events = (short)((!side->ended && other->waiting == NULL ? POLLIN : 0) | (side->waiting != NULL ? POLLOUT : 0));
-    /* One from which nothing is wanted would report its end again and again. */
+    /* A descriptor without events would report its end again and again. */
     return (struct pollfd){.fd = events == 0 ? -1 : side->fd, .events = events};
 }
 
@@ -138,7 +138,7 @@ noreturn void relay_run(int listener, const struct sockaddr_un *worker)
                 polled[1 + 2 * i + (size_t)j] = wish(&connections[i].side[j], &connections[i].side[!j]);
         if (poll(polled, (nfds_t)(1 + 2 * count), -1) < 0 && errno != EINTR)
             _exit(1);
-        /* Backwards: closing one moves the last, already served, into its place. */
+        /* Backwards: the last connection, which was served already, takes the place of a closed one. */
         for (size_t i = count; i-- > 0;)
             if (!serve(&connections[i], &polled[1 + 2 * i]))
                 close_connection(i);

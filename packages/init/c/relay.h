@@ -5,7 +5,7 @@
 #include <stdnoreturn.h>
 #include <sys/un.h>
 
-/* Takes connections from `listener`, and connects each to `worker`. Only its end ends it. */
+/* Accepts connections from `listener`, and connects each to `worker`. Does not return. */
 noreturn void relay_run(int listener, const struct sockaddr_un *worker);
 
 #endif

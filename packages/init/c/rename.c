@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NO_REPLACE 1u /* RENAME_NOREPLACE, which not every libc names */
+#define NO_REPLACE 1u /* RENAME_NOREPLACE, which not every libc defines */
 
 int rename_exclusive(int from_dir, const char *from, int to_dir, const char *to)
 {
@@ -15,12 +15,12 @@ int rename_exclusive(int from_dir, const char *from, int to_dir, const char *to)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno;
-    /* Also EINVAL for a directory moved below itself, which the plain rename will say again. */
+    /* EINVAL also means a directory that is moved below itself: the plain rename fails with it again. */
     if (linkat(from_dir, from, to_dir, to, 0) == 0)
         return unlinkat(from_dir, from, 0) == 0 ? 0 : errno;
     if (errno != EPERM && errno != EACCES)
         return errno;
-    /* A directory, which cannot be linked: an empty directory in the way is the only thing this could replace. */
+    /* A directory cannot be linked. The plain rename could replace only an empty directory, which is refused here. */
     struct stat status;
     if (fstatat(to_dir, to, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return EEXIST;

@@ -89,7 +89,7 @@ char **exec_request_vectors(uint8_t *payload, size_t length, const struct exec_r
     uint8_t *end = NULL;
     for (size_t arg = 0, env = 0; record_next(&reader, &record);) {
         uint8_t *start = payload + (record.value - payload);
-        /* The byte behind a value is this record's tag, read by now. */
+        /* The byte behind the last value is this record's tag, which was read already. */
         if (end != NULL)
             *end = 0;
         end = NULL;
@@ -153,7 +153,7 @@ static bool file_take(const struct record *record, struct file_request *out, uin
     }
 }
 
-/* The operations that look at a directory take an absent path for the workspace itself. */
+/* For operations on a directory, an absent path means the workspace. */
 static bool file_complete(const struct file_request *request)
 {
     switch (request->op) {

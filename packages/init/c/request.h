@@ -1,4 +1,4 @@
-/* EXEC and FILE payloads, checked and in the shape the rest of init wants them. */
+/* Parses and checks the payloads of EXEC and FILE. */
 #ifndef BERTH_REQUEST_H
 #define BERTH_REQUEST_H
 
@@ -42,13 +42,13 @@ struct file_request {
 
 enum fail exec_request_parse(const uint8_t *payload, size_t length, struct exec_request *out);
 
-/* argv and envp of a parsed request, one allocation; NULL without memory. The strings are the payload's own, which is cut
- * into NUL-terminated pieces and cannot be parsed again; one byte behind its end must be writable. */
+/* argv and envp of a parsed request, in one allocation; NULL without memory. The strings lie in the payload, which is cut into
+ * NUL-terminated pieces and cannot be parsed again. One byte behind its end must be writable. */
 char **exec_request_vectors(uint8_t *payload, size_t length, const struct exec_request *request, char ***envp);
 
 enum fail file_request_parse(const uint8_t *payload, size_t length, struct file_request *out);
 
-/* A payload whose only record is one number under this tag. */
+/* Reads a payload that has one number under this tag. False when it is absent, malformed or there twice. */
 bool single_number(const uint8_t *payload, size_t length, uint8_t tag, uint64_t *out);
 
 #endif

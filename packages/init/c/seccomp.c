@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-/* The kernel's interface, which never changes. musl comes without the kernel's headers. */
+/* The kernel's interface, written out because musl comes without the kernel's headers. */
 struct instruction {
     uint16_t code;
     uint8_t yes, no;
@@ -36,21 +36,21 @@ enum { MODE_FILTER = 2, ANSWER_ALLOW = 0x7fff0000, ANSWER_ERRNO = 0x00050000 };
 /* The same on every architecture; older headers do not know them. */
 enum { IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427 };
 enum { CLONE3 = 435, CLOSE_RANGE = 436, FILE_SETATTR = 469 };
-/* What they change of a file decides whose quota it counts against: its project id, and whether its children inherit that. */
+/* These change a file's project id, and whether its children inherit it: so they decide whose quota the file counts against. */
 enum { FS_SET_XATTR = 0x401c5820, FS_SET_FLAGS = 0x40086602 };
-/* A subvolume of btrfs counts for itself, and not against the quota of the one that it is made in. Two calls, each in two versions. */
+/* A btrfs subvolume does not count against the quota of the one that it is made in. Two calls, each in two versions. */
 enum { BTRFS_SNAP = 0x50009401, BTRFS_SUBVOL = 0x5000940e, BTRFS_SNAP_2 = 0x50009417, BTRFS_SUBVOL_2 = 0x50009418 };
-/* Typing into, and pasting in, a terminal that another process reads. */
+/* TIOCSTI and TIOCLINUX put input into a terminal that another process reads. */
 enum { TTY_TYPE = 0x5412, TTY_LINUX = 0x541c };
 enum { IOPRIO_WHO_PROCESS = 1, UNSHARE_RANGE = 2 };
-/* From here on x86-64 counts the calls of its x32 variant. */
+/* The first call number of the x32 variant of x86-64. */
 enum { X32_FIRST = 0x40000000 };
 
 #define LOAD(field) {OP_LOAD, 0, 0, (uint32_t)offsetof(struct call, field)}
 #define LOAD_HIGH(field) {OP_LOAD, 0, 0, (uint32_t)(offsetof(struct call, field) + 4)}
 #define ALLOW {OP_RETURN, 0, 0, ANSWER_ALLOW}
 #define REFUSE(error) {OP_RETURN, 0, 0, (uint32_t)ANSWER_ERRNO | (uint32_t)(error)}
-/* A test of what was loaded last, and the instructions that are passed over when it fails. */
+/* A test of the value that was loaded last, and the instructions that are skipped when it fails. */
 #define COUNT(...) (sizeof((struct instruction[]){__VA_ARGS__}) / sizeof(struct instruction))
 #define IF_EQUAL(what, ...) {OP_IF_EQUAL, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
 #define IF_AT_LEAST(what, ...) {OP_IF_AT_LEAST, 0, COUNT(__VA_ARGS__), (uint32_t)(what)}, __VA_ARGS__
@@ -63,7 +63,7 @@ enum { X32_FIRST = 0x40000000 };
     LOAD(arguments[0]), IF_EQUAL(AF_UNIX, ALLOW), IF_EQUAL(AF_INET, ALLOW), IF_EQUAL(AF_INET6, ALLOW), \
         IF_EQUAL(AF_NETLINK, ALLOW), REFUSE(EAFNOSUPPORT)
 
-/* Each call's rule ends in an answer, so behind it the number of the call is still what was loaded last. */
+/* Each call's rule ends in an answer. So at the next rule the call's number is still the value that was loaded last. */
 static const struct instruction filter[] = {
 #ifdef NATIVE_ARCH
     /* Another architecture's calls (int 0x80) would pass a filter by numbers. */
@@ -71,7 +71,7 @@ static const struct instruction filter[] = {
     UNLESS_EQUAL(NATIVE_ARCH, REFUSE(ENOSYS)),
     LOAD(number),
     IF_AT_LEAST(X32_FIRST, REFUSE(ENOSYS)),
-    /* io_uring does its work outside of the calls that a filter sees. */
+    /* io_uring performs operations without system calls, so a filter does not see them. */
     IF_EQUAL(IO_URING_SETUP, REFUSE(ENOSYS)),
     IF_EQUAL(IO_URING_ENTER, REFUSE(ENOSYS)),
     IF_EQUAL(IO_URING_REGISTER, REFUSE(ENOSYS)),
@@ -79,17 +79,17 @@ static const struct instruction filter[] = {
      * and the rest are kernel code that no program here needs. */
     IF_EQUAL(SYS_socket, SOCKET_FAMILIES),
     IF_EQUAL(SYS_socketpair, SOCKET_FAMILIES),
-    /* Not being dumpable would hide from the quota what a process has open; the call succeeds and changes nothing. */
+    /* The quota cannot see the open files of an undumpable process. The call succeeds and changes nothing. */
     IF_EQUAL(SYS_prctl, LOAD(arguments[0]), UNLESS_EQUAL(PR_SET_DUMPABLE, ALLOW), LOAD(arguments[1]),
              UNLESS_EQUAL(0, ALLOW), REFUSE(0)),
-    /* A thread with a table of descriptors of its own hides that from the quota too, which reads one table of a process. The
-     * flags of clone3 are in memory, out of a filter's reach; libraries use clone where there is no clone3. */
+    /* The quota reads one descriptor table of each process, so no thread may have a table of its own. The flags of clone3 are in memory,
+     * where a filter cannot read them; libraries fall back to clone. */
     IF_EQUAL(SYS_clone, LOAD(arguments[0]), IF_ANY(CLONE_THREAD, UNLESS_ANY(CLONE_FILES, REFUSE(EINVAL))), ALLOW),
     IF_EQUAL(CLONE3, REFUSE(ENOSYS)),
     IF_EQUAL(SYS_unshare, LOAD(arguments[0]), IF_ANY(CLONE_FILES, REFUSE(EINVAL)), ALLOW),
     IF_EQUAL(CLOSE_RANGE, LOAD(arguments[2]), IF_ANY(UNSHARE_RANGE, REFUSE(EINVAL)), ALLOW),
     IF_EQUAL(FILE_SETATTR, REFUSE(ENOSYS)),
-    /* The kernel reads the low half of the request only. */
+    /* The kernel reads only the low half of the request. */
     IF_EQUAL(SYS_ioctl, LOAD(arguments[1]), IF_EQUAL(FS_SET_XATTR, REFUSE(EPERM)), IF_EQUAL(FS_SET_FLAGS, REFUSE(EPERM)),
              IF_EQUAL(TTY_TYPE, REFUSE(EPERM)), IF_EQUAL(TTY_LINUX, REFUSE(EPERM)), IF_EQUAL(BTRFS_SNAP, REFUSE(EPERM)),
              IF_EQUAL(BTRFS_SUBVOL, REFUSE(EPERM)), IF_EQUAL(BTRFS_SNAP_2, REFUSE(EPERM)),
@@ -100,7 +100,7 @@ static const struct instruction filter[] = {
     IF_EQUAL(SYS_prlimit64, LOAD(arguments[0]), UNLESS_EQUAL(0, REFUSE(EPERM)), LOAD(arguments[1]),
              UNLESS_EQUAL(RLIMIT_CORE, ALLOW), LOAD(arguments[2]), UNLESS_EQUAL(0, REFUSE(0)), LOAD_HIGH(arguments[2]),
              UNLESS_EQUAL(0, REFUSE(0)), ALLOW),
-    /* main.c set the limit of cores. Programs that turn core dumps off find that it worked. */
+    /* main.c has set the limit of core dumps. The call succeeds for programs that turn them off, and changes nothing. */
     IF_EQUAL(SYS_setrlimit, LOAD(arguments[0]), IF_EQUAL(RLIMIT_CORE, REFUSE(0)), ALLOW),
     IF_EQUAL(SYS_setpriority, LOAD(arguments[0]), UNLESS_EQUAL(PRIO_PROCESS, REFUSE(EPERM)), ONLY_ITSELF(arguments[1])),
     IF_EQUAL(SYS_ioprio_set, LOAD(arguments[0]), UNLESS_EQUAL(IOPRIO_WHO_PROCESS, REFUSE(EPERM)),

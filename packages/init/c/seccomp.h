@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 
-/* Takes calls away from this process and everything it starts, beyond what the engine's own profile does. Needs
- * no-new-privileges. False when the kernel or the runtime refuses the filter, or there is none for this architecture: HELLO_ACK
- * tells the worker, which does not use such a sandbox. */
+/* Installs a seccomp filter for this process and all of its children, in addition to the engine's profile. Needs no-new-privileges. False
+ * when the kernel or the runtime refuses the filter, or there is none for this architecture. HELLO_ACK reports that to the worker, which
+ * does not use such a sandbox. */
 bool seccomp_narrow(void);
 
 #endif

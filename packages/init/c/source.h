@@ -13,13 +13,13 @@ struct source {
     int fd; /* -1: none */
     enum origin origin;
     struct decoder decoder;
-    bool frames_left; /* decoded only in part, because the outbox is full */
+    bool frames_left; /* some frames are not yet decoded, because the outbox is full */
 };
 
 /* False without memory. The descriptor is then still the caller's. */
 bool source_begin(struct source *source, int fd);
 
-/* Closes the descriptor and forgets what came of it. Its memory is kept for the next. */
+/* Closes the descriptor and drops its bytes. Keeps the buffer for the next descriptor. */
 void source_end(struct source *source);
 
 enum source_state {
@@ -28,7 +28,7 @@ enum source_state {
 };
 enum source_state source_read(struct source *source, uint64_t now);
 
-/* Obeys the frames that are there, as far as the outbox has room for answers. */
+/* Handles the received frames, as far as the outbox has room for answers. */
 void source_take_frames(struct source *source, uint64_t now);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum stage { STAGE_SETUP, STAGE_EXEC };
 
-/* What the child leaves behind for its parent, whose memory it shares until it execs or dies. */
+/* Written by the child, which shares its parent's memory until it execs or dies. */
 struct attempt {
     const struct spawn *spawn;
     const char *search_path;
@@ -30,7 +30,7 @@ static const char *search_path_of(char *const *envp)
     return DEFAULT_PATH;
 }
 
-/* execvp's rules: an entry that cannot be executed is remembered, a missing one is passed over. Returns an errno. */
+/* By execvp's rules: EACCES if an entry of PATH has the program but it cannot be executed, ENOENT if none has it. Returns an errno. */
 static int exec_along_path(const char *search_path, char *const *argv, char *const *envp)
 {
     const char *name = argv[0];
@@ -82,7 +82,7 @@ static bool arrange(const struct spawn *spawn)
     return sigaction(SIGPIPE, &standard, NULL) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0;
 }
 
-/* Runs in the parent's memory on a stack of its own: it must not allocate, and must leave by exec or _exit. */
+/* Runs in the parent's memory on a stack of its own, so it must not allocate memory, and must end by exec or _exit. */
 static int leader_main(void *argument)
 {
     struct attempt *attempt = argument;
@@ -125,7 +125,7 @@ static enum fail fail_of_exec(enum stage stage, int error)
 
 pid_t spawn_leader(const struct spawn *spawn, enum fail *why, int *error)
 {
-    /* The candidate path and libc's exec need a few kilobytes; one leader per keeper, so one stack. */
+    /* The candidate path and libc's exec need a few kilobytes. A keeper starts one leader at a time, so one stack is enough. */
     static _Alignas(16) char stack[32768];
     struct attempt attempt = {.spawn = spawn, .search_path = search_path_of(spawn->envp)};
     /* vfork's semantics without its shared stack, and the same on every architecture and libc. */

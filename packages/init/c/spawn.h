@@ -1,4 +1,4 @@
-/* The leader of a command: from an accepted request to a running program. */
+/* Starts the leader of a command, its first process. */
 #ifndef BERTH_SPAWN_H
 #define BERTH_SPAWN_H
 
@@ -12,7 +12,7 @@ struct spawn {
     int cwd; /* a directory */
     int in;  /* -1: /dev/null */
     int out, err;
-    bool no_growth; /* it may make no file larger than nothing: what a full workspace needs to be cleaned */
+    bool no_growth; /* the workspace is full: the command may write to no file */
 };
 
 /* Returns the pid once the program runs, else 0 with the reason. Blocks for the time of one exec. */

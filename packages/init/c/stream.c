@@ -10,7 +10,7 @@
 #include "bytes.h"
 #include "outbox.h"
 
-/* Credit goes back in pieces of this size: fewer frames, and the worker still holds three quarters of the window. */
+/* Credit is returned in portions of this size: fewer frames, and the worker still has three quarters of the window. */
 enum { CREDIT_STEP = STDIN_WINDOW / 4 };
 
 static void give_back(struct channel *channel, size_t bytes)
@@ -29,7 +29,7 @@ bool feed_push(struct channel *channel, const uint8_t *bytes, size_t length)
     if (feed->ended || length == 0)
         return true;
     if (feed->fd < 0) {
-        give_back(channel, length); /* the reader closed its end: swallowed, so that the worker's writer comes to its end */
+        give_back(channel, length); /* the reader closed its end: dropped, so that the worker can send the rest */
         return true;
     }
     if (length > STDIN_WINDOW - (feed->tail - feed->head) - feed->consumed)

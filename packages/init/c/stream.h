@@ -1,4 +1,4 @@
-/* Bytes between a channel's pipes and its frames: credit outward, the window inward. */
+/* Moves bytes between a channel's pipes and its frames, within the credit for output and the window for stdin. */
 #ifndef BERTH_STREAM_H
 #define BERTH_STREAM_H
 
@@ -14,15 +14,15 @@ void feed_end(struct channel *channel);
 void feed_write(struct channel *channel);
 bool feed_wants_write(const struct channel *channel);
 
-/* Output is wanted now: there is credit (or no worker to keep it for) and room toward the worker. */
+/* Whether to read output now: there is credit and room in the outbox, or the output is dropped. */
 bool tap_wanted(const struct channel *channel, bool dropping);
 
-/* Reads once, if wanted. With `dropping`, what has no credit is read and thrown away; an orphan's output always is. */
+/* Reads once, if tap_wanted. With `dropping`, output without credit is read and dropped. An orphan's output is always dropped. */
 void tap_read(struct channel *channel, struct tap *tap, bool dropping);
 
 size_t tap_waiting(const struct tap *tap);
 
-/* Sees the end of an empty pipe without reading, for channels that have no credit to read with. */
+/* Notices the end of an empty pipe without reading, for channels without credit. */
 void tap_close_if_ended(struct tap *tap);
 
 #endif

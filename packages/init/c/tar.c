@@ -7,7 +7,7 @@
 #include "bytes.h"
 #include "utf8.h"
 
-/* Where a header has its fields. */
+/* Offsets and sizes of a header's fields. */
 enum {
     NAME = 0,
     NAME_SIZE = 100,
@@ -87,11 +87,11 @@ static bool refuse_header(struct tar *tar)
     return tar_refuse(tar, "the header of entry %s is damaged", place);
 }
 
-/* The path of a header that no record gave one. */
+/* The path in the header itself. */
 static void header_path(const uint8_t *block, char out[NAME_SIZE + PREFIX_SIZE + 2])
 {
     size_t at = 0;
-    /* GNU's own format has times where the prefix would be. */
+    /* GNU's format has times in the field of the prefix. */
     if (memcmp(block + MAGIC, "ustar\0", 6) == 0 && block[PREFIX] != 0) {
         at = strnlen((const char *)block + PREFIX, PREFIX_SIZE);
         memcpy(out, block + PREFIX, at);
@@ -162,7 +162,7 @@ static bool begin_record(struct tar *tar, uint64_t size)
     free(tar->record);
     tar->record_length = 0;
     tar->record_type = (char)tar->block[TYPE];
-    /* The gap is counted as it comes; this only bounds what is gathered. */
+    /* This bounds the record's memory. Its bytes are added to the gap as they come. */
     tar->record = size > TAR_GAP_MAX ? NULL : malloc((size_t)size + 1);
     if (tar->record == NULL)
         return tar_refuse(tar, "it has more than 1048576 bytes between two entries, or after the last%s", "");
@@ -228,7 +228,7 @@ static bool take_pair(struct tar *tar, const char *key, size_t key_length, const
     return true;
 }
 
-/* "LENGTH KEY=VALUE\n", the length being that of all of it. */
+/* "LENGTH KEY=VALUE\n". LENGTH counts the whole record. */
 static bool take_pax(struct tar *tar)
 {
     for (size_t at = 0; at < tar->record_length;) {
@@ -263,7 +263,7 @@ static bool take_record(struct tar *tar)
     return good || (tar->problem[0] == 0 ? refuse_header(tar) : false);
 }
 
-/* Takes what it can of a piece. 0: the archive is refused. */
+/* Consumes the beginning of a piece, and returns how many bytes. 0: the archive is refused. */
 static size_t take_piece(struct tar *tar, const uint8_t *bytes, size_t length)
 {
     size_t part = (size_t)min_u64(tar->left, length);
@@ -296,7 +296,7 @@ static size_t take_piece(struct tar *tar, const uint8_t *bytes, size_t length)
     return 0;
 }
 
-/* Where nothing is left of one part the next begins, without a byte being taken. */
+/* Enters the next part if nothing is left of the present one. Consumes no byte. */
 static bool move_on(struct tar *tar)
 {
     if (tar->at == TAR_IN_RECORD && tar->left == 0 && tar->record != NULL && !take_record(tar))

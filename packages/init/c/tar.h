@@ -1,6 +1,6 @@
 /*
- * A tar archive as it comes, in pieces of any size: ustar with pax and GNU long names, and what is older. Entries are files,
- * directories and links; an archive that holds anything else is refused, and so is one that is damaged or cut short.
+ * Parses a tar archive that arrives in pieces of any size: ustar with pax and GNU long names, and older formats. Refuses an archive with
+ * entries other than files, directories and links, and one that is damaged or cut short.
  */
 #ifndef BERTH_TAR_H
 #define BERTH_TAR_H
@@ -26,7 +26,7 @@ struct tar_entry {
 
 struct tar {
     void *context;
-    /* False stops the reading; `problem` is the caller's to set then. Every file's content ends with a piece of 0 bytes. */
+    /* False stops the reading; the callback then sets `problem`. Every file's content ends with a piece of 0 bytes. */
     bool (*entry)(void *context, const struct tar_entry *entry);
     bool (*content)(void *context, const uint8_t *bytes, size_t length);
     char problem[TAR_PROBLEM_MAX];
@@ -37,11 +37,11 @@ struct tar {
     uint64_t left;   /* of the content or record */
     uint64_t padding;
     uint64_t gap, total, entries;
-    bool is_file;    /* whose content this is; anything else's is passed over */
+    bool is_file;    /* the entry is a file; other entries' content is skipped */
     char record_type;
     char *record;    /* a long name or pax records being gathered */
     size_t record_length;
-    char *path, *target; /* what they said of the next entry */
+    char *path, *target; /* of the next entry, from these records */
     bool has_size;
     uint64_t size;
 };
@@ -51,7 +51,7 @@ bool tar_push(struct tar *tar, const uint8_t *bytes, size_t length);
 bool tar_finish(struct tar *tar);
 void tar_free(struct tar *tar);
 
-/* Sets the problem, with a name of the archive's for %s. Always false. */
+/* Sets the problem. `name` replaces %s, and comes from the archive. Always returns false. */
 bool tar_refuse(struct tar *tar, const char *format, const char *name);
 
 #endif

@@ -22,7 +22,7 @@ static const char *name_of(int error)
     }
 }
 
-/* Names are any bytes; JSON gets each as one character. */
+/* A name may have any bytes. Each becomes one character of the JSON text. */
 static void write_text(const char *text)
 {
     putchar('"');

@@ -1,14 +1,14 @@
 /*
- * What this program does when it is not process 1: `init clone`, `init clear` in a container of their own, as the tenant; `init volume`
- * on the host, for the worker. Words first, paths behind them. Each writes one line of JSON to stdout.
+ * The program's tools: `init clone` and `init clear` run in a container of their own, as the tenant; `init volume` runs on the host, for the
+ * worker. The call's words come first, then its paths. Each writes one line of JSON to stdout.
  */
 #ifndef BERTH_TOOL_H
 #define BERTH_TOOL_H
 
-/* An exit code. */
+/* Returns an exit code. */
 int tool_main(int argc, char **argv);
 
-/* Copies what is in one directory into another, which is empty. Links are copied, never followed. */
+/* Copies a directory's content into another directory, which is empty. Copies links, and never follows them. */
 int clone_main(const char *from, const char *to);
 
 /* Removes everything in a directory. */
@@ -20,7 +20,7 @@ int clear_main(const char *path);
  */
 int volume_main(int argc, char **argv);
 
-/* {"error":"ENOENT","path":"…"}; gives 1. */
+/* Writes {"error":"not-found","detail":"…","path":"…"} and returns 1. */
 int tool_failed(int error, const char *path);
 
 #endif

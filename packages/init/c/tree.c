@@ -19,7 +19,7 @@ struct process {
     enum side side; /* of the trees being looked at */
 };
 
-/* More than any pids limit worth the name; processes beyond it are met by a later scan, when these are dead. */
+/* More than any sensible pids limit. A later scan finds further processes, when these are dead. */
 enum { PROCESSES_MAX = 32768 };
 
 static DIR *proc;
@@ -30,7 +30,7 @@ static size_t before_count;
 
 bool tree_open(void)
 {
-    /* A /proc of another pid namespace would have us signal strangers. */
+    /* With the /proc of another pid namespace init would signal processes of others. */
     char self[24] = "";
     if (readlink("/proc/self", self, sizeof self - 1) <= 0 || atol(self) != (long)getpid())
         return false;
@@ -110,7 +110,7 @@ bool tree_scan(uint64_t budget_us)
             count++;
     }
     if (count == 0)
-        return false; /* we at least are there: it could not be read at all */
+        return false; /* init itself would be in it, so /proc could not be read at all */
     qsort(table, count, sizeof *table, by_pid);
     for (size_t i = 0, j = 0; i < count; i++) {
         while (j < before_count && before[j] < table[i].pid)
@@ -120,8 +120,8 @@ bool tree_scan(uint64_t budget_us)
     return whole;
 }
 
-/* Goes up from a process until one whose side is known, and gives all on the way that side. Each is passed once, whatever
- * the order of pids; the bound is for a table in which pids were used again while it was read, and parents go in circles. */
+/* Goes up from a process to one whose side is known, and gives all on the way that side. So each process is visited once, in any order of
+ * pids. The bound is for circles of parents, which appear when pids are reused while /proc is read. */
 static void decide(struct process *process)
 {
     struct process *top = process;
@@ -133,7 +133,7 @@ static void decide(struct process *process)
         top->side = side;
 }
 
-/* Those marked INSIDE before are the tops of trees: all below them is found. */
+/* Marks all descendants of the processes that are INSIDE. */
 static void mark_below(void)
 {
     for (size_t i = 0; i < count; i++)
@@ -167,12 +167,12 @@ static bool group_is_inside(const struct process *process)
 
 static void signal_marked(int signal)
 {
-    pid_t group = 0; /* the last one that was killed: thousands in one group must not each kill it */
+    pid_t group = 0; /* the last group that was killed, so that it is killed once for its many processes */
     for (size_t i = 0; i < count; i++) {
         struct process *process = &table[i];
         if (process->side != INSIDE || process->pid <= 1 || process->pid == getpid())
             continue;
-        /* KILL goes to zombies too: it does nothing to a real one, and a look that was wrong about one costs nothing. */
+        /* Zombies get KILL too: it does nothing to them, and helps if the scan took a live process for one. */
         if (!process->live && signal != SIGKILL)
             continue;
         if (signal == SIGKILL && process->live && process->group != group && group_is_inside(process)) {
@@ -185,7 +185,7 @@ static void signal_marked(int signal)
     }
 }
 
-/* Below 0 and 1 lies everything, and below ourselves every command: never one command's tree. */
+/* Not 0, 1 or init itself: below these are all commands, not one command's tree. */
 static bool is_a_keeper(pid_t root)
 {
     return root > 1 && root != getpid();
@@ -244,7 +244,7 @@ size_t tree_kill_strays(bool (*known)(pid_t pid))
     return live;
 }
 
-/* The only place that calls kill(-1). Outside a pid namespace of our own it would reach the whole machine. */
+/* The only place that calls kill(-1). Outside of a pid namespace of our own it would reach the whole machine. */
 static bool signal_everything(int signal)
 {
     return getpid() == 1 && kill(-1, signal) == 0;

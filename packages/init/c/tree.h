@@ -1,9 +1,9 @@
 /*
- * Who descends from whom, read from /proc, and signals to exactly those.
+ * Reads process trees from /proc, and signals exactly their members.
  *
- * A scan is a table of every process visible. It is not a snapshot: a process may fork or exit while it is read, so a
- * caller that wants a tree gone scans and kills until nothing is left. Only processes found below a given root are ever
- * signalled, and process groups only when no process outside that root can be in them.
+ * A scan is a table of every visible process. It is not a snapshot: processes fork and exit while /proc is read. So a caller that wants a
+ * tree gone scans and kills until nothing is left. Only processes below a given root are signalled, and process groups only when no process
+ * outside of that root can be in them.
  */
 #ifndef BERTH_TREE_H
 #define BERTH_TREE_H
@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* False when /proc is not there or shows another pid namespace than ours. */
+/* False when /proc is missing, or shows another pid namespace than ours. */
 bool tree_open(void);
 
-/* Reads /proc anew, for at most that long. False when it could not be read to its end: what is in the table is still true. */
+/* Reads /proc again, for at most that long. False when it could not be read to its end; the processes in the table do exist. */
 bool tree_scan(uint64_t budget_us);
 
 /* Descendants of `root` in the last scan that have a thread which has not exited, `root` itself not counted. */
@@ -35,8 +35,8 @@ size_t tree_others(void);
 /* Kills children of this process that `known` does not know, and all below them. Returns how many live ones were found. */
 size_t tree_kill_strays(bool (*known)(pid_t pid));
 
-/* Everything in the namespace but this process: stopped, so that nothing can fork while it is looked at; going on; killed.
- * All three are kill(-1), and are refused (false) unless this is process 1 of its namespace. */
+/* Stops, continues or kills every process of the namespace but this one. A stopped process cannot fork while it is scanned. All three use
+ * kill(-1), and return false unless this is process 1 of its namespace. */
 bool tree_freeze(void);
 bool tree_thaw(void);
 bool tree_kill_everything(void);

@@ -47,7 +47,7 @@ static bool is_over(int tasks, const char *tid)
            stat.state == 'X';
 }
 
-/* Without a sum it only finds out whether the thread can be looked at. */
+/* Adds the thread's deleted files to `sum`. Without a sum, only finds out whether its descriptors can be read. */
 static enum sight of_thread(int tasks, const char *tid, struct sum *sum)
 {
     DIR *fds = open_below(tasks, tid, "fd");
@@ -68,7 +68,7 @@ static enum sight of_thread(int tasks, const char *tid, struct sum *sum)
     }
     if (fds != NULL)
         closedir(fds);
-    /* One that exits has let go of its memory, which the kernel denies as well, and of its table. So this is asked last. */
+    /* The kernel also denies access to a thread that exits and has released its memory. So the last step is to ask whether it exits. */
     return is_over(tasks, tid) ? GONE : denied ? HIDDEN : SEEN;
 }
 
@@ -85,7 +85,7 @@ static enum sight of_process(int proc, const char *pid, struct sum *sum)
     return sight;
 }
 
-/* Keepers stay in the session of init, and every command has its own. They hide what they have open, from the tenant. */
+/* Keepers hide their descriptors from the tenant. They are in init's session, while every command has its own. */
 static bool is_ours(int proc, const char *pid)
 {
     char path[64];
@@ -94,8 +94,8 @@ static bool is_ours(int proc, const char *pid)
     return !process_stat_read(proc, path, &stat) || stat.session == getsid(0);
 }
 
-/* gVisor hides an exiting thread and does not tell that it exits; an unreadable program it does not hide. A keeper, which never
- * execs, has at least the flag for that where the kernel reports flags. */
+/* gVisor hides an exiting thread without marking it as exiting, and it does not hide an unreadable program. So no process counts as hidden
+ * there. A keeper never execs, so Linux reports at least one flag (PF_FORKNOEXEC) for it; gVisor reports none. */
 static bool flags_are_reported(int proc)
 {
     struct process_stat own;

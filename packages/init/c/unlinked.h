@@ -2,8 +2,8 @@
  * Space that no name leads to any more: deleted files that processes still hold open.
  *
  * It is read from /proc/PID/task/TID/fd of one living thread of each process: the filter of seccomp.c keeps threads from having a
- * table of descriptors of their own, and /proc/PID/fd is empty once the main thread has exited. Unseen stays a file that is only
- * mapped, one that waits in a unix socket to be received, and one that processes pass on faster than they can be looked at.
+ * table of descriptors of their own, and /proc/PID/fd is empty once the main thread has exited. Not found are files that are only mapped,
+ * that wait in a unix socket to be received, or that processes pass on faster than init can look.
  */
 #ifndef BERTH_UNLINKED_H
 #define BERTH_UNLINKED_H
@@ -14,7 +14,7 @@
 
 struct unlinked {
     uint64_t bytes; /* allocated */
-    /* A process of a command may be hidden, see below. A command that is just being started looks like one. */
+    /* A process of a command may be hidden, see below. A command that is just starting looks hidden, too. */
     bool hidden;
 };
 

@@ -38,7 +38,7 @@ bool unpack_entry_path(struct unpack *unpack, const char *name, struct clean_pat
     return tar_refuse(&unpack->tar, "%s", text);
 }
 
-/* Whether a link that is so deep beneath its root leads to something beneath it, too. */
+/* Whether the target of a link at that depth beneath its root stays beneath the root. */
 static bool leads_inside(const char *target, size_t depth)
 {
     for (const char *at = target; *at != 0;) {
@@ -67,8 +67,8 @@ static bool symlink_inside(const char *target, const char *path)
     return rest != NULL && leads_inside(rest, 0);
 }
 
-/* A symlink's as it is written, a hard link's from the root. A link that leads out would be followed by nothing here, and is
- * a trap where it is copied to. */
+/* Copies a symlink's target as it is written, and a hard link's as a path from the root. Refuses a link that leads out of the root: init would
+ * not follow it, but programs would where the workspace is copied to. */
 bool unpack_target(struct unpack *unpack, const struct tar_entry *entry, const struct clean_path *path,
                    char target[PATH_MAX_BYTES + 1])
 {

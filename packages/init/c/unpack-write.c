@@ -6,7 +6,7 @@
 
 #include "unpack.h"
 
-/* Notes that one entry was not made. False when that ends the unpacking. */
+/* Reports that an entry was not made. False when that ends the unpacking. */
 static bool refuse(struct unpack *unpack, const char *path, enum fail fail)
 {
     items_add_refusal(&unpack->items, path, fail, fail_sentence(fail));
@@ -22,7 +22,7 @@ static bool take_entry(struct unpack *unpack)
     return true;
 }
 
-/* What replaces a file gives the old bytes back. */
+/* Replacing a file frees its old bytes. */
 static bool take_bytes(struct unpack *unpack, uint64_t size, uint64_t given_back)
 {
     uint64_t more = size > given_back ? size - given_back : 0;
@@ -45,7 +45,7 @@ static enum fail make_directory(struct unpack *unpack, const struct place *place
         return QUOTA;
     if (mkdirat(place->dir, place->name, mode) != 0)
         return fail_from_errno(errno);
-    /* The umask must not have the last word on a mode that was asked for. */
+    /* mkdir cuts the mode by the umask; the archive's mode counts. */
     if ((mode & unpack->umask) != 0 && fchmodat(place->dir, place->name, mode, 0) != 0)
         return fail_from_errno(errno);
     return OK;
@@ -62,7 +62,7 @@ bool unpack_directory(struct unpack *unpack, const struct clean_path *path, cons
     return fail == OK || refuse(unpack, path->text, fail);
 }
 
-/* The directory a file lies in, kept for those that come after it. */
+/* Opens the directory of a file, and keeps it for the files that follow. */
 static enum fail find_parent(struct unpack *unpack, const struct clean_path *path, const char **name)
 {
     const char *slash = strrchr(path->text, '/');
@@ -84,8 +84,8 @@ static enum fail find_parent(struct unpack *unpack, const struct clean_path *pat
     return OK;
 }
 
-/* As tar does: a file that is there goes first. Renaming over it would have the file system write the new one out at once, a
- * millisecond for each. False when it is no plain file, or there is no room. */
+/* Removes an existing file first, as tar does. Renaming over it would make the file system write the new one to disk at once, which takes a
+ * millisecond. False when it is not a regular file, or there is no room. */
 static bool remove_old(struct unpack *unpack, const char *name, uint64_t size)
 {
     struct stat status;
@@ -96,7 +96,7 @@ static bool remove_old(struct unpack *unpack, const char *name, uint64_t size)
     return unlinkat(unpack->parent, name, 0) == 0;
 }
 
-/* Over a file that is there, or through a link to one. */
+/* Begins to replace a file, perhaps through a symlink to it. */
 static enum fail begin_replacing(struct unpack *unpack, const struct clean_path *path, uint64_t size)
 {
     struct growing_file *file = &unpack->file;
@@ -172,7 +172,7 @@ bool unpack_begin_file(struct unpack *unpack, const struct clean_path *path, con
     memcpy(file->path, path->text, strlen(path->text) + 1);
     if (path->wants_directory)
         return drop_file(unpack, IS_A_DIRECTORY);
-    /* A file of several on its own account is never seen half written; one of an archive is part of a whole that is. */
+    /* With `each`, no reader sees a file half written. An archive as a whole is seen half unpacked anyway. */
     enum fail fail = unpack->each ? begin_replacing(unpack, path, entry->size) : begin_new(unpack, path, entry->size);
     return fail == OK || drop_file(unpack, fail);
 }

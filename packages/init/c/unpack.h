@@ -1,10 +1,10 @@
 /*
- * An archive on its way into the workspace.
+ * Unpacks an archive into the workspace.
  *
  *   stream ──gunzip──▶ tar ──▶ names ──▶ files and directories as they come, links last
  *
- * A check goes the same way and writes nothing, so that an archive with one bad name can leave nothing behind. Whatever a
- * name says, an entry is written through path.h, and so beneath a root.
+ * A check goes the same way and writes nothing. So an archive with one bad name can be refused before anything is written. All entries are
+ * written through path.h, and so beneath a root.
  */
 #ifndef BERTH_UNPACK_H
 #define BERTH_UNPACK_H
@@ -22,7 +22,7 @@
 
 /* The file that is being written. */
 struct growing_file {
-    int fd; /* -1: none, or its content is passed over */
+    int fd; /* -1: none, or its content is skipped */
     int dir;
     bool owns_dir;
     char name[NAME_MAX_BYTES + 1];
@@ -38,13 +38,13 @@ struct unpack {
     struct tar tar;
     struct plan plan;
     struct growing_file file;
-    const char *base; /* where names begin */
+    const char *base; /* the directory to which names are relative */
     bool checks;      /* writes nothing */
     bool each;        /* a refused entry does not end it; names may be absolute, beneath a root */
     bool stopped;     /* by a refused entry */
-    uint64_t budget, entry_budget; /* what the workspace has room for */
+    uint64_t budget, entry_budget; /* bytes and entries that the workspace has room for */
     uint64_t count, bytes, unpacked;
-    /* The directory of the last file, which is mostly that of the next. */
+    /* The directory of the last file. The next file is mostly in the same one. */
     int parent;
     size_t parent_root;
     char parent_path[PATH_MAX_BYTES + 1];
@@ -55,7 +55,7 @@ struct unpack {
 bool unpack_entry_path(struct unpack *unpack, const char *name, struct clean_path *out);
 bool unpack_target(struct unpack *unpack, const struct tar_entry *entry, const struct clean_path *path,
                    char target[PATH_MAX_BYTES + 1]);
-/* Facts that only the whole archive shows. */
+/* Checks that need the whole archive. */
 bool unpack_check_plan(struct unpack *unpack);
 
 /* unpack-write.c. False: nothing more is to be written. */
@@ -63,7 +63,7 @@ bool unpack_directory(struct unpack *unpack, const struct clean_path *path, cons
 bool unpack_begin_file(struct unpack *unpack, const struct clean_path *path, const struct tar_entry *entry);
 bool unpack_content(struct unpack *unpack, const uint8_t *bytes, size_t length);
 bool unpack_links(struct unpack *unpack);
-/* Takes away what was being written, and closes everything. */
+/* Removes the file that was being written, and closes all descriptors. */
 void unpack_give_up(struct unpack *unpack);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* As the decoders of the worker's side take it: no surrogates, nothing longer than it must be. */
+/* By the same rules as the worker's decoder: no surrogates, no overlong forms. */
 bool utf8_is_valid(const char *text);
 
 #endif

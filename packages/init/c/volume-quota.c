@@ -1,6 +1,6 @@
 /*
- * Quotas of the file system on whole directories of the worker's own: project numbers of ext4 and xfs, quota groups of btrfs. The
- * programs that distributions have for it are in no worker's image, and are no more than these calls.
+ * Quotas of the file system on whole directories of the worker's own: project numbers of ext4 and xfs, quota groups of btrfs. Made by
+ * system calls, since the worker's image does not have the distributions' programs for it.
  */
 #include "volume-quota.h"
 
@@ -18,7 +18,7 @@
 
 #include "tool.h"
 
-/* linux/fs.h, linux/quota.h and linux/btrfs.h, which not every libc's compiler finds. */
+/* From linux/fs.h, linux/quota.h and linux/btrfs.h, headers that musl does not have. */
 struct inode_attributes {
     uint32_t flags, extent_size, extents, project, cow_extent_size;
     uint8_t unused[8];
@@ -92,7 +92,7 @@ static int show_project(int fd, const char *path)
     return 0;
 }
 
-/* What is made in the directory from now on bears the number, too. */
+/* Files that are made in the directory from now on inherit the number. */
 static int set_project(int fd, const char *path, uint64_t number)
 {
     struct inode_attributes attributes;
@@ -106,7 +106,7 @@ static int set_project(int fd, const char *path, uint64_t number)
     return 0;
 }
 
-/* By the directory; a kernel before 5.14 wants the device instead. */
+/* Names the file system by the directory; for a kernel before 5.14, by the device. */
 static int quota_call(unsigned command, int fd, const char *device, uint32_t number, struct disk_quota *quota)
 {
     const unsigned whole = (command << 8) | PROJECT_QUOTA;
@@ -117,7 +117,7 @@ static int quota_call(unsigned command, int fd, const char *device, uint32_t num
     return (int)syscall(SYS_quotactl, whole, device, number, quota);
 }
 
-/* Whether project quotas are counted: of the number 0 there is always something to tell. */
+/* Whether the file system has project quotas: if so, it has usage of the number 0. */
 static int try_project(int fd, const char *device)
 {
     struct disk_quota quota;
@@ -146,7 +146,7 @@ static int switch_on(int fd, const char *path)
     return 0;
 }
 
-/* There is a tree of quotas exactly while they are on. */
+/* btrfs has a tree of quotas exactly while quotas are on. */
 static int show_groups(int fd, const char *path)
 {
     struct tree_search search = {

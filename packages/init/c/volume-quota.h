@@ -3,7 +3,7 @@
 
 /*
  * Words: project DIR | project-set DIR NUMBER | project-try DIR DEVICE | project-limit DIR DEVICE NUMBER KIBIBYTES FILES |
- * groups DIR | groups-on DIR | group-limit DIR BYTES. Says what it did, or why not, as JSON on stdout.
+ * groups DIR | groups-on DIR | group-limit DIR BYTES. Writes its result or its error as JSON to stdout.
  */
 int volume_quota_main(int argc, char **argv);
 

@@ -1,5 +1,5 @@
 /*
- * Whole-tree operations of the file system, by the worker, on directories of its own. None of them looks at what is in a tree.
+ * Operations of the file system on whole directories of the worker's own. None of them opens a file in a tree.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "tool.h"
 #include "volume-quota.h"
 
-/* linux/btrfs.h, which not every libc's compiler finds. */
+/* From linux/btrfs.h, a header that musl does not have. */
 enum { VOLUME_PATH_BYTES = 4088, VOLUME_NAME_BYTES = 4040, VOLUME_READ_ONLY = 2 };
 
 struct volume_args {
@@ -32,7 +32,7 @@ struct volume_args_v2 {
 #define SUBVOLUME_CREATE _IOW(0x94, 14, struct volume_args)
 #define SNAPSHOT_DESTROY _IOW(0x94, 15, struct volume_args)
 #define SNAPSHOT_CREATE _IOW(0x94, 23, struct volume_args_v2)
-#define EXCHANGE 2u /* RENAME_EXCHANGE, which not every libc names */
+#define EXCHANGE 2u /* RENAME_EXCHANGE, which not every libc defines */
 
 /* The directory that `path` is in, opened; `name` is set to its last part. */
 static int open_parent(const char *path, const char **name)

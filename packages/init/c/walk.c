@@ -25,10 +25,10 @@ struct kernel_dirent {
 };
 
 struct level {
-    int fd; /* -1: to be found again by `..` */
+    int fd; /* -1: closed, to be opened again by `..` */
     dev_t device;
     ino_t inode;
-    mode_t restore; /* the mode to give back, or WALK_KEEP_MODE */
+    mode_t restore; /* the mode to set again at the end, or WALK_KEEP_MODE */
     size_t path_length;
     size_t names, next, end; /* in state.names: all of this level's, the one to enter next, one past the last */
 };
@@ -74,7 +74,7 @@ static char type_of(int dir, const struct kernel_dirent *entry)
     return S_ISREG(status.st_mode) ? 'f' : S_ISDIR(status.st_mode) ? 'd' : S_ISLNK(status.st_mode) ? 'l' : 'o';
 }
 
-/* Puts `name` behind the level's path. False when the whole would be longer than any path we accept. */
+/* Appends `name` to the level's path. False when the result would be longer than any path that init accepts. */
 static bool extend_path(struct state *state, const struct level *level, const char *name)
 {
     if (state->walk->base_path == NULL)
@@ -111,7 +111,7 @@ static enum walk_verdict meet(struct state *state, struct level *level, const st
     return verdict;
 }
 
-/* Returns an errno, or -1 when a visitor said stop. */
+/* Returns an errno, or -1 when the visitor stopped the walk. */
 static int read_level(struct state *state, struct level *level)
 {
     static _Alignas(struct kernel_dirent) char buffer[32768];
@@ -193,7 +193,7 @@ static bool push(struct state *state, int fd, mode_t restore)
     return true;
 }
 
-/* Back to the level above. When it is no longer above us, back to the deepest one whose descriptor was kept. */
+/* Goes back to the level above. If a tenant has moved the directory, goes back to the deepest level whose descriptor was kept. */
 static void pop(struct state *state)
 {
     struct level *child = &state->levels[state->depth], *parent = child - 1;
@@ -215,7 +215,7 @@ static void pop(struct state *state)
     leave(child);
 }
 
-static enum walk_verdict tell_left(struct state *state, const char *name, int error)
+static enum walk_verdict report_left(struct state *state, const char *name, int error)
 {
     struct walk *walk = state->walk;
     return walk->left == NULL ? WALK_ON : walk->left(walk->context, state->levels[state->depth].fd, name, error);
@@ -238,15 +238,15 @@ static int advance(struct state *state)
         size_t depth = state->depth;
         pop(state);
         if (state->depth + 1 != depth)
-            return 0; /* the way back was lost */
-        return tell_left(state, entered_name(state, level - 1), 0) == WALK_STOP ? -1 : 0;
+            return 0; /* a directory was moved meanwhile */
+        return report_left(state, entered_name(state, level - 1), 0) == WALK_STOP ? -1 : 0;
     }
     const char *name = state->names + level->next;
     level->next += strlen(name) + 1;
     mode_t restore;
     int fd = walk_open(state->walk, level->fd, name, &restore);
     if (fd < 0)
-        return errno != ENOENT && tell_left(state, name, errno) == WALK_STOP ? -1 : 0;
+        return errno != ENOENT && report_left(state, name, errno) == WALK_STOP ? -1 : 0;
     extend_path(state, level, name);
     if (!push(state, fd, restore)) {
         close(fd);

@@ -1,9 +1,9 @@
 /*
- * Everything below a directory, without following symlinks and without bound on depth.
+ * Visits everything below a directory, without following symlinks and without a bound on depth.
  *
- * A directory is read to its end before any directory in it is entered, so what is shallow comes first. The first HELD
- * levels keep their descriptor; deeper ones are left by `..`, which is believed only when it is the directory it was. Names
- * still to be entered are kept in memory, up to PENDING_MAX bytes. What vanishes while walking is passed over.
+ * A directory is read to its end before any directory in it is entered. The first HELD levels keep their descriptor. From deeper ones the
+ * walk goes back by `..`, and checks that it arrives at the same directory as before. Names of directories that are still to be entered are
+ * kept in memory, up to PENDING_MAX bytes. Entries that vanish meanwhile are skipped.
  */
 #ifndef BERTH_WALK_H
 #define BERTH_WALK_H
@@ -18,11 +18,11 @@ struct walk_entry {
     const char *name;
     char type;        /* f d l o */
     const char *path; /* from the workspace root; "" unless paths are wanted */
-    size_t below;     /* where in `path` the part below the base begins */
-    uint64_t depth;   /* 1 for what is in the base itself */
+    size_t below;     /* offset in `path` of the part below the base */
+    uint64_t depth;   /* 1 for entries of the base itself */
 };
 
-/* No mode to give back. */
+/* The mode was not changed. */
 #define WALK_KEEP_MODE ((mode_t)-1)
 
 enum walk_verdict { WALK_ON, WALK_SKIP /* do not enter this directory */, WALK_STOP };
@@ -30,12 +30,12 @@ enum walk_verdict { WALK_ON, WALK_SKIP /* do not enter this directory */, WALK_S
 struct walk {
     void *context;
     enum walk_verdict (*visit)(void *context, const struct walk_entry *entry);
-    /* After everything in a directory, or (with an errno) when it could not be entered. NULL when of no interest. */
+    /* Called after everything in a directory, or (with an errno) when it could not be entered. May be NULL. */
     enum walk_verdict (*left)(void *context, int parent, const char *name, int error);
     const char *base_path; /* from the workspace root; NULL: paths are not wanted, and their length is no bound */
     uint64_t max_depth;
-    /* Owner's permissions a directory is given for the time it is walked, where it lacks them: a tenant can take them away to
-     * keep its files from being counted or removed. 0 leaves modes alone. */
+    /* The owner's permissions that each directory gets while it is walked, if it lacks them: a tenant can remove them to keep its files from
+     * being counted or removed. 0 changes no modes. */
     mode_t pry;
     /* Set by the walk. */
     bool incomplete; /* paths too long to name, too many names to hold, or a directory moved away meanwhile */

@@ -7,8 +7,8 @@
 #include "file.h"
 #include "request.h"
 
-/* No lease is known before the first HELLO; this one only decides when an init that never gets a HELLO gives up. */
-static const uint64_t unnamed_lease_ms = 60000;
+/* Used until the first HELLO names a lease: it decides when an init that never gets a HELLO gives up. */
+static const uint64_t default_lease_ms = 60000;
 
 static uint64_t lease_ms;
 static uint64_t deadline = NEVER;
@@ -17,7 +17,7 @@ static bool fired, starved;
 
 static uint64_t ten_leases_after(uint64_t at)
 {
-    uint64_t ms = lease_ms == 0 ? unnamed_lease_ms : lease_ms;
+    uint64_t ms = lease_ms == 0 ? default_lease_ms : lease_ms;
     return ms > NEVER / 10 ? NEVER : deadline_after(at, 10 * ms);
 }
 
@@ -25,7 +25,7 @@ void watchdog_begin(uint64_t now)
 {
     exit_at = ten_leases_after(now);
     if (assign_waits())
-        deadline = deadline_after(now, unnamed_lease_ms);
+        deadline = deadline_after(now, default_lease_ms);
 }
 
 static void feed(uint64_t ms, uint64_t now)

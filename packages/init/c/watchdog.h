@@ -1,7 +1,7 @@
 /*
- * The worker says how long it may still act: HELLO and PING carry what is left of its lease, and nothing else it sends makes that
- * longer. When it is over, everything in the sandbox but init is killed, without having to reach anybody, and nothing starts until
- * the next HELLO or PING: this is how a sandbox stops working for a worker that lost its lease.
+ * Enforces the worker's lease. HELLO and PING carry what is left of it; no other frame extends it. When it is over, init kills everything in
+ * the sandbox, without having to reach the worker or Redis, and starts nothing until the next HELLO or PING. So a sandbox stops working for
+ * a worker that lost its lease.
  */
 #ifndef BERTH_WATCHDOG_H
 #define BERTH_WATCHDOG_H
@@ -12,20 +12,20 @@
 
 void watchdog_begin(uint64_t now);
 void watchdog_hello(uint64_t lease_ms, uint64_t now);
-/* Without a number in it, the PING is worth the HELLO's lease. */
+/* A PING without a number extends the lease by the length that HELLO named. */
 void watchdog_ping(const uint8_t *payload, size_t length, uint64_t now);
 
-/* It fired, and the worker has not been heard of since. */
+/* The watchdog fired, and no HELLO or PING came since. */
 bool watchdog_starved(void);
 
 /* Whether it fired since this was last asked. */
 bool watchdog_take_fired(void);
 
-/* The sandbox is parked: nothing is left to kill, and the worker that held it has said its last. */
+/* The sandbox is parked: no process is left to kill, and its holder sends no more frames. */
 void watchdog_park(uint64_t now);
 
-/* True when init should exit: no stream, and no HELLO for ten more lease lengths; or no worker is there that could assign the
- * container that waits for its sandbox. */
+/* True when init should exit: its stream has ended, and no HELLO came for ten more leases; or the container waits for its sandbox, and the
+ * worker that could assign it is gone. */
 bool watchdog_step(bool stream_ended, uint64_t now);
 uint64_t watchdog_next(bool stream_ended);
 
