@@ -6,9 +6,9 @@ import type { Engine, EngineCall } from "./engine.ts";
 import { mountComplaints } from "./mount-check.ts";
 import { Refusal } from "./refusal.ts";
 
-/** On the workers' own containers, by the compose file. */
+/** The compose file sets this label on the workers' own containers. */
 const workerLabel = "berth.role";
-/** Of the engine's description of itself; workers need no more. */
+/** The fields of the engine's description of itself that workers need. */
 const infoFields = ["ID", "Name", "ServerVersion", "SecurityOptions", "CgroupVersion", "Runtimes"];
 
 /** The fields of the engine's description of a container. */
@@ -27,8 +27,8 @@ type ContainerFacts = z.infer<typeof containerFacts>;
 export type RewrittenCall = EngineCall | { readonly value: unknown };
 
 /**
- * What the engine is asked in the place of what a worker asked: the same call, made anew from the parts that are understood,
- * and only about containers of the fleet.
+ * Turns a worker's call into the call that the engine gets: the same one, written anew from the parts that the proxy
+ * understood, and only about containers of the fleet.
  */
 export class CallRewriter {
   readonly #engine: Engine;
@@ -66,7 +66,7 @@ export class CallRewriter {
     }
   }
 
-  /** By the full id, which, unlike a name, is never another container's later. */
+  /** Uses the full id: unlike a name, it never belongs to another container later. */
   async forAttach(id: string): Promise<EngineCall> {
     const target = `/containers/${(await this.#facts(id)).Id}/attach?stream=1&stdin=1&stdout=1&stderr=1`;
     return { method: "POST", target };
@@ -75,7 +75,7 @@ export class CallRewriter {
   async #inspect(id: string): Promise<unknown> {
     const facts = await this.#look(id);
     const labels = facts?.Config.Labels ?? {};
-    // A worker asks who it is itself. Its own environment, and other workers', stays out of the answer.
+    // A worker asks for its own container's labels. The answer leaves out every worker's environment, which holds secrets.
     if (facts && labels[workerLabel] === "worker") return { Id: facts.Id, Config: { Labels: labels } };
     return this.#own(facts, id);
   }
@@ -89,13 +89,13 @@ export class CallRewriter {
     return value === undefined ? undefined : containerFacts.parse(value);
   }
 
-  /** Another fleet's container looks as if it were not there. */
+  /** Answers for another fleet's container as the engine does for one that does not exist. */
   #own(facts: ContainerFacts | undefined, id: string): ContainerFacts {
     if (facts?.Config.Labels?.[label.fleet] === this.#rules.fleet) return facts;
     throw new Refusal(404, `no such container in this fleet: ${id}`);
   }
 
-  /** Its full id, if what it mounts is still what it was made with. The engine mounts when it starts a container. */
+  /** Returns the full id. Checks the mounts again, because the engine mounts when it starts a container. */
   async #startable(id: string): Promise<string> {
     const { Id, Config, HostConfig } = await this.#facts(id);
     const found = await mountComplaints(HostConfig.Mounts ?? [], Config.User, this.#rules);
@@ -105,12 +105,18 @@ export class CallRewriter {
 
   async #create(name: string, body: string): Promise<EngineCall> {
     if (!name.startsWith(`berth-${this.#rules.fleet}-`) || !/^[A-Za-z0-9_.-]+$/.test(name))
-      throw new Refusal(403, `${name || "no name"} is not a name of this fleet's`);
+      throw new Refusal(
+        403,
+        `${name || "no name"} is not a name of this fleet's containers: they begin with berth-${this.#rules.fleet}-`,
+      );
     // dockerode sends the name in the body, too.
     const { name: _, ...given } = parsed(body);
     const container = this.#container.safeParse(given);
     if (!container.success)
-      throw new Refusal(403, `it is not a sandbox: ${problemsOf(container.error).join("; ")}`);
+      throw new Refusal(
+        403,
+        `workers may create only sandboxes, and this is none: ${problemsOf(container.error).join("; ")}`,
+      );
     const { HostConfig, User } = container.data;
     const found = await mountComplaints(HostConfig.Mounts, User, this.#rules);
     if (found.length > 0) throw new Refusal(403, found.join("; "));
@@ -126,7 +132,7 @@ export class CallRewriter {
   #pull(query: URLSearchParams): EngineCall {
     const image = query.get("fromImage");
     const tag = query.get("tag");
-    if (!image || query.has("fromSrc")) throw new Refusal(403, "only a pull by name is for workers");
+    if (!image || query.has("fromSrc")) throw new Refusal(403, "workers may pull an image by its name only");
     this.#listed(tag ? `${image}${tag.includes(":") ? "@" : ":"}${tag}` : image);
     const asked = new URLSearchParams({ fromImage: image, ...(tag ? { tag } : {}) });
     return { method: "POST", target: `/images/create?${asked}` };

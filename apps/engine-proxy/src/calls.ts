@@ -11,7 +11,7 @@ export type CallName =
 
 export interface Known<C extends string> {
   readonly call: C;
-  /** The container or image that it is about. */
+  /** The container or image that the call is about. */
   readonly id: string;
 }
 

@@ -34,7 +34,7 @@ export const environment = z.object({
   BERTH_WORKER_USER: z
     .string()
     .optional()
-    .describe("whom workers run as; root: each sandbox has a uid of its own"),
+    .describe("the user that workers run as; root: each sandbox has a uid of its own"),
   BERTH_PROXY_IMAGES: list.describe(
     "images that sandboxes may be made of, separated by commas; when absent: those that the workers' settings and profiles name, and berth-sandbox:bookworm",
   ),
@@ -69,7 +69,7 @@ const workersFile = z.looseObject({
     .default({}),
 });
 
-/** Every problem at once, or the configuration. */
+/** Returns the configuration, or all problems at once. */
 export function readConfig(
   variables: NodeJS.ProcessEnv = process.env,
 ): { config: Config } | { problems: string[] } {
@@ -86,7 +86,7 @@ export function settingWarnings(variables: NodeJS.ProcessEnv = process.env): str
   return unknownSettings(variables, Object.keys(environment.shape));
 }
 
-/** What is not set is taken from the workers' settings, so that they may use what their profiles name, and nothing else. */
+/** Takes a rule that is not set from the workers' settings, so that workers may use what their profiles name and no more. */
 function rulesOf(
   config: z.infer<typeof environment>,
   file: z.infer<typeof workersFile>,

@@ -7,14 +7,14 @@ export interface EngineCall {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Ends it: the worker that asked has gone. */
+  /** Ends the call when the worker that asked has gone. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Longer than the workers' own deadlines. An answer may take its time once it has begun: a pull does. */
+/** Longer than the workers' own deadlines. Bounds only the wait for the answer's start: a pull's answer takes minutes. */
 const answerDeadlineMs = 300_000;
 
-/** The engine behind the proxy. Each request is made anew: nothing of what the worker sent is passed on as it came. */
+/** The engine behind the proxy. It gets only requests that the proxy wrote itself, never one as the worker sent it. */
 export class Engine {
   readonly #socketPath: string;
 
@@ -51,7 +51,7 @@ export class Engine {
     });
   }
 
-  /** The value of an answer of 200; undefined of any other. */
+  /** Parses the body of an answer with status 200; undefined for any other status. */
   async value(target: string, signal?: AbortSignal): Promise<unknown> {
     const response = await this.answer({ method: "GET", target, signal });
     const text = await textOf(response);
@@ -59,7 +59,7 @@ export class Engine {
   }
 }
 
-/** Throws a RangeError when there is more. */
+/** Throws a RangeError if the stream has more than `maxBytes`. */
 export async function textOf(
   stream: AsyncIterable<Buffer>,
   maxBytes = Number.POSITIVE_INFINITY,

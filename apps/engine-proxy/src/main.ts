@@ -30,7 +30,7 @@ const proxy = new EngineProxy(engine, { ...rules, rootless }, (refused) =>
 );
 rmSync(proxySocket, { force: true });
 await proxy.listen(proxySocket);
-// Every process that shares the volume is a worker, under any user.
+// Only workers share the volume, and each may run as another user.
 chmodSync(proxySocket, 0o666);
-// Workers dial again and adopt what they had; there is nothing to wait for.
+// No need to drain: workers connect to the next proxy and adopt their containers.
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => process.exit(0));

@@ -8,9 +8,9 @@ export interface Mount {
 }
 
 /**
- * Why what a container mounts is not what its paths say; empty when it is. The worker can write to the folder of the
- * workspaces, and the engine follows links: one that leads elsewhere would be mounted in a workspace's place. The proxy asks
- * before a container is made and again before each start, which is when the engine looks.
+ * Checks that the mounts' paths are the files that they name; returns a complaint for each that is not. The worker can write
+ * to the folder of the workspaces, and the engine follows links: it would mount the place that a link leads to. The proxy
+ * checks before it creates a container and again before each start, because the engine resolves the paths at the start.
  */
 export async function mountComplaints(
   mounts: readonly Mount[],
@@ -39,6 +39,6 @@ async function complaint(
       return `${source} belongs to uid ${facts.uid}, not to the container's user ${user}`;
     return undefined;
   } catch (error) {
-    return `${source} cannot be looked at: ${error instanceof Error ? error.message : error}`;
+    return `${source} cannot be inspected: ${error instanceof Error ? error.message : error}`;
   }
 }

@@ -7,9 +7,11 @@ import { type Engine, textOf } from "./engine.ts";
 import { Refusal } from "./refusal.ts";
 
 const maxBodyBytes = 1024 * 1024;
+/** For the body of a request for a stream, which the server's own `requestTimeout` does not cover. */
+const bodyDeadlineMs = 30_000;
 const rawStream = "application/vnd.docker.raw-stream";
 
-/** A call that was not let through. */
+/** A call that the proxy refused with 403. */
 export interface Refused {
   readonly method: string;
   readonly path: string;
@@ -20,9 +22,9 @@ export interface Refused {
  * Stands between workers and the engine's socket: a worker that was taken over can make sandboxes and touch those of its
  * fleet, and nothing more. No mount of the host, no privileges, no other container, no other call.
  *
- * Promises: every request is made anew from what was understood; two connections are joined only after the engine has
- * turned its own into a stream, so nothing that looks like a request travels inside one. Does not promise that an image is
- * harmless, or that the kernel is.
+ * Promises: the proxy writes every request anew from the parts that it understood; it joins two connections only after the
+ * engine has turned its own into a stream, so nothing that looks like a request travels inside one. Does not promise that an
+ * image is harmless, or that the kernel is.
  */
 export class EngineProxy {
   readonly #engine: Engine;
@@ -100,7 +102,7 @@ export class EngineProxy {
     }
   }
 
-  /** The engine's end, once it is a stream. */
+  /** Waits until the engine has turned its connection into a stream. */
   async #streamFor(
     { id }: Known<"attach">,
     socket: Duplex,
@@ -152,22 +154,26 @@ async function bodyOf(request: http.IncomingMessage): Promise<string> {
   }
 }
 
-/** The rest of the request's body, which adds nothing to the path. */
+/** Reads and drops the request's body, which adds nothing to the path. Returns the first bytes after it. */
 async function skipBody(request: http.IncomingMessage, socket: Duplex, head: Buffer): Promise<Buffer> {
   const length = Number(request.headers["content-length"] ?? 0);
   if (request.headers["transfer-encoding"] || !(length >= 0 && length <= maxBodyBytes))
-    throw new Refusal(400, "a stream is asked for with a short body of known length, or none");
-  let seen = head;
-  while (seen.length < length) {
-    const chunk: Buffer | null = socket.read();
-    if (chunk) seen = Buffer.concat([seen, chunk]);
-    else
-      await new Promise((resolve, reject) => {
-        socket.once("readable", resolve);
-        socket.once("close", () => reject(new Error("the worker went away")));
-      });
+    throw new Refusal(400, "a request for a stream has a short body of known length, or none");
+  const chunks = [head];
+  let seen = head.length;
+  const late = setTimeout(() => socket.destroy(), bodyDeadlineMs);
+  try {
+    if (seen < length)
+      for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+        chunks.push(chunk);
+        seen += chunk.length;
+        if (seen >= length) break;
+      }
+  } finally {
+    clearTimeout(late);
   }
-  return seen.subarray(length);
+  if (seen < length) throw new Refusal(400, `the body ended after ${seen} of ${length} bytes`);
+  return Buffer.concat(chunks).subarray(length);
 }
 
 function messageIn(text: string): string {
