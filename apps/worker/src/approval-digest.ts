@@ -5,8 +5,8 @@ import type { Job } from "@berth/protocol";
 const length = 16;
 
 /**
- * Of all of a job that decides what runs. Neither a later job of the same id nor the same job after one of its custom tools was changed
- * has the same. What changes from one attempt to the next is left out.
+ * A digest of every field of a job that decides what runs, and of none that changes between attempts. So an approval holds neither for
+ * a later job of the same id nor after one of the job's custom tools was changed.
  */
 export function approvalDigest(
   { tenant, session, agent, scope, request, profile, settings, forkOf, discard, secrets }: Job,
@@ -19,7 +19,7 @@ export function approvalDigest(
     .slice(0, length);
 }
 
-/** The order of fields is none of a job's content: a later attempt may have them in another. */
+/** Puts fields in one order: a later attempt's JSON may have them in another. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

@@ -8,13 +8,13 @@ export interface ApprovalGateOptions {
   readonly key: SandboxKey;
   readonly approvals: Approvals;
   readonly later: LaterPort;
-  /** Hands a job on that waits for its time. */
+  /** Moves a scheduled job to its queue now. */
   readonly hurry: (jobId: string) => Promise<unknown>;
   readonly onAsked: (job: Job, expiresMs: number, asked: Asked) => void;
 }
 
 export interface Asked {
-  /** Of the whole of what it would run. */
+  /** Shows everything that the job would run. */
   readonly preview: string;
   readonly digest: string;
 }
@@ -27,8 +27,8 @@ export interface GateOptions {
 }
 
 /**
- * Lets a job run only when an administrator has approved it. One that waits is scheduled for the time when its approval expires; a
- * decision hands it on at once.
+ * Lets a job run only when an administrator has approved it. A job that waits is scheduled for the time when its approval expires; a
+ * decision moves it to its queue at once.
  */
 export class ApprovalGate {
   readonly #options: ApprovalGateOptions;
@@ -39,7 +39,7 @@ export class ApprovalGate {
     this.#options = options;
   }
 
-  /** Throws `approval-needed`, `approval-refused` or `approval-expired` unless it is approved. */
+  /** Throws `approval-needed`, `approval-refused` or `approval-expired` unless the job is approved. */
   async check(job: Job, { expiresMs, tools, mask }: GateOptions): Promise<void> {
     const { key: sandbox, approvals, onAsked } = this.#options;
     const { id: jobId, tenant, session, agent, request } = job;
@@ -71,7 +71,7 @@ export class ApprovalGate {
     }
   }
 
-  /** The same, for a job that may have been decided about before it was in the schedule. */
+  /** The schedule for these jobs. If the decision came before the job was in the schedule, the job runs at once. */
   get later(): LaterPort {
     const { later, approvals, hurry, key } = this.#options;
     return {

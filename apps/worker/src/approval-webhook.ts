@@ -1,15 +1,15 @@
 import { type Job, type SandboxKey, shortPreview } from "@berth/protocol";
 
 export interface ApprovalWebhookOptions {
-  /** The operator's. Absent: nothing is called. */
+  /** The operator's. Undefined: there is no webhook. */
   readonly url: string | undefined;
   readonly onFailed: (message: string) => void;
 }
 
 export interface WaitingJob {
-  /** The whole of what the job would run. */
+  /** Shows everything that the job would run. */
   readonly preview: string;
-  /** An approval names it. */
+  /** The `approvalDigest` that an approval must name. */
   readonly digest: string;
   readonly expiresMs: number;
 }
@@ -17,10 +17,10 @@ export interface WaitingJob {
 const tries = 3;
 const deadlineMs = 5_000;
 const pauseMs = 1_000;
-/** Limit of a chat message, not of a log. */
+/** Short enough for a chat message. */
 const shownLength = 500;
 
-/** Notifies the operator that a job waits for an approval: one POST, tried three times. Not waited for: the job waits either way. */
+/** Notifies the operator that a job waits for an approval: one POST, tried three times, in the background. */
 export class ApprovalWebhook {
   readonly #options: ApprovalWebhookOptions;
 

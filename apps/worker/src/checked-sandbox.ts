@@ -3,14 +3,14 @@ import { type ExecResult, isFault } from "@berth/protocol";
 import type { SandboxFiles } from "@berth/sandbox";
 import { LeaseOver } from "@berth/tenancy";
 
-/** init's refusal when, by its own watchdog, the worker's lease is over. */
+/** init refuses with this code when, by its own watchdog, the worker's lease is over. */
 const leaseOver = "lease-over";
 const onlyReading: ReadonlySet<PropertyKey> = new Set(["read", "readMany", "stat", "list", "glob", "grep"]);
 
-/** The same sandbox for one job, with a look before each thing that is done in it. What `check` throws, the call throws. */
+/** A job's sandbox that calls `check` before each command and file operation; if `check` throws, the operation throws the same. */
 export function checkedSandbox(sandbox: JobSandbox, check: () => void): JobSandbox {
   let touched = false;
-  /** `changes`: whether a call that was taken may have changed something, for any outcome. */
+  /** `changes`: the call may change the sandbox, even if it fails. */
   const taken = async <T>(changes: boolean, call: () => Promise<T>): Promise<T> => {
     check();
     try {
@@ -30,7 +30,7 @@ export function checkedSandbox(sandbox: JobSandbox, check: () => void): JobSandb
   };
 }
 
-/** The error of a file operation that init refused for that reason. */
+/** Whether init refused the file operation because the lease is over. */
 function isLeaseOver(error: unknown): boolean {
   return isFault(error, "file-operation-failed") && error.context.code === leaseOver;
 }

@@ -8,7 +8,7 @@ export interface ControlOptions {
   readonly subscriber: Redis;
   readonly self: WorkerInstance;
   readonly onMessage: (message: ControlMessage) => void;
-  /** Messages sent while the connection was away are lost; those that need them look again. */
+  /** Called after a lost connection is back: its messages are lost, so receivers read the state again. */
   readonly onBack: () => void;
   readonly describe: () => WorkerStatus;
 }

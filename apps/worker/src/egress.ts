@@ -2,7 +2,7 @@ import { EgressGate, type EgressReport, type Resolver } from "@berth/egress";
 import type { SandboxKey, SandboxProfile } from "@berth/protocol";
 import { LRUCache } from "lru-cache";
 
-/** Sandboxes whose use of the hour is remembered. */
+/** How many sandboxes' use of the hour is remembered. */
 const mostKnown = 10_000;
 /** How often traffic of background processes is reported. */
 const reportMs = 10_000;
@@ -12,7 +12,7 @@ export interface EgressGatesOptions {
   readonly resolve?: Resolver | undefined;
 }
 
-/** The gate of each sandbox that this worker had lately. It outlives tenancies, so that a fresh container gains no bytes. */
+/** Keeps the gate of each sandbox that this worker held lately. It outlives tenancies, so that a fresh container gains no bytes. */
 export class EgressGates {
   readonly #options: EgressGatesOptions;
   readonly #gates = new LRUCache<SandboxKey, EgressGate>({ max: mostKnown });
@@ -23,7 +23,7 @@ export class EgressGates {
     this.#timer = setInterval(() => this.#flush(), reportMs).unref();
   }
 
-  /** With the profile's rules from now on. */
+  /** Returns the sandbox's gate, which has the profile's rules from now on. */
   of(key: SandboxKey, { egress, limits }: SandboxProfile): EgressGate {
     const known = this.#gates.get(key);
     if (known) {

@@ -15,8 +15,8 @@ export interface EmptyOptions {
 }
 
 /**
- * Removes everything in a workspace, as the tenant. What was in the way, or undefined when it is empty. The tenant can be in
- * the way by the workspace's permissions, and by processes that go on writing or keep files from being touched.
+ * Removes everything in a workspace, as the tenant. Returns undefined when it is empty, or else the reason why it is not: the tenant can
+ * prevent it by permissions, and by processes that go on writing or keep files in use.
  */
 export async function emptyWorkspace(
   sandbox: Sandbox,

@@ -3,7 +3,7 @@ import type { Clock } from "@berth/tenancy";
 
 export type EngineState =
   | { readonly state: "ok" }
-  /** The check fails: no sandbox can be had here. */
+  /** The check fails: no sandbox can start on this host. */
   | { readonly state: "away"; readonly why: string }
   /** The check passes, and sandboxes do not start. `why` is shown to tenants; `detail` may name another tenant's sandbox. */
   | { readonly state: "failing"; readonly why: string; readonly detail: string };
@@ -17,23 +17,23 @@ export interface EngineHealthOptions {
 }
 
 const checkMs = { first: 500, last: 5_000 } as const;
-/** Fewer tenants than this that cannot be started have broken sandboxes; so many have a broken host. */
+/** When the sandboxes of so many tenants fail to start, the host is broken; of fewer, the sandboxes are. */
 const failingTenants = 3;
-/** A worker whose starts fail tries one new sandbox, and waits longer after each that failed. */
+/** A worker whose starts fail tries one new sandbox, and waits longer after each failure. */
 const tryMs = { first: 2_000, last: 60_000 } as const;
 /** Faults of the engine itself, for any sandbox. */
 const awayCodes: ReadonlySet<FaultCode> = new Set<FaultCode>(["engine-unreachable", "engine-wedged"]);
 
 /**
- * Whether sandboxes can be had here.
+ * Whether sandboxes can start on this host.
  *
  *            ┌──────────────────────a start works────────────────────┐
  *   ok ◀─────┴──starts of three tenants failed, none worked since──▶ failing
  *    ▲ └──a start failed, and the check does──▶ away ◀──the check fails──┘
  *    └──────────────the check passes────────────┘
  *
- * While away the worker takes no offers. While failing it takes those of sandboxes that live on its host, since no other worker may, and
- * now and then a new one, to see whether starts work again.
+ * While away the worker takes no offers. While failing it takes offers of sandboxes that live on its host, since no other worker may, and
+ * now and then of a new one, to see whether starts work again.
  */
 export class EngineHealth {
   readonly #options: EngineHealthOptions;
@@ -58,7 +58,7 @@ export class EngineHealth {
     return this.#state.state === "failing" && (livesHere || this.#options.clock.now() >= this.#tryAtMs);
   }
 
-  /** A new sandbox is taken, perhaps only to see whether it starts. */
+  /** The worker takes a new sandbox. While failing, that is the one try until the next pause is over. */
   tried(): void {
     if (this.#state.state !== "failing") return;
     this.#tryAtMs = this.#options.clock.now() + this.#tryPauseMs;
@@ -70,7 +70,7 @@ export class EngineHealth {
     if (this.#state.state === "failing") this.#set({ state: "ok" });
   }
 
-  /** Checks now, whatever has happened so far: nothing may have been started yet. */
+  /** Checks now, without waiting for a start to fail. */
   look(signal: AbortSignal): void {
     if (this.#checking) return;
     this.#checking = true;

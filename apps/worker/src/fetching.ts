@@ -1,15 +1,15 @@
 import { BadTarget, download, EgressDenied, type EgressGate } from "@berth/egress";
 import { type DownloadPort, Refusal } from "@berth/jobs";
 
-/** Downloads by a sandbox's gate, whose refusals become the job's. */
+/** Downloads through a sandbox's gate. A refusal of the gate becomes a refusal of the job. */
 export function fetchingBy(gate: EgressGate): DownloadPort {
   return async (url, signal) => {
     const answer = await translated(download(gate, url, signal));
-    return { ...answer, chunks: toldOf(answer.chunks) };
+    return { ...answer, chunks: translatedChunks(answer.chunks) };
   };
 }
 
-async function* toldOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+async function* translatedChunks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
   const reading = chunks[Symbol.asyncIterator]();
   try {
     for (;;) {

@@ -26,13 +26,13 @@ export type ImageEvent =
   | { readonly event: "image.missing"; readonly image: string; readonly detail: string }
   | { readonly event: "image.removed"; readonly image: string };
 
-/** Images of profiles count as used as often as this. */
+/** Each look counts as a use of the profiles' images. */
 const lookMs = 3_600_000;
-/** Where the engine or a registry was away. */
+/** The next look, if the engine or a registry was away. */
 const againMs = 60_000;
 const progressEveryMs = 5_000;
 
-/** Pulls the profiles' images before a job needs them, and removes those that nothing has used for long. */
+/** Pulls the profiles' images before a job needs them, and removes images that no sandbox has used for long. */
 export class ImageMaintenance {
   readonly #options: ImageMaintenanceOptions;
   readonly #stopping = new AbortController();
@@ -47,7 +47,7 @@ export class ImageMaintenance {
     this.#looking = this.#loop();
   }
 
-  /** Profiles may name other images now. */
+  /** Call it when profiles may name other images. */
   lookSoon(): void {
     this.#woken.resolve();
   }
@@ -77,15 +77,15 @@ export class ImageMaintenance {
     clearTimeout(timer);
   }
 
-  /** False: it is not to be had now. Reported once. */
+  /** False: the image cannot be pulled now. Reported once. */
   async #ensure(image: string, reported: Set<string>): Promise<boolean> {
     const { images, report } = this.#options;
     const { signal } = this.#stopping;
     const begunMs = performance.now();
-    let toldMs = Number.NEGATIVE_INFINITY;
+    let reportedAtMs = Number.NEGATIVE_INFINITY;
     const onPull = ({ doneBytes, totalBytes }: PullProgress) => {
-      if (totalBytes === 0 || performance.now() - toldMs < progressEveryMs) return;
-      toldMs = performance.now();
+      if (totalBytes === 0 || performance.now() - reportedAtMs < progressEveryMs) return;
+      reportedAtMs = performance.now();
       report({ event: "image.pulling", image, doneBytes, totalBytes });
     };
     try {

@@ -2,7 +2,7 @@ import { faultCodes } from "@berth/protocol";
 import type { PastSpan, SpanAttributes, Tracing } from "@berth/service";
 import type { AttemptRecord, TenancyEvent } from "@berth/tenancy";
 
-/** Makes spans of attempts that are over, from what is reported of them: nothing is measured for a trace alone. */
+/** Makes spans of attempts that are over, from their reports: the worker measures nothing for a trace alone. */
 export function jobSpans(tracing: Tracing, worker: string): (event: TenancyEvent) => void {
   return (event) => {
     if (event.event !== "job.finished" && event.event !== "job.retrying") return;
@@ -19,7 +19,7 @@ export function attemptSpan(record: AttemptRecord, worker: string): PastSpan {
   const queuedAtMs = openingAtMs - queueMs;
   const error = errorOf(record);
   const begun = runMs > 0;
-  // Of a job that a dead worker began, only its age is known.
+  // For a job that a dead worker began, the report has only its age.
   const waited = begun || record.outcome !== "lost";
   return {
     name: `berth.job ${kind}`,

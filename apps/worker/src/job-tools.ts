@@ -14,9 +14,9 @@ import {
   toolRefusal,
 } from "@berth/protocol";
 
-/** The custom tools of one job, as they were defined when it was looked at: what is checked is what runs. */
+/** The custom tools of one job. It runs the definitions that were checked, even if they change meanwhile. */
 export interface JobTools {
-  /** Throws `tool-refused` for a call that may not be, or whose arguments do not fit. */
+  /** Throws `tool-refused` if the job may not call the tool, or its arguments do not fit. */
   readonly prepare: PrepareTool;
   /** A digest of everything that these calls run; empty without any. */
   readonly digest: string;
@@ -29,7 +29,7 @@ export const noTools: JobTools = {
   digest: "",
 };
 
-/** `profile`: the name of the one that the job runs under. Asks Redis only when the job uses a tool. */
+/** `profile`: the name of the job's profile. Asks Redis only when the job uses a tool. */
 export async function toolsOf(
   { tenant, agent, request }: Pick<Job, "tenant" | "agent" | "request">,
   profile: string,

@@ -8,23 +8,23 @@ export interface LiveProfilesOptions {
   readonly onChange: (change: { readonly layer: LayerId; readonly version: number }) => void;
 }
 
-/** How often a message that was missed is made up for. */
+/** A change whose message was lost has effect after at most this long. */
 const lookMs = 10_000;
 
-/** Keeps the worker's copy of the live layers: it hears of each change, and compares versions now and then. No job asks Redis for them. */
+/** Keeps the worker's copy of the live layers, from a message for each change and a look at the version now and then. No job asks Redis. */
 export class LiveProfiles {
   readonly #options: LiveProfilesOptions;
   readonly #layers = new Map<LayerId, StoredLayer>();
   #version = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** One after the other, or an older answer could replace a newer one. */
+  /** Reads follow one another: otherwise an older answer could replace a newer one. */
   #reading: Promise<void> = Promise.resolve();
 
   constructor(options: LiveProfilesOptions) {
     this.#options = options;
   }
 
-  /** Before the first job: without its policy a worker starts nothing. */
+  /** Resolves when the layers are read. No job may start before: its profile could be too loose. */
   async start(): Promise<void> {
     await this.#next(() => this.#readAll());
     this.#timer = setInterval(() => this.lookAgain(), lookMs);
@@ -38,7 +38,7 @@ export class LiveProfiles {
     this.#try(async () => {
       const { store, onChange } = this.#options;
       const now = await store.get(change.layer);
-      // One that was missed in between is found by the next look.
+      // If a message was lost in between, the versions differ at the next look.
       if (change.version === this.#version + 1) this.#version = change.version;
       if (now) this.#layers.set(change.layer, now);
       else this.#layers.delete(change.layer);
@@ -47,7 +47,7 @@ export class LiveProfiles {
     });
   }
 
-  /** Messages may have been missed. */
+  /** Reads the layers again if a message was lost. */
   lookAgain(): void {
     this.#try(async () => {
       if ((await this.#options.store.version()) !== this.#version) await this.#readAll();
@@ -67,7 +67,7 @@ export class LiveProfiles {
 
   async #readAll(): Promise<void> {
     const { store } = this.#options;
-    // Before the layers: a change in between is read again.
+    // Read before the layers: after a change in between, the next look reads again.
     const version = await store.version();
     const all = await store.list();
     this.#layers.clear();

@@ -28,9 +28,9 @@ process.once("disconnect", () => {
 worker = await composeWorker(read.config, { onDrain: stop, onReplaced: leave }).catch(giveUp);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 
-/** First signal: graceful stop. Second: exit at once. Both have a time limit, so that an unresponsive peer cannot block the exit. */
+/** First signal: graceful stop. Second: end all jobs now. Both have a time limit, so that an unresponsive peer cannot block the exit. */
 function stop(): void {
-  // Stopped while starting: everything it holds by now expires by itself.
+  // Stopped while it starts: its claims in Redis expire by themselves.
   if (!worker) process.exit(exitCode);
   if (asked) {
     worker.abandon();
@@ -63,7 +63,7 @@ function giveUp(error: unknown): never {
 function exitAfter(ms: number): void {
   setTimeout(() => {
     process.stderr.write(
-      "berth-worker: something did not let go in time; its leases run out by themselves\n",
+      "berth-worker: it did not stop in time and exits now; leases that it still holds expire by themselves\n",
     );
     process.exit(1);
   }, ms);

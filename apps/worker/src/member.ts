@@ -32,7 +32,7 @@ export interface MemberParts extends TenancyParts {
   readonly resting: Resting;
   readonly waits: MarkerWaits;
   readonly enqueue: (job: Job) => Promise<unknown>;
-  /** A job that nothing would have ended has ended as lost. */
+  /** A job that was in no queue and with no worker has ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
 }
 
@@ -41,21 +41,21 @@ interface Held extends HeldTenancy {
   readonly end: Promise<void>;
 }
 
-/** How long one look at the offers' pressure is good for. */
+/** Between two looks at how many offers wait. */
 const pressureLookMs = 250;
-/** And one look at the other workers. */
+/** How long an answer about the other workers counts. */
 const othersLookMs = 1_000;
 /** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
 const parkedMost = 128;
-/** Sandboxes of a tenant that has as many as it may are not tried for so long. */
+/** For so long the worker takes no offers of a tenant that holds as many sandboxes as it may. */
 const tenantFullMs = 1_000;
 const tenantsRemembered = 10_000;
-/** Longest wait for publishing an end or a release: Redis may be away, and the sweep repairs what is missing. */
-const lastWordMs = 2_000;
+/** Longest wait for Redis when a tenancy or the worker ends. The sweep repairs what was not written. */
+const lastWriteMs = 2_000;
 
 /**
- * A worker's share of the fleet: takes offers while it has slots, runs a tenancy for each, makes room when others wait, and
- * offers again what was forgotten.
+ * A worker's share of the fleet: takes offers while it has slots, runs a tenancy for each, makes room when other offers wait, and
+ * offers sandboxes again whose offers were lost.
  *
  *   taking ──drain()──▶ draining ──all tenancies over, or the budget is──▶ stopped
  *      └──sandboxes cannot be started here──▶ held back ──they can again──▶ taking
@@ -67,9 +67,9 @@ export class FleetMember {
   readonly #resting: Resting;
   readonly #room: RoomMaker;
   readonly #tenancies = new Map<SandboxKey, Held>();
-  /** Being taken at this moment. Each has its slot already: the loops take side by side. */
+  /** Sandboxes whose lease this worker is taking now. Each counts for a slot: the loops take side by side. */
   readonly #taking = new Set<SandboxKey>();
-  /** Tenants that have as many held sandboxes as they may, until when that is taken for true. */
+  /** Tenants that hold as many sandboxes as they may, for `tenantFullMs`. */
   readonly #full = new LRUCache<TenantId, true>({ max: tenantsRemembered, ttl: tenantFullMs });
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
@@ -126,7 +126,7 @@ export class FleetMember {
     );
   }
 
-  /** Takes the sandbox of a container that an earlier process of this worker left. False: another worker has it now. */
+  /** Takes the sandbox of a container that an earlier process of this worker left. False: another worker has it, or no slot is free. */
   async adopt(key: SandboxKey, obeyed: number): Promise<boolean> {
     if (this.#tenancies.size >= this.#parts.config.maxSandboxes) return false;
     const held = await this.#take(key, obeyed);
@@ -140,15 +140,15 @@ export class FleetMember {
     this.#slotFreed.resolve();
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     const timer = setTimeout(() => this.abandon(), budgetMs);
-    await within(lastWordMs, Promise.all(this.#takers.map(({ taker }) => taker.close())));
-    await within(lastWordMs, Promise.all(this.#loops));
-    // One that was being taken meanwhile.
+    await within(lastWriteMs, Promise.all(this.#takers.map(({ taker }) => taker.close())));
+    await within(lastWriteMs, Promise.all(this.#loops));
+    // A loop may have taken one more meanwhile.
     for (const { tenancy } of this.#tenancies.values()) tenancy.stop();
     await Promise.all([...this.#tenancies.values()].map(({ end }) => end));
     clearTimeout(timer);
   }
 
-  /** Now: waits only until the results are published. */
+  /** Ends all jobs now, and waits only until their results are published. */
   abandon(): void {
     for (const { tenancy } of this.#tenancies.values()) tenancy.abandon();
   }
@@ -160,7 +160,7 @@ export class FleetMember {
     for (const [key, { tenancy }] of this.#tenancies) if (tenantOf(key) === message.tenant) tenancy.yield();
   }
 
-  /** Messages may have been missed: asks which of the jobs here are to be cancelled. */
+  /** Asks Redis which of this worker's jobs are to be cancelled, for messages that were lost. */
   async lookAgain(): Promise<void> {
     for (const [key, { tenancy }] of this.#tenancies) {
       const here = tenancy.jobIds;
@@ -193,12 +193,12 @@ export class FleetMember {
   }
 
   async #answer(offer: Offer, target: OfferTarget): Promise<void> {
-    // It could not be started here a moment ago. The sweep offers it again, perhaps to another worker.
+    // This worker failed to start it a moment ago. The sweep offers it again, perhaps to another worker.
     if (this.#rests(offer.key)) return await offer.acknowledge();
     // Its jobs may have been cancelled since it was offered.
     if (!(await this.#parts.leases.isPending(offer.key))) {
       await offer.acknowledge();
-      // A job that came in between found an offer in place, and added none.
+      // A job that was added in between found this offer in place, and made none.
       return await this.#offerAgain(offer.key);
     }
     // Another loop may have taken the last slot, or the engine gone, while this one waited.
@@ -215,7 +215,7 @@ export class FleetMember {
     return config.onNoSandbox === "refuse" && health.state.state === "away" && this.#isAlone(target);
   }
 
-  /** Without an engine it takes jobs only to refuse them, and only those that no worker can run. */
+  /** Whether no other worker can run this target's jobs. Without an engine this worker takes only such jobs, to refuse them. */
   async #isAlone({ pool, home }: OfferTarget): Promise<boolean> {
     const { clock, redis } = this.#parts;
     if (this.#others === undefined || clock.now() - this.#others.atMs >= othersLookMs)
@@ -248,7 +248,7 @@ export class FleetMember {
       }
       const { deadlineMs } = taken;
       const held = this.#hold(key, { epoch: epoch.parse(taken.epoch), deadlineMs }, takenAtMs);
-      // What the dead process left running ends before another worker can have the sandbox.
+      // Adopts at once, to end commands of this worker's dead process before another worker can have the sandbox.
       if (taken.takenOver) void held.tenancy.adopt();
       return held;
     } finally {
@@ -257,7 +257,7 @@ export class FleetMember {
     }
   }
 
-  /** It could not be started here a moment ago, or its tenant has as many held sandboxes as it may. */
+  /** Whether this worker failed to start it a moment ago, or its tenant holds as many sandboxes as it may. */
   #rests(key: SandboxKey): boolean {
     return this.#resting.has(key) || this.#full.has(tenantOf(key));
   }
@@ -266,7 +266,7 @@ export class FleetMember {
     this.#full.set(tenant, true);
   }
 
-  /** Sandboxes that wait for a slot look again. */
+  /** Wakes the loops that wait for a slot. */
   #freed(): void {
     this.#slotFreed.resolve();
     this.#slotFreed = Promise.withResolvers<void>();
@@ -308,13 +308,13 @@ export class FleetMember {
     const trouble = this.#tenancies.get(key)?.tenancy.lastTrouble;
     this.#tenancies.delete(key);
     this.#freed();
-    // The sweeps offer it again: those of other workers at once, this one's after a rest.
+    // The other workers' sweeps offer it again at once, this one's after a rest.
     if (how === "no-sandbox") this.#resting.failed(key);
-    await within(lastWordMs, leases.note({ key, epoch }, how === "no-sandbox" ? trouble : undefined));
-    if (how === "released" || how === "handed-back") await within(lastWordMs, this.#offerAgain(key));
+    await within(lastWriteMs, leases.note({ key, epoch }, how === "no-sandbox" ? trouble : undefined));
+    if (how === "released" || how === "handed-back") await within(lastWriteMs, this.#offerAgain(key));
   }
 
-  /** To the end of the offers: under pressure everybody gets a turn. An offer that came while it was being given up is acknowledged already. */
+  /** Adds an offer at the end of the stream, so that under pressure all sandboxes take turns. One that came before the release is gone. */
   async #offerAgain(key: SandboxKey): Promise<void> {
     const { offers, leases } = this.#parts;
     if (await leases.isUnheld(key)) await offers.add(key, await leases.offerTarget(key));

@@ -16,14 +16,14 @@ export interface ParkingOptions {
   readonly onEvicted: (key: SandboxKey) => void;
 }
 
-/** Between two looks; a container that was parked is looked at sooner. */
+/** Between two looks; after a container was parked, the next look is at once. */
 const lookMs = 2_000;
-/** Removed side by side when the worker stops: no job of its own needs the engine then. */
-const lastAtOnce = 4;
+/** How many containers a stopping worker removes at once: none of its jobs needs the engine then. */
+const removedAtOnce = 4;
 
 /**
- * Keeps the parked containers of this host within bounds: the oldest go first. Every worker of the host does so, also for those of
- * one that died; only one of them gets to remove each.
+ * Keeps the parked containers of this host within bounds: the oldest go first. Every worker of the host does so, also for containers of
+ * a worker that died; only one of them gets to remove each.
  */
 export class Parking {
   readonly #options: ParkingOptions;
@@ -36,7 +36,7 @@ export class Parking {
     this.#options = options;
   }
 
-  /** Parked by this worker, at the last look. */
+  /** Containers that this worker had parked at the last look. */
   get count(): number {
     return this.#own.length;
   }
@@ -49,20 +49,20 @@ export class Parking {
     this.#looking = this.#loop();
   }
 
-  /** Something was parked. */
+  /** Call it when a container was parked. */
   lookSoon(): void {
     this.#looked.resolve();
   }
 
-  /** `remove`: those that this worker parked go too. */
+  /** `remove`: also removes the containers that this worker parked. */
   async stop({ remove }: { readonly remove: boolean }): Promise<void> {
     this.#stopping.abort();
     this.lookSoon();
     await this.#looking;
     if (!remove) return;
     const keys = (await this.#ofWorker().catch(() => [])).map(({ key }) => key).values();
-    const removing = Array.from({ length: lastAtOnce }, async () => {
-      // One that cannot be removed keeps no other.
+    const removing = Array.from({ length: removedAtOnce }, async () => {
+      // If one cannot be removed, the others still are.
       for (const key of keys) await this.#evict([key]).catch(() => {});
     });
     await Promise.all(removing);
@@ -71,7 +71,7 @@ export class Parking {
   async #loop(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Without an engine, or a disk, nothing is parked either.
+      // Fails without an engine or a disk. Then no container is parked either, and the next look tries again.
       await this.#look().catch(() => {});
       const timer = setTimeout(() => this.lookSoon(), lookMs);
       await this.#looked.promise;
@@ -92,7 +92,7 @@ export class Parking {
     return (await driver.parked()).filter((one) => one.worker === worker);
   }
 
-  /** One after the other: removing is the engine's work, and jobs need it too. */
+  /** Removes one after the other, because jobs need the engine too. */
   async #evict(keys: readonly SandboxKey[]): Promise<void> {
     const { driver, onEvicted } = this.#options;
     for (const key of keys) if (await driver.evict(key)) onEvicted(key);

@@ -8,7 +8,7 @@ export interface PlacementOptions {
   readonly worker: WorkerId;
 }
 
-/** A worker that failed to start a sandbox is taken to fail again for so long. */
+/** For so long a worker that failed to start a sandbox is expected to fail again. */
 const failureCountsMs = 60_000;
 
 /** Whether another worker may start a sandbox that this one could not: one that takes its offers, is well, and has not failed lately. */

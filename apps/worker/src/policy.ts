@@ -26,7 +26,7 @@ import type { JobTools } from "./job-tools.ts";
 export type Asked = {
   readonly [K in "tenant" | "agent" | "profile" | "keySettings" | "settings"]?: Job[K] | undefined;
 } & {
-  /** Its workspace is to be emptied, with any access of its commands. */
+  /** The job empties the workspace, so it gets write access even where the profile gives commands none. */
   readonly emptied?: boolean;
 };
 
@@ -34,7 +34,7 @@ export interface Resolved {
   readonly profile: SandboxProfile;
   /** Equal profiles have equal hashes. */
   readonly hash: string;
-  /** As the operator's layers have it, before the tenant's and all below lowered it. */
+  /** The profile of the operator's layers alone, before the tenant's and those below it lowered it. */
   readonly operators: SandboxProfile;
 }
 
@@ -47,7 +47,7 @@ export interface PolicyOptions {
 
 const defaultProfile = "default";
 const profileLayers = layers.profile("");
-/** Tenants and agents whose profiles are remembered. */
+/** How many resolved profiles, one per tenant and agent, are remembered. */
 const mostResolved = 10_000;
 
 /**
@@ -63,13 +63,13 @@ export class Policy {
     this.#options = options;
   }
 
-  /** From now on these are the live layers. */
+  /** Replaces all live layers. */
   replace(live: Iterable<StoredLayer>): void {
     this.#live = new Map([...live].map((one) => [one.layer, one]));
     this.#resolved.clear();
   }
 
-  /** Every image that an operator's profile has, or lets the layers below choose. Those choose among these. */
+  /** Every image that an operator's profile has, or lets the layers below choose. */
   get images(): string[] {
     const live = [...this.#live.values()].filter(({ layer }) => layer.startsWith(profileLayers));
     const settings = live.flatMap((one) => (one.settings ? [one.settings] : []));
@@ -82,7 +82,7 @@ export class Policy {
     return profile ?? ofAgent?.profile ?? ofTenant?.profile ?? defaultProfile;
   }
 
-  /** Throws `not-granted` for a profile that is not there, `not-allowed` for settings that would loosen it. */
+  /** Throws `not-granted` for a profile that does not exist, `not-allowed` for settings that would loosen it. */
   resolve(asked: Asked): Resolved {
     if (!asked.emptied) return this.#held(asked);
     const { profile, operators } = this.#held(asked);
@@ -91,7 +91,7 @@ export class Policy {
     return { profile: whole, hash: hashOf(whole), operators };
   }
 
-  /** What any sandbox of this worker can be ended in, whatever became of its own profile: only what the worker's variables say. */
+  /** From the worker's variables alone. A sandbox can be stopped or removed under it even if its own profile is invalid. */
   get bare(): Resolved {
     const { base } = this.#options;
     const profile = {
@@ -163,7 +163,7 @@ export class Policy {
   #operators(name: string, tenant: string | undefined): SandboxProfile {
     const inFile = this.#options.files.get(name);
     const live = this.#layer(layers.profile(name));
-    // A profile that is not there is answered as one that was not granted.
+    // The same fault as for a profile that was not granted.
     if (!inFile && !live && name !== defaultProfile)
       throw new Fault("not-granted", { what: "profile", name, tenant: tenant ?? "" });
     const whole = replaceWith(replaceWith(this.#options.base, inFile ?? {}), live ?? {});
@@ -193,7 +193,7 @@ export function refuseByRules(
   if (problem !== undefined) throw new Fault("denied-by-rule", { tenant, problem });
 }
 
-/** More than the layers above allow is no mistake of a layer's: they may have been tightened since. Another image or network would be one. */
+/** Ignores what a layer sets above the layers over it, since those may have been tightened later. Refuses an image or network it lacks. */
 function lowered(above: SandboxProfile, layer: ProfileLayer, tenant: string | undefined): SandboxProfile {
   const { merged, excess } = tightenBy(above, layer);
   refuseUngranted(excess, tenant);

@@ -1,8 +1,8 @@
 import { unlessAborted } from "@berth/tenancy";
 
 /**
- * Lets jobs of one profile into a sandbox side by side. A job of another profile waits until they are out. Those that come after it wait
- * behind it, under any profile: else it would wait for as long as jobs of the present profile come.
+ * Lets jobs of one profile into a sandbox side by side. A job of another profile waits until they are out. Jobs that come after it wait
+ * behind it, under any profile: otherwise it would wait for as long as jobs of the present profile come.
  */
 export class ProfileGate {
   #profile: string | undefined;
@@ -10,7 +10,7 @@ export class ProfileGate {
   #empty = Promise.withResolvers<void>();
   #lastEntered = Promise.resolve();
 
-  /** `change`: when nothing is inside, before the first job of another profile than the one before enters. A job that has entered must leave. */
+  /** Calls `change` before the first job of another profile enters, when no job is inside. A job that has entered must leave. */
   async enter(profile: string, signal: AbortSignal, change: () => Promise<void>): Promise<void> {
     const before = this.#lastEntered;
     const entered = Promise.withResolvers<void>();
@@ -25,7 +25,7 @@ export class ProfileGate {
       }
       this.#inside++;
     } finally {
-      // One that gives up leaves its place to those behind it, not to be passed by them.
+      // A job that gives up does not let those behind it pass the jobs before it.
       void before.then(entered.resolve);
     }
   }

@@ -4,7 +4,7 @@ import { z } from "zod";
 const { mode, image, runtime, network, workspace, idleMs, maxAgeMs, parallel } = sandboxProfile.shape;
 const { memoryBytes, cpus, pids, workspaceBytes } = sandboxLimits.shape;
 
-/** Its name has the unit, so it may also be digits alone. */
+/** The variable's name ends in the unit, so its value may also be digits alone. */
 const inMs = (time: typeof idleMs) =>
   z
     .preprocess((text) => (/^\d+$/.test(String(text)) ? Number(text) : text), time)

@@ -6,7 +6,7 @@ export interface RegistryOptions {
   readonly self: WorkerInstance;
   readonly keptMs: number;
   readonly describe: () => WorkerStatus;
-  /** Once: another process speaks for this worker now. */
+  /** Called once, when another process has claimed the worker id. */
   readonly onReplaced: (instance: string) => void;
 }
 

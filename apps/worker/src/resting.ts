@@ -7,7 +7,7 @@ const restMs = { first: 3_000, last: 60_000 } as const;
 const restingMost = 10_000;
 
 /**
- * Sandboxes that could not be started here. Each rests for a while, longer after every failure: other workers get a chance to start it,
+ * Sandboxes that this worker failed to start. Each rests for a while, longer after every failure: other workers get a chance to start it,
  * and one broken sandbox costs this worker little.
  */
 export class Resting {

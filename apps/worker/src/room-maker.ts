@@ -3,12 +3,12 @@ import { type SandboxKey, type TenantId, tenantOf } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import type { Clock, Tenancy } from "@berth/tenancy";
 
-/** A sandbox that was asked this long ago and is still there runs something long. */
+/** A sandbox that was asked to yield this long ago and is still held has a long job: its slot does not count as coming soon. */
 const soonMs = 5_000;
-/** A slot that was made free and that no offer came for is free for all from then on. */
+/** If no offer uses a freed slot for so long, it no longer counts as reserved for its target. */
 const unusedMs = 1_000;
 
-/** What a tenancy is to those who want its slot. */
+/** The part of a tenancy that the room maker needs. */
 export type Yieldable = Pick<Tenancy, "key" | "yielding" | "idleSinceMs" | "yield">;
 
 export interface HeldTenancy {
@@ -28,9 +28,9 @@ export interface RoomMakerOptions {
   readonly clock: Clock;
 }
 
-/** Busy sandboxes in the order in which they yield, with what their tenants would still hold in the whole fleet after those before. */
 interface Busy {
   readonly tenancy: Yieldable;
+  /** Sandboxes that its tenant would hold in the fleet after this one and the ones before it in the order have yielded. */
   readonly count: number;
 }
 
@@ -38,19 +38,19 @@ interface Asked {
   readonly tenancy: Yieldable;
   readonly target: OfferTarget;
   readonly atMs: number;
-  /** Since when its slot is free. */
+  /** When its slot became free. */
   overMs?: number;
 }
 
 /**
  * Makes room when offers wait and no slot is free: in the whole fleet as many sandboxes yield as offers wait. The longest idle yield
- * first. Those past their quantum yield if the offers still wait at the next look: another worker may have an idle one. Of these the
- * tenant that holds the most sandboxes in the fleet gives one up, then again the one that holds the most after that.
+ * first. Busy ones past their quantum yield only if the offers still wait at the next look, since another worker may have an idle one.
+ * Each time, the tenant that then holds the most sandboxes in the fleet gives one up.
  */
 export class RoomMaker {
   readonly #options: RoomMakerOptions;
   #asked: Asked[] = [];
-  /** By target: whether offers waited at the last check. */
+  /** By target: whether offers waited at the last look. */
   readonly #waited = new Map<OfferTarget, boolean>();
 
   constructor(options: RoomMakerOptions) {
@@ -69,7 +69,7 @@ export class RoomMaker {
     }
   }
 
-  /** Makes one sandbox yield, of a tenant that has as many as it may while more of its sandboxes wait. */
+  /** Makes one sandbox of the tenant yield: it holds as many as it may, and more of its sandboxes wait. */
   yieldOne(tenant: TenantId): void {
     const isOf = ({ key }: Yieldable) => tenantOf(key) === tenant;
     const { idle, busy } = this.#yieldable();
@@ -109,7 +109,7 @@ export class RoomMaker {
       left.set(tenant, count);
       return count;
     };
-    // Those that yield already count no more.
+    // Sandboxes that already yield do not count.
     for (const { tenancy } of held.values())
       if (tenancy.yielding && tenants.has(tenantOf(tenancy.key))) less(tenantOf(tenancy.key));
     return busy
@@ -117,7 +117,7 @@ export class RoomMaker {
       .sort((a, b) => b.count - a.count);
   }
 
-  /** The longest idle first, and the longest held. */
+  /** The idle sandboxes, longest idle first, and the busy ones past their quantum, longest held first. */
   #yieldable(): { readonly idle: Yieldable[]; readonly busy: Yieldable[] } {
     const { held, clock, quantumMs } = this.#options;
     const here = [...held.values()].filter(({ tenancy }) => !tenancy.yielding);
@@ -132,7 +132,7 @@ export class RoomMaker {
     return { idle: idle.map(({ tenancy }) => tenancy), busy: busy.map(({ tenancy }) => tenancy) };
   }
 
-  /** Forgets sandboxes whose slot another sandbox has, or no sandbox wanted. */
+  /** Forgets sandboxes whose slot another sandbox took, or no offer used. */
   #forgetReplaced(): void {
     const { held, clock, freeSlots } = this.#options;
     const nowMs = clock.now();

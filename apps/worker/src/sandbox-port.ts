@@ -38,7 +38,7 @@ const discardMs = 60_000;
 
 type SandboxJob = NonNullable<Parameters<SandboxPort["open"]>[0]>;
 
-/** The container that the last job got. `restarts` tells a container from the one that replaced it. */
+/** The container that the last job got. `restarts` distinguishes a container from the one that replaced it. */
 interface Given extends UsedSandbox {
   readonly restarts: number;
 }

@@ -29,18 +29,18 @@ export interface SchedulerOptions {
 }
 
 export type SchedulerEvent =
-  /** Could not be handed on; tried again until it can. Reported once per entry. */
+  /** A due job could not be moved to its queue; tried again until it can. Reported once per entry. */
   | { readonly event: "schedule.trouble"; readonly entry: string; readonly message: string }
-  /** A run of a schedule that can never be accepted, and was left out. */
+  /** A run of a schedule was left out, because its job can never be accepted. */
   | { readonly event: "schedule.refused"; readonly schedule: string; readonly message: string }
-  /** A due job that can never be accepted; it ended as refused. */
+  /** A due job can never be accepted; it ended as refused. */
   | { readonly event: "schedule.job-refused"; readonly jobId: string; readonly message: string }
   | { readonly event: "schedule.unreadable"; readonly entry: string; readonly message: string };
 
-/** Handing on is a few round trips; while Redis is away it does not end. */
+/** Moving a job takes a few round trips; while Redis is away it does not end. */
 const stopMs = 5_000;
 
-/** A worker's share of what is due: delayed jobs, jobs that run again, schedules, and dead letters that are re-driven. */
+/** A worker's share of the due work: delayed jobs, retries, schedules, and dead letters that are re-driven. */
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #schedule: Schedule;
@@ -85,18 +85,18 @@ export class Scheduler {
     this.#sweeping = this.#sweep();
   }
 
-  /** Takes nothing more; what is being handed on gets a moment, and is handed on by another otherwise. */
+  /** Takes no more. Entries in work get `stopMs`; another worker moves those that are not done by then. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await within(stopMs, this.#letGo());
   }
 
-  /** Hands a job of the sandbox on now. */
+  /** Moves a scheduled job of the sandbox to its queue now. */
   hurry(key: SandboxKey, jobId: string): Promise<boolean> {
     return this.#schedule.hurry(key, jobId);
   }
 
-  /** As the tenancy of one sandbox sees it. */
+  /** The schedule and the dead letters, for the tenancy of one sandbox. */
   later(key: SandboxKey): LaterPort {
     const { worker, clock } = this.#options;
     return {

@@ -8,8 +8,8 @@ const secondsBounds = [
 ];
 
 /**
- * How long the stages of each attempt took on this worker. `waiting`: from its submission until its sandbox was asked for, by the clocks
- * of two machines. `starting`: until it began. `running`. `publishing`: until its end was written. Nothing is measured for this alone.
+ * How long the stages of each attempt took on this worker. `waiting`: from its submission until the worker asked for its sandbox, by the
+ * clocks of two machines. `starting`: until it began. `running`: until it ended. `publishing`: until its end was written.
  */
 export function stageMetrics(metrics: Metrics): (event: TenancyEvent) => void {
   const seconds = metrics.histogram(
@@ -30,7 +30,7 @@ export function stageMetrics(metrics: Metrics): (event: TenancyEvent) => void {
     const cold = String(event.cold);
     const observe = (stage: string, ms: number) => seconds.observe({ stage, cold }, Math.max(0, ms) / 1_000);
     const begun = runMs > 0;
-    // Of a job that a dead worker began, only its age is known.
+    // For a job that a dead worker began, the event has only its age.
     if (begun || outcome !== "lost") observe("waiting", queueMs);
     if (begun) {
       observe("starting", startMs);

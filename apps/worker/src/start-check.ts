@@ -2,7 +2,7 @@ import type { SandboxProfile } from "@berth/protocol";
 import type { DockerDriver } from "@berth/sandbox";
 import { probeWorkspaces } from "@berth/sandbox";
 
-/** Each `ok`, or what is wrong with it. */
+/** Each is `ok`, or a message with the problem. */
 export interface StartCheck {
   readonly engine: string;
   readonly image: string;
@@ -12,12 +12,12 @@ export interface StartCheck {
 
 export interface StartCheckParts {
   readonly driver: Pick<DockerDriver, "check" | "hasImage">;
-  /** Of jobs that name no profile. */
+  /** The profile of jobs that name none. */
   readonly profile: Pick<SandboxProfile, "image" | "runtime">;
   readonly workspacesRoot: string;
 }
 
-/** Looks once at what every sandbox needs. Does not throw, and takes no longer than the engine's deadline. */
+/** Checks once what every sandbox needs. Does not throw, and takes no longer than the engine's deadline. */
 export async function checkAtStart({
   driver,
   profile,
@@ -26,11 +26,11 @@ export async function checkAtStart({
   const { image, runtime } = profile;
   const notAsked = "not known without an engine";
   const [found, workspaces] = await Promise.all([
-    orWords(driver.check()),
-    orWords(probeWorkspaces(workspacesRoot).then(() => "ok")),
+    orMessage(driver.check()),
+    orMessage(probeWorkspaces(workspacesRoot).then(() => "ok")),
   ]);
   if (typeof found === "string") return { engine: found, image: notAsked, runtime: notAsked, workspaces };
-  const isThere = await orWords(driver.hasImage(image));
+  const isThere = await orMessage(driver.hasImage(image));
   const absent = `${image} is not on this host; the worker pulls it; a job before that does so itself, or is refused with image-missing`;
   const offered = runtime === undefined || found.runtimes.includes(runtime);
   return {
@@ -42,12 +42,12 @@ export async function checkAtStart({
 }
 
 export function isGood(check: StartCheck): boolean {
-  return Object.values(check).every((words) => words === "ok");
+  return Object.values(check).every((message) => message === "ok");
 }
 
-async function orWords<T>(looking: Promise<T>): Promise<T | string> {
+async function orMessage<T>(checking: Promise<T>): Promise<T | string> {
   try {
-    return await looking;
+    return await checking;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -25,7 +25,7 @@ export interface SweepOptions {
   readonly clock: Clock;
   /** Where this worker takes offers. An offer to a pool or host without workers would wait for ever. */
   readonly targets: readonly OfferTarget[];
-  /** It could not be started here a moment ago: leave it to other workers. */
+  /** Whether this worker failed to start it a moment ago, and leaves it to other workers. */
   readonly isResting: (key: SandboxKey) => boolean;
   readonly sweepMs: number;
   /** Queues unused for this long are removed. */
@@ -38,27 +38,27 @@ export interface SweepOptions {
   readonly onVanished: (job: VanishedJob) => void;
 }
 
-/** Expired leases, and between two looks for them: a look is one call that reads the head of an index. */
+/** Expired leases that one look takes, and the time between two looks. A look is one call that reads the head of an index. */
 const lapsedAtOnce = 100;
 const lapsedLookMs = 300;
-/** How many pending sandboxes one script looks at, and how many of those pages one sweep reads. */
+/** How many pending sandboxes one script call reads, and how many such pages one sweep reads. */
 const pageSize = 100;
 const pagesPerSweep = 10;
 /** A sweep reads no further page after it has offered so many. */
 const offeredPerSweep = 100;
 const forgottenAtOnce = 100;
-/** Each is a job that needs a container. */
+/** Each pruned sandbox is a job that needs a container. */
 const prunedAtOnce = 20;
-/** Removing idle queues is housekeeping: once in so many sweeps. */
+/** Idle queues and sandboxes are removed once in so many sweeps. */
 const forgetEvery = 30;
-/** So is looking for jobs that nothing will end: two or three a second from each worker, the oldest first. */
+/** Jobs that no worker will end are looked for once in so many sweeps: each worker looks at two or three jobs a second, oldest first. */
 const auditEvery = 10;
 const auditedAtOnce = 50;
-/** Most jobs have ended by then, and need not be looked at. */
+/** Only older jobs are looked at: most have ended by then. */
 const auditedAfterMs = 60_000;
-/** Where each worker begins, so that workers which started together do not look at the same jobs. */
+/** Each worker begins at a random job up to this one, so that workers which started together do not look at the same jobs. */
 const auditedFromMost = 10_000;
-/** For so many sweeps the mark of a Redis that is nearly full refuses new jobs. Every sweep of a worker renews it or takes it away. */
+/** How many sweeps the mark of a nearly full Redis lives. While it does, new jobs are refused. Every sweep renews or removes it. */
 const markedSweeps = 5;
 
 /** The backstop for producers and workers that died between two steps. Every worker runs it; doing it twice is harmless. */
@@ -82,12 +82,12 @@ export async function sweep(options: SweepOptions, signal: AbortSignal): Promise
   }
 }
 
-/** A step that fails keeps no other from being done. */
+/** Ignores a step's failure, so that the other steps run. */
 async function tried<R>(step: () => Promise<R>): Promise<R | undefined> {
   try {
     return await step();
   } catch {
-    // Redis is away; its connection tells of it once. Or the artifacts' directory cannot be used; jobs tell of that.
+    // Redis is away, which its connection logs, or the artifacts' directory cannot be used, which jobs report.
     return undefined;
   }
 }
@@ -109,7 +109,7 @@ async function prune({ redis, pruneMs, enqueue, report }: SweepOptions): Promise
   report({ event: "pruning.ended", ordered, left: jobs.length - ordered });
 }
 
-/** Walks on through the jobs that have not ended. Gives where the next audit goes on. */
+/** Looks at the next page of jobs that have not ended. Returns where the next audit goes on. */
 async function audit({ redis, onVanished }: SweepOptions, from: number): Promise<number> {
   const page = { from, limit: auditedAtOnce, olderThanMs: auditedAfterMs };
   const { vanished, next } = await auditUnfinished(redis, page);
@@ -118,8 +118,8 @@ async function audit({ redis, onVanished }: SweepOptions, from: number): Promise
 }
 
 /**
- * Offers what a dead worker held, wherever it belongs, soon after its lease expired. The script names each only once, whichever worker
- * asks first.
+ * Offers the sandboxes that a dead worker held, in all pools and homes, soon after their leases expired. The script names each only once,
+ * to the worker that asks first.
  */
 export async function offerLapsed(
   { leases, offers, clock }: Pick<SweepOptions, "leases" | "offers" | "clock">,
@@ -131,12 +131,12 @@ export async function offerLapsed(
     try {
       for (const key of await leases.lapsed(lapsedAtOnce)) await offer({ leases, offers }, key);
     } catch {
-      // Redis is away. The walk over what waits finds a sandbox that was named and not offered.
+      // Redis is away. `offerPages` finds a sandbox that was named and not offered.
     }
   }
 }
 
-/** Walks on through what waits. Gives where the next sweep goes on: at the start again after the last page. */
+/** Offers pending sandboxes that no worker holds, page by page. Returns where the next sweep goes on; 0 after the last page. */
 async function offerPages(options: SweepOptions, from: number): Promise<number> {
   const { leases, offers, targets, isResting, sweepMs } = options;
   let after = from;

@@ -42,13 +42,13 @@ import type { Turns } from "./turns.ts";
 
 const stagedJob = z.looseObject({ staged: z.object({ bytes: z.number(), sha256: z.string() }) });
 
-/** Pause before noting a start is tried again, as while Redis is away. */
+/** Pause before a failed note of a start is tried again: Redis may be away. */
 const noteAgainMs = 250;
 
-/** How starting one sandbox goes on this host. */
+/** Gets the outcome of each start of one sandbox. */
 export interface StartsReport {
   readonly started: () => void;
-  /** Because of this host or its engine. */
+  /** The start failed because of this host or its engine. */
   readonly failed: (fault: Fault) => void;
 }
 
@@ -102,7 +102,7 @@ export function tenancyPorts(
   const started = (attempt: number) => ({ worker, epoch, attempt, atMs: Math.round(clock.wall()) });
   let noted = "";
   const renew = async () => {
-    // Nothing new costs Redis nothing. A release notes it again.
+    // A size is sent only when it has changed; a release sends it again.
     const bytes = sandbox.lastBytes;
     const text = measuredText(bytes);
     const renewed = await parts.renewals.renew(key, epoch, text === noted ? undefined : bytes);
@@ -125,7 +125,7 @@ export function tenancyPorts(
   const sandbox = new DriverSandbox(driver, {
     ...{ key, ...holding, leaseMs, policy: parts.policy, egress: parts.egress, artifacts: parts.artifacts },
     grants: new Grants(redis),
-    // Redis need not be asked where there is one pool, which everybody may use.
+    // Without a call to Redis where every pool is granted to all tenants.
     pool: async () =>
       pools.every((pool) => pool === grantedToAll) ? grantedToAll : (await leases.offerTarget(key)).pool,
     tools: (job, profile) => toolsOf(job, profile, new ToolStore(redis)),
@@ -149,7 +149,7 @@ export function tenancyPorts(
       if (how === "parked") parts.parking.lookSoon();
       report({ event: "sandbox.closed", key, how });
     },
-    // For lists: that it is destroyed does not depend on it.
+    // Only lists of sandboxes read this, so a failure is ignored.
     onDestroyed: async () => void (await leases.destroyed(key, holding).catch(() => false)),
     onGone: async () => void (await leases.forgetDestroyed(key, holding).catch(() => false)),
     onRebuilt: () => report({ event: "sandbox.rebuilt", key }),
@@ -159,7 +159,7 @@ export function tenancyPorts(
     onLeak: (found) => report({ event: "job.leaked", key, ...found }),
     onSetUp: (setUp) => {
       report({ event: "sandbox.set-up", key, ok: setUp.ok, how: setUp.how, wallMs: setUp.wallMs });
-      // For people who ask; decides nothing.
+      // Only operators read this, so a failure is ignored.
       leases.noteSetUp({ key, epoch: holding.epoch }, setUp).catch(() => {});
     },
     onCopied: (peer, { atMs: _, ...copied }) => report({ event: "team.copied", key, peer, ...copied }),
@@ -177,7 +177,7 @@ export function tenancyPorts(
         try {
           return await renew();
         } catch (error) {
-          // A single Redis that refuses gives the lease to no other worker. A replica of another might.
+          // While a single Redis refuses writes, no other worker can take the lease. After a failover one might.
           if (refusesWrites(error) && !failsOver(redis)) return "refused";
           throw error;
         }
@@ -243,7 +243,7 @@ export function homeOf({ storage, host }: Config): string | undefined {
   return storage === "local" ? host : undefined;
 }
 
-/** Retries until Redis has it: a sandbox with files but without a home could start empty on another host. */
+/** Retries until Redis has stored the home: a sandbox with files but without a home could start empty on another host. */
 async function noteStarted(
   { leases, config, clock }: TenancyParts,
   key: SandboxKey,
@@ -266,7 +266,7 @@ function isStaged(data: unknown): boolean {
   return typeof data === "object" && data !== null && "staged" in data;
 }
 
-/** A request that was too large for the queue is put back where it belongs. `started`: the event of a job that begins now. */
+/** Puts a request that was too large for the queue back into its job. `started`: the event of a job that begins now. */
 function jobsPort(
   source: JobSource,
   staging: Staging,
@@ -282,7 +282,7 @@ function jobsPort(
       },
       load: async () => {
         const data = await held.load();
-        // Most are whole, and need no second parsing.
+        // Most jobs are whole, and need no second parsing.
         if (!isStaged(data)) return data;
         const { staged, ...rest } = stagedJob.safeParse(data).data ?? {};
         if (staged === undefined) return data;

@@ -1,6 +1,6 @@
 import type { TurnsPort } from "@berth/tenancy";
 
-/** Whose turns they are. */
+/** The tenant that takes turns. */
 export interface TurnTaker {
   readonly tenant: string;
   /** How many turns it gets for each one of a tenant of weight 1. Asked each time, since a profile can change. */
@@ -12,20 +12,20 @@ interface Waiter {
   readonly go: () => void;
 }
 
-/** Tenants whose last turn is remembered. */
+/** How many tenants' last turns are remembered. */
 const mostRemembered = 10_000;
 
 /**
- * At most so many jobs run in this worker at once. Tenants share the turns by their weights: start-time fair queueing. A turn of a
- * tenant costs it 1/weight of virtual time, and the waiting job whose tenant has spent the least goes next. One that was away
- * for long saves nothing up. Jobs of one tenant go first come, first served.
+ * Bounds how many jobs run in this worker at once. Tenants share the turns by their weights: start-time fair queueing. A turn of a
+ * tenant costs it 1/weight of virtual time, and the waiting job whose tenant has spent the least goes next. A tenant that was away
+ * saves nothing up. Jobs of one tenant go first come, first served.
  */
 export class Turns {
   readonly #most: number;
   readonly #waiting: Waiter[] = [];
   /** Virtual time: where the last turn began. */
   #now = 0;
-  /** Up to where each tenant has spent its turns. */
+  /** By tenant: the virtual time when its next turn may begin. */
   readonly #spent = new Map<string, number>();
   #taken = 0;
 
@@ -74,7 +74,7 @@ export class Turns {
     return () => {
       if (over) return;
       over = true;
-      // Handed on rather than given back: a newcomer does not get before those who wait.
+      // The turn goes straight to a waiting job: otherwise a newcomer could take it first.
       const next = this.#next();
       if (next) next.go();
       else this.#taken--;

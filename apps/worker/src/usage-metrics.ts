@@ -15,7 +15,7 @@ export function usageMetrics(metrics: Metrics): (event: TenancyEvent) => void {
   );
   const peak = metrics.histogram(
     "berth_job_peak_memory_bytes",
-    "The most memory that each job's sandbox had while it ran, where the kernel tells.",
+    "The most memory that each job's sandbox had while it ran, if the kernel reports it.",
     [],
     memoryBounds,
   );

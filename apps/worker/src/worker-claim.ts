@@ -22,12 +22,12 @@ export interface WorkerClaimOptions {
   readonly onWaiting: (why: string, waitedMs: number) => void;
 }
 
-/** A live process answers within milliseconds; one that collects garbage or starts up, within this. */
+/** A live process answers within milliseconds, or within this while it collects garbage or starts up. */
 const silentMs = 2_000;
 const askAgainMs = 250;
-/** Retry interval while Redis refuses to write, and interval of its log lines. */
+/** While Redis refuses to write: the pause between two tries, and between two log lines. */
 const refusedPauseMs = 1_000;
-const refusedWordMs = 10_000;
+const refusedLogMs = 10_000;
 /** A connection that is being reopened is missing for up to this long. */
 const reconnectMs = 300;
 
@@ -40,14 +40,14 @@ export function machineOf(): string {
   }
 }
 
-/** Client name of a worker's connections. The worker's next process looks for it, to see whether they are still open. */
+/** Client name of a worker's connections. The worker's next process looks whether a connection of this name is still open. */
 export function connectionName({ worker, instance }: WorkerInstance): string {
   return `berth-worker:${worker}:${instance}`;
 }
 
 /**
- * Claims the worker id for this process, before it does anything in its name. Returns a predecessor on this machine that is known to be
- * dead. Throws if another process has the id and answers. A process that does not answer and is not known to be dead loses the id, but
+ * Claims the worker id for this process, before it does anything in its name. Returns the id's last process if that ran on this machine
+ * and is surely dead. Throws if another process has the id and answers. A process that does not answer and may be alive loses the id, but
  * its leases expire by themselves.
  */
 export async function claimWorkerId(options: WorkerClaimOptions): Promise<string | undefined> {
@@ -63,7 +63,7 @@ export async function claimWorkerId(options: WorkerClaimOptions): Promise<string
     if (!hasGone && (await answers(options, earlier.instance)))
       throw new Fault("worker-id-taken", { worker: self.worker, host, pid });
     replacing = earlier.instance;
-    // On another machine its containers live on until they miss its heartbeat.
+    // On another machine its containers live on until their leases are over.
     isDead = hasGone && machine === status.machine;
   }
 }
@@ -73,13 +73,13 @@ async function claimWhenWritten(
   replacing: string | undefined,
 ): Promise<ClaimResult> {
   const sinceMs = performance.now();
-  for (let wordMs = sinceMs; ; await sleep(refusedPauseMs)) {
+  for (let nextLogMs = sinceMs; ; await sleep(refusedPauseMs)) {
     try {
       return await ids.claim(self, { replacing, keptMs, seen: false, status });
     } catch (error) {
       if (!refusesWrites(error)) throw error;
-      if (performance.now() < wordMs) continue;
-      wordMs = performance.now() + refusedWordMs;
+      if (performance.now() < nextLogMs) continue;
+      nextLogMs = performance.now() + refusedLogMs;
       onWaiting((error as Error).message, Math.round(performance.now() - sinceMs));
     }
   }

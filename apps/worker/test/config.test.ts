@@ -28,7 +28,7 @@ function resolvedWith(variables: Record<string, string>) {
 }
 
 describe("named profile of the worker's configuration file", () => {
-  test("a named profile of the worker's configuration file begins with what the variables say, and says otherwise what it likes", () => {
+  test("a named profile of the worker's configuration file begins with the variables' values, and may replace each", () => {
     const profiles = {
       net: { network: "bridge" },
       own: { image: "other:1", runtime: "runc", limits: { memoryBytes: "2g" }, exec: { timeoutMs: "5m" } },

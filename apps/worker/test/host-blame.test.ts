@@ -8,7 +8,7 @@ const own = {
 };
 const unmet = (field: string, value: string) => new Fault("profile-unmet", { field, value, detail: "no" });
 
-test("a start that failed for what only its profile names says nothing about the host", () => {
+test("a failed start is not blamed on the host when only its profile names what is missing", () => {
   const ofProfile = [
     new Fault("mount-refused", { mount: "data", detail: "it is not there" }),
     new Fault("egress-unavailable", { detail: "its network is bridge" }),
@@ -24,7 +24,7 @@ test("a start that failed for what only its profile names says nothing about the
   expect(ofProfile.filter((error) => blamesHost(error, own))).toEqual([]);
 });
 
-test("a start that failed for what the worker's own variables name, or for the engine, says something about the host", () => {
+test("a failed start is blamed on the host when the worker's own variables name what is missing, or the engine failed", () => {
   const ofHost = [
     new Fault("image-missing", { image: own.image, detail: "no such image" }),
     new Fault("runtime-missing", { runtime: own.runtime, available: "runc" }),

@@ -10,7 +10,7 @@ const by = { by: "test" };
 const ofPids = (pids: number) => ({ limits: { pids } });
 
 describe("worker's copy of the live layers", () => {
-  test("a worker's copy of the live layers has those from before its start, hears of changes, and finds those that it did not hear of", async ({
+  test("a worker's copy of the live layers has those from before its start and later changes, even one whose message was lost", async ({
     redis,
   }) => {
     const store = new ProfileStore(redis.connect());

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { ProfileGate } from "../src/profile-gate.ts";
 
-/** Enters in the name of a job; `log` tells when it is in, and when the sandbox changes for it. */
+/** Enters in the name of a job; `log` gets an entry when it is in, and when the sandbox changes for it. */
 function entering(gate: ProfileGate, log: string[], job: string, signal = new AbortController().signal) {
   const profile = job.slice(0, 1);
   const change = async () => void log.push(`change to ${profile}`);

@@ -9,7 +9,7 @@ import { type HeldTenancy, RoomMaker } from "../src/room-maker.ts";
 const target: OfferTarget = { pool: "default", home: undefined };
 const long = 1_000_000;
 
-/** A worker whose slots are all held, since long ago. Idle where the key says so. */
+/** A worker whose slots are all held, since long ago. A sandbox whose key has "idle" in it is idle. */
 class FullWorker {
   readonly yielded: string[] = [];
   readonly #held = new Map<SandboxKey, HeldTenancy>();

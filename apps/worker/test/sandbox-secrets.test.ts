@@ -62,7 +62,7 @@ describe("secrets of a sandbox", () => {
     expect(shows("token-0-0")).toBe(true);
   });
 
-  test("the secrets of a running job are masked until its end, whatever other jobs bring", async () => {
+  test("the secrets of a running job are masked until its end, however many secrets other jobs bring", async () => {
     const { give, shows } = secretsOf({}, 20_000);
     const running = await give({ MINE: "secret-of-a-long-job" });
     for (let round = 0; round < 200; round++) (await give({ T: `token-of-job-${round}` })).release();

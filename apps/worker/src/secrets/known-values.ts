@@ -1,17 +1,17 @@
 import { formBytes, mostPatternBytes } from "@berth/scrub";
 
-/** Also of short values, whose forms have few bytes. */
+/** Bounds short values, whose forms have few bytes. */
 const mostValues = 4_000;
 
 /**
- * The values that one sandbox's output is searched for, the last used last. Beyond the bound the longest unused are forgotten: never one
- * that a running job holds.
+ * The values that one sandbox's output is searched for. Beyond the bound it forgets the longest unused, but never one that a running job
+ * holds.
  */
 export class KnownValues {
   readonly #mostBytes: number;
-  /** By value: bytes of its forms. */
+  /** By value: bytes of its forms. The value used last is last. */
   readonly #bytesOf = new Map<string, number>();
-  /** By value: how many running jobs have it. */
+  /** By value: how many running jobs hold it. */
   readonly #holders = new Map<string, number>();
   #bytes = 0;
   #isChanged = false;
@@ -20,14 +20,14 @@ export class KnownValues {
     this.#mostBytes = mostBytes;
   }
 
-  /** In no order that says anything. */
+  /** In no particular order. */
   get values(): string[] {
     return [...this.#bytesOf.keys()];
   }
 
   /**
-   * A job runs with `held`, and `seen` may be in its output. Undefined: what running jobs hold would be too much, and nothing has changed.
-   * `isChanged`: these are other values than before.
+   * A job runs with `held`, and `seen` may be in its output. Undefined: running jobs would hold too many values; then nothing has changed.
+   * `isChanged`: the set of values is another than before.
    */
   use(
     held: readonly string[],
@@ -57,7 +57,7 @@ export class KnownValues {
     return this.#bytesOf.get(value) ?? formBytes(Buffer.from(value));
   }
 
-  /** To the end of the order. */
+  /** Moves the value to the end of the order. */
   #touch(value: string): void {
     const bytes = this.#sizeOf(value);
     if (!this.#bytesOf.delete(value)) {

@@ -9,10 +9,10 @@ export interface OutletOptions {
   readonly onLeak: (leak: Leak) => void;
 }
 
-/** Fields whose texts are Berth's own, not the sandbox's. */
+/** Fields whose texts Berth writes itself, so they are not searched. */
 const ours: ReadonlySet<string> = new Set(["kind", "code", "signal", "type", "encoding", "id", "sha256"]);
 
-/** Every way in which bytes of one job leave its sandbox. Known secrets are masked first; what is left is searched for keys. */
+/** All bytes of one job leave its sandbox through this. Masks known secrets first, then searches the rest for keys. */
 export class Outlet {
   readonly #options: OutletOptions;
   #masked = 0;
@@ -50,14 +50,14 @@ export class Outlet {
     };
   }
 
-  /** In place. Gives back how many places were masked. */
+  /** Masks in place. Returns how many places were masked. */
   bytes(bytes: Buffer): number {
     const count = this.#options.scrubber().maskBytes(bytes);
     this.#masked += count;
     return count + this.#leaksIn(bytes);
   }
 
-  /** A name, or a line that may have been cut off. */
+  /** For a name, or a line that may have been cut off. */
   text(text: string): string {
     const masked = this.#options.scrubber().maskPieces(text);
     if (masked !== text) this.#masked++;
@@ -66,7 +66,7 @@ export class Outlet {
     return this.#leaksIn(bytes) === 0 ? masked : bytes.toString();
   }
 
-  /** The result, as it may be published. A command's output went through `filter` before. */
+  /** Masks a result for publication, except a command's output, which went through `filter` before. */
   result(result: JobResult): JobResult {
     const { scrubber, leaks } = this.#options;
     if (leaks === "off" && scrubber().matcher === undefined) return result;
@@ -91,7 +91,7 @@ export class Outlet {
     };
   }
 
-  /** Both streams as one text. Each was masked alone: a value may have begun in one and ended in the other. */
+  /** For both streams as one text: each was masked alone, and a value may begin in one and end in the other. */
   #merged(text: string): string {
     const masked = this.#options.scrubber().maskText(text);
     if (masked !== text) this.#masked++;
@@ -103,7 +103,7 @@ export class Outlet {
     return this.bytes(bytes) === 0 ? content : bytes.toString(encoding);
   }
 
-  /** Every text in it, however deep. */
+  /** Masks every text in it, at any depth. */
   #texts<T>(value: T): T {
     if (typeof value === "string") return this.text(value) as T;
     if (Array.isArray(value)) return value.map((one) => this.#texts(one)) as T;
@@ -127,7 +127,7 @@ export class Outlet {
   }
 }
 
-/** Known secrets first, so that they are not reported as leaks. */
+/** Masks known secrets before it searches for keys, so that it does not report them as leaks. */
 class ByteOutlet {
   readonly #scrub: ScrubStream;
   readonly #leaks: LeakStream | undefined;

@@ -11,25 +11,25 @@ import { KnownValues } from "./known-values.ts";
 import type { TenantSecrets, Values } from "./tenant-secrets.ts";
 
 export interface Given {
-  /** What the job's commands get. */
+  /** Environment variables for the job's commands. */
   readonly variables: Values;
   /** The job is over. Idempotent. */
   readonly release: () => void;
 }
 
-/** A line such as those within a PEM file. An ordinary one would be masked wherever else it is. */
+/** A line as in a PEM file. Ordinary lines are not searched for: they would be masked wherever else they are. */
 const keyLine = /^[A-Za-z0-9+/=_-]{24,}$/;
 
-/** A search shows lines: one of a value of several is a secret as well. */
+/** A search shows single lines, so each line of a key is searched for as well. */
 function withLines(value: string): string[] {
   if (!value.includes("\n")) return [value];
   return [value, ...value.split(/\r?\n/).filter((line) => keyLine.test(line))];
 }
 
 /**
- * What one sandbox must not give away: the stored secrets, what the operator passes on, and what jobs brought along. While the sandbox is
- * held, what a job no longer has is masked on as long as there is room: an old value is still in files and in processes after it was
- * rotated, and one session can see another's.
+ * The values that must not leave one sandbox: stored secrets, the operator's `passthroughEnv`, and the jobs' own secrets. While the
+ * sandbox is held and there is room, values that no job has any more are still masked: after a rotation the old value is still in files
+ * and processes, and one session can see another's.
  */
 export class SandboxSecrets {
   readonly #key: SandboxKey;
@@ -54,7 +54,7 @@ export class SandboxSecrets {
     return this.#scrubber;
   }
 
-  /** From here on, and until it is released, none of what the job's commands get leaves the sandbox. */
+  /** Returns the job's variables. Until `release`, none of their values leaves the sandbox. */
   async give(job: Job, { passthroughEnv }: Pick<SandboxProfile, "passthroughEnv">): Promise<Given> {
     const isShared = tenantOf(this.#key) === sharedOwner;
     if (isShared && job.secrets !== undefined) {
@@ -69,7 +69,7 @@ export class SandboxSecrets {
       return value === undefined ? [] : [[name, value] as const];
     });
     const variables = { ...Object.fromEntries(passed), ...(isShared ? {} : stored), ...own };
-    // One that another of the same name hides is in the sandbox all the same, from other jobs.
+    // Also stored values that a job's own secret of the same name hides: other jobs have brought them into the sandbox.
     const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)].flatMap(withLines);
     const used = this.#known.use(held, Object.values(stored).flatMap(withLines));
     if (!used) {

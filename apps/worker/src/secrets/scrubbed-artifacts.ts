@@ -1,7 +1,7 @@
 import type { ArtifactsPort } from "@berth/jobs";
 import type { Outlet } from "./outlet.ts";
 
-/** Masks persisted content too: it comes from the request rather than from the sandbox, and is read again later. */
+/** Masks persisted content too: it comes from the request, not from the sandbox, but later jobs read it. */
 export function scrubbedArtifacts(artifacts: ArtifactsPort, outlet: Outlet): ArtifactsPort {
   return {
     maxBytes: artifacts.maxBytes,

@@ -5,7 +5,7 @@ import type { FileContent, Listing, ReadEntry, ReadOptions, SandboxFiles } from 
 import type { Outlet } from "./outlet.ts";
 import type { Values } from "./tenant-secrets.ts";
 
-/** The same sandbox for one job: its commands get the variables, and everything read from it comes through the outlet. */
+/** The sandbox for one job: its commands get the variables, and everything read from it goes through the outlet. */
 export function scrubbedSandbox(sandbox: JobSandbox, outlet: Outlet, env: Values): JobSandbox {
   return {
     files: scrubbedFiles(sandbox.files, outlet),
@@ -51,14 +51,14 @@ function scrubbedFiles(files: SandboxFiles, outlet: Outlet): SandboxFiles {
   };
 }
 
-/** The buffer belongs to its caller alone, so it is masked in place. */
+/** Masks in place: only the caller has the buffer. */
 function scrubbedEntry(entry: ReadEntry, outlet: Outlet): ReadEntry {
   const { bytes } = entry;
   if (bytes) outlet.bytes(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   return entry;
 }
 
-/** Reads what is beside the range too: a range may begin or end within a secret. */
+/** Reads some bytes on both sides of the range too, because a range may begin or end within a secret. */
 async function read(
   files: SandboxFiles,
   path: string,
@@ -80,7 +80,7 @@ async function read(
   return { ...found, ...partOf(found, asked), bytes: asked, ...(scrubbed === 0 ? {} : { scrubbed }) };
 }
 
-/** The hash of a whole file stays the file's own, for `ifMatch`. That of a part would tell a masked byte. */
+/** The hash of a whole file stays that of its unmasked bytes, for `ifMatch`. A part's is that of its masked bytes. */
 function partOf(found: FileContent, asked: Buffer): { readonly sha256?: string } {
   if (asked.length === found.size) return {};
   return { sha256: createHash("sha256").update(asked).digest("hex") };

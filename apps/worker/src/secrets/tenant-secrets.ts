@@ -5,10 +5,10 @@ import { Scrubber } from "@berth/scrub";
 import { type Keyring, open } from "@berth/secrets";
 import { LRUCache } from "lru-cache";
 
-/** How often a message that was missed is made up for. */
+/** A change whose message was lost has effect after at most this long. */
 const lookMs = 10_000;
 const mostTenants = 1_000;
-/** Of the forms of all scrubbers that are kept for the next sandbox; a byte takes about 30 in tables. */
+/** Bytes of all forms whose scrubbers are kept for the next sandbox; the tables take about 30 bytes for each. */
 const mostKeptBytes = 2 ** 22;
 
 interface Loaded {
@@ -19,7 +19,7 @@ interface Loaded {
 /** Values by the name of their variable. */
 export type Values = Readonly<Record<string, string>>;
 
-/** The worker's opened copy of tenants' secrets. It hears of each change, and reads again now and then. */
+/** The worker's opened copy of tenants' secrets. It drops a tenant's at the message of a change, and reads again after `lookMs`. */
 export class TenantSecrets {
   readonly #store: Pick<SecretStore, "all">;
   readonly #keyring: Keyring | undefined;
@@ -38,17 +38,17 @@ export class TenantSecrets {
     this.#loaded.delete(tenant);
   }
 
-  /** Messages may have been missed. */
+  /** Drops all copies, because messages may have been lost. */
   lookAgain(): void {
     this.#loaded.clear();
   }
 
-  /** All that the tenant has stored. Throws when one cannot be opened: no command runs without it. */
+  /** All secrets that the tenant has stored. Throws when one cannot be opened: no command runs without it. */
   stored(tenant: TenantId): Promise<Values> {
     const known = this.#loaded.get(tenant);
     if (known && performance.now() - known.atMs < lookMs) return known.values;
     const loading = this.#load(tenant);
-    // While Redis is away, what is known is used on.
+    // While Redis is away, the copy is used on.
     const values = known ? loading.catch(() => known.values) : loading;
     const loaded = { values, atMs: performance.now() };
     this.#loaded.set(tenant, loaded);

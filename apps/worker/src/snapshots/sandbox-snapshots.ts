@@ -26,7 +26,7 @@ export interface SandboxSnapshotsOptions {
 /** A job about the workspace of a sandbox whose container is gone. */
 export interface WorkspaceJob {
   readonly jobId: string;
-  /** What is in the workspace. */
+  /** Files and directories in the workspace. */
   readonly entries: number;
   readonly bytes: number;
   readonly signal: AbortSignal;
@@ -34,7 +34,7 @@ export interface WorkspaceJob {
   readonly check: () => void;
 }
 
-/** The snapshots of one sandbox's tenant, as far as this sandbox has to do with them. */
+/** Takes, restores and forks snapshots for one sandbox. */
 export class SandboxSnapshots {
   readonly #options: SandboxSnapshotsOptions;
 
@@ -42,7 +42,7 @@ export class SandboxSnapshots {
     this.#options = options;
   }
 
-  /** Before the sandbox is opened for the job. Throws when the job's snapshot cannot be had, or not here. */
+  /** Call it before the sandbox is opened for the job. Throws if the job's snapshot is missing, refused, or on another host. */
   async prepare({ request, forkOf }: Job, profile: SandboxProfile): Promise<void> {
     const { key } = this.#options;
     if (forkOf === undefined && request.kind !== "snapshot" && request.kind !== "restore") return;
@@ -61,12 +61,12 @@ export class SandboxSnapshots {
     if (forkOf !== undefined && (await this.#trees.originOf(key)).kind === "absent") await this.#here(forkOf);
   }
 
-  /** The sandbox has a workspace that is no fork, and that may be empty. */
+  /** Whether the sandbox has a workspace that is no fork; it may be empty. */
   async isOwn(): Promise<boolean> {
     return (await this.#trees.originOf(this.#options.key)).kind === "own";
   }
 
-  /** Makes the workspace of the snapshot if there is none yet. */
+  /** Makes the workspace from the snapshot if there is none yet. */
   async fork(name: SnapshotName, owner: TreeOwner, signal: AbortSignal): Promise<void> {
     const { key } = this.#options;
     const trees = this.#trees;
@@ -75,7 +75,7 @@ export class SandboxSnapshots {
     await this.checkFork(name);
   }
 
-  /** Throws unless the workspace was made of that snapshot, even if its files have changed since. */
+  /** Throws unless the workspace was made from that snapshot; its files may have changed since. */
   async checkFork(name: SnapshotName): Promise<void> {
     const origin = await this.#trees.originOf(this.#options.key);
     if (origin.kind === "fork" && origin.of === name) return;

@@ -12,9 +12,9 @@ export interface SnapshotReaperOptions {
 }
 
 const defaultLookMs = 3_000;
-/** A snapshot gets its name on disk before it is recorded. A Redis that was restored may not know it for longer. */
+/** A snapshot is on disk before Redis knows it, and a Redis that was restored may lack it for hours. */
 const unknownKeptMs = 24 * 3_600_000;
-/** Between two looks for what workers left that died. */
+/** Between two looks for files that dead workers left. */
 const leftoversEveryMs = 600_000;
 
 /**
@@ -49,7 +49,7 @@ export class SnapshotReaper {
       await this.#stop.promise;
       clearTimeout(timer);
       this.#stop = Promise.withResolvers<void>();
-      // Without Redis or an engine it is done later.
+      // Fails without Redis or an engine; the next look tries again.
       if (!signal.aborted) await this.#look().catch(() => {});
     }
   }
@@ -68,7 +68,7 @@ export class SnapshotReaper {
     const [owner, named] = id.split(".", 2);
     const tenant = tenantId.safeParse(owner);
     const name = snapshotName.safeParse(named);
-    // Not ours: no snapshot of this host has such a name.
+    // Not a snapshot's name, so not the reaper's to remove.
     if (!tenant.success || !name.success) return;
     const fate = await store.fateOf(tenant.data, name.data, id);
     if (fate === "kept" || (fate === "unknown" && Date.now() - madeAtMs < unknownKeptMs)) return;
